@@ -1,0 +1,179 @@
+"""What the worker asks of any engine, and the failures it may answer with: the seam between shards and models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One of the two: a text to continue, or messages to answer."""
+
+    text: str = ""
+    messages: tuple[ChatMessage, ...] = ()
+
+    @property
+    def is_chat(self) -> bool:
+        return bool(self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    max_tokens: int
+    temperature: float = 0.0
+    top_p: float | None = None
+    top_k: int | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    repetition_penalty: float | None = None
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    queue_seconds: float | None = None
+    first_token_seconds: float | None = None
+    total_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    text: str
+    finish_reason: str
+    usage: Usage
+    timing: Timing
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceScore:
+    """The summed log-probability of one continuation; greedy when each of its tokens is the likeliest one."""
+
+    logprob: float
+    is_greedy: bool
+    token_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredChoices:
+    choices: tuple[ChoiceScore, ...]
+    usage: Usage
+    timing: Timing
+
+
+@dataclass(frozen=True, slots=True)
+class EngineCapabilities:
+    loglikelihood: bool
+    chat: bool
+    completion: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    name: str
+    capabilities: EngineCapabilities
+    context_length: int | None = None
+
+
+class FailureClass(StrEnum):
+    RATE_LIMIT = "rate_limit"
+    TIMEOUT = "timeout"
+    PROVIDER_ERROR = "provider_error"
+    REFUSED = "refused"
+    PROMPT_TOO_LONG = "prompt_too_long"
+    SANDBOX = "sandbox"
+    ENGINE = "engine"
+
+
+class EngineFailure(Exception):
+    """The machinery failed; the model did not answer. The message is one sentence and holds no secret."""
+
+    failure_class = FailureClass.ENGINE
+    is_transient = False
+
+    def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class RateLimited(EngineFailure):
+    failure_class = FailureClass.RATE_LIMIT
+    is_transient = True
+
+
+class RequestTimedOut(EngineFailure):
+    failure_class = FailureClass.TIMEOUT
+    is_transient = True
+
+
+class ProviderFailed(EngineFailure):
+    """The server failed, or its answer was cut off or cannot be read: asking again may help."""
+
+    failure_class = FailureClass.PROVIDER_ERROR
+    is_transient = True
+
+
+class RequestRefused(EngineFailure):
+    """The server or the model's owner says no: asking again gets the same answer."""
+
+    failure_class = FailureClass.REFUSED
+
+
+class PromptTooLong(EngineFailure):
+    failure_class = FailureClass.PROMPT_TOO_LONG
+
+
+class ModelCannotLoad(EngineFailure):
+    """The model is not there or the engine refuses it: no sample of this model can be asked here."""
+
+
+class UnsupportedRequest(EngineFailure):
+    """This engine cannot do what was asked, such as log-likelihood behind a chat-only server."""
+
+    failure_class = FailureClass.REFUSED
+
+
+class EngineDied(EngineFailure):
+    """The engine's process is gone: what was in flight goes back and is not recorded; the next load starts it."""
+
+    is_transient = True
+
+
+class Engine(Protocol):
+    """Cancelling the task that awaits an answer aborts the request at the engine."""
+
+    @property
+    def loaded_model(self) -> str | None: ...
+
+    async def load(self, model: str) -> None:
+        """Start or swap to the model; nothing happens when it is loaded already."""
+
+    async def generate(self, model: str, prompt: Prompt, sampling: Sampling) -> Generated: ...
+
+    async def score_choices(
+        self, model: str, prompt: Prompt, choices: Sequence[str], truncate_left: bool
+    ) -> ScoredChoices:
+        """The log-likelihood of each choice as the continuation of the prompt, in the order given."""
+
+    async def list_models(self) -> tuple[ModelInfo, ...]: ...
+
+    async def describe(self) -> Mapping[str, str]:
+        """Engine, version and hardware: what a run stores so that it can be repeated."""
+
+    async def close(self) -> None: ...
