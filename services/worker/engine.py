@@ -1,4 +1,4 @@
-"""What the worker asks of any engine, and the failures it may answer with: the seam between shards and models."""
+"""What the worker asks of any engine, and how an engine fails: the seam between shards and models."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class UnsupportedRequest(EngineFailure):
 
 
 class EngineDied(EngineFailure):
-    """The engine's process is gone: what was in flight goes back and is not recorded; the next load starts it."""
+    """The engine's process is gone: what was in flight goes back, unrecorded; the next load starts it."""
 
     is_transient = True
 
@@ -167,7 +167,7 @@ class Engine(Protocol):
     async def generate(self, model: str, prompt: Prompt, sampling: Sampling) -> Generated: ...
 
     async def score_choices(
-        self, model: str, prompt: Prompt, choices: Sequence[str], truncate_left: bool
+        self, model: str, prompt: Prompt, choices: Sequence[str], *, truncate_left: bool
     ) -> ScoredChoices:
         """The log-likelihood of each choice as the continuation of the prompt, in the order given."""
 

@@ -1,0 +1,306 @@
+"""A small real OpenAI-compatible server for tests: answers by rule, counts, and misbehaves when told.
+
+`python -m tests.fakes.model_server --port 0` prints {"port": N} once it listens. A chat or a completion is
+answered "The answer is <K>." with the word K after the last `KEY=` of the prompt. Echo scoring is a hash of
+text alone: see `token_logprob`. GET /stats counts; POST /ctl sets fault, latency and known continuations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import random
+import re
+import signal
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import orjson
+from aiohttp import web
+
+FaultKind = Literal["status", "half_body", "malformed", "hang", "slow", "reset"]
+_KEY = re.compile(r"KEY=(\w+)")
+_TOKEN = re.compile(r"\s*\S+|\s+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What goes wrong, for the next `count` requests (None: until told otherwise) or for a share of them.
+
+    status: answers that status with `message` and Retry-After · half_body: promises a length, sends half,
+    closes · malformed: 200 and no JSON · hang: nothing for `seconds`, then closes · slow: the right answer
+    after `seconds` · reset: closes at once.
+    """
+
+    kind: FaultKind
+    status: int = 500
+    retry_after: str | None = None
+    message: str = "the server was told to fail"
+    code: str | None = None
+    seconds: float = 0.0
+    count: int | None = None
+    share: float = 1.0
+
+
+@dataclass(slots=True)
+class ModelServer:
+    """The state behind the handlers: one per application, so tests do not see each other's counts."""
+
+    models: tuple[str, ...] = ("fake",)
+    api_key: str | None = None
+    latency_seconds: float = 0.0
+    fault: Fault | None = None
+    continuations: tuple[str, ...] = ()
+    counts: Counter[str] = field(default_factory=Counter)
+    prompts: set[bytes] = field(default_factory=set)
+    in_flight: int = 0
+    largest_in_flight: int = 0
+    rng: random.Random = field(default_factory=lambda: random.Random(7))
+    last_request: dict[str, Any] = field(default_factory=dict)
+
+    def next_fault(self) -> Fault | None:
+        fault = self.fault
+        if fault is None or self.rng.random() >= fault.share:
+            return None
+        if fault.count is not None:
+            self.fault = replace(fault, count=fault.count - 1) if fault.count > 1 else None
+        self.counts["faulted"] += 1
+        return fault
+
+    def stats(self) -> dict[str, Any]:
+        return {
+            **{name: self.counts[name] for name in ("requests", "answered", "faulted", "aborted")},
+            "in_flight": self.in_flight,
+            "largest_in_flight": self.largest_in_flight,
+            "distinct_prompts": len(self.prompts),
+            "last_request": self.last_request,
+        }
+
+
+SERVER = web.AppKey("SERVER", ModelServer)
+
+
+def token_logprob(context: str, token: str) -> float:
+    """The scheme of the reference scores: a function of (context, continuation) alone, 0 to -9.99."""
+    return -(int(hashlib.sha256(f"{context}\0{token}".encode()).hexdigest(), 16) % 1000) / 100
+
+
+def split_tokens(text: str, continuations: tuple[str, ...]) -> list[str]:
+    """A word with the space before it is a token; a known continuation at the end of the text is one."""
+    known = max((c for c in continuations if text.endswith(c)), key=len, default="")
+    head = text[: len(text) - len(known)]
+    return _TOKEN.findall(head) + ([known] if known else [])
+
+
+def echo_logprobs(text: str, continuations: tuple[str, ...]) -> dict[str, Any]:
+    """Greedy tokens (above -1) head their own top_logprobs; the others are beaten by a made-up word."""
+    tokens = split_tokens(text, continuations)
+    offsets: list[int] = []
+    logprobs: list[float | None] = []
+    tops: list[dict[str, float] | None] = []
+    start = 0
+    for token in tokens:
+        value = token_logprob(text[:start], token)
+        offsets.append(start)
+        logprobs.append(value if start else None)
+        tops.append(({token: value} if value > -1 else {"<likelier>": -0.001}) if start else None)
+        start += len(token)
+    return {"tokens": tokens, "token_logprobs": logprobs, "top_logprobs": tops, "text_offset": offsets}
+
+
+def answer_text(prompt: str) -> str:
+    keys = _KEY.findall(prompt)
+    return f"The answer is {keys[-1]}." if keys else "The answer is unknown."
+
+
+def usage(prompt: str, answer: str) -> dict[str, Any]:
+    prompt_tokens, completion_tokens = len(prompt.split()), len(answer.split())
+    return {
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": completion_tokens,
+        "total_tokens": prompt_tokens + completion_tokens,
+        "prompt_tokens_details": {"cached_tokens": 0},
+    }
+
+
+def chat_answer(body: dict[str, Any]) -> dict[str, Any]:
+    prompt = "\n".join(message["content"] for message in body["messages"])
+    text = answer_text(prompt)
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return {"id": "chatcmpl-1", "object": "chat.completion", "model": body["model"], "choices": [choice],
+            "usage": usage(prompt, text)}  # fmt: skip
+
+
+def completion_choice(server: ModelServer, index: int, prompt: str, *, echo: bool) -> dict[str, Any]:
+    text = f" {answer_text(prompt)}"
+    logprobs = echo_logprobs(prompt, server.continuations) if echo else None
+    return {
+        "index": index,
+        "text": prompt + text if echo else text,
+        "logprobs": logprobs,
+        "finish_reason": "stop",
+    }
+
+
+def completion_answer(server: ModelServer, body: dict[str, Any]) -> dict[str, Any]:
+    prompts = body["prompt"] if isinstance(body["prompt"], list) else [body["prompt"]]
+    echo = bool(body.get("echo"))
+    choices = [completion_choice(server, i, prompt, echo=echo) for i, prompt in enumerate(prompts)]
+    return {
+        "id": "cmpl-1",
+        "object": "text_completion",
+        "model": body["model"],
+        "choices": choices,
+        "usage": usage(" ".join(prompts), "" if echo else choices[-1]["text"]),
+    }
+
+
+def json_response(payload: object, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(
+        body=orjson.dumps(payload), status=status, content_type="application/json", headers=headers
+    )
+
+
+def error_response(
+    status: int, message: str, code: str | None = None, retry_after: str | None = None
+) -> web.Response:
+    error = {"message": message, "type": "invalid_request_error", "param": None, "code": code}
+    headers = {"Retry-After": retry_after} if retry_after else None
+    return json_response({"error": error}, status, headers)
+
+
+async def misbehave(request: web.Request, fault: Fault, payload: bytes) -> web.StreamResponse:
+    match fault.kind:
+        case "status":
+            return error_response(fault.status, fault.message, fault.code, fault.retry_after)
+        case "malformed":
+            return web.Response(body=b'{"choices": [', content_type="application/json")
+        case "half_body":
+            response = web.StreamResponse(headers={"Content-Length": str(len(payload))})
+            await response.prepare(request)
+            await response.write(payload[: len(payload) // 2])
+        case "hang" | "slow":
+            await asyncio.sleep(fault.seconds)
+    if fault.kind == "slow":
+        return web.Response(body=payload, content_type="application/json")
+    if request.transport is not None:
+        request.transport.close()
+    return web.Response()
+
+
+def refusal(server: ModelServer, request: web.Request, body: dict[str, Any]) -> web.Response | None:
+    if server.api_key is not None and request.headers.get("Authorization") != f"Bearer {server.api_key}":
+        return error_response(401, "Incorrect API key provided: you gave me nonsense", "invalid_api_key")
+    if body.get("model") not in server.models:
+        return error_response(404, f"The model `{body.get('model')}` does not exist", "model_not_found")
+    return None
+
+
+async def answer_model_call(request: web.Request) -> web.StreamResponse:
+    server = request.app[SERVER]
+    server.counts["requests"] += 1
+    server.in_flight += 1
+    server.largest_in_flight = max(server.largest_in_flight, server.in_flight)
+    try:
+        return await answer_or_fail(server, request)
+    except asyncio.CancelledError:
+        server.counts["aborted"] += 1
+        raise
+    finally:
+        server.in_flight -= 1
+
+
+async def answer_or_fail(server: ModelServer, request: web.Request) -> web.StreamResponse:
+    raw = await request.read()
+    body = orjson.loads(raw)
+    server.last_request = body
+    server.prompts.add(hashlib.sha256(raw).digest()[:16])
+    if server.latency_seconds:
+        await asyncio.sleep(server.latency_seconds)
+    refused = refusal(server, request, body)
+    if refused is not None:
+        return refused
+    is_chat = request.path.endswith("/chat/completions")
+    answer = chat_answer(body) if is_chat else completion_answer(server, body)
+    fault = server.next_fault()
+    if fault is not None:
+        return await misbehave(request, fault, orjson.dumps(answer))
+    server.counts["answered"] += 1
+    return json_response(answer)
+
+
+async def list_models(request: web.Request) -> web.Response:
+    server = request.app[SERVER]
+    return json_response({"object": "list", "data": [{"id": m, "object": "model"} for m in server.models]})
+
+
+async def show_stats(request: web.Request) -> web.Response:
+    return json_response(request.app[SERVER].stats())
+
+
+async def control(request: web.Request) -> web.Response:
+    """{"fault": {…} | null, "latency_seconds": …, "continuations": […], "reset_stats": true}"""
+    server = request.app[SERVER]
+    order = orjson.loads(await request.read())
+    if "fault" in order:
+        server.fault = Fault(**order["fault"]) if order["fault"] else None
+    server.latency_seconds = order.get("latency_seconds", server.latency_seconds)
+    server.continuations = tuple(order.get("continuations", server.continuations))
+    if order.get("reset_stats"):
+        server.counts.clear()
+        server.prompts.clear()
+        server.largest_in_flight = server.in_flight
+    return json_response(server.stats())
+
+
+def make_app(server: ModelServer) -> web.Application:
+    app = web.Application(client_max_size=32 * 1024 * 1024)
+    app[SERVER] = server
+    app.router.add_post("/v1/chat/completions", answer_model_call)
+    app.router.add_post("/v1/completions", answer_model_call)
+    app.router.add_get("/v1/models", list_models)
+    app.router.add_get("/stats", show_stats)
+    app.router.add_post("/ctl", control)
+    return app
+
+
+@asynccontextmanager
+async def serving(server: ModelServer, port: int = 0) -> AsyncIterator[int]:
+    """The server on a loopback port, which it gives."""
+    runner = web.AppRunner(make_app(server), handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", port).start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+async def serve_until_stopped(server: ModelServer, port: int) -> None:
+    stopped = asyncio.Event()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(signum, stopped.set)
+    async with serving(server, port) as bound_port:
+        sys.stdout.write(orjson.dumps({"port": bound_port}).decode() + "\n")
+        sys.stdout.flush()
+        await stopped.wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--model", action="append", help="a model it serves (default: fake)")
+    parser.add_argument("--api-key")
+    args = parser.parse_args()
+    server = ModelServer(models=tuple(args.model or ["fake"]), api_key=args.api_key)
+    asyncio.run(serve_until_stopped(server, args.port))
+
+
+if __name__ == "__main__":
+    main()
