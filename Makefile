@@ -1,0 +1,93 @@
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+MODEL ?=
+SUITE ?= starter
+LIMIT ?=
+RUN_ARGS ?=
+
+##@ Use
+.PHONY: run up down
+run: $(VENV)/.installed vllm ## Examine a model: MODEL=… SUITE=… LIMIT=…
+	@$(BIN)/python -m proctor.stack.quick_run --suite "$(SUITE)" $(if $(MODEL),--model "$(MODEL)") $(if $(LIMIT),--limit "$(LIMIT)") $(RUN_ARGS)
+
+up: $(VENV)/.installed vllm ## Start the local stack and keep it in the foreground
+	@$(BIN)/proctor up
+
+down: $(VENV)/.installed ## Stop the local stack
+	@$(BIN)/proctor down
+
+##@ Checks
+.PHONY: check format format-check lint types architecture protos protos-check
+check: format-check lint types architecture protos-check ## Everything that needs no server; all blocking
+
+format: $(VENV)/.installed ## Rewrite code and contracts in the one format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/buf format -w protos
+
+format-check: $(VENV)/.installed
+	$(BIN)/ruff format --check .
+	$(BIN)/buf format --diff --exit-code protos
+
+lint: $(VENV)/.installed ## Ruff and buf
+	$(BIN)/ruff check .
+	$(BIN)/buf lint protos
+
+types: $(VENV)/.installed ## mypy --strict
+	$(BIN)/mypy
+
+architecture: $(VENV)/.installed ## Import contracts and size budgets
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/contract/test_code_budgets.py
+
+protos: $(VENV)/.installed ## Generate proctor/v1 from protos/
+	$(BIN)/python protos/generate.py
+
+protos-check: $(VENV)/.installed ## The generated code is current and no contract breaks
+	$(BIN)/python protos/generate.py --check
+	@if git rev-parse -q --verify origin/main >/dev/null; then $(BIN)/buf breaking protos --against '.git#ref=origin/main,subdir=protos'; fi
+
+##@ Tests
+.PHONY: test test-unit test-contract test-integration test-e2e test-chaos bench
+test: $(VENV)/.installed vllm ## All tests; they start what they need
+	$(BIN)/pytest tests/unit tests/contract tests/integration tests/e2e tests/chaos
+
+test-unit: $(VENV)/.installed ## Seconds, no servers
+	$(BIN)/pytest -q tests/unit
+
+test-contract: $(VENV)/.installed ## Protos, SQL, errors, parity
+	$(BIN)/pytest -q tests/contract
+
+test-integration: $(VENV)/.installed vllm ## Real Postgres, NATS, vLLM
+	$(BIN)/pytest -q tests/integration
+
+test-e2e: $(VENV)/.installed ## The whole flow
+	$(BIN)/pytest -q tests/e2e
+
+test-chaos: $(VENV)/.installed ## Faults, then counts
+	$(BIN)/pytest -q tests/chaos
+
+bench: $(VENV)/.installed ## The cost figures, as tables
+	$(BIN)/python -m tests.bench
+
+##@ Set-up
+.PHONY: install vllm clean help
+install: $(VENV)/.installed ## The services' virtual environment
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+vllm: $(VENV)/.installed ## vLLM's virtual environment and the small model
+	@$(BIN)/python -m proctor.stack.environments
+
+clean: ## Remove both virtual environments (data of runs stays in .proctor)
+	rm -rf $(VENV) .venv-vllm
+
+help: ## This text
+	@awk 'BEGIN {FS = ":.*##"} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*##/ {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,0 +1,62 @@
+"""Generates proctor/v1 from protos/proctor/v1: messages, services and their types. `--check` compares instead of writing."""
+
+import argparse
+import filecmp
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROTOS = ROOT / "protos"
+PACKAGE = Path("proctor/v1")
+
+
+def generate(out: Path) -> None:
+    """Writes the generated package below `out`."""
+    files = sorted(str(path.relative_to(PROTOS)) for path in (PROTOS / PACKAGE).glob("*.proto"))
+    services = [name for name in files if name.endswith("_service.proto")]
+    bin_folder = Path(sys.executable).parent
+    protoc = [
+        sys.executable,
+        "-m",
+        "grpc_tools.protoc",
+        f"--proto_path={PROTOS}",
+        f"--plugin=protoc-gen-mypy={bin_folder / 'protoc-gen-mypy'}",
+        f"--plugin=protoc-gen-mypy_grpc={bin_folder / 'protoc-gen-mypy_grpc'}",
+    ]
+    subprocess.run([*protoc, f"--python_out={out}", f"--mypy_out=quiet:{out}", *files], check=True)
+    subprocess.run(
+        [*protoc, f"--grpc_python_out={out}", f"--mypy_grpc_out=quiet:{out}", *services], check=True
+    )
+    (out / PACKAGE / "__init__.py").write_text('"""Generated from protos/proctor/v1 by `make protos`; never edited."""\n')
+
+
+def differences(generated: Path, committed: Path) -> list[str]:
+    """Names of files that are missing, stale or different."""
+    wanted = {path.name for path in generated.iterdir()}
+    present = {path.name for path in committed.glob("*") if path.is_file()}
+    changed = {name for name in wanted & present if not filecmp.cmp(generated / name, committed / name, shallow=False)}
+    return sorted((wanted ^ present) | changed)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare with the committed files")
+    is_check = parser.parse_args().check
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder)
+        generate(out)
+        if is_check:
+            stale = differences(out / PACKAGE, ROOT / PACKAGE)
+            if stale:
+                print(f"Generated code is not current: {', '.join(stale)}. Run `make protos`.")
+            return 1 if stale else 0
+        shutil.rmtree(ROOT / PACKAGE, ignore_errors=True)
+        shutil.copytree(out / PACKAGE, ROOT / PACKAGE)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
