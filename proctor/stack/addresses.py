@@ -1,0 +1,59 @@
+"""Which `host:port` each part of the stack listens on: the asked one when it is free, else a free one of our choice."""
+
+import random
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+from proctor.stack.errors import PortTaken
+
+# Below the range that the kernel hands to outgoing connections: while a server restarts, a client that redials its
+# port could otherwise be given that very port as its own, connect to itself and keep the server out.
+FREE_PORT_RANGE = range(20_000, 32_000)
+LOOPBACK = "127.0.0.1"
+
+
+def split_address(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host or LOOPBACK, int(port)
+
+
+def choose_addresses(count: int) -> list[str]:
+    """Free loopback addresses, all different: each is held open until the last one is found."""
+    with ExitStack() as held:
+        return [f"{LOOPBACK}:{_hold_free_port(held)}" for _ in range(count)]
+
+
+def require_free(address: str, setting: str) -> str:
+    """The address itself, a chosen one for port 0, PortTaken when another program listens there."""
+    host, port = split_address(address)
+    if port == 0:
+        return f"{host}:{split_address(choose_addresses(1)[0])[1]}"
+    with ExitStack() as held:
+        try:
+            _hold(held, host, port)
+        except OSError as error:
+            raise PortTaken(address, setting) from error
+    return address
+
+
+def _hold_free_port(held: ExitStack) -> int:
+    for port in _candidates():
+        try:
+            _hold(held, LOOPBACK, port)
+        except OSError:
+            continue
+        return port
+    raise PortTaken(f"{LOOPBACK}:{FREE_PORT_RANGE}", "a smaller number of stacks")
+
+
+def _candidates() -> Iterator[int]:
+    return iter(random.sample(FREE_PORT_RANGE, 200))
+
+
+def _hold(held: ExitStack, host: str, port: int) -> None:
+    probe = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+    # As servers do: an address whose old connections linger in TIME_WAIT is free.
+    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    probe.bind((host, port))
+    probe.listen()

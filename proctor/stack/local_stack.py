@@ -1,0 +1,184 @@
+"""The local stack: Postgres and NATS from pip parts, then the services, as children of this process until it stops.
+
+Start: lock, addresses, Postgres and NATS side by side, services side by side. Stop: the other way round, each in turn.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from proctor.stack.addresses import choose_addresses, require_free
+from proctor.stack.child_logs import ChildLogs
+from proctor.stack.nats_server import NatsServer, prepare_nats
+from proctor.stack.pools_file import write_pools_file
+from proctor.stack.postgres_home import find_postgres_home
+from proctor.stack.postgres_server import PostgresServer, prepare_postgres
+from proctor.stack.service_children import Wiring, service_children
+from proctor.stack.stack_options import StackOptions
+from proctor.stack.stack_state import StackLock, StackState, remove_stack_state, write_stack_state
+from proctor.stack.supervised_child import ChildSpec, Report, SupervisedChild, Surroundings
+
+STOP_ORDER = ("worker", "gateway", "scheduler", "results", "nats", "postgres")
+
+
+@dataclass(frozen=True, slots=True)
+class _Addresses:
+    postgres: str
+    nats: str
+    scheduler: str
+    results: str
+    gateway_http: str
+    gateway_grpc: str
+    worker_health: list[str]
+
+
+class LocalStack:
+    """Start it once, from the main thread; `children` fills while it starts."""
+
+    def __init__(self, options: StackOptions, report: Report = print) -> None:
+        self.options = options
+        self.children: dict[str, SupervisedChild] = {}
+        self.postgres_dsn = ""
+        self.nats_url = ""
+        self.gateway_http = ""
+        self.gateway_grpc = ""
+        self.environment: dict[str, str] = {}
+        self._report = report
+        self._phase = "starting"
+        self._lock: StackLock | None = None
+        self._logs: ChildLogs | None = None
+        self._log_keeping: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._lock = StackLock.take(self.options.state_dir)
+        try:
+            await self._start_in_order()
+        except BaseException:
+            await self.stop()
+            raise
+        self._phase = "running"
+        self._write_state()
+
+    async def stop(self) -> None:
+        if self._lock is None:
+            return
+        self._phase = "stopping"
+        for role in STOP_ORDER:
+            await asyncio.gather(*(child.stop() for child in self._children_of(role)))
+        if self._log_keeping is not None:
+            self._log_keeping.cancel()
+            await asyncio.wait([self._log_keeping])
+        remove_stack_state(self.options.state_dir)
+        self._lock.release()
+        self._lock = None
+
+    async def wait(self) -> None:
+        """Returns when the stack has been stopped; raises what broke its supervision, should that ever happen."""
+        await asyncio.gather(*(child.ended() for child in self.children.values()))
+
+    def child(self, name: str) -> SupervisedChild:
+        """By its name, or by its role where only one child has it (`worker` for `worker.local`)."""
+        found = [self.children[name]] if name in self.children else self._children_of(name)
+        if len(found) != 1:
+            raise KeyError(f"{name}: the children of this stack are {', '.join(self.children)}")
+        return found[0]
+
+    def _children_of(self, role: str) -> list[SupervisedChild]:
+        return [child for name, child in self.children.items() if name.split(".")[0] == role]
+
+    async def _start_in_order(self) -> None:
+        folder = self.options.state_dir
+        self._logs = ChildLogs(folder / "logs")
+        self._log_keeping = asyncio.create_task(self._logs.keep_small(), name="keep logs small")
+        addresses = _choose_addresses(self.options)
+        nats = prepare_nats(folder / "nats", addresses.nats)
+        postgres, _ = await asyncio.gather(self._start_postgres(addresses.postgres), self._start_nats(nats))
+        wiring = Wiring(
+            postgres_dsn=postgres.dsn,
+            nats_url=nats.url,
+            scheduler=addresses.scheduler,
+            results=addresses.results,
+            gateway_http=addresses.gateway_http,
+            gateway_grpc=addresses.gateway_grpc,
+            pools_file=write_pools_file(folder / "pools.yaml", self.options.pools),
+        )
+        self._publish(wiring)
+        await self._start_children(service_children(self.options, wiring, addresses.worker_health))
+
+    async def _start_nats(self, nats: NatsServer) -> None:
+        await self._start_children([nats.child()])
+
+    async def _start_postgres(self, address: str) -> PostgresServer:
+        assert self._logs is not None
+        home = await asyncio.to_thread(find_postgres_home, self.options.state_dir)
+        if home.note:
+            self._report(home.note)
+        postgres = await prepare_postgres(home, address, self._logs.path("postgres"))
+        await self._start_children([postgres.child()])
+        return postgres
+
+    def _publish(self, wiring: Wiring) -> None:
+        self.postgres_dsn, self.nats_url = wiring.postgres_dsn, wiring.nats_url
+        self.gateway_http, self.gateway_grpc = wiring.gateway_http, wiring.gateway_grpc
+        self.environment = {**wiring.environment(), "PROCTOR_POSTGRES_DSN": wiring.postgres_dsn}
+        self._write_state()
+
+    async def _start_children(self, specs: Iterable[ChildSpec]) -> None:
+        assert self._logs is not None
+        servers = tuple(self._children_of("postgres") + self._children_of("nats"))
+        started = []
+        for spec in specs:
+            needs = () if spec.name in ("postgres", "nats") else servers
+            around = Surroundings(self._logs.path(spec.name), self._report, self._write_state, needs)
+            self.children[spec.name] = SupervisedChild(spec, around)
+            started.append(self.children[spec.name].first_ready)
+        await asyncio.gather(*started)
+
+    def _write_state(self) -> None:
+        snapshot = StackState(
+            supervisor_pid=os.getpid(),
+            phase=self._phase,
+            gateway_http=self.gateway_http,
+            gateway_grpc=self.gateway_grpc,
+            postgres_dsn=self.postgres_dsn,
+            nats_url=self.nats_url,
+            environment=self.environment,
+            children={name: child.snapshot() for name, child in self.children.items()},
+        )
+        write_stack_state(self.options.state_dir, snapshot)
+
+
+def _choose_addresses(options: StackOptions) -> _Addresses:
+    """The two ports of the gateway are asked for and may be taken; the others are whatever is free."""
+    postgres, nats, scheduler, results, *worker_health = choose_addresses(4 + len(options.pools))
+    wants_gateway = "gateway" in options.modules
+    return _Addresses(
+        postgres=postgres,
+        nats=nats,
+        scheduler=_asked(options, "PROCTOR_SCHEDULER_ADDRESS") or scheduler,
+        results=_asked(options, "PROCTOR_RESULTS_ADDRESS") or results,
+        gateway_http=require_free(options.gateway_http_address, "PROCTOR_GATEWAY_HTTP_ADDRESS")
+        if wants_gateway
+        else "",
+        gateway_grpc=require_free(options.gateway_grpc_address, "PROCTOR_GATEWAY_GRPC_ADDRESS")
+        if wants_gateway
+        else "",
+        worker_health=worker_health,
+    )
+
+
+def _asked(options: StackOptions, setting: str) -> str | None:
+    address = options.environment.get(setting)
+    return require_free(address, setting) if address else None
+
+
+@asynccontextmanager
+async def running_stack(options: StackOptions, report: Report = print) -> AsyncIterator[LocalStack]:
+    stack = LocalStack(options, report)
+    await stack.start()
+    try:
+        yield stack
+    finally:
+        await stack.stop()

@@ -1,0 +1,39 @@
+"""Writes the pools file: which pools there are and what each serves, read by the scheduler and the workers."""
+
+from pathlib import Path
+
+import yaml
+
+from proctor.stack.stack_options import Pool, RemotePool, ServedModel, VllmPool
+
+
+def write_pools_file(path: Path, pools: tuple[Pool, ...]) -> Path:
+    document = {"pools": [_pool_entry(pool) for pool in pools]}
+    draft = path.with_suffix(".new")
+    draft.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    draft.replace(path)
+    return path
+
+
+def _pool_entry(pool: Pool) -> dict[str, object]:
+    match pool:
+        case VllmPool():
+            return {
+                "name": pool.name,
+                "engine": "vllm",
+                "concurrency": pool.concurrency,
+                "models": [_model_entry(model) for model in pool.models],
+            }
+        case RemotePool():
+            return {
+                "name": pool.name,
+                "engine": "openai",
+                "concurrency": pool.concurrency,
+                "provider": pool.provider,
+                "base_url": pool.base_url,
+                "api_key_env": pool.api_key_env,
+            }
+
+
+def _model_entry(model: ServedModel) -> dict[str, object]:
+    return {"name": model.name, "path": model.path, "engine_args": dict(model.engine_args)}

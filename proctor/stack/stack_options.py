@@ -1,0 +1,103 @@
+"""What a local stack is asked to be: its folder, addresses, pools and the modules that run as its services."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+DEFAULT_GATEWAY_HTTP = "127.0.0.1:8080"
+DEFAULT_GATEWAY_GRPC = "127.0.0.1:8081"
+
+SERVICE_MODULES: Mapping[str, str] = MappingProxyType(
+    {
+        "gateway": "services.gateway",
+        "scheduler": "services.scheduler",
+        "results": "services.results",
+        "worker": "services.worker",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A model that a vLLM pool may load."""
+
+    name: str
+    path: str
+    engine_args: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class VllmPool:
+    """A pool whose worker runs vLLM in its own process, by the python of vLLM's environment."""
+
+    models: tuple[ServedModel, ...]
+    name: str = "local"
+    concurrency: int = 256
+    python: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemotePool:
+    """A pool whose worker asks a server that speaks the OpenAI protocol."""
+
+    base_url: str
+    name: str = "remote"
+    concurrency: int = 64
+    provider: str = "openai"
+    api_key_env: str = "OPENAI_API_KEY"
+
+
+Pool = VllmPool | RemotePool
+
+
+@dataclass(frozen=True, slots=True)
+class StackOptions:
+    """`modules` names what runs as each service; without any, only Postgres and NATS are started."""
+
+    state_dir: Path
+    pools: tuple[Pool, ...] = ()
+    gateway_http_address: str = DEFAULT_GATEWAY_HTTP
+    gateway_grpc_address: str = DEFAULT_GATEWAY_GRPC
+    modules: Mapping[str, str] = field(default_factory=lambda: SERVICE_MODULES)
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    python: Path = Path(sys.executable)
+
+
+def options_from_environment(environ: Mapping[str, str], pools: tuple[Pool, ...] = ()) -> StackOptions:
+    return StackOptions(
+        state_dir=default_state_dir(environ, Path.cwd()),
+        pools=pools,
+        gateway_http_address=environ.get("PROCTOR_GATEWAY_HTTP_ADDRESS", DEFAULT_GATEWAY_HTTP),
+        gateway_grpc_address=environ.get("PROCTOR_GATEWAY_GRPC_ADDRESS", DEFAULT_GATEWAY_GRPC),
+        environment=dict(environ),
+    )
+
+
+def default_state_dir(environ: Mapping[str, str], current: Path) -> Path:
+    """PROCTOR_STATE_DIR, else `.proctor` of the project that `current` lies in (found upwards, as git does)."""
+    given = environ.get("PROCTOR_STATE_DIR")
+    if given:
+        return Path(given).expanduser().absolute()
+    return project_dir(current) / ".proctor"
+
+
+def project_dir(current: Path) -> Path:
+    """The nearest folder upwards that has a `.proctor`, else that is a project (a repository or a pyproject), else here."""
+    here = current.absolute()
+    for marks in ((".proctor",), (".git", "pyproject.toml")):
+        for folder in (here, *here.parents):
+            if any((folder / mark).exists() for mark in marks):
+                return folder
+    return here
+
+
+def default_cache_dir(environ: Mapping[str, str]) -> Path:
+    """PROCTOR_CACHE_DIR, else the user's cache folder: what can be rebuilt (models), shared by all stacks."""
+    given = environ.get("PROCTOR_CACHE_DIR")
+    if given:
+        return Path(given).expanduser().absolute()
+    caches = environ.get("XDG_CACHE_HOME")
+    return (Path(caches) if caches else Path.home() / ".cache") / "proctor"

@@ -1,0 +1,116 @@
+"""The state file of a running stack, by which `status`, `down` and the client find it; and the lock that says it runs.
+
+The file alone proves nothing (a `kill -9` leaves it): a stack runs exactly while its supervisor holds the lock.
+"""
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Self
+
+from proctor.stack.errors import StackAlreadyRunning, StateFolderUnusable
+
+STATE_FILE = "stack.json"
+LOCK_FILE = "stack.lock"
+
+
+@dataclass(frozen=True, slots=True)
+class ChildState:
+    pid: int | None
+    state: str
+    restarts: int
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
+class StackState:
+    """`phase` is starting, running or stopping; the file is for its owner's eyes only, since the DSN has a password."""
+
+    supervisor_pid: int
+    phase: str
+    gateway_http: str
+    gateway_grpc: str
+    postgres_dsn: str
+    nats_url: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    children: Mapping[str, ChildState] = field(default_factory=dict)
+
+
+class StackLock:
+    """Held by the supervisor for as long as it lives; the kernel lets go of it however the supervisor ends."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    @classmethod
+    def take(cls, state_dir: Path) -> Self:
+        try:
+            state_dir.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(state_dir / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise StateFolderUnusable(state_dir, error.strerror or str(error)) from error
+        if not _lock_soon(descriptor):
+            os.close(descriptor)
+            state = _read_file(state_dir)
+            raise StackAlreadyRunning(state_dir, state.supervisor_pid if state else None)
+        return cls(descriptor)
+
+    def release(self) -> None:
+        os.close(self._descriptor)
+
+
+def _lock_soon(descriptor: int) -> bool:
+    """Tries for a moment, not once: `is_locked` of another process holds the lock while it looks."""
+    for _ in range(10):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.02)
+        else:
+            return True
+    return False
+
+
+def is_locked(state_dir: Path) -> bool:
+    try:
+        descriptor = os.open(state_dir / LOCK_FILE, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def read_stack_state(state_dir: Path) -> StackState | None:
+    """The state of the stack that runs on this folder; None when none runs, whatever an old file says."""
+    return _read_file(state_dir) if is_locked(state_dir) else None
+
+
+def write_stack_state(state_dir: Path, state: StackState) -> None:
+    draft = state_dir / f"{STATE_FILE}.new"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(asdict(state), file, indent=2)
+        file.write("\n")
+    draft.replace(state_dir / STATE_FILE)
+
+
+def remove_stack_state(state_dir: Path) -> None:
+    (state_dir / STATE_FILE).unlink(missing_ok=True)
+
+
+def _read_file(state_dir: Path) -> StackState | None:
+    try:
+        fields = json.loads((state_dir / STATE_FILE).read_text(encoding="utf-8"))
+        children = {name: ChildState(**child) for name, child in fields.pop("children").items()}
+        return StackState(**fields, children=children)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
