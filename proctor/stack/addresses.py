@@ -1,4 +1,4 @@
-"""Which `host:port` each part of the stack listens on: the asked one when it is free, else a free one of our choice."""
+"""Which `host:port` each part of the stack listens on: the asked one when free, else one of our choice."""
 
 import random
 import socket
@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 from proctor.stack.errors import PortTaken
 
-# Below the range that the kernel hands to outgoing connections: while a server restarts, a client that redials its
-# port could otherwise be given that very port as its own, connect to itself and keep the server out.
+# Below the range that the kernel hands to outgoing connections: while a server restarts, a client that
+# redials its port could otherwise be given that very port as its own, and keep the server out.
 FREE_PORT_RANGE = range(20_000, 32_000)
 LOOPBACK = "127.0.0.1"
 

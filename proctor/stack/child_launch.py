@@ -1,7 +1,7 @@
-"""Runs between the fork and the exec of every child of the stack: ties its life to the supervisor's, then becomes it.
+"""Every child of the stack starts as this: it ties its life to the supervisor's, then becomes the child.
 
-A program of its own, not a `preexec_fn`: the supervisor has threads (gRPC's), and no Python may run in a fork of those.
-Called by path as `python -I -S child_launch.py SUPERVISOR_PID DEATH_SIGNAL USER COMMAND…` (USER `-`: stay who we are).
+A program and not a `preexec_fn`: the supervisor has threads (gRPC's), no Python may run in a fork of those.
+Called by path: `python -I -S child_launch.py SUPERVISOR_PID DEATH_SIGNAL USER COMMAND…` (USER `-`: as is).
 """
 
 import ctypes
@@ -36,7 +36,7 @@ def main() -> None:
     if user != "-":
         become_user(user)
     die_with(int(supervisor_pid), int(death_signal))
-    os.execvp(command[0], command)
+    os.execvp(command[0], command)  # noqa: S606 - becoming the child is the point, no shell wanted
 
 
 if __name__ == "__main__":

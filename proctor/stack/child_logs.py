@@ -26,7 +26,7 @@ class ChildLogs:
 
 
 def rotate(path: Path, above_bytes: int) -> None:
-    """Copies and truncates in place: the children keep their descriptor, and append mode finds the new end."""
+    """Copies and truncates in place: the children keep their descriptors, and append at the new end."""
     if path.stat().st_size <= above_bytes:
         return
     shutil.copyfile(path, path.with_suffix(".log.1"))

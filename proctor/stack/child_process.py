@@ -1,4 +1,4 @@
-"""One process of the stack: started through `child_launch`, logged to its own file, stopped with its whole group."""
+"""One process of the stack: started through `child_launch`, logged to a file, stopped with its group."""
 
 import asyncio
 import contextlib
@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+from asyncio.subprocess import Process
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,8 +29,8 @@ class Program:
         return (*shim, str(os.getpid()), str(int(self.death_signal)), self.user or "-", *self.command)
 
 
-async def spawn(program: Program, log_path: Path) -> asyncio.subprocess.Process:
-    """In a session of its own, so that a Ctrl-C on the terminal reaches the supervisor alone and the stop keeps its order."""
+async def spawn(program: Program, log_path: Path) -> Process:
+    """In a session of its own: a Ctrl-C reaches the supervisor alone, and the stop keeps its order."""
     if threading.current_thread() is not threading.main_thread():
         # The death signal comes when the *thread* that forked ends, not the process.
         raise RuntimeError("children of the stack are started from the main thread only")
@@ -44,10 +45,8 @@ async def spawn(program: Program, log_path: Path) -> asyncio.subprocess.Process:
         )
 
 
-async def terminate(
-    process: asyncio.subprocess.Process, stop_signal: signal.Signals, limit_seconds: float
-) -> bool:
-    """Asks with the signal, then kills; either way nothing of the group is left. True when asking was enough."""
+async def terminate(process: Process, stop_signal: signal.Signals, limit_seconds: float) -> bool:
+    """Asks, then kills; either way nothing of the group is left. True when asking was enough."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(stop_signal)

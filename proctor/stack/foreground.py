@@ -45,9 +45,5 @@ async def _serve(options: StackOptions, report: Report) -> None:
 
 
 def describe(stack: LocalStack) -> str:
-    where = (
-        f"http://{stack.gateway_http} and gRPC {stack.gateway_grpc}"
-        if stack.gateway_http
-        else "Postgres and NATS"
-    )
-    return f"The stack serves {where}; its logs are in {stack.options.state_dir / 'logs'}; Ctrl-C stops it."
+    where = f"http://{stack.gateway_http}, gRPC {stack.gateway_grpc}" if stack.gateway_http else "its stores"
+    return f"The stack serves {where}; logs: {stack.options.state_dir / 'logs'}; Ctrl-C stops it."

@@ -1,6 +1,6 @@
-"""The local stack: Postgres and NATS from pip parts, then the services, as children of this process until it stops.
+"""The local stack: Postgres, NATS and the services as children of this process, from start to stop.
 
-Start: lock, addresses, Postgres and NATS side by side, services side by side. Stop: the other way round, each in turn.
+Start: lock, addresses, Postgres beside NATS, then the services side by side. Stop: in turn, workers first.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ class LocalStack:
         self._lock = None
 
     async def wait(self) -> None:
-        """Returns when the stack has been stopped; raises what broke its supervision, should that ever happen."""
+        """Returns when the stack has been stopped; raises what broke its supervision, should that happen."""
         await asyncio.gather(*(child.ended() for child in self.children.values()))
 
     def child(self, name: str) -> SupervisedChild:
@@ -153,20 +153,19 @@ class LocalStack:
 def _choose_addresses(options: StackOptions) -> _Addresses:
     """The two ports of the gateway are asked for and may be taken; the others are whatever is free."""
     postgres, nats, scheduler, results, *worker_health = choose_addresses(4 + len(options.pools))
-    wants_gateway = "gateway" in options.modules
     return _Addresses(
         postgres=postgres,
         nats=nats,
         scheduler=_asked(options, "PROCTOR_SCHEDULER_ADDRESS") or scheduler,
         results=_asked(options, "PROCTOR_RESULTS_ADDRESS") or results,
-        gateway_http=require_free(options.gateway_http_address, "PROCTOR_GATEWAY_HTTP_ADDRESS")
-        if wants_gateway
-        else "",
-        gateway_grpc=require_free(options.gateway_grpc_address, "PROCTOR_GATEWAY_GRPC_ADDRESS")
-        if wants_gateway
-        else "",
+        gateway_http=_gateway(options, options.gateway_http_address, "PROCTOR_GATEWAY_HTTP_ADDRESS"),
+        gateway_grpc=_gateway(options, options.gateway_grpc_address, "PROCTOR_GATEWAY_GRPC_ADDRESS"),
         worker_health=worker_health,
     )
+
+
+def _gateway(options: StackOptions, address: str, setting: str) -> str:
+    return require_free(address, setting) if "gateway" in options.modules else ""
 
 
 def _asked(options: StackOptions, setting: str) -> str | None:

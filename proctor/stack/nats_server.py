@@ -1,4 +1,4 @@
-"""NATS of the local stack: one nats-server with JetStream on loopback, its streams kept in the state folder."""
+"""NATS of the local stack: one nats-server with JetStream on loopback, its streams kept in the state."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Writes the pools file: which pools there are and what each serves, read by the scheduler and the workers."""
+"""Writes the pools file: which pools there are and what each serves, for the scheduler and the workers."""
 
 from pathlib import Path
 

@@ -1,8 +1,9 @@
 """Where Postgres keeps its data and finds its programs, given that it refuses to run as root.
 
-For a normal user both stay where they are. Root starts Postgres as `nobody`, who must be able to reach them; below a
-private folder (/root, say) he cannot. No permission of a folder that is not ours is ever changed for that: what he
-cannot reach lives under /var/lib/proctor instead, data in a folder named after the state folder, programs as a copy.
+For a normal user both stay where they are. Root starts Postgres as `nobody`, who must be able to reach them,
+and below a private folder (/root, say) he cannot. No permission of a folder that is not ours is changed for
+that: what he cannot reach lives under /var/lib/proctor instead, the data in a folder named after the state folder,
+the programs as a copy.
 """
 
 import hashlib
@@ -49,7 +50,7 @@ def find_postgres_home(state_dir: Path) -> PostgresHome:
         folder, note = own, ""
     else:
         folder = SHARED_ROOT / hashlib.sha256(os.fsencode(state_dir)).hexdigest()[:16]
-        note = f"Postgres keeps its data in {folder}: it runs as {UNPRIVILEGED_USER}, who cannot reach {state_dir}"
+        note = f"Postgres runs as {UNPRIVILEGED_USER}, who cannot reach {state_dir}: its data is in {folder}"
     return PostgresHome(_programs_for_nobody(), _made(folder, UNPRIVILEGED_USER), UNPRIVILEGED_USER, note)
 
 

@@ -1,5 +1,6 @@
-"""Postgres of the local stack: its cluster is made on first use and kept; it listens on loopback, with a password."""
+"""Postgres of the local stack: its cluster is made on first use and kept; loopback only, with a password."""
 
+import contextlib
 import os
 import pwd
 import secrets
@@ -15,7 +16,7 @@ from proctor.stack.addresses import split_address
 from proctor.stack.child_process import Program, spawn
 from proctor.stack.errors import ChildFailedToStart, StateFolderUnusable
 from proctor.stack.postgres_home import PostgresHome
-from proctor.stack.readiness_probes import postgres_answers
+from proctor.stack.readiness_probes import CONNECTION_ERRORS, postgres_answers
 from proctor.stack.supervised_child import ChildSpec
 
 MAJOR_VERSION = "18"
@@ -23,7 +24,6 @@ USER = "proctor"
 DATABASE = "proctor"
 MAINTENANCE_DATABASE = "postgres"
 ENVIRONMENT = {"LC_ALL": "C", "PATH": os.defpath}
-CONNECTION_ERRORS = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +63,20 @@ class PostgresServer:
         return (str(self.home.programs / "postgres"), "-D", str(self.home.data), *flags)
 
     async def _is_ready(self) -> bool:
-        if await postgres_answers(self.dsn):
-            return True
-        return await self._create_database() and await postgres_answers(self.dsn)
+        try:
+            return await postgres_answers(self.dsn)
+        except asyncpg.InvalidCatalogNameError:
+            await self._create_database()
+            return False
 
-    async def _create_database(self) -> bool:
-        try:
+    async def _create_database(self) -> None:
+        """Failing is no matter: the next probe sees what became of it."""
+        with contextlib.suppress(*CONNECTION_ERRORS):
             connection = await asyncpg.connect(self.dsn_of(MAINTENANCE_DATABASE), timeout=2)
-        except CONNECTION_ERRORS:
-            return False
-        try:
-            await connection.execute(f"CREATE DATABASE {DATABASE}", timeout=30)
-        except asyncpg.DuplicateDatabaseError:
-            return True
-        except CONNECTION_ERRORS:
-            return False
-        finally:
-            connection.terminate()
-        return True
+            try:
+                await connection.execute(f"CREATE DATABASE {DATABASE}", timeout=30)
+            finally:
+                await connection.close(timeout=2)
 
 
 async def prepare_postgres(home: PostgresHome, address: str, log_path: Path) -> PostgresServer:

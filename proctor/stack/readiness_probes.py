@@ -1,4 +1,4 @@
-"""The questions by which the supervisor knows that a child does its work, and not only that its process exists."""
+"""The questions by which the supervisor knows that a child does its work, beyond having a process."""
 
 import asyncio
 import contextlib
@@ -7,31 +7,36 @@ import asyncpg
 import grpc
 import nats
 import nats.errors
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 from nats.aio.client import Client as NatsClient
 
 from proctor.stack.addresses import split_address
 
 PROBE_LIMIT_SECONDS = 2.0
+CONNECTION_ERRORS = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
+HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 # Channels to the same address otherwise share one connection, and with it the back-off after a refused one.
 OWN_CONNECTION = (("grpc.use_local_subchannel_pool", 1),)
 
 
 async def postgres_answers(dsn: str) -> bool:
+    """A database that is not there yet is told apart: InvalidCatalogNameError comes through."""
     try:
         connection = await asyncpg.connect(dsn, timeout=PROBE_LIMIT_SECONDS)
-    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+    except asyncpg.InvalidCatalogNameError:
+        raise
+    except CONNECTION_ERRORS:
         return False
     try:
         return bool(await connection.fetchval("SELECT 1", timeout=PROBE_LIMIT_SECONDS) == 1)
-    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+    except CONNECTION_ERRORS:
         return False
     finally:
         await _close(connection)
 
 
 async def _close(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
-    with contextlib.suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+    with contextlib.suppress(*CONNECTION_ERRORS):
         await connection.close(timeout=PROBE_LIMIT_SECONDS)
 
 
@@ -54,10 +59,13 @@ async def grpc_serves(address: str) -> bool:
     if not await port_answers(address):
         return False
     async with grpc.aio.insecure_channel(address, options=OWN_CONNECTION) as channel:
+        check = channel.unary_unary(
+            HEALTH_CHECK,
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString,
+        )
         try:
-            answer = await health_pb2_grpc.HealthStub(channel).Check(
-                health_pb2.HealthCheckRequest(), timeout=PROBE_LIMIT_SECONDS
-            )
+            answer = await check(health_pb2.HealthCheckRequest(), timeout=PROBE_LIMIT_SECONDS)
         except grpc.aio.AioRpcError:
             return False
     return answer.status == health_pb2.HealthCheckResponse.SERVING

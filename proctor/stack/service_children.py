@@ -1,4 +1,4 @@
-"""The services as children of the stack: which module by which python, with which environment, ready by which probe."""
+"""The services as children of the stack: which module by which python, in which environment, ready when."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What a local stack is asked to be: its folder, addresses, pools and the modules that run as its services."""
+"""What a local stack is asked to be: its folder, addresses, pools and what runs as its services."""
 
 import os
 import sys
@@ -77,7 +77,7 @@ def options_from_environment(environ: Mapping[str, str], pools: tuple[Pool, ...]
 
 
 def default_state_dir(environ: Mapping[str, str], current: Path) -> Path:
-    """PROCTOR_STATE_DIR, else `.proctor` of the project that `current` lies in (found upwards, as git does)."""
+    """PROCTOR_STATE_DIR, else `.proctor` of the project that `current` lies in."""
     given = environ.get("PROCTOR_STATE_DIR")
     if given:
         return Path(given).expanduser().absolute()
@@ -85,7 +85,7 @@ def default_state_dir(environ: Mapping[str, str], current: Path) -> Path:
 
 
 def project_dir(current: Path) -> Path:
-    """The nearest folder upwards that has a `.proctor`, else that is a project (a repository or a pyproject), else here."""
+    """Found upwards, as git does: the nearest `.proctor`, else repository or pyproject, else here."""
     here = current.absolute()
     for marks in ((".proctor",), (".git", "pyproject.toml")):
         for folder in (here, *here.parents):

@@ -1,6 +1,6 @@
-"""The state file of a running stack, by which `status`, `down` and the client find it; and the lock that says it runs.
+"""The state file of a running stack, by which `status`, `down` and the client find it; and its lock.
 
-The file alone proves nothing (a `kill -9` leaves it): a stack runs exactly while its supervisor holds the lock.
+The file alone proves nothing (`kill -9` leaves it): a stack runs exactly while its supervisor holds the lock.
 """
 
 import fcntl
@@ -28,7 +28,7 @@ class ChildState:
 
 @dataclass(frozen=True, slots=True)
 class StackState:
-    """`phase` is starting, running or stopping; the file is for its owner's eyes only, since the DSN has a password."""
+    """`phase` is starting, running or stopping; for its owner's eyes only, since the DSN has a password."""
 
     supervisor_pid: int
     phase: str
@@ -41,7 +41,7 @@ class StackState:
 
 
 class StackLock:
-    """Held by the supervisor for as long as it lives; the kernel lets go of it however the supervisor ends."""
+    """Held by the supervisor while it lives; the kernel lets go of it however the supervisor ends."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -69,7 +69,7 @@ def _lock_soon(descriptor: int) -> bool:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            time.sleep(0.02)
+            time.sleep(0.02)  # noqa: TID251 - bounded by the range above
         else:
             return True
     return False

@@ -14,7 +14,7 @@ KILL_LIMIT_SECONDS = 10.0
 
 
 def stop_stack(state_dir: Path, limit_seconds: float = STOP_LIMIT_SECONDS) -> bool:
-    """False when none was running. Blocks until it is gone; past the limit it is killed, and its children with it."""
+    """False when none ran. Blocks until it is gone; past the limit it is killed, and its children with it."""
     state = read_stack_state(state_dir)
     if state is None:
         remove_stack_state(state_dir)
@@ -37,5 +37,5 @@ def _wait_until_gone(state_dir: Path, limit_seconds: float) -> bool:
     while is_locked(state_dir):
         if time.monotonic() > deadline:
             return False
-        time.sleep(LOOK_EVERY_SECONDS)
+        time.sleep(LOOK_EVERY_SECONDS)  # noqa: TID251 - this is a poll with a deadline
     return True

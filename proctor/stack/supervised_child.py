@@ -1,4 +1,4 @@
-"""Keeps one child of the stack running: starts it, asks until it is ready, starts it again whenever it dies."""
+"""Keeps one child of the stack running: starts it, asks until it is ready, starts it again when it dies."""
 
 import asyncio
 import signal
@@ -15,7 +15,8 @@ GIVE_UP_AFTER_FAILURES = 3
 FIRST_BACKOFF_SECONDS = 0.1
 LONGEST_BACKOFF_SECONDS = 5.0
 STEADY_AFTER_SECONDS = 20.0
-PROBE_EVERY_SECONDS = 0.03
+FIRST_PROBE_PAUSE_SECONDS = 0.02
+LONGEST_PROBE_PAUSE_SECONDS = 0.25
 
 Report = Callable[[str], None]
 Probe = Callable[[], Awaitable[bool]]
@@ -35,7 +36,7 @@ class ChildSpec:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a child has of the stack: its log file, whom to tell, and the children that it needs to be ready first."""
+    """What a child has of the stack: its log file, whom to tell, and which children come first."""
 
     log_path: Path
     report: Report
@@ -44,7 +45,7 @@ class Surroundings:
 
 
 class SupervisedChild:
-    """Gives up only before the first success: somebody waits for that one, while a running stack heals by itself."""
+    """Gives up only before the first success: a running stack heals by itself."""
 
     def __init__(self, spec: ChildSpec, surroundings: Surroundings) -> None:
         self.spec = spec
@@ -127,11 +128,13 @@ class SupervisedChild:
     async def _wait_until_ready(self, process: asyncio.subprocess.Process) -> bool:
         clock = asyncio.get_running_loop().time
         deadline = clock() + self.spec.ready_limit_seconds
+        pause = FIRST_PROBE_PAUSE_SECONDS
         while process.returncode is None and clock() < deadline:
             # Looked at again after the answer: it may have come from a foreign program that took the port.
             if await self.spec.is_ready() and process.returncode is None:
                 return True
-            await asyncio.sleep(PROBE_EVERY_SECONDS)
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.3, LONGEST_PROBE_PAUSE_SECONDS)
         return False
 
     def _announce_ready(self) -> None:
@@ -152,7 +155,7 @@ class SupervisedChild:
         return clock() - began
 
     def _bury(self, dead: asyncio.subprocess.Process) -> int:
-        """Ends what the dead process left behind at once: its pid, the group's name, is free for others later."""
+        """Ends what it left behind now: its pid, which names the group, may be another's later."""
         kill_group(dead.pid)
         self._process = None
         assert dead.returncode is not None
@@ -170,7 +173,7 @@ class SupervisedChild:
 
 def _backoff_seconds(failures: int) -> float:
     """The first restart comes at once; one that keeps dying is asked less and less often."""
-    return min(FIRST_BACKOFF_SECONDS * 2 ** max(failures - 1, 0), LONGEST_BACKOFF_SECONDS)
+    return min(FIRST_BACKOFF_SECONDS * 2.0 ** max(failures - 1, 0), LONGEST_BACKOFF_SECONDS)
 
 
 def _describe_exit(code: int) -> str:
