@@ -1,0 +1,1 @@
+"""Plumbing that every service uses and that knows no run."""

@@ -1,0 +1,51 @@
+"""Errors of the domain: what was wrong and what to do, as one sentence with its facts. Knows no transport."""
+
+from enum import StrEnum
+from typing import ClassVar
+
+
+class ErrorKind(StrEnum):
+    """What kind of trouble it is; each door translates it to its own code."""
+
+    INVALID = "invalid"
+    NOT_FOUND = "not_found"
+    CONFLICT = "conflict"
+    EXHAUSTED = "exhausted"
+    UNAVAILABLE = "unavailable"
+    INTERNAL = "internal"
+
+
+Fact = str | int | float
+
+
+class DomainError(Exception):
+    """Something went wrong."""
+
+    # The docstring of a subclass is its message, with the facts filled in.
+    kind: ErrorKind = ErrorKind.INTERNAL
+    # Name of a value of proctor.v1.ErrorReason without its prefix.
+    reason: str = "INTERNAL"
+    template: ClassVar[str | None] = None
+
+    def __init__(self, **facts: Fact) -> None:
+        self.facts = facts
+        self.message = (self.template or type(self).__doc__ or "").format(**facts)
+        super().__init__(self.message)
+
+
+class RemoteError(DomainError):
+    """What another service refused, as it said it."""
+
+    def __init__(self, kind: ErrorKind, reason: str, message: str, facts: dict[str, str]) -> None:
+        self.kind = kind
+        self.reason = reason
+        self.facts = dict(facts)
+        self.message = message
+        Exception.__init__(self, message)
+
+
+class DependencyUnavailable(DomainError):
+    """{dependency} does not answer; it is needed for this. Check that it runs, then try again."""
+
+    kind = ErrorKind.UNAVAILABLE
+    reason = "DEPENDENCY_UNAVAILABLE"

@@ -1,0 +1,63 @@
+"""Errors on gRPC, in both directions.
+
+DomainError
+├── kind INVALID      → INVALID_ARGUMENT
+├── kind NOT_FOUND    → NOT_FOUND
+├── kind CONFLICT     → FAILED_PRECONDITION
+├── kind EXHAUSTED    → RESOURCE_EXHAUSTED
+├── kind UNAVAILABLE  → UNAVAILABLE
+└── kind INTERNAL     → INTERNAL
+anything else         → INTERNAL, masked, with an incident id that the log explains
+"""
+
+import grpc
+from google.protobuf import any_pb2
+from google.rpc import code_pb2, error_details_pb2, status_pb2
+from grpc_status import rpc_status
+
+from services.common.errors import DomainError, ErrorKind, RemoteError
+
+ERROR_DOMAIN = "proctor"
+
+_CODES: dict[ErrorKind, int] = {
+    ErrorKind.INVALID: code_pb2.INVALID_ARGUMENT,
+    ErrorKind.NOT_FOUND: code_pb2.NOT_FOUND,
+    ErrorKind.CONFLICT: code_pb2.FAILED_PRECONDITION,
+    ErrorKind.EXHAUSTED: code_pb2.RESOURCE_EXHAUSTED,
+    ErrorKind.UNAVAILABLE: code_pb2.UNAVAILABLE,
+    ErrorKind.INTERNAL: code_pb2.INTERNAL,
+}
+_KINDS: dict[int, ErrorKind] = {code: kind for kind, code in _CODES.items()}
+_KINDS[code_pb2.DEADLINE_EXCEEDED] = ErrorKind.UNAVAILABLE
+
+
+def status_of(error: DomainError) -> status_pb2.Status:
+    """The wire form of a domain error."""
+    facts = {name: str(value) for name, value in error.facts.items()}
+    info = error_details_pb2.ErrorInfo(reason=error.reason, domain=ERROR_DOMAIN, metadata=facts)
+    detail = any_pb2.Any()
+    detail.Pack(info)
+    return status_pb2.Status(code=_CODES[error.kind], message=error.message, details=[detail])
+
+
+def masked_status(incident: str) -> status_pb2.Status:
+    """The wire form of an error that is nobody's business outside."""
+    error = RemoteError(
+        ErrorKind.INTERNAL,
+        "INTERNAL",
+        f"Something went wrong inside (incident {incident}); the log of the service says what.",
+        {"incident": incident},
+    )
+    return status_of(error)
+
+
+def remote_error(error: grpc.aio.AioRpcError) -> RemoteError:
+    """A failed call as a domain error, with reason and facts as the other side gave them."""
+    kind = _KINDS.get(error.code().value[0], ErrorKind.INTERNAL)
+    status = rpc_status.from_call(error)  # type: ignore[arg-type]  # AioRpcError has all that is asked of a Call
+    for detail in status.details if status is not None else ():
+        info = error_details_pb2.ErrorInfo()
+        if detail.Unpack(info):
+            return RemoteError(kind, info.reason, error.details() or "", dict(info.metadata))
+    reason = "DEPENDENCY_UNAVAILABLE" if kind is ErrorKind.UNAVAILABLE else "INTERNAL"
+    return RemoteError(kind, reason, error.details() or error.code().name, {})

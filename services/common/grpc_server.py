@@ -1,0 +1,165 @@
+"""A gRPC server as every service has it: errors mapped in one place, health, reflection, a line per call."""
+
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1._async import HealthServicer
+from grpc_reflection.v1alpha import reflection
+from grpc_status import rpc_status
+
+from services.common.errors import DomainError, ErrorKind
+from services.common.grpc_errors import masked_status, status_of
+from services.common.structured_logs import get_logger
+
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+_HEALTH_PREFIXES = ("/grpc.health.", "/grpc.reflection.")
+
+log = get_logger()
+
+Registration = Callable[[grpc.aio.Server], None]
+
+
+class PortTaken(DomainError):
+    """Cannot listen on {address}: the port is taken. Stop what uses it or set another address."""
+
+    kind = ErrorKind.CONFLICT
+
+
+class ErrorInterceptor(grpc.aio.ServerInterceptor):
+    """Maps what handlers raise to a status and logs each call once."""
+
+    async def intercept_service(
+        self, continuation: Any, handler_call_details: Any
+    ) -> Any:  # the library's own signature
+        handler = await continuation(handler_call_details)
+        method: str = handler_call_details.method
+        if handler is None or method.startswith(_HEALTH_PREFIXES):
+            return handler
+        coding = {
+            "request_deserializer": handler.request_deserializer,
+            "response_serializer": handler.response_serializer,
+        }
+        if handler.unary_unary is not None:
+            return grpc.unary_unary_rpc_method_handler(_guarded_call(method, handler.unary_unary), **coding)
+        if handler.unary_stream is not None:
+            return grpc.unary_stream_rpc_method_handler(
+                _guarded_stream(method, handler.unary_stream), **coding
+            )
+        return handler
+
+
+def _guarded_call(
+    method: str, call: Callable[[Any, Any], Awaitable[Any]]
+) -> Callable[[Any, Any], Awaitable[Any]]:
+    async def guarded(request: Any, context: Any) -> Any:  # messages of any service
+        started = time.perf_counter()
+        try:
+            response = await call(request, context)
+        except Exception as error:  # the edge: nothing may leave unmapped
+            await _abort(context, method, started, error)
+            raise
+        _log_call(method, started, "OK", "")
+        return response
+
+    return guarded
+
+
+def _guarded_stream(
+    method: str, call: Callable[[Any, Any], AsyncIterator[Any]]
+) -> Callable[[Any, Any], AsyncIterator[Any]]:
+    async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:  # messages of any service
+        started = time.perf_counter()
+        try:
+            async for response in call(request, context):
+                yield response
+        except Exception as error:  # the edge: nothing may leave unmapped
+            await _abort(context, method, started, error)
+            raise
+        _log_call(method, started, "OK", "")
+
+    return guarded
+
+
+async def _abort(context: Any, method: str, started: float, error: Exception) -> None:
+    if isinstance(error, grpc.aio.AbortError):
+        return
+    if isinstance(error, DomainError):
+        status = status_of(error)
+        _log_call(method, started, error.kind, error.message)
+    else:
+        incident = uuid.uuid4().hex[:12]
+        status = masked_status(incident)
+        log.error("rpc failed", method=method, incident=incident, exc_info=error)
+    await context.abort_with_status(rpc_status.to_status(status))
+
+
+def _log_call(method: str, started: float, code: str, message: str) -> None:
+    fields: dict[str, Any] = {
+        "method": method,
+        "code": code,
+        "ms": round((time.perf_counter() - started) * 1000, 2),
+    }
+    if message:
+        log.info("rpc refused", **fields, message=message)
+    else:
+        log.debug("rpc", **fields)
+
+
+class GrpcServer:
+    """A running server with its health service."""
+
+    def __init__(
+        self, server: grpc.aio.Server, health: HealthServicer, names: Sequence[str], port: int
+    ) -> None:
+        self._server = server
+        self._health = health
+        self._names = ("", *names)
+        self.port = port
+
+    async def set_serving(self, is_serving: bool) -> None:  # noqa: FBT001  # a state, not an option
+        """Tells health checks whether calls are welcome."""
+        word = (
+            health_pb2.HealthCheckResponse.SERVING
+            if is_serving
+            else health_pb2.HealthCheckResponse.NOT_SERVING
+        )
+        for name in self._names:
+            await self._health.set(name, word)
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Refuses new calls and gives those that run some time."""
+        await self._server.stop(grace_seconds)
+
+
+async def serve_grpc(
+    address: str, registrations: Sequence[Registration], service_names: Sequence[str]
+) -> GrpcServer:
+    """Starts a server that is not yet SERVING; the caller says when its dependencies answer."""
+    server = grpc.aio.server(
+        interceptors=[ErrorInterceptor()],
+        options=[
+            ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+            ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+            ("grpc.so_reuseport", 0),
+        ],
+    )
+    for register in registrations:
+        register(server)
+    health = HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(health, server)
+    reflection.enable_server_reflection(
+        (*service_names, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME),
+        server,
+    )
+    try:
+        port = server.add_insecure_port(address)
+    except RuntimeError as error:
+        raise PortTaken(address=address) from error
+    running = GrpcServer(server, health, service_names, port)
+    await running.set_serving(False)
+    await server.start()
+    return running

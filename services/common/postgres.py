@@ -1,0 +1,128 @@
+"""Postgres: a pool that waits for the server, forward migrations, queries by name, what is worth a retry."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import asyncpg
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
+
+from services.common.errors import DependencyUnavailable, DomainError, ErrorKind
+
+T = TypeVar("T")
+
+# What a restart, a failover or a killed backend looks like from here. InternalClientError has no closer base:
+# asyncpg raises it when a backend dies between two protocol states.
+TRANSIENT_POSTGRES: tuple[type[Exception], ...] = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    ConnectionError,
+    OSError,
+    asyncio.TimeoutError,
+)
+
+_CONNECT_PATIENCE_SECONDS = 60.0
+_NAME_LINE = re.compile(r"^-- name:\s*(?P<name>\w+)\b.*$", re.MULTILINE)
+
+
+class PostgresAway(DependencyUnavailable):
+    """Postgres does not answer at {address}. Start it or correct PROCTOR_POSTGRES_DSN."""
+
+
+class SchemaTooNew(DomainError):
+    """Schema {schema} has migration {migration}, unknown to this version. Run a version at least as new."""
+
+    kind = ErrorKind.CONFLICT
+
+
+async def retrying(
+    operation: Callable[[], Awaitable[T]], *, patience_seconds: float = _CONNECT_PATIENCE_SECONDS
+) -> T:
+    """Repeats an operation while Postgres is away; the last failure is raised when patience ends.
+
+    The operation must be safe to repeat: a commit whose answer was lost has happened all the same.
+    """
+    attempts = AsyncRetrying(
+        retry=retry_if_exception_type(TRANSIENT_POSTGRES),
+        wait=wait_random_exponential(multiplier=0.05, max=1.0),
+        stop=stop_after_delay(patience_seconds),
+        reraise=True,
+    )
+    return await attempts(operation)
+
+
+async def connect_pool(dsn: str, *, schema: str, min_size: int = 1, max_size: int = 8) -> asyncpg.Pool:
+    """A pool whose connections see one schema. Waits for the server up to a minute."""
+
+    async def connect() -> asyncpg.Pool:
+        return await asyncpg.create_pool(
+            dsn,
+            min_size=min_size,
+            max_size=max_size,
+            timeout=5,
+            command_timeout=60,
+            server_settings={"search_path": schema, "application_name": f"proctor-{schema}", "jit": "off"},
+        )
+
+    try:
+        return await retrying(connect)
+    except TRANSIENT_POSTGRES as error:
+        raise PostgresAway(address=_address_of(dsn)) from error
+
+
+async def migrate(dsn: str, schema: str, folder: Path) -> None:
+    """Brings a schema up to date: each file of `folder` once, in order, under a lock that replicas share."""
+
+    async def connect() -> asyncpg.Connection:
+        return await asyncpg.connect(dsn, timeout=5)
+
+    try:
+        connection = await retrying(connect)
+    except TRANSIENT_POSTGRES as error:
+        raise PostgresAway(address=_address_of(dsn)) from error
+    try:
+        await connection.execute("SELECT pg_advisory_lock(hashtext($1))", f"proctor migrations {schema}")
+        await _apply(connection, schema, sorted(folder.glob("*.sql")))
+    finally:
+        await connection.close()
+
+
+async def _apply(connection: asyncpg.Connection, schema: str, files: list[Path]) -> None:
+    await connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+    await connection.execute(f'SET search_path = "{schema}"')
+    await connection.execute(
+        "CREATE TABLE IF NOT EXISTS migrations"
+        " (name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())"
+    )
+    applied = {row["name"] for row in await connection.fetch("SELECT name FROM migrations")}
+    unknown = applied - {file.name for file in files}
+    if unknown:
+        raise SchemaTooNew(schema=schema, migration=max(unknown))
+    for file in files:
+        if file.name in applied:
+            continue
+        async with connection.transaction():
+            await connection.execute(file.read_text(encoding="utf-8"))
+            await connection.execute("INSERT INTO migrations (name) VALUES ($1)", file.name)
+
+
+def load_queries(path: Path) -> Mapping[str, str]:
+    """The statements of a `queries.sql` by the name in their `-- name: purpose` line."""
+    text = path.read_text(encoding="utf-8")
+    marks = list(_NAME_LINE.finditer(text))
+    ends = [mark.start() for mark in marks[1:]] + [len(text)]
+    return {mark["name"]: text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
+
+
+def _address_of(dsn: str) -> str:
+    """Host and port of a DSN, without its password."""
+    return dsn.rsplit("@", 1)[-1]

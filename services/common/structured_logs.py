@@ -1,0 +1,39 @@
+"""Logs on stdout: one JSON object per line, or coloured text on a terminal."""
+
+import logging
+import sys
+from typing import cast
+
+import structlog
+from structlog.typing import FilteringBoundLogger, Processor
+
+
+def configure_logs(service: str, level: str) -> None:
+    """Sets up logging for the process; lines of libraries come through as well, from WARNING on."""
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    is_terminal = sys.stdout.isatty()
+    renderer: Processor = (
+        structlog.dev.ConsoleRenderer() if is_terminal else structlog.processors.JSONRenderer()
+    )
+    if not is_terminal:
+        shared.append(structlog.processors.format_exc_info)
+    threshold = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(
+        processors=[*shared, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=structlog.PrintLoggerFactory(sys.stdout),
+        cache_logger_on_first_use=True,
+    )
+    structlog.contextvars.bind_contextvars(service=service)
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=shared))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+
+
+def get_logger() -> FilteringBoundLogger:
+    """The logger that every module uses."""
+    return cast("FilteringBoundLogger", structlog.get_logger())
