@@ -1,0 +1,129 @@
+"""An outcome: what came back for one (run, sample, rollout), and when it takes the place of an earlier one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from services.results.scoring import Answer, LabelPair
+
+
+class FailureClass(IntEnum):
+    """Class of a machinery failure; the numbers are those of the contract and of the table (0: answered)."""
+
+    RATE_LIMIT = 1
+    TIMEOUT = 2
+    PROVIDER_ERROR = 3
+    REFUSED = 4
+    PROMPT_TOO_LONG = 5
+    SANDBOX = 6
+    ENGINE = 7
+
+    @property
+    def word(self) -> str:
+        """The name that people and counters use."""
+        return self.name.lower()
+
+
+class OutcomeStatus(IntEnum):
+    """The numbers are those of the contract and of the table."""
+
+    SCORED = 1
+    UNPARSED = 2
+    FAILED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TokenUsage:
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds; None where unknown."""
+
+    total_seconds: float = 0.0
+    queue_seconds: float | None = None
+    first_token_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswer:
+    """What the model said: the part that is scored, and what is kept beside it."""
+
+    answer: Answer
+    finish_reason: str = ""
+    choice_token_counts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why the machinery could not bring an answer."""
+
+    failure_class: FailureClass
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """As the worker sent it. `sample` is the number in the run."""
+
+    sample: int
+    rollout: int
+    shard: int
+    attempt: int
+    result: ModelAnswer | Failure
+    usage: TokenUsage = TokenUsage()
+    timing: Timing = Timing()
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeBatch:
+    """Outcomes of one run and epoch, as one message brought them."""
+
+    run_id: str
+    epoch: int
+    outcomes: Sequence[Outcome]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredOutcome:
+    """An outcome as it is recorded. A failure has no prediction and no scores."""
+
+    run_id: str
+    epoch: int
+    task_index: int
+    outcome: Outcome
+    status: OutcomeStatus
+    prediction: str
+    scores: Mapping[str, float | LabelPair]
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """What an outcome is recorded once for."""
+        return self.run_id, self.outcome.sample, self.outcome.rollout
+
+    @property
+    def failure_class(self) -> int:
+        """0 when the model answered."""
+        result = self.outcome.result
+        return int(result.failure_class) if isinstance(result, Failure) else 0
+
+
+def supersedes(new: ScoredOutcome, stored: ScoredOutcome) -> bool:
+    """Only a machinery failure gives way, and only to what a later dispatch brought; all else is a duplicate."""
+    dispatched = (new.epoch, new.outcome.attempt)
+    return stored.status is OutcomeStatus.FAILED and dispatched > (stored.epoch, stored.outcome.attempt)
+
+
+def without_duplicates(outcomes: Sequence[ScoredOutcome]) -> list[ScoredOutcome]:
+    """One outcome per key, as if they had been recorded one after the other."""
+    kept: dict[tuple[str, int, int], ScoredOutcome] = {}
+    for outcome in outcomes:
+        stored = kept.setdefault(outcome.key, outcome)
+        if stored is not outcome and supersedes(outcome, stored):
+            kept[outcome.key] = outcome
+    return list(kept.values())

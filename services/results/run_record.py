@@ -1,0 +1,161 @@
+"""The record of a run: its planned tasks, its epoch, and whether it still takes outcomes."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
+
+from services.results.task_scoring import OutputType, TaskScoring, read_filters, read_metric
+
+
+class ScoringMethod(IntEnum):
+    """How choices were scored; the numbers are those of the contract."""
+
+    UNSPECIFIED = 0
+    LOGLIKELIHOOD = 1
+    GENERATE = 2
+    CONSTRAINED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class MetricUse:
+    """A metric as the contract names it: options are JSON text, empty for none."""
+
+    name: str
+    options_json: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringRecipe:
+    """How a task's answers are scored, as the contract says it; kept so that they can be scored again."""
+
+    output_type: OutputType
+    metrics: tuple[MetricUse, ...]
+    filters_json: str = ""
+    target_delimiter: str = ""
+
+    def read(self) -> TaskScoring:
+        """The recipe as the scorers take it; raises InvalidScoring."""
+        metrics = tuple(read_metric(use.name, use.options_json) for use in self.metrics)
+        return TaskScoring(self.output_type, metrics, read_filters(self.filters_json), self.target_delimiter)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskProvenance:
+    """Where the rows of a task came from and how they were put."""
+
+    version: str = ""
+    num_fewshot: int = 0
+    is_stand_in: bool = False
+    dataset: str = ""
+    dataset_revision: str = ""
+    stop: tuple[str, ...] = ()
+    max_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTask:
+    """A task of a run: its samples have the numbers first_sample … first_sample + sample_count - 1."""
+
+    task: str
+    sample_set_id: str
+    first_sample: int
+    sample_count: int
+    scoring: ScoringRecipe
+    provenance: TaskProvenance = TaskProvenance()
+
+    @property
+    def end_sample(self) -> int:
+        """The number after the last sample."""
+        return self.first_sample + self.sample_count
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What never changes once a run is opened."""
+
+    run_id: str
+    tasks: tuple[PlannedTask, ...]
+    rollouts: int = 1
+    scoring_method: ScoringMethod = ScoringMethod.UNSPECIFIED
+    is_truncated_left: bool = False
+
+    @property
+    def total(self) -> int:
+        """Samples × rollouts."""
+        return self.rollouts * sum(task.sample_count for task in self.tasks)
+
+    @property
+    def end_sample(self) -> int:
+        """The number after the last sample of the run."""
+        return max((task.end_sample for task in self.tasks), default=0)
+
+    def task_index_of(self, sample: int) -> int | None:
+        """Place of the task that owns a sample number."""
+        place = bisect_right(self._first_samples, sample) - 1
+        if place < 0:
+            return None
+        index = self._by_first_sample[place]
+        return index if sample < self.tasks[index].end_sample else None
+
+    def task_index_named(self, task: str) -> int | None:
+        """Place of a task by its name."""
+        return next((index for index, planned in enumerate(self.tasks) if planned.task == task), None)
+
+    @cached_property
+    def scorings(self) -> Sequence[TaskScoring]:
+        """How each task is scored."""
+        return [task.scoring.read() for task in self.tasks]
+
+    @cached_property
+    def _by_first_sample(self) -> list[int]:
+        # Empty tasks own no number and would hide the task that starts where they stand.
+        owners = [index for index, task in enumerate(self.tasks) if task.sample_count]
+        return sorted(owners, key=lambda index: self.tasks[index].first_sample)
+
+    @cached_property
+    def _first_samples(self) -> list[int]:
+        return [self.tasks[index].first_sample for index in self._by_first_sample]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A run as recorded. A frozen one refuses outcomes until a later epoch is opened."""
+
+    plan: RunPlan
+    epoch: int
+    is_frozen: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCount:
+    """Absolute counts of a task in the present epoch."""
+
+    recorded: int = 0
+    failed: int = 0
+    unparsed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunCounts:
+    """What is recorded of a run in its present epoch; failures of earlier epochs do not count. All absolute."""
+
+    run_id: str
+    epoch: int
+    tasks: dict[str, TaskCount]
+    failures: dict[str, int] = field(default_factory=dict)
+    shards: dict[int, int] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def recorded(self) -> int:
+        return sum(task.recorded for task in self.tasks.values())
+
+    @property
+    def failed(self) -> int:
+        return sum(task.failed for task in self.tasks.values())
+
+    @property
+    def unparsed(self) -> int:
+        return sum(task.unparsed for task in self.tasks.values())

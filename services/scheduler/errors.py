@@ -1,0 +1,127 @@
+"""What the scheduler refuses, each as one sentence that says what is wrong and what to do."""
+
+from services.common.errors import DomainError, ErrorKind
+from services.scheduler import suite_errors
+
+
+class SchedulerError(DomainError):
+    """The scheduler refuses."""
+
+
+class InvalidParameter(SchedulerError):
+    """{sentence}"""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_PARAMETER"
+
+
+class UnknownSuite(SchedulerError):
+    """Invalid benchmark suite. Supported: {supported}"""
+
+    kind = ErrorKind.INVALID
+    reason = "UNKNOWN_SUITE"
+
+
+class UnknownTask(SchedulerError):
+    """Suite {suite} has no task {task}. Its tasks: {supported}."""
+
+    kind = ErrorKind.INVALID
+    reason = "UNKNOWN_TASK"
+
+
+class UnknownProvider(SchedulerError):
+    """No pool serves the provider "{provider}". Write the model as provider/name. Providers: {supported}."""
+
+    kind = ErrorKind.INVALID
+    reason = "UNKNOWN_PROVIDER"
+
+
+class UnknownModel(SchedulerError):
+    """No pool serves the model "{model}". Models of this provider: {supported}."""
+
+    kind = ErrorKind.INVALID
+    reason = "UNKNOWN_MODEL"
+
+
+class Unsupported(SchedulerError):
+    """Task {task} is multiple choice; only loglikelihood scores it, not {scoring_method}. Leave it out."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "UNSUPPORTED"
+
+
+class QueueFull(SchedulerError):
+    """Queue is full. Please try again later."""
+
+    kind = ErrorKind.EXHAUSTED
+    reason = "QUEUE_FULL"
+
+
+class RunNotFound(SchedulerError):
+    """Run {run_id} not found."""
+
+    kind = ErrorKind.NOT_FOUND
+    reason = "RUN_NOT_FOUND"
+
+
+class RunAlreadyFinished(SchedulerError):
+    """Run {run_id} is already {state}; only a run that is not finished can be cancelled."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "RUN_ALREADY_FINISHED"
+
+
+class RunNotRetryable(SchedulerError):
+    """Run {run_id} is {state}; only a failed or cancelled run can be retried, once it is summed up."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "RUN_NOT_RETRYABLE"
+
+
+class InvalidPageToken(SchedulerError):
+    """The page token is not one that this list gave. Start again without one."""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_PAGE_TOKEN"
+
+
+class InvalidPoolsFile(SchedulerError):
+    """The pools file {file} cannot be used: {problem}. Correct it or set PROCTOR_POOLS_FILE to another."""
+
+    kind = ErrorKind.CONFLICT
+
+
+class LeadershipLost(SchedulerError):
+    """Another scheduler leads now."""
+
+    kind = ErrorKind.UNAVAILABLE
+    reason = "DEPENDENCY_UNAVAILABLE"
+
+
+class SuiteRefused(SchedulerError):
+    """{sentence}"""
+
+    def __init__(self, error: suite_errors.SuiteError, kind: ErrorKind, reason: str) -> None:
+        self.kind = kind
+        self.reason = reason
+        super().__init__(sentence=str(error))
+
+
+_SUITE_REFUSALS: dict[type[suite_errors.SuiteError], tuple[ErrorKind, str]] = {
+    suite_errors.InvalidSuiteFile: (ErrorKind.CONFLICT, "INVALID_SUITE_FILE"),
+    suite_errors.DatasetUnavailable: (ErrorKind.CONFLICT, "ROWS_UNAVAILABLE"),
+    suite_errors.NoRows: (ErrorKind.CONFLICT, "ROWS_UNAVAILABLE"),
+    suite_errors.InvalidRow: (ErrorKind.CONFLICT, "INVALID_ROW"),
+    suite_errors.FewshotPoolTooSmall: (ErrorKind.INVALID, "INVALID_PARAMETER"),
+    suite_errors.NoFewshotPool: (ErrorKind.INVALID, "INVALID_PARAMETER"),
+}
+
+
+def refusal_of(error: suite_errors.SuiteError) -> SchedulerError:
+    """What is wrong with a suite or its rows, as a refusal with kind and reason."""
+    if isinstance(error, suite_errors.UnknownSuite):
+        return UnknownSuite(suite=error.suite, supported=", ".join(error.supported) or "none")
+    if isinstance(error, suite_errors.UnknownTask):
+        return UnknownTask(suite=error.suite, task=error.task, supported=", ".join(error.supported))
+    kind, reason = _SUITE_REFUSALS.get(type(error), (ErrorKind.INTERNAL, "INTERNAL"))
+    return SuiteRefused(error, kind, reason)

@@ -1,0 +1,54 @@
+"""Rows of hub data sets from a local mirror: a folder whose mirror.yaml maps (id, config, split) to files."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from services.scheduler.jsonl_file import describe_jsonl, read_jsonl
+from services.scheduler.row_source import Provenance, RowSet, RowsNotHere, RowsReference
+
+
+class MirrorRows:
+    """`folder` None: no mirror is set up."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    def open(self, reference: RowsReference) -> RowSet:
+        if self._folder is None:
+            raise RowsNotHere("no local mirror is set (PROCTOR_DATA_DIR)")
+        entry = self._entry(self._folder / "mirror.yaml", reference)
+        file = self._folder / str(entry["file"])
+        try:
+            facts = describe_jsonl(file)
+        except OSError as error:
+            raise RowsNotHere(f"the mirror's file {file} cannot be read ({error.strerror})") from error
+        provenance = Provenance(
+            source="mirror",
+            location=f"{reference} from {entry['file']}",
+            revision=f"sha256:{facts.digest}",
+            is_stand_in=bool(entry.get("stand_in", False)),
+            row_count=facts.row_count,
+        )
+        return RowSet(read_jsonl(file), provenance)
+
+    def _entry(self, index: Path, reference: RowsReference) -> Mapping[str, object]:
+        wanted = (reference.dataset_id, reference.config, reference.split)
+        for entry in _entries(index):
+            if (entry.get("id"), entry.get("config") or "", entry.get("split")) == wanted:
+                return entry
+        raise RowsNotHere(f"the local mirror {self._folder} (PROCTOR_DATA_DIR) has no entry for it")
+
+
+def _entries(index: Path) -> list[Mapping[str, object]]:
+    try:
+        listed = yaml.safe_load(index.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RowsNotHere(f"the local mirror has no readable {index} ({error.strerror})") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise RowsNotHere(f"{index} is no valid YAML ({' '.join(str(error).split())})") from error
+    entries = listed.get("datasets") if isinstance(listed, dict) else None
+    if not isinstance(entries, list) or not all(isinstance(one, dict) and "file" in one for one in entries):
+        raise RowsNotHere(f"{index} has no list 'datasets' of entries with id, config, split and file")
+    return entries

@@ -1,0 +1,84 @@
+"""Pools and their workers: which models can be examined, by whom, and how much they take at a time."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Serves the `models` it lists, or any model of its `provider`."""
+
+    name: str
+    engine: str
+    concurrency: int
+    models: tuple[str, ...] = ()
+    provider: str = ""
+
+    @property
+    def providers(self) -> frozenset[str]:
+        if self.provider:
+            return frozenset({self.provider})
+        return frozenset(model.partition("/")[0] for model in self.models)
+
+    @property
+    def serves_any_model(self) -> bool:
+        return bool(self.provider)
+
+    def serves(self, model: str) -> bool:
+        provider, _, name = model.partition("/")
+        return model in self.models or (provider == self.provider and bool(name))
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A live worker, from its last heartbeat. `cannot_load` maps a model to the engine's own reason."""
+
+    worker_id: str
+    pool: str
+    engine: str
+    provider: str = ""
+    models: tuple[str, ...] = ()
+    loaded_model: str = ""
+    in_flight: int = 0
+    concurrency: int = 0
+    condition: str = ""
+    sent_at: datetime | None = None
+    cannot_load: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    name: str
+    pool: str
+    is_loaded: bool
+
+
+def supported_providers(pools: Iterable[Pool]) -> tuple[str, ...]:
+    return tuple(sorted(set().union(*(pool.providers for pool in pools))))
+
+
+def pool_of(model: str, pools: Iterable[Pool]) -> Pool | None:
+    """The first pool that serves the model; one that lists it comes before one that serves any."""
+    by_list_first = sorted(pools, key=lambda pool: pool.serves_any_model)
+    return next((pool for pool in by_list_first if pool.serves(model)), None)
+
+
+def models_of(pools: Iterable[Pool], workers: Sequence[Worker], provider: str = "") -> tuple[Model, ...]:
+    """Models that pools list or live workers tell of, by name."""
+    found: dict[str, Model] = {}
+    for pool in pools:
+        crew = [worker for worker in workers if worker.pool == pool.name]
+        loaded = {worker.loaded_model for worker in crew}
+        told = {model for worker in crew for model in worker.models if pool.serves(model)}
+        for name in (*pool.models, *sorted(told)):
+            found.setdefault(name, Model(name, pool.name, name in loaded))
+    chosen = (model for model in found.values() if not provider or model.name.startswith(f"{provider}/"))
+    return tuple(sorted(chosen, key=lambda model: model.name))
+
+
+def why_no_worker_can_load(model: str, pool: str, workers: Sequence[Worker]) -> str | None:
+    """The engine's reason, once every live worker of the pool says that it cannot load the model."""
+    crew = [worker for worker in workers if worker.pool == pool]
+    reasons = [worker.cannot_load[model] for worker in crew if model in worker.cannot_load]
+    return reasons[0] if reasons and len(reasons) == len(crew) else None

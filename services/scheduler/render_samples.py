@@ -1,0 +1,111 @@
+"""A task's rows become its samples, serially: few-shot draws depend on the order of the documents."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from services.scheduler.fewshot import FewshotDraws
+from services.scheduler.prompt_template import FieldProblem
+from services.scheduler.question import QuestionWriter
+from services.scheduler.row_source import Provenance, Row, RowSource, UnreadableRow
+from services.scheduler.sample import Question, Sample, digest_of, encode_question
+from services.scheduler.suite_errors import InvalidRow, NoFewshotPool, NoRows
+from services.scheduler.task_definition import TaskDefinition
+
+MAX_SAMPLE_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedTask:
+    """`samples` is read once; it raises `SuiteError` at the first row that is unfit."""
+
+    samples: Iterator[Sample]
+    provenance: Provenance
+    fewshot_provenance: Provenance | None = None
+
+
+def open_task(
+    task: TaskDefinition, source: RowSource, num_fewshot: int | None = None, limit: int | None = None
+) -> RenderedTask:
+    """Find the rows (now) and render them (while they are read). `num_fewshot` None: as the task says."""
+    rows = source.open(task.rows)
+    shots = task.fewshot.num_fewshot if num_fewshot is None else num_fewshot
+    if shots == 0:
+        return RenderedTask(render_task(task, rows.rows, limit=limit), rows.provenance)
+    if task.fewshot_rows is None:
+        raise NoFewshotPool(task.name)
+    pool = source.open(task.fewshot_rows)
+    samples = render_task(task, rows.rows, list(pool.rows), num_fewshot=shots, limit=limit)
+    return RenderedTask(samples, rows.provenance, pool.provenance)
+
+
+def render_task(
+    task: TaskDefinition,
+    rows: Iterable[Row],
+    pool: Sequence[Row] = (),
+    num_fewshot: int = 0,
+    limit: int | None = None,
+) -> Iterator[Sample]:
+    """Samples of the first `limit` rows, each with `num_fewshot` examples out of `pool` before it."""
+    writer = QuestionWriter(task)
+    examples = _Examples(task, writer, pool, num_fewshot)
+    position = -1
+    try:
+        for position, row in enumerate(islice(rows, limit)):
+            yield _sample(task, writer, position, row, examples.before(row))
+    except FieldProblem as problem:
+        raise InvalidRow(task.name, position + 1, problem.problem, problem.field) from problem
+    except UnreadableRow as problem:
+        raise InvalidRow(task.name, problem.row, problem.problem) from problem
+    if position < 0:
+        raise NoRows(task.name)
+
+
+def _sample(task: TaskDefinition, writer: QuestionWriter, position: int, row: Row, examples: str) -> Sample:
+    question = writer.question(row, examples)
+    encoded = _encoded(task, question)
+    return Sample(
+        position=position,
+        doc_id=position,
+        prompt=question.prompt,
+        choices=question.choices,
+        target=question.target,
+        digest=digest_of(encoded),
+        cluster=writer.cluster(row),
+        size_bytes=len(encoded),
+    )
+
+
+def _encoded(task: TaskDefinition, question: Question) -> bytes:
+    try:
+        encoded = encode_question(task.name, task.version, question)
+    except UnicodeEncodeError as error:
+        raise FieldProblem("its text is not valid Unicode (a lone surrogate)") from error
+    if len(encoded) > MAX_SAMPLE_BYTES:
+        raise FieldProblem(f"the sample has {len(encoded)} bytes, more than the {MAX_SAMPLE_BYTES} allowed")
+    return encoded
+
+
+class _Examples:
+    """The solved examples before a document; each row of the pool is written at most once."""
+
+    def __init__(
+        self, task: TaskDefinition, writer: QuestionWriter, pool: Sequence[Row], num_fewshot: int
+    ) -> None:
+        self._task_name = task.name
+        self._writer = writer
+        self._pool = pool
+        self._draws = FewshotDraws(task.name, replace(task.fewshot, num_fewshot=num_fewshot), pool)
+        self._written: dict[int, str] = {}
+
+    def before(self, document: Row) -> str:
+        return "".join([self._example(place) for place in self._draws.draw(document)])
+
+    def _example(self, place: int) -> str:
+        if place not in self._written:
+            try:
+                self._written[place] = self._writer.example(self._pool[place])
+            except FieldProblem as problem:
+                where = f"few-shot pool: {problem.problem}"
+                raise InvalidRow(self._task_name, place + 1, where, problem.field) from problem
+        return self._written[place]

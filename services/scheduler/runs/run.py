@@ -1,0 +1,84 @@
+"""A run: one order on its way, its states, and which state may follow which. The one place that knows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import NewType
+
+from services.scheduler.runs.run_counts import RunCounts
+from services.scheduler.runs.run_order import RunOrder, ScoringMethod
+
+RunId = NewType("RunId", str)
+
+
+class RunState(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_final(self) -> bool:
+        return self in FINAL_STATES
+
+
+FINAL_STATES = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELLED})
+
+_NEXT_STATES: Mapping[RunState, frozenset[RunState]] = {
+    RunState.PENDING: frozenset({RunState.RUNNING, RunState.FAILED, RunState.CANCELLED}),
+    RunState.RUNNING: FINAL_STATES | {RunState.PAUSED},
+    RunState.PAUSED: frozenset({RunState.PENDING, RunState.FAILED, RunState.CANCELLED}),
+    RunState.COMPLETED: frozenset(),
+    # A retry raises the epoch and waits its turn again.
+    RunState.FAILED: frozenset({RunState.PENDING}),
+    RunState.CANCELLED: frozenset({RunState.PENDING}),
+}
+
+
+def may_become(state: RunState, following: RunState) -> bool:
+    return following in _NEXT_STATES[state]
+
+
+def states_before(state: RunState) -> tuple[RunState, ...]:
+    """States from which a run may reach this one."""
+    return tuple(earlier for earlier, later in _NEXT_STATES.items() if state in later)
+
+
+@dataclass(frozen=True, slots=True)
+class RunError:
+    """Why a run failed: a reason by name, and a sentence that says what to do."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """`is_closed`: results has frozen it and its summary is stored. `total` is 0 until it is planned."""
+
+    run_id: RunId
+    order: RunOrder
+    user: str
+    pool: str
+    scoring_method: ScoringMethod
+    created_at: datetime
+    state: RunState = RunState.PENDING
+    epoch: int = 1
+    step: str = ""
+    is_planned: bool = False
+    is_closed: bool = False
+    total: int = 0
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    deadline: datetime | None = None
+    error: RunError | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    final_counts: RunCounts | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing about it will change, unless it is retried."""
+        return self.state.is_final and self.is_closed

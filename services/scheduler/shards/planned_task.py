@@ -1,0 +1,48 @@
+"""A task of a run as planned: where its samples are, and what a worker needs to know beside them."""
+
+from dataclasses import dataclass
+
+from services.scheduler.runs.run_order import GenerationParams
+from services.scheduler.task_definition import Generation, OutputType
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTask:
+    """Its samples have the run's numbers `first_sample` up to `first_sample + sample_count`."""
+
+    task: str
+    version: str
+    sample_set_id: str
+    first_sample: int
+    sample_count: int
+    output_type: OutputType
+    num_fewshot: int
+    is_stand_in: bool
+    dataset: str
+    dataset_revision: str
+    generation: Generation | None = None
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        return self.generation.until if self.generation else ()
+
+    @property
+    def max_tokens(self) -> int:
+        return self.generation.max_tokens if self.generation else 0
+
+
+def merged_params(ordered: GenerationParams, task: PlannedTask) -> GenerationParams:
+    """What the order says, and where it says nothing, what the task says."""
+    declared = task.generation
+    if declared is None:
+        return ordered
+    return GenerationParams(
+        temperature=declared.temperature if ordered.temperature is None else ordered.temperature,
+        top_p=declared.top_p if ordered.top_p is None else ordered.top_p,
+        max_tokens=declared.max_tokens if ordered.max_tokens is None else ordered.max_tokens,
+        top_k=ordered.top_k,
+        seed=ordered.seed,
+        repetition_penalty=ordered.repetition_penalty,
+        context_tokens=ordered.context_tokens,
+        provider_params=ordered.provider_params,
+    )

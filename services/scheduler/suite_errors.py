@@ -1,0 +1,88 @@
+"""What can be wrong with a suite, its files or its rows, each as one sentence for the user."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+
+class SuiteError(Exception):
+    """Something is wrong with a suite, one of its tasks, or their rows."""
+
+
+class UnknownSuite(SuiteError):
+    """No suite has this name; the message names those there are."""
+
+    def __init__(self, suite: str, supported: Sequence[str]) -> None:
+        super().__init__(f"Unknown suite {suite!r}. Supported: {', '.join(supported) or 'none'}.")
+        self.suite = suite
+        self.supported = tuple(supported)
+
+
+class UnknownTask(SuiteError):
+    """The suite has no task of this name; the message names those it has."""
+
+    def __init__(self, suite: str, task: str, supported: Sequence[str]) -> None:
+        super().__init__(f"Suite {suite!r} has no task {task!r}. Its tasks: {', '.join(supported)}.")
+        self.suite = suite
+        self.task = task
+        self.supported = tuple(supported)
+
+
+class InvalidSuiteFile(SuiteError):
+    """A file of a suite does not follow the format: which file, which line and key, and what is wrong."""
+
+    def __init__(self, file: Path, problem: str, key: str = "", line: int | None = None) -> None:
+        place = str(file) if line is None else f"{file}, line {line}"
+        super().__init__(f"Invalid suite file {place}: {key + ': ' if key else ''}{problem}.")
+        self.file = file
+        self.problem = problem
+        self.key = key
+        self.line = line
+
+
+class DatasetUnavailable(SuiteError):
+    """The rows of a task are nowhere to be had; the message names every place tried."""
+
+    def __init__(self, suite: str, dataset: str, reasons: Sequence[str]) -> None:
+        super().__init__(f"Failed to load {suite.upper()} dataset: {dataset}: {'; '.join(reasons)}.")
+        self.suite = suite
+        self.dataset = dataset
+        self.reasons = tuple(reasons)
+
+
+class InvalidRow(SuiteError):
+    """A row cannot be made into a sample: which task, which row (counted from 1), which field, and why."""
+
+    def __init__(self, task: str, row: int, problem: str, field: str = "") -> None:
+        super().__init__(f"Task {task!r}, row {row}: {problem}.")
+        self.task = task
+        self.row = row
+        self.field = field
+        self.problem = problem
+
+
+class NoRows(SuiteError):
+    """The data set of a task is there and empty: a run over nothing would tell nothing."""
+
+    def __init__(self, task: str) -> None:
+        super().__init__(f"Task {task!r} has no rows.")
+        self.task = task
+
+
+class FewshotPoolTooSmall(SuiteError):
+    """More few-shot examples are asked for than the task's pool can give."""
+
+    def __init__(self, task: str, num_fewshot: int, pool_size: int) -> None:
+        super().__init__(
+            f"Task {task!r} cannot show {num_fewshot} few-shot examples: its pool has {pool_size} rows."
+        )
+        self.task = task
+        self.num_fewshot = num_fewshot
+        self.pool_size = pool_size
+
+
+class NoFewshotPool(SuiteError):
+    """The task declares no split to draw few-shot examples from."""
+
+    def __init__(self, task: str) -> None:
+        super().__init__(f"Task {task!r} names no few-shot split, so it can only be asked with 0 examples.")
+        self.task = task
