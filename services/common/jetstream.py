@@ -1,6 +1,7 @@
 """JetStream that survives outages and wiped streams: what is missing is made again, and work goes on."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -24,7 +25,9 @@ log = get_logger()
 TRANSIENT_NATS: tuple[type[Exception], ...] = (NatsError, asyncio.TimeoutError, ConnectionError, OSError)
 
 _REQUEST_SECONDS = 5.0
-_CONNECT_PATIENCE_SECONDS = 30.0
+# Short: a publish into an outage is not answered, and repeating it under its id does no harm.
+_PUBLISH_SECONDS = 2.0
+_CONNECT_PATIENCE_SECONDS = 20.0
 _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 1.0
 _WATCH_CHECK_SECONDS = 1.0
@@ -71,7 +74,7 @@ class BucketEntry:
 
 
 async def connect_nats(url: str, name: str) -> Client:
-    """A connection that reconnects for ever once made; the first one is waited for up to half a minute."""
+    """A connection that reconnects for ever once made; the first one is waited for a while."""
 
     async def quiet(_: Exception) -> None:
         """Failures reach those who publish and pull; the callback would only repeat them."""
@@ -143,7 +146,7 @@ class JetStream:
         while True:
             try:
                 await self._js.publish(
-                    subject, payload, timeout=_REQUEST_SECONDS, headers={"Nats-Msg-Id": message_id}
+                    subject, payload, timeout=_PUBLISH_SECONDS, headers={"Nats-Msg-Id": message_id}
                 )
             except TRANSIENT_NATS as error:
                 log.info("publish repeated", subject=subject, error=repr(error))
@@ -296,7 +299,7 @@ class Bucket:
                 if entry.operation is None and entry.value is not None:
                     found[entry.key] = entry.value
         finally:
-            await watcher.stop()
+            await _stop(watcher)
         return found
 
     async def watch(self) -> AsyncIterator[BucketEntry]:
@@ -325,4 +328,10 @@ class Bucket:
                     is_gone = entry.operation is not None
                     yield BucketEntry(entry.key, None if is_gone else entry.value)
         finally:
-            await watcher.stop()
+            await _stop(watcher)
+
+
+async def _stop(watcher: KeyValue.KeyWatcher) -> None:
+    # A failure here must not take the place of the cancellation that led here.
+    with contextlib.suppress(*TRANSIENT_NATS):
+        await watcher.stop()

@@ -16,9 +16,7 @@ def configure_logs(service: str, level: str) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     is_terminal = sys.stdout.isatty()
-    renderer: Processor = (
-        structlog.dev.ConsoleRenderer() if is_terminal else structlog.processors.JSONRenderer()
-    )
+    renderer: Processor = _terminal_renderer() if is_terminal else structlog.processors.JSONRenderer()
     if not is_terminal:
         shared.append(structlog.processors.format_exc_info)
     threshold = logging.getLevelNamesMapping()[level.upper()]
@@ -32,6 +30,11 @@ def configure_logs(service: str, level: str) -> None:
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=shared))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+
+
+def _terminal_renderer() -> Processor:
+    # Plain tracebacks: pretty ones print local variables, and those may hold a key.
+    return structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
 
 
 def get_logger() -> FilteringBoundLogger:
