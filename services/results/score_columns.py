@@ -1,0 +1,138 @@
+"""The scores of one task and metric as columns, and what has to be known of rollouts and clusters in them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class SampleMeans:
+    """One value per sample. `clusters` numbers what each belongs to; None where every sample is its own."""
+
+    values: Array
+    clusters: Numbers | None
+
+    @property
+    def has_clusters(self) -> bool:
+        return self.clusters is not None
+
+    def cluster_sums_around(self, mean: float) -> Array:
+        deviations = self.values - mean
+        if self.clusters is None:
+            return deviations
+        _, numbers = np.unique(self.clusters, return_inverse=True)
+        return np.bincount(numbers, weights=deviations).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreColumns:
+    """One row per outcome. `samples` and `rollouts`: None with one rollout; `clusters`: None without."""
+
+    scores: Array
+    samples: Numbers | None = None
+    rollouts: Numbers | None = None
+    clusters: Numbers | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self.scores)
+
+    @property
+    def has_rollouts(self) -> bool:
+        return self.rollouts is not None and len(np.unique(self.rollouts)) > 1
+
+    def sample_means(self) -> SampleMeans:
+        if self.samples is None:
+            return SampleMeans(self.scores, self.clusters)
+        _, first, numbers = np.unique(self.samples, return_index=True, return_inverse=True)
+        sums = np.bincount(numbers, weights=self.scores)
+        clusters = None if self.clusters is None else self.clusters[first]
+        return SampleMeans(sums / np.bincount(numbers), clusters)
+
+    def rollout_means(self) -> Array:
+        assert self.rollouts is not None
+        _, numbers = np.unique(self.rollouts, return_inverse=True)
+        means: Array = np.bincount(numbers, weights=self.scores) / np.bincount(numbers)
+        return means
+
+
+@dataclass(frozen=True, slots=True)
+class ResamplingUnits:
+    """What a bootstrap draws: samples (or clusters), those with equal contributions taken together.
+
+    Cell i of the confusion table is (gold[i], predicted[i]); `contributions[p]` is what a unit of pattern p
+    adds to each cell (None: pattern p is one in cell p), and `sizes[p]` how many units have that pattern.
+    """
+
+    gold: Numbers
+    predicted: Numbers
+    contributions: Array | None
+    sizes: Numbers
+
+    @property
+    def count(self) -> int:
+        return int(self.sizes.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class LabelColumns:
+    """One row per outcome: the right label and the predicted one (-1: none could be read)."""
+
+    gold: Numbers
+    predicted: Numbers
+    samples: Numbers | None = None
+    rollouts: Numbers | None = None
+    clusters: Numbers | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self.gold)
+
+    @property
+    def sample_count(self) -> int:
+        return self.count if self.samples is None else len(np.unique(self.samples))
+
+    @property
+    def has_rollouts(self) -> bool:
+        return self.rollouts is not None and len(np.unique(self.rollouts)) > 1
+
+    def by_rollout(self) -> Iterator["LabelColumns"]:
+        """The outcomes of each rollout, as if there were no other."""
+        assert self.rollouts is not None
+        for rollout in np.unique(self.rollouts):
+            chosen = self.rollouts == rollout
+            yield LabelColumns(self.gold[chosen], self.predicted[chosen])
+
+    def resampling_units(self) -> ResamplingUnits:
+        pairs = np.stack([self.gold, self.predicted], axis=1)
+        cells, cell_of = np.unique(pairs, axis=0, return_inverse=True)
+        cell_of = cell_of.reshape(-1)
+        if self.samples is None and self.clusters is None:
+            return ResamplingUnits(cells[:, 0], cells[:, 1], None, np.bincount(cell_of).astype(np.int64))
+        contributions, sizes = self._patterns(cell_of, len(cells))
+        return ResamplingUnits(cells[:, 0], cells[:, 1], contributions, sizes)
+
+    def _patterns(self, cell_of: Numbers, cell_count: int) -> tuple[Array, Numbers]:
+        units = self.samples if self.clusters is None else self.clusters
+        assert units is not None
+        _, unit_of = np.unique(units, return_inverse=True)
+        flat = np.bincount(
+            unit_of * cell_count + cell_of,
+            weights=self._weights(),
+            minlength=(int(unit_of.max()) + 1) * cell_count,
+        )
+        patterns, sizes = np.unique(flat.reshape(-1, cell_count), axis=0, return_counts=True)
+        return patterns.astype(np.float64), sizes.astype(np.int64)
+
+    def _weights(self) -> Array:
+        """Every sample counts once, however many of its rollouts there are."""
+        if self.samples is None:
+            return np.ones(self.count)
+        _, numbers = np.unique(self.samples, return_inverse=True)
+        weights: Array = 1.0 / np.bincount(numbers)[numbers]
+        return weights
