@@ -1,0 +1,67 @@
+"""Budgets of CONTRIBUTING.md: what can be checked is not argued."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("proctor", "services", "tests", "protos", ".ci")
+LONGEST_FILE = 400
+LONGEST_FUNCTION = 50
+NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "misc", "base", "manager", "processor"}
+SOURCE = ("proctor", "services")
+BROAD_EXCEPTS_PER_1000_LINES = 1.0
+
+
+def own_files(*folders: str) -> list[Path]:
+    files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    return [path for path in files if "_pb2" not in path.name]
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def test_no_file_is_longer_than_the_budget() -> None:
+    lengths = {str(path.relative_to(ROOT)): path.read_text().count("\n") for path in own_files(*FOLDERS)}
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE} == {}
+
+
+def test_no_function_is_longer_than_the_budget() -> None:
+    too_long = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+        for path in own_files(*FOLDERS)
+        for node in functions(path)
+        if (node.end_lineno or 0) - node.lineno + 1 > LONGEST_FUNCTION
+    ]
+    assert too_long == []
+
+
+def test_every_module_opens_with_its_part_in_the_flow() -> None:
+    bare = [
+        str(path.relative_to(ROOT))
+        for path in own_files(*FOLDERS)
+        if path.read_text().strip() and not ast.get_docstring(ast.parse(path.read_text()))
+    ]
+    assert bare == []
+
+
+def test_no_file_has_a_name_that_says_nothing() -> None:
+    named = [
+        str(path.relative_to(ROOT)) for path in own_files(*FOLDERS) if path.stem in NAMES_THAT_SAY_NOTHING
+    ]
+    assert named == []
+
+
+def test_broad_excepts_stay_at_the_edges() -> None:
+    lines = sum(path.read_text().count("\n") for path in own_files(*SOURCE))
+    broad = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in own_files(*SOURCE)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ExceptHandler)
+        and (node.type is None or getattr(node.type, "id", "") in {"Exception", "BaseException"})
+    ]
+    assert len(broad) <= BROAD_EXCEPTS_PER_1000_LINES * lines / 1000, broad

@@ -1,0 +1,78 @@
+"""A process starts, serves and stops in visible steps."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from services.common.errors import DependencyUnavailable
+from services.common.lifecycle import RunningService, run_service
+
+
+class Recorder:
+    """A service that writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+        self.failed = asyncio.Event()
+
+    async def set_ready(self, is_ready: bool) -> None:  # noqa: FBT001  # the port's signature
+        self.steps.append("ready" if is_ready else "not ready")
+        if is_ready and not self.failed.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    async def wait_failed(self) -> None:
+        await self.failed.wait()
+
+    async def stop_taking_work(self) -> None:
+        self.steps.append("stop taking work")
+
+    async def drain(self) -> None:
+        self.steps.append("drain")
+
+    @asynccontextmanager
+    async def context(self) -> AsyncIterator[RunningService]:
+        self.steps.append("open")
+        yield self
+        self.steps.append("close")
+
+
+async def test_sigterm_leads_through_the_five_steps() -> None:
+    service = Recorder()
+
+    assert await run_service("recorder", service.context) == 0
+    assert service.steps == ["open", "ready", "not ready", "stop taking work", "drain", "close"]
+
+
+async def test_a_vital_task_that_ends_stops_the_process_with_an_error() -> None:
+    service = Recorder()
+    service.failed.set()
+
+    assert await run_service("recorder", service.context) == 1
+    assert service.steps[-1] == "close"
+
+
+async def test_sigterm_during_a_slow_start_takes_the_start_back() -> None:
+    entered = asyncio.Event()
+
+    @asynccontextmanager
+    async def slow() -> AsyncIterator[RunningService]:
+        entered.set()
+        await asyncio.Event().wait()
+        yield Recorder()
+
+    life = asyncio.ensure_future(run_service("slow", slow))
+    await entered.wait()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+    assert await asyncio.wait_for(life, 5) == 0
+
+
+async def test_a_missing_dependency_ends_the_process_with_one_sentence() -> None:
+    @asynccontextmanager
+    async def orphan() -> AsyncIterator[RunningService]:
+        raise DependencyUnavailable(dependency="postgres")
+        yield Recorder()
+
+    assert await run_service("orphan", orphan) == 1
