@@ -1,0 +1,85 @@
+"""What a call of the client can raise, with the reason and the sentence of the service that refused.
+
+ClientError
+├── Refused       the request is not acceptable as it is
+│   └── NotFound  what it names does not exist
+├── Unreachable   the gateway, or a service behind it, does not answer; trying again may help
+└── ServerFault   a fault on the other side
+"""
+
+from collections.abc import Mapping
+
+import grpc
+from google.rpc import error_details_pb2
+from grpc_status import rpc_status
+
+_REFUSALS = frozenset(
+    {
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.ALREADY_EXISTS,
+        grpc.StatusCode.OUT_OF_RANGE,
+        grpc.StatusCode.UNIMPLEMENTED,
+    }
+)
+_OUTAGES = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
+
+
+class ClientError(Exception):
+    """`reason` is a name of ErrorReason without its prefix, empty when no service gave one."""
+
+    def __init__(self, message: str, reason: str = "", facts: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.reason = reason
+        self.facts = dict(facts or {})
+
+
+class Refused(ClientError):
+    """The request is not acceptable as it is."""
+
+
+class NotFound(Refused):
+    """What the request names does not exist."""
+
+
+class Unreachable(ClientError):
+    """Nobody answered; trying again may help."""
+
+
+class ServerFault(ClientError):
+    """A fault on the other side."""
+
+
+def client_error(error: grpc.aio.AioRpcError, address: str) -> ClientError:
+    reason, facts = error_info(error)
+    code, message = error.code(), error.details() or error.code().name
+    if code in _OUTAGES and not reason:
+        message = (
+            f"No gateway answers at {address}: start one with `proctor up`, or name another with --gateway "
+            "(PROCTOR_GATEWAY)."
+        )
+    return _kind(code)(message, reason, facts)
+
+
+def error_info(error: grpc.aio.AioRpcError) -> tuple[str, dict[str, str]]:
+    """The reason and facts of google.rpc.ErrorInfo; empty when the error carries none."""
+    try:
+        # The stubs know only the call of the synchronous API; the fields that are read are the same.
+        status = rpc_status.from_call(error)  # type: ignore[arg-type]
+    except ValueError:
+        return "", {}
+    info = error_details_pb2.ErrorInfo()
+    for detail in status.details if status else ():
+        if detail.Unpack(info):
+            return info.reason.removeprefix("ERROR_REASON_"), dict(info.metadata)
+    return "", {}
+
+
+def _kind(code: grpc.StatusCode) -> type[ClientError]:
+    if code == grpc.StatusCode.NOT_FOUND:
+        return NotFound
+    if code in _REFUSALS:
+        return Refused
+    return Unreachable if code in _OUTAGES else ServerFault
