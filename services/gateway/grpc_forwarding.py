@@ -1,0 +1,83 @@
+"""The public gRPC endpoint: calls pass through as bytes, with deadline, cancellation and error details."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeAlias
+
+import grpc
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+
+from proctor.v1 import results_service_pb2, scheduler_service_pb2
+from services.common.errors import DependencyUnavailable
+from services.gateway.grpc_backends import RESULTS, SCHEDULER, backend_error
+
+SCHEDULER_SERVICE: ServiceDescriptor = scheduler_service_pb2.DESCRIPTOR.services_by_name["SchedulerService"]
+RESULTS_SERVICE: ServiceDescriptor = results_service_pb2.DESCRIPTOR.services_by_name["ResultsService"]
+
+# What gRPC itself puts on a call; the next hop gets its own.
+_HOP_METADATA = ("grpc-", ":", "user-agent", "content-type", "te")
+
+Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarded:
+    """A public service and the channel to who implements it."""
+
+    service: ServiceDescriptor
+    channel: grpc.aio.Channel
+    backend: str
+
+    def register(self, server: grpc.aio.Server) -> None:
+        handlers = {method.name: self._handler(method) for method in self.service.methods}
+        generic = grpc.method_handlers_generic_handler(self.service.full_name, handlers)
+        server.add_generic_rpc_handlers((generic,))
+
+    def _handler(self, method: MethodDescriptor) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        path = f"/{self.service.full_name}/{method.name}"
+        if method.server_streaming:
+            return grpc.unary_stream_rpc_method_handler(self._forward_stream(path))
+        return grpc.unary_unary_rpc_method_handler(self._forward_call(path))
+
+    # The stubs of the handlers know only the synchronous API, hence Any.
+    def _forward_call(self, path: str) -> Any:
+        async def forward(request: bytes, context: Context) -> bytes:
+            call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(path)
+            try:
+                return await call(request, timeout=context.time_remaining(), metadata=_metadata(context))
+            except grpc.aio.AioRpcError as error:
+                await _pass_on(error, context, self.backend)
+
+        return forward
+
+    def _forward_stream(self, path: str) -> Any:
+        async def forward(request: bytes, context: Context) -> AsyncIterator[bytes]:
+            start: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self.channel.unary_stream(path)
+            call = start(request, timeout=context.time_remaining(), metadata=_metadata(context))
+            try:
+                async for response in call:
+                    yield response
+            except grpc.aio.AioRpcError as error:
+                await _pass_on(error, context, self.backend)
+            finally:
+                call.cancel()
+
+        return forward
+
+
+def public_services(scheduler: grpc.aio.Channel, results: grpc.aio.Channel) -> tuple[Forwarded, Forwarded]:
+    return (
+        Forwarded(SCHEDULER_SERVICE, scheduler, SCHEDULER),
+        Forwarded(RESULTS_SERVICE, results, RESULTS),
+    )
+
+
+async def _pass_on(error: grpc.aio.AioRpcError, context: Context, backend: str) -> NoReturn:
+    if isinstance(backend_error(error, backend), DependencyUnavailable):
+        raise DependencyUnavailable(dependency=backend) from error
+    await context.abort(error.code(), error.details() or "", tuple(error.trailing_metadata()))
+
+
+def _metadata(context: Context) -> tuple[tuple[str, str | bytes], ...]:
+    received = context.invocation_metadata() or ()
+    return tuple((key, value) for key, value in received if not key.startswith(_HOP_METADATA))

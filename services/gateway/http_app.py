@@ -1,0 +1,65 @@
+"""The HTTP door put together: the benchmark API, health, the description of both and a page to read it."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from fastapi import FastAPI, Response
+from fastapi.responses import RedirectResponse
+from fastapi_offline import FastAPIOffline
+
+from services.common.clock import Clock
+from services.gateway.backend_health import BackendHealth, is_ready
+from services.gateway.grpc_backends import Backends
+from services.gateway.http_benchmarks import BenchmarkApi
+from services.gateway.http_guard import BodyBound, CanonicalLine
+from services.gateway.http_identity import Identity
+from services.gateway.http_problems import handle_problems
+from services.gateway.http_responses import Liveness, Readiness
+
+
+@dataclass(frozen=True, slots=True)
+class HttpParts:
+    """What the HTTP door is made of."""
+
+    backends: Backends
+    health: BackendHealth
+    identity: Identity
+    clock: Clock
+    max_body_bytes: int
+
+
+def http_app(parts: HttpParts) -> FastAPI:
+    # The page's scripts are served from here: a machine without internet can read it.
+    app = FastAPIOffline(
+        title="Proctor",
+        version="1",
+        description="Examines language models.",
+        redoc_url=None,
+        static_url="/docs/assets",
+    )
+    handle_problems(app)
+    app.include_router(BenchmarkApi(parts.backends, parts.identity, parts.clock).router())
+    app.get("/healthz", tags=["health"], summary="The process answers")(_alive)
+    app.get("/readyz", tags=["health"], summary="Scheduler and results answer")(_readiness(parts.health))
+    app.get("/", include_in_schema=False)(_front)
+    app.add_middleware(BodyBound, max_bytes=parts.max_body_bytes)
+    app.add_middleware(CanonicalLine, clock=parts.clock)
+    return app
+
+
+async def _alive() -> Liveness:
+    return Liveness(status="ok")
+
+
+async def _front() -> RedirectResponse:
+    return RedirectResponse("/docs")
+
+
+def _readiness(health: BackendHealth) -> Callable[[Response], Awaitable[Readiness]]:
+    async def readiness(response: Response) -> Readiness:
+        dependencies = await health.check()
+        ready = is_ready(dependencies)
+        response.status_code = 200 if ready else 503
+        return Readiness(status="ready" if ready else "not ready", dependencies=dependencies)
+
+    return readiness

@@ -1,0 +1,41 @@
+"""Who asks: the name of the API key, else X-Proctor-User, else `local`. Unverified, for limits only."""
+
+import secrets
+from collections.abc import Mapping
+
+from pydantic import SecretStr
+from starlette.requests import Request
+
+from services.gateway.errors import InvalidUserName
+
+USER_HEADER = "X-Proctor-User"
+DEFAULT_USER = "local"
+
+
+class Identity:
+    """Knows the API keys by the name of who holds them."""
+
+    def __init__(self, api_keys: Mapping[str, SecretStr]) -> None:
+        self._api_keys = api_keys
+
+    async def user(self, request: Request) -> str:
+        """Made for FastAPI's Depends."""
+        return self._key_holder(_presented_key(request)) or _named_user(request)
+
+    def _key_holder(self, presented: str) -> str:
+        for name, key in self._api_keys.items():
+            if secrets.compare_digest(presented.encode(), key.get_secret_value().encode()):
+                return name
+        return ""
+
+
+def _presented_key(request: Request) -> str:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else request.headers.get("X-API-Key", "")
+
+
+def _named_user(request: Request) -> str:
+    name = request.headers.get(USER_HEADER, DEFAULT_USER).strip()
+    if not (0 < len(name) <= 128 and name.isprintable()):
+        raise InvalidUserName
+    return name

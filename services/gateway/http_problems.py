@@ -1,0 +1,139 @@
+"""Errors on HTTP: the sentence that clients know as `detail`, with the fields of RFC 9457 beside it.
+
+DomainError
+├── kind INVALID      → 400 (422 for a parameter out of range)
+├── kind NOT_FOUND    → 404
+├── kind CONFLICT     → 409
+├── kind EXHAUSTED    → 429 with Retry-After
+├── kind UNAVAILABLE  → 503 with Retry-After
+└── kind INTERNAL     → 500
+a malformed body      → 422, every faulty field named
+anything else         → 500, masked, with an incident id that the log explains
+"""
+
+import uuid
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from services.common.errors import DomainError, ErrorKind
+from services.common.structured_logs import get_logger
+from services.gateway.http_responses import FieldProblem, Problem
+
+MEDIA_TYPE = "application/problem+json"
+
+_STATUS = {
+    ErrorKind.INVALID: 400,
+    ErrorKind.NOT_FOUND: 404,
+    ErrorKind.CONFLICT: 409,
+    ErrorKind.EXHAUSTED: 429,
+    ErrorKind.UNAVAILABLE: 503,
+    ErrorKind.INTERNAL: 500,
+}
+# Sentences that existing clients look for.
+_DETAILS = {
+    "UNKNOWN_SUITE": "Invalid benchmark suite. Supported: {supported}",
+    "RUN_NOT_FOUND": "Benchmark job {run_id} not found",
+    "QUEUE_FULL": "Queue is full. Please try again later.",
+}
+_DEFAULT_RETRY_SECONDS = {429: 30, 503: 2}
+
+log = get_logger()
+
+
+def handle_problems(app: FastAPI) -> None:
+    app.add_exception_handler(DomainError, _domain_problem)
+    app.add_exception_handler(RequestValidationError, _malformed_problem)
+    app.add_exception_handler(HTTPException, _http_problem)
+    app.add_exception_handler(Exception, _masked_problem)
+
+
+def problem_of(error: DomainError, instance: str) -> Problem:
+    facts = {name: str(value) for name, value in error.facts.items()}
+    status = _status(error)
+    return Problem(
+        type=f"urn:proctor:problem:{error.reason.lower().replace('_', '-')}",
+        title=error.reason.replace("_", " ").capitalize(),
+        status=status,
+        detail=_detail(error.reason, facts, error.message),
+        instance=instance,
+        reason=error.reason,
+        retry_after=_retry_after(status, facts),
+    )
+
+
+def problem_response(problem: Problem) -> JSONResponse:
+    headers = {} if problem.retry_after is None else {"Retry-After": str(problem.retry_after)}
+    body = problem.model_dump(exclude_none=True)
+    return JSONResponse(body, problem.status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def _status(error: DomainError) -> int:
+    return 422 if error.reason == "INVALID_PARAMETER" else _STATUS[error.kind]
+
+
+def _detail(reason: str, facts: Mapping[str, str], message: str) -> str:
+    form = _DETAILS.get(reason)
+    try:
+        return form.format_map(facts) if form else message
+    except KeyError:
+        return message
+
+
+def _retry_after(status: int, facts: Mapping[str, str]) -> int | None:
+    given = facts.get("retry_after_seconds", "")
+    if status in _DEFAULT_RETRY_SECONDS and given.isdecimal():
+        return int(given)
+    return _DEFAULT_RETRY_SECONDS.get(status)
+
+
+def _plain_problem(request: Request, status: int, reason: str, detail: str) -> Problem:
+    phrase = HTTPStatus(status).phrase
+    instance = request.url.path
+    return Problem(
+        type="about:blank", title=phrase, status=status, detail=detail, instance=instance, reason=reason
+    )
+
+
+async def _domain_problem(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, DomainError)
+    return problem_response(problem_of(error, request.url.path))
+
+
+async def _malformed_problem(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    faults = [_field_problem(fault) for fault in error.errors()]
+    detail = "; ".join(f"{fault.field}: {fault.message}" for fault in faults)
+    problem = _plain_problem(request, 422, "INVALID_PARAMETER", detail)
+    return problem_response(problem.model_copy(update={"errors": faults}))
+
+
+def _field_problem(fault: Mapping[str, object]) -> FieldProblem:
+    place = fault["loc"]
+    assert isinstance(place, tuple)
+    # The first part says where it came from: "body", "query".
+    path = ".".join(str(part) for part in place[1:]) or str(place[0])
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    given = fault.get("input")
+    if isinstance(given, str | int | float):
+        message += f" (it is {given!r:.80})"
+    return FieldProblem(field=path, message=message)
+
+
+async def _http_problem(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    reason = HTTPStatus(error.status_code).name
+    response = problem_response(_plain_problem(request, error.status_code, reason, str(error.detail)))
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _masked_problem(request: Request, error: Exception) -> JSONResponse:
+    incident = uuid.uuid4().hex[:12]
+    log.error("http request failed", path=request.url.path, incident=incident, exc_info=error)
+    detail = f"Something went wrong inside (incident {incident}); the log of the gateway says what."
+    return problem_response(_plain_problem(request, 500, "INTERNAL", detail))

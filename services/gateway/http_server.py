@@ -1,0 +1,74 @@
+"""uvicorn inside our own event loop: we bind the port, we hear the signals, it serves."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+from fastapi import FastAPI
+
+from services.common.grpc_server import PortTaken
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to `lifecycle` and says when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+
+class HttpServer:
+    """A running HTTP server."""
+
+    def __init__(self, server: _Server, listener: socket.socket) -> None:
+        self._server = server
+        self.port: int = listener.getsockname()[1]
+        self._serving = asyncio.create_task(server.serve([listener]), name="http server")
+
+    @classmethod
+    async def start(cls, address: str, app: FastAPI, *, drain_seconds: int) -> "HttpServer":
+        listener = _bind(address)
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            timeout_graceful_shutdown=drain_seconds,
+        )
+        server = _Server(config)
+        running = cls(server, listener)
+        await server.listening.wait()
+        return running
+
+    async def wait_failed(self) -> None:
+        """Ends when the server has ended."""
+        await asyncio.shield(self._serving)
+
+    async def stop(self) -> None:
+        """Refuses new connections and gives running requests their limit."""
+        self._server.should_exit = True
+        await self._serving
+
+
+def _bind(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host.strip("[]"), int(port)))
+    except OSError as error:
+        listener.close()
+        raise PortTaken(address=address) from error
+    return listener

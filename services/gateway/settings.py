@@ -1,0 +1,23 @@
+"""What an operator can set of the gateway: environment variables that begin with PROCTOR_."""
+
+from collections.abc import Mapping
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class GatewaySettings(BaseSettings):
+    """Read once, at the start."""
+
+    model_config = SettingsConfigDict(env_prefix="PROCTOR_", frozen=True)
+
+    gateway_http_address: str = "127.0.0.1:8080"
+    gateway_grpc_address: str = "127.0.0.1:8081"
+    scheduler_address: str = "127.0.0.1:8082"
+    results_address: str = "127.0.0.1:8083"
+    log_level: str = "INFO"
+    # Name of a user to the key that speaks for it, as a JSON object.
+    api_keys: Mapping[str, SecretStr] = Field(default_factory=dict)
+    gateway_max_body_bytes: int = Field(default=1024 * 1024, ge=1024)
+    gateway_call_timeout_seconds: float = Field(default=30.0, gt=0)
+    gateway_drain_seconds: int = Field(default=10, ge=0)

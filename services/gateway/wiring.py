@@ -1,0 +1,90 @@
+"""The only module that knows all concrete parts of the gateway: makes them, joins them, closes them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import grpc
+
+from services.common.clock import SystemClock
+from services.common.grpc_client import open_channel
+from services.common.grpc_server import GrpcServer, serve_grpc
+from services.common.lifecycle import every
+from services.gateway.backend_health import BackendHealth, is_ready
+from services.gateway.grpc_backends import RESULTS, SCHEDULER, Backends
+from services.gateway.grpc_forwarding import public_services
+from services.gateway.http_app import HttpParts, http_app
+from services.gateway.http_identity import Identity
+from services.gateway.http_server import HttpServer
+from services.gateway.settings import GatewaySettings
+
+_HEALTH_SECONDS = 0.5
+
+
+class RunningGateway:
+    """Both doors, open. SERVING while the gateway wants work and both backends answer."""
+
+    def __init__(
+        self, http: HttpServer, grpc_server: GrpcServer, health: BackendHealth, drain_seconds: int
+    ) -> None:
+        self.http = http
+        self.grpc = grpc_server
+        self._health = health
+        self._drain_seconds = drain_seconds
+        self._is_ready = False
+
+    async def set_ready(self, is_ready: bool) -> None:  # noqa: FBT001  # the port of lifecycle
+        self._is_ready = is_ready
+        await self.check_backends()
+
+    async def check_backends(self) -> None:
+        ready = self._is_ready and is_ready(await self._health.check())
+        # Asked again: the gateway may have begun to stop while the backends were asked.
+        await self.grpc.set_serving(ready and self._is_ready)
+
+    async def wait_failed(self) -> None:
+        await self.http.wait_failed()
+
+    async def stop_taking_work(self) -> None:
+        await asyncio.gather(self.http.stop(), self.grpc.stop(self._drain_seconds))
+
+    async def drain(self) -> None:
+        """Nothing is left: both doors closed after their last call."""
+
+
+@asynccontextmanager
+async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGateway]:
+    async with (
+        open_channel(settings.scheduler_address) as scheduler,
+        open_channel(settings.results_address) as results,
+        AsyncExitStack() as opened,
+    ):
+        health = BackendHealth({SCHEDULER: scheduler, RESULTS: results})
+        drain_seconds = settings.gateway_drain_seconds
+        grpc_server = await _open_grpc(settings, scheduler, results)
+        opened.push_async_callback(grpc_server.stop, drain_seconds)
+        parts = HttpParts(
+            backends=Backends(scheduler, results, timeout_seconds=settings.gateway_call_timeout_seconds),
+            health=health,
+            identity=Identity(settings.api_keys),
+            clock=SystemClock(),
+            max_body_bytes=settings.gateway_max_body_bytes,
+        )
+        address = settings.gateway_http_address
+        http = await HttpServer.start(address, http_app(parts), drain_seconds=drain_seconds)
+        opened.push_async_callback(http.stop)
+        gateway = RunningGateway(http, grpc_server, health, drain_seconds)
+        watch = asyncio.create_task(every(_HEALTH_SECONDS, gateway.check_backends, name="backend health"))
+        opened.callback(watch.cancel)
+        yield gateway
+
+
+async def _open_grpc(
+    settings: GatewaySettings, scheduler: grpc.aio.Channel, results: grpc.aio.Channel
+) -> GrpcServer:
+    forwarded = public_services(scheduler, results)
+    return await serve_grpc(
+        settings.gateway_grpc_address,
+        [each.register for each in forwarded],
+        [each.service.full_name for each in forwarded],
+    )
