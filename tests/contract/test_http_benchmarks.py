@@ -1,0 +1,227 @@
+"""The benchmark API over a socket: exact bodies, errors, headers; a real gateway before fake services."""
+
+import io
+import uuid
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from proctor.v1 import run_pb2, summary_pb2
+from services.common.errors import ErrorKind
+from tests.fakes.backend_services import refused
+from tests.fakes.gateway_stand import GatewayStand, gateway_stand
+
+API = "/api/v1/benchmarking"
+ORDER = {"project_id": 1, "suite": "glue", "config": {"provider": "vllm", "model": "starter"}}
+
+
+@pytest.fixture
+async def stand() -> AsyncIterator[GatewayStand]:
+    async with gateway_stand(api_keys={"carol": "secret-key"}) as running:
+        yield running
+
+
+async def call(
+    stand: GatewayStand, method: str, path: str, **more: Any
+) -> tuple[int, Any, aiohttp.ClientResponse]:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.request(method, stand.http + path, **more) as response,
+    ):
+        return response.status, await response.json(content_type=None), response
+
+
+def stored_run(stand: GatewayStand, state: run_pb2.RunState.ValueType) -> run_pb2.Run:
+    run = run_pb2.Run(run_id=str(uuid.uuid4()), state=state)
+    run.order.suite, run.order.model = "glue", "vllm/starter"
+    run.created_at.FromSeconds(1_700_000_000)
+    stand.scheduler.put(run)
+    return run
+
+
+async def test_started_job_is_answered_with_id_message_and_estimate(stand: GatewayStand) -> None:
+    stand.scheduler.estimated_seconds = 1200.0
+    status, body, _ = await call(stand, "POST", f"{API}/run", json={**ORDER, "limit": 50, "tasks": ["sst2"]})
+    assert status == 200
+    assert body == {
+        "job_id": next(iter(stand.scheduler.runs)),
+        "message": "Benchmarking started for suite: glue",
+        "estimated_duration": "10-30 minutes",
+        "estimated_seconds": 1200.0,
+    }
+    submitted = stand.scheduler.submitted[0]
+    assert (submitted.order.limit, list(submitted.order.tasks)) == (50, ["sst2"])
+    assert submitted.user == "local"
+    assert len(submitted.request_id) == 36
+
+
+@pytest.mark.parametrize(
+    ("headers", "user"),
+    [
+        ({"X-Proctor-User": "bob"}, "bob"),
+        ({"Authorization": "Bearer secret-key", "X-Proctor-User": "bob"}, "carol"),
+        ({"X-API-Key": "secret-key"}, "carol"),
+        ({"X-API-Key": "wrong"}, "local"),
+    ],
+)
+async def test_user_is_named_by_key_or_header(
+    stand: GatewayStand, headers: dict[str, str], user: str
+) -> None:
+    await call(stand, "POST", f"{API}/run", json=ORDER, headers=headers)
+    assert stand.scheduler.submitted[0].user == user
+
+
+async def test_unknown_suite_is_refused_in_the_known_words(stand: GatewayStand) -> None:
+    facts = {"suite": "glu", "supported": "glue, starter"}
+    stand.scheduler.refusal = refused(ErrorKind.INVALID, "UNKNOWN_SUITE", "There is no suite glu.", **facts)
+    status, body, response = await call(stand, "POST", f"{API}/run", json=ORDER)
+    assert status == 400
+    assert response.content_type == "application/problem+json"
+    assert body == {
+        "type": "urn:proctor:problem:unknown-suite",
+        "title": "Unknown suite",
+        "status": 400,
+        "detail": "Invalid benchmark suite. Supported: glue, starter",
+        "instance": f"{API}/run",
+        "reason": "UNKNOWN_SUITE",
+    }
+
+
+async def test_full_queue_says_when_to_come_back(stand: GatewayStand) -> None:
+    facts = {"user": "local", "limit": "10", "retry_after_seconds": "17"}
+    stand.scheduler.refusal = refused(ErrorKind.EXHAUSTED, "QUEUE_FULL", "Too many runs wait.", **facts)
+    status, body, response = await call(stand, "POST", f"{API}/run", json=ORDER)
+    assert status == 429
+    assert body["detail"] == "Queue is full. Please try again later."
+    assert body["retry_after"] == 17
+    assert response.headers["Retry-After"] == "17"
+
+
+async def test_parameter_out_of_range_is_422_with_the_field_named(stand: GatewayStand) -> None:
+    config = {"provider": "ollama", "model": "m", "ollama_params": {"temperature": 9}}
+    status, body, _ = await call(stand, "POST", f"{API}/run", json={**ORDER, "config": config})
+    assert status == 422
+    assert body["errors"][0]["field"] == "config.ollama_params.temperature"
+    assert "less than or equal to 2 (it is 9)" in body["detail"]
+    assert not stand.scheduler.submitted
+
+
+async def test_body_that_is_no_json_is_422(stand: GatewayStand) -> None:
+    headers = {"Content-Type": "application/json"}
+    status, body, _ = await call(stand, "POST", f"{API}/run", data=b"{", headers=headers)
+    assert status == 422
+    assert isinstance(body["detail"], str)
+
+
+async def chunks_of_blanks() -> AsyncIterator[bytes]:
+    for _ in range(32):
+        yield b" " * 65536
+
+
+@pytest.mark.parametrize(
+    "data", [io.BytesIO(b" " * 32 * 65536), chunks_of_blanks()], ids=["sized", "chunked"]
+)
+async def test_body_over_the_limit_is_refused(stand: GatewayStand, data: object) -> None:
+    headers = {"Content-Type": "application/json"}
+    status, body, _ = await call(stand, "POST", f"{API}/run", data=data, headers=headers)
+    assert status == 413
+    assert "larger than 1048576 bytes" in body["detail"]
+
+
+async def test_results_of_a_finished_job_have_the_promised_fields(stand: GatewayStand) -> None:
+    run = stored_run(stand, run_pb2.RUN_STATE_COMPLETED)
+    run.finished_at.FromSeconds(1_700_000_100)
+    task = summary_pb2.TaskSummary(task="sst2", answered=3)
+    stand.results.summaries[run.run_id] = summary_pb2.RunSummary(tasks=[task], answered=3)
+    status, body, _ = await call(stand, "GET", f"{API}/results/{run.run_id}")
+    assert status == 200
+    promised = "job_id status progress summary performance_data failures unparsed completed_at"
+    assert list(body) == promised.split()
+    assert body["completed_at"] == "2023-11-14T22:15:00Z"
+    assert body["summary"]["benchmarks_run"] == ["sst2"]
+
+
+async def test_results_of_a_job_that_was_not_planned_yet_are_empty(stand: GatewayStand) -> None:
+    run = stored_run(stand, run_pb2.RUN_STATE_PENDING)
+    run.wait.position, run.wait.held_by = 1, "3 runs are running"
+    status, body, _ = await call(stand, "GET", f"{API}/results/{run.run_id}")
+    assert status == 200
+    assert body["performance_data"] == {"glue": {}}
+    assert body["wait"] == {"position": 1, "held_by": "3 runs are running"}
+
+
+@pytest.mark.parametrize("job_id", ["nonsense", "00000000-0000-0000-0000-000000000000"])
+async def test_unknown_job_is_404_in_the_known_words(stand: GatewayStand, job_id: str) -> None:
+    for method, path in (("GET", "results"), ("POST", "cancel"), ("POST", "retry")):
+        status, body, _ = await call(stand, method, f"{API}/{path}/{job_id}")
+        assert status == 404
+        assert body["detail"] == f"Benchmark job {job_id} not found"
+
+
+async def test_cancelling_twice_is_a_conflict(stand: GatewayStand) -> None:
+    run = stored_run(stand, run_pb2.RUN_STATE_RUNNING)
+    status, body, _ = await call(stand, "POST", f"{API}/cancel/{run.run_id}")
+    assert (status, body) == (200, {"message": f"Job {run.run_id} cancelled successfully"})
+    status, body, _ = await call(stand, "POST", f"{API}/cancel/{run.run_id}")
+    assert status == 409
+    assert body["detail"] == f"Run {run.run_id} is already cancelled."
+
+
+async def test_cancelled_job_can_be_retried(stand: GatewayStand) -> None:
+    run = stored_run(stand, run_pb2.RUN_STATE_CANCELLED)
+    status, _, _ = await call(stand, "POST", f"{API}/retry/{run.run_id}")
+    assert status == 200
+    assert stand.scheduler.runs[run.run_id].epoch == 1
+
+
+async def test_list_of_jobs_is_filtered_and_paged(stand: GatewayStand) -> None:
+    run = stored_run(stand, run_pb2.RUN_STATE_RUNNING)
+    query = {
+        "model_name": "vllm/starter",
+        "suite": "glue",
+        "status": "running",
+        "limit": "5",
+        "cursor": "here",
+    }
+    status, body, _ = await call(stand, "GET", f"{API}/results", params=query)
+    assert status == 200
+    listed = {
+        "job_id": run.run_id,
+        "status": "running",
+        "model_name": "vllm/starter",
+        "benchmark_suite": "glue",
+        "created_at": "2023-11-14T22:13:20Z",
+        "completed_at": None,
+    }
+    assert body == {"results": [listed], "total": 1, "next_cursor": "next"}
+    asked = stand.scheduler.listed[0]
+    assert (asked.model, asked.suite, asked.state) == ("vllm/starter", "glue", run_pb2.RUN_STATE_RUNNING)
+    assert (asked.page_size, asked.page_token) == (5, "here")
+
+
+@pytest.mark.parametrize("query", ["status=lost", "limit=0", "limit=x"])
+async def test_list_with_a_bad_query_is_422(stand: GatewayStand, query: str) -> None:
+    status, body, _ = await call(stand, "GET", f"{API}/results?{query}")
+    assert status == 422
+    assert body["errors"][0]["field"] == query.partition("=")[0]
+
+
+async def test_unknown_path_is_a_problem_as_well(stand: GatewayStand) -> None:
+    status, body, _ = await call(stand, "GET", "/nowhere")
+    assert status == 404
+    assert (body["detail"], body["reason"]) == ("Not Found", "NOT_FOUND")
+
+
+async def test_backends_that_are_away_are_503_with_a_sentence(stand: GatewayStand) -> None:
+    await stand.stop_backends()
+    status, body, response = await call(stand, "GET", f"{API}/results")
+    assert status == 503
+    assert body["reason"] == "DEPENDENCY_UNAVAILABLE"
+    assert body["detail"].startswith("scheduler does not answer")
+    assert "Retry-After" in response.headers
+    status, body, _ = await call(stand, "GET", "/readyz")
+    assert status == 503
+    assert body["dependencies"] == {"scheduler": "unreachable", "results": "unreachable"}
+    assert (await call(stand, "GET", "/healthz"))[0] == 200

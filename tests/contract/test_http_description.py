@@ -1,0 +1,37 @@
+"""The description of the HTTP interface, and a page to read it that needs nothing from elsewhere."""
+
+import re
+
+import aiohttp
+
+from tests.fakes.gateway_stand import gateway_stand
+
+
+async def test_description_names_every_promised_path() -> None:
+    async with (
+        gateway_stand() as stand,
+        aiohttp.ClientSession() as session,
+        session.get(f"{stand.http}/openapi.json") as response,
+    ):
+        paths = (await response.json())["paths"]
+    assert set(paths) == {
+        "/api/v1/benchmarking/run",
+        "/api/v1/benchmarking/results",
+        "/api/v1/benchmarking/results/{job_id}",
+        "/api/v1/benchmarking/cancel/{job_id}",
+        "/api/v1/benchmarking/retry/{job_id}",
+        "/healthz",
+        "/readyz",
+    }
+
+
+async def test_docs_page_loads_its_parts_from_the_gateway_itself() -> None:
+    async with gateway_stand() as stand, aiohttp.ClientSession() as session:
+        async with session.get(f"{stand.http}/docs") as response:
+            page = await response.text()
+        parts = re.findall(r'(?:src|href)="([^"]+)"', page)
+        assert parts
+        for part in parts:
+            assert part.startswith("/")
+            async with session.get(stand.http + part) as response:
+                assert response.status == 200

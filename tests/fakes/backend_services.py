@@ -1,0 +1,201 @@
+"""Small gRPC servers in the place of scheduler and results: they keep runs in a dict and note the calls."""
+
+# ruff: noqa: N802, ARG002  # names and parameters are those of the contracts
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+
+from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.v1 import results_service_pb2_grpc as results_grpc
+from proctor.v1 import run_pb2, summary_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
+from services.common.errors import ErrorKind, RemoteError
+from services.common.grpc_server import GrpcServer, serve_grpc
+
+FINAL = (run_pb2.RUN_STATE_COMPLETED, run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED)
+
+
+def refused(kind: ErrorKind, reason: str, message: str, **facts: str) -> RemoteError:
+    return RemoteError(kind, reason, message, facts)
+
+
+@dataclass
+class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
+    """`refusal` is raised by the next submit; watches end when the run is final."""
+
+    runs: dict[str, run_pb2.Run] = field(default_factory=dict)
+    submitted: list[scheduler_pb2.SubmitRunRequest] = field(default_factory=list)
+    listed: list[scheduler_pb2.ListRunsRequest] = field(default_factory=list)
+    estimated_seconds: float | None = None
+    refusal: RemoteError | None = None
+    deadlines: list[float | None] = field(default_factory=list)
+    metadata: list[dict[str, str]] = field(default_factory=list)
+    watches_open: int = 0
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def put(self, run: run_pb2.Run) -> None:
+        self.runs[run.run_id] = run
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+    async def SubmitRun(
+        self, request: scheduler_pb2.SubmitRunRequest, context: Any
+    ) -> scheduler_pb2.SubmitRunResponse:
+        self._note(context)
+        if self.refusal:
+            raise self.refusal
+        self.submitted.append(request)
+        run = run_pb2.Run(
+            run_id=str(uuid.uuid4()), order=request.order, user=request.user, state=run_pb2.RUN_STATE_PENDING
+        )
+        run.created_at.FromSeconds(1_700_000_000)
+        self.put(run)
+        return scheduler_pb2.SubmitRunResponse(run=run, estimated_seconds=self.estimated_seconds)
+
+    async def GetRun(
+        self, request: scheduler_pb2.GetRunRequest, context: Any
+    ) -> scheduler_pb2.GetRunResponse:
+        self._note(context)
+        return scheduler_pb2.GetRunResponse(run=self._run(request.run_id))
+
+    async def ListRuns(
+        self, request: scheduler_pb2.ListRunsRequest, context: Any
+    ) -> scheduler_pb2.ListRunsResponse:
+        self._note(context)
+        self.listed.append(request)
+        return scheduler_pb2.ListRunsResponse(
+            runs=self.runs.values(), next_page_token="next", total=len(self.runs)
+        )
+
+    async def CancelRun(
+        self, request: scheduler_pb2.CancelRunRequest, context: Any
+    ) -> scheduler_pb2.CancelRunResponse:
+        self._note(context)
+        run = self._run(request.run_id)
+        if run.state in FINAL:
+            state = run_pb2.RunState.Name(run.state).removeprefix("RUN_STATE_").lower()
+            raise refused(
+                ErrorKind.CONFLICT,
+                "RUN_ALREADY_FINISHED",
+                f"Run {run.run_id} is already {state}.",
+                state=state,
+            )
+        run.state = run_pb2.RUN_STATE_CANCELLED
+        self.put(run)
+        return scheduler_pb2.CancelRunResponse(run=run)
+
+    async def RetryRun(
+        self, request: scheduler_pb2.RetryRunRequest, context: Any
+    ) -> scheduler_pb2.RetryRunResponse:
+        self._note(context)
+        run = self._run(request.run_id)
+        run.state, run.epoch = run_pb2.RUN_STATE_PENDING, run.epoch + 1
+        self.put(run)
+        return scheduler_pb2.RetryRunResponse(run=run)
+
+    async def WatchRun(
+        self, request: scheduler_pb2.WatchRunRequest, context: Any
+    ) -> AsyncIterator[scheduler_pb2.WatchRunResponse]:
+        self._note(context)
+        self.watches_open += 1
+        try:
+            while True:
+                changed, run = self.changed, self._run(request.run_id)
+                yield scheduler_pb2.WatchRunResponse(run=run)
+                if run.state in FINAL:
+                    return
+                await changed.wait()
+        finally:
+            self.watches_open -= 1
+
+    async def ListSuites(
+        self, request: scheduler_pb2.ListSuitesRequest, context: Any
+    ) -> scheduler_pb2.ListSuitesResponse:
+        task = scheduler_pb2.TaskInfo(task="sentiment", version="1", metrics=["acc"], dataset="own rows")
+        sound = scheduler_pb2.SuiteInfo(suite="starter", description="Rows of our own", tasks=[task])
+        broken = scheduler_pb2.SuiteInfo(suite="mine", problem="mine/task.yaml: doc_to_text is missing")
+        return scheduler_pb2.ListSuitesResponse(suites=[broken, sound])
+
+    async def ListModels(
+        self, request: scheduler_pb2.ListModelsRequest, context: Any
+    ) -> scheduler_pb2.ListModelsResponse:
+        model = scheduler_pb2.ModelInfo(
+            model="vllm/starter", pool="local", is_loaded=True, context_tokens=1024
+        )
+        return scheduler_pb2.ListModelsResponse(models=[model])
+
+    async def ListWorkers(
+        self, request: scheduler_pb2.ListWorkersRequest, context: Any
+    ) -> scheduler_pb2.ListWorkersResponse:
+        worker = scheduler_pb2.WorkerInfo(
+            worker_id="w1", pool="local", engine="vllm", condition="ready", concurrency=64
+        )
+        return scheduler_pb2.ListWorkersResponse(workers=[worker])
+
+    def _run(self, run_id: str) -> run_pb2.Run:
+        if run_id not in self.runs:
+            raise refused(ErrorKind.NOT_FOUND, "RUN_NOT_FOUND", f"Run {run_id} not found.", run_id=run_id)
+        return self.runs[run_id]
+
+    def _note(self, context: Any) -> None:
+        self.deadlines.append(context.time_remaining())
+        self.metadata.append(dict(context.invocation_metadata()))
+
+
+@dataclass
+class FakeResults(results_grpc.ResultsServiceServicer):
+    """Has the summaries that it was given."""
+
+    summaries: dict[str, summary_pb2.RunSummary] = field(default_factory=dict)
+
+    async def GetSummary(
+        self, request: results_pb2.GetSummaryRequest, context: Any
+    ) -> results_pb2.GetSummaryResponse:
+        if request.run_id not in self.summaries:
+            raise refused(
+                ErrorKind.NOT_FOUND,
+                "RUN_NOT_FOUND",
+                f"Run {request.run_id} not found.",
+                run_id=request.run_id,
+            )
+        return results_pb2.GetSummaryResponse(summary=self.summaries[request.run_id])
+
+    async def ListOutcomes(
+        self, request: results_pb2.ListOutcomesRequest, context: Any
+    ) -> results_pb2.ListOutcomesResponse:
+        return results_pb2.ListOutcomesResponse(next_page_token=f"after {request.page_token}")
+
+
+@asynccontextmanager
+async def scheduler_server(fake: FakeScheduler, address: str = "127.0.0.1:0") -> AsyncIterator[GrpcServer]:
+    def register(server: grpc.aio.Server) -> None:
+        scheduler_grpc.add_SchedulerServiceServicer_to_server(fake, server)
+
+    async with _serving(register, address, "proctor.v1.SchedulerService") as server:
+        yield server
+
+
+@asynccontextmanager
+async def results_server(fake: FakeResults, address: str = "127.0.0.1:0") -> AsyncIterator[GrpcServer]:
+    def register(server: grpc.aio.Server) -> None:
+        results_grpc.add_ResultsServiceServicer_to_server(fake, server)
+
+    async with _serving(register, address, "proctor.v1.ResultsService") as server:
+        yield server
+
+
+@asynccontextmanager
+async def _serving(register: Any, address: str, name: str) -> AsyncIterator[GrpcServer]:
+    server = await serve_grpc(address, [register], [name])
+    await server.set_serving(True)
+    try:
+        yield server
+    finally:
+        await server.stop(0)

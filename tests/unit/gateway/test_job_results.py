@@ -1,0 +1,99 @@
+"""What clients of the benchmark API see of a run."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from proctor.v1 import run_pb2, summary_pb2
+from services.gateway.duration_text import duration_text
+from services.gateway.http_job_results import job_results
+
+NOW = datetime(2026, 1, 1, 0, 1, 40, tzinfo=UTC)
+
+
+def running() -> run_pb2.Run:
+    run = run_pb2.Run(run_id="r1", state=run_pb2.RUN_STATE_RUNNING)
+    run.order.suite, run.order.model = "glue", "vllm/starter"
+    run.started_at.FromDatetime(datetime(2026, 1, 1, tzinfo=UTC))
+    run.progress.total, run.progress.completed, run.progress.current_step = 300, 100, "running"
+    return run
+
+
+def summary() -> summary_pb2.RunSummary:
+    accuracy = summary_pb2.MetricFigure(
+        metric="acc", mean=0.75, stderr=0.1, std=0.1, ci_low=0.5, ci_high=0.9, n=16
+    )
+    undefined = summary_pb2.MetricFigure(metric="mcc", n=0)
+    sst2 = summary_pb2.TaskSummary(
+        task="sst2",
+        answered=16,
+        metrics=[accuracy],
+        is_stand_in=True,
+        scoring_method=run_pb2.SCORING_METHOD_LOGLIKELIHOOD,
+    )
+    cola = summary_pb2.TaskSummary(task="cola", metrics=[undefined])
+    return summary_pb2.RunSummary(tasks=[sst2, cola], answered=16, unparsed=2, failures={"timeout": 3})
+
+
+def test_running_job_shows_its_progress_and_partial_figures() -> None:
+    body = job_results(running(), summary(), NOW).model_dump()
+    assert body["status"] == "running"
+    assert body["progress"] == {"completed": 100, "total": 300, "percent": 33.3, "current_step": "running"}
+    assert body["performance_data"]["glue"]["sst2"]["acc"] == {
+        "mean": 0.75,
+        "std": 0.1,
+        "stderr": 0.1,
+        "ci95": (0.5, 0.9),
+        "n": 16,
+    }
+    assert body["failures"] == {"timeout": 3}
+    assert body["unparsed"] == 2
+    assert body["completed_at"] is None
+
+
+def test_undefined_figure_is_null_and_never_a_number() -> None:
+    figure = job_results(running(), summary(), NOW).performance_data["glue"]["cola"]["mcc"]
+    assert figure.model_dump() == {"mean": None, "std": None, "stderr": None, "ci95": None, "n": 0}
+
+
+def test_summary_counts_only_tasks_that_were_evaluated_and_names_stand_ins() -> None:
+    told = job_results(running(), summary(), NOW).summary
+    assert told.total_evaluations == 1
+    assert told.benchmarks_run == ["sst2"]
+    assert told.total_time_seconds == 100.0
+    assert told.stand_in == ["sst2"]
+    assert told.scoring["sst2"] == "loglikelihood"
+
+
+def test_job_before_planning_has_no_percent_and_says_why_it_waits() -> None:
+    run = run_pb2.Run(run_id="r1", state=run_pb2.RUN_STATE_PENDING)
+    run.wait.position, run.wait.held_by = 2, "3 runs are running, the most at a time"
+    body = job_results(run, summary_pb2.RunSummary(), NOW)
+    assert body.progress.percent == 0.0
+    assert body.wait is not None
+    assert body.wait.position == 2
+    assert body.summary.total_time_seconds == 0.0
+
+
+@pytest.mark.parametrize(
+    ("reason", "sentence"),
+    [
+        ("DEADLINE_REACHED", "Job execution failed: Resource limits exceeded (time): 3 h passed."),
+        ("TOO_MANY_FAILURES", "AI provider error: 3 h passed."),
+        ("ROWS_UNAVAILABLE", "3 h passed."),
+    ],
+)
+def test_failed_job_says_why_in_the_known_form(reason: str, sentence: str) -> None:
+    run = running()
+    run.state = run_pb2.RUN_STATE_FAILED
+    run.error.reason, run.error.message = reason, "3 h passed."
+    assert job_results(run, summary(), NOW).error == sentence
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.0, "under 1 minute"), (60.0, "1-2 minutes"), (1200.0, "10-30 minutes"), (20000.0, "over 3 hours")],
+)
+def test_estimate_is_told_as_a_range(seconds: float, words: str) -> None:
+    assert duration_text(seconds) == words
+    assert "unknown" in duration_text(None)

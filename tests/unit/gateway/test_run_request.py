@@ -1,0 +1,66 @@
+"""What an order over HTTP stands for."""
+
+from typing import Any
+
+import pytest
+from google.protobuf.json_format import MessageToDict
+from pydantic import ValidationError
+
+from proctor.v1 import run_pb2
+from services.gateway.http_requests import RunRequest
+
+
+def body(**more: Any) -> dict[str, Any]:
+    return {
+        "project_id": 1,
+        "suite": "glue",
+        "config": {"provider": "vllm", "model": "Qwen/Qwen3-0.6B"},
+        **more,
+    }
+
+
+def with_ollama(**params: Any) -> dict[str, Any]:
+    return body(config={"provider": "ollama", "model": "mistral:latest", "ollama_params": params})
+
+
+def test_provider_and_model_become_one_name() -> None:
+    assert RunRequest.model_validate(body()).to_order().model == "vllm/Qwen/Qwen3-0.6B"
+
+
+def test_what_is_not_given_stays_unset() -> None:
+    order = RunRequest.model_validate(body()).to_order()
+    assert not order.HasField("limit")
+    assert not order.HasField("params")
+    assert order.priority == run_pb2.PRIORITY_HIGH
+
+
+def test_ollama_parameters_get_our_names_and_unknown_ones_reach_the_provider() -> None:
+    request = with_ollama(num_predict=5, num_ctx=2048, repeat_penalty=1.1, temperature=0, mirostat=2)
+    params = RunRequest.model_validate(request).to_order().params
+    assert params.max_tokens == 5
+    assert params.context_tokens == 2048
+    assert params.repetition_penalty == pytest.approx(1.1)
+    assert params.HasField("temperature")
+    assert MessageToDict(params.provider_params) == {"mirostat": 2.0}
+
+
+@pytest.mark.parametrize(
+    "request_body",
+    [
+        body(limit=0),
+        body(limit=-1),
+        body(rollouts=101),
+        body(num_fewshot=-1),
+        body(priority="urgent"),
+        body(limit=2**31),
+        body(config={"provider": "a/b", "model": "c"}),
+        body(limits=5),
+        with_ollama(temperature=9),
+        with_ollama(top_p=1.1),
+        with_ollama(top_k=101),
+        body(params={}, config={"provider": "a", "model": "b", "params": {}}),
+    ],
+)
+def test_values_out_of_range_are_refused(request_body: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        RunRequest.model_validate(request_body)
