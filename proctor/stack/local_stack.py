@@ -53,6 +53,8 @@ class LocalStack:
 
     async def start(self) -> None:
         self._lock = StackLock.take(self.options.state_dir)
+        # At once: a file that a killed stack left must not be taken for ours now that the lock is held again.
+        self._write_state()
         try:
             await self._start_in_order()
         except BaseException:

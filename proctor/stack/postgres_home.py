@@ -1,9 +1,9 @@
 """Where Postgres keeps its data and finds its programs, given that it refuses to run as root.
 
 For a normal user both stay where they are. Root starts Postgres as `nobody`, who must be able to reach them,
-and below a private folder (/root, say) he cannot. No permission of a folder that is not ours is changed for
-that: what he cannot reach lives under /var/lib/proctor instead, the data in a folder named after the state folder,
-the programs as a copy.
+and below a private folder (/root, say) he cannot. No permission of a foreign folder is changed for that. What
+he cannot reach lives under /var/lib/proctor instead: data in a folder named after the state folder, programs
+as a copy.
 """
 
 import hashlib

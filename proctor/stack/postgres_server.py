@@ -13,7 +13,7 @@ import asyncpg
 
 from proctor.stack import child_logs
 from proctor.stack.addresses import split_address
-from proctor.stack.child_process import Program, spawn
+from proctor.stack.child_process import Program, kill_group, spawn
 from proctor.stack.errors import ChildFailedToStart, StateFolderUnusable
 from proctor.stack.postgres_home import PostgresHome
 from proctor.stack.readiness_probes import CONNECTION_ERRORS, postgres_answers
@@ -95,7 +95,11 @@ async def _initdb(home: PostgresHome, log_path: Path) -> None:
     shutil.rmtree(draft, ignore_errors=True)
     log_start = child_logs.size(log_path)
     process = await spawn(Program(_initdb_command(home, draft), ENVIRONMENT, home.user), log_path)
-    if await process.wait() != 0:
+    try:
+        code = await process.wait()
+    finally:
+        kill_group(process.pid)
+    if code != 0:
         tail = child_logs.tail(log_path, log_start)
         raise ChildFailedToStart("postgres", "could not make its data folder (initdb)", log_path, tail)
     draft.rename(home.data)

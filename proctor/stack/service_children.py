@@ -102,8 +102,8 @@ def _worker(options: StackOptions, wiring: Wiring, pool: Pool, health: str) -> C
 
 
 def _program(python: Path, module: str, environment: Mapping[str, str]) -> Program:
-    """-P: a folder named `services` where the user happens to stand is not the one meant."""
-    return Program((str(python), "-P", "-m", module), environment)
+    """`module` may have arguments. -P: a `services` folder where the user stands is not the one meant."""
+    return Program((str(python), "-P", "-m", *module.split()), environment)
 
 
 def _joined(inherited: Mapping[str, str], wired: Mapping[str, str]) -> dict[str, str]:

@@ -15,26 +15,25 @@ KILL_LIMIT_SECONDS = 10.0
 
 def stop_stack(state_dir: Path, limit_seconds: float = STOP_LIMIT_SECONDS) -> bool:
     """False when none ran. Blocks until it is gone; past the limit it is killed, and its children with it."""
-    state = read_stack_state(state_dir)
-    if state is None:
+    if not is_locked(state_dir):
         remove_stack_state(state_dir)
         return False
-    _signal(state.supervisor_pid, signal.SIGTERM)
-    if not _wait_until_gone(state_dir, limit_seconds):
-        _signal(state.supervisor_pid, signal.SIGKILL)
-        _wait_until_gone(state_dir, KILL_LIMIT_SECONDS)
+    if not _signal_until_gone(state_dir, signal.SIGTERM, limit_seconds):
+        _signal_until_gone(state_dir, signal.SIGKILL, KILL_LIMIT_SECONDS)
         remove_stack_state(state_dir)
     return True
 
 
-def _signal(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
-
-
-def _wait_until_gone(state_dir: Path, limit_seconds: float) -> bool:
+def _signal_until_gone(state_dir: Path, number: signal.Signals, limit_seconds: float) -> bool:
+    """Looks for the process again and again: one that is just starting has not written its state yet."""
     deadline = time.monotonic() + limit_seconds
+    signalled: set[int] = set()
     while is_locked(state_dir):
+        state = read_stack_state(state_dir)
+        if state is not None and state.supervisor_pid not in signalled:
+            signalled.add(state.supervisor_pid)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(state.supervisor_pid, number)
         if time.monotonic() > deadline:
             return False
         time.sleep(LOOK_EVERY_SECONDS)  # noqa: TID251 - this is a poll with a deadline
