@@ -1,0 +1,76 @@
+"""One sample becomes one outcome: asked, asked again when the machinery failed, until the deadline."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+from services.common.clock import Clock
+from services.worker.engine import (
+    Engine,
+    EngineDied,
+    EngineFailure,
+    FailureClass,
+    Generated,
+    ModelCannotLoad,
+    ScoredChoices,
+    UnsupportedRequest,
+)
+from services.worker.retry_policy import RetryPolicy
+from services.worker.shard import Failure, Method, Outcome, Shard, ShardSample
+
+LONGEST_ANSWER_CHARACTERS = 1_000_000
+
+
+class SampleAsker:
+    def __init__(
+        self, engine: Engine, policy: RetryPolicy, clock: Clock, jitter: Callable[[], float]
+    ) -> None:
+        self._engine = engine
+        self._policy = policy
+        self._clock = clock
+        self._jitter = jitter
+
+    async def ask(self, shard: Shard, sample: ShardSample) -> Outcome | None:
+        """The outcome; None where the deadline came before the first try, so that nothing can be said.
+
+        Raises EngineDied and ModelCannotLoad: they say nothing about the sample.
+        """
+        if self._clock.now() >= shard.deadline:
+            return None
+        tries = 0
+        while True:
+            try:
+                return Outcome(shard, sample.number, _bounded(await self._ask_once(shard, sample)))
+            except (EngineDied, ModelCannotLoad):
+                raise
+            except EngineFailure as failure:
+                tries += 1
+                delay = self._delay_before(shard, failure, tries)
+                if delay is None:
+                    return Outcome(shard, sample.number, Failure(failure.failure_class, str(failure)))
+            await asyncio.sleep(delay)
+
+    def _delay_before(self, shard: Shard, failure: EngineFailure, tries: int) -> float | None:
+        delay = self._policy.delay_seconds(failure, tries, self._jitter())
+        if delay is None or self._clock.now() + timedelta(seconds=delay) >= shard.deadline:
+            return None
+        return delay
+
+    async def _ask_once(self, shard: Shard, sample: ShardSample) -> Generated | ScoredChoices:
+        if shard.method is Method.GENERATE:
+            return await self._engine.generate(shard.model, sample.prompt, shard.sampling)
+        if shard.method is Method.SCORE_CHOICES:
+            return await self._engine.score_choices(
+                shard.model, sample.prompt, sample.choices, truncate_left=shard.truncate_left
+            )
+        raise UnsupportedRequest("Decoding constrained to the choices is not offered by this engine.")
+
+
+def _bounded(result: Generated | ScoredChoices) -> Generated | ScoredChoices | Failure:
+    """An answer that no message could carry is no answer."""
+    if isinstance(result, Generated) and len(result.text) > LONGEST_ANSWER_CHARACTERS:
+        message = f"The answer has more than {LONGEST_ANSWER_CHARACTERS:,} characters; lower max_tokens."
+        return Failure(FailureClass.PROVIDER_ERROR, message)
+    return result

@@ -1,0 +1,23 @@
+"""What keeps a worker from starting, each as one sentence."""
+
+from __future__ import annotations
+
+from services.common.errors import DomainError, ErrorKind
+
+
+class WorkerError(DomainError):
+    """The worker cannot go on."""
+
+
+class PoolsFileInvalid(WorkerError):
+    """The pools file {path} cannot be used: {problem}. Correct it or set PROCTOR_POOLS_FILE."""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_PARAMETER"
+
+
+class UnknownPool(WorkerError):
+    """The pools file {path} has no pool {pool}; it has: {known}. Set PROCTOR_WORKER_POOL to one of them."""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_PARAMETER"

@@ -1,0 +1,82 @@
+"""The samples of a shard become outcomes, as many at a time as there are slots."""
+
+from __future__ import annotations
+
+import asyncio
+
+from services.worker.ask_sample import SampleAsker
+from services.worker.engine import EngineDied, EngineFailure, ModelCannotLoad
+from services.worker.held_messages import Holding
+from services.worker.intake import Intake
+from services.worker.outcome_batcher import OutcomeBatcher
+from services.worker.shard import Failure, Outcome, ShardSample
+from services.worker.slots import Slots
+
+
+class EngineLost(Exception):
+    """The engine died, or could not be started, while samples were asked: the rest is for another."""
+
+    def __init__(self, failure: EngineFailure) -> None:
+        super().__init__(str(failure))
+        # Only a death may be the samples' doing.
+        self.has_died = isinstance(failure, EngineDied)
+
+
+class ShardExecutor:
+    def __init__(self, asker: SampleAsker, batcher: OutcomeBatcher, slots: Slots, intake: Intake) -> None:
+        self._asker = asker
+        self._batcher = batcher
+        self._slots = slots
+        self._intake = intake
+
+    async def execute(self, holding: Holding) -> None:
+        """Asks what is unfinished; raises EngineLost where the rest has to be asked by another engine."""
+        lost: EngineFailure | None = None
+        try:
+            if holding.faults and len(holding.shard.samples) == 1:
+                await self._ask_alone(holding)
+            else:
+                await self._ask_all(holding)
+        except* (EngineDied, ModelCannotLoad) as failures:
+            lost = _first(failures)
+        finally:
+            self._batcher.flush(holding.shard)
+        if lost is not None:
+            raise EngineLost(lost) from lost
+
+    async def _ask_all(self, holding: Holding) -> None:
+        async with asyncio.TaskGroup() as group:
+            for sample in holding.shard.samples:
+                await self._slots.acquire()
+                group.create_task(self._ask_in_slot(holding, sample))
+
+    async def _ask_alone(self, holding: Holding) -> None:
+        async with self._slots.alone():
+            await self._ask(holding, holding.shard.samples[0])
+
+    async def _ask_in_slot(self, holding: Holding, sample: ShardSample) -> None:
+        try:
+            await self._ask(holding, sample)
+        finally:
+            self._slots.release()
+
+    async def _ask(self, holding: Holding, sample: ShardSample) -> None:
+        outcome = await self._asker.ask(holding.shard, sample)
+        del holding.unfinished[sample.number]
+        self._intake.finish(1)
+        if outcome is not None:
+            record(holding, outcome, self._batcher)
+
+
+def record(holding: Holding, outcome: Outcome, batcher: OutcomeBatcher) -> None:
+    """Sends the outcome on its way; the holding waits for it before it is acknowledged."""
+    holding.failed += isinstance(outcome.result, Failure)
+    holding.published.add(batcher.add(outcome))
+
+
+def _first(failures: BaseExceptionGroup[EngineFailure]) -> EngineFailure:
+    failure: BaseException = failures
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    assert isinstance(failure, EngineFailure)
+    return failure

@@ -1,0 +1,80 @@
+"""When a worker takes more: as long as there is room, the most urgent first."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeLimits:
+    """Samples that wait or are asked, and samples of shards not yet acknowledged."""
+
+    unfinished: int
+    held: int
+
+    @classmethod
+    def for_concurrency(cls, concurrency: int) -> IntakeLimits:
+        """Enough ahead that the engine never waits for a pull, and no more than that."""
+        unfinished = concurrency + max(1, min(64, concurrency // 2))
+        return cls(unfinished=unfinished, held=2 * unfinished + 64)
+
+
+class Intake:
+    def __init__(self, limits: IntakeLimits, ranks: int) -> None:
+        self.unfinished = 0
+        self.held = 0
+        self._limits = limits
+        self._is_flowing = [False] * ranks
+        self._changed = asyncio.Event()
+        self.closed = asyncio.Event()
+
+    def open(self) -> None:
+        """Lets shards in again."""
+        self.closed.clear()
+
+    def close(self) -> None:
+        """Lets no more in: the model is to be swapped, the engine started again, or the worker stops."""
+        self.closed.set()
+        self._changed.set()
+
+    def take(self, samples: int) -> None:
+        self.unfinished += samples
+        self.held += samples
+
+    def finish(self, samples: int) -> None:
+        """Samples that need not be asked any more."""
+        self.unfinished -= samples
+        self._changed.set()
+
+    def release(self, samples: int) -> None:
+        """Samples of a shard that is not held any more."""
+        self.held -= samples
+        self._changed.set()
+
+    def report(self, rank: int, *, came: bool) -> None:
+        """Whether the last pull of this rank brought anything."""
+        if self._is_flowing[rank] != came:
+            self._is_flowing[rank] = came
+            self._changed.set()
+
+    def is_idle(self) -> bool:
+        return self.held == 0 and not any(self._is_flowing)
+
+    async def turn(self, rank: int) -> bool:
+        """Waits until there is room and nothing more urgent is coming in; false when the intake is closed."""
+        while not self.closed.is_set():
+            if self._may_take(rank):
+                return True
+            self._changed.clear()
+            await self._changed.wait()
+        return False
+
+    async def until_empty(self) -> None:
+        while self.held:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _may_take(self, rank: int) -> bool:
+        has_room = self.unfinished < self._limits.unfinished and self.held < self._limits.held
+        return has_room and not any(self._is_flowing[:rank])

@@ -1,0 +1,29 @@
+"""A shard under which workers or engines keep dying is cut up, until the culprit is alone."""
+
+from __future__ import annotations
+
+from services.worker.engine import FailureClass
+from services.worker.execute_shard import record
+from services.worker.held_messages import Holding
+from services.worker.outcome_batcher import OutcomeBatcher
+from services.worker.shard import Failure, Outcome
+
+FAULTS_ALLOWED = 2
+
+
+def is_suspect(holding: Holding) -> bool:
+    return holding.faults >= FAULTS_ALLOWED
+
+
+async def isolate_shard(holding: Holding, batcher: OutcomeBatcher) -> None:
+    """Sends each sample in a message of its own, or records the one that is left as a failure."""
+    samples = holding.shard.samples
+    if len(samples) > 1:
+        for sample in samples:
+            await holding.message.send_single(sample.number)
+        return
+    message = f"The engine or its worker died {holding.faults} times while this sample was asked."
+    failure = Failure(FailureClass.ENGINE, message)
+    for sample in samples:
+        record(holding, Outcome(holding.shard, sample.number, failure), batcher)
+    batcher.flush(holding.shard)

@@ -1,0 +1,78 @@
+"""Tells in the bucket WORKERS who this worker is and how it does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from proctor.v1 import work_messages_pb2
+from services.common import subjects
+from services.common.clock import SystemClock
+from services.common.jetstream import JetStream
+from services.worker.load_models import ModelLoader
+from services.worker.pool import Pool
+from services.worker.serve_shards import ShardServer
+from services.worker.slots import Slots
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    worker_id: str
+    pool: Pool
+
+
+class NatsHeartbeat:
+    def __init__(
+        self,
+        jetstream: JetStream,
+        identity: Identity,
+        server: ShardServer,
+        loader: ModelLoader,
+        slots: Slots,
+    ) -> None:
+        self._bucket = jetstream.bucket(subjects.WORKERS_BUCKET)
+        self._identity = identity
+        self._server = server
+        self._loader = loader
+        self._slots = slots
+        self._clock = SystemClock()
+        self._told: tuple[object, ...] = ()
+        self._beat_at = float("-inf")
+
+    async def beat_if_due(self, every_seconds: float) -> None:
+        """Beats when the time has come, or at once when there is something new to tell."""
+        news = (self.condition, self._loader.loaded_model, self._loader.cannot_load)
+        if news == self._told and self._clock.monotonic() < self._beat_at + every_seconds:
+            return
+        await self._bucket.put(self._identity.worker_id, self._status().SerializeToString())
+        self._told, self._beat_at = news, self._clock.monotonic()
+
+    async def leave(self) -> None:
+        """The worker is gone; nobody need wait for its last beat to expire."""
+        await self._bucket.delete(self._identity.worker_id)
+
+    @property
+    def condition(self) -> str:
+        if self._server.is_stopping:
+            return "draining"
+        if self._loader.is_loading:
+            return "loading"
+        if self._loader.serves_any or self._loader.loaded_model:
+            return "ready"
+        return "; ".join(self._loader.cannot_load.values()) or "no model loaded"
+
+    def _status(self) -> work_messages_pb2.WorkerStatus:
+        pool = self._identity.pool
+        status = work_messages_pb2.WorkerStatus(
+            worker_id=self._identity.worker_id,
+            pool=pool.name,
+            engine=pool.engine,
+            provider=pool.provider_name,
+            models=self._loader.models,
+            loaded_model=self._loader.loaded_model or "",
+            in_flight=self._slots.in_use,
+            concurrency=self._slots.count,
+            condition=self.condition,
+            cannot_load=self._loader.cannot_load,
+        )
+        status.sent_at.FromDatetime(self._clock.now())
+        return status

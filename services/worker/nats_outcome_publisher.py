@@ -1,0 +1,24 @@
+"""Sends batches of outcomes to the stream OUTCOMES."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from services.common import subjects
+from services.common.jetstream import JetStream
+from services.worker.protobuf_outcomes import batch_to_bytes
+from services.worker.shard import OutcomeBatch
+
+
+class NatsOutcomePublisher:
+    def __init__(
+        self, jetstream: JetStream, worker_id: str, environment: Callable[[], Mapping[str, str]]
+    ) -> None:
+        self._jetstream = jetstream
+        self._worker_id = worker_id
+        self._environment = environment
+
+    async def publish(self, batch: OutcomeBatch, message_id: str) -> None:
+        payload = batch_to_bytes(batch, self._worker_id, self._environment())
+        subject = subjects.outcome_subject(batch.run_id)
+        await self._jetstream.publish(subjects.OUTCOMES, subject, payload, message_id)

@@ -1,0 +1,33 @@
+"""What the worker knows of live runs: looked at before each shard and while one is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from services.worker.shard import RunId, Shard
+
+
+@dataclass(frozen=True, slots=True)
+class RunControl:
+    epoch: int
+    is_final: bool
+
+
+class RunStates:
+    """The last word on each run that was heard of. A run that was not heard of is live."""
+
+    def __init__(self) -> None:
+        self._controls: dict[RunId, RunControl] = {}
+
+    def put(self, run_id: RunId, control: RunControl) -> None:
+        self._controls[run_id] = control
+
+    def forget(self, run_id: RunId) -> None:
+        self._controls.pop(run_id, None)
+
+    def wants(self, shard: Shard) -> bool:
+        """Whether the run still waits for this shard: neither ended nor gone on to a later epoch."""
+        control = self._controls.get(shard.run_id)
+        if control is None or control.epoch < shard.epoch:
+            return True
+        return control.epoch == shard.epoch and not control.is_final

@@ -1,0 +1,129 @@
+"""The worker's life: pull for the loaded model, work on what came, swap models when another has work."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from services.worker.held_messages import Abandoned
+from services.worker.load_models import ModelLoader
+from services.worker.ports import ShardMessage, ShardSource
+from services.worker.work_on_shard import Desk, ShardWork
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often the worker looks around."""
+
+    swap_after_seconds: float = 2.0
+    look_for_work_seconds: float = 1.0
+
+
+class ShardServer:
+    def __init__(
+        self, source: ShardSource, loader: ModelLoader, work: ShardWork, desk: Desk, pace: Pace
+    ) -> None:
+        self._source = source
+        self._loader = loader
+        self._work = work
+        self._desk = desk
+        self._pace = pace
+        self._wanted = loader.models[0] if loader.models else None
+        self._stopping = asyncio.Event()
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    async def run(self) -> None:
+        """Serves until told to stop, then until nothing is held."""
+        if self._loader.serves_any:
+            await self._loader.describe()
+        async with asyncio.TaskGroup() as shards:
+            while not self._stopping.is_set():
+                if self._loader.serves_any or await self._have_model():
+                    await self._serve_loaded(shards)
+
+    def stop(self) -> None:
+        """Pulls nothing new."""
+        self._stopping.set()
+        self._desk.intake.close()
+
+    def abandon_ended(self) -> None:
+        """Aborts what is asked for runs that want it no more."""
+        for holding in self._desk.held:
+            if not self._desk.states.wants(holding.shard):
+                holding.abandon(Abandoned.RUN_ENDED)
+
+    async def drain(self, limit_seconds: float) -> None:
+        """Finishes what is held, or hands on what is not finished in time."""
+        try:
+            async with asyncio.timeout(limit_seconds):
+                await self._desk.intake.until_empty()
+        except TimeoutError:
+            for holding in self._desk.held:
+                holding.abandon(Abandoned.DRAINING)
+            await self._desk.intake.until_empty()
+
+    async def _have_model(self) -> bool:
+        """Loads what is wanted, or waits a little for work of a model that could be loaded."""
+        if self._wanted is None or not self._loader.may_load(self._wanted):
+            self._wanted = await self._first_waiting()
+        if self._wanted is None:
+            await _happened(self._stopping, self._pace.look_for_work_seconds)
+            return False
+        await self._desk.intake.until_empty()
+        return await self._loader.load(self._wanted)
+
+    async def _serve_loaded(self, shards: asyncio.TaskGroup) -> None:
+        """Pulls for the loaded model until the intake closes: for another model, a new engine, or the end."""
+        if not self._stopping.is_set():
+            self._desk.intake.open()
+        async with asyncio.TaskGroup() as pulls:
+            for rank, priority in enumerate(self._source.priorities):
+                pulls.create_task(self._pull(rank, shards), name=f"pull {priority}")
+            if len(self._loader.models) > 1:
+                pulls.create_task(self._look_for_others(), name="look for other models")
+
+    async def _pull(self, rank: int, shards: asyncio.TaskGroup) -> None:
+        intake = self._desk.intake
+        while await intake.turn(rank):
+            messages = await self._source.pull(self._wanted, rank)
+            intake.report(rank, came=bool(messages))
+            for message in messages:
+                await self._accept(message, shards)
+
+    async def _accept(self, message: ShardMessage, shards: asyncio.TaskGroup) -> None:
+        if self._desk.held.is_finished(message):
+            await message.acknowledge()
+            return
+        holding = self._desk.held.take(message)
+        if holding is None:
+            return
+        self._desk.intake.take(len(holding.shard.samples))
+        shards.create_task(self._work.work_on(holding), name="shard")
+
+    async def _look_for_others(self) -> None:
+        """An idle worker turns to a model that has work waiting."""
+        intake = self._desk.intake
+        while not await _happened(intake.closed, self._pace.swap_after_seconds):
+            other = await self._first_waiting() if intake.is_idle() else None
+            if other is not None:
+                self._wanted = other
+                intake.close()
+
+    async def _first_waiting(self) -> str | None:
+        for model in self._loader.models:
+            is_loaded = model == self._wanted and self._loader.may_load(model)
+            if not is_loaded and self._loader.may_load(model) and await self._source.waiting(model):
+                return model
+        return None
+
+
+async def _happened(event: asyncio.Event, within_seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(within_seconds):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True

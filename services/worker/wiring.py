@@ -1,0 +1,168 @@
+"""The only module that knows all concrete parts of a worker: makes them, joins them, closes them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import uuid
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+
+from services.common.clock import SystemClock
+from services.common.grpc_server import GrpcServer, serve_grpc
+from services.common.jetstream import TRANSIENT_NATS, JetStream, connect_nats
+from services.common.lifecycle import every
+from services.common.structured_logs import get_logger
+from services.worker.ask_sample import SampleAsker
+from services.worker.engine import Engine
+from services.worker.execute_shard import ShardExecutor
+from services.worker.held_messages import HeldMessages
+from services.worker.intake import Intake, IntakeLimits
+from services.worker.load_models import ModelLoader
+from services.worker.nats_heartbeat import Identity, NatsHeartbeat
+from services.worker.nats_outcome_publisher import NatsOutcomePublisher
+from services.worker.nats_run_states import follow_run_states
+from services.worker.nats_shard_consumer import NatsShardSource
+from services.worker.outcome_batcher import OutcomeBatcher
+from services.worker.pool import Pool, Provider
+from services.worker.retry_policy import RetryPolicy
+from services.worker.run_states import RunStates
+from services.worker.serve_shards import Pace, ShardServer
+from services.worker.settings import WorkerSettings
+from services.worker.slots import Slots
+from services.worker.work_on_shard import Desk, ShardWork
+from services.worker.yaml_pools import read_pool
+
+_PUBLISH_SECONDS = 5.0
+_LOOK_SECONDS = 0.25
+
+log = get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a worker consists of, joined."""
+
+    loader: ModelLoader
+    slots: Slots
+    desk: Desk
+    batcher: OutcomeBatcher
+    server: ShardServer
+
+
+class RunningWorker:
+    """SERVING while it wants work; the model may still be loading."""
+
+    def __init__(
+        self, parts: Parts, tasks: Sequence[asyncio.Task[None]], health: GrpcServer, drain_seconds: float
+    ) -> None:
+        self._parts = parts
+        self._tasks = tasks
+        self._health = health
+        self._drain_seconds = drain_seconds
+
+    async def set_ready(self, is_ready: bool) -> None:  # noqa: FBT001  # the port of lifecycle
+        await self._health.set_serving(is_ready)
+
+    async def wait_failed(self) -> None:
+        ended, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in ended:
+            task.result()
+
+    async def stop_taking_work(self) -> None:
+        self._parts.server.stop()
+
+    async def drain(self) -> None:
+        """What is not published in time is delivered again, since it was not acknowledged either."""
+        try:
+            async with asyncio.timeout(self._drain_seconds + _PUBLISH_SECONDS):
+                await self._parts.server.drain(self._drain_seconds)
+                await self._parts.batcher.drain()
+        except TimeoutError:
+            log.warning("drained in part; the rest will be delivered again")
+
+
+@asynccontextmanager
+async def running_worker(settings: WorkerSettings) -> AsyncIterator[RunningWorker]:
+    pool = read_pool(settings.pools_file, settings.worker_pool)
+    identity = Identity(f"{pool.name}-{socket.gethostname()}-{uuid.uuid4().hex[:8]}", pool)
+    async with AsyncExitStack() as opened:
+        health = await serve_grpc(settings.worker_health_address, (), ())
+        opened.push_async_callback(health.stop, 0)
+        connection = await connect_nats(settings.nats_url, identity.worker_id)
+        opened.push_async_callback(connection.close)
+        engine = make_engine(pool, settings)
+        opened.push_async_callback(engine.close)
+        jetstream = JetStream(connection)
+        parts = join_parts(settings, identity, jetstream, engine)
+        heartbeat = NatsHeartbeat(jetstream, identity, parts.server, parts.loader, parts.slots)
+        opened.push_async_callback(leave_quietly, heartbeat)
+        tasks = start_loops(settings, jetstream, parts, heartbeat)
+        opened.push_async_callback(cancel_all, tasks)
+        yield RunningWorker(parts, tasks, health, settings.worker_drain_seconds)
+
+
+def make_engine(pool: Pool, settings: WorkerSettings) -> Engine:
+    """Only the engine of the pool is imported: vLLM lives in an environment of its own."""
+    if pool.provider is None:
+        return _make_vllm(pool)
+    return _make_openai(pool.provider, settings)
+
+
+def _make_vllm(pool: Pool) -> Engine:
+    from services.worker.vllm_engine import VllmEngine  # noqa: PLC0415
+    from services.worker.vllm_models import VllmModel, VllmSettings  # noqa: PLC0415
+
+    models = tuple(VllmModel(model.name, model.path, model.engine_args) for model in pool.models)
+    return VllmEngine(VllmSettings(models))
+
+
+def _make_openai(provider: Provider, settings: WorkerSettings) -> Engine:
+    raise NotImplementedError
+
+
+def join_parts(settings: WorkerSettings, identity: Identity, jetstream: JetStream, engine: Engine) -> Parts:
+    pool, clock = identity.pool, SystemClock()
+    loader = ModelLoader(engine, pool.model_names, clock, settings.worker_retry_load_seconds)
+    publisher = NatsOutcomePublisher(jetstream, identity.worker_id, lambda: loader.environment)
+    batcher = OutcomeBatcher(publisher, lambda: uuid.uuid4().hex)
+    source = NatsShardSource(jetstream, pool, settings.work_ack_wait_seconds)
+    slots = Slots(pool.concurrency)
+    intake = Intake(IntakeLimits.for_concurrency(pool.concurrency), len(source.priorities))
+    desk = Desk(HeldMessages(), intake, RunStates())
+    asker = SampleAsker(engine, RetryPolicy(settings.worker_max_tries), clock, random.random)
+    executor = ShardExecutor(asker, batcher, slots, intake)
+    work = ShardWork(executor, batcher, desk, clock)
+    server = ShardServer(source, loader, work, desk, Pace(settings.worker_swap_after_seconds))
+    return Parts(loader, slots, desk, batcher, server)
+
+
+def start_loops(
+    settings: WorkerSettings, jetstream: JetStream, parts: Parts, heartbeat: NatsHeartbeat
+) -> list[asyncio.Task[None]]:
+    """Every one of them is vital; they end when they are cancelled."""
+    keep_seconds = settings.work_ack_wait_seconds / 3
+    beat = partial(heartbeat.beat_if_due, settings.worker_heartbeat_seconds)
+    loops: dict[str, Coroutine[None, None, None]] = {
+        "serve shards": parts.server.run(),
+        "publish outcomes": parts.batcher.run(),
+        "keep messages": every(keep_seconds, parts.desk.held.keep_all, name="keep messages"),
+        "follow run states": follow_run_states(jetstream, parts.desk.states, parts.server.abandon_ended),
+        "heartbeat": every(_LOOK_SECONDS, beat, name="heartbeat"),
+    }
+    return [asyncio.create_task(loop, name=name) for name, loop in loops.items()]
+
+
+async def cancel_all(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
+async def leave_quietly(heartbeat: NatsHeartbeat) -> None:
+    """NATS may be away: then the last beat expires by itself."""
+    with suppress(*TRANSIENT_NATS):
+        await heartbeat.leave()

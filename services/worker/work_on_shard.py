@@ -1,0 +1,103 @@
+"""One held shard from start to end: looked at, asked, settled, and one line in the log."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from services.common.clock import Clock
+from services.common.structured_logs import get_logger
+from services.worker.execute_shard import EngineLost, ShardExecutor
+from services.worker.held_messages import Abandoned, HeldMessages, Holding
+from services.worker.intake import Intake
+from services.worker.isolate_shard import is_suspect, isolate_shard
+from services.worker.outcome_batcher import OutcomeBatcher
+from services.worker.run_states import RunStates
+from services.worker.settle_shard import Ending, Settlement, give_back, settle_shard
+
+log = get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What is on the worker's table: one of each for its whole life."""
+
+    held: HeldMessages
+    intake: Intake
+    states: RunStates
+
+
+class ShardWork:
+    def __init__(self, executor: ShardExecutor, batcher: OutcomeBatcher, desk: Desk, clock: Clock) -> None:
+        self._executor = executor
+        self._batcher = batcher
+        self._desk = desk
+        self._clock = clock
+
+    async def work_on(self, holding: Holding) -> None:
+        """Never raises: what goes wrong here is delivered again, and isolated when it keeps going wrong."""
+        started = self._clock.monotonic()
+        settlement = Settlement.GIVEN_BACK
+        try:
+            settlement = await self._work_and_settle(holding)
+        except Exception as error:  # the edge of the consumer
+            log.error("shard failed", run_id=holding.shard.run_id, shard=holding.shard.number, exc_info=error)
+            await _give_back_quietly(holding)
+        finally:
+            self._release(holding, settlement)
+        self._log(holding, settlement, self._clock.monotonic() - started)
+
+    async def _work_and_settle(self, holding: Holding) -> Settlement:
+        if not self._desk.states.wants(holding.shard):
+            holding.abandon(Abandoned.RUN_ENDED)
+            return await settle_shard(holding, Ending())
+        if is_suspect(holding):
+            await isolate_shard(holding, self._batcher)
+            return await settle_shard(holding, Ending())
+        return await settle_shard(holding, await self._ask(holding))
+
+    async def _ask(self, holding: Holding) -> Ending:
+        """In a task of its own, so that abandoning ends the asking and not the settling."""
+        if holding.abandoned is not None:
+            return Ending(has_rest=True)
+        asking = holding.asking = asyncio.create_task(self._executor.execute(holding), name="ask shard")
+        try:
+            await asyncio.wait((asking,))
+        finally:
+            asking.cancel()
+        if asking.cancelled():
+            return Ending(has_rest=True)
+        error = asking.exception()
+        if isinstance(error, EngineLost):
+            self._desk.intake.close()
+            return Ending(has_rest=True, is_fault=error.has_died)
+        if error is not None:
+            raise error
+        return Ending()
+
+    def _release(self, holding: Holding, settlement: Settlement) -> None:
+        self._desk.intake.finish(len(holding.unfinished))
+        self._desk.intake.release(len(holding.shard.samples))
+        self._desk.held.release(holding, is_finished=settlement is Settlement.DONE)
+
+    def _log(self, holding: Holding, settlement: Settlement, seconds: float) -> None:
+        shard = holding.shard
+        log.info(
+            "shard",
+            run_id=shard.run_id,
+            shard=shard.number,
+            attempt=shard.attempt,
+            task=shard.task,
+            samples=len(shard.samples),
+            unfinished=len(holding.unfinished),
+            failed=holding.failed,
+            settlement=settlement.value,
+            seconds=round(seconds, 3),
+        )
+
+
+async def _give_back_quietly(holding: Holding) -> None:
+    try:
+        await give_back(holding)
+    except Exception as error:  # noqa: BLE001  # it comes back by itself once its time is up
+        log.warning("shard not given back", shard=holding.shard.number, error=repr(error))

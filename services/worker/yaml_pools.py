@@ -1,0 +1,75 @@
+"""Reads the worker's pool from the pools file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from services.worker.errors import PoolsFileInvalid, UnknownPool
+from services.worker.pool import Pool, PoolModel, Provider
+
+ENGINES = ("vllm", "openai")
+
+
+def read_pool(path: Path, name: str) -> Pool:
+    """The pool of that name; one clear error where there is none or it cannot be used."""
+    entries = _read_entries(path)
+    for entry in entries:
+        if entry.get("name") == name:
+            return _pool(path, entry)
+    known = ", ".join(str(entry.get("name")) for entry in entries) or "none"
+    raise UnknownPool(path=str(path), pool=name, known=known)
+
+
+def _read_entries(path: Path) -> list[dict[str, Any]]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PoolsFileInvalid(path=str(path), problem=error.strerror or "it cannot be read") from error
+    except yaml.YAMLError as error:
+        raise PoolsFileInvalid(path=str(path), problem=str(error).replace("\n", " ")) from error
+    entries = content.get("pools") if isinstance(content, dict) else None
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise PoolsFileInvalid(path=str(path), problem="it has no list `pools`")
+    return entries
+
+
+def _pool(path: Path, entry: dict[str, Any]) -> Pool:
+    try:
+        pool = Pool(
+            name=str(entry["name"]),
+            engine=str(entry["engine"]),
+            concurrency=int(entry["concurrency"]),
+            models=tuple(_model(model) for model in entry.get("models") or ()),
+            provider=_provider(entry) if entry.get("provider") else None,
+        )
+    except KeyError as error:
+        raise PoolsFileInvalid(path=str(path), problem=f"pool {entry['name']} has no {error}") from error
+    except (TypeError, ValueError) as error:
+        raise PoolsFileInvalid(path=str(path), problem=f"pool {entry['name']}: {error}") from error
+    problem = _problem(pool)
+    if problem:
+        raise PoolsFileInvalid(path=str(path), problem=f"pool {pool.name} {problem}")
+    return pool
+
+
+def _problem(pool: Pool) -> str:
+    if pool.engine not in ENGINES:
+        return f"names the engine {pool.engine}; known: {', '.join(ENGINES)}"
+    if pool.concurrency < 1:
+        return "has a concurrency below 1"
+    if pool.engine == "vllm" and not pool.models:
+        return "lists no models"
+    if pool.engine == "openai" and pool.provider is None:
+        return "names no provider"
+    return ""
+
+
+def _model(entry: dict[str, Any]) -> PoolModel:
+    return PoolModel(str(entry["name"]), str(entry["path"]), dict(entry.get("engine_args") or {}))
+
+
+def _provider(entry: dict[str, Any]) -> Provider:
+    return Provider(str(entry["provider"]), str(entry["base_url"]), str(entry.get("api_key_env") or ""))
