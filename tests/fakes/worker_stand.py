@@ -1,0 +1,134 @@
+"""A worker between a real NATS and an engine of the test's own: shards in, outcomes out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from nats.aio.client import Client
+
+from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
+from services.common import subjects
+from services.common.jetstream import JetStream, connect_nats
+from services.worker.engine import Engine
+from services.worker.nats_heartbeat import Identity, NatsHeartbeat
+from services.worker.pool import Pool, PoolModel, Provider
+from services.worker.settings import WorkerSettings
+from services.worker.wiring import Parts, cancel_all, join_parts, start_loops
+from tests.fakes.eventually import eventually
+
+POOL = Pool("remote", "openai", 8, (), Provider("openai", "http://127.0.0.1:9/v1", ""))
+RUN = "11111111-1111-4111-8111-111111111111"
+FAR_FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
+
+
+def pool_of(*models: str) -> Pool:
+    return Pool("local", "vllm", 8, tuple(PoolModel(model, "/nowhere", {}) for model in models), None)
+
+
+def work_shard(
+    shard: int, samples: Sequence[int], *, attempt: int = 1, run_id: str = RUN, model: str = "openai/fake"
+) -> work_messages_pb2.WorkShard:
+    work = work_messages_pb2.WorkShard(
+        run_id=run_id, shard=shard, attempt=attempt, epoch=1, model=model, task="addition"
+    )
+    work.params.max_tokens = 8
+    work.deadline.FromDatetime(FAR_FUTURE)
+    for sample in samples:
+        work.samples.add(sample=sample).prompt.text = f"sample {sample} KEY=k{sample}"
+    return work
+
+
+@dataclass
+class WorkStand:
+    """The test's own side of the streams: the scheduler's and the results' part."""
+
+    connection: Client
+    jetstream: JetStream
+    outcomes: list[outcome_pb2.Outcome] = field(default_factory=list)
+    batches: list[work_messages_pb2.OutcomeBatch] = field(default_factory=list)
+
+    async def send(
+        self, work: work_messages_pb2.WorkShard, *, pool: Pool = POOL, priority: str = "high"
+    ) -> None:
+        token = subjects.model_token(work.model) if pool.models else subjects.ANY_MODEL
+        subject = subjects.work_subject(pool.name, token, priority, work.run_id)
+        message_id = f"{work.run_id}/{work.shard}/{work.attempt}"
+        await self.jetstream.publish(subjects.WORK, subject, work.SerializeToString(), message_id)
+
+    async def collect(self) -> None:
+        """For ever: takes outcomes as results would."""
+        puller = self.jetstream.puller(subjects.outcome_consumer(30.0))
+        while True:
+            for message in await puller.fetch(1, 1.0):
+                batch = work_messages_pb2.OutcomeBatch.FromString(message.data)
+                self.batches.append(batch)
+                self.outcomes.extend(batch.outcomes)
+                await message.ack()
+
+    @property
+    def counts(self) -> Counter[int]:
+        """How often each sample's outcome came."""
+        return Counter(outcome.sample for outcome in self.outcomes)
+
+    async def left_in_work(self) -> int:
+        return await self.jetstream.pending(subjects.WORK, "work.>")
+
+    async def until_answered(self, samples: int, limit_seconds: float = 30.0) -> None:
+        await eventually(
+            lambda: len(self.counts) >= samples, f"{samples} samples have an outcome", limit_seconds
+        )
+
+    async def until_settled(self, limit_seconds: float = 30.0) -> None:
+        async def is_settled() -> bool:
+            return await self.left_in_work() == 0
+
+        await eventually(is_settled, "no message is left in WORK", limit_seconds)
+
+    async def tell(self, state: run_pb2.RunState, *, epoch: int = 1, run_id: str = RUN) -> None:
+        control = work_messages_pb2.RunControl(state=state, epoch=epoch)
+        await self.jetstream.bucket(subjects.RUNS_BUCKET).put(run_id, control.SerializeToString())
+
+    async def statuses(self) -> list[work_messages_pb2.WorkerStatus]:
+        entries = await self.jetstream.bucket(subjects.WORKERS_BUCKET).entries()
+        return [work_messages_pb2.WorkerStatus.FromString(value) for value in entries.values()]
+
+    async def wipe(self) -> None:
+        """Every stream is gone, with what was in it."""
+        manager = self.connection.jsm()
+        for info in await manager.streams_info():
+            assert info.config.name is not None
+            await manager.delete_stream(info.config.name)
+
+
+@asynccontextmanager
+async def work_stand(url: str) -> AsyncIterator[WorkStand]:
+    connection = await connect_nats(url, "stand")
+    stand = WorkStand(connection, JetStream(connection))
+    collecting = asyncio.create_task(stand.collect(), name="collect outcomes")
+    try:
+        yield stand
+    finally:
+        await cancel_all([collecting])
+        await connection.close()
+
+
+@asynccontextmanager
+async def worker_in_process(
+    url: str, engine: Engine, *, pool: Pool = POOL, settings: WorkerSettings | None = None
+) -> AsyncIterator[Parts]:
+    settings = settings or WorkerSettings(work_ack_wait_seconds=2, worker_swap_after_seconds=0.2)
+    identity = Identity("worker-1", pool)
+    async with AsyncExitStack() as opened:
+        connection = await connect_nats(url, "worker-1")
+        opened.push_async_callback(connection.close)
+        jetstream = JetStream(connection)
+        parts = join_parts(settings, identity, jetstream, engine)
+        heartbeat = NatsHeartbeat(jetstream, identity, parts.server, parts.loader, parts.slots)
+        tasks = start_loops(settings, jetstream, parts, heartbeat)
+        opened.push_async_callback(cancel_all, tasks)
+        yield parts
