@@ -66,13 +66,16 @@ class BenchmarkApi:
 
     def router(self) -> APIRouter:
         router = APIRouter(prefix=PREFIX, tags=["benchmarks"])
-        start = {**_problems(400, 422, 429, 503)}
-        one = {**_problems(404, 503)}
-        change = {**_problems(404, 409, 503)}
-        router.post("/run", responses=start, summary="Start a benchmark")(self.start)
+        one, change = _problems(404, 422, 503), _problems(404, 409, 422, 503)
+        start = router.post("/run", responses=_problems(400, 422, 429, 503), summary="Start a benchmark")
+        start(self.start)
         router.get("/results", responses=_problems(400, 422, 503), summary="List jobs")(self.list_jobs)
-        results = router.get("/results/{job_id}", responses=one, response_model_exclude_defaults=True)
-        results(self.results)
+        router.get(
+            "/results/{job_id}",
+            responses=one,
+            response_model_exclude_defaults=True,
+            summary="Figures of a job, partial while it runs",
+        )(self.results)
         router.post("/cancel/{job_id}", responses=change, summary="Cancel a job")(self.cancel)
         router.post("/retry/{job_id}", responses=change, summary="Ask again for what is missing")(self.retry)
         return router
@@ -95,7 +98,6 @@ class BenchmarkApi:
         )
 
     async def results(self, job_id: JobId) -> JobResults:
-        """Figures of a job, partial while it runs."""
         run = await self._backends.get_run(job_id)
         return job_results(run, await self._summary(job_id), self._clock.now())
 
