@@ -1,0 +1,50 @@
+from random import Random
+
+import pytest
+
+from services.scheduler.fewshot import SEED, FewshotDraws
+from services.scheduler.suite_errors import FewshotPoolTooSmall
+from services.scheduler.task_definition import FewshotRule, FewshotSampler
+
+POOL = [{"text": str(number)} for number in range(10)]
+
+
+def test_one_generator_is_kept_over_the_documents() -> None:
+    draws = FewshotDraws("task", FewshotRule(num_fewshot=2, drops_document=False), POOL)
+    expected = Random(SEED)
+    for document in POOL:
+        assert [POOL[place] for place in draws.draw(document)] == expected.sample(POOL, 2)
+
+
+def test_a_document_is_left_out_of_one_more_than_asked_for() -> None:
+    draws = FewshotDraws("task", FewshotRule(num_fewshot=2), POOL)
+    expected = Random(SEED)
+    for document in POOL:
+        drawn = [row for row in expected.sample(POOL, 3) if row != document][:2]
+        assert [POOL[place] for place in draws.draw(document)] == drawn
+
+
+def test_a_document_that_stands_in_the_pool_often_is_never_its_own_example() -> None:
+    document = {"text": "same"}
+    pool = [document] * 8 + POOL[:2]
+    draws = FewshotDraws("task", FewshotRule(num_fewshot=2), pool)
+    for _ in range(5):
+        assert sorted(draws.draw(document)) == [8, 9]
+
+
+def test_the_first_ones_are_those_of_the_pool_without_the_document() -> None:
+    rule = FewshotRule(sampler=FewshotSampler.FIRST_N, num_fewshot=2)
+    assert FewshotDraws("task", rule, POOL).draw(POOL[0]) == [1, 2]
+    assert FewshotDraws("task", rule, POOL).draw({"text": "else"}) == [0, 1]
+
+
+def test_no_examples_draw_nothing() -> None:
+    assert FewshotDraws("task", FewshotRule(), []).draw(POOL[0]) == []
+
+
+@pytest.mark.parametrize("sampler", list(FewshotSampler))
+@pytest.mark.parametrize("drops_document", [True, False])
+def test_a_pool_that_is_too_small_is_told(sampler: FewshotSampler, drops_document: bool) -> None:  # noqa: FBT001
+    rule = FewshotRule(sampler=sampler, drops_document=drops_document, num_fewshot=11)
+    with pytest.raises(FewshotPoolTooSmall):
+        FewshotDraws("task", rule, POOL).draw(POOL[0])
