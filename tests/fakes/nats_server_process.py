@@ -38,10 +38,11 @@ class NatsServerProcess:
         shutil.rmtree(ports, ignore_errors=True)
         ports.mkdir(parents=True)
         command = [_program(), "-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", str(store)]
-        self._process = subprocess.Popen(
-            [*command, "--ports_file_dir", str(ports)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-        )
+        self._spawn([*command, "--ports_file_dir", str(ports)])
         await eventually(lambda: self._read_port(ports), "nats-server listens")
+
+    def _spawn(self, command: list[str]) -> None:
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def kill(self) -> None:
         """As a crash would: nothing is said good-bye to."""

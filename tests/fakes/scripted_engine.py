@@ -43,7 +43,7 @@ class ScriptedEngine:
             raise ModelCannotLoad(f"There is no model {model}.")
         self.loaded_model = model
 
-    async def generate(self, model: str, prompt: Prompt, sampling: Sampling) -> Generated:  # noqa: ARG002
+    async def generate(self, model: str, prompt: Prompt, sampling: Sampling) -> Generated:  # noqa: ARG002  # the port of engines
         self.last_sampling = sampling
         text = prompt.text or prompt.messages[-1].content
         self.asked[text] += 1
@@ -65,11 +65,11 @@ class ScriptedEngine:
 
     async def score_choices(
         self,
-        model: str,
+        model: str,  # noqa: ARG002  # the port of engines
         prompt: Prompt,
         choices: Sequence[str],
         *,
-        truncate_left: bool,  # noqa: ARG002
+        truncate_left: bool,  # noqa: ARG002  # the port of engines
     ) -> ScoredChoices:
         self.asked[prompt.text] += 1
         scores = tuple(ChoiceScore(-float(len(choice)), is_greedy=False, token_count=1) for choice in choices)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
 from proctor.v1 import outcome_pb2, run_pb2
 from services.worker.engine import EngineDied, RateLimited
+from services.worker.protobuf_shards import shard_from_proto
+from services.worker.shard import Shard
 from tests.fakes.eventually import eventually
 from tests.fakes.nats_server_process import NatsServerProcess, nats_server_process
 from tests.fakes.scripted_engine import ScriptedEngine
-from tests.fakes.worker_stand import RUN, WorkStand, pool_of, work_shard, work_stand, worker_in_process
+from tests.fakes.worker_stand import WorkStand, pool_of, work_shard, work_stand, worker_in_process
 
 
 @pytest.fixture
@@ -44,3 +46,201 @@ async def test_every_sample_is_asked_once_and_its_outcome_published(
     assert first.answer.text == "answer to sample 0 KEY=k0"
     assert (first.shard, first.attempt, first.usage.prompt_tokens) == (0, 1, 3)
     assert stand.batches[0].environment["engine"] == "scripted"
+
+
+async def test_an_urgent_shard_goes_before_those_that_wait(
+    nats_server: NatsServerProcess, stand: WorkStand
+) -> None:
+    for shard in range(6):
+        await stand.send(work_shard(shard, range(shard * 8, shard * 8 + 8)), priority="low")
+    await stand.send(work_shard(6, range(48, 56)), priority="high")
+    async with worker_in_process(nats_server.url, ScriptedEngine()):
+        await stand.until_answered(56)
+    places = [outcome.shard for outcome in stand.outcomes]
+    assert places.index(6) < places.index(4)
+
+
+async def test_a_cancelled_run_is_aborted_within_two_seconds(
+    nats_server: NatsServerProcess, stand: WorkStand
+) -> None:
+    async def never(_: str) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    engine = ScriptedEngine(never)
+    for shard in range(3):
+        await stand.send(work_shard(shard, range(shard * 8, shard * 8 + 8)))
+    async with worker_in_process(nats_server.url, engine) as worker:
+        await eventually(lambda: engine.in_flight == 8, "the engine is busy")
+        await stand.tell(run_pb2.RUN_STATE_CANCELLED)
+        await eventually(lambda: engine.in_flight == 0, "nothing is asked any more", 2)
+        await stand.until_settled(5)
+        assert engine.aborted == 8
+        assert worker.desk.intake.is_idle() or await _becomes_idle(worker.desk.intake.is_idle)
+    assert stand.outcomes == []
+
+
+async def _becomes_idle(is_idle: Callable[[], bool]) -> bool:
+    await eventually(is_idle, "the worker holds nothing", 5)
+    return True
+
+
+async def test_a_shard_of_an_earlier_epoch_is_dropped_and_a_later_one_is_asked(
+    nats_server: NatsServerProcess, stand: WorkStand
+) -> None:
+    await stand.tell(run_pb2.RUN_STATE_CANCELLED, epoch=2)
+    engine = ScriptedEngine()
+    async with worker_in_process(nats_server.url, engine) as worker:
+        await eventually(lambda: not worker.desk.states.wants(_epoch(1)), "the worker knows of the run")
+        await stand.send(work_shard(1, [1]))
+        later = work_shard(2, [2], attempt=2)
+        later.epoch = 3
+        await stand.send(later)
+        await stand.until_answered(1)
+        await stand.until_settled()
+    assert set(stand.counts) == {2}
+
+
+async def test_what_a_drained_worker_leaves_is_asked_by_the_next_and_nothing_twice(
+    nats_server: NatsServerProcess, stand: WorkStand
+) -> None:
+    async def slow_from_thirty(text: str) -> str:
+        if int(text.split("=k")[1]) >= 30:
+            await asyncio.Event().wait()
+        return text
+
+    await stand.send(work_shard(1, range(64)))
+    first, second = ScriptedEngine(slow_from_thirty), ScriptedEngine()
+    async with worker_in_process(nats_server.url, first) as worker:
+        await eventually(lambda: sum(first.asked.values()) == 38, "the engine is stuck")
+        worker.server.stop()
+        await worker.server.drain(0.1)
+        await worker.batcher.drain()
+        assert worker.desk.intake.held == 0
+    assert await stand.left_in_work() == 1
+    async with worker_in_process(nats_server.url, second):
+        await stand.until_answered(64)
+        await stand.until_settled()
+    assert set(stand.counts.values()) == {1}
+    assert len(second.asked) == 34
+
+
+async def test_a_sample_that_kills_the_engine_fails_alone(
+    nats_server: NatsServerProcess, stand: WorkStand
+) -> None:
+    async def deadly(text: str) -> str:
+        await asyncio.sleep(0.01)  # the others get into flight
+        if text.endswith("=k13"):
+            raise EngineDied("The engine died.")
+        return text
+
+    for shard in range(2):
+        await stand.send(work_shard(shard, range(shard * 16, shard * 16 + 16)))
+    async with worker_in_process(nats_server.url, ScriptedEngine(deadly)):
+        await stand.until_answered(32, 60)
+        await stand.until_settled()
+    failed = [outcome for outcome in stand.outcomes if outcome.HasField("failure")]
+    assert [outcome.sample for outcome in failed] == [13]
+    assert failed[0].failure.failure_class == outcome_pb2.FAILURE_CLASS_ENGINE
+    assert set(stand.counts.values()) == {1}
+
+
+async def test_wiped_streams_lose_no_outcome_that_comes_after(
+    nats_server: NatsServerProcess, stand: WorkStand
+) -> None:
+    gate = asyncio.Event()
+
+    async def gated(text: str) -> str:
+        await gate.wait()
+        return text
+
+    engine = ScriptedEngine(gated)
+    async with worker_in_process(nats_server.url, engine):
+        await stand.send(work_shard(1, range(8)))
+        await eventually(lambda: engine.in_flight == 8, "the engine is busy")
+        await stand.wipe()
+        gate.set()
+        await stand.until_answered(8)
+        await stand.send(work_shard(2, range(8, 16)))
+        await stand.until_answered(16)
+        await stand.tell(run_pb2.RUN_STATE_CANCELLED)
+        await stand.send(work_shard(3, range(16, 24)))
+        await stand.until_settled()
+        await eventually(lambda: _has_beat(stand), "the worker beats in the new bucket")
+    assert set(stand.counts.values()) == {1}
+
+
+async def _has_beat(stand: WorkStand) -> bool:
+    return [status.worker_id for status in await stand.statuses()] == ["worker-1"]
+
+
+async def test_a_crash_of_nats_loses_nothing_and_asks_nothing_twice(
+    nats_server: NatsServerProcess, stand: WorkStand
+) -> None:
+    async def brief(text: str) -> str:
+        await asyncio.sleep(0.01)
+        return text
+
+    engine = ScriptedEngine(brief)
+    for shard in range(20):
+        await stand.send(work_shard(shard, range(shard * 16, shard * 16 + 16)))
+    async with worker_in_process(nats_server.url, engine):
+        await stand.until_answered(60)
+        nats_server.kill()
+        await nats_server.start()
+        await stand.until_answered(320, 60)
+        await stand.until_settled()
+    assert set(engine.asked.values()) == {1}
+    assert set(stand.counts) == set(range(320))
+
+
+async def test_a_rate_limit_is_waited_out(nats_server: NatsServerProcess, stand: WorkStand) -> None:
+    refusals = iter(range(10))
+
+    async def limited(text: str) -> str:
+        if next(refusals, None) is not None:
+            raise RateLimited("Too many requests.", retry_after_seconds=0.05)
+        return text
+
+    await stand.send(work_shard(1, range(4)))
+    async with worker_in_process(nats_server.url, ScriptedEngine(limited)):
+        await stand.until_answered(4)
+    assert all(outcome.HasField("answer") for outcome in stand.outcomes)
+
+
+async def test_an_idle_worker_turns_to_the_model_that_has_work(
+    nats_server: NatsServerProcess, stand: WorkStand
+) -> None:
+    pool = pool_of("vllm/a", "vllm/b")
+    engine = ScriptedEngine(loadable=("vllm/a", "vllm/b"))
+    async with worker_in_process(nats_server.url, engine, pool=pool):
+        await stand.send(work_shard(1, range(8), model="vllm/a"), pool=pool)
+        await stand.send(work_shard(2, range(8, 16), model="vllm/b"), pool=pool)
+        await stand.until_answered(16)
+        assert engine.loaded_model == "vllm/b"
+        await stand.send(work_shard(3, range(16, 24), model="vllm/a"), pool=pool)
+        await stand.until_answered(24)
+
+
+async def test_a_model_that_cannot_be_loaded_is_told_and_the_others_are_served(
+    nats_server: NatsServerProcess, stand: WorkStand
+) -> None:
+    pool = pool_of("vllm/broken", "vllm/b")
+    engine = ScriptedEngine(loadable=("vllm/b",))
+
+    async def is_told() -> bool:
+        told = [dict(status.cannot_load) for status in await stand.statuses()]
+        return told == [{"vllm/broken": "There is no model vllm/broken."}]
+
+    async with worker_in_process(nats_server.url, engine, pool=pool):
+        await eventually(is_told, "the heartbeat tells why")
+        await stand.send(work_shard(1, range(8), model="vllm/broken"), pool=pool)
+        await stand.send(work_shard(2, range(8, 16), model="vllm/b"), pool=pool)
+        await stand.until_answered(8)
+    assert set(stand.counts) == set(range(8, 16))
+
+
+def _epoch(epoch: int) -> Shard:
+    work = work_shard(1, [1])
+    work.epoch = epoch
+    return shard_from_proto(work, completes_text=True)
