@@ -8,6 +8,7 @@ MODEL ?=
 SUITE ?= starter
 LIMIT ?=
 RUN_ARGS ?=
+PYTEST_ARGS ?=
 
 ##@ Use
 .PHONY: run up down
@@ -54,7 +55,7 @@ protos-check: $(VENV)/.installed ## The generated code is current and no contrac
 ##@ Tests
 .PHONY: test test-unit test-contract test-integration test-e2e test-chaos bench
 test: $(VENV)/.installed vllm ## All tests; they start what they need
-	$(BIN)/pytest tests/unit tests/contract tests/integration tests/e2e tests/chaos
+	$(BIN)/pytest tests/unit tests/contract tests/integration tests/e2e tests/chaos $(PYTEST_ARGS)
 
 test-unit: $(VENV)/.installed ## Seconds, no servers
 	$(BIN)/pytest -q tests/unit

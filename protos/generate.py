@@ -1,4 +1,4 @@
-"""Generates proctor/v1 from protos/proctor/v1: messages, services and their types. `--check` compares instead of writing."""
+"""Generates proctor/v1 from protos/proctor/v1: messages, services, types. `--check` compares and writes nothing."""
 
 import argparse
 import filecmp
@@ -30,14 +30,20 @@ def generate(out: Path) -> None:
     subprocess.run(
         [*protoc, f"--grpc_python_out={out}", f"--mypy_grpc_out=quiet:{out}", *services], check=True
     )
-    (out / PACKAGE / "__init__.py").write_text('"""Generated from protos/proctor/v1 by `make protos`; never edited."""\n')
+    (out / PACKAGE / "__init__.py").write_text(
+        '"""Generated from protos/proctor/v1 by `make protos`; never edited."""\n'
+    )
 
 
 def differences(generated: Path, committed: Path) -> list[str]:
     """Names of files that are missing, stale or different."""
     wanted = {path.name for path in generated.iterdir()}
     present = {path.name for path in committed.glob("*") if path.is_file()}
-    changed = {name for name in wanted & present if not filecmp.cmp(generated / name, committed / name, shallow=False)}
+    changed = {
+        name
+        for name in wanted & present
+        if not filecmp.cmp(generated / name, committed / name, shallow=False)
+    }
     return sorted((wanted ^ present) | changed)
 
 

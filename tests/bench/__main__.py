@@ -1,0 +1,20 @@
+"""`make bench`: prints every figure; `python -m tests.bench cost` or `engine` prints one."""
+
+import argparse
+import asyncio
+
+from tests.bench import cost_per_sample, engine_throughput
+
+BENCHES = {"cost": cost_per_sample.main, "engine": engine_throughput.main}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bench", nargs="*", choices=[[], *BENCHES], help="which figures (default: all)")
+    chosen = parser.parse_args().bench or list(BENCHES)
+    for name in chosen:
+        asyncio.run(BENCHES[name]())
+
+
+if __name__ == "__main__":
+    main()

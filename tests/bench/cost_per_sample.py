@@ -1,0 +1,98 @@
+"""What a sample costs: CPU of every process from submit to stored summary, and memory at two sizes.
+
+The model server answers at once and is not counted. One row per process, its children included.
+"""
+
+import asyncio
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from proctor.client import FINAL_STATES
+from proctor.v1 import run_pb2
+from tests.bench.process_tree import usage_of_tree
+from tests.whole_stack import StackOrder, WholeStack, keyed_order, whole_stack
+
+SIZES = (1_000, 5_000, 20_000)
+SAMPLE_EVERY_SECONDS = 0.25
+
+
+@dataclass
+class Measured:
+    """Per process: CPU seconds taken and the highest private memory seen."""
+
+    cpu_seconds: dict[str, float]
+    peak_mib: dict[str, float]
+    wall_seconds: float
+
+
+async def measure_run(standing: WholeStack, samples: int) -> Measured:
+    """One run of `samples` rows on a stack that stands already."""
+    pids = {name: child.pid for name, child in standing.stack.children.items() if child.pid}
+    before = {name: usage_of_tree(pid).cpu_seconds for name, pid in pids.items()}
+    peaks = dict.fromkeys(pids, 0.0)
+    started = time.monotonic()
+    run_id = await standing.submit(keyed_order(limit=samples))
+    while True:
+        for name, pid in pids.items():
+            peaks[name] = max(peaks[name], usage_of_tree(pid).anon_mib)
+        run = await standing.client.get_run(run_id)
+        if run.state in FINAL_STATES:
+            break
+        await asyncio.sleep(SAMPLE_EVERY_SECONDS)
+    await _require_right(standing, run, samples)
+    wall = time.monotonic() - started
+    after = {name: usage_of_tree(pid).cpu_seconds for name, pid in pids.items()}
+    return Measured({name: after[name] - before[name] for name in pids}, peaks, wall)
+
+
+async def _require_right(standing: WholeStack, run: run_pb2.Run, samples: int) -> None:
+    """A figure of a run that lost something is no figure."""
+    summary = await standing.client.get_summary(run.run_id)
+    figure = summary.tasks[0].metrics[0]
+    if (run.state, figure.n, figure.mean) != (run_pb2.RUN_STATE_COMPLETED, samples, 1.0):
+        raise SystemExit(f"The run of {samples} samples went wrong: {run.error.message or summary}")
+
+
+def print_cost(measured: dict[int, Measured]) -> None:
+    """CPU seconds per 1,000 samples, one row per process."""
+    table = Table(title="CPU seconds per 1,000 samples, submit to stored summary")
+    table.add_column("process")
+    for size in measured:
+        table.add_column(f"{size:,} samples", justify="right")
+    names = next(iter(measured.values())).cpu_seconds
+    for name in names:
+        table.add_row(name, *(f"{run.cpu_seconds[name] / size * 1000:.3f}" for size, run in measured.items()))
+    table.add_section()
+    totals = [sum(run.cpu_seconds.values()) / size * 1000 for size, run in measured.items()]
+    table.add_row("all", *(f"{total:.3f}" for total in totals))
+    rates = [f"{size / run.wall_seconds:.0f}" for size, run in measured.items()]
+    table.add_row("samples/s (wall)", *rates)
+    Console(width=100).print(table)
+
+
+def print_memory(measured: dict[int, Measured]) -> None:
+    """Highest private memory of each process tree, in MiB."""
+    table = Table(title="Peak private memory, MiB")
+    table.add_column("process")
+    for size in measured:
+        table.add_column(f"{size:,} samples", justify="right")
+    for name in next(iter(measured.values())).peak_mib:
+        table.add_row(name, *(f"{run.peak_mib[name]:.0f}" for run in measured.values()))
+    Console(width=100).print(table)
+
+
+async def main() -> None:
+    measured: dict[int, Measured] = {}
+    with tempfile.TemporaryDirectory(prefix="proctor-bench-") as folder:
+        order = StackOrder(rows=max(SIZES), is_long=True, environment={})
+        async with whole_stack(Path(folder), order) as standing:
+            await measure_run(standing, 200)  # what is loaded on first use is not a cost per sample
+            for size in SIZES:
+                measured[size] = await measure_run(standing, size)
+    print_cost(measured)
+    print_memory(measured)

@@ -1,0 +1,91 @@
+"""The whole of Proctor for a test: a local stack on free ports, a model server to ask, and a client."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import asyncpg
+
+from proctor.client import ProctorClient
+from proctor.stack.local_stack import LocalStack, running_stack
+from proctor.stack.stack_options import Pool, RemotePool, StackOptions
+from proctor.v1 import run_pb2
+from tests.keyed_suite import SUITE, write_keyed_suite
+from tests.model_server_process import ModelServerProcess, model_server_process
+
+MODEL = "openai/fake"
+
+# Faults are noticed sooner than in production, so that tests do not wait for them.
+IMPATIENT = {
+    "PROCTOR_WORK_ACK_WAIT_SECONDS": "4",
+    "PROCTOR_WORKER_REQUEST_TIMEOUT_SECONDS": "5",
+}
+
+
+@dataclass(frozen=True)
+class StackOrder:
+    """What a test wants to stand."""
+
+    rows: int = 200
+    is_long: bool = False
+    concurrency: int = 64
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(IMPATIENT))
+    # Instead of the pool that asks the fake model server.
+    pools: tuple[Pool, ...] = ()
+
+
+@dataclass(frozen=True)
+class WholeStack:
+    """What stands."""
+
+    stack: LocalStack
+    client: ProctorClient
+    model_server: ModelServerProcess
+
+    async def submit(self, order: run_pb2.RunOrder | None = None) -> str:
+        """Submits a run over the keyed suite, or the given order; gives its id."""
+        response = await self.client.submit_run(order or keyed_order())
+        return response.run.run_id
+
+    @asynccontextmanager
+    async def database(self) -> AsyncIterator[asyncpg.Connection]:
+        """A connection of the test's own, to count with."""
+        connection = await asyncpg.connect(self.stack.postgres_dsn)
+        try:
+            yield connection
+        finally:
+            await connection.close()
+
+
+def keyed_order(**changes: object) -> run_pb2.RunOrder:
+    """An order for the keyed suite."""
+    order = run_pb2.RunOrder(project_id=1, suite=SUITE, model=MODEL)
+    for name, value in changes.items():
+        setattr(order, name, value)
+    return order
+
+
+@asynccontextmanager
+async def whole_stack(folder: Path, order: StackOrder | None = None) -> AsyncIterator[WholeStack]:
+    """Starts everything below `folder` and stops it at the end."""
+    wanted = order or StackOrder()
+    write_keyed_suite(folder / "suites", wanted.rows, is_long=wanted.is_long)
+    async with AsyncExitStack() as open_parts:
+        server = await open_parts.enter_async_context(model_server_process())
+        environment = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "OPENAI_API_KEY": "test",
+            "PROCTOR_SUITES_DIR": str(folder / "suites"),
+            **wanted.environment,
+        }
+        options = StackOptions(
+            state_dir=folder / "state",
+            pools=wanted.pools or (RemotePool(base_url=server.url, concurrency=wanted.concurrency),),
+            gateway_http_address="127.0.0.1:0",
+            gateway_grpc_address="127.0.0.1:0",
+            environment=environment,
+        )
+        stack = await open_parts.enter_async_context(running_stack(options, report=lambda _: None))
+        client = await open_parts.enter_async_context(ProctorClient(stack.gateway_grpc))
+        yield WholeStack(stack, client, server)
