@@ -7,8 +7,9 @@ from pathlib import Path
 
 from proctor.stack.child_process import Program
 from proctor.stack.readiness_probes import grpc_serves, http_is_ready
-from proctor.stack.stack_options import Pool, StackOptions, VllmPool, project_dir
+from proctor.stack.stack_options import Pool, StackOptions, VllmPool
 from proctor.stack.supervised_child import ChildSpec, Probe
+from proctor.stack.vllm_python import find_vllm_python
 
 SUITES_OF_CHECKOUT = Path(__file__).parents[2] / "suites"
 # Not inherited even by those who are not told them: an inherited value would be another stack's.
@@ -80,17 +81,8 @@ def worker_environment(options: StackOptions, wiring: Wiring, pool_name: str, he
     return _joined(options.environment, {**wiring.environment(), **own})
 
 
-def vllm_python(options: StackOptions) -> Path:
-    """PROCTOR_VLLM_PYTHON, else the project's `.venv-vllm`, else our own python."""
-    given = options.environment.get("PROCTOR_VLLM_PYTHON")
-    beside = project_dir(Path.cwd()) / ".venv-vllm" / "bin" / "python"
-    if given:
-        return Path(given)
-    return beside if beside.exists() else options.python
-
-
 def _worker(options: StackOptions, wiring: Wiring, pool: Pool, health: str) -> ChildSpec:
-    python = (pool.python or vllm_python(options)) if isinstance(pool, VllmPool) else options.python
+    python = _worker_python(options, pool)
     environment = worker_environment(options, wiring, pool.name, health)
     return ChildSpec(
         name=f"worker.{pool.name}",
@@ -99,6 +91,12 @@ def _worker(options: StackOptions, wiring: Wiring, pool: Pool, health: str) -> C
         ready_limit_seconds=WORKER_READY_LIMIT_SECONDS,
         stop_limit_seconds=WORKER_DRAIN_LIMIT_SECONDS,
     )
+
+
+def _worker_python(options: StackOptions, pool: Pool) -> Path:
+    if not isinstance(pool, VllmPool):
+        return options.python
+    return pool.python or find_vllm_python(options.environment, Path.cwd()) or options.python
 
 
 def _program(python: Path, module: str, environment: Mapping[str, str]) -> Program:
