@@ -35,6 +35,7 @@ class Sampling:
     seed: int | None = None
     stop: tuple[str, ...] = ()
     repetition_penalty: float | None = None
+    truncate_left: bool = False
     extra: Mapping[str, object] = field(default_factory=dict)
 
 

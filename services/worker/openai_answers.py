@@ -1,0 +1,95 @@
+"""Reads what an OpenAI-compatible server answers: texts, usage, log-probabilities of an echoed prompt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from services.worker import engine
+
+Json = dict[str, Any]
+
+
+def read_document(body: bytes) -> Json:
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise engine.ProviderFailed("The server's answer is no valid JSON, perhaps cut off.") from error
+    if not isinstance(document, dict):
+        raise engine.ProviderFailed("The server's answer is no JSON object.")
+    return document
+
+
+def read_choices(document: Json) -> Sequence[Json]:
+    choices = document.get("choices")
+    if not isinstance(choices, list) or not choices or not all(isinstance(each, dict) for each in choices):
+        raise engine.ProviderFailed("The server's answer holds no choices.")
+    return choices
+
+
+def read_generated(document: Json, *, is_chat: bool, total_seconds: float) -> engine.Generated:
+    """An empty text is an answer; a missing one (a tool call, a refusal) is an empty text too."""
+    choice = read_choices(document)[0]
+    finish_reason = choice.get("finish_reason") or ""
+    message = choice.get("message")
+    if is_chat and not isinstance(message, dict):
+        raise engine.ProviderFailed("The server's answer holds no message.")
+    text = (message or {}).get("content") if is_chat else choice.get("text")
+    if finish_reason == "content_filter" and not text:
+        raise engine.RequestRefused("The server's content filter withheld the answer.")
+    if text is not None and not isinstance(text, str):
+        raise engine.ProviderFailed("The server's answer holds a message that is no text.")
+    timing = engine.Timing(total_seconds=total_seconds)
+    return engine.Generated(text or "", finish_reason, read_usage(document), timing)
+
+
+def read_usage(document: Json) -> engine.Usage:
+    usage = document.get("usage")
+    if not isinstance(usage, dict):
+        return engine.Usage()
+    prompt_details = usage.get("prompt_tokens_details") or {}
+    completion_details = usage.get("completion_tokens_details") or {}
+    return engine.Usage(
+        prompt_tokens=usage.get("prompt_tokens") or 0,
+        completion_tokens=usage.get("completion_tokens") or 0,
+        cached_tokens=prompt_details.get("cached_tokens") or 0,
+        reasoning_tokens=completion_details.get("reasoning_tokens") or 0,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EchoedPrompt:
+    """Where the continuation stands in the echoed text, in characters."""
+
+    begin: int
+    end: int
+
+
+def read_choice_score(choice: Json, span: EchoedPrompt) -> engine.ChoiceScore:
+    """Sums the tokens that begin inside the continuation; context stands before, what was generated after."""
+    logprobs = choice.get("logprobs")
+    if not isinstance(logprobs, dict) or not logprobs.get("token_logprobs"):
+        raise engine.UnsupportedRequest(
+            "The server gives no log-probabilities of an echoed prompt; order the task as generation instead."
+        )
+    try:
+        return _sum_tokens(logprobs, span)
+    except (KeyError, TypeError, IndexError) as error:
+        raise engine.ProviderFailed("The server's log-probabilities cannot be read.") from error
+
+
+def _sum_tokens(logprobs: Mapping[str, Any], span: EchoedPrompt) -> engine.ChoiceScore:
+    offsets, values = logprobs["text_offset"], logprobs["token_logprobs"]
+    tops = logprobs.get("top_logprobs") or [None] * len(values)
+    scored = [index for index, offset in enumerate(offsets) if span.begin <= offset < span.end]
+    if not scored:
+        raise engine.ProviderFailed("No token of the echoed prompt begins inside the choice.")
+    return engine.ChoiceScore(
+        logprob=math.fsum(values[index] for index in scored),
+        is_greedy=all(values[i] >= max((tops[i] or {}).values(), default=-math.inf) for i in scored),
+        token_count=len(scored),
+    )

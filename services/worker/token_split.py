@@ -1,0 +1,53 @@
+"""Where a context ends and a continuation begins, in tokens, as in lm-evaluation-harness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+EncodeAll = Callable[[list[str]], list[list[int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSplit:
+    context: tuple[int, ...]
+    continuation: tuple[int, ...]
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return self.context + self.continuation
+
+
+def split_tokens(
+    encode_all: EncodeAll, context: str, continuations: Sequence[str], prefix_token: int | None
+) -> tuple[TokenSplit, ...]:
+    """Context and continuation are encoded together and cut where the context's own encoding ends.
+
+    White space at the end of the context belongs to the continuation, and an empty context is replaced by the
+    tokenizer's prefix token.
+    """
+    bare_context = context.rstrip()
+    wholes = [context + continuation for continuation in continuations]
+    if not bare_context:
+        return tuple(_after_prefix(ids, prefix_token) for ids in encode_all(wholes))
+    context_ids, *whole_ids = encode_all([bare_context, *wholes])
+    return tuple(TokenSplit(tuple(context_ids), tuple(ids[len(context_ids) :])) for ids in whole_ids)
+
+
+def _after_prefix(ids: list[int], prefix_token: int | None) -> TokenSplit:
+    """A tokenizer that sets its prefix itself has done so; one that has none gives up its first token."""
+    if prefix_token is None or ids[:1] == [prefix_token]:
+        return TokenSplit(tuple(ids[:1]), tuple(ids[1:]))
+    return TokenSplit((prefix_token,), tuple(ids))
+
+
+def cut_left(split: TokenSplit, longest: int) -> TokenSplit:
+    """The last `longest` tokens; one token of context stays in any case, for the scores to follow."""
+    ids = split.ids[-longest:]
+    kept = min(len(split.continuation), len(ids) - 1)
+    return TokenSplit(ids[: len(ids) - kept], ids[len(ids) - kept :])
+
+
+def is_one_token_each(splits: Sequence[TokenSplit]) -> bool:
+    """Whether one request can score every choice: each is a single token after the same context."""
+    return all(len(split.continuation) == 1 and split.context == splits[0].context for split in splits)

@@ -1,0 +1,155 @@
+"""The engine `vllm`: AsyncLLM in the worker's process, one model at a time, swapped in place."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from services.worker import engine
+from services.worker.token_split import TokenSplit, cut_left, split_tokens
+from services.worker.vllm_models import VllmModel, VllmSettings, context_length, read_model_config
+
+if TYPE_CHECKING:
+    from services.worker.vllm_runtime import VllmRuntime
+
+_CAPABILITIES = engine.EngineCapabilities(loglikelihood=True, chat=True, completion=True)
+
+
+class VllmEngine:
+    def __init__(self, settings: VllmSettings) -> None:
+        self._settings = settings
+        self._runtime: VllmRuntime | None = None
+        self._swap = asyncio.Lock()
+        self._in_flight = 0
+        self._nothing_in_flight = asyncio.Event()
+        self._nothing_in_flight.set()
+        # One thread starts and stops, so that both keep their order; the engine's process dies with it.
+        self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="vllm-starter")
+
+    @property
+    def loaded_model(self) -> str | None:
+        if self._runtime is None or self._runtime.is_dead:
+            return None
+        return self._runtime.model.name
+
+    async def load(self, model: str) -> None:
+        """Waits for what is in flight, then swaps; an engine that died is started again."""
+        async with self._swap:
+            if self.loaded_model == model:
+                return
+            wanted = self._settings.find_model(model)
+            read_model_config(wanted)
+            await self._nothing_in_flight.wait()
+            await self._stop_runtime()
+            await self._in_starter(lambda: self._start_runtime(wanted))
+
+    async def generate(
+        self, model: str, prompt: engine.Prompt, sampling: engine.Sampling
+    ) -> engine.Generated:
+        async with self._serving(model) as runtime:
+            return await runtime.generate(prompt_ids(runtime, prompt, sampling), sampling)
+
+    async def score_choices(
+        self, model: str, prompt: engine.Prompt, choices: Sequence[str], *, truncate_left: bool
+    ) -> engine.ScoredChoices:
+        async with self._serving(model) as runtime:
+            splits = choice_splits(runtime, prompt, choices)
+            return await runtime.score(fit_context(runtime, splits, truncate_left=truncate_left))
+
+    async def list_models(self) -> tuple[engine.ModelInfo, ...]:
+        return tuple(
+            engine.ModelInfo(model.name, _CAPABILITIES, context_length(read_model_config(model)))
+            for model in self._settings.models
+        )
+
+    async def describe(self) -> Mapping[str, str]:
+        if self._runtime is None:
+            return {"engine": "vllm", "engine_version": metadata.version("vllm")}
+        return self._runtime.facts()
+
+    async def close(self) -> None:
+        await self._stop_runtime()
+        self._starter.shutdown()
+
+    @asynccontextmanager
+    async def _serving(self, model: str) -> AsyncIterator[VllmRuntime]:
+        """The runtime of the model, which is not swapped away meanwhile."""
+        while self._swap.locked() or self.loaded_model != model:
+            await self.load(model)
+        assert self._runtime is not None
+        runtime = self._runtime
+        self._in_flight += 1
+        self._nothing_in_flight.clear()
+        try:
+            yield runtime
+        finally:
+            self._in_flight -= 1
+            if not self._in_flight:
+                self._nothing_in_flight.set()
+
+    async def _in_starter(self, call: Callable[[], None]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._starter, call)
+
+    def _start_runtime(self, model: VllmModel) -> None:
+        """In the starter's thread; the engine is kept here, so that a cancelled load leaves no orphan."""
+        for name, value in self._settings.environment().items():
+            os.environ.setdefault(name, value)
+        from services.worker.vllm_runtime import start_runtime  # noqa: PLC0415 - vLLM reads the environment on import
+
+        self._runtime = start_runtime(model, self._settings)
+
+    async def _stop_runtime(self) -> None:
+        """Also one that a cancelled load has left starting: the starter's thread gets to this after that."""
+        await self._in_starter(lambda: None)
+        runtime, self._runtime = self._runtime, None
+        if runtime is not None:
+            runtime.stop_listening()
+            await self._in_starter(runtime.stop)
+
+
+def prompt_ids(runtime: VllmRuntime, prompt: engine.Prompt, sampling: engine.Sampling) -> Sequence[int]:
+    """Cut from the left, a prompt leaves room for the whole answer, as in lm-evaluation-harness."""
+    if prompt.is_chat:
+        ids = runtime.encode_templated([runtime.apply_chat_template(prompt.messages)])[0]
+    else:
+        ids = runtime.encode_all([prompt.text])[0]
+    if sampling.truncate_left:
+        return ids[-max(1, runtime.longest_prompt + 1 - sampling.max_tokens) :]
+    if len(ids) > runtime.longest_prompt:
+        raise too_long(len(ids), runtime)
+    return ids
+
+
+def choice_splits(
+    runtime: VllmRuntime, prompt: engine.Prompt, choices: Sequence[str]
+) -> tuple[TokenSplit, ...]:
+    text, encode_all = prompt.text, runtime.encode_all
+    if prompt.is_chat:
+        text, encode_all = runtime.apply_chat_template(prompt.messages), runtime.encode_templated
+    splits = split_tokens(encode_all, text, choices, runtime.prefix_token)
+    if not all(split.continuation for split in splits):
+        raise engine.RequestRefused("A choice adds no token to the prompt, so it cannot be scored.")
+    return splits
+
+
+def fit_context(
+    runtime: VllmRuntime, splits: tuple[TokenSplit, ...], *, truncate_left: bool
+) -> tuple[TokenSplit, ...]:
+    longest = max(len(split.ids) for split in splits)
+    if longest <= runtime.longest_prompt:
+        return splits
+    if truncate_left:
+        return tuple(cut_left(split, runtime.longest_prompt) for split in splits)
+    raise too_long(longest, runtime)
+
+
+def too_long(tokens: int, runtime: VllmRuntime) -> engine.PromptTooLong:
+    return engine.PromptTooLong(
+        f"The prompt has {tokens} tokens and {runtime.model.name} takes {runtime.longest_prompt}; "
+        "order the run with truncate: left, or serve the model with a longer max_model_len."
+    )

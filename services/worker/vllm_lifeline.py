@@ -1,0 +1,51 @@
+"""Ties vLLM's engine process to the worker: if the worker is killed, the kernel kills the engine too.
+
+vLLM starts its engine by multiprocessing's spawn method, which lets one choose the program to start. While
+`children_die_with_us` is active that program is this file, which asks for the signal and then becomes Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing.spawn
+import os
+import shlex
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+
+
+@contextmanager
+def children_die_with_us() -> Iterator[None]:
+    """The signal comes when the starting *thread* ends, so start from one that lives as long as the child."""
+    previous = os.fsdecode(multiprocessing.spawn.get_executable())
+    with tempfile.TemporaryDirectory(prefix="proctor-engine-") as folder:
+        launcher = Path(folder) / "python"
+        command = shlex.join(
+            [previous, "-I", "-S", str(Path(__file__).resolve()), str(os.getpid()), previous]
+        )
+        launcher.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
+        launcher.chmod(0o700)
+        multiprocessing.spawn.set_executable(str(launcher))
+        try:
+            yield
+        finally:
+            multiprocessing.spawn.set_executable(previous)
+
+
+def become_python(parent: int, command: list[str]) -> None:
+    """The resource tracker outlives us on purpose: it frees what we leave in shared memory."""
+    if "--multiprocessing-fork" in command:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            sys.exit("the worker died before its engine started")
+    os.execv(command[0], command)  # noqa: S606 - the command is multiprocessing's own
+
+
+if __name__ == "__main__":
+    become_python(int(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,102 @@
+"""Which models a vLLM pool may serve, and what their folders must hold: checked before vLLM is asked."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from services.worker import engine
+
+
+@dataclass(frozen=True, slots=True)
+class VllmModel:
+    """A model of the pool: its name in runs, its folder or hub id, arguments for the engine."""
+
+    name: str
+    path: str
+    engine_args: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def is_folder(self) -> bool:
+        return self.path.startswith(("/", ".", "~")) or Path(self.path).exists()
+
+    @property
+    def source(self) -> str:
+        return str(Path(self.path).expanduser()) if self.is_folder else self.path
+
+
+@dataclass(frozen=True, slots=True)
+class VllmSettings:
+    """The engine's defaults; a model's own `engine_args` and the user's environment win over them."""
+
+    models: tuple[VllmModel, ...]
+    cpu_kv_cache_gib: int = 1
+    cpu_engine_args: Mapping[str, object] = field(
+        default_factory=lambda: {
+            "dtype": "bfloat16",
+            "max_num_seqs": 64,
+            "block_size": 32,
+            "enforce_eager": True,
+            "distributed_executor_backend": "uni",
+        }
+    )
+    cpu_longest_context: int = 2048
+
+    def environment(self) -> Mapping[str, str]:
+        """What vLLM reads when it is imported. Unset, its cache takes 15 GB of a CPU machine."""
+        quiet = {
+            "VLLM_NO_USAGE_STATS": "1",
+            "VLLM_LOGGING_LEVEL": "WARNING",
+            "TOKENIZERS_PARALLELISM": "false",
+        }
+        offline = {"HF_HUB_OFFLINE": "1"} if all(model.is_folder for model in self.models) else {}
+        return {
+            "VLLM_CPU_KVCACHE_SPACE": str(self.cpu_kv_cache_gib),
+            "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+            "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // 2)),
+            "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
+            **quiet,
+            **offline,
+        }
+
+    def find_model(self, name: str) -> VllmModel:
+        for model in self.models:
+            if model.name == name:
+                return model
+        served = ", ".join(model.name for model in self.models) or "none"
+        raise engine.ModelCannotLoad(f"This pool does not serve the model {name}; it serves: {served}.")
+
+
+def read_model_config(model: VllmModel) -> Mapping[str, object]:
+    """The model's config.json; empty for a hub id. Refuses a folder that is no model in one sentence."""
+    if not model.is_folder:
+        return {}
+    folder = Path(model.source)
+    if not folder.is_dir():
+        raise engine.ModelCannotLoad(f"The folder of the model {model.name} does not exist: {folder}.")
+    config_file = folder / "config.json"
+    if not config_file.is_file():
+        raise engine.ModelCannotLoad(f"The folder {folder} is no model: it has no config.json.")
+    try:
+        config = json.loads(config_file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise engine.ModelCannotLoad(f"The file {config_file} is no valid JSON: {error}.") from error
+    if not isinstance(config, dict) or not config.get("architectures"):
+        raise engine.ModelCannotLoad(f"The file {config_file} names no model architecture.")
+    if not any(folder.glob("*.safetensors")) and not any(folder.glob("*.bin")):
+        raise engine.ModelCannotLoad(f"The folder {folder} is no model: it has no weights (*.safetensors).")
+    return config
+
+
+def context_length(config: Mapping[str, object]) -> int | None:
+    length = config.get("max_position_embeddings")
+    return length if isinstance(length, int) else None
+
+
+def cpu_engine_args(settings: VllmSettings, config: Mapping[str, object]) -> Mapping[str, object]:
+    """A long context would ask for more cache than a CPU machine gives, so it is cut unless asked for."""
+    longest = context_length(config) or settings.cpu_longest_context
+    return {**settings.cpu_engine_args, "max_model_len": min(longest, settings.cpu_longest_context)}

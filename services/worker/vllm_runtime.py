@@ -1,0 +1,165 @@
+"""One running vLLM engine: starts its process, encodes for it, asks it, and tells its errors in our words.
+
+vLLM reads its environment when it is imported, so this module is imported only after that is set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+
+import torch
+import vllm
+from vllm import SamplingParams
+from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.exceptions import VLLMClientError
+from vllm.inputs.engine import tokens_input
+from vllm.outputs import RequestOutput
+from vllm.platforms import current_platform
+from vllm.v1.engine.async_llm import AsyncLLM
+from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
+
+from services.worker import engine, vllm_requests
+from services.worker.token_split import TokenSplit, is_one_token_each
+from services.worker.vllm_lifeline import children_die_with_us
+from services.worker.vllm_models import VllmModel, VllmSettings, cpu_engine_args, read_model_config
+
+_START_FAILURES = (ValueError, OSError, RuntimeError, ImportError, AttributeError, KeyError, TypeError)
+
+
+class VllmRuntime:
+    """Starting and stopping block; everything else belongs to the event loop that asks first."""
+
+    def __init__(self, model: VllmModel, async_llm: AsyncLLM) -> None:
+        self.model = model
+        self._async_llm = async_llm
+        self._tokenizer = async_llm.get_tokenizer()
+        self._numbers = itertools.count()
+        # One place is for the token that every request has to produce.
+        self.longest_prompt: int = async_llm.model_config.max_model_len - 1
+
+    @property
+    def is_dead(self) -> bool:
+        return bool(self._async_llm.errored)
+
+    @property
+    def prefix_token(self) -> int | None:
+        """The token that stands before an empty context, as lm-evaluation-harness chooses it."""
+        begin: int | None = self._tokenizer.bos_token_id
+        end: int | None = self._tokenizer.eos_token_id
+        return begin if begin is not None else end
+
+    def encode_all(self, texts: list[str]) -> list[list[int]]:
+        ids: list[list[int]] = self._tokenizer(texts)["input_ids"]
+        return ids
+
+    def encode_templated(self, texts: list[str]) -> list[list[int]]:
+        """A chat template has written the special tokens already."""
+        ids: list[list[int]] = self._tokenizer(texts, add_special_tokens=False)["input_ids"]
+        return ids
+
+    def apply_chat_template(self, messages: Sequence[engine.ChatMessage]) -> str:
+        if not self._tokenizer.chat_template:
+            raise engine.UnsupportedRequest(
+                f"The model {self.model.name} has no chat template; ask it with a text."
+            )
+        turns = [{"role": message.role, "content": message.content} for message in messages]
+        text: str = self._tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        return text
+
+    async def generate(self, token_ids: Sequence[int], sampling: engine.Sampling) -> engine.Generated:
+        started = time.monotonic()
+        output = await self._ask(token_ids, vllm_requests.generation_params(sampling))
+        return vllm_requests.read_generated(output, time.monotonic() - started)
+
+    async def score(self, splits: Sequence[TokenSplit]) -> engine.ScoredChoices:
+        """One request where every choice is one token, else one request for each choice, all at once."""
+        started = time.monotonic()
+        if is_one_token_each(splits):
+            outputs = [await self._ask(splits[0].context, vllm_requests.single_token_params(splits))]
+            scores = vllm_requests.read_single_token_scores(outputs[0], splits)
+        else:
+            outputs = await self._ask_all(
+                [split.ids for split in splits], vllm_requests.continuation_params()
+            )
+            scores = tuple(map(vllm_requests.read_continuation_score, outputs, splits))
+        return vllm_requests.read_scored_choices(scores, outputs, time.monotonic() - started)
+
+    async def _ask_all(self, prompts: Sequence[Sequence[int]], params: SamplingParams) -> list[RequestOutput]:
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._ask(prompt, params)) for prompt in prompts]
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+        return [task.result() for task in tasks]
+
+    async def _ask(self, token_ids: Sequence[int], params: SamplingParams) -> RequestOutput:
+        """The one final output of a request; cancelling the awaiting task aborts it at the engine."""
+        prompt = tokens_input(list(token_ids))
+        request_id = f"{self.model.name}-{next(self._numbers)}"
+        final: RequestOutput | None = None
+        try:
+            async for output in self._async_llm.generate(prompt, params, request_id=request_id):
+                final = output
+        except (EngineDeadError, EngineGenerateError, VLLMClientError, ValueError) as error:
+            raise self._failure_from(error) from error
+        assert final is not None
+        return final
+
+    def _failure_from(self, error: Exception) -> engine.EngineFailure:
+        if isinstance(error, EngineDeadError) or self.is_dead:
+            return engine.EngineDied(f"The engine of the model {self.model.name} died.")
+        if isinstance(error, EngineGenerateError):
+            return engine.EngineFailure(f"vLLM failed on a request: {_first_line(error.__cause__ or error)}")
+        return engine.RequestRefused(f"vLLM refused the request: {_first_line(error)}")
+
+    def stop_listening(self) -> None:
+        """On the event loop, before `stop`: else the engine's end is logged as its death."""
+        if self._async_llm.output_handler is not None:
+            self._async_llm.output_handler.cancel()
+
+    def stop(self) -> None:
+        self._async_llm.shutdown()
+
+    def facts(self) -> Mapping[str, str]:
+        """What makes this engine's figures repeatable."""
+        config = self._async_llm.model_config
+        return {
+            "engine": "vllm",
+            "engine_version": vllm.__version__,
+            "torch_version": torch.__version__,
+            "model_source": self.model.source,
+            "dtype": str(config.dtype).removeprefix("torch."),
+            "max_model_len": str(config.max_model_len),
+            "hardware": _hardware(),
+        }
+
+
+def start_runtime(model: VllmModel, settings: VllmSettings) -> VllmRuntime:
+    """Blocks until the engine serves; call it from a thread that lives as long as the engine."""
+    config = read_model_config(model)
+    defaults = cpu_engine_args(settings, config) if current_platform.is_cpu() else {}
+    arguments = {"enable_prefix_caching": True, "enable_log_requests": False, **defaults, **model.engine_args}
+    try:
+        engine_args = AsyncEngineArgs(model=model.source, **arguments)
+        with children_die_with_us():
+            return VllmRuntime(model, AsyncLLM.from_engine_args(engine_args, stat_loggers=[]))
+    except _START_FAILURES as error:
+        raise engine.ModelCannotLoad(
+            f"vLLM cannot load the model {model.name}: {_first_line(error)}"
+        ) from error
+
+
+def _hardware() -> str:
+    if current_platform.is_cpu():
+        return f"cpu {torch.backends.cpu.get_cpu_capability()}"
+    return f"{torch.cuda.device_count()} x {current_platform.get_device_name()}"
+
+
+def _first_line(error: BaseException) -> str:
+    """The first line that says something: pydantic's first line only counts the errors."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line for line in lines if "validation error" not in line] or lines
+    return lines[0] if lines else type(error).__name__
