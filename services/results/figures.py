@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import stdtrit
 
-from services.results.label_figures import LABEL_FIGURES, measured, resampled
+from services.results.label_figures import LABEL_FIGURES, Measure, measured, resampled
 from services.results.score_columns import Array, LabelColumns, ScoreColumns
 
 NORMAL_975 = 1.959963984540054
@@ -50,14 +50,13 @@ def _mean_figure(columns: ScoreColumns) -> Figure:
     """Rollouts are averaged per sample first; samples of a cluster are not taken for independent."""
     samples = columns.sample_means()
     mean = float(samples.values.mean())
-    figure = Figure(mean=mean, n=len(samples.values))
+    spread = _spread(columns.rollout_means()) if columns.has_rollouts else None
+    figure = Figure(mean=mean, std=spread, n=len(samples.values))
     groups = samples.cluster_sums_around(mean)
     if len(groups) < 2:
         return figure
     stderr = math.sqrt(len(groups) / (len(groups) - 1) * float(np.square(groups).sum())) / figure.n
-    figure = replace(figure, stderr=stderr, std=stderr)
-    if columns.has_rollouts:
-        figure = replace(figure, std=_spread(columns.rollout_means()))
+    figure = replace(figure, stderr=stderr, std=stderr if spread is None else spread)
     is_proportion = not samples.has_clusters and bool(np.isin(samples.values, (0.0, 1.0)).all())
     return _with_wilson(figure) if is_proportion else _with_student_t(figure, len(groups) - 1)
 
@@ -82,19 +81,26 @@ def _with_wilson(figure: Figure) -> Figure:
 def _label_figure(metric: str, columns: LabelColumns) -> Figure:
     measure = LABEL_FIGURES[metric]
     units = columns.resampling_units()
-    mean = measured(measure, units)
-    figure = Figure(mean=mean, n=columns.sample_count)
+    spread = _rollout_spread(measure, columns) if columns.has_rollouts else None
+    figure = Figure(mean=measured(measure, units), std=spread, n=columns.sample_count)
     if units.count < 2:
         return figure
     draws = resampled(measure, units)
     low, high = (float(value) for value in np.percentile(draws, (2.5, 97.5)))
     stderr = float(draws.std(ddof=1))
-    figure = replace(figure, std=stderr, stderr=stderr, ci_low=low, ci_high=high, interval_method=BOOTSTRAP)
-    if columns.has_rollouts:
-        each = [measured(measure, one.resampling_units()) for one in columns.by_rollout()]
-        figure = replace(figure, std=_spread(each))
-    return figure
+    return replace(
+        figure,
+        std=stderr if spread is None else spread,
+        stderr=stderr,
+        ci_low=low,
+        ci_high=high,
+        interval_method=BOOTSTRAP,
+    )
 
 
-def _spread(values: Sequence[float] | Array) -> float | None:
-    return None if len(values) < 2 else float(np.std(values, ddof=1))
+def _rollout_spread(measure: Measure, columns: LabelColumns) -> float:
+    return _spread([measured(measure, rollout.resampling_units()) for rollout in columns.by_rollout()])
+
+
+def _spread(values: Sequence[float] | Array) -> float:
+    return float(np.std(values, ddof=1))

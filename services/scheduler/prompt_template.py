@@ -45,6 +45,17 @@ def _new_environment() -> ImmutableSandboxedEnvironment:
 
 
 _ENVIRONMENT = _new_environment()
+_TEMPLATE_FAILURES = (
+    TemplateError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    re.error,
+)
+"""What a template can do wrong with a row; anything else is a fault of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +89,7 @@ class PromptTemplate:
             raise self._problem_of(row, str(error)) from error
         except _NullWritten as error:
             raise self._problem_of(row, "a null would be written into the prompt") from error
-        except (TemplateError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+        except _TEMPLATE_FAILURES as error:
             raise FieldProblem(f"the template {self.source!r} failed: {error}") from error
 
     def _problem_of(self, row: Row, message: str) -> FieldProblem:

@@ -22,7 +22,7 @@ class SuiteRegistry:
         if name in self.suites:
             return self.suites[name]
         if name in self.broken:
-            raise self.broken[name]
+            raise self.broken[name].with_traceback(None)
         raise UnknownSuite(name, self.names())
 
     def names(self) -> list[str]:

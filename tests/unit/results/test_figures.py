@@ -104,6 +104,13 @@ def test_rollouts_are_averaged_per_sample_before_samples_are_compared() -> None:
     assert figure.std == pytest.approx(np.std([2 / 3, 1 / 3], ddof=1))
 
 
+def test_rollouts_of_one_sample_have_a_spread_but_no_standard_error() -> None:
+    columns = ScoreColumns(scores(1, 0), samples=numbers(0, 0), rollouts=numbers(0, 1))
+    figure = figure_of("acc", columns)
+    assert (figure.mean, figure.n, figure.stderr) == (0.5, 1, None)
+    assert figure.std == pytest.approx(math.sqrt(0.5))
+
+
 def test_a_sample_with_fewer_rollouts_weighs_as_much_as_the_others() -> None:
     columns = ScoreColumns(scores(1, 1, 1, 0), samples=numbers(0, 0, 0, 1), rollouts=numbers(0, 1, 2, 0))
     assert figure_of("acc", columns).mean == pytest.approx(0.5)

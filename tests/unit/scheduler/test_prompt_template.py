@@ -33,6 +33,11 @@ def test_regex_replace_of_lm_eval_is_there() -> None:
         ),
         ("{{ 1 // n }}", {"n": 0}, "the template '{{ 1 // n }}' failed: "),
         ("{{ n.upper() }}", {"n": 1}, "the template '{{ n.upper() }}' failed: "),
+        (
+            "{{ a | regex_replace('(', '') }}",
+            {"a": "x"},
+            "the template \"{{ a | regex_replace('(', '') }}\" failed",
+        ),
     ],
 )
 def test_an_unfit_row_is_told_by_its_field(source: str, row: dict[str, object], problem: str) -> None:

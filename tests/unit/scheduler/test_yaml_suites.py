@@ -1,8 +1,10 @@
+import json
 import os
 from pathlib import Path
 
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 
 from services.scheduler.suite_errors import InvalidSuiteFile, UnknownSuite, UnknownTask
 from services.scheduler.task_definition import FewshotRule, FewshotSampler, Generation, OutputType
@@ -22,6 +24,10 @@ def test_the_suites_of_the_repository_are_valid() -> None:
     registry = load_suites(SUITES)
     assert registry.broken == {}
     assert {"glue", "starter"} <= set(registry.names())
+
+
+def test_the_schema_of_suites_is_a_schema() -> None:
+    Draft202012Validator.check_schema(json.loads((SUITES / "task.schema.json").read_text()))
 
 
 def test_an_unknown_suite_is_told_with_those_there_are(tmp_path: Path) -> None:
