@@ -7,7 +7,7 @@ from itertools import islice
 from services.scheduler.fewshot import FewshotDraws
 from services.scheduler.prompt_template import FieldProblem
 from services.scheduler.question import QuestionWriter
-from services.scheduler.row_source import Provenance, Row, RowSource, UnreadableRow
+from services.scheduler.row_source import Provenance, Row, RowSet, RowSource, UnreadableRow
 from services.scheduler.sample import Question, Sample, digest_of, encode_question
 from services.scheduler.suite_errors import InvalidRow, NoFewshotPool, NoRows
 from services.scheduler.task_definition import TaskDefinition
@@ -35,8 +35,20 @@ def open_task(
     if task.fewshot_rows is None:
         raise NoFewshotPool(task.name)
     pool = source.open(task.fewshot_rows)
-    samples = render_task(task, rows.rows, list(pool.rows), num_fewshot=shots, limit=limit)
+    samples = render_task(task, rows.rows, _pool_rows(task, pool), num_fewshot=shots, limit=limit)
     return RenderedTask(samples, rows.provenance, pool.provenance)
+
+
+def _pool_rows(task: TaskDefinition, pool: RowSet) -> list[Row]:
+    """Draws reach into the whole pool, so it is held; the rows that are asked are not."""
+    try:
+        return list(pool.rows)
+    except UnreadableRow as problem:
+        raise _bad_example(task.name, problem.row, problem.problem) from problem
+
+
+def _bad_example(task: str, row: int, problem: str, field: str = "") -> InvalidRow:
+    return InvalidRow(task, row, f"few-shot pool: {problem}", field)
 
 
 def render_task(
@@ -106,6 +118,5 @@ class _Examples:
             try:
                 self._written[place] = self._writer.example(self._pool[place])
             except FieldProblem as problem:
-                where = f"few-shot pool: {problem.problem}"
-                raise InvalidRow(self._task_name, place + 1, where, problem.field) from problem
+                raise _bad_example(self._task_name, place + 1, problem.problem, problem.field) from problem
         return self._written[place]

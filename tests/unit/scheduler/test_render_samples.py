@@ -1,11 +1,12 @@
 import hashlib
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
 
 from services.scheduler.render_samples import MAX_SAMPLE_BYTES, open_task, render_task
-from services.scheduler.row_source import UnreadableRow
+from services.scheduler.row_source import Row, UnreadableRow
 from services.scheduler.sample import Question, Target, encode_question
 from services.scheduler.suite_errors import FewshotPoolTooSmall, InvalidRow, NoFewshotPool, NoRows
 from tests.fakes.suite_folder import RowsInMemory, load_one
@@ -100,12 +101,12 @@ def test_no_rows_are_no_run(tmp_path: Path) -> None:
 
 
 def test_a_row_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    def rows() -> object:
+    def rows() -> Iterator[Row]:
         yield ROWS[0]
         raise UnreadableRow(2, "no valid JSON")
 
     with pytest.raises(InvalidRow, match="Task 'colours', row 2: no valid JSON"):
-        list(render_task(load_one(tmp_path), rows()))  # type: ignore[arg-type] # a generator of rows
+        list(render_task(load_one(tmp_path), rows()))
 
 
 @pytest.mark.parametrize(
@@ -172,6 +173,16 @@ def test_a_bad_row_of_the_pool_is_told_as_such(tmp_path: Path) -> None:
     task = load_one(tmp_path, fewshot_config={"sampler": "first_n"})
     with pytest.raises(InvalidRow, match="row 1: few-shot pool: the label 7"):
         list(render_task(task, ROWS, pool, num_fewshot=1))
+
+
+def test_a_row_of_the_pool_that_cannot_be_read_is_told_as_such(tmp_path: Path) -> None:
+    def pool() -> Iterator[Row]:
+        yield ROWS[0]
+        raise UnreadableRow(2, "no valid JSON")
+
+    source = RowsInMemory({"validation": ROWS, "train": pool()})
+    with pytest.raises(InvalidRow, match="row 2: few-shot pool: no valid JSON"):
+        open_task(load_one(tmp_path), source, num_fewshot=1)
 
 
 def test_the_pool_is_opened_only_when_examples_are_shown(tmp_path: Path) -> None:
