@@ -22,7 +22,7 @@ class WorkerSettings(BaseSettings):
     work_ack_wait_seconds: float = Field(default=30.0, ge=1)
     # Tries of a sample after failures of the provider; rate limits are tried until the run's deadline.
     worker_max_tries: int = Field(default=8, ge=1)
-    worker_request_timeout_seconds: float = Field(default=300.0, gt=0)
+    worker_request_timeout_seconds: float = Field(default=600.0, gt=0)
     # How long what is asked may go on after SIGTERM before it is handed to another worker.
     worker_drain_seconds: float = Field(default=20.0, ge=0)
     worker_swap_after_seconds: float = Field(default=2.0, gt=0)

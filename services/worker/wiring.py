@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import socket
 import uuid
@@ -109,7 +110,7 @@ def make_engine(pool: Pool, settings: WorkerSettings) -> Engine:
     """Only the engine of the pool is imported: vLLM lives in an environment of its own."""
     if pool.provider is None:
         return _make_vllm(pool)
-    return _make_openai(pool.provider, settings)
+    return _make_openai(pool.provider, pool.concurrency, settings.worker_request_timeout_seconds)
 
 
 def _make_vllm(pool: Pool) -> Engine:
@@ -120,8 +121,18 @@ def _make_vllm(pool: Pool) -> Engine:
     return VllmEngine(VllmSettings(models))
 
 
-def _make_openai(provider: Provider, settings: WorkerSettings) -> Engine:
-    raise NotImplementedError
+def _make_openai(provider: Provider, concurrency: int, timeout_seconds: float) -> Engine:
+    from services.worker.openai_engine import OpenAIEngine, OpenAISettings  # noqa: PLC0415
+
+    return OpenAIEngine(
+        OpenAISettings(
+            base_url=provider.base_url,
+            provider=provider.name,
+            api_key=os.environ.get(provider.api_key_env) if provider.api_key_env else None,
+            timeout_seconds=timeout_seconds,
+            connections=concurrency,
+        )
+    )
 
 
 def join_parts(settings: WorkerSettings, identity: Identity, jetstream: JetStream, engine: Engine) -> Parts:

@@ -89,7 +89,7 @@ class WorkStand:
 
         await eventually(is_settled, "no message is left in WORK", limit_seconds)
 
-    async def tell(self, state: run_pb2.RunState, *, epoch: int = 1, run_id: str = RUN) -> None:
+    async def tell(self, state: run_pb2.RunState.ValueType, *, epoch: int = 1, run_id: str = RUN) -> None:
         control = work_messages_pb2.RunControl(state=state, epoch=epoch)
         await self.jetstream.bucket(subjects.RUNS_BUCKET).put(run_id, control.SerializeToString())
 

@@ -1,0 +1,146 @@
+"""The worker as a process, with the openai engine over a socket: killed, told to stop, and badly treated."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from proctor.v1 import outcome_pb2
+from tests.fakes.eventually import eventually
+from tests.fakes.nats_server_process import NatsServerProcess, nats_server_process
+from tests.fakes.worker_process import (
+    CONCURRENCY,
+    ModelServerProcess,
+    model_server_process,
+    worker_process,
+)
+from tests.fakes.worker_stand import WorkStand, work_shard, work_stand
+
+
+@pytest.fixture
+async def nats_server(tmp_path: Path) -> AsyncIterator[NatsServerProcess]:
+    async with nats_server_process(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture
+async def stand(nats_server: NatsServerProcess) -> AsyncIterator[WorkStand]:
+    async with work_stand(nats_server.url) as stand:
+        yield stand
+
+
+@pytest.fixture
+async def model_server() -> AsyncIterator[ModelServerProcess]:
+    async with model_server_process() as server:
+        yield server
+
+
+async def test_a_killed_worker_loses_nothing_and_the_next_asks_only_what_was_not_acknowledged(
+    stand: WorkStand, nats_server: NatsServerProcess, model_server: ModelServerProcess, tmp_path: Path
+) -> None:
+    await model_server.control(latency_seconds=0.02)
+    for shard in range(20):
+        await stand.send(work_shard(shard, range(shard * 16, shard * 16 + 16)))
+    with worker_process(nats_server.url, model_server.base_url, tmp_path) as worker:
+        await stand.until_answered(80)
+        worker.kill()
+    with worker_process(nats_server.url, model_server.base_url, tmp_path):
+        await stand.until_answered(320)
+        await stand.until_settled()
+    assert all(outcome.answer.text == f"The answer is k{outcome.sample}." for outcome in stand.outcomes)
+    held = CONCURRENCY + CONCURRENCY // 2 + 16
+    assert (await model_server.stats())["requests"] <= 320 + held
+
+
+async def test_a_worker_told_to_stop_hands_on_what_it_has_and_ends_well(
+    stand: WorkStand, nats_server: NatsServerProcess, model_server: ModelServerProcess, tmp_path: Path
+) -> None:
+    await model_server.control(latency_seconds=0.05)
+    for shard in range(8):
+        await stand.send(work_shard(shard, range(shard * 32, shard * 32 + 32)))
+    address = (nats_server.url, model_server.base_url, tmp_path)
+    with worker_process(*address, worker_drain_seconds="0.2") as worker:
+        await stand.until_answered(40)
+        worker.send_signal(signal.SIGTERM)
+        await eventually(lambda: worker.poll() is not None, "the worker ends", 10)
+        assert worker.returncode == 0
+    assert await stand.left_in_work() > 0
+    with worker_process(*address):
+        await stand.until_answered(256)
+        await stand.until_settled()
+    assert set(stand.counts.values()) == {1}
+    stats = await model_server.stats()
+    assert stats["answered"] <= 256
+    assert stats["requests"] <= 256 + CONCURRENCY
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"kind": "status", "status": 429, "retry_after": "1", "count": 6},
+        {"kind": "status", "status": 503, "count": 6},
+        {"kind": "half_body", "count": 6},
+        {"kind": "malformed", "count": 6},
+        {"kind": "reset", "count": 6},
+        {"kind": "hang", "seconds": 3, "count": 6},
+    ],
+    ids=lambda fault: str(fault.get("status", fault["kind"])),
+)
+async def test_a_fault_of_the_provider_that_passes_is_no_failure_of_a_sample(
+    stand: WorkStand,
+    nats_server: NatsServerProcess,
+    model_server: ModelServerProcess,
+    tmp_path: Path,
+    fault: dict[str, object],
+) -> None:
+    await model_server.control(fault=fault)
+    await stand.send(work_shard(1, range(16)))
+    with worker_process(nats_server.url, model_server.base_url, tmp_path, worker_request_timeout_seconds="2"):
+        await stand.until_answered(16)
+        await stand.until_settled()
+    assert set(stand.counts.values()) == {1}
+    assert all(outcome.HasField("answer") for outcome in stand.outcomes)
+    assert (await model_server.stats())["faulted"] == 6
+
+
+async def test_a_provider_that_stays_dead_is_reported_and_never_an_answer(
+    stand: WorkStand, nats_server: NatsServerProcess, tmp_path: Path
+) -> None:
+    await stand.send(work_shard(1, range(4)))
+    with worker_process(nats_server.url, "http://127.0.0.1:9", tmp_path, worker_max_tries="2"):
+        await stand.until_answered(4)
+    classes = {outcome.failure.failure_class for outcome in stand.outcomes}
+    assert classes == {outcome_pb2.FAILURE_CLASS_PROVIDER_ERROR}
+
+
+async def test_a_refusal_is_reported_at_once(
+    stand: WorkStand, nats_server: NatsServerProcess, model_server: ModelServerProcess, tmp_path: Path
+) -> None:
+    await stand.send(work_shard(1, range(4), model="openai/unknown"))
+    with worker_process(nats_server.url, model_server.base_url, tmp_path):
+        await stand.until_answered(4)
+    assert {outcome.failure.failure_class for outcome in stand.outcomes} == {
+        outcome_pb2.FAILURE_CLASS_REFUSED
+    }
+    assert (await model_server.stats())["requests"] == 4
+
+
+async def test_a_worker_starts_and_goes_on_when_nats_comes_late_or_crashes(
+    stand: WorkStand, nats_server: NatsServerProcess, model_server: ModelServerProcess, tmp_path: Path
+) -> None:
+    await model_server.control(latency_seconds=0.02)
+    nats_server.kill()
+    with worker_process(nats_server.url, model_server.base_url, tmp_path) as worker:
+        await nats_server.start()
+        for shard in range(10):
+            await stand.send(work_shard(shard, range(shard * 16, shard * 16 + 16)))
+        await stand.until_answered(40)
+        nats_server.kill()
+        await nats_server.start()
+        await stand.until_answered(160)
+        await stand.until_settled()
+        assert worker.poll() is None
+    assert (await model_server.stats())["requests"] == 160
