@@ -97,9 +97,11 @@ class VllmEngine:
 
     def _start_runtime(self, model: VllmModel) -> None:
         """In the starter's thread; the engine is kept here, so that a cancelled load leaves no orphan."""
-        for name, value in self._settings.environment().items():
+        is_cpu = "cpu" in metadata.version("vllm")
+        for name, value in self._settings.environment(is_cpu=is_cpu).items():
             os.environ.setdefault(name, value)
-        from services.worker.vllm_runtime import start_runtime  # noqa: PLC0415 - vLLM reads the environment on import
+        # Here and not above: vLLM reads its environment when it is imported.
+        from services.worker.vllm_runtime import start_runtime  # noqa: PLC0415
 
         self._runtime = start_runtime(model, self._settings)
 

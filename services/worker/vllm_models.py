@@ -10,6 +10,13 @@ from pathlib import Path
 
 from services.worker import engine
 
+_ENVIRONMENT = {
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "WARNING",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class VllmModel:
@@ -45,21 +52,18 @@ class VllmSettings:
     )
     cpu_longest_context: int = 2048
 
-    def environment(self) -> Mapping[str, str]:
-        """What vLLM reads when it is imported. Unset, its cache takes 15 GB of a CPU machine."""
-        quiet = {
-            "VLLM_NO_USAGE_STATS": "1",
-            "VLLM_LOGGING_LEVEL": "WARNING",
-            "TOKENIZERS_PARALLELISM": "false",
-        }
+    def environment(self, *, is_cpu: bool) -> Mapping[str, str]:
+        """What vLLM reads when it is imported."""
         offline = {"HF_HUB_OFFLINE": "1"} if all(model.is_folder for model in self.models) else {}
+        return {**_ENVIRONMENT, **offline, **(self._cpu_environment() if is_cpu else {})}
+
+    def _cpu_environment(self) -> Mapping[str, str]:
+        """Without a cache size it takes 15 GB; torch would compile for seconds inside the first request."""
         return {
             "VLLM_CPU_KVCACHE_SPACE": str(self.cpu_kv_cache_gib),
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",
             "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // 2)),
-            "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
-            **quiet,
-            **offline,
+            "TORCH_COMPILE_DISABLE": "1",
         }
 
     def find_model(self, name: str) -> VllmModel:
