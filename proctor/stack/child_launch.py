@@ -36,7 +36,10 @@ def main() -> None:
     if user != "-":
         become_user(user)
     die_with(int(supervisor_pid), int(death_signal))
-    os.execvp(command[0], command)  # noqa: S606 - becoming the child is the point, no shell wanted
+    try:
+        os.execvp(command[0], command)  # noqa: S606 - becoming the child is the point, no shell wanted
+    except OSError as error:
+        sys.exit(f"{command[0]} cannot be run: {error.strerror}")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 from proctor.stack.errors import EnvironmentBroken
 from proctor.stack.stack_options import default_cache_dir
 from proctor.stack.vllm_install import CPU_PINS, VLLM_VERSION, Installation, gpu_answers, install
-from proctor.stack.vllm_python import CHECKOUT, vllm_environment_dir
+from proctor.stack.vllm_python import CHECKOUT, ENVIRONMENT_NAME
 from proctor.starter.model_stamp import is_current
 
 STAMP = "proctor-installed"
@@ -29,7 +29,7 @@ Report = Callable[[str], None]
 
 def ensure_vllm_environment(report: Report, repository: Path = CHECKOUT) -> Path:
     """The python of vLLM's environment. The stamp comes last: without it the whole is made anew."""
-    folder = vllm_environment_dir(repository)
+    folder = repository / ENVIRONMENT_NAME
     python = folder / "bin" / "python"
     if not (repository / CPU_PINS).exists():
         raise EnvironmentBroken(

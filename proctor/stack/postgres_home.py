@@ -98,10 +98,10 @@ def _programs_for_nobody() -> Path:
     if reachable_by(UNPRIVILEGED_USER, programs):
         return programs
     version = importlib.metadata.version(PACKAGE)
-    return _copy_once(_wheel_root(), SHARED_ROOT / f"programs-{version}") / MODULE / "pginstall18" / "bin"
+    return copy_once(_wheel_root(), SHARED_ROOT / f"programs-{version}") / MODULE / "pginstall18" / "bin"
 
 
-def _copy_once(wheel_root: Path, copy: Path) -> Path:
+def copy_once(wheel_root: Path, copy: Path) -> Path:
     """With the libraries beside it as in the wheel: the programs look for them by that relative path."""
     if copy.exists():
         return copy

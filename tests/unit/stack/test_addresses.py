@@ -1,0 +1,36 @@
+"""The ports of a stack: asked for and free, or chosen."""
+
+import socket
+
+import pytest
+
+from proctor.stack.addresses import FREE_PORT_RANGE, choose_addresses, require_free, split_address
+from proctor.stack.errors import PortTaken
+
+
+def test_chosen_addresses_are_different_and_out_of_the_way_of_outgoing_connections() -> None:
+    addresses = choose_addresses(20)
+    assert len(set(addresses)) == 20
+    assert all(split_address(address)[1] in FREE_PORT_RANGE for address in addresses)
+
+
+def test_a_free_address_is_kept() -> None:
+    (address,) = choose_addresses(1)
+    assert require_free(address, "PROCTOR_X") == address
+
+
+def test_port_zero_is_replaced_by_a_free_one() -> None:
+    host, port = split_address(require_free("127.0.0.1:0", "PROCTOR_X"))
+    assert host == "127.0.0.1"
+    assert port in FREE_PORT_RANGE
+
+
+def test_a_taken_port_names_itself_and_the_setting() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(PortTaken, match=f"^Port {port} is taken .*set PROCTOR_X to a free address"):
+            require_free(f"127.0.0.1:{port}", "PROCTOR_X")
+
+
+def test_a_port_without_a_host_is_on_loopback() -> None:
+    assert split_address(":8080") == ("127.0.0.1", 8080)
