@@ -64,7 +64,7 @@ class SampleNotFound(ResultsError):
 
 
 class UnstorableText(ResultsError):
-    """Samples from position {position} hold a character that text cannot have (NUL); remove it from the rows."""
+    """Samples from position {position} on hold a NUL character, which cannot be stored; mend the rows."""
 
     kind = ErrorKind.INVALID
     reason = "INVALID_PARAMETER"

@@ -1,10 +1,13 @@
-"""An outcome: what came back for one (run, sample, rollout), and when it takes the place of an earlier one."""
+"""An outcome: what came back for one (run, sample, rollout), and when it replaces an earlier one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from services.results.scoring import Answer, LabelPair
+
+
+UNRECORDABLE = "The answer could not be recorded; the log of results says why."
 
 
 class FailureClass(IntEnum):
@@ -75,8 +78,8 @@ class Outcome:
     shard: int
     attempt: int
     result: ModelAnswer | Failure
-    usage: TokenUsage = TokenUsage()
-    timing: Timing = Timing()
+    usage: TokenUsage = field(default_factory=TokenUsage)
+    timing: Timing = field(default_factory=Timing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +130,14 @@ def without_duplicates(outcomes: Sequence[ScoredOutcome]) -> list[ScoredOutcome]
         if stored is not outcome and supersedes(outcome, stored):
             kept[outcome.key] = outcome
     return list(kept.values())
+
+
+def with_failure(outcome: Outcome, failure: Failure) -> Outcome:
+    """What is recorded in place of an answer that cannot be used."""
+    return replace(outcome, result=failure)
+
+
+def as_unrecordable(batch: OutcomeBatch) -> OutcomeBatch:
+    """A batch whose answers could not be recorded, however often it was tried."""
+    failure = Failure(FailureClass.PROVIDER_ERROR, UNRECORDABLE)
+    return replace(batch, outcomes=[with_failure(outcome, failure) for outcome in batch.outcomes])

@@ -63,7 +63,7 @@ class PlannedTask:
     first_sample: int
     sample_count: int
     scoring: ScoringRecipe
-    provenance: TaskProvenance = TaskProvenance()
+    provenance: TaskProvenance = field(default_factory=TaskProvenance)
 
     @property
     def end_sample(self) -> int:
@@ -126,36 +126,3 @@ class RunRecord:
     plan: RunPlan
     epoch: int
     is_frozen: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TaskCount:
-    """Absolute counts of a task in the present epoch."""
-
-    recorded: int = 0
-    failed: int = 0
-    unparsed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class RunCounts:
-    """What is recorded of a run in its present epoch; failures of earlier epochs do not count. All absolute."""
-
-    run_id: str
-    epoch: int
-    tasks: dict[str, TaskCount]
-    failures: dict[str, int] = field(default_factory=dict)
-    shards: dict[int, int] = field(default_factory=dict)
-    environment: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def recorded(self) -> int:
-        return sum(task.recorded for task in self.tasks.values())
-
-    @property
-    def failed(self) -> int:
-        return sum(task.failed for task in self.tasks.values())
-
-    @property
-    def unparsed(self) -> int:
-        return sum(task.unparsed for task in self.tasks.values())

@@ -1,0 +1,33 @@
+"""Closes an epoch of a run: freezes it, computes and keeps its summary. Later outcomes change nothing."""
+
+from services.results.errors import RecordNotFound
+from services.results.list_missing import check_epoch
+from services.results.ports import RunRecordStore
+from services.results.run_record import RunRecord
+from services.results.run_summary import RunSummary
+from services.results.summarize_run import SummarizeRun
+
+
+class CloseRun:
+    def __init__(self, records: RunRecordStore, summarize: SummarizeRun) -> None:
+        self._records = records
+        self._summarize = summarize
+
+    async def __call__(self, run_id: str, epoch: int, *, allow_partial: bool) -> RunSummary:
+        """A repeated call gives the summary of the first; one that died on the way is taken up again.
+
+        The rows cannot change between the freeze and the figures, so no lock is held while they are computed.
+        """
+        record = await self._found(run_id)
+        check_epoch(record, epoch)
+        kept = await self._records.find_summary(run_id, epoch)
+        if kept is not None:
+            return kept
+        await self._records.freeze(record.plan, epoch, allow_partial=allow_partial)
+        return await self._records.keep_summary(await self._summarize.compute(record))
+
+    async def _found(self, run_id: str) -> RunRecord:
+        record = await self._records.find(run_id)
+        if record is None:
+            raise RecordNotFound(run_id=run_id)
+        return record

@@ -1,0 +1,46 @@
+"""Summaries and recorded outcomes over gRPC: convert, call, convert."""
+
+# ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
+
+import grpc
+
+from proctor.v1 import results_service_pb2 as pb
+from proctor.v1 import results_service_pb2_grpc as pb_grpc
+from services.results.grpc_record_api import checked_id
+from services.results.list_outcomes import ListOutcomes, OutcomeQuery
+from services.results.outcome import OutcomeStatus
+from services.results.proto_outcomes import recorded_to_proto
+from services.results.proto_runs import summary_to_proto
+from services.results.summarize_run import SummarizeRun
+
+SERVICE_NAME = pb.DESCRIPTOR.services_by_name["ResultsService"].full_name
+
+
+class GrpcPublicApi(pb_grpc.ResultsServiceServicer):
+    def __init__(self, summarize_run: SummarizeRun, list_outcomes: ListOutcomes) -> None:
+        self._summarize_run = summarize_run
+        self._list_outcomes = list_outcomes
+
+    def register(self, server: grpc.aio.Server) -> None:
+        """Adds the service to a server."""
+        pb_grpc.add_ResultsServiceServicer_to_server(self, server)
+
+    async def GetSummary(
+        self, request: pb.GetSummaryRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.GetSummaryResponse:
+        summary = await self._summarize_run(checked_id("run_id", request.run_id))
+        return pb.GetSummaryResponse(summary=summary_to_proto(summary))
+
+    async def ListOutcomes(
+        self, request: pb.ListOutcomesRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.ListOutcomesResponse:
+        query = OutcomeQuery(
+            checked_id("run_id", request.run_id),
+            request.page_size,
+            request.page_token,
+            request.task,
+            OutcomeStatus(request.status) if request.status else None,
+        )
+        page = await self._list_outcomes(query)
+        outcomes = [recorded_to_proto(outcome) for outcome in page.outcomes]
+        return pb.ListOutcomesResponse(outcomes=outcomes, next_page_token=page.next_page_token)

@@ -1,0 +1,100 @@
+"""What the scheduler asks of results over gRPC: convert, call, convert."""
+
+# ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
+
+import uuid
+from dataclasses import dataclass
+
+import grpc
+
+from proctor.v1 import run_record_service_pb2 as pb
+from proctor.v1 import run_record_service_pb2_grpc as pb_grpc
+from services.results.close_run import CloseRun
+from services.results.errors import InvalidField
+from services.results.list_missing import ListMissing
+from services.results.open_run import OpenRun
+from services.results.proto_runs import counts_to_proto, plan_from_proto, summary_to_proto, tasks_to_proto
+from services.results.proto_samples import asked_to_proto, sample_from_proto
+from services.results.report_counts import ReportCounts
+from services.results.store_sample_set import StoreSampleSet
+
+SERVICE_NAME = pb.DESCRIPTOR.services_by_name["RunRecordService"].full_name
+
+
+@dataclass(frozen=True, slots=True)
+class RecordUseCases:
+    """What the API calls."""
+
+    store_sample_set: StoreSampleSet
+    open_run: OpenRun
+    report_counts: ReportCounts
+    list_missing: ListMissing
+    close_run: CloseRun
+
+
+class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
+    def __init__(self, use_cases: RecordUseCases) -> None:
+        self._use_cases = use_cases
+
+    def register(self, server: grpc.aio.Server) -> None:
+        """Adds the service to a server."""
+        pb_grpc.add_RunRecordServiceServicer_to_server(self, server)
+
+    async def PutSamples(
+        self, request: pb.PutSamplesRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.PutSamplesResponse:
+        samples = [sample_from_proto(sample) for sample in request.samples]
+        await self._use_cases.store_sample_set.stage(checked_id("staging_id", request.staging_id), samples)
+        return pb.PutSamplesResponse()
+
+    async def CommitSampleSet(
+        self, request: pb.CommitSampleSetRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.CommitSampleSetResponse:
+        staging_id = checked_id("staging_id", request.staging_id)
+        kept = await self._use_cases.store_sample_set.commit(staging_id, request.sample_count)
+        return pb.CommitSampleSetResponse(sample_set_id=kept.set_id, digest=kept.digest)
+
+    async def ReadSamples(
+        self, request: pb.ReadSamplesRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.ReadSamplesResponse:
+        set_id = checked_id("sample_set_id", request.sample_set_id)
+        samples = await self._use_cases.store_sample_set.read(set_id, request.positions)
+        return pb.ReadSamplesResponse(samples=[asked_to_proto(sample) for sample in samples])
+
+    async def OpenRun(
+        self, request: pb.OpenRunRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.OpenRunResponse:
+        checked_id("run_id", request.run_id)
+        record = await self._use_cases.open_run(plan_from_proto(request), request.epoch)
+        return pb.OpenRunResponse(tasks=tasks_to_proto(record.plan.tasks))
+
+    async def GetCounts(
+        self, request: pb.GetCountsRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.GetCountsResponse:
+        counts = await self._use_cases.report_counts(checked_id("run_id", request.run_id))
+        return pb.GetCountsResponse(report=counts_to_proto(counts))
+
+    async def ListMissing(
+        self, request: pb.ListMissingRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.ListMissingResponse:
+        run_id = checked_id("run_id", request.run_id)
+        page = await self._use_cases.list_missing(
+            run_id, request.epoch, request.page_size, request.page_token
+        )
+        missing = [pb.MissingSample(sample=sample, rollout=rollout) for rollout, sample in page.missing]
+        return pb.ListMissingResponse(missing=missing, next_page_token=page.next_page_token)
+
+    async def CloseRun(
+        self, request: pb.CloseRunRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.CloseRunResponse:
+        run_id = checked_id("run_id", request.run_id)
+        summary = await self._use_cases.close_run(run_id, request.epoch, allow_partial=request.allow_partial)
+        return pb.CloseRunResponse(summary=summary_to_proto(summary))
+
+
+def checked_id(field: str, text: str) -> str:
+    """The id in the one form that is a key everywhere."""
+    try:
+        return str(uuid.UUID(text))
+    except ValueError as error:
+        raise InvalidField(field=field, problem="must be a UUID") from error

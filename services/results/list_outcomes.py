@@ -1,0 +1,89 @@
+"""Lists what is recorded of a run, sample by sample, with what was asked and expected."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from services.results.errors import InvalidField, RecordNotFound
+from services.results.outcome import OutcomeStatus, ScoredOutcome
+from services.results.page_token import read_page_token, write_page_token
+from services.results.ports import OutcomePage, Stores
+from services.results.run_record import PlannedTask, RunPlan
+from services.results.sample_set import Sample
+
+MOST_PER_PAGE = 1000
+USUAL_PER_PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ListedOutcome:
+    """An outcome beside its sample."""
+
+    task: PlannedTask
+    sample: Sample
+    scored: ScoredOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPage:
+    """No token on the last page."""
+
+    outcomes: list[ListedOutcome]
+    next_page_token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeQuery:
+    """What is asked for: a page of a run, of one task or status where given."""
+
+    run_id: str
+    page_size: int = 0
+    page_token: str = ""
+    task: str = ""
+    status: OutcomeStatus | None = None
+
+
+class ListOutcomes:
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+
+    async def __call__(self, query: OutcomeQuery) -> ListedPage:
+        if not 0 <= query.page_size <= MOST_PER_PAGE:
+            raise InvalidField(field="page_size", problem=f"must be 1 to {MOST_PER_PAGE}, or 0 for the usual")
+        record = await self._stores.records.find(query.run_id)
+        if record is None:
+            raise RecordNotFound(run_id=query.run_id)
+        page = _page(record.plan, query)
+        scored = await self._stores.outcomes.page(page)
+        token = write_page_token(scored[-1].key[1:]) if len(scored) == page.page_size else ""
+        return ListedPage(await self._beside_samples(record.plan, scored), token)
+
+    async def _beside_samples(self, plan: RunPlan, scored: Sequence[ScoredOutcome]) -> list[ListedOutcome]:
+        positions: dict[int, set[int]] = defaultdict(set)
+        for one in scored:
+            positions[one.task_index].add(_position(plan, one))
+        samples = {
+            index: await self._stores.sample_sets.read(plan.tasks[index].sample_set_id, sorted(wanted))
+            for index, wanted in positions.items()
+        }
+        return [
+            ListedOutcome(plan.tasks[one.task_index], samples[one.task_index][_position(plan, one)], one)
+            for one in scored
+        ]
+
+
+def _page(plan: RunPlan, query: OutcomeQuery) -> OutcomePage:
+    first, before = 0, plan.end_sample
+    if query.task:
+        index = plan.task_index_named(query.task)
+        if index is None:
+            names = ", ".join(task.task for task in plan.tasks)
+            raise InvalidField(field="task", problem=f"must be one of the run's: {names}")
+        first, before = plan.tasks[index].first_sample, plan.tasks[index].end_sample
+    # Rollouts start at 0, so -1 comes before all outcomes of the first sample.
+    after = read_page_token(query.page_token, first=(first, -1))
+    return OutcomePage(query.run_id, after, before, query.page_size or USUAL_PER_PAGE, query.status)
+
+
+def _position(plan: RunPlan, scored: ScoredOutcome) -> int:
+    return scored.outcome.sample - plan.tasks[scored.task_index].first_sample

@@ -1,0 +1,174 @@
+"""Pulls outcomes of all runs and has them recorded. A message is acknowledged once its rows are committed."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
+from nats.aio.msg import Msg
+from nats.errors import MsgAlreadyAckdError
+
+from proctor.v1 import work_messages_pb2
+from services.common.errors import DependencyUnavailable
+from services.common.jetstream import TRANSIENT_NATS, Puller
+from services.common.structured_logs import get_logger
+from services.results.outcome import OutcomeBatch, as_unrecordable
+from services.results.proto_outcomes import batch_from_proto
+from services.results.record_outcomes import RecordOutcomes
+
+log = get_logger()
+
+# One batch is collected while the one before is being recorded.
+WRITERS = 2
+MESSAGES_PER_PULL = 4
+IDLE_SECONDS = 1.0
+MOST_BYTES = 32 * 1024 * 1024
+LAST_DELIVERY = 5
+UNSETTLED: tuple[type[Exception], ...] = (*TRANSIENT_NATS, MsgAlreadyAckdError)
+FIRST_PAUSE_SECONDS = 0.2
+LONGEST_PAUSE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """A batch is recorded when it is full, or when its first message has waited long enough."""
+
+    outcomes: int
+    linger_seconds: float
+    ack_wait_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class HeldMessage:
+    """A message that is neither recorded nor given back yet."""
+
+    message: Msg
+    batch: OutcomeBatch
+
+    @property
+    def is_last_delivery(self) -> bool:
+        return self.message.metadata.num_delivered >= LAST_DELIVERY
+
+
+class NatsOutcomeConsumer:
+    def __init__(self, puller: Puller, record: RecordOutcomes, limits: BatchLimits) -> None:
+        self._puller = puller
+        self._record = record
+        self._limits = limits
+        self._collecting = asyncio.Lock()
+        self._is_stopping = False
+
+    async def run(self) -> None:
+        """Until told to stop; what is held then is recorded first."""
+        async with asyncio.TaskGroup() as writers:
+            for number in range(WRITERS):
+                writers.create_task(self._write(), name=f"outcome writer {number}")
+
+    def stop(self) -> None:
+        """Pulls no more."""
+        self._is_stopping = True
+
+    async def _write(self) -> None:
+        while not self._is_stopping:
+            async with self._collecting:
+                held = await self._collect()
+            if held:
+                async with self._kept(held):
+                    await self._settle(held)
+
+    async def _collect(self) -> list[HeldMessage]:
+        """Waits for a first message, then a little for those that follow it."""
+        held = await self._pull(1, IDLE_SECONDS)
+        deadline = time.monotonic() + self._limits.linger_seconds
+        while held and not self._is_full(held):
+            remaining = deadline - time.monotonic()
+            if remaining <= 0.001:
+                break
+            held += await self._pull(MESSAGES_PER_PULL, remaining)
+        return held
+
+    def _is_full(self, held: Sequence[HeldMessage]) -> bool:
+        outcomes = sum(len(one.batch.outcomes) for one in held)
+        return outcomes >= self._limits.outcomes or sum(len(one.message.data) for one in held) >= MOST_BYTES
+
+    async def _pull(self, count: int, timeout_seconds: float) -> list[HeldMessage]:
+        held = []
+        for message in await self._puller.fetch(count, timeout_seconds):
+            try:
+                batch = batch_from_proto(work_messages_pb2.OutcomeBatch.FromString(message.data))
+            except DecodeError as error:
+                log.error("outcome message not readable", subject=message.subject, error=repr(error))
+                await _quietly(message.term())
+                continue
+            held.append(HeldMessage(message, batch))
+        return held
+
+    async def _settle(self, held: Sequence[HeldMessage]) -> None:
+        """Records and acknowledges; while Postgres is away the messages stay held."""
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                recorded = await self._record([one.batch for one in held])
+            except DependencyUnavailable as error:
+                log.warning("outcomes wait", messages=len(held), reason=error.message)
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+            except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
+                return await self._settle_one_by_one(held, error)
+            else:
+                log.debug("outcomes recorded", received=recorded.received, written=recorded.written)
+                if recorded.unknown:
+                    log.warning("outcomes of no known sample dropped", dropped=recorded.unknown)
+                for one in held:
+                    await _quietly(one.message.ack())
+                return None
+
+    async def _settle_one_by_one(self, held: Sequence[HeldMessage], error: Exception) -> None:
+        """One message that cannot be recorded must not hold back the others."""
+        if len(held) > 1:
+            for one in held:
+                await self._settle([one])
+            return
+        [one] = held
+        log.error("outcomes not recorded", run_id=one.batch.run_id, exc_info=error)
+        if not one.is_last_delivery:
+            await _quietly(one.message.nak(FIRST_PAUSE_SECONDS * 5))
+            return
+        await self._give_up(one)
+
+    async def _give_up(self, one: HeldMessage) -> None:
+        """What cannot be recorded as an answer is recorded as a failure, so that the run can end."""
+        try:
+            await self._record([as_unrecordable(one.batch)])
+        except DependencyUnavailable:
+            await _quietly(one.message.nak(LONGEST_PAUSE_SECONDS))
+        except Exception as error:  # as above
+            log.error("outcomes given up", run_id=one.batch.run_id, exc_info=error)
+            await _quietly(one.message.term())
+        else:
+            await _quietly(one.message.ack())
+
+    @asynccontextmanager
+    async def _kept(self, held: Sequence[HeldMessage]) -> AsyncIterator[None]:
+        """Says now and then that the messages are being worked on, so that they do not come again."""
+        keeping = asyncio.ensure_future(self._keep(held))
+        try:
+            yield
+        finally:
+            keeping.cancel()
+
+    async def _keep(self, held: Sequence[HeldMessage]) -> None:
+        while True:
+            await asyncio.sleep(self._limits.ack_wait_seconds / 3)
+            for one in held:
+                await _quietly(one.message.in_progress())
+
+
+async def _quietly(settling: Awaitable[object]) -> None:
+    """A settlement that is lost only brings the message again, and recording it again changes nothing."""
+    try:
+        await settling
+    except UNSETTLED as error:
+        log.debug("settlement lost", error=repr(error))

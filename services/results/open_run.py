@@ -1,0 +1,34 @@
+"""Makes or reopens the record of a run for an epoch; from then on outcomes of earlier epochs are refused."""
+
+from itertools import pairwise
+
+from services.results.errors import InvalidField
+from services.results.ports import RunRecordStore
+from services.results.run_record import RunPlan, RunRecord
+from services.results.task_scoring import InvalidScoring
+
+
+class OpenRun:
+    def __init__(self, records: RunRecordStore) -> None:
+        self._records = records
+
+    async def __call__(self, plan: RunPlan, epoch: int) -> RunRecord:
+        """The plan counts only for a run that is not known yet."""
+        if plan.rollouts < 1:
+            raise InvalidField(field="rollouts", problem="must be 1 or more")
+        check_plan(plan)
+        return await self._records.open(plan, epoch)
+
+
+def check_plan(plan: RunPlan) -> None:
+    """What cannot be scored is refused before a model is asked."""
+    try:
+        assert len(plan.scorings) == len(plan.tasks)
+    except InvalidScoring as error:
+        raise InvalidField(field="scoring", problem=f"cannot be read: {error}") from error
+    ordered = sorted(plan.tasks, key=lambda task: (task.first_sample, task.sample_count))
+    for before, after in pairwise(ordered):
+        if after.first_sample < before.end_sample:
+            raise InvalidField(
+                field=f"first_sample of {after.task}", problem=f"lies within the samples of {before.task}"
+            )

@@ -1,0 +1,141 @@
+"""Outcomes in Postgres: one statement records a batch, counts it and refuses what is too late."""
+
+import math
+from collections.abc import AsyncIterator, Sequence
+
+import asyncpg
+import orjson
+
+from services.results.outcome import (
+    Failure,
+    FailureClass,
+    ModelAnswer,
+    Outcome,
+    OutcomeStatus,
+    ScoredOutcome,
+    Timing,
+    TokenUsage,
+)
+from services.results.ports import OutcomePage, ScoredRow
+from services.results.postgres_session import PostgresSession
+from services.results.run_record import RunRecord
+from services.results.run_summary import RunCosts
+from services.results.scoring import Answer
+
+CHUNK_SAMPLES = 1000
+NO_CHOICES = "[]"
+NO_SCORES = "{}"
+
+
+class PostgresOutcomes:
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
+
+    async def record(self, outcomes: Sequence[ScoredOutcome]) -> int:
+        runs = sorted({(one.run_id, one.epoch) for one in outcomes})
+        places = {run: place for place, run in enumerate(runs, start=1)}
+        columns = zip(*[_row(places[one.run_id, one.epoch], one) for one in outcomes], strict=True)
+        run_ids, epochs = [run_id for run_id, _ in runs], [epoch for _, epoch in runs]
+        row = await self._session.fetchrow("record_outcomes", run_ids, epochs, *columns)
+        return 0 if row is None else int(row["written"])
+
+    async def missing(self, run: RunRecord, rollout: int, window: range) -> list[int]:
+        rows = await self._session.fetch(
+            "list_missing", run.plan.run_id, run.epoch, rollout, window.start, window.stop
+        )
+        return [row["sample"] for row in rows]
+
+    async def page(self, page: OutcomePage) -> list[ScoredOutcome]:
+        arguments = (page.run_id, *page.after, page.before_sample, page.page_size)
+        if page.status is None:
+            rows = await self._session.fetch("list_outcomes", *arguments)
+        else:
+            rows = await self._session.fetch("list_outcomes_of_status", *arguments, page.status)
+        return [_scored_outcome(page.run_id, row) for row in rows]
+
+    async def scores(self, run_id: str, window: range) -> AsyncIterator[Sequence[ScoredRow]]:
+        for start in range(window.start, window.stop, CHUNK_SAMPLES):
+            end = min(start + CHUNK_SAMPLES, window.stop)
+            rows = await self._session.fetch("read_scores", run_id, start, end)
+            yield [(row["sample"], row["rollout"], orjson.loads(row["scores"])) for row in rows]
+
+    async def costs(self, run_id: str) -> RunCosts:
+        row = await self._session.fetchrow("read_costs", run_id)
+        assert row is not None
+        return RunCosts(_usage(row), _timing(row))
+
+
+def _row(place: int, scored: ScoredOutcome) -> tuple[object, ...]:
+    """In the order of the columns of `record_outcomes`."""
+    outcome = scored.outcome
+    usage, timing = outcome.usage, outcome.timing
+    return (
+        place,
+        outcome.sample,
+        outcome.rollout,
+        scored.task_index,
+        outcome.shard,
+        outcome.attempt,
+        scored.status,
+        *_result_columns(outcome.result),
+        _storable(scored.prediction),
+        orjson.dumps(scored.scores).decode() if scored.scores else NO_SCORES,
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        usage.cached_tokens,
+        usage.reasoning_tokens,
+        timing.total_seconds,
+        timing.queue_seconds,
+        timing.first_token_seconds,
+    )
+
+
+def _result_columns(result: ModelAnswer | Failure) -> tuple[int, str, str, str, str]:
+    """Failure class, failure message, text, finish reason, choices."""
+    if isinstance(result, Failure):
+        return result.failure_class, _storable(result.message), "", "", NO_CHOICES
+    text, finish_reason = _storable(result.answer.text), _storable(result.finish_reason)
+    return 0, "", text, finish_reason, _choices_json(result)
+
+
+def _storable(text: str) -> str:
+    """Postgres's text has no NUL; a model may well say one."""
+    return text.replace("\x00", "\ufffd") if "\x00" in text else text
+
+
+def _choices_json(result: ModelAnswer) -> str:
+    answer = result.answer
+    if not answer.choice_logprobs:
+        return NO_CHOICES
+    columns = zip(answer.choice_logprobs, answer.choice_is_greedy, result.choice_token_counts, strict=True)
+    return orjson.dumps(list(columns)).decode()  # not finite becomes null
+
+
+def _scored_outcome(run_id: str, row: asyncpg.Record) -> ScoredOutcome:
+    outcome = Outcome(
+        row["sample"], row["rollout"], row["shard"], row["attempt"], _result(row), _usage(row), _timing(row)
+    )
+    status, scores = OutcomeStatus(row["status"]), orjson.loads(row["scores"])
+    return ScoredOutcome(run_id, row["epoch"], row["task_index"], outcome, status, row["prediction"], scores)
+
+
+def _result(row: asyncpg.Record) -> ModelAnswer | Failure:
+    if row["failure_class"]:
+        return Failure(FailureClass(row["failure_class"]), row["failure_message"])
+    choices = orjson.loads(row["choices"])
+    answer = Answer(
+        row["answer_text"],
+        tuple(-math.inf if logprob is None else logprob for logprob, _, _ in choices),
+        tuple(is_greedy for _, is_greedy, _ in choices),
+    )
+    return ModelAnswer(answer, row["finish_reason"], tuple(tokens for _, _, tokens in choices))
+
+
+def _usage(row: asyncpg.Record) -> TokenUsage:
+    return TokenUsage(
+        row["prompt_tokens"], row["completion_tokens"], row["cached_tokens"], row["reasoning_tokens"]
+    )
+
+
+def _timing(row: asyncpg.Record) -> Timing:
+    return Timing(row["total_seconds"], row["queue_seconds"], row["first_token_seconds"])

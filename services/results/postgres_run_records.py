@@ -1,0 +1,184 @@
+"""The records of runs in Postgres: plans, epochs, counts, summaries."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import asyncpg
+
+from services.results.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete
+from services.results.json_records import (
+    provenance_from_json,
+    scoring_from_json,
+    summary_from_json,
+    to_json,
+)
+from services.results.outcome import FailureClass
+from services.results.ports import ShardKey
+from services.results.postgres_session import PostgresSession, PostgresTransaction
+from services.results.run_counts import RunCounts, TaskCount
+from services.results.run_record import PlannedTask, RunPlan, RunRecord, ScoringMethod
+from services.results.run_summary import RunSummary
+
+
+class PostgresRunRecords:
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
+
+    async def open(self, plan: RunPlan, epoch: int) -> RunRecord:
+        async def once() -> None:
+            async with self._session.transaction() as transaction:
+                if not await _add(transaction, plan, epoch):
+                    await _open_epoch(transaction, plan.run_id, epoch)
+
+        await self._session.repeat(once)
+        record = await self.find(plan.run_id)
+        assert record is not None
+        return record
+
+    async def find(self, run_id: str) -> RunRecord | None:
+        row = await self._session.fetchrow("read_run_record", run_id)
+        if row is None:
+            return None
+        tasks = await self._session.fetch("read_run_tasks", run_id)
+        plan = RunPlan(
+            run_id,
+            tuple(_task(task) for task in tasks),
+            row["rollouts"],
+            ScoringMethod(row["scoring_method"]),
+            row["is_truncated_left"],
+        )
+        return RunRecord(plan, row["epoch"], row["is_frozen"])
+
+    async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardKey]) -> list[RunCounts]:
+        asked = [run_id for run_id, _ in shards], [shard for _, shard in shards]
+        rows = await self._session.fetch("read_shard_counts", *asked) if shards else []
+        by_run: dict[str, dict[int, int]] = defaultdict(dict)
+        for row in rows:
+            by_run[row["run_id"]][row["shard"]] = row["recorded"]
+        return await self._counts(runs, by_run)
+
+    async def all_counts(self, run: RunPlan) -> RunCounts:
+        rows = await self._session.fetch("read_all_shard_counts", run.run_id)
+        [counts] = await self._counts([run], {run.run_id: {row["shard"]: row["recorded"] for row in rows}})
+        return counts
+
+    async def freeze(self, plan: RunPlan, epoch: int, *, allow_partial: bool) -> None:
+        async def once() -> None:
+            async with self._session.transaction() as transaction:
+                await _lock(transaction, plan.run_id, epoch, is_later_allowed=False)
+                # The lock has waited for recorders under way; this statement sees what they committed.
+                recorded = await transaction.fetchrow("count_recorded", plan.run_id)
+                missing = plan.total - (recorded["recorded"] if recorded else 0)
+                if missing and not allow_partial:
+                    raise RunIncomplete(run_id=plan.run_id, missing=missing)
+                await transaction.execute("freeze_run", plan.run_id)
+
+        await self._session.repeat(once)
+
+    async def keep_summary(self, summary: RunSummary) -> RunSummary:
+        await self._session.fetch("add_summary", summary.run_id, summary.epoch, to_json(summary))
+        return await self.find_summary(summary.run_id, summary.epoch) or summary
+
+    async def find_summary(self, run_id: str, epoch: int) -> RunSummary | None:
+        row = await self._session.fetchrow("read_summary", run_id, epoch)
+        return None if row is None else summary_from_json(row["summary"])
+
+    async def add_environment(self, run_id: str, environment: Mapping[str, str]) -> None:
+        await self._session.fetch("add_environment", run_id, list(environment), list(environment.values()))
+
+    async def _counts(self, runs: Sequence[RunPlan], shards: Mapping[str, dict[int, int]]) -> list[RunCounts]:
+        run_ids = [run.run_id for run in runs]
+        epochs = {row["run_id"]: row["epoch"] for row in await self._session.fetch("read_epochs", run_ids)}
+        rows_by_run: dict[str, list[asyncpg.Record]] = defaultdict(list)
+        for row in await self._session.fetch("read_task_counts", run_ids):
+            rows_by_run[row["run_id"]].append(row)
+        said: dict[str, dict[str, str]] = defaultdict(dict)
+        for row in await self._session.fetch("read_environments", run_ids):
+            _join_value(said[row["run_id"]], row["name"], row["value"])
+        return [
+            RunCounts(
+                run.run_id,
+                epochs[run.run_id],
+                _task_counts(run, rows_by_run[run.run_id]),
+                _failures(rows_by_run[run.run_id]),
+                shards.get(run.run_id, {}),
+                said[run.run_id],
+            )
+            for run in runs
+        ]
+
+
+async def _add(transaction: PostgresTransaction, plan: RunPlan, epoch: int) -> bool:
+    added = await transaction.fetchrow(
+        "add_run_record", plan.run_id, epoch, plan.rollouts, plan.scoring_method, plan.is_truncated_left
+    )
+    if added is None:
+        return False
+    for index, task in enumerate(plan.tasks):
+        await transaction.execute(
+            "add_run_task",
+            plan.run_id,
+            index,
+            task.task,
+            task.sample_set_id,
+            task.first_sample,
+            task.sample_count,
+            to_json(task.scoring),
+            to_json(task.provenance),
+        )
+    return True
+
+
+async def _open_epoch(transaction: PostgresTransaction, run_id: str, epoch: int) -> None:
+    current = await _lock(transaction, run_id, epoch, is_later_allowed=True)
+    if epoch > current:
+        await transaction.execute("open_epoch", run_id, epoch)
+        await transaction.execute("uncount_failures", run_id)
+        await transaction.execute("uncount_shards", run_id)
+
+
+async def _lock(transaction: PostgresTransaction, run_id: str, epoch: int, *, is_later_allowed: bool) -> int:
+    """The present epoch of a run, held until the transaction ends."""
+    row = await transaction.fetchrow("lock_run_record", run_id)
+    if row is None:
+        raise RecordNotFound(run_id=run_id)
+    current: int = row["epoch"]
+    if epoch < current:
+        raise EpochOver(run_id=run_id, epoch=epoch, current=current)
+    if epoch > current and not is_later_allowed:
+        raise EpochNotOpen(run_id=run_id, epoch=epoch, current=current)
+    return current
+
+
+def _task(row: asyncpg.Record) -> PlannedTask:
+    return PlannedTask(
+        row["task"],
+        row["set_id"],
+        row["first_sample"],
+        row["sample_count"],
+        scoring_from_json(row["scoring"]),
+        provenance_from_json(row["provenance"]),
+    )
+
+
+def _task_counts(run: RunPlan, rows: Sequence[asyncpg.Record]) -> dict[str, TaskCount]:
+    recorded, failed, unparsed = ([0] * len(run.tasks) for _ in range(3))
+    for row in rows:
+        recorded[row["task_index"]] += row["recorded"]
+        failed[row["task_index"]] += row["recorded"] if row["failure_class"] else 0
+        unparsed[row["task_index"]] += row["unparsed"]
+    columns = zip(run.tasks, recorded, failed, unparsed, strict=True)
+    return {task.task: TaskCount(*counts) for task, *counts in columns}
+
+
+def _failures(rows: Sequence[asyncpg.Record]) -> dict[str, int]:
+    counts: dict[str, int] = defaultdict(int)
+    for row in rows:
+        if row["failure_class"] and row["recorded"]:
+            counts[FailureClass(row["failure_class"]).word] += row["recorded"]
+    return dict(counts)
+
+
+def _join_value(environment: dict[str, str], name: str, value: str) -> None:
+    """Workers that differ are all named."""
+    environment[name] = f"{environment[name]}; {value}" if name in environment else value

@@ -1,0 +1,135 @@
+"""Sample sets in Postgres. A set is staged under its own id: a commit writes one row and no sample."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import asyncpg
+import orjson
+
+from services.results.errors import (
+    SampleSetCommitted,
+    SampleSetIncomplete,
+    SampleSetNotFound,
+    UnstorableText,
+)
+from services.results.postgres_session import PostgresSession, PostgresTransaction
+from services.results.sample_set import ChatMessage, Prompt, Sample, SampleSet
+from services.results.scoring import Target
+
+SAMPLE_COLUMNS = (
+    "set_id",
+    "position",
+    "doc_id",
+    "digest",
+    "prompt_text",
+    "prompt_messages",
+    "choices",
+    "target_choice",
+    "target_texts",
+    "cluster",
+)
+
+
+class PostgresSampleSets:
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
+
+    async def stage(self, staging_id: str, samples: Sequence[Sample]) -> None:
+        async def once() -> None:
+            async with self._session.transaction() as transaction:
+                await transaction.execute("stage_sample_set", staging_id)
+                if await _lock(transaction, staging_id) is not None:
+                    raise SampleSetCommitted(sample_set_id=staging_id)
+                await transaction.execute("unstage_samples", staging_id, [one.position for one in samples])
+                await transaction.connection.copy_records_to_table(
+                    "samples", columns=SAMPLE_COLUMNS, records=[_row(staging_id, one) for one in samples]
+                )
+
+        try:
+            await self._session.repeat(once)
+        except asyncpg.CharacterNotInRepertoireError as error:
+            raise UnstorableText(position=samples[0].position) from error
+
+    async def commit(self, staging_id: str, sample_count: int) -> SampleSet:
+        async def once() -> SampleSet:
+            async with self._session.transaction() as transaction:
+                committed = await _lock(transaction, staging_id)
+                return committed or await _commit(transaction, staging_id, sample_count)
+
+        return await self._session.repeat(once)
+
+    async def read(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Sample]:
+        rows = await self._session.fetch("read_samples", set_id, positions)
+        # Staged samples are not to be read. A set stays committed, so the order of the two looks is free.
+        state = await self._session.fetchrow("sample_set_is_committed", set_id)
+        if state is None or not state["is_committed"]:
+            raise SampleSetNotFound(sample_set_id=set_id)
+        return {row["position"]: _sample(row) for row in rows}
+
+    async def targets(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Target]:
+        rows = await self._session.fetch("read_targets", set_id, positions)
+        return {row["position"]: _target(row) for row in rows}
+
+    async def clusters(self, set_id: str) -> Mapping[int, str]:
+        rows = await self._session.fetch("read_clusters", set_id)
+        return {row["position"]: row["cluster"] for row in rows}
+
+    async def sweep(self, made_before: datetime) -> int:
+        row = await self._session.fetchrow("sweep_sample_sets", made_before)
+        return 0 if row is None else int(row["swept"])
+
+
+async def _lock(transaction: PostgresTransaction, set_id: str) -> SampleSet | None:
+    """The committed set that an id stands for; None while it is staged."""
+    row = await transaction.fetchrow("lock_sample_set", set_id)
+    if row is None:
+        raise SampleSetNotFound(sample_set_id=set_id)
+    if row["same_as"] is None:
+        return None if row["digest"] is None else SampleSet(set_id, row["digest"])
+    kept = await transaction.fetchrow("digest_of_sample_set", row["same_as"])
+    assert kept is not None
+    return SampleSet(row["same_as"], kept["digest"])
+
+
+async def _commit(transaction: PostgresTransaction, staging_id: str, sample_count: int) -> SampleSet:
+    staged = await transaction.fetchrow("measure_samples", staging_id)
+    assert staged is not None
+    if not staged["staged"] == staged["end_position"] == sample_count:
+        raise SampleSetIncomplete(
+            sample_set_id=staging_id, staged=staged["staged"], sample_count=sample_count
+        )
+    digest: bytes = staged["digest"]
+    await transaction.execute("lock_digest", digest)
+    same = await transaction.fetchrow("find_sample_set", digest)
+    if same is None:
+        await transaction.execute("commit_sample_set", staging_id, digest)
+        return SampleSet(staging_id, digest)
+    await transaction.execute("alias_sample_set", staging_id, same["set_id"])
+    await transaction.execute("drop_samples", staging_id)
+    return SampleSet(same["set_id"], digest)
+
+
+def _row(set_id: str, sample: Sample) -> tuple[object, ...]:
+    messages = [[message.role, message.content] for message in sample.prompt.messages]
+    return (
+        set_id,
+        sample.position,
+        sample.doc_id,
+        sample.digest,
+        sample.prompt.text,
+        orjson.dumps(messages).decode() if messages else None,
+        sample.target.choices,
+        sample.target.choice,
+        sample.target.texts,
+        sample.cluster,
+    )
+
+
+def _sample(row: asyncpg.Record) -> Sample:
+    messages = orjson.loads(row["prompt_messages"] or "[]")
+    prompt = Prompt(row["prompt_text"], tuple(ChatMessage(role, content) for role, content in messages))
+    return Sample(row["position"], row["doc_id"], row["digest"], prompt, _target(row), row["cluster"])
+
+
+def _target(row: asyncpg.Record) -> Target:
+    return Target(tuple(row["choices"]), row["target_choice"], tuple(row["target_texts"]))

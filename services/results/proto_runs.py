@@ -1,0 +1,189 @@
+"""Plans, counts and summaries between the contract and the domain."""
+
+from collections.abc import Sequence
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from proctor.v1 import (
+    outcome_pb2,
+    run_pb2,
+    run_record_service_pb2,
+    sample_pb2,
+    summary_pb2,
+    work_messages_pb2,
+)
+from services.results.errors import InvalidField
+from services.results.figures import Figure
+from services.results.outcome import Timing, TokenUsage
+from services.results.run_counts import RunCounts
+from services.results.run_record import (
+    MetricUse,
+    PlannedTask,
+    RunPlan,
+    ScoringMethod,
+    ScoringRecipe,
+    TaskProvenance,
+)
+from services.results.run_summary import RunSummary, TaskSummary
+from services.results.task_scoring import OutputType
+
+_OUTPUT_TYPES = {
+    sample_pb2.OUTPUT_TYPE_MULTIPLE_CHOICE: OutputType.MULTIPLE_CHOICE,
+    sample_pb2.OUTPUT_TYPE_GENERATE_UNTIL: OutputType.GENERATE_UNTIL,
+}
+_OUTPUT_TYPES_TO_PROTO = {word: number for number, word in _OUTPUT_TYPES.items()}
+
+
+def plan_from_proto(request: run_record_service_pb2.OpenRunRequest) -> RunPlan:
+    return RunPlan(
+        request.run_id,
+        tuple(_task_from_proto(task) for task in request.tasks),
+        request.rollouts,
+        ScoringMethod(request.scoring_method),
+        request.truncation == run_pb2.TRUNCATION_LEFT,
+    )
+
+
+def _task_from_proto(message: sample_pb2.PlannedTask) -> PlannedTask:
+    return PlannedTask(
+        message.task,
+        message.sample_set_id,
+        message.first_sample,
+        message.sample_count,
+        _recipe_from_proto(message.scoring),
+        TaskProvenance(
+            version=message.version,
+            num_fewshot=message.num_fewshot,
+            is_stand_in=message.is_stand_in,
+            dataset=message.dataset,
+            dataset_revision=message.dataset_revision,
+            stop=tuple(message.stop),
+            max_tokens=message.max_tokens,
+        ),
+    )
+
+
+def _recipe_from_proto(message: sample_pb2.TaskScoring) -> ScoringRecipe:
+    if message.output_type not in _OUTPUT_TYPES:
+        raise InvalidField(field="scoring.output_type", problem="must be given")
+    return ScoringRecipe(
+        _OUTPUT_TYPES[message.output_type],
+        tuple(MetricUse(use.name, use.options_json) for use in message.metrics),
+        message.filters_json,
+        message.target_delimiter,
+    )
+
+
+def tasks_to_proto(tasks: Sequence[PlannedTask]) -> list[sample_pb2.PlannedTask]:
+    return [_task_to_proto(task) for task in tasks]
+
+
+def _task_to_proto(task: PlannedTask) -> sample_pb2.PlannedTask:
+    origin, recipe = task.provenance, task.scoring
+    return sample_pb2.PlannedTask(
+        task=task.task,
+        version=origin.version,
+        sample_set_id=task.sample_set_id,
+        first_sample=task.first_sample,
+        sample_count=task.sample_count,
+        scoring=sample_pb2.TaskScoring(
+            output_type=_OUTPUT_TYPES_TO_PROTO[recipe.output_type],
+            metrics=[
+                sample_pb2.MetricUse(name=use.name, options_json=use.options_json) for use in recipe.metrics
+            ],
+            filters_json=recipe.filters_json,
+            target_delimiter=recipe.target_delimiter,
+        ),
+        num_fewshot=origin.num_fewshot,
+        is_stand_in=origin.is_stand_in,
+        dataset=origin.dataset,
+        dataset_revision=origin.dataset_revision,
+        stop=origin.stop,
+        max_tokens=origin.max_tokens,
+    )
+
+
+def counts_to_proto(counts: RunCounts) -> work_messages_pb2.ProgressReport:
+    return work_messages_pb2.ProgressReport(
+        run_id=counts.run_id,
+        epoch=counts.epoch,
+        tasks=[
+            work_messages_pb2.TaskCounts(
+                task=task, recorded=count.recorded, failed=count.failed, unparsed=count.unparsed
+            )
+            for task, count in counts.tasks.items()
+        ],
+        shards=[
+            work_messages_pb2.ShardCount(shard=shard, recorded=recorded)
+            for shard, recorded in counts.shards.items()
+        ],
+        failures=counts.failures,
+        environment=counts.environment,
+    )
+
+
+def summary_to_proto(summary: RunSummary) -> summary_pb2.RunSummary:
+    computed_at = Timestamp()
+    computed_at.FromDatetime(summary.computed_at)
+    return summary_pb2.RunSummary(
+        run_id=summary.run_id,
+        epoch=summary.epoch,
+        is_partial=summary.is_partial,
+        tasks=[_task_summary_to_proto(task) for task in summary.tasks],
+        failures=summary.failures,
+        total=summary.total,
+        answered=summary.answered,
+        failed=summary.failed,
+        unparsed=summary.unparsed,
+        usage=usage_to_proto(summary.usage),
+        mean_timing=timing_to_proto(summary.mean_timing),
+        computed_at=computed_at,
+        is_truncated_left=summary.is_truncated_left,
+    )
+
+
+def _task_summary_to_proto(task: TaskSummary) -> summary_pb2.TaskSummary:
+    return summary_pb2.TaskSummary(
+        task=task.task,
+        version=task.version,
+        num_fewshot=task.num_fewshot,
+        scoring_method=run_pb2.ScoringMethod.ValueType(task.scoring_method),
+        is_stand_in=task.is_stand_in,
+        total=task.total,
+        answered=task.answered,
+        failed=task.failed,
+        unparsed=task.unparsed,
+        metrics=[_figure_to_proto(metric, figure) for metric, figure in task.figures.items()],
+        dataset=task.dataset,
+        dataset_revision=task.dataset_revision,
+    )
+
+
+def _figure_to_proto(metric: str, figure: Figure) -> summary_pb2.MetricFigure:
+    return summary_pb2.MetricFigure(
+        metric=metric,
+        mean=figure.mean,
+        std=figure.std,
+        stderr=figure.stderr,
+        ci_low=figure.ci_low,
+        ci_high=figure.ci_high,
+        n=figure.n,
+        interval_method=figure.interval_method,
+    )
+
+
+def usage_to_proto(usage: TokenUsage) -> outcome_pb2.TokenUsage:
+    return outcome_pb2.TokenUsage(
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        cached_tokens=usage.cached_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+    )
+
+
+def timing_to_proto(timing: Timing) -> outcome_pb2.Timing:
+    return outcome_pb2.Timing(
+        total_seconds=timing.total_seconds,
+        queue_seconds=timing.queue_seconds,
+        first_token_seconds=timing.first_token_seconds,
+    )

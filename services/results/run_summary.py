@@ -1,0 +1,63 @@
+"""The summary of a run: its figures per task and metric, its counts, tokens and times."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from services.results.figures import Figure
+from services.results.outcome import Timing, TokenUsage
+from services.results.run_record import ScoringMethod
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSummary:
+    """`figures` go by metric, in the order of the task."""
+
+    task: str
+    version: str
+    num_fewshot: int
+    scoring_method: ScoringMethod
+    is_stand_in: bool
+    dataset: str
+    dataset_revision: str
+    total: int
+    answered: int
+    failed: int
+    unparsed: int
+    figures: Mapping[str, Figure]
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """Partial where not every sample has a final outcome. `failures` goes by the word of the class."""
+
+    run_id: str
+    epoch: int
+    is_partial: bool
+    tasks: tuple[TaskSummary, ...]
+    total: int
+    computed_at: datetime
+    failures: Mapping[str, int] = field(default_factory=dict)
+    usage: TokenUsage = field(default_factory=TokenUsage)
+    mean_timing: Timing = field(default_factory=Timing)
+    is_truncated_left: bool = False
+
+    @property
+    def answered(self) -> int:
+        return sum(task.answered for task in self.tasks)
+
+    @property
+    def failed(self) -> int:
+        return sum(task.failed for task in self.tasks)
+
+    @property
+    def unparsed(self) -> int:
+        return sum(task.unparsed for task in self.tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class RunCosts:
+    """Tokens summed and times averaged over the answers of a run."""
+
+    usage: TokenUsage = field(default_factory=TokenUsage)
+    mean_timing: Timing = field(default_factory=Timing)

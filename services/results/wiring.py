@@ -1,0 +1,144 @@
+"""The only module that knows all concrete parts of results: makes them, joins them, closes them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import asyncpg
+from nats.aio.client import Client
+
+from services.common.clock import SystemClock
+from services.common.grpc_server import GrpcServer, serve_grpc
+from services.common.jetstream import JetStream, connect_nats
+from services.common.lifecycle import every
+from services.common.postgres import connect_pool, migrate
+from services.common.structured_logs import get_logger
+from services.common.subjects import outcome_consumer
+from services.results import grpc_public_api, grpc_record_api
+from services.results.close_run import CloseRun
+from services.results.grpc_public_api import GrpcPublicApi
+from services.results.grpc_record_api import GrpcRecordApi, RecordUseCases
+from services.results.list_missing import ListMissing
+from services.results.list_outcomes import ListOutcomes
+from services.results.nats_outcome_consumer import BatchLimits, NatsOutcomeConsumer
+from services.results.nats_progress_publisher import NatsProgressPublisher
+from services.results.open_run import OpenRun
+from services.results.ports import Stores
+from services.results.postgres_outcomes import PostgresOutcomes
+from services.results.postgres_run_records import PostgresRunRecords
+from services.results.postgres_sample_sets import PostgresSampleSets
+from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
+from services.results.record_outcomes import RecordOutcomes
+from services.results.report_counts import ReportCounts
+from services.results.settings import ResultsSettings
+from services.results.store_sample_set import StoreSampleSet
+from services.results.summarize_run import SummarizeRun
+
+SWEEP_SECONDS = 300.0
+CLOSE_SECONDS = 5.0
+
+log = get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsParts:
+    """What the service is made of."""
+
+    grpc: GrpcServer
+    consumer: NatsOutcomeConsumer
+    sample_sets: StoreSampleSet
+
+
+class RunningResults:
+    """Records what comes in, answers what is asked."""
+
+    def __init__(self, parts: ResultsParts, drain_seconds: float) -> None:
+        self.grpc = parts.grpc
+        self._consumer = parts.consumer
+        self._sample_sets = parts.sample_sets
+        self._drain_seconds = drain_seconds
+        self._consuming = asyncio.ensure_future(parts.consumer.run())
+        self._sweeping = asyncio.ensure_future(every(SWEEP_SECONDS, self._sweep, name="sweep sample sets"))
+
+    async def set_ready(self, is_ready: bool) -> None:  # noqa: FBT001  # the port of lifecycle
+        await self.grpc.set_serving(is_ready)
+
+    async def wait_failed(self) -> None:
+        await asyncio.shield(self._consuming)
+
+    async def stop_taking_work(self) -> None:
+        self._consumer.stop()
+        await self.grpc.stop(self._drain_seconds)
+
+    async def drain(self) -> None:
+        """What cannot be recorded in time comes again: it was not acknowledged."""
+        await asyncio.wait((self._consuming,), timeout=self._drain_seconds)
+
+    async def close(self) -> None:
+        for task in (self._consuming, self._sweeping):
+            task.cancel()
+        await asyncio.gather(self._consuming, self._sweeping, return_exceptions=True)
+
+    async def _sweep(self) -> None:
+        swept = await self._sample_sets.sweep()
+        if swept:
+            log.info("staged sample sets dropped", sets=swept)
+
+
+@asynccontextmanager
+async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningResults]:
+    async with AsyncExitStack() as opened:
+        await migrate(settings.postgres_dsn, SCHEMA, MIGRATIONS)
+        pool = await connect_pool(settings.postgres_dsn, schema=SCHEMA, max_size=settings.results_pool_size)
+        opened.push_async_callback(_close_pool, pool)
+        nats = await connect_nats(settings.nats_url, "results")
+        opened.push_async_callback(nats.close)
+        parts = await _parts(settings, pool, nats)
+        opened.push_async_callback(parts.grpc.stop, 0)
+        results = RunningResults(parts, settings.results_drain_seconds)
+        opened.push_async_callback(results.close)
+        yield results
+
+
+async def _parts(settings: ResultsSettings, pool: asyncpg.Pool, nats: Client) -> ResultsParts:
+    session = PostgresSession(pool, patience_seconds=settings.results_patience_seconds)
+    stores = Stores(PostgresRunRecords(session), PostgresSampleSets(session), PostgresOutcomes(session))
+    clock = SystemClock()
+    keep_staged = timedelta(seconds=settings.results_keep_staged_seconds)
+    sample_sets = StoreSampleSet(stores.sample_sets, clock, keep_staged)
+    summarize = SummarizeRun(stores, clock)
+    record_api = GrpcRecordApi(
+        RecordUseCases(
+            sample_sets,
+            OpenRun(stores.records),
+            ReportCounts(stores.records),
+            ListMissing(stores.records, stores.outcomes),
+            CloseRun(stores.records, summarize),
+        )
+    )
+    public_api = GrpcPublicApi(summarize, ListOutcomes(stores))
+    grpc = await serve_grpc(
+        settings.results_address,
+        [record_api.register, public_api.register],
+        [grpc_record_api.SERVICE_NAME, grpc_public_api.SERVICE_NAME],
+    )
+    return ResultsParts(grpc, _consumer(settings, stores, nats), sample_sets)
+
+
+def _consumer(settings: ResultsSettings, stores: Stores, nats: Client) -> NatsOutcomeConsumer:
+    ack_wait_seconds = settings.results_ack_wait_seconds
+    return NatsOutcomeConsumer(
+        JetStream(nats).puller(outcome_consumer(ack_wait_seconds)),
+        RecordOutcomes(stores, NatsProgressPublisher(nats)),
+        BatchLimits(settings.results_batch_outcomes, settings.results_linger_seconds, ack_wait_seconds),
+    )
+
+
+async def _close_pool(pool: asyncpg.Pool) -> None:
+    """A Postgres that is away does not answer a good-bye."""
+    try:
+        await asyncio.wait_for(pool.close(), CLOSE_SECONDS)
+    except TimeoutError:
+        pool.terminate()
