@@ -1,0 +1,95 @@
+"""Reading what an OpenAI-compatible server answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from services.worker import engine
+from services.worker.openai_answers import (
+    EchoedPrompt,
+    read_choice_score,
+    read_document,
+    read_generated,
+    read_usage,
+)
+
+
+def chat_document(message: object, finish_reason: str = "stop") -> dict[str, Any]:
+    return {"choices": [{"message": message, "finish_reason": finish_reason}]}
+
+
+def echoed(values: list[float | None], tops: list[dict[str, float] | None]) -> dict[str, Any]:
+    return {
+        "logprobs": {"text_offset": [0, 3, 6, 9], "token_logprobs": values, "top_logprobs": tops},
+    }
+
+
+def test_empty_answer_is_an_answer() -> None:
+    generated = read_generated(chat_document({"content": ""}), is_chat=True, total_seconds=1.0)
+    assert (generated.text, generated.finish_reason) == ("", "stop")
+
+
+def test_answer_without_text_is_an_empty_answer() -> None:
+    assert read_generated(chat_document({"content": None}), is_chat=True, total_seconds=1.0).text == ""
+
+
+def test_withheld_answer_is_a_refusal() -> None:
+    with pytest.raises(engine.RequestRefused):
+        read_generated(chat_document({"content": None}, "content_filter"), is_chat=True, total_seconds=1.0)
+
+
+@pytest.mark.parametrize("body", [b"", b'{"choices": [', b"[]"])
+def test_body_that_is_no_document_may_be_asked_for_again(body: bytes) -> None:
+    with pytest.raises(engine.ProviderFailed):
+        read_document(body)
+
+
+@pytest.mark.parametrize(
+    "document", [{}, {"choices": []}, {"choices": [None]}, chat_document(None), chat_document({"content": 3})]
+)
+def test_document_without_an_answer_may_be_asked_for_again(document: dict[str, Any]) -> None:
+    with pytest.raises(engine.ProviderFailed):
+        read_generated(document, is_chat=True, total_seconds=1.0)
+
+
+def test_usage_tells_cached_and_reasoning_tokens() -> None:
+    usage = read_usage(
+        {
+            "usage": {
+                "prompt_tokens": 9,
+                "completion_tokens": 5,
+                "prompt_tokens_details": {"cached_tokens": 4},
+                "completion_tokens_details": {"reasoning_tokens": 3},
+            }
+        }
+    )
+    assert usage == engine.Usage(9, 5, 4, 3)
+
+
+def test_usage_may_be_missing() -> None:
+    assert read_usage({"usage": None}) == engine.Usage()
+
+
+def test_score_sums_the_tokens_that_begin_inside_the_choice() -> None:
+    choice = echoed([None, -1.0, -2.0, -4.0], [None, {"a": -1.0}, {"b": -2.0}, {"c": -4.0}])
+    assert read_choice_score(choice, EchoedPrompt(3, 9)) == engine.ChoiceScore(
+        -3.0, is_greedy=True, token_count=2
+    )
+
+
+def test_score_is_not_greedy_when_another_token_is_likelier() -> None:
+    choice = echoed([None, -1.0, -2.0, -4.0], [None, {"a": -1.0}, {"b": -0.5}, None])
+    assert not read_choice_score(choice, EchoedPrompt(3, 9)).is_greedy
+
+
+def test_server_without_logprobs_is_told_apart_from_a_bad_answer() -> None:
+    with pytest.raises(engine.UnsupportedRequest):
+        read_choice_score({"logprobs": None}, EchoedPrompt(0, 3))
+
+
+@pytest.mark.parametrize("span", [EchoedPrompt(0, 3), EchoedPrompt(20, 30)])
+def test_logprobs_that_do_not_cover_the_choice_are_a_failure(span: EchoedPrompt) -> None:
+    with pytest.raises(engine.ProviderFailed):
+        read_choice_score(echoed([None, -1.0, -2.0, -4.0], [None, None, None, None]), span)
