@@ -1,0 +1,246 @@
+"""The engine `openai` over a real socket, against a server that answers by rule and misbehaves when told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from services.worker import engine
+from services.worker.openai_engine import OpenAIEngine, OpenAISettings
+from tests.fakes.eventually import eventually
+from tests.fakes.model_server import Fault, ModelServer, serving, token_logprob
+
+MODEL = "fake-provider/fake"
+SAMPLING = engine.Sampling(max_tokens=16, stop=("\n",))
+QUESTION = engine.Prompt(text="What follows? KEY=seven")
+SECRET = "sk-secret-of-the-test"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[tuple[ModelServer, OpenAISettings]]:
+    state = ModelServer(api_key=SECRET)
+    async with serving(state) as port:
+        yield (
+            state,
+            OpenAISettings(
+                f"http://127.0.0.1:{port}/v1", "fake-provider", api_key=SECRET, timeout_seconds=5.0
+            ),
+        )
+
+
+@pytest.fixture
+def state(server: tuple[ModelServer, OpenAISettings]) -> ModelServer:
+    return server[0]
+
+
+@pytest.fixture
+def settings(server: tuple[ModelServer, OpenAISettings]) -> OpenAISettings:
+    return server[1]
+
+
+@pytest.fixture
+async def openai(settings: OpenAISettings) -> AsyncIterator[OpenAIEngine]:
+    opened = OpenAIEngine(settings)
+    yield opened
+    await opened.close()
+
+
+async def failure_of(openai: OpenAIEngine, model: str = MODEL) -> engine.EngineFailure:
+    with pytest.raises(engine.EngineFailure) as caught:
+        await openai.generate(model, QUESTION, SAMPLING)
+    assert SECRET not in str(caught.value)
+    return caught.value
+
+
+async def test_text_prompt_is_completed(openai: OpenAIEngine, state: ModelServer) -> None:
+    generated = await openai.generate(MODEL, QUESTION, SAMPLING)
+    assert generated.text == " The answer is seven."
+    assert generated.usage == engine.Usage(prompt_tokens=3, completion_tokens=4)
+    assert state.last_request == {
+        "model": "fake", "prompt": QUESTION.text, "max_tokens": 16, "temperature": 0.0, "stop": ["\n"],
+    }  # fmt: skip
+
+
+async def test_messages_are_answered(openai: OpenAIEngine) -> None:
+    prompt = engine.Prompt(messages=(engine.ChatMessage("user", "What follows? KEY=eight"),))
+    assert (await openai.generate(MODEL, prompt, SAMPLING)).text == "The answer is eight."
+
+
+async def test_chat_only_server_gets_a_text_as_a_message(settings: OpenAISettings) -> None:
+    openai = OpenAIEngine(replace(settings, has_completions=False))
+    assert (await openai.generate(MODEL, QUESTION, SAMPLING)).text == "The answer is seven."
+    await openai.close()
+
+
+async def test_parameters_reach_the_server_when_they_are_set(
+    openai: OpenAIEngine, state: ModelServer
+) -> None:
+    sampling = replace(SAMPLING, temperature=0.5, top_p=0.9, top_k=5, seed=7, extra={"logit_bias": {"1": 2}})
+    await openai.generate(MODEL, QUESTION, sampling)
+    sent = {
+        name: state.last_request[name] for name in ("temperature", "top_p", "top_k", "seed", "logit_bias")
+    }
+    assert sent == {"temperature": 0.5, "top_p": 0.9, "top_k": 5, "seed": 7, "logit_bias": {"1": 2}}
+
+
+async def test_choices_are_scored_by_echo_in_one_request(openai: OpenAIEngine, state: ModelServer) -> None:
+    context, choices = "Review: fine.\nSentiment:", [" positive", " negative"]
+    scored = await openai.score_choices(MODEL, engine.Prompt(context), choices, truncate_left=False)
+    expected = [token_logprob(context, choice) for choice in choices]
+    assert [choice.logprob for choice in scored.choices] == expected
+    assert [choice.is_greedy for choice in scored.choices] == [value > -1 for value in expected]
+    assert state.counts["requests"] == 1
+
+
+async def test_choice_of_many_words_is_the_sum_of_its_tokens(openai: OpenAIEngine) -> None:
+    scored = await openai.score_choices(MODEL, engine.Prompt("So:"), [" not at all"], truncate_left=False)
+    expected = sum(
+        token_logprob(*pair) for pair in (("So:", " not"), ("So: not", " at"), ("So: not at", " all"))
+    )
+    assert scored.choices[0].logprob == pytest.approx(expected)
+    assert scored.choices[0].token_count == 3
+
+
+async def test_known_continuation_is_scored_whole(openai: OpenAIEngine, state: ModelServer) -> None:
+    state.continuations = (" not at all",)
+    scored = await openai.score_choices(MODEL, engine.Prompt("So:"), [" not at all"], truncate_left=False)
+    assert scored.choices[0].logprob == token_logprob("So:", " not at all")
+
+
+async def test_messages_cannot_be_scored_by_echo(openai: OpenAIEngine) -> None:
+    prompt = engine.Prompt(messages=(engine.ChatMessage("user", "So?"),))
+    with pytest.raises(engine.UnsupportedRequest):
+        await openai.score_choices(MODEL, prompt, [" yes"], truncate_left=False)
+
+
+reference_dir = os.environ.get("PROCTOR_REFERENCE_DIR", "")
+
+
+@pytest.mark.skipif(not reference_dir, reason="PROCTOR_REFERENCE_DIR is not set")
+async def test_reference_scores_come_back_over_the_socket(openai: OpenAIEngine, state: ModelServer) -> None:
+    golden = json.loads((Path(reference_dir) / "lm_eval" / "golden_0shot.json").read_text(encoding="utf-8"))
+    for task in ("sst2", "rte", "mnli"):
+        for document in golden[task]["docs"][:5]:
+            context = document["arguments"][0][0]
+            choices = [continuation for _, continuation in document["arguments"]]
+            state.continuations = tuple(choices)
+            scored = await openai.score_choices(MODEL, engine.Prompt(context), choices, truncate_left=False)
+            assert [each.logprob for each in scored.choices] == [token_logprob(context, c) for c in choices]
+
+
+@pytest.mark.parametrize(
+    ("fault", "failure_class", "is_transient"),
+    [
+        (Fault("status", 429), engine.FailureClass.RATE_LIMIT, True),
+        (Fault("status", 500), engine.FailureClass.PROVIDER_ERROR, True),
+        (Fault("status", 400, code="context_length_exceeded"), engine.FailureClass.PROMPT_TOO_LONG, False),
+        (Fault("status", 400), engine.FailureClass.REFUSED, False),
+        (Fault("half_body"), engine.FailureClass.PROVIDER_ERROR, True),
+        (Fault("malformed"), engine.FailureClass.PROVIDER_ERROR, True),
+        (Fault("reset"), engine.FailureClass.PROVIDER_ERROR, True),
+    ],
+    ids=lambda value: getattr(value, "kind", None),
+)
+async def test_faults_are_classified(
+    openai: OpenAIEngine,
+    state: ModelServer,
+    *,
+    fault: Fault,
+    failure_class: engine.FailureClass,
+    is_transient: bool,
+) -> None:
+    state.fault = fault
+    failure = await failure_of(openai)
+    assert (failure.failure_class, failure.is_transient) == (failure_class, is_transient)
+
+
+async def test_engine_answers_again_after_a_fault(openai: OpenAIEngine, state: ModelServer) -> None:
+    state.fault = Fault("reset", count=1)
+    await failure_of(openai)
+    assert (await openai.generate(MODEL, QUESTION, SAMPLING)).text == " The answer is seven."
+
+
+async def test_engine_asks_once_and_leaves_retrying_to_others(
+    openai: OpenAIEngine, state: ModelServer
+) -> None:
+    state.fault = Fault("status", 503)
+    await failure_of(openai)
+    assert state.counts["requests"] == 1
+
+
+async def test_rate_limit_tells_when_to_come_back(openai: OpenAIEngine, state: ModelServer) -> None:
+    state.fault = Fault("status", 429, retry_after="7")
+    assert (await failure_of(openai)).retry_after_seconds == 7.0
+
+
+async def test_silent_server_is_a_timeout(settings: OpenAISettings, state: ModelServer) -> None:
+    state.fault = Fault("hang", seconds=30)
+    openai = OpenAIEngine(replace(settings, timeout_seconds=0.2))
+    started = time.monotonic()
+    assert (await failure_of(openai)).failure_class is engine.FailureClass.TIMEOUT
+    assert time.monotonic() - started < 3
+    await openai.close()
+
+
+async def test_wrong_key_is_refused_without_telling_it(settings: OpenAISettings) -> None:
+    openai = OpenAIEngine(replace(settings, api_key="sk-wrong-key"))
+    failure = await failure_of(openai)
+    assert failure.failure_class is engine.FailureClass.REFUSED
+    assert "API key" in str(failure)
+    assert "sk-wrong-key" not in str(failure)
+    await openai.close()
+
+
+async def test_key_is_not_shown_with_the_settings(settings: OpenAISettings) -> None:
+    assert SECRET not in repr(settings)
+
+
+async def test_unknown_model_is_refused(openai: OpenAIEngine) -> None:
+    failure = await failure_of(openai, "fake-provider/other")
+    assert failure.failure_class is engine.FailureClass.REFUSED
+    assert "model" in str(failure)
+
+
+async def test_server_that_is_not_there_is_named() -> None:
+    openai = OpenAIEngine(OpenAISettings("http://127.0.0.1:9/v1", "fake-provider"))
+    failure = await failure_of(openai)
+    assert failure.is_transient
+    assert "127.0.0.1:9" in str(failure)
+    await openai.close()
+
+
+async def test_cancelled_request_is_aborted_at_the_server(openai: OpenAIEngine, state: ModelServer) -> None:
+    state.latency_seconds = 30
+    asking = asyncio.create_task(openai.generate(MODEL, QUESTION, SAMPLING))
+    await eventually(lambda: state.in_flight == 1, "the server has the request")
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await eventually(lambda: state.in_flight == 0, "the server let go of the request")
+    assert state.counts["aborted"] == 1
+
+
+async def test_models_are_listed_under_the_providers_name(openai: OpenAIEngine) -> None:
+    models = await openai.list_models()
+    assert [model.name for model in models] == [MODEL]
+
+
+async def test_description_holds_no_password(settings: OpenAISettings) -> None:
+    openai = OpenAIEngine(replace(settings, base_url="http://me:hidden@example.org/v1"))
+    assert (await openai.describe())["base_url"] == "http://example.org/v1"
+    await openai.close()
+
+
+async def test_many_requests_at_once_are_all_answered(openai: OpenAIEngine, state: ModelServer) -> None:
+    prompts = [engine.Prompt(f"Which number? KEY={number}") for number in range(200)]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(openai.generate(MODEL, prompt, SAMPLING)) for prompt in prompts]
+    assert [task.result().text for task in tasks] == [f" The answer is {number}." for number in range(200)]
+    assert state.counts["answered"] == 200
