@@ -57,7 +57,10 @@ class RunError:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`is_closed`: results has frozen it and its summary is stored. `total` is 0 until it is planned."""
+    """`is_closed`: results has frozen it and its summary is stored. `total` is 0 until it is planned.
+
+    `planned_epoch` is the latest epoch whose shards are stored, 0 while there is none.
+    """
 
     run_id: RunId
     order: RunOrder
@@ -68,7 +71,7 @@ class Run:
     state: RunState = RunState.PENDING
     epoch: int = 1
     step: str = ""
-    is_planned: bool = False
+    planned_epoch: int = 0
     is_closed: bool = False
     total: int = 0
     started_at: datetime | None = None
@@ -77,6 +80,10 @@ class Run:
     error: RunError | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     final_counts: RunCounts | None = None
+
+    @property
+    def is_planned(self) -> bool:
+        return self.planned_epoch == self.epoch
 
     @property
     def is_over(self) -> bool:

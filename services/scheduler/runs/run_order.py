@@ -49,7 +49,7 @@ class GenerationParams:
 
 @dataclass(frozen=True, slots=True)
 class RunOrder:
-    """`tasks` empty means all; `limit` takes the first rows of each task; unset choices are the scheduler's."""
+    """`tasks` empty means all; `limit` takes the first rows of each; what is unset the scheduler chooses."""
 
     suite: str
     model: str

@@ -17,3 +17,11 @@ class Shard:
     samples: Sequence[int]
     size: int
     attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FilledShard:
+    """A shard with its samples, as it goes out."""
+
+    shard: Shard
+    payload: bytes

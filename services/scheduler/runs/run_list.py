@@ -1,0 +1,33 @@
+"""Lists of runs: what is asked for, and a page of them, newest first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from services.scheduler.runs.run import Run, RunState
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Unset fields filter nothing."""
+
+    state: RunState | None = None
+    suite: str = ""
+    model: str = ""
+    project_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunCursor:
+    """The last run of a page: the next page begins behind it."""
+
+    created_at: datetime
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """`total` counts what matches over all pages."""
+
+    runs: Sequence[Run]
+    total: int

@@ -1,0 +1,104 @@
+"""A run as it is shown: where it stands, how far it is, how fast it goes and why it waits."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from services.scheduler.pools.pool import Worker
+from services.scheduler.runs.run import Run, RunState
+from services.scheduler.runs.run_counts import RunCounts, TaskCounts
+from services.scheduler.shards.planned_task import PlannedTask
+
+
+@dataclass(frozen=True, slots=True)
+class TaskProgress:
+    task: str
+    total: int
+    counts: TaskCounts
+    is_stand_in: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunProgress:
+    total: int
+    completed: int
+    current_step: str
+    tasks: Sequence[TaskProgress] = ()
+    samples_per_second: float | None = None
+    eta_seconds: float | None = None
+    failures: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunWait:
+    """Place in the queue (1 is next) and the limit that holds the run."""
+
+    position: int
+    held_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunSnapshot:
+    run: Run
+    progress: RunProgress
+    wait: RunWait | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFigures:
+    """What is known of a run at this moment beside its row."""
+
+    tasks: Sequence[PlannedTask] = ()
+    counts: RunCounts | None = None
+    samples_per_second: float | None = None
+    workers: Sequence[Worker] = ()
+
+
+def progress_of(run: Run, live: LiveFigures) -> RunProgress:
+    counts = live.counts or RunCounts(run.epoch)
+    rate = live.samples_per_second if run.state is RunState.RUNNING else None
+    missing = run.total - counts.recorded
+    return RunProgress(
+        total=run.total,
+        completed=counts.recorded,
+        current_step=current_step(run, counts, live.workers),
+        tasks=_task_progress(run, live.tasks, counts),
+        samples_per_second=rate,
+        eta_seconds=missing / rate if rate and run.is_planned else None,
+        failures=counts.failures,
+    )
+
+
+def current_step(run: Run, counts: RunCounts, workers: Sequence[Worker]) -> str:
+    if run.is_over:
+        return "done"
+    if run.state.is_final:
+        return "summarising"
+    if run.state is not RunState.RUNNING:
+        return "waiting"
+    if not run.is_planned:
+        return run.step or "planning"
+    if counts.recorded >= run.total:
+        return "summarising"
+    return _working_step(run, [worker for worker in workers if worker.pool == run.pool])
+
+
+def _working_step(run: Run, crew: Sequence[Worker]) -> str:
+    if not crew:
+        return f"waiting for a worker of pool {run.pool}"
+    has_ready_worker = any(worker.condition == "ready" for worker in crew)
+    if not has_ready_worker and any(worker.condition == "loading" for worker in crew):
+        return "loading model"
+    return "running"
+
+
+def _task_progress(run: Run, tasks: Sequence[PlannedTask], counts: RunCounts) -> Sequence[TaskProgress]:
+    counts_by_task = {task.task: task for task in counts.tasks}
+    return tuple(
+        TaskProgress(
+            task=task.task,
+            total=task.sample_count * run.order.rollouts,
+            counts=counts_by_task.get(task.task, TaskCounts(task.task)),
+            is_stand_in=task.is_stand_in,
+        )
+        for task in tasks
+    )

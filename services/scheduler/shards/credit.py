@@ -1,0 +1,35 @@
+"""How many shards of a run may be on the wire: enough that no worker waits, few enough to take back."""
+
+from dataclasses import dataclass
+from math import ceil
+
+from services.scheduler.shards.shard_plan import MAX_SHARD_SAMPLES
+
+
+@dataclass(frozen=True, slots=True)
+class CreditRule:
+    """`floor` makes a run visible before any worker is; `ceiling` bounds what a run may hold of the stream.
+
+    `seconds_ahead`: what the workers get through in that time is on its way to them. The path there and back
+    takes longer than a fast model takes for what a worker asks at a time.
+    """
+
+    floor: int = 4
+    ceiling: int = 256
+    seconds_ahead: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """`capacity`: samples that the pool's live workers ask at a time, shared by its `runs`."""
+
+    capacity: int
+    runs: int
+    samples_per_second: float | None
+
+
+def shard_credit(rule: CreditRule, demand: Demand) -> int:
+    for_workers = 2 * demand.capacity / max(demand.runs, 1)
+    for_pace = (demand.samples_per_second or 0.0) * rule.seconds_ahead
+    wanted = ceil(max(for_workers, for_pace) / MAX_SHARD_SAMPLES)
+    return min(max(rule.floor, wanted), rule.ceiling)
