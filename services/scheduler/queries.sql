@@ -1,0 +1,187 @@
+-- name: lock_user takes the user's queue for this transaction ($1 user)
+SELECT pg_advisory_xact_lock(hashtext('proctor queue'), hashtext($1));
+
+-- name: find_ordered finds the run of an earlier call ($1 run, $2 request)
+SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
+       created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
+  FROM runs
+ WHERE run_id = $1 OR request_id = $2;
+
+-- name: count_pending_of_user counts what waits for a user ($1 user)
+SELECT count(*) FROM runs WHERE state = 'pending' AND username = $1;
+
+-- name: insert_run stores a run as pending ($1 run, $2 request, $3 user, $4 project, $5 suite, $6 model, $7 pool, $8 priority, $9 order, $10 scoring method, $11 time, $12 environment)
+INSERT INTO runs (run_id, request_id, username, project_id, suite, model, pool, priority, ordered,
+                  scoring_method, state, epoch, created_at, queued_at, environment)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10, 'pending', 1, $11, $11, $12::jsonb);
+
+-- name: get_run gives one run ($1 run)
+SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
+       created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
+  FROM runs
+ WHERE run_id = $1;
+
+-- name: list_runs gives a page, newest first ($1 state, $2 suite, $3 model, $4 project, $5 time and $6 run behind which it begins, $7 size)
+SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
+       created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
+  FROM runs
+ WHERE ($1::text IS NULL OR state = $1)
+   AND ($2::text IS NULL OR suite = $2)
+   AND ($3::text IS NULL OR model = $3)
+   AND ($4::bigint IS NULL OR project_id = $4)
+   AND ($5::timestamptz IS NULL OR (created_at, run_id) < ($5, $6::uuid))
+ ORDER BY created_at DESC, run_id DESC
+ LIMIT $7;
+
+-- name: count_runs counts over all pages ($1 state, $2 suite, $3 model, $4 project)
+SELECT count(*)
+  FROM runs
+ WHERE ($1::text IS NULL OR state = $1)
+   AND ($2::text IS NULL OR suite = $2)
+   AND ($3::text IS NULL OR model = $3)
+   AND ($4::bigint IS NULL OR project_id = $4);
+
+-- name: cancel_run ends a run where its state allows it; can be repeated ($1 run, $2 states, $3 time)
+UPDATE runs
+   SET state = 'cancelled', finished_at = $3
+ WHERE run_id = $1 AND (state = ANY ($2::text[]) OR (state = 'cancelled' AND finished_at = $3))
+RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
+       created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
+
+-- name: requeue_run lets a closed run wait again in a new epoch; can be repeated ($1 run, $2 states, $3 time)
+UPDATE runs
+   SET state = 'pending', epoch = epoch + (state <> 'pending')::int, queued_at = $3, is_closed = false, step = '', started_at = NULL,
+       finished_at = NULL, deadline = NULL, error_reason = NULL, error_message = NULL, final_counts = NULL
+ WHERE run_id = $1
+   AND ((state = ANY ($2::text[]) AND is_closed) OR (state = 'pending' AND queued_at = $3))
+RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
+       created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
+
+-- name: queue_position gives the place of a pending run, 1 is next ($1 run)
+SELECT count(*)
+  FROM runs AS waiting, runs AS this
+ WHERE this.run_id = $1
+   AND waiting.state = 'pending'
+   AND (waiting.priority, waiting.queued_at, waiting.run_id) <= (this.priority, this.queued_at, this.run_id);
+
+-- name: count_running counts the runs that run ()
+SELECT count(*) FROM runs WHERE state = 'running';
+
+-- name: past_runs gives the last completed runs of a suite and model ($1 suite, $2 model)
+SELECT ordered, total, extract(epoch FROM finished_at - started_at)::float8 AS seconds
+  FROM runs
+ WHERE state = 'completed' AND suite = $1 AND model = $2 AND epoch = 1 AND total > 0
+ ORDER BY finished_at DESC
+ LIMIT 5;
+
+-- name: planned_tasks gives the tasks of a run in order ($1 run)
+SELECT task, version, sample_set_id, first_sample, sample_count, output_type, num_fewshot, is_stand_in,
+       dataset, dataset_revision, generation
+  FROM tasks
+ WHERE run_id = $1
+ ORDER BY task_index;
+
+-- name: hold_fence lets a transaction go on only while this term lasts ($1 fence)
+SELECT fence FROM leadership WHERE fence = $1 FOR SHARE;
+
+-- name: raise_fence begins a term ()
+UPDATE leadership SET fence = fence + 1 RETURNING fence;
+
+-- name: hold_run lets a transaction go on only while the run is running in this epoch ($1 run, $2 epoch)
+SELECT run_id FROM runs WHERE run_id = $1 AND epoch = $2 AND state = 'running' FOR SHARE;
+
+-- name: admit_runs lets pending runs run, by priority and age ($1 most at a time, $2 time, $3 deadline)
+UPDATE runs
+   SET state = 'running', started_at = $2, deadline = $3
+ WHERE run_id IN (SELECT run_id
+                    FROM runs
+                   WHERE state = 'pending'
+                   ORDER BY priority, queued_at, run_id
+                   LIMIT greatest($1::bigint - (SELECT count(*) FROM runs WHERE state = 'running'), 0)
+                     FOR UPDATE)
+   AND state = 'pending'
+RETURNING run_id;
+
+-- name: unfinished_runs gives the runs that the leader has to look after ()
+SELECT run_id FROM runs WHERE state = 'running'
+UNION ALL
+SELECT run_id FROM runs WHERE state IN ('completed', 'failed', 'cancelled') AND NOT is_closed;
+
+-- name: note_step says what happens to a run ($1 run, $2 epoch, $3 step)
+UPDATE runs SET step = $3 WHERE run_id = $1 AND epoch = $2 AND state = 'running' RETURNING run_id;
+
+-- name: drop_shards removes the shards of an epoch ($1 run, $2 epoch)
+DELETE FROM shards WHERE run_id = $1 AND epoch = $2;
+
+-- name: next_shard_number gives the first free number ($1 run)
+SELECT coalesce(max(shard) + 1, 0) FROM shards WHERE run_id = $1;
+
+-- name: add_shards stores shards ($1 run, $2 epoch, $3 numbers, $4 tasks, $5 rollouts, $6 samples as array literals)
+INSERT INTO shards (run_id, epoch, shard, task_index, rollout, samples, size)
+SELECT $1, $2, cut.shard, cut.task_index, cut.rollout, cut.samples::bigint[], cardinality(cut.samples::bigint[])
+  FROM unnest($3::int[], $4::int[], $5::int[], $6::text[]) AS cut (shard, task_index, rollout, samples)
+    ON CONFLICT (run_id, shard) DO NOTHING;
+
+-- name: drop_tasks removes the tasks of a run ($1 run)
+DELETE FROM tasks WHERE run_id = $1;
+
+-- name: add_task stores a planned task ($1 run, $2 index, $3 task, $4 version, $5 sample set, $6 first sample, $7 samples, $8 output type, $9 few-shot examples, $10 stand-in, $11 dataset, $12 revision, $13 generation)
+INSERT INTO tasks (run_id, task_index, task, version, sample_set_id, first_sample, sample_count, output_type,
+                   num_fewshot, is_stand_in, dataset, dataset_revision, generation)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13::jsonb);
+
+-- name: mark_planned makes the shards of an epoch count ($1 run, $2 epoch, $3 total, $4 environment)
+UPDATE runs
+   SET planned_epoch = $2, total = $3, environment = $4::jsonb, step = ''
+ WHERE run_id = $1 AND epoch = $2 AND state = 'running'
+RETURNING run_id;
+
+-- name: finish_run ends a run ($1 run, $2 epoch, $3 state, $4 states before, $5 time, $6 reason, $7 message, $8 counts, $9 environment)
+UPDATE runs
+   SET state = $3, finished_at = $5, error_reason = $6, error_message = $7, final_counts = $8::jsonb,
+       is_closed = $8 IS NOT NULL, environment = environment || $9::jsonb
+ WHERE run_id = $1 AND epoch = $2 AND state = ANY ($4::text[])
+RETURNING run_id;
+
+-- name: mark_closed notes that results has frozen a run ($1 run, $2 epoch, $3 counts, $4 environment)
+UPDATE runs
+   SET is_closed = true, final_counts = $3::jsonb, environment = environment || $4::jsonb
+ WHERE run_id = $1 AND epoch = $2 AND state IN ('completed', 'failed', 'cancelled');
+
+-- name: planned_shards gives what waits to be dispatched ($1 run, $2 epoch, $3 number before, $4 limit)
+SELECT shard, task_index, rollout, samples, size, attempt
+  FROM shards
+ WHERE run_id = $1 AND epoch = $2 AND state = 'planned' AND shard > $3
+ ORDER BY shard
+ LIMIT $4;
+
+-- name: dispatched_shards gives what is on the wire ($1 run, $2 epoch)
+SELECT shard, task_index, rollout, samples, size, attempt
+  FROM shards
+ WHERE run_id = $1 AND epoch = $2 AND state = 'dispatched'
+ ORDER BY shard;
+
+-- name: move_shards marks shards as done and others as sent, while the term and the run last ($1 fence, $2 run, $3 epoch, $4 done, $5 sent, $6 their attempts)
+WITH leader AS (
+    SELECT fence FROM leadership WHERE fence = $1 FOR SHARE
+), live AS (
+    SELECT runs.run_id FROM runs, leader
+     WHERE runs.run_id = $2 AND runs.epoch = $3 AND runs.state = 'running' FOR SHARE OF runs
+), done AS (
+    UPDATE shards SET state = 'done'
+      FROM live
+     WHERE shards.run_id = live.run_id AND shards.epoch = $3 AND shards.shard = ANY ($4::int[])
+       AND shards.state = 'dispatched'
+), sent AS (
+    UPDATE shards SET state = 'dispatched', attempt = going.attempt
+      FROM live, unnest($5::int[], $6::int[]) AS going (shard, attempt)
+     WHERE shards.run_id = live.run_id AND shards.epoch = $3 AND shards.shard = going.shard
+       AND shards.state = 'planned' AND shards.attempt < going.attempt
+)
+SELECT EXISTS (SELECT FROM leader) AS is_leader, EXISTS (SELECT FROM live) AS is_live;
+
+-- name: give_back_shards lets sent shards wait again, with what is missing of them ($1 run, $2 epoch, $3 numbers, $4 samples as array literals)
+UPDATE shards
+   SET state = 'planned', samples = back.samples::bigint[]
+  FROM unnest($3::int[], $4::text[]) AS back (shard, samples)
+ WHERE shards.run_id = $1 AND shards.epoch = $2 AND shards.shard = back.shard AND shards.state = 'dispatched';

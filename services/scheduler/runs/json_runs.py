@@ -1,0 +1,68 @@
+"""Parts of a run that are stored as JSON: what was ordered, what was counted, how a task generates."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from services.scheduler.runs.run_counts import RunCounts, TaskCounts
+from services.scheduler.runs.run_order import (
+    GenerationParams,
+    Priority,
+    PromptForm,
+    RunOrder,
+    ScoringMethod,
+    Truncation,
+)
+from services.scheduler.task_definition import Generation
+
+
+def order_to_json(order: RunOrder) -> str:
+    return json.dumps(asdict(order))
+
+
+def order_from_json(text: str) -> RunOrder:
+    stored: dict[str, Any] = json.loads(text)
+    method, form = stored["scoring_method"], stored["prompt_form"]
+    return RunOrder(
+        **{
+            **stored,
+            "tasks": tuple(stored["tasks"]),
+            "priority": Priority(stored["priority"]),
+            "params": GenerationParams(**stored["params"]),
+            "scoring_method": ScoringMethod(method) if method else None,
+            "truncation": Truncation(stored["truncation"]),
+            "prompt_form": PromptForm(form) if form else None,
+        }
+    )
+
+
+def counts_to_json(counts: RunCounts | None) -> str | None:
+    return json.dumps(asdict(counts)) if counts else None
+
+
+def counts_from_json(text: str | None) -> RunCounts | None:
+    if text is None:
+        return None
+    stored: dict[str, Any] = json.loads(text)
+    return RunCounts(**{**stored, "tasks": tuple(TaskCounts(**task) for task in stored["tasks"])})
+
+
+def generation_to_json(generation: Generation | None) -> str | None:
+    return json.dumps(asdict(generation)) if generation else None
+
+
+def generation_from_json(text: str | None) -> Generation | None:
+    if text is None:
+        return None
+    stored: dict[str, Any] = json.loads(text)
+    return Generation(**{**stored, "until": tuple(stored["until"])})
+
+
+def facts_to_json(facts: Mapping[str, str]) -> str:
+    return json.dumps(dict(facts))
+
+
+def facts_from_json(text: str) -> dict[str, str]:
+    stored: dict[str, str] = json.loads(text)
+    return stored

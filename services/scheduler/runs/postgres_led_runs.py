@@ -1,0 +1,126 @@
+"""Runs in Postgres, as the leader moves them on: each write checks the term in its own transaction."""
+
+from collections.abc import Sequence
+
+from services.scheduler.ports import Admission, Fence, PlanRecord, RunEnding
+from services.scheduler.postgres_sessions import Connection, Queries, Sessions
+from services.scheduler.runs.json_runs import counts_to_json, facts_to_json, generation_to_json
+from services.scheduler.runs.run import Run, RunId, states_before
+from services.scheduler.runs.run_counts import RunCounts
+from services.scheduler.shards.planned_task import PlannedTask
+from services.scheduler.shards.shard import Shard
+
+
+class PostgresLedRuns:
+    """The leader's side of the runs."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    async def admit(self, fence: Fence, admission: Admission) -> Sequence[RunId]:
+        deadline = admission.now + admission.time_limit
+        rows = await self._sessions.lead(
+            fence,
+            lambda connection: connection.fetch(
+                Queries["admit_runs"], admission.max_running, admission.now, deadline
+            ),
+        )
+        return [RunId(str(row["run_id"])) for row in rows]
+
+    async def unfinished(self) -> Sequence[RunId]:
+        rows = await self._sessions.read(lambda connection: connection.fetch(Queries["unfinished_runs"]))
+        return [RunId(str(row["run_id"])) for row in rows]
+
+    async def note_step(self, fence: Fence, run: Run, step: str) -> bool:
+        return await self._write(fence, "note_step", run.run_id, run.epoch, step)
+
+    async def drop_shards(self, fence: Fence, run: Run) -> None:
+        await self._sessions.lead(
+            fence, lambda connection: connection.execute(Queries["drop_shards"], run.run_id, run.epoch)
+        )
+
+    async def next_shard_number(self, run: Run) -> int:
+        number: int = await self._sessions.read(
+            lambda connection: connection.fetchval(Queries["next_shard_number"], run.run_id)
+        )
+        return number
+
+    async def add_shards(self, fence: Fence, run: Run, shards: Sequence[Shard]) -> bool:
+        columns = (
+            [shard.number for shard in shards],
+            [shard.task_index for shard in shards],
+            [shard.rollout for shard in shards],
+            [array_literal(shard.samples) for shard in shards],
+        )
+
+        async def add(connection: Connection) -> bool:
+            if await connection.fetchval(Queries["hold_run"], run.run_id, run.epoch) is None:
+                return False
+            await connection.execute(Queries["add_shards"], run.run_id, run.epoch, *columns)
+            return True
+
+        return await self._sessions.lead(fence, add)
+
+    async def mark_planned(self, fence: Fence, run: Run, plan: PlanRecord) -> bool:
+        async def mark(connection: Connection) -> bool:
+            environment = facts_to_json(plan.environment)
+            values = (run.run_id, run.epoch, plan.total, environment)
+            if await connection.fetchval(Queries["mark_planned"], *values) is None:
+                return False
+            await connection.execute(Queries["drop_tasks"], run.run_id)
+            await connection.executemany(
+                Queries["add_task"],
+                [(run.run_id, index, *_task_values(task)) for index, task in enumerate(plan.tasks)],
+            )
+            return True
+
+        return await self._sessions.lead(fence, mark)
+
+    async def finish(self, fence: Fence, run: Run, ending: RunEnding) -> bool:
+        return await self._write(
+            fence,
+            "finish_run",
+            run.run_id,
+            run.epoch,
+            ending.state,
+            states_before(ending.state),
+            ending.now,
+            ending.error.reason if ending.error else None,
+            ending.error.message if ending.error else None,
+            counts_to_json(ending.counts),
+            facts_to_json(ending.counts.environment if ending.counts else {}),
+        )
+
+    async def mark_closed(self, fence: Fence, run: Run, counts: RunCounts | None) -> None:
+        environment = facts_to_json(counts.environment if counts else {})
+        values = (run.run_id, run.epoch, counts_to_json(counts), environment)
+        await self._sessions.lead(
+            fence, lambda connection: connection.execute(Queries["mark_closed"], *values)
+        )
+
+    async def _write(self, fence: Fence, query: str, *values: object) -> bool:
+        changed = await self._sessions.lead(
+            fence, lambda connection: connection.fetchval(Queries[query], *values)
+        )
+        return changed is not None
+
+
+def array_literal(numbers: Sequence[int]) -> str:
+    """Arrays of different lengths cannot travel in one array: each goes as text."""
+    return "{" + ",".join(map(str, numbers)) + "}"
+
+
+def _task_values(task: PlannedTask) -> tuple[object, ...]:
+    return (
+        task.task,
+        task.version,
+        task.sample_set_id,
+        task.first_sample,
+        task.sample_count,
+        task.output_type,
+        task.num_fewshot,
+        task.is_stand_in,
+        task.dataset,
+        task.dataset_revision,
+        generation_to_json(task.generation),
+    )

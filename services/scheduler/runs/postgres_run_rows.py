@@ -1,0 +1,59 @@
+"""Rows become runs and tasks."""
+
+import asyncpg
+
+from services.scheduler.runs.json_runs import (
+    counts_from_json,
+    facts_from_json,
+    generation_from_json,
+    order_from_json,
+)
+from services.scheduler.runs.run import Run, RunError, RunId, RunState
+from services.scheduler.runs.run_estimate import PastRun
+from services.scheduler.runs.run_order import ScoringMethod
+from services.scheduler.shards.planned_task import PlannedTask
+from services.scheduler.task_definition import OutputType
+
+
+def run_from_row(row: asyncpg.Record) -> Run:
+    return Run(
+        run_id=RunId(str(row["run_id"])),
+        order=order_from_json(row["ordered"]),
+        user=row["username"],
+        pool=row["pool"],
+        scoring_method=ScoringMethod(row["scoring_method"]),
+        created_at=row["created_at"],
+        state=RunState(row["state"]),
+        epoch=row["epoch"],
+        step=row["step"],
+        planned_epoch=row["planned_epoch"],
+        is_closed=row["is_closed"],
+        total=row["total"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        deadline=row["deadline"],
+        error=RunError(row["error_reason"], row["error_message"]) if row["error_reason"] else None,
+        environment=facts_from_json(row["environment"]),
+        final_counts=counts_from_json(row["final_counts"]),
+    )
+
+
+def past_run_from_row(row: asyncpg.Record) -> PastRun:
+    order = order_from_json(row["ordered"])
+    return PastRun(order.tasks, order.limit, order.rollouts, row["total"], row["seconds"])
+
+
+def task_from_row(row: asyncpg.Record) -> PlannedTask:
+    return PlannedTask(
+        task=row["task"],
+        version=row["version"],
+        sample_set_id=row["sample_set_id"],
+        first_sample=row["first_sample"],
+        sample_count=row["sample_count"],
+        output_type=OutputType(row["output_type"]),
+        num_fewshot=row["num_fewshot"],
+        is_stand_in=row["is_stand_in"],
+        dataset=row["dataset"],
+        dataset_revision=row["dataset_revision"],
+        generation=generation_from_json(row["generation"]),
+    )

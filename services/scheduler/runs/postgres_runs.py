@@ -1,0 +1,122 @@
+"""Runs in Postgres, as anyone may order, see and stop them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from services.scheduler.errors import QueueFull, RunNotFound
+from services.scheduler.postgres_sessions import Connection, Queries, Sessions
+from services.scheduler.runs.json_runs import facts_to_json, order_to_json
+from services.scheduler.runs.postgres_run_rows import past_run_from_row, run_from_row, task_from_row
+from services.scheduler.runs.run import Run, RunId, RunState, states_before
+from services.scheduler.runs.run_estimate import PastRun
+from services.scheduler.runs.run_list import RunCursor, RunFilter, RunPage
+from services.scheduler.shards.planned_task import PlannedTask
+
+RETRY_AFTER_SECONDS = 30
+
+
+class PostgresRuns:
+    """Keeps runs in Postgres."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    async def add(self, run: Run, request_id: str, max_pending: int) -> Run:
+        request = UUID(request_id) if request_id else None
+
+        async def add(connection: Connection) -> Run:
+            await connection.execute(Queries["lock_user"], run.user)
+            found = await connection.fetchrow(Queries["find_ordered"], run.run_id, request)
+            if found is not None:
+                return run_from_row(found)
+            await _check_queue(connection, run.user, max_pending)
+            await _insert(connection, run, request)
+            return run
+
+        return await self._sessions.run(add)
+
+    async def get(self, run_id: RunId) -> Run:
+        row = await self._sessions.read(lambda connection: connection.fetchrow(Queries["get_run"], run_id))
+        if row is None:
+            raise RunNotFound(run_id=run_id)
+        return run_from_row(row)
+
+    async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> RunPage:
+        filters = (wanted.state, wanted.suite or None, wanted.model or None, wanted.project_id)
+        behind = (after.created_at, after.run_id) if after else (None, None)
+
+        async def page(connection: Connection) -> RunPage:
+            rows = await connection.fetch(Queries["list_runs"], *filters, *behind, size)
+            total: int = await connection.fetchval(Queries["count_runs"], *filters)
+            return RunPage([run_from_row(row) for row in rows], total)
+
+        return await self._sessions.run(page)
+
+    async def cancel(self, run_id: RunId, now: datetime) -> Run | None:
+        states = states_before(RunState.CANCELLED)
+        row = await self._sessions.read(
+            lambda connection: connection.fetchrow(Queries["cancel_run"], run_id, states, now)
+        )
+        return run_from_row(row) if row else None
+
+    async def requeue(self, run_id: RunId, now: datetime, max_pending: int) -> Run | None:
+        final_states = [state for state in states_before(RunState.PENDING) if state.is_final]
+        user = (await self.get(run_id)).user
+
+        async def requeue(connection: Connection) -> Run | None:
+            await connection.execute(Queries["lock_user"], user)
+            row = await connection.fetchrow(Queries["requeue_run"], run_id, final_states, now)
+            if row is not None:
+                await _check_queue(connection, user, max_pending + 1)
+            return run_from_row(row) if row else None
+
+        return await self._sessions.run(requeue)
+
+    async def queue_position(self, run_id: RunId) -> int:
+        return await self._count("queue_position", run_id)
+
+    async def count_running(self) -> int:
+        return await self._count("count_running")
+
+    async def past_runs(self, suite: str, model: str) -> Sequence[PastRun]:
+        rows = await self._sessions.read(
+            lambda connection: connection.fetch(Queries["past_runs"], suite, model)
+        )
+        return [past_run_from_row(row) for row in rows]
+
+    async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]:
+        rows = await self._sessions.read(
+            lambda connection: connection.fetch(Queries["planned_tasks"], run_id)
+        )
+        return tuple(task_from_row(row) for row in rows)
+
+    async def _count(self, query: str, *values: object) -> int:
+        count: int = await self._sessions.read(
+            lambda connection: connection.fetchval(Queries[query], *values)
+        )
+        return count
+
+
+async def _check_queue(connection: Connection, user: str, max_pending: int) -> None:
+    if await connection.fetchval(Queries["count_pending_of_user"], user) >= max_pending:
+        raise QueueFull(user=user, limit=max_pending, retry_after_seconds=RETRY_AFTER_SECONDS)
+
+
+async def _insert(connection: Connection, run: Run, request: UUID | None) -> None:
+    order = run.order
+    await connection.execute(
+        Queries["insert_run"],
+        run.run_id,
+        request,
+        run.user,
+        order.project_id,
+        order.suite,
+        order.model,
+        run.pool,
+        order.priority,
+        order_to_json(order),
+        run.scoring_method,
+        run.created_at,
+        facts_to_json(run.environment),
+    )
