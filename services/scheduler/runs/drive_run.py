@@ -1,0 +1,210 @@
+"""One run in the hands of the leader, step by step: plan, dispatch, reconcile, close."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from services.common.clock import Clock
+from services.common.errors import RemoteError
+from services.common.structured_logs import get_logger
+from services.scheduler.pools.pool import why_no_worker_can_load
+from services.scheduler.ports import Crew, Fence, RunControls, RunStore
+from services.scheduler.runs.finish_run import FinishRun
+from services.scheduler.runs.run import Run, RunError, RunId, RunState
+from services.scheduler.shards.dispatch_shards import DispatchedRun, DispatchShards
+from services.scheduler.shards.plan_retry import PlanRetry
+from services.scheduler.shards.plan_run import PlanningFailed, PlanRun, RunStopped
+from services.scheduler.shards.progress_board import ProgressBoard
+from services.scheduler.shards.reconcile_shards import ReconcileShards
+from services.scheduler.shards.shard_ledger import ShardLedger
+
+log = get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """`quiet_seconds` without progress lead to a look for lost messages; less when a stream was made anew."""
+
+    time_limit: timedelta = timedelta(hours=3)
+    quiet_seconds: float = 3.0
+    suspicious_seconds: float = 1.0
+    outcomes_seconds: float = 5.0
+    row_seconds: float = 0.25
+    reminder_seconds: float = 5.0
+
+
+@dataclass(frozen=True)
+class DriveTools:
+    """What every driver of a process shares."""
+
+    runs: RunStore
+    planner: PlanRun
+    retry_planner: PlanRetry
+    dispatcher: DispatchShards
+    reconciler: ReconcileShards
+    finisher: FinishRun
+    controls: RunControls
+    crew: Crew
+    board: ProgressBoard
+    clock: Clock
+    patience: Patience = field(default_factory=Patience)
+
+
+class DriveRun:
+    """Lives as long as the leader's term and the run; all that counts is in the stores."""
+
+    def __init__(self, tools: DriveTools, fence: Fence, run_id: RunId, peers: Callable[[str], int]) -> None:
+        self._tools = tools
+        self._fence = fence
+        self._run_id = run_id
+        self._peers = peers
+        self._run: Run | None = None
+        self._run_read_at = 0.0
+        self._reminded_at = float("-inf")
+        self._clearing_since: float | None = None
+        self._target: DispatchedRun | None = None
+        self._recorded = -1
+        self._quiet_since = 0.0
+        self._is_suspicious = False
+        self._was_incomplete = False
+
+    @property
+    def pool(self) -> str:
+        return self._run.pool if self._run else ""
+
+    def suspect(self) -> None:
+        """Messages may have been lost: send nothing more until it is known what is missing."""
+        self._is_suspicious = True
+
+    def reset(self) -> None:
+        """After a failure: believe the stores, not what is held here."""
+        self._run = None
+        self._target = None
+
+    async def advance(self) -> bool:
+        """Does what is to be done now; True when there is nothing left to do for the run."""
+        run = await self._current_run()
+        if run.is_over or run.state in (RunState.PENDING, RunState.PAUSED):
+            return True
+        if run.state.is_final:
+            return await self._close(run)
+        error = self._why_it_cannot_go_on(run)
+        if error:
+            await self._fail(run, error)
+        elif not run.is_planned:
+            await self._plan(run)
+        else:
+            await self._work(run)
+        return False
+
+    async def _current_run(self) -> Run:
+        now = self._now()
+        if self._run is None or now - self._run_read_at >= self._tools.patience.row_seconds:
+            self._run = await self._tools.runs.get(self._run_id)
+            self._run_read_at = now
+        if now - self._reminded_at >= self._tools.patience.reminder_seconds:
+            self._reminded_at = now
+            await self._tools.controls.remind(self._run)
+        return self._run
+
+    def _why_it_cannot_go_on(self, run: Run) -> RunError | None:
+        if run.deadline is not None and self._tools.clock.now() >= run.deadline:
+            hours = self._tools.patience.time_limit / timedelta(hours=1)
+            message = f"Resource limits exceeded: the time limit of {hours:g} hours was reached"
+            return RunError("DEADLINE_REACHED", f"{message}. What was recorded stays; a retry asks the rest.")
+        reason = why_no_worker_can_load(run.order.model, run.pool, self._tools.crew.workers())
+        if reason:
+            message = f"No worker of pool {run.pool} can load {run.order.model}: {reason}"
+            return RunError("MODEL_CANNOT_LOAD", message)
+        return None
+
+    async def _fail(self, run: Run, error: RunError) -> None:
+        log.info("run failed", run=run.run_id, reason=error.reason, message=error.message)
+        await self._tools.finisher.fail(self._fence, run, error)
+        self.reset()
+
+    async def _plan(self, run: Run) -> None:
+        try:
+            if run.planned_epoch == 0:
+                await self._tools.planner.plan(self._fence, run)
+            else:
+                await self._tools.retry_planner.plan(self._fence, run)
+        except PlanningFailed as failure:
+            await self._fail(run, failure.error)
+        except RunStopped:
+            log.info("planning stopped", run=run.run_id)
+        self.reset()
+        self._tools.board.touch(run.run_id, self._now())
+
+    async def _work(self, run: Run) -> None:
+        target = await self._loaded_target(run)
+        await self._tools.dispatcher.settle(target)
+        if self._is_full(target):
+            await self._complete(run)
+            return
+        if not self._is_suspicious:
+            peers = max(self._peers(run.pool), 1)
+            await self._tools.dispatcher.dispatch(target, runs_of_pool=peers, now=self._now())
+        await self._reconcile_when_quiet(target)
+
+    async def _loaded_target(self, run: Run) -> DispatchedRun:
+        if self._target is None:
+            tasks = await self._tools.runs.planned_tasks(run.run_id)
+            target = DispatchedRun(self._fence, run, tasks, ShardLedger())
+            await self._tools.dispatcher.reload(target)
+            await self._tools.reconciler.refresh_counts(target)
+            self._target = target
+            self._quiet_since = self._now()
+        return self._target
+
+    def _is_full(self, target: DispatchedRun) -> bool:
+        counts = self._tools.board.counts(self._run_id, target.run.epoch)
+        recorded = counts.recorded if counts else 0
+        if recorded != self._recorded:
+            self._recorded = recorded
+            self._quiet_since = self._now()
+        is_idle = target.ledger.is_drained and not target.ledger.on_wire
+        return recorded >= target.run.total and (is_idle or not self._was_incomplete)
+
+    async def _complete(self, run: Run) -> None:
+        try:
+            await self._tools.finisher.complete(self._fence, run)
+        except RemoteError as error:
+            if error.reason != "RUN_INCOMPLETE":
+                raise
+            log.warning("counts were full and samples are missing", run=run.run_id)
+            self._was_incomplete = self._is_suspicious = True
+        self.reset()
+
+    async def _reconcile_when_quiet(self, target: DispatchedRun) -> None:
+        patience = self._tools.patience
+        wanted = patience.suspicious_seconds if self._is_suspicious else patience.quiet_seconds
+        has_something_out = target.ledger.on_wire or target.ledger.is_drained
+        if self._now() - self._quiet_since < wanted or not (has_something_out or self._is_suspicious):
+            return
+        self._quiet_since = self._now()
+        if not await self._tools.reconciler.is_quiet(target):
+            return
+        await self._tools.reconciler.refresh_counts(target)
+        await self._tools.dispatcher.settle(target)
+        if self._is_full(target):
+            return
+        found = await self._tools.reconciler.reconcile(target)
+        log.info(
+            "reconciled", run=self._run_id, done=found.done, again=found.returned, orphans=found.orphaned
+        )
+        self._is_suspicious = False
+        self._target = None
+
+    async def _close(self, run: Run) -> bool:
+        if self._clearing_since is None:
+            await self._tools.finisher.clear_wire(run)
+            self._clearing_since = self._now()
+        is_late = self._now() - self._clearing_since >= self._tools.patience.outcomes_seconds
+        if not is_late and not await self._tools.finisher.are_outcomes_in(run):
+            return False
+        await self._tools.finisher.close_stopped(self._fence, run)
+        return True
+
+    def _now(self) -> float:
+        return self._tools.clock.monotonic()

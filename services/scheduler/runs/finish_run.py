@@ -1,0 +1,62 @@
+"""The end of a run: its record is closed and summed up, and only then is it completed."""
+
+from dataclasses import dataclass, replace
+
+from services.common.clock import Clock
+from services.scheduler.ports import Fence, LedRunStore, RunControls, RunEnding, RunRecord, ShardWire
+from services.scheduler.runs.run import Run, RunError, RunState
+from services.scheduler.runs.run_counts import RunCounts
+
+
+@dataclass(frozen=True)
+class FinishRun:
+    runs: LedRunStore
+    record: RunRecord
+    wire: ShardWire
+    controls: RunControls
+    clock: Clock
+    max_failed_share: float = 0.05
+
+    async def complete(self, fence: Fence, run: Run) -> None:
+        """Closes a run of which everything is recorded; too many machinery failures make it a failed one."""
+        counts = await self.record.close_run(run, allow_partial=False)
+        error = await self._too_many_failures(run, counts) if counts else None
+        state = RunState.FAILED if error else RunState.COMPLETED
+        await self._end(fence, run, RunEnding(state, self.clock.now(), error, counts))
+
+    async def fail(self, fence: Fence, run: Run, error: RunError) -> None:
+        """Ends a run with what it has; `close_stopped` sums that up."""
+        await self._end(fence, run, RunEnding(RunState.FAILED, self.clock.now(), error))
+
+    async def clear_wire(self, run: Run) -> None:
+        """Workers let go of a stopped run, and what waits for them is removed."""
+        await self.controls.tell(run)
+        await self.wire.purge_work(run.run_id)
+
+    async def are_outcomes_in(self, run: Run) -> bool:
+        return not await self.wire.pending_outcomes(run.run_id)
+
+    async def close_stopped(self, fence: Fence, run: Run) -> None:
+        """Sums up what a failed or cancelled run has recorded."""
+        if run.planned_epoch and not run.is_planned:
+            await self.record.open_run(
+                run, ()
+            )  # stopped before its retry began: the epoch is closed as it is
+        counts = await self.record.close_run(run, allow_partial=True)
+        await self.runs.mark_closed(fence, run, counts)
+        await self.controls.tell(run)
+
+    async def _end(self, fence: Fence, run: Run, ending: RunEnding) -> None:
+        if await self.runs.finish(fence, run, ending):
+            await self.controls.tell(replace(run, state=ending.state))
+
+    async def _too_many_failures(self, run: Run, counts: RunCounts) -> RunError | None:
+        if not counts.failed or counts.failed <= self.max_failed_share * run.total:
+            return None
+        main_class = max(counts.failures, key=lambda name: counts.failures[name], default="unknown")
+        example = await self.record.failure_example(run.run_id)
+        message = (
+            f"{counts.failed} of {run.total} samples failed, more than {self.max_failed_share:.0%}; "
+            f"most of them by {main_class.replace('_', ' ')}"
+        )
+        return RunError("TOO_MANY_FAILURES", f"{message}: {example}" if example else f"{message}.")

@@ -1,0 +1,137 @@
+"""What the one leader does as long as its term lasts: admit what may run, drive each run to its end."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from services.common.clock import Clock
+from services.common.structured_logs import get_logger
+from services.scheduler.errors import LeadershipLost
+from services.scheduler.ports import Admission, Fence, LedRunStore, RunControls, ShardWire
+from services.scheduler.runs.drive_run import DriveRun
+from services.scheduler.runs.run import RunId
+from services.scheduler.shards.progress_board import ANY_RUN, ProgressBoard
+
+log = get_logger()
+
+NewDriver = Callable[[Fence, RunId, Callable[[str], int]], DriveRun]
+
+# Reports that come close together are dealt with in one step.
+_GATHER_SECONDS = 0.02
+_ROUND_SECONDS = 1.0
+_PAUSE_AFTER_FAILURE_SECONDS = 0.5
+_SWEEP_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class LeadershipRules:
+    max_running: int = 3
+    time_limit: timedelta = timedelta(hours=3)
+
+
+@dataclass(frozen=True)
+class LeadRuns:
+    """Begins a term; keeps nothing between terms."""
+
+    runs: LedRunStore
+    wire: ShardWire
+    controls: RunControls
+    board: ProgressBoard
+    clock: Clock
+    new_driver: NewDriver
+    rules: LeadershipRules
+
+    async def lead(self, fence: Fence) -> None:
+        """Until cancelled, or until another leads (`LeadershipLost`)."""
+        async with asyncio.TaskGroup() as group:
+            await _Term(self, fence, group).run()
+
+
+class _Term:
+    def __init__(self, lead: LeadRuns, fence: Fence, group: asyncio.TaskGroup) -> None:
+        self._lead = lead
+        self._fence = fence
+        self._group = group
+        self._drivers: dict[RunId, DriveRun] = {}
+        self._incarnation = ""
+        self._swept_at = 0.0
+        self._leftovers: frozenset[RunId] = frozenset()
+
+    async def run(self) -> None:
+        while True:
+            version = self._lead.board.version(ANY_RUN)
+            for step in (self._admit_and_drive, self._watch_streams, self._sweep):
+                await self._guarded(step)
+            now = self._lead.clock.monotonic()
+            await self._lead.board.wait_beyond(ANY_RUN, version, _ROUND_SECONDS, now)
+
+    async def _guarded(self, step: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await step()
+        except LeadershipLost:
+            raise
+        except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
+            log.warning("leader step failed", step=step.__name__, error=repr(error))
+
+    async def _admit_and_drive(self) -> None:
+        lead = self._lead
+        admission = Admission(lead.rules.max_running, lead.rules.time_limit, lead.clock.now())
+        for run_id in await lead.runs.admit(self._fence, admission):
+            log.info("run admitted", run=run_id)
+            lead.board.touch(run_id, lead.clock.monotonic())
+        for run_id in await lead.runs.unfinished():
+            if run_id not in self._drivers:
+                driver = lead.new_driver(self._fence, run_id, self._runs_of_pool)
+                self._drivers[run_id] = driver
+                self._group.create_task(self._drive(run_id, driver), name=f"run {run_id}")
+
+    async def _drive(self, run_id: RunId, driver: DriveRun) -> None:
+        board, clock = self._lead.board, self._lead.clock
+        try:
+            is_done = False
+            while not is_done:
+                version = board.version(run_id)
+                is_done = await self._advance(run_id, driver)
+                await asyncio.sleep(_GATHER_SECONDS)
+                if not is_done:
+                    await board.wait_beyond(run_id, version, _ROUND_SECONDS, clock.monotonic())
+        finally:
+            del self._drivers[run_id]
+            board.touch(run_id, clock.monotonic())
+
+    async def _advance(self, run_id: RunId, driver: DriveRun) -> bool:
+        try:
+            return await driver.advance()
+        except LeadershipLost:
+            raise
+        except Exception as error:  # one run's trouble is not the others'
+            log.warning("run step failed", run=run_id, error=repr(error), exc_info=error)
+            driver.reset()
+            await asyncio.sleep(_PAUSE_AFTER_FAILURE_SECONDS)
+            return False
+
+    async def _watch_streams(self) -> None:
+        """A stream that was made anew has lost its messages: every run looks for what it misses."""
+        incarnation = await self._lead.wire.incarnation()
+        if self._incarnation not in ("", incarnation):
+            log.warning("a stream was made anew", was=self._incarnation, now=incarnation)
+            for driver in self._drivers.values():
+                driver.suspect()
+        self._incarnation = incarnation
+
+    async def _sweep(self) -> None:
+        """Withdraws what is said of runs that ended a while ago, and forgets their counts."""
+        now = self._lead.clock.monotonic()
+        if now - self._swept_at < _SWEEP_SECONDS:
+            return
+        self._swept_at = now
+        self._lead.board.forget_idle(now)
+        told = frozenset(await self._lead.controls.told())
+        leftovers = told - frozenset(await self._lead.runs.unfinished())
+        for run_id in leftovers & self._leftovers:
+            await self._lead.controls.withdraw(run_id)
+        self._leftovers = leftovers
+
+    def _runs_of_pool(self, pool: str) -> int:
+        return sum(driver.pool == pool for driver in self._drivers.values())

@@ -1,0 +1,73 @@
+"""Shards go out by credit: what is done frees it, what waits takes it. Attempts count before sending."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from services.scheduler.ports import Crew, Fence, ShardMoves, ShardStore, ShardWire
+from services.scheduler.runs.run import Run
+from services.scheduler.shards.credit import CreditRule, Demand, shard_credit
+from services.scheduler.shards.planned_task import PlannedTask
+from services.scheduler.shards.progress_board import ProgressBoard
+from services.scheduler.shards.shard import Shard
+from services.scheduler.shards.shard_ledger import ShardLedger
+
+# Shards that are filled and sent in one go: one read of samples, one write of attempts.
+BATCH_SHARDS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchedRun:
+    """A running run with its plan, in the hands of the leader of this term."""
+
+    fence: Fence
+    run: Run
+    tasks: Sequence[PlannedTask]
+    ledger: ShardLedger
+
+
+@dataclass(frozen=True)
+class DispatchShards:
+    shards: ShardStore
+    wire: ShardWire
+    board: ProgressBoard
+    crew: Crew
+    rule: CreditRule
+
+    async def reload(self, target: DispatchedRun) -> None:
+        """Begins from what is stored: at the start of a term, and after shards were given back."""
+        target.ledger.reset(await self.shards.dispatched(target.run))
+
+    async def settle(self, target: DispatchedRun) -> None:
+        """Marks shards as done whose outcomes are all recorded."""
+        done = target.ledger.done_among(self.board.take_shard_counts(target.run.run_id))
+        if done and await self.shards.move(target.fence, target.run, ShardMoves(done=done)):
+            target.ledger.settle(done)
+
+    async def dispatch(self, target: DispatchedRun, *, runs_of_pool: int, now: float) -> None:
+        """Sends as much as the credit allows."""
+        credit = shard_credit(self.rule, self._demand(target.run, runs_of_pool, now))
+        while (room := credit - len(target.ledger.on_wire)) > 0:
+            batch = await self._next_shards(target, min(room, BATCH_SHARDS))
+            if not batch or not await self._send(target, batch):
+                return
+
+    async def _next_shards(self, target: DispatchedRun, wanted: int) -> Sequence[Shard]:
+        ledger = target.ledger
+        if ledger.ready_count < wanted and not ledger.has_read_all:
+            limit = 4 * BATCH_SHARDS
+            ledger.add_ready(await self.shards.planned(target.run, ledger.last_read, limit), limit)
+        return ledger.next_ready(wanted)
+
+    async def _send(self, target: DispatchedRun, batch: Sequence[Shard]) -> bool:
+        outgoing = [replace(shard, attempt=shard.attempt + 1) for shard in batch]
+        filled = await self.wire.fill(target.run, target.tasks, outgoing)
+        if not await self.shards.move(target.fence, target.run, ShardMoves(dispatched=outgoing)):
+            return False
+        target.ledger.sent(outgoing)
+        # A crash from here on leaves shards that are counted as sent and are not: reconciling finds them.
+        await self.wire.publish(target.run, filled)
+        return True
+
+    def _demand(self, run: Run, runs_of_pool: int, now: float) -> Demand:
+        capacity = sum(worker.concurrency for worker in self.crew.workers() if worker.pool == run.pool)
+        return Demand(capacity, runs_of_pool, self.board.samples_per_second(run.run_id, now))

@@ -1,0 +1,125 @@
+"""Shards go onto the stream WORK as messages that hold all a worker needs."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Protocol
+
+from proctor.v1 import run_pb2, sample_pb2, work_messages_pb2
+from services.common import subjects
+from services.common.jetstream import JetStream
+from services.scheduler.proto_words import PROMPT_FORMS, SCORING_METHODS, TRUNCATIONS
+from services.scheduler.runs.proto_orders import params_to_proto
+from services.scheduler.runs.proto_runs import time_to_proto
+from services.scheduler.runs.run import Run, RunId
+from services.scheduler.runs.run_order import ScoringMethod
+from services.scheduler.shards.planned_task import PlannedTask, merged_params
+from services.scheduler.shards.shard import FilledShard, Shard
+from services.scheduler.task_definition import OutputType
+
+# What one call may read.
+_MAX_POSITIONS = 1024
+
+# A stream that is full or away for longer is left alone; what was not sent is found by reconciling.
+_PUBLISH_SECONDS = 30.0
+
+
+class SampleReader(Protocol):
+    async def read_samples(
+        self, sample_set_id: str, positions: Sequence[int]
+    ) -> Sequence[sample_pb2.Sample]: ...
+
+
+class NatsShardWire:
+    """`any_model_pools` are those whose workers take any model: their subjects do not tell models apart."""
+
+    def __init__(self, jetstream: JetStream, samples: SampleReader, any_model_pools: frozenset[str]) -> None:
+        self._jetstream = jetstream
+        self._samples = samples
+        self._any_model_pools = any_model_pools
+
+    async def fill(
+        self, run: Run, tasks: Sequence[PlannedTask], shards: Sequence[Shard]
+    ) -> Sequence[FilledShard]:
+        filled: list[FilledShard] = []
+        for task_index, group in groupby(shards, key=lambda shard: shard.task_index):
+            task = tasks[task_index]
+            frame = _frame(run, task)
+            of_task = list(group)
+            found = await self._read(task, of_task)
+            filled += [FilledShard(shard, _payload(frame, shard, found)) for shard in of_task]
+        return filled
+
+    async def publish(self, run: Run, shards: Sequence[FilledShard]) -> None:
+        subject = subjects.work_subject(
+            run.pool, self._token(run), run.order.priority.name.lower(), run.run_id
+        )
+        async with asyncio.timeout(_PUBLISH_SECONDS), asyncio.TaskGroup() as group:
+            for filled in shards:
+                message_id = f"{run.run_id}/{filled.shard.number}/{filled.shard.attempt}"
+                group.create_task(self._jetstream.publish(subjects.WORK, subject, filled.payload, message_id))
+
+    async def pending_work(self, run_id: RunId) -> int:
+        return await self._jetstream.pending(subjects.WORK, subjects.work_of_run(run_id))
+
+    async def pending_outcomes(self, run_id: RunId) -> int:
+        return await self._jetstream.pending(subjects.OUTCOMES, subjects.outcome_subject(run_id))
+
+    async def purge_work(self, run_id: RunId) -> None:
+        await self._jetstream.purge(subjects.WORK, subjects.work_of_run(run_id))
+
+    async def incarnation(self) -> str:
+        work = await self._jetstream.incarnation(subjects.WORK)
+        return f"{work} {await self._jetstream.incarnation(subjects.OUTCOMES)}"
+
+    async def _read(self, task: PlannedTask, shards: Sequence[Shard]) -> Mapping[int, sample_pb2.Sample]:
+        """Samples by their number in the run."""
+        numbers = sorted({sample for shard in shards for sample in shard.samples})
+        found: dict[int, sample_pb2.Sample] = {}
+        for start in range(0, len(numbers), _MAX_POSITIONS):
+            part = numbers[start : start + _MAX_POSITIONS]
+            positions = [number - task.first_sample for number in part]
+            samples = await self._samples.read_samples(task.sample_set_id, positions)
+            found.update(zip(part, samples, strict=True))
+        return found
+
+    def _token(self, run: Run) -> str:
+        is_any = run.pool in self._any_model_pools
+        return subjects.ANY_MODEL if is_any else subjects.model_token(run.order.model)
+
+
+def _frame(run: Run, task: PlannedTask) -> work_messages_pb2.WorkShard:
+    """What all shards of a task have in common."""
+    is_choice = task.output_type is OutputType.MULTIPLE_CHOICE
+    order = run.order
+    return work_messages_pb2.WorkShard(
+        run_id=run.run_id,
+        epoch=run.epoch,
+        model=order.model,
+        task=task.task,
+        scoring_method=SCORING_METHODS[run.scoring_method if is_choice else ScoringMethod.GENERATE],
+        params=params_to_proto(merged_params(order.params, task)),
+        stop=task.stop,
+        prompt_form=PROMPT_FORMS[order.prompt_form] if order.prompt_form else _settled_form(is_choice),
+        truncation=TRUNCATIONS[order.truncation],
+        deadline=time_to_proto(run.deadline),
+    )
+
+
+def _settled_form(is_choice: bool) -> "run_pb2.PromptForm.ValueType":  # noqa: FBT001  # of the task, not an option
+    """Choices continue the text. For generation the worker knows whether its engine has completions."""
+    return run_pb2.PROMPT_FORM_COMPLETION if is_choice else run_pb2.PROMPT_FORM_UNSPECIFIED
+
+
+def _payload(
+    frame: work_messages_pb2.WorkShard, shard: Shard, found: Mapping[int, sample_pb2.Sample]
+) -> bytes:
+    message = work_messages_pb2.WorkShard()
+    message.CopyFrom(frame)
+    message.shard = shard.number
+    message.attempt = shard.attempt
+    message.rollout = shard.rollout
+    for number in shard.samples:
+        sample = found[number]
+        message.samples.add(sample=number, prompt=sample.prompt, choices=sample.choices)
+    return message.SerializeToString()

@@ -1,0 +1,162 @@
+"""A run becomes samples and shards: rows are rendered serially, sent to results, and cut on the way."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from uuid import uuid4
+
+from services.scheduler import errors
+from services.scheduler.fewshot import SEED
+from services.scheduler.ports import Fence, LedRunStore, PlanRecord, RunRecord, SuiteCatalogue, TaskToOpen
+from services.scheduler.render_samples import open_task
+from services.scheduler.row_source import Provenance, RowSource
+from services.scheduler.runs.run import Run, RunError
+from services.scheduler.sample import Sample
+from services.scheduler.shards.planned_task import PlannedTask
+from services.scheduler.shards.shard_plan import ShardCutter, number_shards
+from services.scheduler.suite_errors import SuiteError
+from services.scheduler.task_definition import TaskDefinition
+
+CHUNK_SAMPLES = 256
+CHUNK_BYTES = 1024 * 1024
+_SHARDS_PER_WRITE = 2000
+
+
+class RunStopped(Exception):
+    """The run was stopped while it was being planned."""
+
+
+class PlanningFailed(Exception):
+    """The run cannot be planned, and trying again would not help."""
+
+    def __init__(self, error: RunError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What grows while the tasks of a run are rendered."""
+
+    tasks: list[TaskToOpen] = field(default_factory=list)
+    ranges: list[list[range]] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
+    sample_count: int = 0
+
+
+@dataclass(frozen=True)
+class PlanRun:
+    runs: LedRunStore
+    record: RunRecord
+    suites: SuiteCatalogue
+    rows: RowSource
+    proctor_version: str
+
+    async def plan(self, fence: Fence, run: Run) -> None:
+        """Raises `RunStopped` or `PlanningFailed`; a crash in between starts it anew."""
+        plan = _Plan(environment={"proctor": self.proctor_version, "fewshot.seed": str(SEED)})
+        try:
+            for task in self._tasks(run):
+                await self._note(fence, run, f"planning {task.name}")
+                await self._plan_task(fence, run, task, plan)
+        except SuiteError as error:
+            refusal = errors.refusal_of(error)
+            raise PlanningFailed(RunError(refusal.reason, refusal.message)) from error
+        await self._open(run, plan)
+        await self._store(fence, run, plan)
+
+    def _tasks(self, run: Run) -> Sequence[TaskDefinition]:
+        suite = self.suites.suite(run.order.suite)
+        return [suite.task(name) for name in run.order.tasks] or suite.tasks
+
+    async def _note(self, fence: Fence, run: Run, step: str) -> None:
+        if not await self.runs.note_step(fence, run, step):
+            raise RunStopped
+
+    async def _plan_task(self, fence: Fence, run: Run, task: TaskDefinition, plan: _Plan) -> None:
+        rendered = await asyncio.to_thread(open_task, task, self.rows, run.order.num_fewshot, run.order.limit)
+        staging_id = str(uuid4())
+        cutter = ShardCutter(plan.sample_count)
+        count = 0
+        chunks = _chunks(rendered.samples)
+        while chunk := await asyncio.to_thread(next, chunks, None):
+            await self.record.put_samples(staging_id, chunk)
+            for sample in chunk:
+                cutter.add(sample.size_bytes)
+            count += len(chunk)
+            await self._note(fence, run, f"planning {task.name}")
+        committed = await self.record.commit_sample_set(staging_id, count)
+        planned = _planned_task(run, task, rendered.provenance)
+        planned = replace(
+            planned,
+            sample_set_id=committed.sample_set_id,
+            first_sample=plan.sample_count,
+            sample_count=count,
+        )
+        plan.tasks.append(TaskToOpen(planned, task.scoring))
+        plan.ranges.append(cutter.finish())
+        plan.environment |= _environment_of(task, planned, committed.digest)
+        plan.sample_count += count
+
+    async def _open(self, run: Run, plan: _Plan) -> None:
+        recorded = await self.record.open_run(run, plan.tasks)
+        if list(recorded) != [task.planned.sample_set_id for task in plan.tasks]:
+            message = "The suite or its rows were changed while the run was being planned. Submit it again."
+            raise PlanningFailed(RunError("INVALID_SUITE_FILE", message))
+
+    async def _store(self, fence: Fence, run: Run, plan: _Plan) -> None:
+        await self.runs.drop_shards(fence, run)
+        shards = number_shards(plan.ranges, run.order.rollouts)
+        while chunk := list(islice(shards, _SHARDS_PER_WRITE)):
+            if not await self.runs.add_shards(fence, run, chunk):
+                raise RunStopped
+        planned = PlanRecord(
+            tasks=tuple(task.planned for task in plan.tasks),
+            total=plan.sample_count * run.order.rollouts,
+            environment={**run.environment, **plan.environment},
+        )
+        if not await self.runs.mark_planned(fence, run, planned):
+            raise RunStopped
+
+
+def _chunks(samples: Iterator[Sample]) -> Iterator[list[Sample]]:
+    """Lists of samples that fit a message; a sample that is heavier than a chunk travels alone."""
+    chunk: list[Sample] = []
+    size = 0
+    for sample in samples:
+        if chunk and (len(chunk) == CHUNK_SAMPLES or size + sample.size_bytes > CHUNK_BYTES):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(sample)
+        size += sample.size_bytes
+    if chunk:
+        yield chunk
+
+
+def _planned_task(run: Run, task: TaskDefinition, rows: Provenance) -> PlannedTask:
+    ordered_shots = run.order.num_fewshot
+    return PlannedTask(
+        task=task.name,
+        version=task.version,
+        sample_set_id="",
+        first_sample=0,
+        sample_count=0,
+        output_type=task.scoring.output_type,
+        num_fewshot=task.fewshot.num_fewshot if ordered_shots is None else ordered_shots,
+        is_stand_in=rows.is_stand_in,
+        dataset=str(task.rows),
+        dataset_revision=rows.revision,
+        generation=task.generation,
+    )
+
+
+def _environment_of(task: TaskDefinition, planned: PlannedTask, digest: bytes) -> dict[str, str]:
+    facts = {
+        "version": task.version,
+        "definition": task.definition_digest,
+        "dataset": planned.dataset,
+        "dataset_revision": planned.dataset_revision,
+        "samples": digest.hex(),
+    }
+    return {f"task.{task.name}.{name}": fact for name, fact in facts.items()}

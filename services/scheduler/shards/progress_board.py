@@ -1,0 +1,109 @@
+"""The latest counts of each run as results reports them, for those who dispatch and those who watch."""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
+
+from services.scheduler.runs.run_counts import ProgressNews, RunCounts
+
+RATE_WINDOW_SECONDS = 10.0
+_SHORTEST_RATE_SECONDS = 0.5
+_FORGET_AFTER_SECONDS = 600.0
+
+# Changes whenever any run is touched.
+ANY_RUN = ""
+
+
+@dataclass(slots=True)
+class _Entry:
+    touched: float
+    version: int = 0
+    counts: RunCounts | None = None
+    shards: dict[int, int] = field(default_factory=dict)
+    marks: deque[tuple[float, int]] = field(default_factory=deque)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class ProgressBoard:
+    """One per process. Entries that nothing has touched for ten minutes are dropped: all can be had again."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, _Entry] = {}
+        self._versions = count(1)
+
+    def record(self, news: ProgressNews, now: float) -> None:
+        """Takes a report, unless one that is further has come before it."""
+        entry = self._entry(news.run_id, now)
+        if entry.counts is not None and news.counts.is_older_than(entry.counts):
+            return
+        if entry.counts is not None and entry.counts.epoch != news.counts.epoch:
+            entry.shards.clear()
+            entry.marks.clear()
+        entry.counts = news.counts
+        for shard, recorded in news.shards.items():
+            entry.shards[shard] = max(recorded, entry.shards.get(shard, 0))
+        entry.marks.append((now, news.counts.recorded))
+        self._change(entry)
+
+    def touch(self, run_id: str, now: float) -> None:
+        """Wakes who waits for the run: its state may have changed."""
+        self._change(self._entry(run_id, now))
+        self._change(self._entry(ANY_RUN, now))
+
+    def counts(self, run_id: str, epoch: int) -> RunCounts | None:
+        entry = self._entries.get(run_id)
+        if entry is None or entry.counts is None or entry.counts.epoch != epoch:
+            return None
+        return entry.counts
+
+    def take_shard_counts(self, run_id: str) -> Mapping[int, int]:
+        """Counts of shards since the last call."""
+        entry = self._entries.get(run_id)
+        if entry is None:
+            return {}
+        taken, entry.shards = entry.shards, {}
+        return taken
+
+    def samples_per_second(self, run_id: str, now: float) -> float | None:
+        """Over the last seconds; None until there is something to tell from."""
+        entry = self._entries.get(run_id)
+        if entry is None:
+            return None
+        while entry.marks and entry.marks[0][0] < now - RATE_WINDOW_SECONDS:
+            entry.marks.popleft()
+        if not entry.marks or now - entry.marks[0][0] < _SHORTEST_RATE_SECONDS:
+            return None
+        (start, first), (_, last) = entry.marks[0], entry.marks[-1]
+        return (last - first) / (now - start)
+
+    def version(self, run_id: str) -> int:
+        entry = self._entries.get(run_id)
+        return entry.version if entry else 0
+
+    async def wait_beyond(self, run_id: str, version: int, timeout_seconds: float, now: float) -> None:
+        """Returns when the run has changed since `version`, or after the time."""
+        entry = self._entry(run_id, now)
+        if entry.version > version:
+            return
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await entry.changed.wait()
+        except TimeoutError:
+            return
+
+    def forget_idle(self, now: float) -> None:
+        for run_id, entry in list(self._entries.items()):
+            if entry.touched < now - _FORGET_AFTER_SECONDS:
+                del self._entries[run_id]
+
+    def _entry(self, run_id: str, now: float) -> _Entry:
+        entry = self._entries.setdefault(run_id, _Entry(touched=now))
+        entry.touched = now
+        return entry
+
+    def _change(self, entry: _Entry) -> None:
+        entry.version = next(self._versions)
+        entry.changed.set()
+        entry.changed = asyncio.Event()

@@ -1,0 +1,28 @@
+"""Counts of a run, as results reports them and as a summary holds them."""
+
+from proctor.v1 import summary_pb2, work_messages_pb2
+from services.scheduler.runs.run_counts import ProgressNews, RunCounts, TaskCounts
+
+
+def news_from_proto(report: work_messages_pb2.ProgressReport) -> ProgressNews:
+    counts = RunCounts(
+        epoch=report.epoch,
+        tasks=tuple(
+            TaskCounts(task.task, task.recorded, task.failed, task.unparsed) for task in report.tasks
+        ),
+        failures=dict(report.failures),
+        environment=dict(report.environment),
+    )
+    return ProgressNews(report.run_id, counts, {shard.shard: shard.recorded for shard in report.shards})
+
+
+def counts_from_summary(summary: summary_pb2.RunSummary, environment: dict[str, str]) -> RunCounts:
+    return RunCounts(
+        epoch=summary.epoch,
+        tasks=tuple(
+            TaskCounts(task.task, task.answered + task.failed, task.failed, task.unparsed)
+            for task in summary.tasks
+        ),
+        failures=dict(summary.failures),
+        environment=environment,
+    )
