@@ -1,0 +1,156 @@
+"""SchedulerService: converts, calls a use case, converts."""
+
+# ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+import grpc
+
+from proctor.v1 import scheduler_service_pb2 as messages
+from proctor.v1 import scheduler_service_pb2_grpc
+from services.scheduler.errors import InvalidParameter, RunNotFound
+from services.scheduler.page_token import cursor_from_token, token_behind
+from services.scheduler.pools.pool import Pool, models_of
+from services.scheduler.ports import Crew, SuiteCatalogue
+from services.scheduler.proto_catalogue import model_to_proto, suite_to_proto, worker_to_proto
+from services.scheduler.proto_words import RUN_STATES, word_of
+from services.scheduler.runs.cancel_run import CancelRun
+from services.scheduler.runs.proto_orders import order_from_proto
+from services.scheduler.runs.proto_runs import snapshot_to_proto
+from services.scheduler.runs.retry_run import RetryRun
+from services.scheduler.runs.run import RunId
+from services.scheduler.runs.run_list import RunFilter
+from services.scheduler.runs.show_run import ShowRun
+from services.scheduler.runs.submit_run import Submission, SubmitRun
+
+SERVICE_NAME = messages.DESCRIPTOR.services_by_name["SchedulerService"].full_name
+
+Context = grpc.aio.ServicerContext[object, object]
+
+DEFAULT_PAGE_SIZE = 20
+MAX_PAGE_SIZE = 500
+DEFAULT_USER = "local"
+
+
+@dataclass(frozen=True)
+class SchedulerUseCases:
+    submit: SubmitRun
+    cancel: CancelRun
+    retry: RetryRun
+    show: ShowRun
+    suites: SuiteCatalogue
+    pools: Sequence[Pool]
+    crew: Crew
+
+
+class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
+    """The public face of the scheduler."""
+
+    def __init__(self, use_cases: SchedulerUseCases) -> None:
+        self._use = use_cases
+
+    def register(self, server: grpc.aio.Server) -> None:
+        scheduler_service_pb2_grpc.add_SchedulerServiceServicer_to_server(self, server)
+
+    async def SubmitRun(
+        self, request: messages.SubmitRunRequest, context: Context
+    ) -> messages.SubmitRunResponse:
+        submission = Submission(
+            run_id=RunId(str(uuid4())),
+            order=order_from_proto(request.order),
+            user=request.user or DEFAULT_USER,
+            request_id=_request_id(request.request_id),
+        )
+        submitted = await self._use.submit.submit(submission)
+        snapshot = await self._use.show.show(submitted.run.run_id)
+        return messages.SubmitRunResponse(
+            run=snapshot_to_proto(snapshot), estimated_seconds=submitted.estimated_seconds
+        )
+
+    async def GetRun(self, request: messages.GetRunRequest, context: Context) -> messages.GetRunResponse:
+        snapshot = await self._use.show.show(_run_id(request.run_id))
+        return messages.GetRunResponse(run=snapshot_to_proto(snapshot))
+
+    async def ListRuns(
+        self, request: messages.ListRunsRequest, context: Context
+    ) -> messages.ListRunsResponse:
+        size = _page_size(request.page_size)
+        page = await self._use.show.page(_filter(request), size, cursor_from_token(request.page_token))
+        is_last = len(page.snapshots) < size
+        return messages.ListRunsResponse(
+            runs=[snapshot_to_proto(snapshot) for snapshot in page.snapshots],
+            next_page_token="" if is_last else token_behind(page.snapshots[-1].run),
+            total=page.total,
+        )
+
+    async def CancelRun(
+        self, request: messages.CancelRunRequest, context: Context
+    ) -> messages.CancelRunResponse:
+        run = await self._use.cancel.cancel(_run_id(request.run_id))
+        snapshot = await self._use.show.show(run.run_id)
+        return messages.CancelRunResponse(run=snapshot_to_proto(snapshot))
+
+    async def RetryRun(
+        self, request: messages.RetryRunRequest, context: Context
+    ) -> messages.RetryRunResponse:
+        run = await self._use.retry.retry(_run_id(request.run_id))
+        snapshot = await self._use.show.show(run.run_id)
+        return messages.RetryRunResponse(run=snapshot_to_proto(snapshot))
+
+    async def WatchRun(
+        self, request: messages.WatchRunRequest, context: Context
+    ) -> AsyncIterator[messages.WatchRunResponse]:
+        async for snapshot in self._use.show.watch(_run_id(request.run_id)):
+            yield messages.WatchRunResponse(run=snapshot_to_proto(snapshot))
+
+    async def ListSuites(
+        self, request: messages.ListSuitesRequest, context: Context
+    ) -> messages.ListSuitesResponse:
+        suites = [suite_to_proto(suite) for suite in self._use.suites.suites()]
+        return messages.ListSuitesResponse(suites=suites)
+
+    async def ListModels(
+        self, request: messages.ListModelsRequest, context: Context
+    ) -> messages.ListModelsResponse:
+        models = models_of(self._use.pools, self._use.crew.workers(), request.provider)
+        return messages.ListModelsResponse(models=[model_to_proto(model) for model in models])
+
+    async def ListWorkers(
+        self, request: messages.ListWorkersRequest, context: Context
+    ) -> messages.ListWorkersResponse:
+        workers = [worker_to_proto(worker) for worker in self._use.crew.workers()]
+        return messages.ListWorkersResponse(workers=workers)
+
+
+def _run_id(text: str) -> RunId:
+    """What is no UUID is the name of no run."""
+    try:
+        return RunId(str(UUID(text)))
+    except ValueError as error:
+        raise RunNotFound(run_id=text) from error
+
+
+def _request_id(text: str) -> str:
+    try:
+        return str(UUID(text)) if text else ""
+    except ValueError as error:
+        sentence = f'request_id is "{text}", but must be a UUID. Leave it out where calls are not repeated.'
+        raise InvalidParameter(field="request_id", sentence=sentence) from error
+
+
+def _page_size(wanted: int) -> int:
+    if not 0 <= wanted <= MAX_PAGE_SIZE:
+        sentence = f"page_size is {wanted}, but must be at least 1 and at most {MAX_PAGE_SIZE}."
+        raise InvalidParameter(field="page_size", sentence=sentence)
+    return wanted or DEFAULT_PAGE_SIZE
+
+
+def _filter(request: messages.ListRunsRequest) -> RunFilter:
+    return RunFilter(
+        state=word_of(RUN_STATES, request.state),
+        suite=request.suite,
+        model=request.model,
+        project_id=request.project_id if request.HasField("project_id") else None,
+    )

@@ -1,0 +1,45 @@
+"""Suites, models and workers on the wire."""
+
+from proctor.v1 import scheduler_service_pb2
+from services.scheduler.pools.pool import Model, Worker
+from services.scheduler.ports import BrokenSuite
+from services.scheduler.proto_words import OUTPUT_TYPES
+from services.scheduler.runs.proto_runs import time_to_proto
+from services.scheduler.task_definition import SuiteDefinition, TaskDefinition
+
+
+def suite_to_proto(suite: SuiteDefinition | BrokenSuite) -> scheduler_service_pb2.SuiteInfo:
+    if isinstance(suite, BrokenSuite):
+        return scheduler_service_pb2.SuiteInfo(suite=suite.name, problem=suite.problem)
+    return scheduler_service_pb2.SuiteInfo(
+        suite=suite.name,
+        description=suite.description,
+        tasks=[_task_to_proto(task) for task in suite.tasks],
+    )
+
+
+def model_to_proto(model: Model) -> scheduler_service_pb2.ModelInfo:
+    return scheduler_service_pb2.ModelInfo(model=model.name, pool=model.pool, is_loaded=model.is_loaded)
+
+
+def worker_to_proto(worker: Worker) -> scheduler_service_pb2.WorkerInfo:
+    return scheduler_service_pb2.WorkerInfo(
+        worker_id=worker.worker_id,
+        pool=worker.pool,
+        engine=worker.engine,
+        loaded_model=worker.loaded_model,
+        in_flight=worker.in_flight,
+        concurrency=worker.concurrency,
+        seen_at=time_to_proto(worker.sent_at),
+        condition=worker.condition,
+    )
+
+
+def _task_to_proto(task: TaskDefinition) -> scheduler_service_pb2.TaskInfo:
+    return scheduler_service_pb2.TaskInfo(
+        task=task.name,
+        version=task.version,
+        output_type=OUTPUT_TYPES[task.scoring.output_type],
+        metrics=[metric.name for metric in task.scoring.metrics],
+        dataset=str(task.rows),
+    )

@@ -1,0 +1,91 @@
+"""Orders on the wire: what is unset stays unset."""
+
+from google.protobuf import json_format
+
+from proctor.v1 import run_pb2
+from services.scheduler import errors
+from services.scheduler.proto_words import (
+    PRIORITIES,
+    PROMPT_FORMS,
+    SCORING_METHODS,
+    TRUNCATIONS,
+    Number,
+    Word,
+    word_of,
+)
+from services.scheduler.runs.run_order import GenerationParams, Priority, RunOrder, Truncation
+
+_UNSPECIFIED_METHOD = run_pb2.SCORING_METHOD_UNSPECIFIED
+_UNSPECIFIED_FORM = run_pb2.PROMPT_FORM_UNSPECIFIED
+_PARAM_FIELDS = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "max_tokens",
+    "seed",
+    "repetition_penalty",
+    "context_tokens",
+)
+
+
+def order_from_proto(order: run_pb2.RunOrder) -> RunOrder:
+    return RunOrder(
+        suite=order.suite,
+        model=order.model,
+        project_id=order.project_id,
+        tasks=tuple(dict.fromkeys(order.tasks)),
+        limit=order.limit if order.HasField("limit") else None,
+        num_fewshot=order.num_fewshot if order.HasField("num_fewshot") else None,
+        rollouts=order.rollouts if order.HasField("rollouts") else 1,
+        priority=_word("priority", PRIORITIES, order.priority) or Priority.HIGH,
+        params=params_from_proto(order.params),
+        scoring_method=_word("scoring_method", SCORING_METHODS, order.scoring_method),
+        truncation=_word("truncation", TRUNCATIONS, order.truncation) or Truncation.NONE,
+        prompt_form=_word("prompt_form", PROMPT_FORMS, order.prompt_form),
+    )
+
+
+def order_to_proto(order: RunOrder) -> run_pb2.RunOrder:
+    return run_pb2.RunOrder(
+        project_id=order.project_id,
+        suite=order.suite,
+        tasks=order.tasks,
+        model=order.model,
+        limit=order.limit,
+        num_fewshot=order.num_fewshot,
+        rollouts=order.rollouts,
+        priority=PRIORITIES[order.priority],
+        params=params_to_proto(order.params),
+        scoring_method=SCORING_METHODS[order.scoring_method] if order.scoring_method else _UNSPECIFIED_METHOD,
+        truncation=TRUNCATIONS[order.truncation],
+        prompt_form=PROMPT_FORMS[order.prompt_form] if order.prompt_form else _UNSPECIFIED_FORM,
+    )
+
+
+def params_from_proto(params: run_pb2.GenerationParams) -> GenerationParams:
+    given = {field.name: value for field, value in params.ListFields()}
+    values = {name: given[name] for name in _PARAM_FIELDS if name in given}
+    return GenerationParams(**values, provider_params=json_format.MessageToDict(params.provider_params))
+
+
+def params_to_proto(params: GenerationParams) -> run_pb2.GenerationParams:
+    message = run_pb2.GenerationParams(
+        temperature=params.temperature,
+        top_p=params.top_p,
+        top_k=params.top_k,
+        max_tokens=params.max_tokens,
+        seed=params.seed,
+        repetition_penalty=params.repetition_penalty,
+        context_tokens=params.context_tokens,
+    )
+    if params.provider_params:
+        json_format.ParseDict(dict(params.provider_params), message.provider_params)
+    return message
+
+
+def _word(field: str, words: dict[Word, Number], number: int) -> Word | None:
+    word = word_of(words, number)
+    if word is None and number != 0:
+        sentence = f"{field} has the unknown value {number}. Take one that this version of Proctor knows."
+        raise errors.InvalidParameter(field=f"order.{field}", sentence=sentence)
+    return word

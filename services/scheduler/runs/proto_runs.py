@@ -1,0 +1,73 @@
+"""Runs on the wire."""
+
+from datetime import datetime
+
+from google.protobuf import timestamp_pb2
+
+from proctor.v1 import run_pb2
+from services.scheduler.proto_words import RUN_STATES, SCORING_METHODS
+from services.scheduler.runs.proto_orders import order_to_proto
+from services.scheduler.runs.run import Run
+from services.scheduler.runs.run_snapshot import RunProgress, RunSnapshot, RunWait, TaskProgress
+
+
+def snapshot_to_proto(snapshot: RunSnapshot) -> run_pb2.Run:
+    message = run_to_proto(snapshot.run)
+    message.progress.CopyFrom(_progress_to_proto(snapshot.progress))
+    if snapshot.wait is not None:
+        message.wait.CopyFrom(_wait_to_proto(snapshot.wait))
+    return message
+
+
+def run_to_proto(run: Run) -> run_pb2.Run:
+    error = run.error
+    return run_pb2.Run(
+        run_id=run.run_id,
+        order=order_to_proto(run.order),
+        user=run.user,
+        state=RUN_STATES[run.state],
+        epoch=run.epoch,
+        pool=run.pool,
+        created_at=time_to_proto(run.created_at),
+        started_at=time_to_proto(run.started_at),
+        finished_at=time_to_proto(run.finished_at),
+        deadline=time_to_proto(run.deadline),
+        error=run_pb2.RunError(reason=error.reason, message=error.message) if error else None,
+        environment=run.environment,
+        scoring_method=SCORING_METHODS[run.scoring_method],
+    )
+
+
+def time_to_proto(time: datetime | None) -> timestamp_pb2.Timestamp | None:
+    if time is None:
+        return None
+    message = timestamp_pb2.Timestamp()
+    message.FromDatetime(time)
+    return message
+
+
+def _progress_to_proto(progress: RunProgress) -> run_pb2.RunProgress:
+    return run_pb2.RunProgress(
+        total=progress.total,
+        completed=progress.completed,
+        current_step=progress.current_step,
+        tasks=[_task_to_proto(task) for task in progress.tasks],
+        samples_per_second=progress.samples_per_second,
+        eta_seconds=progress.eta_seconds,
+        failures=progress.failures,
+    )
+
+
+def _task_to_proto(task: TaskProgress) -> run_pb2.TaskProgress:
+    return run_pb2.TaskProgress(
+        task=task.task,
+        total=task.total,
+        completed=task.counts.recorded,
+        failed=task.counts.failed,
+        unparsed=task.counts.unparsed,
+        is_stand_in=task.is_stand_in,
+    )
+
+
+def _wait_to_proto(wait: RunWait) -> run_pb2.RunWait:
+    return run_pb2.RunWait(position=wait.position, held_by=wait.held_by)

@@ -1,0 +1,82 @@
+"""Runs as they are shown: one with its progress, a page of them, or one again at each change."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from services.common.clock import Clock
+from services.common.errors import DomainError, ErrorKind
+from services.scheduler.ports import Crew, RunRecord, RunStore
+from services.scheduler.runs.run import Run, RunId, RunState
+from services.scheduler.runs.run_counts import RunCounts
+from services.scheduler.runs.run_list import RunCursor, RunFilter
+from services.scheduler.runs.run_snapshot import LiveFigures, RunSnapshot, RunWait, progress_of
+from services.scheduler.shards.progress_board import ProgressBoard
+
+POLL_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPage:
+    snapshots: Sequence[RunSnapshot]
+    total: int
+
+
+@dataclass(frozen=True)
+class ShowRun:
+    runs: RunStore
+    record: RunRecord
+    board: ProgressBoard
+    crew: Crew
+    clock: Clock
+    max_running: int
+
+    async def show(self, run_id: RunId) -> RunSnapshot:
+        run = await self.runs.get(run_id)
+        live = LiveFigures(
+            tasks=await self.runs.planned_tasks(run_id) if run.planned_epoch else (),
+            counts=await self._counts(run),
+            samples_per_second=self.board.samples_per_second(run_id, self.clock.monotonic()),
+            workers=self.crew.workers(),
+        )
+        return RunSnapshot(run, progress_of(run, live), await self._wait(run))
+
+    async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> SnapshotPage:
+        page = await self.runs.page(wanted, size, after)
+        return SnapshotPage([self._brief(run) for run in page.runs], page.total)
+
+    async def watch(self, run_id: RunId) -> AsyncIterator[RunSnapshot]:
+        """The run now, then whenever it has changed; the last one is final and closed."""
+        shown: RunSnapshot | None = None
+        while True:
+            version = self.board.version(run_id)
+            snapshot = await self.show(run_id)
+            if snapshot != shown:
+                yield snapshot
+                shown = snapshot
+            if snapshot.run.is_over:
+                return
+            await self.board.wait_beyond(run_id, version, POLL_SECONDS, self.clock.monotonic())
+
+    async def _counts(self, run: Run) -> RunCounts | None:
+        known = run.final_counts if run.is_closed else self.board.counts(run.run_id, run.epoch)
+        if known is not None or not run.is_planned:
+            return known
+        try:
+            news = await self.record.counts(run.run_id)
+        except DomainError as error:
+            if error.kind in (ErrorKind.UNAVAILABLE, ErrorKind.NOT_FOUND):
+                return None  # a run is shown without its counts rather than not at all
+            raise
+        self.board.record(news, self.clock.monotonic())
+        return self.board.counts(run.run_id, run.epoch)
+
+    async def _wait(self, run: Run) -> RunWait | None:
+        if run.state is not RunState.PENDING:
+            return None
+        running = await self.runs.count_running()
+        held_by = f"{running} of at most {self.max_running} runs are running"
+        return RunWait(await self.runs.queue_position(run.run_id), held_by)
+
+    def _brief(self, run: Run) -> RunSnapshot:
+        counts = run.final_counts if run.is_closed else self.board.counts(run.run_id, run.epoch)
+        return RunSnapshot(run, progress_of(run, LiveFigures(counts=counts, workers=self.crew.workers())))

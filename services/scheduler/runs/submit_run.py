@@ -1,0 +1,103 @@
+"""An order becomes a run: checked against suites, pools and limits, then stored as pending."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from services.common.clock import Clock
+from services.scheduler import errors
+from services.scheduler.pools.pool import Pool, pool_of, supported_providers
+from services.scheduler.ports import RunControls, RunStore, SuiteCatalogue
+from services.scheduler.runs.run import Run, RunId
+from services.scheduler.runs.run_estimate import estimated_seconds
+from services.scheduler.runs.run_order import RunOrder, ScoringMethod, first_problem
+from services.scheduler.suite_errors import SuiteError
+from services.scheduler.task_definition import OutputType, TaskDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimits:
+    max_running: int = 3
+    max_pending_per_user: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """`request_id` is the caller's own, so that a repeated call finds the run of the first; "" for none."""
+
+    run_id: RunId
+    order: RunOrder
+    user: str
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedRun:
+    run: Run
+    estimated_seconds: float | None
+
+
+@dataclass(frozen=True)
+class SubmitRun:
+    runs: RunStore
+    suites: SuiteCatalogue
+    pools: Sequence[Pool]
+    controls: RunControls
+    clock: Clock
+    limits: QueueLimits
+
+    async def submit(self, submission: Submission) -> SubmittedRun:
+        order = submission.order
+        tasks = self._ordered_tasks(order)
+        problem = first_problem(order)
+        if problem:
+            raise errors.InvalidParameter(field=f"order.{problem.field}", sentence=problem.sentence)
+        run = Run(
+            run_id=submission.run_id,
+            order=order,
+            user=submission.user,
+            pool=self._pool(order).name,
+            scoring_method=settled_scoring_method(order, tasks),
+            created_at=self.clock.now(),
+            environment={"proctor.project": str(order.project_id)},
+        )
+        stored = await self.runs.add(run, submission.request_id, self.limits.max_pending_per_user)
+        await self.controls.tell(stored)
+        return SubmittedRun(stored, await self._estimate(stored))
+
+    def _ordered_tasks(self, order: RunOrder) -> Sequence[TaskDefinition]:
+        try:
+            suite = self.suites.suite(order.suite)
+            return [suite.task(name) for name in order.tasks] or suite.tasks
+        except SuiteError as error:
+            raise errors.refusal_of(error) from error
+
+    def _pool(self, order: RunOrder) -> Pool:
+        providers = supported_providers(self.pools)
+        if order.provider not in providers or "/" not in order.model:
+            raise errors.UnknownProvider(provider=order.provider, supported=", ".join(providers) or "none")
+        pool = pool_of(order.model, self.pools)
+        if pool is None:
+            names = [name for pool in self.pools for name in pool.models]
+            of_provider = sorted(name for name in names if name.startswith(f"{order.provider}/"))
+            raise errors.UnknownModel(model=order.model, supported=", ".join(of_provider) or "none")
+        return pool
+
+    async def _estimate(self, run: Run) -> float | None:
+        history = await self.runs.past_runs(run.order.suite, run.order.model)
+        if not history:
+            return None
+        running = await self.runs.count_running()
+        position = await self.runs.queue_position(run.run_id)
+        free = max(self.limits.max_running - running, 0)
+        waiting_before = max(position - free, 0)
+        return estimated_seconds(run.order, history, -(-waiting_before // self.limits.max_running))
+
+
+def settled_scoring_method(order: RunOrder, tasks: Sequence[TaskDefinition]) -> ScoringMethod:
+    """Choices are weighed by log-likelihood; other ways are refused until there are extractors for them."""
+    choice_tasks = [task for task in tasks if task.scoring.output_type is OutputType.MULTIPLE_CHOICE]
+    if not choice_tasks:
+        return ScoringMethod.GENERATE
+    if order.scoring_method in (None, ScoringMethod.LOGLIKELIHOOD):
+        return ScoringMethod.LOGLIKELIHOOD
+    raise errors.Unsupported(task=choice_tasks[0].name, scoring_method=str(order.scoring_method))

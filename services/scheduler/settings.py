@@ -1,0 +1,41 @@
+"""What an operator can set of the scheduler: environment variables that begin with PROCTOR_."""
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+_OWN_SUITES = Path(__file__).parents[2] / "suites"
+
+
+class SchedulerSettings(BaseSettings):
+    """Read once, at the start."""
+
+    model_config = SettingsConfigDict(env_prefix="PROCTOR_", frozen=True)
+
+    postgres_dsn: str = Field(default="postgresql://proctor@127.0.0.1:5432/proctor", repr=False)
+    nats_url: str = "nats://127.0.0.1:4222"
+    # Where the gRPC server listens, and where others dial.
+    scheduler_address: str = "127.0.0.1:8082"
+    results_address: str = "127.0.0.1:8083"
+    pools_file: Path = Path("pools.yaml")
+    suites_dir: Path = _OWN_SUITES
+    # A local mirror of hub data sets, with its mirror.yaml.
+    data_dir: Path | None = None
+    log_level: str = "INFO"
+
+    max_running_runs: int = Field(default=3, ge=1)
+    max_pending_runs_per_user: int = Field(default=10, ge=1)
+    run_time_limit_seconds: float = Field(default=3 * 3600.0, gt=0)
+    # A run with a larger share of machinery failures has failed.
+    max_failed_share: float = Field(default=0.05, ge=0, le=1)
+
+    # Shards of a run on the wire: at least, at most, and what its workers get through in this time.
+    dispatch_floor_shards: int = Field(default=4, ge=1)
+    dispatch_ceiling_shards: int = Field(default=256, ge=1)
+    dispatch_seconds_ahead: float = Field(default=1.0, gt=0)
+    # Without progress for so long, and without a message on its way, a run is searched for what is lost.
+    reconcile_quiet_seconds: float = Field(default=3.0, gt=0)
+
+    scheduler_pool_size: int = Field(default=8, ge=2)
+    scheduler_drain_seconds: float = Field(default=5.0, gt=0)

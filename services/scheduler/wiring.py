@@ -1,0 +1,210 @@
+"""The only module that knows all concrete parts of the scheduler: makes them, joins them, closes them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.metadata import version
+from typing import NoReturn
+
+import asyncpg
+import grpc
+from nats.aio.client import Client
+
+from services.common import subjects
+from services.common.clock import SystemClock
+from services.common.grpc_client import open_channel
+from services.common.grpc_server import GrpcServer, serve_grpc
+from services.common.jetstream import JetStream, connect_nats
+from services.common.postgres import connect_pool, migrate
+from services.scheduler import grpc_api
+from services.scheduler.file_rows import FileRows
+from services.scheduler.find_rows import FirstSourceThatHasThem
+from services.scheduler.grpc_api import GrpcApi, SchedulerUseCases
+from services.scheduler.hub_rows import HubRows
+from services.scheduler.mirror_rows import MirrorRows
+from services.scheduler.pools.nats_crew import NatsCrew
+from services.scheduler.pools.pool import Pool
+from services.scheduler.pools.yaml_pools import read_pools
+from services.scheduler.ports import Fence
+from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Sessions
+from services.scheduler.runs.campaign import campaign
+from services.scheduler.runs.cancel_run import CancelRun
+from services.scheduler.runs.drive_run import DriveRun, DriveTools, Patience
+from services.scheduler.runs.finish_run import FinishRun
+from services.scheduler.runs.lead_runs import LeadershipRules, LeadRuns
+from services.scheduler.runs.nats_run_controls import NatsRunControls
+from services.scheduler.runs.postgres_leadership import PostgresLeadership
+from services.scheduler.runs.postgres_led_runs import PostgresLedRuns
+from services.scheduler.runs.postgres_runs import PostgresRuns
+from services.scheduler.runs.retry_run import RetryRun
+from services.scheduler.runs.run import RunId
+from services.scheduler.runs.show_run import ShowRun
+from services.scheduler.runs.submit_run import QueueLimits, SubmitRun
+from services.scheduler.settings import SchedulerSettings
+from services.scheduler.shards.credit import CreditRule
+from services.scheduler.shards.dispatch_shards import DispatchShards
+from services.scheduler.shards.grpc_run_record import GrpcRunRecord
+from services.scheduler.shards.nats_progress_feed import NatsProgressFeed
+from services.scheduler.shards.nats_shard_wire import NatsShardWire
+from services.scheduler.shards.plan_retry import PlanRetry
+from services.scheduler.shards.plan_run import PlanRun
+from services.scheduler.shards.postgres_shards import PostgresShards
+from services.scheduler.shards.progress_board import ANY_RUN, ProgressBoard
+from services.scheduler.shards.reconcile_shards import ReconcileShards
+from services.scheduler.yaml_suite_catalogue import YamlSuiteCatalogue
+
+CLOSE_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Connections:
+    """What leads out of the process."""
+
+    postgres: asyncpg.Pool
+    nats: Client
+    results: grpc.aio.Channel
+
+
+class SchedulerParts:
+    """Ports with their adapters, as use cases share them."""
+
+    def __init__(self, settings: SchedulerSettings, connections: Connections) -> None:
+        self.clock = SystemClock()
+        self.board = ProgressBoard()
+        self.pools: tuple[Pool, ...] = read_pools(settings.pools_file)
+        self.suites = YamlSuiteCatalogue(settings.suites_dir)
+        self.rows = FirstSourceThatHasThem(FileRows(), [MirrorRows(settings.data_dir), HubRows()])
+        jetstream = JetStream(connections.nats)
+        self.crew = NatsCrew(jetstream.bucket(subjects.WORKERS_BUCKET), self.clock, self._notice_crew)
+        self.controls = NatsRunControls(connections.nats, jetstream.bucket(subjects.RUNS_BUCKET))
+        self.feed = NatsProgressFeed(connections.nats, self.board, self.clock)
+        self.record = GrpcRunRecord(connections.results)
+        any_model_pools = frozenset(pool.name for pool in self.pools if pool.serves_any_model)
+        self.wire = NatsShardWire(jetstream, self.record, any_model_pools)
+        sessions = Sessions(connections.postgres)
+        self.runs = PostgresRuns(sessions)
+        self.led_runs = PostgresLedRuns(sessions)
+        self.shards = PostgresShards(sessions)
+
+    def _notice_crew(self) -> None:
+        self.board.touch(ANY_RUN, self.clock.monotonic())
+
+
+class RunningScheduler:
+    """Answers calls; and leads, or waits to lead."""
+
+    def __init__(self, grpc_server: GrpcServer, vital: asyncio.Task[NoReturn], drain_seconds: float) -> None:
+        self.grpc = grpc_server
+        self._vital = vital
+        self._drain_seconds = drain_seconds
+
+    async def set_ready(self, is_ready: bool) -> None:  # noqa: FBT001  # the port of lifecycle
+        await self.grpc.set_serving(is_ready)
+
+    async def wait_failed(self) -> None:
+        await asyncio.shield(self._vital)
+
+    async def stop_taking_work(self) -> None:
+        """Another replica leads from here on; a step that breaks off is done again by it."""
+        self._vital.cancel()
+        await asyncio.wait((self._vital,), timeout=self._drain_seconds)
+
+    async def drain(self) -> None:
+        await self.grpc.stop(self._drain_seconds)
+
+
+@asynccontextmanager
+async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[RunningScheduler]:
+    async with AsyncExitStack() as opened:
+        await migrate(settings.postgres_dsn, SCHEMA, MIGRATIONS)
+        pool = await connect_pool(settings.postgres_dsn, schema=SCHEMA, max_size=settings.scheduler_pool_size)
+        opened.push_async_callback(_close_pool, pool)
+        nats = await connect_nats(settings.nats_url, "scheduler")
+        opened.push_async_callback(nats.close)
+        channel = open_channel(settings.results_address)
+        opened.push_async_callback(channel.close)
+        parts = SchedulerParts(settings, Connections(pool, nats, channel))
+        await parts.feed.start()
+        api = GrpcApi(_use_cases(settings, parts))
+        server = await serve_grpc(settings.scheduler_address, [api.register], [grpc_api.SERVICE_NAME])
+        opened.push_async_callback(server.stop, 0)
+        leadership = PostgresLeadership(settings.postgres_dsn, SCHEMA)
+        lead = _lead_runs(settings, parts)
+        vital = asyncio.ensure_future(_together(parts.crew.listen(), campaign(leadership, lead.lead)))
+        opened.push_async_callback(_cancelled, vital)
+        yield RunningScheduler(server, vital, settings.scheduler_drain_seconds)
+
+
+def _use_cases(settings: SchedulerSettings, parts: SchedulerParts) -> SchedulerUseCases:
+    limits = QueueLimits(settings.max_running_runs, settings.max_pending_runs_per_user)
+    return SchedulerUseCases(
+        submit=SubmitRun(parts.runs, parts.suites, parts.pools, parts.controls, parts.clock, limits),
+        cancel=CancelRun(parts.runs, parts.controls, parts.clock),
+        retry=RetryRun(parts.runs, parts.controls, parts.clock, limits.max_pending_per_user),
+        show=ShowRun(
+            parts.runs, parts.record, parts.board, parts.crew, parts.clock, settings.max_running_runs
+        ),
+        suites=parts.suites,
+        pools=parts.pools,
+        crew=parts.crew,
+    )
+
+
+def _lead_runs(settings: SchedulerSettings, parts: SchedulerParts) -> LeadRuns:
+    tools = _drive_tools(settings, parts)
+
+    def new_driver(fence: Fence, run_id: RunId, peers: Callable[[str], int]) -> DriveRun:
+        return DriveRun(tools, fence, run_id, peers)
+
+    rules = LeadershipRules(settings.max_running_runs, tools.patience.time_limit)
+    return LeadRuns(parts.led_runs, parts.wire, parts.controls, parts.board, parts.clock, new_driver, rules)
+
+
+def _drive_tools(settings: SchedulerSettings, parts: SchedulerParts) -> DriveTools:
+    rule = CreditRule(
+        settings.dispatch_floor_shards, settings.dispatch_ceiling_shards, settings.dispatch_seconds_ahead
+    )
+    patience = Patience(
+        time_limit=timedelta(seconds=settings.run_time_limit_seconds),
+        quiet_seconds=settings.reconcile_quiet_seconds,
+        suspicious_seconds=min(settings.reconcile_quiet_seconds, 1.0),
+    )
+    return DriveTools(
+        runs=parts.runs,
+        planner=PlanRun(parts.led_runs, parts.record, parts.suites, parts.rows, version("proctor")),
+        retry_planner=PlanRetry(parts.runs, parts.led_runs, parts.record),
+        dispatcher=DispatchShards(parts.shards, parts.wire, parts.board, parts.crew, rule),
+        reconciler=ReconcileShards(
+            parts.led_runs, parts.shards, parts.record, parts.wire, parts.board, parts.clock
+        ),
+        finisher=FinishRun(
+            parts.led_runs, parts.record, parts.wire, parts.controls, parts.clock, settings.max_failed_share
+        ),
+        controls=parts.controls,
+        crew=parts.crew,
+        board=parts.board,
+        clock=parts.clock,
+        patience=patience,
+    )
+
+
+async def _together(*parts: Coroutine[None, None, None]) -> NoReturn:
+    async with asyncio.TaskGroup() as group:
+        for part in parts:
+            group.create_task(part)
+    raise RuntimeError("a part that should go on for ever has ended")
+
+
+async def _cancelled(task: asyncio.Task[NoReturn]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def _close_pool(pool: asyncpg.Pool) -> None:
+    """A Postgres that is away does not answer a good-bye."""
+    try:
+        await asyncio.wait_for(pool.close(), CLOSE_SECONDS)
+    except TimeoutError:
+        pool.terminate()

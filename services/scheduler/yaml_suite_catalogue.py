@@ -1,0 +1,24 @@
+"""The suites of a folder as their files are now: read again when one was changed."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from services.scheduler.ports import BrokenSuite
+from services.scheduler.task_definition import SuiteDefinition
+from services.scheduler.yaml_suites import load_suites, reload_suites
+
+
+class YamlSuiteCatalogue:
+    """Reads the folder at once and looks for changes whenever it is asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self._registry = load_suites(folder)
+
+    def suite(self, name: str) -> SuiteDefinition:
+        self._registry = reload_suites(self._registry)
+        return self._registry.suite(name)
+
+    def suites(self) -> Sequence[SuiteDefinition | BrokenSuite]:
+        self._registry = reload_suites(self._registry)
+        broken = [BrokenSuite(name, str(error)) for name, error in self._registry.broken.items()]
+        return sorted([*self._registry.suites.values(), *broken], key=lambda suite: suite.name)
