@@ -27,6 +27,7 @@ class RunningServer:
 @asynccontextmanager
 async def postgres_server() -> AsyncIterator[RunningServer]:
     with temporary_state_dir() as state_dir:
+        state_dir.mkdir()
         [address] = choose_addresses(1)
         log_path = state_dir.with_name("postgres.log")
         server = await prepare_postgres(find_postgres_home(state_dir), address, log_path)
@@ -37,6 +38,7 @@ async def postgres_server() -> AsyncIterator[RunningServer]:
 @asynccontextmanager
 async def nats_server() -> AsyncIterator[RunningServer]:
     with temporary_state_dir() as state_dir:
+        state_dir.mkdir()
         [address] = choose_addresses(1)
         server = prepare_nats(state_dir, address)
         async with _running(server.child(), state_dir.with_name("nats.log")) as child:

@@ -6,7 +6,6 @@ from enum import IntEnum
 
 from services.results.scoring import Answer, LabelPair
 
-
 UNRECORDABLE = "The answer could not be recorded; the log of results says why."
 
 
@@ -117,18 +116,22 @@ class ScoredOutcome:
 
 
 def supersedes(new: ScoredOutcome, stored: ScoredOutcome) -> bool:
-    """Only a machinery failure gives way, and only to what a later dispatch brought; all else is a duplicate."""
+    """Only a machinery failure gives way, and only to a later dispatch. All else is a duplicate."""
     dispatched = (new.epoch, new.outcome.attempt)
     return stored.status is OutcomeStatus.FAILED and dispatched > (stored.epoch, stored.outcome.attempt)
 
 
 def without_duplicates(outcomes: Sequence[ScoredOutcome]) -> list[ScoredOutcome]:
-    """One outcome per key, as if they had been recorded one after the other."""
-    kept: dict[tuple[str, int, int], ScoredOutcome] = {}
+    """One outcome per key and epoch, as if they had been recorded one after the other.
+
+    Epochs stay apart: only one of them is open, and what the others send is refused.
+    """
+    kept: dict[tuple[int, tuple[str, int, int]], ScoredOutcome] = {}
     for outcome in outcomes:
-        stored = kept.setdefault(outcome.key, outcome)
+        key = outcome.epoch, outcome.key
+        stored = kept.setdefault(key, outcome)
         if stored is not outcome and supersedes(outcome, stored):
-            kept[outcome.key] = outcome
+            kept[key] = outcome
     return list(kept.values())
 
 

@@ -101,7 +101,7 @@ class OutcomeStore(Protocol):
         """Records what is new and counts it in one transaction; gives how many rows changed.
 
         Outcomes of a frozen run or of another epoch than the present one are refused in silence. No key may
-        occur twice.
+        occur twice in an epoch.
         """
         ...
 

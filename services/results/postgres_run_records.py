@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import asyncpg
 
-from services.results.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete
+from services.results.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete, SampleSetNotFound
 from services.results.json_records import (
     provenance_from_json,
     scoring_from_json,
@@ -115,6 +115,9 @@ async def _add(transaction: PostgresTransaction, plan: RunPlan, epoch: int) -> b
     if added is None:
         return False
     for index, task in enumerate(plan.tasks):
+        found = await transaction.fetchrow("sample_set_is_committed", task.sample_set_id)
+        if found is None or not found["is_committed"]:
+            raise SampleSetNotFound(sample_set_id=task.sample_set_id)
         await transaction.execute(
             "add_run_task",
             plan.run_id,

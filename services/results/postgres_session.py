@@ -39,8 +39,12 @@ class PostgresSession:
 
     async def repeat(self, operation: Callable[[], Awaitable[T]]) -> T:
         """Runs an operation that can be repeated; a restart of Postgres in its middle goes unnoticed."""
+
+        async def once() -> T:
+            return await operation()
+
         try:
-            return await retrying(operation, patience_seconds=self._patience_seconds)
+            return await retrying(once, patience_seconds=self._patience_seconds)
         except TRANSIENT_POSTGRES as error:
             raise DependencyUnavailable(dependency="Postgres") from error
 

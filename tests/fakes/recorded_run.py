@@ -1,0 +1,80 @@
+"""Samples, plans and outcomes of small runs, as the domain of results has them."""
+
+import hashlib
+import uuid
+from collections.abc import Sequence
+
+from services.results.outcome import (
+    Failure,
+    FailureClass,
+    ModelAnswer,
+    Outcome,
+    OutcomeBatch,
+    OutcomeStatus,
+    ScoredOutcome,
+    Timing,
+    TokenUsage,
+)
+from services.results.run_record import MetricUse, PlannedTask, RunPlan, ScoringMethod, ScoringRecipe
+from services.results.sample_set import Prompt, Sample
+from services.results.scoring import Answer, LabelPair, Target
+from services.results.task_scoring import OutputType
+
+SHARD_SAMPLES = 10
+CHOICE_RECIPE = ScoringRecipe(
+    OutputType.MULTIPLE_CHOICE, (MetricUse("acc"), MetricUse("mcc")), target_delimiter=" "
+)
+TEXT_RECIPE = ScoringRecipe(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),))
+
+
+def new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def choice_sample(position: int, salt: str = "") -> Sample:
+    """Asks for the parity of its position; the right choice is 0 for even ones."""
+    digest = hashlib.sha256(f"{salt}/{position}".encode()).digest()
+    target = Target(choices=(" even", " odd"), choice=position % 2)
+    return Sample(position, position, digest, Prompt(f"{position} is"), target)
+
+
+def plan_of(
+    sizes: Sequence[int], set_ids: Sequence[str] = (), *, rollouts: int = 1, run_id: str = ""
+) -> RunPlan:
+    """A run of tasks t0, t1, … that own consecutive numbers."""
+    tasks, first = [], 0
+    for index, size in enumerate(sizes):
+        set_id = set_ids[index] if set_ids else new_id()
+        tasks.append(PlannedTask(f"t{index}", set_id, first, size, CHOICE_RECIPE))
+        first += size
+    return RunPlan(run_id or new_id(), tuple(tasks), rollouts, ScoringMethod.LOGLIKELIHOOD)
+
+
+def answered(sample: int, choice: int = 0, *, rollout: int = 0, attempt: int = 1) -> Outcome:
+    logprobs = (-0.5, -2.0) if choice == 0 else (-2.0, -0.5)
+    answer = ModelAnswer(Answer("", logprobs, (choice == 0, choice == 1)), "stop", (1, 1))
+    usage, timing = TokenUsage(7, 1), Timing(0.25, None, 0.125)
+    return Outcome(sample, rollout, sample // SHARD_SAMPLES, attempt, answer, usage, timing)
+
+
+def said(sample: int, text: str) -> Outcome:
+    return Outcome(sample, 0, sample // SHARD_SAMPLES, 1, ModelAnswer(Answer(text), "stop"))
+
+
+def failed(
+    sample: int, failure_class: FailureClass = FailureClass.TIMEOUT, *, rollout: int = 0, attempt: int = 1
+) -> Outcome:
+    failure = Failure(failure_class, "It did not work.")
+    return Outcome(sample, rollout, sample // SHARD_SAMPLES, attempt, failure)
+
+
+def batch(run_id: str, outcomes: Sequence[Outcome], epoch: int = 1) -> OutcomeBatch:
+    return OutcomeBatch(run_id, epoch, outcomes, {"engine": "fake"})
+
+
+def scored(run_id: str, outcome: Outcome, epoch: int = 1) -> ScoredOutcome:
+    """As the scorer leaves it; every answer is right."""
+    if isinstance(outcome.result, Failure):
+        return ScoredOutcome(run_id, epoch, 0, outcome, OutcomeStatus.FAILED, "", {})
+    scores: dict[str, float | LabelPair] = {"acc": 1.0, "mcc": (0, 0)}
+    return ScoredOutcome(run_id, epoch, 0, outcome, OutcomeStatus.SCORED, "even", scores)

@@ -1,0 +1,269 @@
+"""The results service from its doors: what neighbours store, send and ask, on a real Postgres and NATS."""
+
+from collections.abc import AsyncIterator, Awaitable
+
+import grpc
+import pytest
+import pytest_asyncio
+
+from proctor.v1 import (
+    outcome_pb2,
+    results_service_pb2,
+    summary_pb2,
+    work_messages_pb2,
+)
+from proctor.v1 import (
+    run_record_service_pb2 as record_pb2,
+)
+from services.common.grpc_client import remote_error
+from services.common.subjects import OUTCOMES
+from services.results.outcome import FailureClass
+from services.results.run_record import RunPlan
+from tests.fakes.eventually import eventually
+from tests.fakes.recorded_run import answered, batch, choice_sample, failed, new_id, plan_of, said
+from tests.fakes.results_stand import ResultsStand, results_stand, sample_to_proto
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stand() -> AsyncIterator[ResultsStand]:
+    async with results_stand() as made:
+        yield made
+
+
+async def close(
+    stand: ResultsStand, plan: RunPlan, epoch: int = 1, *, partial: bool = False
+) -> summary_pb2.RunSummary:
+    request = record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=epoch, allow_partial=partial)
+    return (await stand.records.CloseRun(request)).summary
+
+
+async def missing(
+    stand: ResultsStand, plan: RunPlan, epoch: int, page_size: int = 0
+) -> list[tuple[int, int]]:
+    found, token = [], ""
+    while True:
+        page = await stand.records.ListMissing(
+            record_pb2.ListMissingRequest(
+                run_id=plan.run_id, epoch=epoch, page_size=page_size, page_token=token
+            )
+        )
+        found += [(one.rollout, one.sample) for one in page.missing]
+        token = page.next_page_token
+        if not token:
+            return found
+
+
+async def refusal(call: Awaitable[object]) -> tuple[str, str]:
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await call
+    error = remote_error(refused.value)
+    return error.reason, error.message
+
+
+async def test_a_run_is_recorded_closed_and_read_back(stand: ResultsStand) -> None:
+    plan = await stand.open_run_of(20, 5)
+    outcomes = [answered(sample) for sample in range(20)] + [answered(20 + at, at % 2) for at in range(5)]
+    await stand.send(batch(plan.run_id, outcomes[:12]))
+    await stand.send(batch(plan.run_id, outcomes[12:]))
+    await eventually(lambda: recorded_is(stand, plan, 25), "all outcomes are recorded")
+
+    summary = await close(stand, plan)
+
+    first, second = summary.tasks
+    assert (summary.total, summary.answered, summary.is_partial) == (25, 25, False)
+    assert [figure.metric for figure in first.metrics] == ["acc", "mcc"]
+    assert (first.metrics[0].mean, first.metrics[0].n) == (0.5, 20)
+    assert (second.metrics[0].mean, second.metrics[1].mean) == (1.0, 1.0)
+    assert summary.usage.prompt_tokens == 25 * 7
+    assert summary.mean_timing.first_token_seconds == 0.125
+    assert not summary.mean_timing.HasField("queue_seconds")
+    assert await close(stand, plan) == summary
+    public = await stand.public.GetSummary(results_service_pb2.GetSummaryRequest(run_id=plan.run_id))
+    assert public.summary == summary
+
+
+async def recorded_is(stand: ResultsStand, plan: RunPlan, count: int) -> bool:
+    return await stand.recorded(plan.run_id) == count
+
+
+async def test_progress_is_told_as_absolute_counts(stand: ResultsStand) -> None:
+    plan = await stand.open_run_of(20)
+    await stand.send(batch(plan.run_id, [answered(sample) for sample in range(10)]))
+    await stand.send(batch(plan.run_id, [failed(10), answered(11)]))
+    await eventually(lambda: recorded_is(stand, plan, 12), "all outcomes are recorded")
+    await eventually(
+        lambda: plan.run_id in stand.reports and stand.reports[plan.run_id][-1].tasks[0].recorded == 12,
+        "the last report has all",
+    )
+    report = stand.reports[plan.run_id][-1]
+    assert report.tasks[0] == work_messages_pb2.TaskCounts(task="t0", recorded=12, failed=1)
+    assert dict(report.failures) == {"timeout": 1}
+    assert dict(report.environment) == {"engine": "fake"}
+    counts = await stand.counts(plan.run_id)
+    assert {(one.shard, one.recorded) for one in counts.shards} == {(0, 10), (1, 2)}
+
+
+async def test_the_same_samples_are_stored_once(stand: ResultsStand) -> None:
+    samples = [choice_sample(position, "once") for position in range(7)]
+    first, second = await stand.store(samples), await stand.store(samples)
+    assert first == second
+    async with stand.database() as database:
+        assert (
+            await database.fetchval("SELECT count(*) FROM samples WHERE digest = $1", samples[0].digest) == 1
+        )
+
+
+async def test_a_repeated_commit_of_a_duplicate_gives_the_same_set(stand: ResultsStand) -> None:
+    samples = [choice_sample(position, "again") for position in range(3)]
+    kept = await stand.store(samples)
+    staging_id = new_id()
+    chunk = [sample_to_proto(sample) for sample in samples]
+    await stand.records.PutSamples(record_pb2.PutSamplesRequest(staging_id=staging_id, samples=chunk))
+    request = record_pb2.CommitSampleSetRequest(staging_id=staging_id, sample_count=3)
+    answers = [await stand.records.CommitSampleSet(request) for _ in range(2)]
+    assert [answer.sample_set_id for answer in answers] == [kept, kept]
+
+
+async def test_samples_are_read_in_the_order_asked_without_targets(stand: ResultsStand) -> None:
+    set_id = await stand.store([choice_sample(position, "read") for position in range(10)])
+    request = record_pb2.ReadSamplesRequest(sample_set_id=set_id, positions=[7, 2])
+    samples = (await stand.records.ReadSamples(request)).samples
+    assert [sample.position for sample in samples] == [7, 2]
+    assert samples[0].prompt.text == "7 is"
+    assert list(samples[0].choices) == [" even", " odd"]
+    assert not samples[0].HasField("target")
+    assert samples[0].digest == b""
+
+
+async def test_what_is_missing_comes_in_pages_by_rollout(stand: ResultsStand) -> None:
+    plan = await stand.open_run_of(6, 4, rollouts=2)
+    done = [answered(sample, rollout=0) for sample in range(10) if sample != 3]
+    done += [answered(sample, rollout=1) for sample in (0, 9)] + [failed(5, rollout=1)]
+    await stand.send(batch(plan.run_id, done))
+    await eventually(lambda: recorded_is(stand, plan, 12), "all outcomes are recorded")
+    expected = [(0, 3)] + [(1, sample) for sample in (1, 2, 3, 4, 6, 7, 8)]
+    assert await missing(stand, plan, 1) == expected
+    assert await missing(stand, plan, 1, page_size=3) == expected
+
+
+async def test_a_run_is_not_closed_while_samples_are_missing(stand: ResultsStand) -> None:
+    plan = await stand.open_run_of(5)
+    await stand.send(batch(plan.run_id, [answered(0)]))
+    await eventually(lambda: recorded_is(stand, plan, 1), "it is recorded")
+    request = record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1)
+    assert await refusal(stand.records.CloseRun(request)) == (
+        "RUN_INCOMPLETE",
+        f"Run {plan.run_id} still misses 4 outcomes.",
+    )
+    summary = await close(stand, plan, partial=True)
+    assert (summary.is_partial, summary.answered, summary.total) == (True, 1, 5)
+
+
+async def test_outcomes_of_a_closed_run_change_nothing(stand: ResultsStand) -> None:
+    plan = await stand.open_run_of(5)
+    await stand.send(batch(plan.run_id, [answered(0)]))
+    await eventually(lambda: recorded_is(stand, plan, 1), "it is recorded")
+    summary = await close(stand, plan, partial=True)
+    await stand.send(batch(plan.run_id, [answered(1)]))
+    await eventually(lambda: nothing_waits(stand), "the late message is taken")
+    assert await stand.recorded(plan.run_id) == 1
+    assert await close(stand, plan) == summary
+
+
+async def nothing_waits(stand: ResultsStand) -> bool:
+    return await stand.waiting_outcomes() == 0
+
+
+async def test_a_retry_asks_only_for_what_is_missing_or_failed(stand: ResultsStand) -> None:
+    plan = await stand.open_run_of(4)
+    first = [answered(0), failed(1, FailureClass.RATE_LIMIT), answered(2)]
+    await stand.send(batch(plan.run_id, first))
+    await eventually(lambda: recorded_is(stand, plan, 3), "all outcomes are recorded")
+    await close(stand, plan, partial=True)
+
+    await stand.open(plan, epoch=2)
+
+    assert await missing(stand, plan, 2) == [(0, 1), (0, 3)]
+    assert await stand.recorded(plan.run_id) == 2
+    await stand.send(batch(plan.run_id, [answered(1), answered(3)], epoch=1))  # too late
+    await stand.send(batch(plan.run_id, [answered(1), failed(3)], epoch=2))
+    await eventually(lambda: recorded_is(stand, plan, 4), "all outcomes are recorded")
+    summary = await close(stand, plan, epoch=2)
+    assert (summary.answered, dict(summary.failures)) == (3, {"timeout": 1})
+
+
+async def test_outcomes_are_listed_beside_their_samples(stand: ResultsStand) -> None:
+    plan = await stand.open_run_of(3, 3)
+    await stand.send(batch(plan.run_id, [answered(sample) for sample in range(5)] + [failed(5)]))
+    await eventually(lambda: recorded_is(stand, plan, 6), "all outcomes are recorded")
+
+    async def page(**asked: object) -> results_service_pb2.ListOutcomesResponse:
+        return await stand.public.ListOutcomes(
+            results_service_pb2.ListOutcomesRequest(run_id=plan.run_id, **asked)  # type: ignore[arg-type]  # fields by name
+        )
+
+    first = await page(page_size=4)
+    rest = await page(page_size=4, page_token=first.next_page_token)
+    listed = [*first.outcomes, *rest.outcomes]
+    assert [one.outcome.sample for one in listed] == [0, 1, 2, 3, 4, 5]
+    assert rest.next_page_token == ""
+    shown = listed[4]
+    assert (shown.task, shown.prompt, shown.target, shown.prediction) == ("t1", "1 is", "odd", "even")
+    assert (shown.scores["acc"], shown.outcome.answer.choices[1].logprob) == (0.0, -2.0)
+    only_failed = await page(status=outcome_pb2.OUTCOME_STATUS_FAILED)
+    assert [one.outcome.failure.message for one in only_failed.outcomes] == ["It did not work."]
+    assert [one.outcome.sample for one in (await page(task="t1")).outcomes] == [3, 4, 5]
+
+
+async def test_an_answer_that_does_not_fit_its_sample_is_a_failure_not_a_wrong_answer(
+    stand: ResultsStand,
+) -> None:
+    plan = await stand.open_run_of(2)
+    await stand.send(batch(plan.run_id, [said(0, "no weights"), answered(1, 1)]))
+    await eventually(lambda: recorded_is(stand, plan, 2), "all outcomes are recorded")
+    summary = await close(stand, plan)
+    assert (summary.failed, summary.tasks[0].metrics[0].mean) == (1, 1.0)
+
+
+async def test_messages_that_make_no_sense_hold_nothing_up(stand: ResultsStand) -> None:
+    plan = await stand.open_run_of(2)
+    await stand.jetstream.publish(OUTCOMES, f"outcomes.{plan.run_id}", b"\xff\xff", new_id())
+    await stand.send(batch(new_id(), [answered(0)]))  # a run that nobody knows
+    await stand.send(batch(plan.run_id, [answered(99), answered(0, rollout=3), answered(1)]))
+    await eventually(lambda: recorded_is(stand, plan, 1), "the good one is recorded")
+    await eventually(lambda: nothing_waits(stand), "nothing is left")
+
+
+async def test_what_cannot_be_done_is_refused_in_one_sentence(stand: ResultsStand) -> None:
+    run_id = new_id()
+    records = stand.records
+    staging_id = new_id()
+    chunk = [sample_to_proto(choice_sample(position, "gap")) for position in (0, 2)]
+    await records.PutSamples(record_pb2.PutSamplesRequest(staging_id=staging_id, samples=chunk))
+    commit = record_pb2.CommitSampleSetRequest(staging_id=staging_id, sample_count=3)
+    read = record_pb2.ReadSamplesRequest(sample_set_id=staging_id, positions=[0])
+    assert (await refusal(records.CommitSampleSet(commit)))[0] == "INVALID_PARAMETER"
+    assert (await refusal(records.ReadSamples(read)))[0] == "SAMPLE_SET_NOT_FOUND"
+    assert (await refusal(records.GetCounts(record_pb2.GetCountsRequest(run_id=run_id))))[
+        0
+    ] == "RUN_NOT_FOUND"
+    assert await refusal(records.GetCounts(record_pb2.GetCountsRequest(run_id="x"))) == (
+        "INVALID_PARAMETER",
+        "run_id must be a UUID.",
+    )
+    plan = await stand.open_run_of(1)
+    stale = record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=0)
+    assert (await refusal(records.CloseRun(stale)))[0] == "RUN_CLOSED"
+    page = results_service_pb2.ListOutcomesRequest(run_id=plan.run_id, page_token="nonsense")
+    assert (await refusal(stand.public.ListOutcomes(page)))[0] == "INVALID_PAGE_TOKEN"
+
+
+async def test_a_run_without_stored_samples_is_refused(stand: ResultsStand) -> None:
+    plan = plan_of([3])
+    set_id = plan.tasks[0].sample_set_id
+    refused = await refusal(stand.open(plan))
+    assert refused == ("SAMPLE_SET_NOT_FOUND", f"Sample set {set_id} not found.")
+    counts = record_pb2.GetCountsRequest(run_id=plan.run_id)
+    assert (await refusal(stand.records.GetCounts(counts)))[0] == "RUN_NOT_FOUND"
