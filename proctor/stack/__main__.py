@@ -3,17 +3,18 @@
 import asyncio
 import os
 import sys
+from pathlib import Path
 
+from proctor.stack.default_pools import default_pools
 from proctor.stack.errors import StackError
 from proctor.stack.foreground import serve_until_stopped
-from proctor.stack.stack_options import RemotePool, options_from_environment
+from proctor.stack.stack_options import options_from_environment
 
 
 def main() -> int:
-    base_url = os.environ.get("PROCTOR_REMOTE_BASE_URL")
-    pools = (RemotePool(base_url),) if base_url else ()
+    options = options_from_environment(os.environ, default_pools(os.environ, Path.cwd()))
     try:
-        asyncio.run(serve_until_stopped(options_from_environment(os.environ, pools)))
+        asyncio.run(serve_until_stopped(options))
     except StackError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -24,11 +24,11 @@ def choose_addresses(count: int) -> list[str]:
         return [f"{LOOPBACK}:{_hold_free_port(held)}" for _ in range(count)]
 
 
-def require_free(address: str, setting: str) -> str:
-    """The address itself, a chosen one for port 0, PortTaken when another program listens there."""
+def free_or_chosen(address: str, setting: str, chosen: str) -> str:
+    """The address itself, the chosen one for port 0, PortTaken when another program listens there."""
     host, port = split_address(address)
     if port == 0:
-        return f"{host}:{split_address(choose_addresses(1)[0])[1]}"
+        return chosen
     with ExitStack() as held:
         try:
             _hold(held, host, port)

@@ -15,13 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from proctor.stack.errors import EnvironmentBroken
-from proctor.stack.stack_options import default_cache_dir
+from proctor.stack.stack_options import starter_model_dir
 from proctor.stack.vllm_install import CPU_PINS, VLLM_VERSION, Installation, gpu_answers, install
 from proctor.stack.vllm_python import CHECKOUT, ENVIRONMENT_NAME
 from proctor.starter.model_stamp import is_current
 
 STAMP = "proctor-installed"
-STARTER_MODEL_NAME = "starter-model"
 WORKER_EXTRAS = ("service", "worker")
 
 Report = Callable[[str], None]
@@ -73,10 +72,6 @@ def ensure_starter_model(python: Path, environ: Mapping[str, str], report: Repor
             report(f"Training the starter model into {folder} (once; up to three minutes)")
             _build_model(python, folder, environ)
     return folder
-
-
-def starter_model_dir(environ: Mapping[str, str]) -> Path:
-    return default_cache_dir(environ) / STARTER_MODEL_NAME
 
 
 def _install_anew(target: Installation, report: Report) -> None:

@@ -6,13 +6,14 @@ from pathlib import Path
 class StackError(Exception):
     """The local stack failed."""
 
-    exit_code = 1
+    # Those of the command line: 6 is a fault inside.
+    exit_code = 6
 
 
 class StackAlreadyRunning(StackError):
     """A stack is already running on this state folder."""
 
-    exit_code = 3
+    exit_code = 7
 
     def __init__(self, state_dir: Path, supervisor_pid: int | None) -> None:
         self.state_dir = state_dir
@@ -27,7 +28,7 @@ class StackAlreadyRunning(StackError):
 class PortTaken(StackError):
     """Another program listens on a port that the stack was told to use."""
 
-    exit_code = 4
+    exit_code = 8
 
     def __init__(self, address: str, setting: str) -> None:
         self.address = address
@@ -41,8 +42,6 @@ class PortTaken(StackError):
 
 class ChildFailedToStart(StackError):
     """A child of the stack died, or did not answer, each time it was started."""
-
-    exit_code = 5
 
     def __init__(self, name: str, reason: str, log_path: Path, log_tail: str) -> None:
         self.name = name
@@ -73,5 +72,3 @@ class ServerBinaryMissing(StackError):
 
 class EnvironmentBroken(StackError):
     """The environment for vLLM or the starter model could not be made."""
-
-    exit_code = 6

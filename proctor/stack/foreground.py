@@ -14,13 +14,13 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 async def serve_until_stopped(options: StackOptions, report: Report = print) -> None:
     """Also stops a start that is still under way; raises StackError when the stack cannot start."""
     serving = asyncio.create_task(_serve(options, report), name="serve the stack")
-    stop_on_signals(serving)
+    stop_on_signals(serving, report)
     await asyncio.wait([serving])
     if not serving.cancelled():
         serving.result()
 
 
-def stop_on_signals(task: asyncio.Task[None]) -> None:
+def stop_on_signals(task: asyncio.Task[None], report: Report = print) -> None:
     """The first signal cancels the task, which stops in order; a second one leaves at once.
 
     Leaving at once leaves nothing behind: the children get their death signal from the kernel.
@@ -31,6 +31,7 @@ def stop_on_signals(task: asyncio.Task[None]) -> None:
         if asked:
             os._exit(128 + number)
         asked.append(number)
+        report("Stopping, workers first; a second signal leaves at once.")
         task.cancel()
 
     loop = asyncio.get_running_loop()

@@ -8,10 +8,11 @@ import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
-from proctor.stack.addresses import choose_addresses, require_free
+from proctor.stack.addresses import choose_addresses, free_or_chosen
 from proctor.stack.child_logs import ChildLogs
-from proctor.stack.nats_server import NatsServer, prepare_nats
+from proctor.stack.nats_server import prepare_nats
 from proctor.stack.pools_file import write_pools_file
 from proctor.stack.postgres_home import find_postgres_home
 from proctor.stack.postgres_server import PostgresServer, prepare_postgres
@@ -53,9 +54,9 @@ class LocalStack:
 
     async def start(self) -> None:
         self._lock = StackLock.take(self.options.state_dir)
-        # At once: a file that a killed stack left must not be taken for ours now that the lock is held again.
-        self._write_state()
         try:
+            # At once: a file that a killed stack left must not be taken for ours now that the lock is held.
+            self._write_state()
             await self._start_in_order()
         except BaseException:
             await self.stop()
@@ -96,7 +97,8 @@ class LocalStack:
         self._log_keeping = asyncio.create_task(self._logs.keep_small(), name="keep logs small")
         addresses = _choose_addresses(self.options)
         nats = prepare_nats(folder / "nats", addresses.nats)
-        postgres, _ = await asyncio.gather(self._start_postgres(addresses.postgres), self._start_nats(nats))
+        postgres = await self._prepare_postgres(addresses.postgres, self._logs.path("postgres"))
+        await self._start_children([postgres.child(), nats.child()])
         wiring = Wiring(
             postgres_dsn=postgres.dsn,
             nats_url=nats.url,
@@ -109,17 +111,11 @@ class LocalStack:
         self._publish(wiring)
         await self._start_children(service_children(self.options, wiring, addresses.worker_health))
 
-    async def _start_nats(self, nats: NatsServer) -> None:
-        await self._start_children([nats.child()])
-
-    async def _start_postgres(self, address: str) -> PostgresServer:
-        assert self._logs is not None
+    async def _prepare_postgres(self, address: str, log_path: Path) -> PostgresServer:
         home = await asyncio.to_thread(find_postgres_home, self.options.state_dir)
         if home.note:
             self._report(home.note)
-        postgres = await prepare_postgres(home, address, self._logs.path("postgres"))
-        await self._start_children([postgres.child()])
-        return postgres
+        return await prepare_postgres(home, address, log_path)
 
     def _publish(self, wiring: Wiring) -> None:
         self.postgres_dsn, self.nats_url = wiring.postgres_dsn, wiring.nats_url
@@ -154,25 +150,26 @@ class LocalStack:
 
 def _choose_addresses(options: StackOptions) -> _Addresses:
     """The two ports of the gateway are asked for and may be taken; the others are whatever is free."""
-    postgres, nats, scheduler, results, *worker_health = choose_addresses(4 + len(options.pools))
+    postgres, nats, scheduler, results, http, grpc, *worker_health = choose_addresses(6 + len(options.pools))
     return _Addresses(
         postgres=postgres,
         nats=nats,
-        scheduler=_asked(options, "PROCTOR_SCHEDULER_ADDRESS") or scheduler,
-        results=_asked(options, "PROCTOR_RESULTS_ADDRESS") or results,
-        gateway_http=_gateway(options, options.gateway_http_address, "PROCTOR_GATEWAY_HTTP_ADDRESS"),
-        gateway_grpc=_gateway(options, options.gateway_grpc_address, "PROCTOR_GATEWAY_GRPC_ADDRESS"),
+        scheduler=_asked(options, "PROCTOR_SCHEDULER_ADDRESS", scheduler),
+        results=_asked(options, "PROCTOR_RESULTS_ADDRESS", results),
+        gateway_http=_of_gateway(options, "HTTP", options.gateway_http_address, http),
+        gateway_grpc=_of_gateway(options, "GRPC", options.gateway_grpc_address, grpc),
         worker_health=worker_health,
     )
 
 
-def _gateway(options: StackOptions, address: str, setting: str) -> str:
-    return require_free(address, setting) if "gateway" in options.modules else ""
+def _of_gateway(options: StackOptions, which: str, address: str, chosen: str) -> str:
+    if "gateway" not in options.modules:
+        return ""
+    return free_or_chosen(address, f"PROCTOR_GATEWAY_{which}_ADDRESS", chosen)
 
 
-def _asked(options: StackOptions, setting: str) -> str | None:
-    address = options.environment.get(setting)
-    return require_free(address, setting) if address else None
+def _asked(options: StackOptions, setting: str, chosen: str) -> str:
+    return free_or_chosen(options.environment.get(setting) or chosen, setting, chosen)
 
 
 @asynccontextmanager

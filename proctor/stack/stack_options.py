@@ -101,3 +101,7 @@ def default_cache_dir(environ: Mapping[str, str]) -> Path:
         return Path(given).expanduser().absolute()
     caches = environ.get("XDG_CACHE_HOME")
     return (Path(caches) if caches else Path.home() / ".cache") / "proctor"
+
+
+def starter_model_dir(environ: Mapping[str, str]) -> Path:
+    return default_cache_dir(environ) / "starter-model"

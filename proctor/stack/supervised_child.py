@@ -72,7 +72,9 @@ class SupervisedChild:
 
     async def ended(self) -> None:
         """Returns when the child is no longer supervised; raises what ended that, if it was not `stop`."""
-        await asyncio.shield(self._supervising)
+        await asyncio.wait([self._supervising])
+        if not self._supervising.cancelled():
+            self._supervising.result()
 
     async def stop(self) -> None:
         self._supervising.cancel()

@@ -136,7 +136,7 @@ async def test_a_second_supervisor_ends_with_its_own_exit_code(state_dir: Path, 
     first = start()
     state = await first.until_running()
     second = start()
-    assert await second.until_ended() == 3
+    assert await second.until_ended() == 7
     assert (
         f"already running on {state_dir} (process {state.supervisor_pid})" in second.output_path.read_text()
     )

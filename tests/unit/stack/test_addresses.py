@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from proctor.stack.addresses import FREE_PORT_RANGE, choose_addresses, require_free, split_address
+from proctor.stack.addresses import FREE_PORT_RANGE, choose_addresses, free_or_chosen, split_address
 from proctor.stack.errors import PortTaken
 
 
@@ -16,20 +16,18 @@ def test_chosen_addresses_are_different_and_out_of_the_way_of_outgoing_connectio
 
 def test_a_free_address_is_kept() -> None:
     (address,) = choose_addresses(1)
-    assert require_free(address, "PROCTOR_X") == address
+    assert free_or_chosen(address, "PROCTOR_X", "127.0.0.1:5") == address
 
 
-def test_port_zero_is_replaced_by_a_free_one() -> None:
-    host, port = split_address(require_free("127.0.0.1:0", "PROCTOR_X"))
-    assert host == "127.0.0.1"
-    assert port in FREE_PORT_RANGE
+def test_port_zero_is_replaced_by_the_chosen_one() -> None:
+    assert free_or_chosen("127.0.0.1:0", "PROCTOR_X", "127.0.0.1:5") == "127.0.0.1:5"
 
 
 def test_a_taken_port_names_itself_and_the_setting() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(PortTaken, match=f"^Port {port} is taken .*set PROCTOR_X to a free address"):
-            require_free(f"127.0.0.1:{port}", "PROCTOR_X")
+            free_or_chosen(f"127.0.0.1:{port}", "PROCTOR_X", "127.0.0.1:5")
 
 
 def test_a_port_without_a_host_is_on_loopback() -> None:

@@ -67,7 +67,7 @@ def test_a_second_lock_names_the_process_that_holds_the_first(tmp_path: Path) ->
     write_stack_state(tmp_path, STATE)
     with pytest.raises(StackAlreadyRunning, match=r"\(process 17\)") as refused:
         StackLock.take(tmp_path)
-    assert refused.value.exit_code == 3
+    assert refused.value.exit_code == 7
     lock.release()
     StackLock.take(tmp_path).release()
 
