@@ -1,4 +1,4 @@
-"""A worker as the stack starts it: a process of its own, with the openai engine and a model server that misbehaves."""
+"""A worker as the stack starts it: a process of its own, with the openai engine over a socket."""
 
 from __future__ import annotations
 

@@ -1,0 +1,117 @@
+"""One sample becomes one outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from services.worker.ask_sample import LONGEST_ANSWER_CHARACTERS, SampleAsker
+from services.worker.engine import (
+    EngineDied,
+    EngineFailure,
+    FailureClass,
+    Generated,
+    ProviderFailed,
+    RateLimited,
+    RequestRefused,
+    ScoredChoices,
+)
+from services.worker.retry_policy import RetryPolicy
+from services.worker.shard import Failure, Method, Outcome, Shard
+from tests.fakes.held_shard import a_shard
+from tests.fakes.scripted_engine import ScriptedEngine
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class StandingClock:
+    def now(self) -> datetime:
+        return NOW
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+def failing(*failures: EngineFailure) -> ScriptedEngine:
+    """Fails in order, then answers."""
+    waiting: Iterator[EngineFailure] = iter(failures)
+
+    async def answer(_: str) -> str:
+        failure = next(waiting, None)
+        if failure is not None:
+            raise failure
+        return "42"
+
+    return ScriptedEngine(answer)
+
+
+async def ask(engine: ScriptedEngine, shard: Shard) -> Outcome | None:
+    policy = RetryPolicy(max_tries=3, first_delay_seconds=0.001)
+    asker = SampleAsker(engine, policy, StandingClock(), lambda: 0.5)
+    return await asyncio.wait_for(asker.ask(shard, shard.samples[0]), 5)
+
+
+async def failure_of(engine: ScriptedEngine, shard: Shard) -> Failure:
+    outcome = await ask(engine, shard)
+    assert outcome is not None
+    assert isinstance(outcome.result, Failure)
+    return outcome.result
+
+
+async def test_a_transient_failure_is_asked_again() -> None:
+    engine = failing(ProviderFailed("500"), RateLimited("429"))
+    outcome = await ask(engine, a_shard(7))
+    assert outcome is not None
+    assert isinstance(outcome.result, Generated)
+    assert (outcome.sample, outcome.result.text, engine.asked["sample 7"]) == (7, "42", 3)
+
+
+async def test_tries_used_up_are_a_failure_of_the_class_of_the_last() -> None:
+    failure = await failure_of(failing(*[ProviderFailed("500")] * 9), a_shard(7))
+    assert failure == Failure(FailureClass.PROVIDER_ERROR, "500")
+
+
+async def test_a_refusal_is_asked_once() -> None:
+    engine = failing(RequestRefused("check the key"))
+    assert await failure_of(engine, a_shard(7)) == Failure(FailureClass.REFUSED, "check the key")
+    assert engine.asked["sample 7"] == 1
+
+
+async def test_a_rate_limit_that_outlasts_the_deadline_is_a_failure_at_once() -> None:
+    shard = a_shard(7, deadline=NOW + timedelta(seconds=60))
+    failure = await failure_of(failing(RateLimited("429", retry_after_seconds=61)), shard)
+    assert failure.failure_class is FailureClass.RATE_LIMIT
+
+
+async def test_after_the_deadline_nothing_is_asked_and_nothing_said() -> None:
+    engine = failing()
+    assert await ask(engine, a_shard(7, deadline=NOW)) is None
+    assert not engine.asked
+
+
+async def test_a_dead_engine_says_nothing_about_the_sample() -> None:
+    with pytest.raises(EngineDied):
+        await ask(failing(EngineDied("gone")), a_shard(7))
+
+
+async def test_choices_are_scored() -> None:
+    outcome = await ask(ScriptedEngine(), a_shard(7, method=Method.SCORE_CHOICES))
+    assert outcome is not None
+    assert isinstance(outcome.result, ScoredChoices)
+
+
+async def test_constrained_decoding_is_refused_in_one_sentence() -> None:
+    failure = await failure_of(ScriptedEngine(), a_shard(7, method=Method.CONSTRAINED))
+    assert failure.failure_class is FailureClass.REFUSED
+
+
+async def test_an_answer_that_no_message_can_carry_is_a_failure() -> None:
+    async def endless(_: str) -> str:
+        return "x" * (LONGEST_ANSWER_CHARACTERS + 1)
+
+    failure = await failure_of(ScriptedEngine(endless), a_shard(7))
+    assert failure.failure_class is FailureClass.PROVIDER_ERROR
+    assert "max_tokens" in failure.message

@@ -1,0 +1,84 @@
+"""A worker takes more as long as there is room, the most urgent first."""
+
+from __future__ import annotations
+
+import asyncio
+
+from services.worker.intake import Intake, IntakeLimits
+
+
+def intake_of(unfinished: int, held: int = 1000) -> Intake:
+    return Intake(IntakeLimits(unfinished=unfinished, held=held), ranks=3)
+
+
+async def may_take(intake: Intake, rank: int = 0) -> bool:
+    """Whether the turn comes at once."""
+    turn = asyncio.ensure_future(intake.turn(rank))
+    await asyncio.wait((turn,), timeout=0.01)
+    turn.cancel()
+    return turn.done() and not turn.cancelled() and turn.result()
+
+
+async def test_there_is_room_until_enough_samples_wait() -> None:
+    intake = intake_of(unfinished=64)
+    intake.take(63)
+    assert await may_take(intake)
+    intake.take(1)
+    assert not await may_take(intake)
+    intake.finish(1)
+    assert await may_take(intake)
+
+
+async def test_answers_that_cannot_be_sent_close_the_intake() -> None:
+    intake = intake_of(unfinished=64, held=128)
+    intake.take(128)
+    intake.finish(128)
+    assert not await may_take(intake)
+    intake.release(64)
+    assert await may_take(intake)
+
+
+async def test_what_is_less_urgent_waits_while_more_urgent_work_flows() -> None:
+    intake = intake_of(unfinished=64)
+    intake.report(0, came=True)
+    assert not await may_take(intake, rank=1)
+    assert await may_take(intake, rank=0)
+    intake.report(0, came=False)
+    assert await may_take(intake, rank=2)
+
+
+async def test_a_turn_that_waits_comes_when_room_is_made() -> None:
+    intake = intake_of(unfinished=1)
+    intake.take(1)
+    turns = [asyncio.create_task(intake.turn(rank)) for rank in range(3)]
+    await asyncio.wait(turns, timeout=0.01)
+    intake.finish(1)
+    assert await asyncio.wait_for(asyncio.gather(*turns), 5) == [True, True, True]
+
+
+async def test_a_closed_intake_turns_everybody_away_until_it_is_opened() -> None:
+    intake = intake_of(unfinished=1)
+    intake.take(1)
+    turn = asyncio.create_task(intake.turn(0))
+    await asyncio.wait((turn,), timeout=0.01)
+    intake.close()
+    assert await asyncio.wait_for(turn, 5) is False
+    intake.open()
+    intake.finish(1)
+    assert await may_take(intake)
+
+
+async def test_it_is_empty_once_everything_is_released() -> None:
+    intake = intake_of(unfinished=8)
+    intake.take(2)
+    emptied = asyncio.create_task(intake.until_empty())
+    intake.finish(2)
+    assert not intake.is_idle()
+    intake.release(2)
+    await asyncio.wait_for(emptied, 5)
+    assert intake.is_idle()
+
+
+def test_a_small_engine_gets_little_ahead_and_a_large_one_a_shard() -> None:
+    assert IntakeLimits.for_concurrency(1).unfinished == 2
+    assert IntakeLimits.for_concurrency(256).unfinished == 320

@@ -1,0 +1,45 @@
+"""What the worker tells of models that its engine refuses."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from services.worker.load_models import ModelLoader
+from tests.fakes.scripted_engine import ScriptedEngine
+
+
+class HandClock:
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.seconds, tz=UTC)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+async def test_a_refused_model_is_told_with_the_reason_and_tried_again_after_a_while() -> None:
+    clock, engine = HandClock(), ScriptedEngine()
+    loader = ModelLoader(engine, ("vllm/a",), clock, retry_seconds=60)
+    assert not await loader.load("vllm/a")
+    assert loader.cannot_load == {"vllm/a": "There is no model vllm/a."}
+    assert not loader.may_load("vllm/a")
+    clock.seconds = 61
+    assert loader.may_load("vllm/a")
+    assert loader.cannot_load == {}
+
+
+async def test_a_loaded_model_is_no_longer_refused_and_the_engine_is_described() -> None:
+    engine = ScriptedEngine()
+    loader = ModelLoader(engine, ("vllm/a",), HandClock(), retry_seconds=60)
+    await loader.load("vllm/a")
+    engine.loadable.append("vllm/a")
+    assert await loader.load("vllm/a")
+    assert (loader.loaded_model, loader.cannot_load) == ("vllm/a", {})
+    assert loader.environment["engine"] == "scripted"
+    assert not loader.is_loading
+
+
+def test_a_pool_without_a_list_serves_any_model() -> None:
+    assert ModelLoader(ScriptedEngine(), (), HandClock(), retry_seconds=60).serves_any

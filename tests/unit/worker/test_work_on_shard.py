@@ -1,0 +1,186 @@
+"""A held shard from delivery to settlement: what is acknowledged, when, and what travels on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from services.common.clock import SystemClock
+from services.worker.ask_sample import SampleAsker
+from services.worker.engine import EngineDied, FailureClass, ModelCannotLoad
+from services.worker.execute_shard import ShardExecutor
+from services.worker.held_messages import Abandoned, HeldMessages, Holding
+from services.worker.intake import Intake, IntakeLimits
+from services.worker.outcome_batcher import OutcomeBatcher
+from services.worker.retry_policy import RetryPolicy
+from services.worker.run_states import RunControl, RunStates
+from services.worker.shard import Failure, RunId
+from services.worker.slots import Slots
+from services.worker.work_on_shard import Desk, ShardWork
+from tests.fakes.eventually import eventually
+from tests.fakes.held_shard import HeldBackPublisher, HeldShard, a_shard
+from tests.fakes.scripted_engine import ScriptedEngine
+
+
+class Bench:
+    """A worker without a stream."""
+
+    def __init__(self) -> None:
+        self.engine = ScriptedEngine()
+        self.publisher = HeldBackPublisher()
+        self.publisher.may_publish.set()
+        self.batcher = OutcomeBatcher(self.publisher, lambda: "an id")
+        self.desk = Desk(HeldMessages(), Intake(IntakeLimits.for_concurrency(4), 3), RunStates())
+        asker = SampleAsker(self.engine, RetryPolicy(max_tries=1), SystemClock(), lambda: 0.5)
+        executor = ShardExecutor(asker, self.batcher, Slots(4), self.desk.intake)
+        self.work = ShardWork(executor, self.batcher, self.desk, SystemClock())
+        self.publishing = asyncio.create_task(self.batcher.run())
+
+    def take(self, message: HeldShard) -> Holding:
+        holding = self.desk.held.take(message)
+        assert holding is not None
+        self.desk.intake.take(len(message.shard.samples))
+        return holding
+
+    def start(self, message: HeldShard) -> tuple[Holding, asyncio.Task[None]]:
+        holding = self.take(message)
+        return holding, asyncio.create_task(self.work.work_on(holding))
+
+    async def work_on(self, message: HeldShard) -> None:
+        await asyncio.wait_for(self.work.work_on(self.take(message)), 5)
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    bench = Bench()
+    yield bench
+    bench.publishing.cancel()
+    await asyncio.wait([bench.publishing])
+
+
+async def stuck(_: str) -> str:
+    await asyncio.Event().wait()
+    return ""
+
+
+async def test_a_shard_is_acknowledged_only_after_its_outcomes_are_held(bench: Bench) -> None:
+    bench.publisher.may_publish.clear()
+    message = HeldShard(a_shard(1, 2, 3))
+    _, working = bench.start(message)
+    await eventually(lambda: sum(bench.engine.asked.values()) == 3, "all are asked")
+    await asyncio.wait((working,), timeout=0.05)
+    assert message.fate == []
+    bench.publisher.may_publish.set()
+    await asyncio.wait_for(working, 5)
+    assert message.fate == ["acknowledged"]
+    assert sorted(bench.publisher.samples) == [1, 2, 3]
+    assert bench.desk.intake.is_idle()
+
+
+async def test_a_shard_whose_outcomes_cannot_be_sent_goes_back(bench: Bench) -> None:
+    bench.publisher.refusal = RuntimeError("no")
+    message = HeldShard(a_shard(1))
+    await bench.work_on(message)
+    assert message.fate == ["given back"]
+    assert not bench.desk.held.is_finished(message)
+
+
+async def test_a_lost_acknowledgement_is_known_again(bench: Bench) -> None:
+    message = HeldShard(a_shard(1))
+    await bench.work_on(message)
+    assert bench.desk.held.is_finished(HeldShard(a_shard(1), faults=1))
+    assert not bench.desk.held.is_finished(HeldShard(a_shard(1, attempt=2)))
+
+
+async def test_a_shard_delivered_again_while_held_goes_on_under_the_newer_delivery(bench: Bench) -> None:
+    bench.engine.answer = stuck
+    old, new = HeldShard(a_shard(1)), HeldShard(a_shard(1), faults=1)
+    holding, working = bench.start(old)
+    assert bench.desk.held.take(new) is None
+    await bench.desk.held.keep_all()
+    assert (old.kept, new.kept) == (0, 1)
+    await eventually(lambda: holding.asking is not None, "it is asked")
+    holding.abandon(Abandoned.RUN_ENDED)
+    await asyncio.wait_for(working, 5)
+    assert (old.fate, new.fate) == ([], ["dropped"])
+
+
+async def test_nobody_is_asked_for_a_run_that_has_ended(bench: Bench) -> None:
+    bench.desk.states.put(RunId("run-1"), RunControl(epoch=1, is_final=True))
+    message = HeldShard(a_shard(1))
+    await bench.work_on(message)
+    assert (message.fate, sum(bench.engine.asked.values())) == (["dropped"], 0)
+
+
+async def test_what_a_dead_engine_left_over_travels_on_with_a_fault(bench: Bench) -> None:
+    async def dies_on_three(text: str) -> str:
+        if text == "sample 3":
+            await eventually(lambda: bench.engine.in_flight == 1, "the others are answered")
+            raise EngineDied("gone")
+        return text
+
+    bench.engine.answer = dies_on_three
+    message = HeldShard(a_shard(1, 2, 3), faults=1)
+    await bench.work_on(message)
+    assert (message.rest, message.rest_faults, message.fate) == ((3,), 2, ["acknowledged"])
+    assert sorted(bench.publisher.samples) == [1, 2]
+    assert bench.desk.intake.closed.is_set()
+
+
+async def test_a_model_that_cannot_be_loaded_is_no_fault_of_the_samples(bench: Bench) -> None:
+    async def refuses(_: str) -> str:
+        raise ModelCannotLoad("no such folder")
+
+    bench.engine.answer = refuses
+    message = HeldShard(a_shard(1, 2))
+    await bench.work_on(message)
+    assert (message.rest, message.rest_faults) == ((1, 2), 0)
+
+
+async def test_what_a_draining_worker_leaves_travels_on_without_a_fault(bench: Bench) -> None:
+    bench.engine.answer = stuck
+    message = HeldShard(a_shard(1, 2))
+    holding, working = bench.start(message)
+    await eventually(lambda: bench.engine.in_flight == 2, "both are asked")
+    holding.abandon(Abandoned.DRAINING)
+    await asyncio.wait_for(working, 5)
+    assert (message.rest, message.rest_faults, message.fate) == ((1, 2), 0, ["acknowledged"])
+    assert bench.engine.aborted == 2
+    assert bench.publisher.samples == []
+
+
+async def test_a_shard_that_was_fatal_twice_is_cut_into_single_samples(bench: Bench) -> None:
+    message = HeldShard(a_shard(1, 2, 3), faults=2)
+    await bench.work_on(message)
+    assert (message.singles, message.fate) == ([1, 2, 3], ["acknowledged"])
+    assert not bench.engine.asked
+
+
+async def test_a_single_sample_that_was_fatal_twice_is_recorded_as_a_failure(bench: Bench) -> None:
+    message = HeldShard(a_shard(5), faults=2)
+    await bench.work_on(message)
+    (outcome,) = bench.publisher.batches[0].outcomes
+    assert isinstance(outcome.result, Failure)
+    assert outcome.result.failure_class is FailureClass.ENGINE
+    assert message.fate == ["acknowledged"]
+    assert not bench.engine.asked
+
+
+async def test_a_suspect_is_asked_alone(bench: Bench) -> None:
+    release = asyncio.Event()
+
+    async def waits(text: str) -> str:
+        await release.wait()
+        return text
+
+    bench.engine.answer = waits
+    _, first = bench.start(HeldShard(a_shard(1, 2)))
+    await eventually(lambda: bench.engine.in_flight == 2, "the first shard is asked")
+    _, suspect = bench.start(HeldShard(a_shard(3, number=2), faults=1))
+    await asyncio.wait((suspect,), timeout=0.02)
+    assert bench.engine.in_flight == 2
+    release.set()
+    await asyncio.wait_for(asyncio.gather(first, suspect), 5)
+    assert sorted(bench.publisher.samples) == [1, 2, 3]

@@ -1,0 +1,74 @@
+"""The worker's pool from the pools file, or one clear sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from services.worker.errors import PoolsFileInvalid, UnknownPool
+from services.worker.yaml_pools import read_pool
+
+POOLS = """
+pools:
+  - name: local
+    engine: vllm
+    concurrency: 256
+    models: [{name: vllm/starter, path: /models/starter, engine_args: {max_model_len: 1024}}]
+  - name: remote
+    engine: openai
+    concurrency: 64
+    provider: openai
+    base_url: "http://127.0.0.1:18080/v1"
+    api_key_env: OPENAI_API_KEY
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "pools.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_pool_of_models_and_a_pool_of_a_provider(tmp_path: Path) -> None:
+    path = write(tmp_path, POOLS)
+    local, remote = read_pool(path, "local"), read_pool(path, "remote")
+    assert (local.model_names, local.provider_name, local.completes_text) == (("vllm/starter",), "vllm", True)
+    assert local.models[0].engine_args == {"max_model_len": 1024}
+    assert remote.provider is not None
+    assert (remote.provider.base_url, remote.provider.api_key_env) == (
+        "http://127.0.0.1:18080/v1",
+        "OPENAI_API_KEY",
+    )
+    assert (remote.concurrency, remote.model_names, remote.completes_text) == (64, (), False)
+
+
+def test_an_unknown_pool_is_told_with_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(UnknownPool, match="has no pool gpu; it has: local, remote"):
+        read_pool(write(tmp_path, POOLS), "gpu")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("pools: [", "expected the node content"),
+        ("- 1", "no list `pools`"),
+        ("pools: [{name: p, engine: vllm}]", "pool p has no 'concurrency'"),
+        ("pools: [{name: p, engine: magic, concurrency: 1}]", "names the engine magic; known: vllm, openai"),
+        ("pools: [{name: p, engine: vllm, concurrency: 0}]", "has a concurrency below 1"),
+        ("pools: [{name: p, engine: vllm, concurrency: many}]", "invalid literal"),
+        ("pools: [{name: p, engine: vllm, concurrency: 1}]", "lists no models"),
+        ("pools: [{name: p, engine: openai, concurrency: 1}]", "names no provider"),
+        ("pools: [{name: p, engine: openai, concurrency: 1, provider: x}]", "has no 'base_url'"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_told_in_one_sentence(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(PoolsFileInvalid) as caught:
+        read_pool(write(tmp_path, text), "p")
+    assert problem in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(PoolsFileInvalid, match="No such file"):
+        read_pool(tmp_path / "none.yaml", "p")
