@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
 import asyncpg
@@ -173,7 +173,7 @@ def _drive_tools(settings: SchedulerSettings, parts: SchedulerParts) -> DriveToo
     )
     return DriveTools(
         runs=parts.runs,
-        planner=PlanRun(parts.led_runs, parts.record, parts.suites, parts.rows, version("proctor")),
+        planner=PlanRun(parts.led_runs, parts.record, parts.suites, parts.rows, _proctor_version()),
         retry_planner=PlanRetry(parts.runs, parts.led_runs, parts.record),
         dispatcher=DispatchShards(parts.shards, parts.wire, parts.board, parts.crew, rule),
         reconciler=ReconcileShards(
@@ -188,6 +188,13 @@ def _drive_tools(settings: SchedulerSettings, parts: SchedulerParts) -> DriveToo
         clock=parts.clock,
         patience=patience,
     )
+
+
+def _proctor_version() -> str:
+    try:
+        return version("proctor")
+    except PackageNotFoundError:
+        return "source tree"
 
 
 async def _together(*parts: Coroutine[None, None, None]) -> NoReturn:
