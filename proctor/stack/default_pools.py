@@ -11,7 +11,7 @@ OPENAI_BASE_URL = "https://api.openai.com/v1"
 
 
 def default_pools(environ: Mapping[str, str], current: Path) -> tuple[Pool, ...]:
-    """vLLM with the starter model where both are there; the OpenAI protocol where a server or key is named."""
+    """vLLM with the starter model where both are there; OpenAI's protocol where a server or key is named."""
     return (*_local_pools(environ, current), *_remote_pools(environ))
 
 
