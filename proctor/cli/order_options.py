@@ -1,0 +1,120 @@
+"""What `proctor run` was asked for, and the order that it stands for."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from proctor.client_errors import Refused
+from proctor.v1 import run_pb2
+
+PRIORITIES: Mapping[str, run_pb2.Priority.ValueType] = {
+    "high": run_pb2.PRIORITY_HIGH,
+    "normal": run_pb2.PRIORITY_NORMAL,
+    "low": run_pb2.PRIORITY_LOW,
+}
+SCORING_METHODS: Mapping[str, run_pb2.ScoringMethod.ValueType] = {
+    "auto": run_pb2.SCORING_METHOD_UNSPECIFIED,
+    "loglikelihood": run_pb2.SCORING_METHOD_LOGLIKELIHOOD,
+    "generate": run_pb2.SCORING_METHOD_GENERATE,
+    "constrained": run_pb2.SCORING_METHOD_CONSTRAINED,
+}
+_PROMPT_FORMS: Mapping[bool | None, run_pb2.PromptForm.ValueType] = {
+    None: run_pb2.PROMPT_FORM_UNSPECIFIED,
+    True: run_pb2.PROMPT_FORM_CHAT,
+    False: run_pb2.PROMPT_FORM_COMPLETION,
+}
+_OWN_PARAMS = frozenset(run_pb2.GenerationParams.DESCRIPTOR.fields_by_name) - {"provider_params"}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which samples are asked, and how often."""
+
+    suite: str
+    tasks: Sequence[str] = ()
+    limit: int | None = None
+    num_fewshot: int | None = None
+    rollouts: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How they are asked and scored."""
+
+    scoring: str = "auto"
+    is_chat: bool | None = None
+    is_truncated_left: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OrderOptions:
+    """`params` are GenerationParams by name; `extra` are NAME=VALUE texts and win over them."""
+
+    selection: Selection
+    model: str
+    form: Form = field(default_factory=Form)
+    params: Mapping[str, int | float | None] = field(default_factory=dict)
+    extra: Sequence[str] = ()
+    project_id: int = 0
+    priority: str = "high"
+
+
+def order_of(options: OrderOptions) -> run_pb2.RunOrder:
+    """Ranges are checked by the scheduler; here only what the wire cannot carry is refused."""
+    selection, form = options.selection, options.form
+    params = _params(options)
+    try:
+        return run_pb2.RunOrder(
+            project_id=options.project_id,
+            suite=selection.suite,
+            tasks=selection.tasks,
+            model=options.model,
+            limit=selection.limit,
+            num_fewshot=selection.num_fewshot,
+            rollouts=selection.rollouts,
+            priority=_chosen(PRIORITIES, options.priority, "--priority"),
+            params=params if params.ListFields() else None,
+            scoring_method=_chosen(SCORING_METHODS, form.scoring, "--scoring"),
+            truncation=run_pb2.TRUNCATION_LEFT if form.is_truncated_left else run_pb2.TRUNCATION_NONE,
+            prompt_form=_PROMPT_FORMS[form.is_chat],
+        )
+    except ValueError as error:
+        raise Refused(f"A number of the order is too large: {error}.", "INVALID_PARAMETER") from error
+
+
+def _params(options: OrderOptions) -> run_pb2.GenerationParams:
+    given: dict[str, Any] = {name: value for name, value in options.params.items() if value is not None}
+    given |= dict(_parsed(text) for text in options.extra)
+    params = run_pb2.GenerationParams()
+    for name, value in given.items():
+        try:
+            if name in _OWN_PARAMS:
+                setattr(params, name, value)
+            else:
+                params.provider_params.update({name: value})
+        except (TypeError, ValueError) as error:
+            raise Refused(
+                f"The parameter {name} cannot be {value!r}: {error}.", "INVALID_PARAMETER"
+            ) from error
+    return params
+
+
+def _parsed(text: str) -> tuple[str, Any]:
+    name, separator, value = text.partition("=")
+    if not (name and separator):
+        raise Refused(
+            f"--param {text}: write it as NAME=VALUE, such as --param min_p=0.1.", "INVALID_PARAMETER"
+        )
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _chosen(words: Mapping[str, T], word: str, option: str) -> T:
+    if word not in words:
+        raise Refused(f"{option} {word}: it must be one of {', '.join(words)}.", "INVALID_PARAMETER")
+    return words[word]

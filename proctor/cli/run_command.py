@@ -1,0 +1,126 @@
+"""`proctor run` and `proctor watch`: order, follow, sum up."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from proctor.cli import run_words
+from proctor.cli.command_options import AsJson, Gateway, RunId, User
+from proctor.cli.exit_codes import ExitCode, code_of_run
+from proctor.cli.follow_run import follow_run, viewer_for
+from proctor.cli.gateway_address import find_gateway
+from proctor.cli.json_documents import document
+from proctor.cli.order_options import PRIORITIES, SCORING_METHODS, Form, OrderOptions, Selection, order_of
+from proctor.cli.summary_table import print_summary
+from proctor.cli.terminal import Terminal, execute
+from proctor.client import ProctorClient
+from proctor.v1 import run_pb2
+
+_PARAM_HELP = "Any other parameter of generation, such as top_p=0.9; repeat for several."
+
+
+def run(
+    *,
+    suite: Annotated[str, typer.Option(help="A suite, such as glue (see `proctor suites`).")],
+    model: Annotated[str, typer.Option(help="provider/name, such as vllm/starter (see `proctor models`).")],
+    task: Annotated[list[str] | None, typer.Option(help="A task of the suite; repeat for several.")] = None,
+    limit: Annotated[int | None, typer.Option(help="First N rows of each task.")] = None,
+    num_fewshot: Annotated[int | None, typer.Option(help="Examples in each prompt.")] = None,
+    rollouts: Annotated[int | None, typer.Option(help="Repetitions of each sample.")] = None,
+    project: Annotated[int, typer.Option(help="Number of the project that groups runs.")] = 0,
+    priority: Annotated[str, typer.Option(help=" | ".join(PRIORITIES))] = "high",
+    scoring: Annotated[str, typer.Option(help=" | ".join(SCORING_METHODS))] = "auto",
+    chat: Annotated[bool | None, typer.Option("--chat/--completion", help="How prompts are put.")] = None,
+    truncate_left: Annotated[bool, typer.Option(help="Cut prompts that are too long from the left.")] = False,
+    temperature: Annotated[float | None, typer.Option(help="0 to 2; 0 is greedy.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Most tokens to generate.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the sampler.")] = None,
+    param: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help=_PARAM_HELP)] = None,
+    detach: Annotated[bool, typer.Option("--detach", help="Print the id and let the run go on.")] = False,
+    gateway: Gateway = None,
+    user: User = "",
+    as_json: AsJson = False,
+) -> None:
+    """Examine a model by a suite: live progress, then the figures. Ctrl-C asks: cancel or detach?"""
+    selection = Selection(suite, task or (), limit, num_fewshot, rollouts)
+    form = Form(scoring, chat, truncate_left)
+    params = {"temperature": temperature, "max_tokens": max_tokens, "seed": seed}
+    options = OrderOptions(selection, model, form, params, param or (), project, priority)
+    terminal = Terminal(as_json)
+
+    async def work() -> ExitCode:
+        order = order_of(options)
+        async with ProctorClient(find_gateway(gateway), user=user) as client:
+            return await submit_and_follow(client, order, terminal, is_detached=detach)
+
+    execute(terminal, work)
+
+
+def watch(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> None:
+    """Follow a run to its end, then show its figures."""
+    terminal = Terminal(as_json)
+
+    async def work() -> ExitCode:
+        async with ProctorClient(find_gateway(gateway)) as client:
+            return await follow_and_report(client, run_id, terminal)
+
+    execute(terminal, work)
+
+
+async def submit_and_follow(
+    client: ProctorClient, order: run_pb2.RunOrder, terminal: Terminal, *, is_detached: bool = False
+) -> ExitCode:
+    submitted = await client.submit_run(order)
+    run_id = submitted.run.run_id
+    if is_detached:
+        return _tell_detached(submitted.run, terminal, ExitCode.OK)
+    estimate = ""
+    if submitted.HasField("estimated_seconds"):
+        estimate = f", expected to take {run_words.duration(submitted.estimated_seconds)}"
+    terminal.progress.print(f"Run {run_id} was accepted{estimate}.", soft_wrap=True)
+    return await follow_and_report(client, run_id, terminal)
+
+
+async def follow_and_report(client: ProctorClient, run_id: str, terminal: Terminal) -> ExitCode:
+    ended = await follow_run(client, run_id, viewer_for(terminal))
+    if ended is None:
+        return _tell_detached(await client.get_run(run_id), terminal, ExitCode.INTERRUPTED)
+    summary = await client.get_summary(run_id) if ended.progress.total else None
+    if terminal.is_json:
+        terminal.emit({"run": document(ended), "summary": document(summary) if summary else None})
+    elif summary:
+        print_summary(terminal.out, ended, summary)
+    else:
+        terminal.out.print(_end_without_figures(ended), markup=False, soft_wrap=True)
+    _tell_where_next(ended, terminal)
+    return code_of_run(ended)
+
+
+def _tell_detached(run: run_pb2.Run, terminal: Terminal, code: ExitCode) -> ExitCode:
+    if terminal.is_json:
+        terminal.emit({"run": document(run), "summary": None})
+    else:
+        print_next(
+            terminal, f"The run {run.run_id} goes on.", (f"watch {run.run_id}", f"cancel {run.run_id}")
+        )
+    return code
+
+
+def _end_without_figures(run: run_pb2.Run) -> str:
+    reason = f": {run.error.message}" if run.error.message else " before anything was recorded."
+    return f"Run {run.run_id} {run_words.state_word(run.state)}{reason}"
+
+
+def _tell_where_next(run: run_pb2.Run, terminal: Terminal) -> None:
+    if terminal.is_json:
+        return
+    commands = [f"results {run.run_id} --outcomes", "runs"]
+    if run.state != run_pb2.RUN_STATE_COMPLETED:
+        commands.insert(0, f"retry {run.run_id}")
+    print_next(terminal, "Next:", commands)
+
+
+def print_next(terminal: Terminal, opening: str, commands: Sequence[str]) -> None:
+    lines = "  ".join(f"`proctor {command}`" for command in commands)
+    terminal.out.print(f"{opening}  {lines}", style="dim", markup=False, soft_wrap=True)

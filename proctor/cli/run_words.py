@@ -1,0 +1,56 @@
+"""Runs in words for people: states, durations, counts."""
+
+from proctor.v1 import run_pb2
+
+STATE_STYLES = {
+    run_pb2.RUN_STATE_COMPLETED: "green",
+    run_pb2.RUN_STATE_FAILED: "red",
+    run_pb2.RUN_STATE_CANCELLED: "yellow",
+    run_pb2.RUN_STATE_RUNNING: "cyan",
+}
+
+
+def state_word(state: run_pb2.RunState.ValueType) -> str:
+    return run_pb2.RunState.Name(state).removeprefix("RUN_STATE_").lower()
+
+
+def state_of_word(word: str) -> run_pb2.RunState.ValueType:
+    """Raises ValueError for what is no state."""
+    return run_pb2.RunState.Value(f"RUN_STATE_{word.upper()}")
+
+
+def duration(seconds: float) -> str:
+    """2.4 s, 1:05, 1:01:05."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def step(run: run_pb2.Run) -> str:
+    """What happens now; why it waits while it does."""
+    if run.state == run_pb2.RUN_STATE_PENDING and run.HasField("wait"):
+        return f"waiting, number {run.wait.position} in the queue: {run.wait.held_by}"
+    return run.progress.current_step or state_word(run.state)
+
+
+def pace(progress: run_pb2.RunProgress) -> str:
+    """Rate and time left, as far as measured."""
+    parts = []
+    if progress.HasField("samples_per_second"):
+        parts.append(f"{progress.samples_per_second:.1f} samples/s")
+    if progress.HasField("eta_seconds") and progress.completed < progress.total:
+        parts.append(f"ETA {duration(progress.eta_seconds)}")
+    return " · ".join(parts)
+
+
+def failures(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in sorted(counts.items()) if count)
+
+
+def elapsed_seconds(run: run_pb2.Run) -> float:
+    """0 until it was started and finished."""
+    if not (run.HasField("started_at") and run.HasField("finished_at")):
+        return 0.0
+    return (run.finished_at.ToDatetime() - run.started_at.ToDatetime()).total_seconds()

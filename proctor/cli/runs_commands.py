@@ -1,0 +1,169 @@
+"""Commands about runs that exist: `runs`, `results`, `cancel`, `retry`."""
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from proctor.cli import run_words
+from proctor.cli.command_options import AsJson, Gateway, RunId
+from proctor.cli.exit_codes import ExitCode
+from proctor.cli.gateway_address import find_gateway
+from proctor.cli.json_documents import Json, document
+from proctor.cli.outcomes_table import OutcomeChoice, outcome_status, print_outcomes
+from proctor.cli.summary_table import print_summary
+from proctor.cli.terminal import Terminal, execute
+from proctor.client import ProctorClient, RunFilter
+from proctor.client_errors import NotFound, Refused
+from proctor.v1 import results_service_pb2, run_pb2, summary_pb2
+
+Page = Annotated[str, typer.Option(help="Token of the page, from the page before.")]
+
+
+def runs(
+    *,
+    state: Annotated[str, typer.Option(help="pending, running, completed, failed, cancelled.")] = "",
+    suite: Annotated[str, typer.Option(help="Only this suite.")] = "",
+    model: Annotated[str, typer.Option(help="Only this model.")] = "",
+    project: Annotated[int | None, typer.Option(help="Only this project.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Runs per page.")] = 20,
+    page: Page = "",
+    gateway: Gateway = None,
+    as_json: AsJson = False,
+) -> None:
+    """List runs, newest first."""
+    terminal = Terminal(as_json)
+
+    async def work() -> ExitCode:
+        chosen = RunFilter(_state(state), suite, model, project)
+        async with ProctorClient(find_gateway(gateway)) as client:
+            found = await client.list_runs(chosen, page_size=limit, page_token=page)
+        if as_json:
+            terminal.emit(document(found))
+            return ExitCode.OK
+        terminal.out.print(runs_table(list(found.runs)))
+        if found.next_page_token:
+            more = f"{found.total} in all; the next page: --page {found.next_page_token}"
+            terminal.out.print(more, style="dim", markup=False, soft_wrap=True)
+        return ExitCode.OK
+
+    execute(terminal, work)
+
+
+def results(
+    *,
+    run_id: RunId,
+    outcomes: Annotated[bool, typer.Option("--outcomes", help="Also list answers, one by one.")] = False,
+    task: Annotated[str, typer.Option(help="Only answers of this task.")] = "",
+    status: Annotated[str, typer.Option(help="Only scored, unparsed or failed ones.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Answers per page.")] = 20,
+    page: Page = "",
+    gateway: Gateway = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the figures of a run, partial while it runs, and with --outcomes what the model said."""
+    terminal = Terminal(as_json)
+    chosen = OutcomeChoice(task=task, status=status, limit=limit, page=page) if outcomes else None
+
+    async def work() -> ExitCode:
+        async with ProctorClient(find_gateway(gateway)) as client:
+            await _show_results(client, run_id, terminal, chosen)
+        return ExitCode.OK
+
+    execute(terminal, work)
+
+
+def cancel(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> None:
+    """Cancel a run: requests in flight are aborted, what is recorded stays."""
+    terminal = Terminal(as_json)
+
+    async def work() -> ExitCode:
+        async with ProctorClient(find_gateway(gateway)) as client:
+            run = await client.cancel_run(run_id)
+        return _tell_changed(terminal, run, f"Run {run_id} was cancelled; what is recorded stays.")
+
+    execute(terminal, work)
+
+
+def retry(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> None:
+    """Run a failed or cancelled run again, for what is missing only."""
+    terminal = Terminal(as_json)
+
+    async def work() -> ExitCode:
+        async with ProctorClient(find_gateway(gateway)) as client:
+            run = await client.retry_run(run_id)
+        sentence = (
+            f"Run {run_id} is pending again and asks only for what is missing: `proctor watch {run_id}`."
+        )
+        return _tell_changed(terminal, run, sentence)
+
+    execute(terminal, work)
+
+
+def runs_table(found: list[run_pb2.Run]) -> Table:
+    table = Table()
+    for column in ("run", "state", "suite", "model", "project", "created (UTC)", "took"):
+        table.add_column(column, no_wrap=column == "run")
+    for run in found:
+        took = run_words.elapsed_seconds(run)
+        table.add_row(
+            run.run_id,
+            Text(run_words.state_word(run.state), run_words.STATE_STYLES.get(run.state, "")),
+            run.order.suite,
+            run.order.model,
+            str(run.order.project_id),
+            f"{run.created_at.ToDatetime():%Y-%m-%d %H:%M:%S}",
+            run_words.duration(took) if took else "",
+        )
+    return table
+
+
+async def _show_results(
+    client: ProctorClient, run_id: str, terminal: Terminal, chosen: OutcomeChoice | None
+) -> None:
+    run = await client.get_run(run_id)
+    summary = await _summary(client, run_id)
+    page = None
+    if chosen:
+        request = results_service_pb2.ListOutcomesRequest(
+            run_id=run_id,
+            page_size=chosen.limit,
+            page_token=chosen.page,
+            task=chosen.task,
+            status=outcome_status(chosen.status),
+        )
+        page = await client.list_outcomes(request)
+    if terminal.is_json:
+        shown: dict[str, Json] = {"run": document(run), "summary": document(summary)}
+        if page:
+            shown |= {"outcomes": [document(item) for item in page[0]], "next_page_token": page[1]}
+        terminal.emit(shown)
+        return
+    print_summary(terminal.out, run, summary)
+    if page:
+        print_outcomes(terminal.out, *page)
+
+
+async def _summary(client: ProctorClient, run_id: str) -> summary_pb2.RunSummary:
+    """Empty for a run that was not planned yet."""
+    try:
+        return await client.get_summary(run_id)
+    except NotFound:
+        return summary_pb2.RunSummary(run_id=run_id, is_partial=True)
+
+
+def _tell_changed(terminal: Terminal, run: run_pb2.Run, sentence: str) -> ExitCode:
+    if terminal.is_json:
+        terminal.emit({"run": document(run)})
+    else:
+        terminal.out.print(sentence, markup=False, soft_wrap=True)
+    return ExitCode.OK
+
+
+def _state(word: str) -> run_pb2.RunState.ValueType:
+    try:
+        return run_words.state_of_word(word) if word else run_pb2.RUN_STATE_UNSPECIFIED
+    except ValueError as error:
+        known = "pending, running, completed, failed or cancelled"
+        raise Refused(f"--state {word}: it must be {known}.", "INVALID_PARAMETER") from error

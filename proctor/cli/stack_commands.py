@@ -1,0 +1,129 @@
+"""The local stack: `proctor up`, `proctor down`, `proctor status`."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from proctor.cli.command_options import AsJson, Gateway
+from proctor.cli.exit_codes import ExitCode
+from proctor.cli.gateway_address import find_gateway, local_stack
+from proctor.cli.json_documents import Json, document, stack_document
+from proctor.cli.runs_commands import runs_table
+from proctor.cli.terminal import Terminal, execute
+from proctor.client import ProctorClient, RunFilter
+from proctor.client_errors import Unreachable
+from proctor.stack.stack_options import default_state_dir
+from proctor.stack.stack_state import StackState
+from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+
+_NEEDS_STACK = "The local stack is not installed: pip install 'proctor[stack]'."
+
+
+def up(
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="vllm/starter, a model folder, a hub id or openai/NAME; repeat for several."),
+    ] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="HTTP port; 0 picks one.")] = None,
+    grpc_port: Annotated[int | None, typer.Option(min=0, max=65535, help="gRPC port; 0 picks one.")] = None,
+    detach: Annotated[bool, typer.Option("--detach", help="Come back once it serves.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Start Postgres, NATS and the services on this machine, and keep them running until Ctrl-C."""
+    terminal = Terminal(as_json)
+    try:
+        from proctor.cli import stack_start  # noqa: PLC0415  # needs the extra `stack`, other commands do not
+    except ModuleNotFoundError:
+        terminal.complain(_NEEDS_STACK)
+        raise typer.Exit(ExitCode.REFUSED) from None
+    if as_json and not detach:
+        terminal.complain("--json needs --detach: in the foreground `up` prints as it goes.")
+        raise typer.Exit(ExitCode.REFUSED)
+    ports = stack_start.Ports(http=port, grpc=grpc_port)
+    start = stack_start.start_detached if detach else stack_start.serve
+    raise typer.Exit(start(model or [], ports, terminal))
+
+
+def down(as_json: AsJson = False) -> None:
+    """Stop the local stack; its data stays."""
+    from proctor.stack.stop_stack import stop_stack  # noqa: PLC0415  # one command's need
+
+    terminal = Terminal(as_json)
+    state_dir = default_state_dir(os.environ, Path.cwd())
+    was_running = stop_stack(state_dir)
+    if as_json:
+        terminal.emit({"stopped": was_running})
+    else:
+        terminal.out.print("The stack was stopped." if was_running else f"No stack runs on {state_dir}.")
+
+
+def status(gateway: Gateway = None, as_json: AsJson = False) -> None:
+    """Show the local stack, the live workers and what runs."""
+    terminal = Terminal(as_json)
+
+    async def work() -> ExitCode:
+        stack = None if gateway else local_stack()
+        async with ProctorClient(find_gateway(gateway), timeout_seconds=5) as client:
+            try:
+                workers, runs = await asyncio.gather(client.list_workers(), _active_runs(client))
+            except Unreachable as error:
+                return _tell_unreachable(terminal, stack, error)
+        if as_json:
+            shown: dict[str, Json] = {"stack": stack_document(stack)}
+            shown |= {"workers": [document(worker) for worker in workers]}
+            terminal.emit({**shown, "runs": [document(run) for run in runs]})
+        else:
+            _print_stack(terminal, stack)
+            terminal.out.print(_workers_table(workers))
+            terminal.out.print(runs_table(runs) if runs else "Nothing runs or waits.")
+        return ExitCode.OK
+
+    execute(terminal, work)
+
+
+async def _active_runs(client: ProctorClient) -> list[run_pb2.Run]:
+    states = (run_pb2.RUN_STATE_RUNNING, run_pb2.RUN_STATE_PENDING)
+    pages = await asyncio.gather(*(client.list_runs(RunFilter(state=state)) for state in states))
+    return [run for page in pages for run in page.runs]
+
+
+def _tell_unreachable(terminal: Terminal, stack: StackState | None, error: Unreachable) -> ExitCode:
+    if terminal.is_json:
+        failure: Json = {"reason": error.reason, "message": error.message}
+        terminal.emit({"stack": stack_document(stack), "error": failure})
+    else:
+        _print_stack(terminal, stack)
+    terminal.err.print(error.message, style="red", markup=False, soft_wrap=True)
+    return ExitCode.UNREACHABLE
+
+
+def _print_stack(terminal: Terminal, stack: StackState | None) -> None:
+    if stack is None:
+        return
+    terminal.out.print(
+        f"Stack {stack.phase}: http://{stack.gateway_http} (page: /docs), gRPC {stack.gateway_grpc}, "
+        f"supervisor {stack.supervisor_pid}",
+        soft_wrap=True,
+    )
+    table = Table()
+    for column in ("child", "state", "pid", "restarts", "log"):
+        table.add_column(column)
+    for name, child in stack.children.items():
+        table.add_row(name, child.state, str(child.pid or ""), str(child.restarts), child.log)
+    terminal.out.print(table)
+
+
+def _workers_table(workers: list[scheduler_pb2.WorkerInfo]) -> Table:
+    table = Table()
+    for column in ("worker", "pool", "engine", "model", "in flight", "condition"):
+        table.add_column(column)
+    for worker in workers:
+        load = f"{worker.in_flight}/{worker.concurrency}"
+        model = worker.loaded_model or ("any" if worker.engine == "openai" else "")
+        table.add_row(worker.worker_id, worker.pool, worker.engine, model, load, worker.condition)
+    return table

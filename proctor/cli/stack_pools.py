@@ -1,0 +1,105 @@
+"""Models as people name them, and the pools of the local stack that serve them."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from proctor.stack.environments import ensure_starter_model
+from proctor.stack.errors import StackError
+from proctor.stack.stack_options import Pool, RemotePool, ServedModel, VllmPool
+from proctor.stack.supervised_child import Report
+from proctor.stack.vllm_python import find_vllm_python
+
+STARTER_MODEL = "vllm/starter"
+# Providers that are asked over the network; any other first part of a name belongs to a hub id.
+_REMOTE_BASE_URLS: Mapping[str, str | None] = {
+    "openai": "https://api.openai.com/v1",
+    "grok": "https://api.x.ai/v1",
+    "ollama": "http://127.0.0.1:11434/v1",
+    "remote": None,
+}
+
+
+class ModelUnusable(StackError):
+    """A model that was named cannot be served."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenModel:
+    """`name` is what a run calls it; `source` is a folder or hub id, empty for a remote one."""
+
+    name: str
+    source: str = ""
+
+    @property
+    def provider(self) -> str:
+        return self.name.partition("/")[0]
+
+
+def choose_model(given: str) -> ChosenModel:
+    """`vllm/starter`, `openai/NAME`, a local folder, or a hub id with or without `vllm/`."""
+    provider, _, rest = given.partition("/")
+    if given == STARTER_MODEL:
+        return ChosenModel(given, STARTER_MODEL)
+    if given.startswith((".", "/", "~")) or Path(given).is_dir():
+        return _local_folder(Path(given).expanduser().absolute())
+    if provider in _REMOTE_BASE_URLS and rest:
+        return ChosenModel(given)
+    hub_id = rest if provider == "vllm" else given
+    if "/" not in hub_id:
+        raise ModelUnusable(
+            f"{given} is no model that can be served here: name {STARTER_MODEL}, a model folder, a hub id "
+            "such as Qwen/Qwen3-0.6B, or openai/NAME with OPENAI_BASE_URL set."
+        )
+    return ChosenModel(f"vllm/{hub_id}", hub_id)
+
+
+def pools_for(models: Sequence[ChosenModel], environ: Mapping[str, str], report: Report) -> tuple[Pool, ...]:
+    """One vLLM pool for what is loaded here, one remote pool per provider."""
+    local = [model for model in models if model.source]
+    providers = dict.fromkeys(model.provider for model in models if not model.source)
+    remote = tuple(_remote_pool(provider, environ) for provider in providers)
+    return (_vllm_pool(local, environ, report), *remote) if local else remote
+
+
+def _vllm_pool(models: Sequence[ChosenModel], environ: Mapping[str, str], report: Report) -> VllmPool:
+    python = find_vllm_python(environ, Path.cwd())
+    if python is None:
+        raise ModelUnusable(
+            "vLLM's environment is not there: `make vllm` makes it. Without it a model behind a server can "
+            "be served: --model openai/NAME with OPENAI_BASE_URL set."
+        )
+    served = tuple(_served(model, python, environ, report) for model in models)
+    return VllmPool(served, python=python)
+
+
+def _served(model: ChosenModel, python: Path, environ: Mapping[str, str], report: Report) -> ServedModel:
+    if model.source != STARTER_MODEL:
+        return ServedModel(model.name, model.source)
+    folder = ensure_starter_model(python, environ, report)
+    return ServedModel(model.name, str(folder), {"max_model_len": 1024})
+
+
+def _local_folder(folder: Path) -> ChosenModel:
+    if not folder.is_dir():
+        raise ModelUnusable(f"There is no model folder {folder}.")
+    if not (folder / "config.json").is_file():
+        raise ModelUnusable(f"{folder} is no model folder: it has no config.json.")
+    return ChosenModel(f"vllm/{folder.name}", str(folder))
+
+
+def _remote_pool(provider: str, environ: Mapping[str, str]) -> RemotePool:
+    variable = f"{provider.upper()}_BASE_URL"
+    base_url = environ.get(variable) or _REMOTE_BASE_URLS[provider]
+    if not base_url:
+        raise ModelUnusable(f"Set {variable} to the address of the server, such as http://127.0.0.1:8000/v1.")
+    return RemotePool(
+        base_url, name=f"remote-{provider}", provider=provider, api_key_env=f"{provider.upper()}_API_KEY"
+    )
+
+
+def pools_of_names(names: Sequence[str], report: Report) -> tuple[Pool, ...]:
+    return pools_for([choose_model(name) for name in names], os.environ, report)

@@ -1,0 +1,117 @@
+"""Starts the local stack for `proctor up`: in the foreground, or in the background until it serves."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from proctor.cli.exit_codes import ExitCode
+from proctor.cli.json_documents import stack_document
+from proctor.cli.stack_pools import STARTER_MODEL, ModelUnusable, pools_of_names
+from proctor.cli.terminal import Terminal
+from proctor.stack.child_logs import tail
+from proctor.stack.errors import PortTaken, StackAlreadyRunning, StackError
+from proctor.stack.foreground import serve_until_stopped
+from proctor.stack.stack_options import (
+    StackOptions,
+    options_from_environment,
+)
+from proctor.stack.stack_state import StackState, read_stack_state
+
+_LOOK_EVERY_SECONDS = 0.1
+_LOG_NAME = "up.log"
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Of the gateway; None leaves them to the environment and the defaults."""
+
+    http: int | None = None
+    grpc: int | None = None
+
+    def applied(self, options: StackOptions) -> StackOptions:
+        return replace(
+            options,
+            gateway_http_address=_with_port(options.gateway_http_address, self.http),
+            gateway_grpc_address=_with_port(options.gateway_grpc_address, self.grpc),
+        )
+
+    def arguments(self) -> list[str]:
+        named = (("--port", self.http), ("--grpc-port", self.grpc))
+        return [text for option, port in named if port is not None for text in (option, str(port))]
+
+
+def _with_port(address: str, port: int | None) -> str:
+    return address if port is None else f"{address.rpartition(':')[0]}:{port}"
+
+
+def stack_options(models: Sequence[str], ports: Ports, terminal: Terminal) -> StackOptions:
+    """Without a model: the starter model."""
+    pools = pools_of_names(models or [STARTER_MODEL], terminal.progress.print)
+    return ports.applied(options_from_environment(os.environ, pools))
+
+
+def code_of_stack_error(error: StackError) -> ExitCode:
+    match error:
+        case StackAlreadyRunning():
+            return ExitCode.STACK_RUNNING
+        case PortTaken():
+            return ExitCode.PORT_TAKEN
+        case ModelUnusable():
+            return ExitCode.REFUSED
+    return ExitCode.FAULT
+
+
+def serve(models: Sequence[str], ports: Ports, terminal: Terminal) -> ExitCode:
+    try:
+        options = stack_options(models, ports, terminal)
+        asyncio.run(serve_until_stopped(options, terminal.progress.print))
+    except StackError as error:
+        terminal.complain(str(error))
+        return code_of_stack_error(error)
+    return ExitCode.OK
+
+
+def start_detached(models: Sequence[str], ports: Ports, terminal: Terminal) -> ExitCode:
+    """The model is built here, where its progress is seen; the stack goes to a process of its own."""
+    try:
+        options = stack_options(models, ports, terminal)
+    except StackError as error:
+        terminal.complain(str(error))
+        return code_of_stack_error(error)
+    chosen = [text for model in models for text in ("--model", model)]
+    command = (sys.executable, "-P", "-m", "proctor.cli", "up", *chosen, *ports.arguments())
+    log_path = options.state_dir / "logs" / _LOG_NAME
+    log_path.parent.mkdir(parents=True, exist_ok=True)
+    with log_path.open("wb") as log:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    stack = _wait_until_running(process, options.state_dir)
+    if stack is None:
+        terminal.complain(tail(log_path) or "The stack ended without a word.")
+        return ExitCode(process.returncode) if process.returncode in list(ExitCode) else ExitCode.FAULT
+    _tell_running(terminal, stack)
+    return ExitCode.OK
+
+
+def _wait_until_running(process: subprocess.Popen[bytes], state_dir: Path) -> StackState | None:
+    """None when the process ended first. It has its own limits: each child starts in time or is given up."""
+    while process.poll() is None:
+        stack = read_stack_state(state_dir)
+        if stack and stack.phase == "running" and stack.supervisor_pid == process.pid:
+            return stack
+        time.sleep(_LOOK_EVERY_SECONDS)  # noqa: TID251  # a poll that ends with the process
+    return None
+
+
+def _tell_running(terminal: Terminal, stack: StackState) -> None:
+    if terminal.is_json:
+        terminal.emit(stack_document(stack))
+    else:
+        where = f"http://{stack.gateway_http} (page: /docs), gRPC {stack.gateway_grpc}"
+        terminal.out.print(f"The stack serves {where}; `proctor down` stops it.", soft_wrap=True)

@@ -1,0 +1,60 @@
+"""Where a command speaks: figures on stdout, complaints on stderr; with --json one document and no more."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import typer
+from rich.console import Console
+
+from proctor import client_errors
+from proctor.cli.exit_codes import ExitCode, code_of_error
+from proctor.cli.json_documents import Json
+
+_PLAIN_WIDTH = 120
+
+
+def _console(*, stderr: bool) -> Console:
+    """Text in a pipe is not folded to the 80 columns that rich would guess."""
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else _PLAIN_WIDTH)
+
+
+@dataclass(frozen=True)
+class Terminal:
+    is_json: bool
+    out: Console = field(default_factory=lambda: _console(stderr=False))
+    err: Console = field(default_factory=lambda: _console(stderr=True))
+
+    @property
+    def progress(self) -> Console:
+        """Stdout belongs to the document where one was asked for."""
+        return self.err if self.is_json else self.out
+
+    @property
+    def can_ask(self) -> bool:
+        return sys.stdin.isatty() and self.progress.is_terminal
+
+    def emit(self, document: Json) -> None:
+        sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
+    def complain(self, message: str, reason: str = "") -> None:
+        self.err.print(message, style="red", markup=False, soft_wrap=True)
+        if self.is_json:
+            self.emit({"error": {"reason": reason, "message": message}})
+
+
+def execute(terminal: Terminal, work: Callable[[], Coroutine[Any, Any, ExitCode]]) -> NoReturn:
+    """Runs a command to its exit code; a refusal or an outage is one sentence, never a traceback."""
+    try:
+        code = asyncio.run(work())
+    except client_errors.ClientError as error:
+        terminal.complain(error.message, error.reason)
+        code = code_of_error(error)
+    except KeyboardInterrupt:
+        code = ExitCode.INTERRUPTED
+    raise typer.Exit(int(code))

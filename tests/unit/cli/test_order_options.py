@@ -1,0 +1,63 @@
+"""Options of `proctor run` become an order; what the wire cannot carry is refused in one sentence."""
+
+import pytest
+from google.protobuf.json_format import MessageToDict
+
+from proctor.cli.order_options import Form, OrderOptions, Selection, order_of
+from proctor.client_errors import Refused
+from proctor.v1 import run_pb2
+
+
+def test_what_is_not_given_stays_unset() -> None:
+    order = order_of(OrderOptions(Selection("glue"), "vllm/starter"))
+    assert not order.HasField("limit")
+    assert not order.HasField("params")
+    assert order.scoring_method == run_pb2.SCORING_METHOD_UNSPECIFIED
+    assert order.prompt_form == run_pb2.PROMPT_FORM_UNSPECIFIED
+
+
+def test_everything_given_is_in_the_order() -> None:
+    selection = Selection("glue", ["sst2", "rte"], 0, 3, 2)
+    options = OrderOptions(
+        selection,
+        "vllm/starter",
+        Form("generate", is_chat=True, is_truncated_left=True),
+        {"temperature": 0.0, "seed": None},
+        [],
+        7,
+        "low",
+    )
+    order = order_of(options)
+    assert list(order.tasks) == ["sst2", "rte"]
+    assert (order.limit, order.num_fewshot, order.rollouts, order.project_id) == (0, 3, 2, 7)
+    assert order.params.HasField("temperature")
+    assert not order.params.HasField("seed")
+    assert order.prompt_form == run_pb2.PROMPT_FORM_CHAT
+    assert order.truncation == run_pb2.TRUNCATION_LEFT
+    assert order.priority == run_pb2.PRIORITY_LOW
+
+
+def test_known_parameters_are_typed_and_others_reach_the_provider() -> None:
+    extra = ["top_p=0.5", "min_p=0.1", "mode=fast", "stop_token_ids=[1, 2]"]
+    params = order_of(OrderOptions(Selection("s"), "m", extra=extra)).params
+    assert params.top_p == 0.5
+    assert MessageToDict(params.provider_params) == {
+        "min_p": 0.1,
+        "mode": "fast",
+        "stop_token_ids": [1.0, 2.0],
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (OrderOptions(Selection("s"), "m", priority="urgent"), "--priority urgent"),
+        (OrderOptions(Selection("s"), "m", Form("best")), "--scoring best"),
+        (OrderOptions(Selection("s", limit=2**40), "m"), "too large"),
+        (OrderOptions(Selection("s"), "m", extra=["top_p"]), "NAME=VALUE"),
+        (OrderOptions(Selection("s"), "m", extra=["top_k=many"]), "top_k cannot be 'many'"),
+    ],
+)
+def test_what_the_wire_cannot_carry_is_refused(options: OrderOptions, word: str) -> None:
+    with pytest.raises(Refused, match=word):
+        order_of(options)

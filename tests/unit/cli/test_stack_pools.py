@@ -1,0 +1,63 @@
+"""A model as a person names it leads to the pool that serves it."""
+
+from pathlib import Path
+
+import pytest
+
+from proctor.cli.stack_pools import STARTER_MODEL, ModelUnusable, choose_model, pools_for
+from proctor.stack.stack_options import RemotePool
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "source"),
+    [
+        (STARTER_MODEL, "vllm/starter", STARTER_MODEL),
+        ("Qwen/Qwen3-0.6B", "vllm/Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B"),
+        ("vllm/Qwen/Qwen3-0.6B", "vllm/Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B"),
+        ("openai/gpt-5", "openai/gpt-5", ""),
+    ],
+)
+def test_name_tells_where_the_model_is(given: str, name: str, source: str) -> None:
+    model = choose_model(given)
+    assert (model.name, model.source) == (name, source)
+
+
+def test_local_folder_is_served_under_its_own_name(tmp_path: Path) -> None:
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    with pytest.raises(ModelUnusable, match=r"no model folder: it has no config\.json"):
+        choose_model(str(folder))
+    (folder / "config.json").write_text("{}")
+    assert choose_model(str(folder)).name == "vllm/tiny"
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"), [("/nowhere/at/all", "There is no"), ("gpt", "is no model that")]
+)
+def test_what_is_no_model_is_refused(given: str, sentence: str) -> None:
+    with pytest.raises(ModelUnusable, match=sentence):
+        choose_model(given)
+
+
+def test_remote_model_is_served_by_a_pool_of_its_provider() -> None:
+    environ = {"OPENAI_BASE_URL": "http://127.0.0.1:18080/v1"}
+    (pool,) = pools_for([choose_model("openai/a"), choose_model("openai/b")], environ, print)
+    assert isinstance(pool, RemotePool)
+    assert (pool.provider, pool.base_url, pool.api_key_env) == (
+        "openai",
+        "http://127.0.0.1:18080/v1",
+        "OPENAI_API_KEY",
+    )
+
+
+def test_remote_server_without_an_address_is_refused() -> None:
+    with pytest.raises(ModelUnusable, match="Set REMOTE_BASE_URL"):
+        pools_for([choose_model("remote/m")], {}, print)
+
+
+def test_missing_vllm_environment_says_how_to_make_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proctor.cli.stack_pools.find_vllm_python", lambda *_: None)
+    with pytest.raises(ModelUnusable, match="`make vllm` makes it"):
+        pools_for([choose_model(STARTER_MODEL)], {"PROCTOR_CACHE_DIR": str(tmp_path)}, print)
