@@ -46,13 +46,14 @@ class ShardExecutor:
 
     async def _ask_all(self, holding: Holding) -> None:
         async with asyncio.TaskGroup() as group:
-            for sample in holding.shard.samples:
+            for sample in list(holding.unfinished.values()):
                 await self._slots.acquire()
                 group.create_task(self._ask_in_slot(holding, sample))
 
     async def _ask_alone(self, holding: Holding) -> None:
         async with self._slots.alone():
-            await self._ask(holding, holding.shard.samples[0])
+            for sample in list(holding.unfinished.values()):
+                await self._ask(holding, sample)
 
     async def _ask_in_slot(self, holding: Holding, sample: ShardSample) -> None:
         try:

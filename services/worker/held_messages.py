@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from services.worker.ports import ShardMessage
-from services.worker.shard import ShardKey
+from services.worker.shard import RunId, Shard, ShardKey, ShardSample
 
 
 class Abandoned(StrEnum):
@@ -19,13 +19,20 @@ class Abandoned(StrEnum):
 
 
 class Holding:
-    """One shard from delivery to acknowledgement; its message is the latest delivery."""
+    """One shard from delivery to acknowledgement; its message is the latest delivery.
 
-    def __init__(self, message: ShardMessage) -> None:
+    Samples that are being asked here already, for an earlier attempt of the shard, are left to that one.
+    """
+
+    def __init__(self, message: ShardMessage, earlier: Sequence[Holding] = ()) -> None:
         self.message = message
         self.shard = message.shard
         self.faults = message.faults
-        self.unfinished = {sample.number: sample for sample in message.shard.samples}
+        left_to_earlier = {number for other in earlier for number in other.unfinished}
+        samples = (sample for sample in message.shard.samples if sample.number not in left_to_earlier)
+        self.unfinished: dict[int, ShardSample] = {sample.number: sample for sample in samples}
+        self.settled = asyncio.Event()
+        self._earlier = earlier
         self.published: set[asyncio.Future[None]] = set()
         self.failed = 0
         self.asking: asyncio.Task[None] | None = None
@@ -40,11 +47,14 @@ class Holding:
     async def outcomes_held(self) -> None:
         """Ends when the next stage holds every outcome so far; raises when one cannot be sent."""
         await asyncio.gather(*self.published)
+        for other in self._earlier:
+            await other.settled.wait()
 
 
 class HeldMessages:
     def __init__(self, remembered: int = 1024) -> None:
         self._held: dict[ShardKey, Holding] = {}
+        self._by_shard: dict[tuple[RunId, int, int], list[Holding]] = {}
         self._finished: OrderedDict[ShardKey, None] = OrderedDict()
         self._remembered = remembered
 
@@ -61,7 +71,11 @@ class HeldMessages:
         if held is not None:
             held.message = message
             return None
-        holding = self._held[key] = Holding(message)
+        of_shard = self._by_shard.setdefault(_name(message.shard), [])
+        numbers = {sample.number for sample in message.shard.samples}
+        earlier = [other for other in of_shard if not numbers.isdisjoint(other.unfinished)]
+        holding = self._held[key] = Holding(message, earlier)
+        of_shard.append(holding)
         return holding
 
     def is_finished(self, message: ShardMessage) -> bool:
@@ -69,8 +83,12 @@ class HeldMessages:
         return message.shard.key in self._finished
 
     def release(self, holding: Holding, *, is_finished: bool) -> None:
-        key = holding.shard.key
-        self._held.pop(key, None)
+        key, name = holding.shard.key, _name(holding.shard)
+        del self._held[key]
+        self._by_shard[name].remove(holding)
+        if not self._by_shard[name]:
+            del self._by_shard[name]
+        holding.settled.set()
         if is_finished:
             self._finished[key] = None
             if len(self._finished) > self._remembered:
@@ -80,3 +98,8 @@ class HeldMessages:
         """Tells the stream that each of them is still worked on."""
         for holding in self:
             await holding.message.keep()
+
+
+def _name(shard: Shard) -> tuple[RunId, int, int]:
+    """The same for all attempts and pieces of a shard."""
+    return shard.run_id, shard.epoch, shard.number

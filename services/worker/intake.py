@@ -38,9 +38,9 @@ class Intake:
         self.closed.set()
         self._changed.set()
 
-    def take(self, samples: int) -> None:
-        self.unfinished += samples
-        self.held += samples
+    def take(self, unfinished: int, held: int) -> None:
+        self.unfinished += unfinished
+        self.held += held
 
     def finish(self, samples: int) -> None:
         """Samples that need not be asked any more."""

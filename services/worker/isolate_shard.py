@@ -17,8 +17,8 @@ def is_suspect(holding: Holding) -> bool:
 
 async def isolate_shard(holding: Holding, batcher: OutcomeBatcher) -> None:
     """Sends each sample in a message of its own, or records the one that is left as a failure."""
-    samples = holding.shard.samples
-    if len(samples) > 1:
+    samples = tuple(holding.unfinished.values())
+    if len(holding.shard.samples) > 1:
         for sample in samples:
             await holding.message.send_single(sample.number)
         return

@@ -100,7 +100,7 @@ class ShardServer:
         holding = self._desk.held.take(message)
         if holding is None:
             return
-        self._desk.intake.take(len(holding.shard.samples))
+        self._desk.intake.take(len(holding.unfinished), len(holding.shard.samples))
         shards.create_task(self._work.work_on(holding), name="shard")
 
     async def _look_for_others(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from services.worker.errors import PoolsFileInvalid, UnknownPool
 from services.worker.pool import Pool, PoolModel, Provider
 
 ENGINES = ("vllm", "openai")
+
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def read_pool(path: Path, name: str) -> Pool:
@@ -56,6 +59,8 @@ def _pool(path: Path, entry: dict[str, Any]) -> Pool:
 
 
 def _problem(pool: Pool) -> str:
+    if not _NAME.fullmatch(pool.name):
+        return "has a name that no NATS subject can carry; use letters, digits, - and _"
     if pool.engine not in ENGINES:
         return f"names the engine {pool.engine}; known: {', '.join(ENGINES)}"
     if pool.concurrency < 1:

@@ -21,9 +21,9 @@ async def may_take(intake: Intake, rank: int = 0) -> bool:
 
 async def test_there_is_room_until_enough_samples_wait() -> None:
     intake = intake_of(unfinished=64)
-    intake.take(63)
+    intake.take(63, 63)
     assert await may_take(intake)
-    intake.take(1)
+    intake.take(1, 1)
     assert not await may_take(intake)
     intake.finish(1)
     assert await may_take(intake)
@@ -31,7 +31,7 @@ async def test_there_is_room_until_enough_samples_wait() -> None:
 
 async def test_answers_that_cannot_be_sent_close_the_intake() -> None:
     intake = intake_of(unfinished=64, held=128)
-    intake.take(128)
+    intake.take(128, 128)
     intake.finish(128)
     assert not await may_take(intake)
     intake.release(64)
@@ -49,7 +49,7 @@ async def test_what_is_less_urgent_waits_while_more_urgent_work_flows() -> None:
 
 async def test_a_turn_that_waits_comes_when_room_is_made() -> None:
     intake = intake_of(unfinished=1)
-    intake.take(1)
+    intake.take(1, 1)
     turns = [asyncio.create_task(intake.turn(rank)) for rank in range(3)]
     await asyncio.wait(turns, timeout=0.01)
     intake.finish(1)
@@ -58,7 +58,7 @@ async def test_a_turn_that_waits_comes_when_room_is_made() -> None:
 
 async def test_a_closed_intake_turns_everybody_away_until_it_is_opened() -> None:
     intake = intake_of(unfinished=1)
-    intake.take(1)
+    intake.take(1, 1)
     turn = asyncio.create_task(intake.turn(0))
     await asyncio.wait((turn,), timeout=0.01)
     intake.close()
@@ -70,7 +70,7 @@ async def test_a_closed_intake_turns_everybody_away_until_it_is_opened() -> None
 
 async def test_it_is_empty_once_everything_is_released() -> None:
     intake = intake_of(unfinished=8)
-    intake.take(2)
+    intake.take(2, 2)
     emptied = asyncio.create_task(intake.until_empty())
     intake.finish(2)
     assert not intake.is_idle()

@@ -41,7 +41,7 @@ class Bench:
     def take(self, message: HeldShard) -> Holding:
         holding = self.desk.held.take(message)
         assert holding is not None
-        self.desk.intake.take(len(message.shard.samples))
+        self.desk.intake.take(len(holding.unfinished), len(message.shard.samples))
         return holding
 
     def start(self, message: HeldShard) -> tuple[Holding, asyncio.Task[None]]:
@@ -105,6 +105,30 @@ async def test_a_shard_delivered_again_while_held_goes_on_under_the_newer_delive
     holding.abandon(Abandoned.RUN_ENDED)
     await asyncio.wait_for(working, 5)
     assert (old.fate, new.fate) == ([], ["dropped"])
+
+
+async def test_samples_that_an_earlier_attempt_still_asks_are_not_asked_again(bench: Bench) -> None:
+    """As after a wiped stream: the scheduler sends again what is still in flight here."""
+    release = asyncio.Event()
+
+    async def first_at_once(text: str) -> str:
+        if text != "sample 1":
+            await release.wait()
+        return text
+
+    bench.engine.answer = first_at_once
+    earlier, later = HeldShard(a_shard(1, 2)), HeldShard(a_shard(1, 2, attempt=2))
+    holding, first = bench.start(earlier)
+    await eventually(lambda: list(holding.unfinished) == [2], "one sample is answered")
+    _, second = bench.start(later)
+    await eventually(lambda: bench.engine.asked["sample 1"] == 2, "the lost answer is asked for again")
+    await asyncio.wait((second,), timeout=0.02)
+    assert later.fate == []
+    release.set()
+    await asyncio.wait_for(asyncio.gather(first, second), 5)
+    assert bench.engine.asked["sample 2"] == 1
+    assert (earlier.fate, later.fate) == (["acknowledged"], ["acknowledged"])
+    assert bench.desk.intake.is_idle()
 
 
 async def test_nobody_is_asked_for_a_run_that_has_ended(bench: Bench) -> None:

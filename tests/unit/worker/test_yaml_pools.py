@@ -54,6 +54,7 @@ def test_an_unknown_pool_is_told_with_those_there_are(tmp_path: Path) -> None:
         ("pools: [", "expected the node content"),
         ("- 1", "no list `pools`"),
         ("pools: [{name: p, engine: vllm}]", "pool p has no 'concurrency'"),
+        ("pools: [{name: 'a.b', engine: vllm, concurrency: 1}]", "no NATS subject can carry"),
         ("pools: [{name: p, engine: magic, concurrency: 1}]", "names the engine magic; known: vllm, openai"),
         ("pools: [{name: p, engine: vllm, concurrency: 0}]", "has a concurrency below 1"),
         ("pools: [{name: p, engine: vllm, concurrency: many}]", "invalid literal"),
@@ -64,7 +65,7 @@ def test_an_unknown_pool_is_told_with_those_there_are(tmp_path: Path) -> None:
 )
 def test_a_file_that_cannot_be_used_is_told_in_one_sentence(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(PoolsFileInvalid) as caught:
-        read_pool(write(tmp_path, text), "p")
+        read_pool(write(tmp_path, text), "a.b" if "a.b" in text else "p")
     assert problem in caught.value.message
     assert "\n" not in caught.value.message
 
