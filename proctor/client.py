@@ -1,10 +1,9 @@
 """The typed way into a gateway, by its public gRPC endpoint: one method per call, failures as exceptions."""
 
 import asyncio
-import json
 import logging
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -20,26 +19,15 @@ if TYPE_CHECKING:
     from proctor.v1.results_service_pb2_grpc import ResultsServiceAsyncStub
     from proctor.v1.scheduler_service_pb2_grpc import SchedulerServiceAsyncStub
 
-T = TypeVar("T")
+Q = TypeVar("Q")
+A = TypeVar("A")
 
 FINAL_STATES = frozenset(
     {run_pb2.RUN_STATE_COMPLETED, run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED},
 )
 
-_SERVICE_CONFIG = {
-    "methodConfig": [
-        {
-            "name": [{}],
-            "retryPolicy": {
-                "maxAttempts": 4,
-                "initialBackoff": "0.2s",
-                "maxBackoff": "1s",
-                "backoffMultiplier": 2,
-                "retryableStatusCodes": ["UNAVAILABLE"],
-            },
-        }
-    ]
-}
+# A gateway that restarts is back within these pauses.
+_RETRY_PAUSES_SECONDS = (0.2, 0.5, 1.0)
 _CHANNEL_OPTIONS = (
     # A proxy of the environment is for the web, not for a gateway that was named.
     ("grpc.enable_http_proxy", 0),
@@ -48,7 +36,6 @@ _CHANNEL_OPTIONS = (
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.max_receive_message_length", 16 * 1024 * 1024),
-    ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
 )
 
 log = logging.getLogger(__name__)
@@ -96,11 +83,11 @@ class ProctorClient:
     async def submit_run(self, order: run_pb2.RunOrder) -> scheduler_pb2.SubmitRunResponse:
         # The id is made once, so that a call that is repeated over an outage finds the run of the first.
         request = scheduler_pb2.SubmitRunRequest(order=order, user=self._user, request_id=str(uuid.uuid4()))
-        return await self._call(self._scheduler.SubmitRun(request, timeout=self._timeout_seconds))
+        return await self._call(self._scheduler.SubmitRun, request)
 
     async def get_run(self, run_id: str) -> run_pb2.Run:
         request = scheduler_pb2.GetRunRequest(run_id=run_id)
-        response = await self._call(self._scheduler.GetRun(request, timeout=self._timeout_seconds))
+        response = await self._call(self._scheduler.GetRun, request)
         return response.run
 
     async def list_runs(
@@ -112,46 +99,46 @@ class ProctorClient:
         )
         if by.project_id is not None:
             request.project_id = by.project_id
-        return await self._call(self._scheduler.ListRuns(request, timeout=self._timeout_seconds))
+        return await self._call(self._scheduler.ListRuns, request)
 
     async def cancel_run(self, run_id: str) -> run_pb2.Run:
         request = scheduler_pb2.CancelRunRequest(run_id=run_id)
-        response = await self._call(self._scheduler.CancelRun(request, timeout=self._timeout_seconds))
+        response = await self._call(self._scheduler.CancelRun, request)
         return response.run
 
     async def retry_run(self, run_id: str) -> run_pb2.Run:
         request = scheduler_pb2.RetryRunRequest(run_id=run_id)
-        response = await self._call(self._scheduler.RetryRun(request, timeout=self._timeout_seconds))
+        response = await self._call(self._scheduler.RetryRun, request)
         return response.run
 
     async def list_suites(self) -> list[scheduler_pb2.SuiteInfo]:
         request = scheduler_pb2.ListSuitesRequest()
-        response = await self._call(self._scheduler.ListSuites(request, timeout=self._timeout_seconds))
+        response = await self._call(self._scheduler.ListSuites, request)
         return list(response.suites)
 
     async def list_models(self, provider: str = "") -> list[scheduler_pb2.ModelInfo]:
         request = scheduler_pb2.ListModelsRequest(provider=provider)
-        response = await self._call(self._scheduler.ListModels(request, timeout=self._timeout_seconds))
+        response = await self._call(self._scheduler.ListModels, request)
         return list(response.models)
 
     async def list_workers(self) -> list[scheduler_pb2.WorkerInfo]:
         request = scheduler_pb2.ListWorkersRequest()
-        response = await self._call(self._scheduler.ListWorkers(request, timeout=self._timeout_seconds))
+        response = await self._call(self._scheduler.ListWorkers, request)
         return list(response.workers)
 
     async def get_summary(self, run_id: str) -> summary_pb2.RunSummary:
         request = results_service_pb2.GetSummaryRequest(run_id=run_id)
-        response = await self._call(self._results.GetSummary(request, timeout=self._timeout_seconds))
+        response = await self._call(self._results.GetSummary, request)
         return response.summary
 
     async def list_outcomes(
         self, request: results_service_pb2.ListOutcomesRequest
     ) -> tuple[list[outcome_pb2.RecordedOutcome], str]:
         """One page and the token of the next, empty on the last."""
-        response = await self._call(self._results.ListOutcomes(request, timeout=self._timeout_seconds))
+        response = await self._call(self._results.ListOutcomes, request)
         return list(response.outcomes), response.next_page_token
 
-    async def watch_run(self, run_id: str, reconnect: Reconnect | None = None) -> AsyncIterator[run_pb2.Run]:
+    async def watch_run(self, run_id: str, reconnect: Reconnect | None = None) -> AsyncGenerator[run_pb2.Run]:
         """Every change of a run until it is final and closed; outlives restarts of the gateway."""
         policy = reconnect or Reconnect()
         loop = asyncio.get_running_loop()
@@ -174,7 +161,7 @@ class ProctorClient:
                     policy.on_lost()
             await asyncio.sleep(policy.pause_seconds)
 
-    async def _watch_once(self, run_id: str) -> AsyncIterator[run_pb2.Run]:
+    async def _watch_once(self, run_id: str) -> AsyncGenerator[run_pb2.Run]:
         call = self._scheduler.WatchRun(scheduler_pb2.WatchRunRequest(run_id=run_id))
         try:
             async for response in call:
@@ -191,8 +178,20 @@ class ProctorClient:
             return client_errors.Unreachable(failure.message, failure.reason, failure.facts)
         return failure
 
-    async def _call(self, call: Awaitable[T]) -> T:
+    async def _call(self, method: grpc.aio.UnaryUnaryMultiCallable[Q, A], request: Q) -> A:
+        """Tries again where nobody answered; where the gateway did, it has tried for us."""
+        for pause_seconds in _RETRY_PAUSES_SECONDS:
+            try:
+                return await self._call_once(method, request)
+            except client_errors.Unreachable as outage:
+                if outage.reason:
+                    raise
+                log.info("call found no gateway: %s", outage)
+            await asyncio.sleep(pause_seconds)
+        return await self._call_once(method, request)
+
+    async def _call_once(self, method: grpc.aio.UnaryUnaryMultiCallable[Q, A], request: Q) -> A:
         try:
-            return await call
+            return await method(request, timeout=self._timeout_seconds)
         except grpc.aio.AioRpcError as error:
             raise client_errors.client_error(error, self.address) from error
