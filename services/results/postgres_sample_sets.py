@@ -60,9 +60,7 @@ class PostgresSampleSets:
 
     async def read(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Sample]:
         rows = await self._session.fetch("read_samples", set_id, positions)
-        # Staged samples are not to be read. A set stays committed, so the order of the two looks is free.
-        state = await self._session.fetchrow("sample_set_is_committed", set_id)
-        if state is None or not state["is_committed"]:
+        if positions and not rows:
             raise SampleSetNotFound(sample_set_id=set_id)
         return {row["position"]: _sample(row) for row in rows}
 

@@ -9,8 +9,10 @@ import asyncpg
 
 from services.common.errors import DependencyUnavailable
 from services.common.postgres import TRANSIENT_POSTGRES, load_queries, retrying
+from services.common.structured_logs import get_logger
 
 T = TypeVar("T")
+log = get_logger()
 
 SCHEMA = "results"
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -40,11 +42,15 @@ class PostgresSession:
     async def repeat(self, operation: Callable[[], Awaitable[T]]) -> T:
         """Runs an operation that can be repeated; a restart of Postgres in its middle goes unnoticed."""
 
-        async def once() -> T:
+        async def again() -> T:
             return await operation()
 
         try:
-            return await retrying(once, patience_seconds=self._patience_seconds)
+            return await operation()
+        except TRANSIENT_POSTGRES as error:
+            log.info("query repeated", error=repr(error))
+        try:
+            return await retrying(again, patience_seconds=self._patience_seconds)
         except TRANSIENT_POSTGRES as error:
             raise DependencyUnavailable(dependency="Postgres") from error
 

@@ -47,11 +47,14 @@ WITH swept AS (
 )
 SELECT count(*) AS swept FROM swept;
 
--- name: read_samples: samples by position ($1 set, $2 positions)
+-- name: read_samples: samples of a committed set by position ($1 set, $2 positions)
 SELECT
-    position, doc_id, digest, prompt_text, prompt_messages, choices, target_choice, target_texts, cluster
-FROM samples
-WHERE set_id = $1::uuid AND position = ANY ($2::integer[]);
+    s.position, s.doc_id, s.digest, s.prompt_text, s.prompt_messages, s.choices, s.target_choice,
+    s.target_texts, s.cluster
+FROM samples AS s
+WHERE s.set_id = $1::uuid
+    AND s.position = ANY ($2::integer[])
+    AND EXISTS (SELECT FROM sample_sets AS c WHERE c.set_id = $1::uuid AND c.digest IS NOT NULL);
 
 -- name: read_targets: what is expected of samples ($1 set, $2 positions)
 SELECT position, choices, target_choice, target_texts
