@@ -67,6 +67,7 @@ async def test_a_worker_told_to_stop_hands_on_what_it_has_and_ends_well(
         worker.send_signal(signal.SIGTERM)
         await eventually(lambda: worker.poll() is not None, "the worker ends", 10)
         assert worker.returncode == 0
+    assert await stand.statuses() == []
     assert await stand.left_in_work() > 0
     with worker_process(*address):
         await stand.until_answered(256)

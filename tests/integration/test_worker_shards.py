@@ -11,6 +11,7 @@ import pytest
 from proctor.v1 import outcome_pb2, run_pb2
 from services.worker.engine import EngineDied, RateLimited
 from services.worker.protobuf_shards import shard_from_proto
+from services.worker.settings import WorkerSettings
 from services.worker.shard import Shard
 from tests.fakes.eventually import eventually
 from tests.fakes.nats_server_process import NatsServerProcess, nats_server_process
@@ -192,6 +193,27 @@ async def test_a_crash_of_nats_loses_nothing_and_asks_nothing_twice(
         await stand.until_settled()
     assert set(engine.asked.values()) == {1}
     assert set(stand.counts) == set(range(320))
+
+
+async def test_a_shard_that_takes_longer_than_its_message_is_kept_from_other_workers(
+    nats_server: NatsServerProcess, stand: WorkStand
+) -> None:
+    settings = WorkerSettings(work_ack_wait_seconds=1)
+
+    async def slow(text: str) -> str:
+        await asyncio.sleep(3 * settings.work_ack_wait_seconds)
+        return text
+
+    engine = ScriptedEngine(slow)
+    address = (nats_server.url, engine)
+    async with (
+        worker_in_process(*address, settings=settings),
+        worker_in_process(*address, settings=settings),
+    ):
+        await stand.send(work_shard(1, range(4)))
+        await stand.until_answered(4)
+        await stand.until_settled()
+    assert set(engine.asked.values()) == {1}
 
 
 async def test_a_rate_limit_is_waited_out(nats_server: NatsServerProcess, stand: WorkStand) -> None:
