@@ -23,7 +23,6 @@ _REFUSALS = frozenset(
         grpc.StatusCode.UNIMPLEMENTED,
     }
 )
-_OUTAGES = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
 
 
 class ClientError(Exception):
@@ -54,13 +53,15 @@ class ServerFault(ClientError):
 
 def client_error(error: grpc.aio.AioRpcError, address: str) -> ClientError:
     reason, facts = error_info(error)
-    code, message = error.code(), error.details() or error.code().name
-    if code in _OUTAGES and not reason:
-        message = (
+    code = error.code()
+    if code == grpc.StatusCode.DEADLINE_EXCEEDED:
+        return Unreachable(f"The gateway at {address} did not answer in time.", code.name)
+    if code == grpc.StatusCode.UNAVAILABLE and not reason:
+        return Unreachable(
             f"No gateway answers at {address}: start one with `proctor up`, or name another with --gateway "
             "(PROCTOR_GATEWAY)."
         )
-    return _kind(code)(message, reason, facts)
+    return _kind(code)(error.details() or code.name, reason, facts)
 
 
 def error_info(error: grpc.aio.AioRpcError) -> tuple[str, dict[str, str]]:
@@ -82,4 +83,4 @@ def _kind(code: grpc.StatusCode) -> type[ClientError]:
         return NotFound
     if code in _REFUSALS:
         return Refused
-    return Unreachable if code in _OUTAGES else ServerFault
+    return Unreachable if code == grpc.StatusCode.UNAVAILABLE else ServerFault
