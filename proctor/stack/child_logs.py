@@ -1,7 +1,9 @@
 """The log file of each child: where it is, how it ends, and how it is kept small."""
 
 import asyncio
+import contextlib
 import shutil
+import time
 from pathlib import Path
 
 ROTATE_ABOVE_BYTES = 20 * 1024 * 1024
@@ -18,11 +20,17 @@ class ChildLogs:
     def path(self, child_name: str) -> Path:
         return self.folder / f"{child_name}.log"
 
+    def note(self, sentence: str) -> None:
+        """What the supervisor reports is kept too; a log that cannot be written must not stop it."""
+        with contextlib.suppress(OSError), self.path("stack").open("a", encoding="utf-8") as file:
+            file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {sentence}\n")
+
     async def keep_small(self) -> None:
         while True:
             await asyncio.sleep(LOOK_EVERY_SECONDS)
             for path in self.folder.glob("*.log"):
-                rotate(path, ROTATE_ABOVE_BYTES)
+                with contextlib.suppress(OSError):
+                    rotate(path, ROTATE_ABOVE_BYTES)
 
 
 def rotate(path: Path, above_bytes: int) -> None:

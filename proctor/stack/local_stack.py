@@ -46,7 +46,7 @@ class LocalStack:
         self.gateway_http = ""
         self.gateway_grpc = ""
         self.environment: dict[str, str] = {}
-        self._report = report
+        self._tell = report
         self._phase = "starting"
         self._lock: StackLock | None = None
         self._logs: ChildLogs | None = None
@@ -117,6 +117,11 @@ class LocalStack:
             self._report(home.note)
         return await prepare_postgres(home, address, log_path)
 
+    def _report(self, sentence: str) -> None:
+        self._tell(sentence)
+        if self._logs is not None:
+            self._logs.note(sentence)
+
     def _publish(self, wiring: Wiring) -> None:
         self.postgres_dsn, self.nats_url = wiring.postgres_dsn, wiring.nats_url
         self.gateway_http, self.gateway_grpc = wiring.gateway_http, wiring.gateway_grpc
@@ -129,10 +134,17 @@ class LocalStack:
         started = []
         for spec in specs:
             needs = () if spec.name in ("postgres", "nats") else servers
-            around = Surroundings(self._logs.path(spec.name), self._report, self._write_state, needs)
+            around = Surroundings(self._logs.path(spec.name), self._report, self._note_change, needs)
             self.children[spec.name] = SupervisedChild(spec, around)
             started.append(self.children[spec.name].first_ready)
         await asyncio.gather(*started)
+
+    def _note_change(self) -> None:
+        """The children go on being supervised when the disk is full: only the file is out of date."""
+        try:
+            self._write_state()
+        except OSError as error:
+            self._report(f"the state file could not be written: {error}")
 
     def _write_state(self) -> None:
         snapshot = StackState(

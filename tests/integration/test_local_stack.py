@@ -92,6 +92,7 @@ async def test_every_child_that_is_killed_is_started_again(state_dir: Path, repo
         assert state is not None
         assert {name: child.pid for name, child in state.children.items()} == pids_of(stack)
     assert "nats was killed by SIGKILL: starting it again" in reports
+    assert reports[-1] in (state_dir / "logs" / "stack.log").read_text()
 
 
 async def test_stop_leaves_no_process_and_no_state(state_dir: Path, reports: list[str]) -> None:

@@ -119,6 +119,15 @@ async def test_a_signal_stops_the_stack_in_order(start: Start, number: signal.Si
     assert "killed" not in supervisor.output_path.read_text()
 
 
+async def test_a_second_signal_leaves_at_once_and_leaves_nothing(start: Start) -> None:
+    supervisor = start()
+    processes = family(await supervisor.until_running())
+    supervisor.process.send_signal(signal.SIGINT)
+    supervisor.process.send_signal(signal.SIGTERM)
+    assert await supervisor.until_ended() in (128 + signal.SIGINT, 128 + signal.SIGTERM)
+    await eventually(lambda: none_alive(processes), "every child and grandchild is gone")
+
+
 async def test_a_signal_during_the_start_leaves_nothing(start: Start) -> None:
     supervisor = start()
     await eventually(lambda: bool(children_of(supervisor)), "a first child is there")
