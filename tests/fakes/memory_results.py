@@ -1,0 +1,233 @@
+"""What results keeps, in memory: the same promises as Postgres, without it."""
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from services.results.errors import (
+    EpochNotOpen,
+    EpochOver,
+    RecordNotFound,
+    RunIncomplete,
+    SampleSetCommitted,
+    SampleSetIncomplete,
+    SampleSetNotFound,
+)
+from services.results.outcome import (
+    FailureClass,
+    OutcomeStatus,
+    ScoredOutcome,
+    Timing,
+    TokenUsage,
+    supersedes,
+)
+from services.results.ports import OutcomePage, ScoredRow, ShardKey, Stores
+from services.results.run_counts import RunCounts, TaskCount
+from services.results.run_record import RunPlan, RunRecord
+from services.results.run_summary import RunCosts, RunSummary
+from services.results.sample_set import Sample, SampleSet
+from services.results.scoring import Target
+
+Key = tuple[str, int, int]
+EPOCH_OF_TIME = datetime.fromtimestamp(0, tz=UTC)
+
+
+@dataclass
+class MemoryRows:
+    """The tables."""
+
+    samples: dict[str, dict[int, Sample]] = field(default_factory=dict)
+    committed: dict[str, SampleSet] = field(default_factory=dict)
+    records: dict[str, RunRecord] = field(default_factory=dict)
+    outcomes: dict[Key, ScoredOutcome] = field(default_factory=dict)
+    summaries: dict[tuple[str, int], RunSummary] = field(default_factory=dict)
+    environments: dict[str, dict[str, set[str]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(set))
+    )
+
+    def of_run(self, run_id: str) -> list[ScoredOutcome]:
+        return [self.outcomes[key] for key in sorted(self.outcomes) if key[0] == run_id]
+
+    def counted(self, run_id: str) -> list[ScoredOutcome]:
+        """Answers, and failures of the present epoch."""
+        epoch = self.records[run_id].epoch
+        return [one for one in self.of_run(run_id) if not one.failure_class or one.epoch == epoch]
+
+
+class MemorySampleSets:
+    def __init__(self, rows: MemoryRows) -> None:
+        self._rows = rows
+
+    async def stage(self, staging_id: str, samples: Sequence[Sample]) -> None:
+        if staging_id in self._rows.committed:
+            raise SampleSetCommitted(sample_set_id=staging_id)
+        staged = self._rows.samples.setdefault(staging_id, {})
+        staged.update({sample.position: sample for sample in samples})
+
+    async def commit(self, staging_id: str, sample_count: int) -> SampleSet:
+        if staging_id in self._rows.committed:
+            return self._rows.committed[staging_id]
+        staged = self._rows.samples.get(staging_id)
+        if staged is None:
+            raise SampleSetNotFound(sample_set_id=staging_id)
+        if sorted(staged) != list(range(sample_count)):
+            raise SampleSetIncomplete(sample_set_id=staging_id, staged=len(staged), sample_count=sample_count)
+        digest = hashlib.sha256(b"".join(staged[at].digest for at in range(sample_count))).digest()
+        same = [kept for kept in self._rows.committed.values() if kept.digest == digest]
+        kept = same[0] if same else SampleSet(staging_id, digest)
+        self._rows.committed[staging_id] = kept
+        return kept
+
+    async def read(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Sample]:
+        if set_id not in self._rows.committed:
+            raise SampleSetNotFound(sample_set_id=set_id)
+        samples = self._rows.samples[set_id]
+        return {position: samples[position] for position in positions if position in samples}
+
+    async def targets(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Target]:
+        found = await self.read(set_id, positions)
+        return {position: sample.target for position, sample in found.items()}
+
+    async def clusters(self, set_id: str) -> Mapping[int, str]:
+        samples = self._rows.samples[set_id]
+        return {position: samples[position].cluster for position in samples if samples[position].cluster}
+
+    async def sweep(self, made_before: datetime) -> int:
+        leftovers = (
+            [] if made_before <= EPOCH_OF_TIME else self._rows.samples.keys() - self._rows.committed.keys()
+        )
+        for set_id in list(leftovers):
+            del self._rows.samples[set_id]
+        return len(leftovers)
+
+
+class MemoryRunRecords:
+    def __init__(self, rows: MemoryRows) -> None:
+        self._rows = rows
+
+    async def open(self, plan: RunPlan, epoch: int) -> RunRecord:
+        known = self._rows.records.get(plan.run_id)
+        if known is None:
+            for task in plan.tasks:
+                if task.sample_set_id not in self._rows.committed:
+                    raise SampleSetNotFound(sample_set_id=task.sample_set_id)
+            self._rows.records[plan.run_id] = RunRecord(plan, epoch)
+        elif epoch < known.epoch:
+            raise EpochOver(run_id=plan.run_id, epoch=epoch, current=known.epoch)
+        elif epoch > known.epoch:
+            self._rows.records[plan.run_id] = RunRecord(known.plan, epoch)
+        return self._rows.records[plan.run_id]
+
+    async def find(self, run_id: str) -> RunRecord | None:
+        return self._rows.records.get(run_id)
+
+    async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardKey]) -> list[RunCounts]:
+        return [
+            self._counts(run, {shard for run_id, shard in shards if run_id == run.run_id}) for run in runs
+        ]
+
+    async def all_counts(self, run: RunPlan) -> RunCounts:
+        return self._counts(run, None)
+
+    async def freeze(self, plan: RunPlan, epoch: int, *, allow_partial: bool) -> None:
+        record = self._rows.records.get(plan.run_id)
+        if record is None:
+            raise RecordNotFound(run_id=plan.run_id)
+        if epoch != record.epoch:
+            error = EpochOver if epoch < record.epoch else EpochNotOpen
+            raise error(run_id=plan.run_id, epoch=epoch, current=record.epoch)
+        missing = plan.total - len(self._rows.counted(plan.run_id))
+        if missing and not allow_partial:
+            raise RunIncomplete(run_id=plan.run_id, missing=missing)
+        self._rows.records[plan.run_id] = RunRecord(record.plan, epoch, is_frozen=True)
+
+    async def keep_summary(self, summary: RunSummary) -> RunSummary:
+        return self._rows.summaries.setdefault((summary.run_id, summary.epoch), summary)
+
+    async def find_summary(self, run_id: str, epoch: int) -> RunSummary | None:
+        return self._rows.summaries.get((run_id, epoch))
+
+    async def add_environment(self, run_id: str, environment: Mapping[str, str]) -> None:
+        for name, value in environment.items():
+            self._rows.environments[run_id][name].add(value)
+
+    def _counts(self, run: RunPlan, shards: set[int] | None) -> RunCounts:
+        record, counted = self._rows.records[run.run_id], self._rows.counted(run.run_id)
+        present = [one for one in counted if one.epoch == record.epoch]
+        by_shard = Counter(one.outcome.shard for one in present)
+        said = self._rows.environments[run.run_id]
+        return RunCounts(
+            run.run_id,
+            record.epoch,
+            {task.task: _task_count(counted, index) for index, task in enumerate(run.tasks)},
+            dict(Counter(FailureClass(one.failure_class).word for one in counted if one.failure_class)),
+            {shard: count for shard, count in by_shard.items() if shards is None or shard in shards},
+            {name: "; ".join(sorted(values)) for name, values in said.items()},
+        )
+
+
+def _task_count(counted: Sequence[ScoredOutcome], index: int) -> TaskCount:
+    own = Counter(one.status for one in counted if one.task_index == index)
+    return TaskCount(own.total(), own[OutcomeStatus.FAILED], own[OutcomeStatus.UNPARSED])
+
+
+class MemoryOutcomes:
+    def __init__(self, rows: MemoryRows) -> None:
+        self._rows = rows
+
+    async def record(self, outcomes: Sequence[ScoredOutcome]) -> int:
+        written = 0
+        for one in outcomes:
+            record = self._rows.records[one.run_id]
+            stored = self._rows.outcomes.get(one.key)
+            is_open = one.epoch == record.epoch and not record.is_frozen
+            if is_open and (stored is None or supersedes(one, stored)):
+                self._rows.outcomes[one.key] = one
+                written += 1
+        return written
+
+    async def missing(self, run: RunRecord, rollout: int, window: range) -> list[int]:
+        counted = self._rows.counted(run.plan.run_id)
+        done = {one.outcome.sample for one in counted if one.outcome.rollout == rollout}
+        owned = {number for task in run.plan.tasks for number in range(task.first_sample, task.end_sample)}
+        return [number for number in window if number in owned and number not in done]
+
+    async def page(self, page: OutcomePage) -> list[ScoredOutcome]:
+        wanted = [
+            one
+            for one in self._rows.of_run(page.run_id)
+            if one.key[1:] > page.after
+            and one.outcome.sample < page.before_sample
+            and page.status in (None, one.status)
+        ]
+        return wanted[: page.page_size]
+
+    async def scores(self, run_id: str, window: range) -> AsyncIterator[Sequence[ScoredRow]]:
+        yield [
+            (one.outcome.sample, one.outcome.rollout, one.scores)
+            for one in self._rows.of_run(run_id)
+            if one.outcome.sample in window and not one.failure_class
+        ]
+
+    async def costs(self, run_id: str) -> RunCosts:
+        answers = [one.outcome for one in self._rows.of_run(run_id) if not one.failure_class]
+        tokens = sum(one.usage.prompt_tokens for one in answers)
+        seconds = sum(one.timing.total_seconds for one in answers)
+        return RunCosts(TokenUsage(tokens), Timing(seconds / len(answers) if answers else 0.0))
+
+
+class MemoryProgress:
+    """Keeps the reports."""
+
+    def __init__(self) -> None:
+        self.reports: list[RunCounts] = []
+
+    async def publish(self, counts: RunCounts) -> None:
+        self.reports.append(counts)
+
+
+def memory_stores(rows: MemoryRows | None = None) -> Stores:
+    rows = rows or MemoryRows()
+    return Stores(MemoryRunRecords(rows), MemorySampleSets(rows), MemoryOutcomes(rows))

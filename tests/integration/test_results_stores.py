@@ -1,0 +1,220 @@
+"""The promises of what results keeps, held by the fake in memory and by Postgres alike."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import pytest_asyncio
+
+from services.common.clock import SystemClock
+from services.common.postgres import connect_pool, migrate
+from services.results import errors
+from services.results.outcome import Failure, FailureClass, Outcome, OutcomeStatus, ScoredOutcome
+from services.results.ports import OutcomePage, Stores
+from services.results.postgres_outcomes import PostgresOutcomes
+from services.results.postgres_run_records import PostgresRunRecords
+from services.results.postgres_sample_sets import PostgresSampleSets
+from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
+from services.results.run_record import RunPlan
+from services.results.sample_set import ChatMessage, Prompt, Sample
+from services.results.scoring import Target
+from services.results.summarize_run import SummarizeRun
+from tests.fakes.memory_results import memory_stores
+from tests.fakes.recorded_run import answered, choice_sample, failed, new_id, plan_of, said, scored
+from tests.servers import postgres_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def postgres_stores() -> AsyncIterator[Stores]:
+    async with postgres_server() as server:
+        await migrate(server.address, SCHEMA, MIGRATIONS)
+        async with await connect_pool(server.address, schema=SCHEMA) as pool:
+            session = PostgresSession(pool)
+            yield Stores(PostgresRunRecords(session), PostgresSampleSets(session), PostgresOutcomes(session))
+
+
+@pytest.fixture(params=["memory", "postgres"])
+def stores(request: pytest.FixtureRequest, postgres_stores: Stores) -> Stores:
+    return memory_stores() if request.param == "memory" else postgres_stores
+
+
+async def open_run(stores: Stores, size: int, rollouts: int = 1) -> RunPlan:
+    set_id = new_id()
+    await stores.sample_sets.stage(set_id, [choice_sample(at, set_id) for at in range(size)])
+    await stores.sample_sets.commit(set_id, size)
+    return (await stores.records.open(plan_of([size], [set_id], rollouts=rollouts), 1)).plan
+
+
+async def record(stores: Stores, plan: RunPlan, *outcomes: Outcome, epoch: int = 1) -> int:
+    return await stores.outcomes.record([scored(plan.run_id, one, epoch) for one in outcomes])
+
+
+async def recorded(stores: Stores, plan: RunPlan) -> list[ScoredOutcome]:
+    return await stores.outcomes.page(OutcomePage(plan.run_id, (0, -1), plan.end_sample, 1000))
+
+
+async def test_the_first_answer_stays(stores: Stores) -> None:
+    plan = await open_run(stores, 2)
+    assert await record(stores, plan, answered(0)) == 1
+    assert await record(stores, plan, answered(0, 1, attempt=2)) == 0
+    assert await record(stores, plan, failed(0, attempt=3)) == 0
+    [kept] = await recorded(stores, plan)
+    assert kept.outcome == answered(0)
+
+
+async def test_a_failure_gives_way_to_what_a_later_dispatch_brought(stores: Stores) -> None:
+    plan = await open_run(stores, 2)
+    await record(stores, plan, failed(0, FailureClass.TIMEOUT))
+    assert await record(stores, plan, answered(0)) == 0
+    assert await record(stores, plan, failed(0, FailureClass.ENGINE, attempt=2)) == 1
+    counts = await stores.records.all_counts(plan)
+    assert (counts.recorded, counts.failed, counts.failures) == (1, 1, {"engine": 1})
+    assert await record(stores, plan, answered(0, attempt=3)) == 1
+    counts = await stores.records.all_counts(plan)
+    assert (counts.recorded, counts.failed, counts.failures, counts.shards) == (1, 0, {}, {0: 1})
+
+
+async def test_an_outcome_that_moves_to_another_shard_is_counted_there(stores: Stores) -> None:
+    plan = await open_run(stores, 2)
+    await record(stores, plan, failed(0))
+    await record(stores, plan, replace(answered(0, attempt=2), shard=9))
+    shards = (await stores.records.all_counts(plan)).shards
+    assert {shard: count for shard, count in shards.items() if count} == {9: 1}
+
+
+async def test_a_later_epoch_counts_only_what_stays(stores: Stores) -> None:
+    plan = await open_run(stores, 3)
+    await record(stores, plan, answered(0), failed(1))
+    await stores.records.freeze(plan, 1, allow_partial=True)
+    assert await record(stores, plan, answered(2)) == 0
+
+    reopened = await stores.records.open(plan, 2)
+
+    counts = await stores.records.all_counts(plan)
+    assert (counts.epoch, counts.recorded, counts.failed, counts.shards) == (2, 1, 0, {})
+    assert await stores.outcomes.missing(reopened, 0, range(3)) == [1, 2]
+    assert await record(stores, plan, answered(1), epoch=1) == 0
+    assert await record(stores, plan, answered(1), epoch=2) == 1
+    assert (await stores.records.all_counts(plan)).recorded == 2
+
+
+async def test_opening_again_changes_nothing_and_an_earlier_epoch_is_refused(stores: Stores) -> None:
+    plan = await open_run(stores, 3)
+    await record(stores, plan, failed(1))
+    other = replace(plan, tasks=(), rollouts=7)
+    assert (await stores.records.open(other, 1)).plan == plan
+    assert (await stores.records.all_counts(plan)).failed == 1
+    with pytest.raises(errors.EpochOver):
+        await stores.records.open(plan, 0)
+
+
+async def test_a_run_freezes_only_complete_unless_partial_is_allowed(stores: Stores) -> None:
+    plan = await open_run(stores, 2)
+    await record(stores, plan, answered(0))
+    with pytest.raises(errors.RunIncomplete):
+        await stores.records.freeze(plan, 1, allow_partial=False)
+    with pytest.raises(errors.EpochNotOpen):
+        await stores.records.freeze(plan, 2, allow_partial=True)
+    await record(stores, plan, failed(1))
+    await stores.records.freeze(plan, 1, allow_partial=False)
+    await stores.records.freeze(plan, 1, allow_partial=False)
+    found = await stores.records.find(plan.run_id)
+    assert found is not None
+    assert found.is_frozen
+
+
+async def test_the_first_summary_of_an_epoch_stays(stores: Stores) -> None:
+    plan = await open_run(stores, 2)
+    await record(stores, plan, answered(0), answered(1))
+    await stores.records.freeze(plan, 1, allow_partial=False)
+    found = await stores.records.find(plan.run_id)
+    assert found is not None
+    summary = await SummarizeRun(stores, SystemClock()).compute(found)
+    assert await stores.records.keep_summary(summary) == summary
+    assert await stores.records.keep_summary(replace(summary, total=99)) == summary
+    assert await stores.records.find_summary(plan.run_id, 1) == summary
+    assert await stores.records.find_summary(plan.run_id, 2) is None
+
+
+async def test_what_engines_said_is_kept_side_by_side(stores: Stores) -> None:
+    plan = await open_run(stores, 1)
+    for hardware in ("H200", "A100", "H200"):
+        await stores.records.add_environment(plan.run_id, {"engine": "vllm", "hardware": hardware})
+    counts = await stores.records.all_counts(plan)
+    assert counts.environment == {"engine": "vllm", "hardware": "A100; H200"}
+
+
+async def test_only_the_named_shards_are_counted(stores: Stores) -> None:
+    plan = await open_run(stores, 25)
+    await record(stores, plan, answered(0), answered(11), answered(12), answered(24))
+    [counts] = await stores.records.counts([plan], [(plan.run_id, 1), (plan.run_id, 7)])
+    assert counts.shards == {1: 2}
+    assert counts.recorded == 4
+
+
+async def test_an_answer_comes_back_as_it_was_sent(stores: Stores) -> None:
+    plan = await open_run(stores, 4)
+    odd = replace(answered(1), result=Failure(FailureClass.SANDBOX, "it broke — ½"))
+    sent = [answered(0), odd, said(2, "line\nbreak 😀")]
+    await record(stores, plan, *sent)
+    assert [one.outcome for one in await recorded(stores, plan)] == sent
+
+
+async def test_pages_follow_sample_and_rollout_and_filter_by_status(stores: Stores) -> None:
+    plan = await open_run(stores, 4, rollouts=2)
+    await record(
+        stores, plan, *[answered(sample, rollout=rollout) for sample in (0, 2) for rollout in (0, 1)]
+    )
+    await record(stores, plan, failed(3, rollout=1))
+
+    async def keys(page: OutcomePage) -> Sequence[tuple[int, int]]:
+        return [(one.outcome.sample, one.outcome.rollout) for one in await stores.outcomes.page(page)]
+
+    page = OutcomePage(plan.run_id, (0, 0), 4, 2)
+    assert await keys(page) == [(0, 1), (2, 0)]
+    assert await keys(replace(page, after=(2, 0), page_size=9)) == [(2, 1), (3, 1)]
+    assert await keys(replace(page, status=OutcomeStatus.FAILED)) == [(3, 1)]
+
+
+async def test_a_set_is_readable_once_committed(stores: Stores) -> None:
+    set_id = new_id()
+    chat = Prompt(None, (ChatMessage("system", "Be brief."), ChatMessage("user", "Why?")))
+    samples = [
+        replace(choice_sample(0, set_id), prompt=chat, cluster="passage"),
+        Sample(1, 5, bytes(32), Prompt("How?"), Target((), None, ("so", "thus"))),
+    ]
+    await stores.sample_sets.stage(set_id, samples)
+    with pytest.raises(errors.SampleSetNotFound):
+        await stores.sample_sets.read(set_id, [0])
+    await stores.sample_sets.stage(set_id, samples[1:])
+    committed = await stores.sample_sets.commit(set_id, 2)
+    assert await stores.sample_sets.commit(set_id, 2) == committed
+    assert await stores.sample_sets.read(set_id, [1, 0]) == {0: samples[0], 1: samples[1]}
+    assert await stores.sample_sets.targets(set_id, [1, 7]) == {1: samples[1].target}
+    assert await stores.sample_sets.clusters(set_id) == {0: "passage"}
+    with pytest.raises(errors.SampleSetCommitted):
+        await stores.sample_sets.stage(set_id, samples)
+
+
+async def test_a_set_with_gaps_is_not_committed(stores: Stores) -> None:
+    set_id = new_id()
+    await stores.sample_sets.stage(set_id, [choice_sample(0, set_id), choice_sample(2, set_id)])
+    for count in (2, 3):
+        with pytest.raises(errors.SampleSetIncomplete):
+            await stores.sample_sets.commit(set_id, count)
+    with pytest.raises(errors.SampleSetNotFound):
+        await stores.sample_sets.commit(new_id(), 1)
+
+
+async def test_leftovers_are_swept_and_committed_sets_stay(stores: Stores) -> None:
+    kept = (await open_run(stores, 2)).tasks[0].sample_set_id
+    left = new_id()
+    await stores.sample_sets.stage(left, [choice_sample(0, left)])
+    assert await stores.sample_sets.sweep(datetime.fromtimestamp(0, tz=UTC)) == 0
+    assert await stores.sample_sets.sweep(SystemClock().now() + timedelta(minutes=1)) >= 1
+    assert len(await stores.sample_sets.read(kept, [0, 1])) == 2
+    with pytest.raises(errors.SampleSetNotFound):
+        await stores.sample_sets.commit(left, 1)
