@@ -1,6 +1,7 @@
 """Runs a stack until somebody asks it to stop: Ctrl-C, SIGTERM, or the terminal closing."""
 
 import asyncio
+import contextlib
 import os
 import signal
 
@@ -31,8 +32,10 @@ def stop_on_signals(task: asyncio.Task[None], report: Report = print) -> None:
         if asked:
             os._exit(128 + number)
         asked.append(number)
-        report("Stopping, workers first; a second signal leaves at once.")
         task.cancel()
+        # After a SIGHUP the terminal is gone, and what prints to it fails.
+        with contextlib.suppress(OSError):
+            report("Stopping, workers first; a second signal leaves at once.")
 
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:

@@ -4,6 +4,7 @@ Start: lock, addresses, Postgres beside NATS, then the services side by side. St
 """
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -118,7 +119,9 @@ class LocalStack:
         return await prepare_postgres(home, address, log_path)
 
     def _report(self, sentence: str) -> None:
-        self._tell(sentence)
+        # To a terminal that is gone, perhaps: that ends no supervision.
+        with contextlib.suppress(OSError):
+            self._tell(sentence)
         if self._logs is not None:
             self._logs.note(sentence)
 

@@ -93,7 +93,8 @@ class SupervisedChild:
             self._around.report(f"{self.name} did not stop within {limit:g} s and was killed")
 
     async def _supervise(self) -> None:
-        failures = 0
+        clock = asyncio.get_running_loop().time
+        failures, began = 0, clock()
         while True:
             reason = await self._start_until_ready()
             if reason is None:
@@ -101,7 +102,8 @@ class SupervisedChild:
                 failures = 0 if lived_seconds > STEADY_AFTER_SECONDS else failures + 1
             else:
                 failures += 1
-                if not self.first_ready.done() and failures >= GIVE_UP_AFTER_FAILURES:
+                is_late = clock() - began >= self.spec.ready_limit_seconds
+                if not self.first_ready.done() and (is_late or failures >= GIVE_UP_AFTER_FAILURES):
                     self._give_up(reason)
                     return
             self.restarts += 1

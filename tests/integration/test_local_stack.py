@@ -184,6 +184,14 @@ async def test_a_second_stack_on_the_same_folder_is_refused(state_dir: Path, rep
         assert read_stack_state(state_dir) is not None
 
 
+async def test_a_terminal_that_is_gone_ends_no_supervision(state_dir: Path) -> None:
+    def to_nobody(sentence: str) -> None:
+        raise BrokenPipeError(sentence)
+
+    async with running_stack(stores_only(state_dir), to_nobody) as stack:
+        await kill_and_see_again(stack, "nats")
+
+
 async def test_a_taken_gateway_port_is_named(state_dir: Path, reports: list[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as foreign:
         port = foreign.getsockname()[1]
