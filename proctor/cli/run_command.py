@@ -12,7 +12,7 @@ from proctor.cli.follow_run import follow_run, viewer_for
 from proctor.cli.gateway_address import find_gateway
 from proctor.cli.json_documents import document
 from proctor.cli.order_options import PRIORITIES, SCORING_METHODS, Form, OrderOptions, Selection, order_of
-from proctor.cli.summary_table import print_summary
+from proctor.cli.summary_table import figures_so_far, print_summary
 from proctor.cli.terminal import Terminal, execute
 from proctor.client import ProctorClient
 from proctor.v1 import run_pb2
@@ -86,13 +86,11 @@ async def follow_and_report(client: ProctorClient, run_id: str, terminal: Termin
     ended = await follow_run(client, run_id, viewer_for(terminal))
     if ended is None:
         return _tell_detached(await client.get_run(run_id), terminal, ExitCode.INTERRUPTED)
-    summary = await client.get_summary(run_id) if ended.progress.total else None
+    summary = await figures_so_far(client, run_id)
     if terminal.is_json:
-        terminal.emit({"run": document(ended), "summary": document(summary) if summary else None})
-    elif summary:
-        print_summary(terminal.out, ended, summary)
+        terminal.emit({"run": document(ended), "summary": document(summary)})
     else:
-        terminal.out.print(_end_without_figures(ended), markup=False, soft_wrap=True)
+        print_summary(terminal.out, ended, summary)
     _tell_where_next(ended, terminal)
     return code_of_run(ended)
 
@@ -105,11 +103,6 @@ def _tell_detached(run: run_pb2.Run, terminal: Terminal, code: ExitCode) -> Exit
             terminal, f"The run {run.run_id} goes on.", (f"watch {run.run_id}", f"cancel {run.run_id}")
         )
     return code
-
-
-def _end_without_figures(run: run_pb2.Run) -> str:
-    reason = f": {run.error.message}" if run.error.message else " before anything was recorded."
-    return f"Run {run.run_id} {run_words.state_word(run.state)}{reason}"
 
 
 def _tell_where_next(run: run_pb2.Run, terminal: Terminal) -> None:

@@ -45,8 +45,10 @@ class LiveDisplay:
         self._console = console
         self._live: Live | None = None
         self._is_paused = False
+        self._latest: run_pb2.Run | None = None
 
     def show(self, run: run_pb2.Run) -> None:
+        self._latest = run
         if self._is_paused:
             return
         if self._live is None:
@@ -63,6 +65,8 @@ class LiveDisplay:
 
     def resume(self) -> None:
         self._is_paused = False
+        if self._latest is not None:
+            self.show(self._latest)
 
     def close(self) -> None:
         if self._live is not None:

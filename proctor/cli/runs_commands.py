@@ -12,11 +12,11 @@ from proctor.cli.exit_codes import ExitCode
 from proctor.cli.gateway_address import find_gateway
 from proctor.cli.json_documents import Json, document
 from proctor.cli.outcomes_table import OutcomeChoice, outcome_status, print_outcomes
-from proctor.cli.summary_table import print_summary
+from proctor.cli.summary_table import figures_so_far, print_summary
 from proctor.cli.terminal import Terminal, execute
 from proctor.client import ProctorClient, RunFilter
-from proctor.client_errors import NotFound, Refused
-from proctor.v1 import results_service_pb2, run_pb2, summary_pb2
+from proctor.client_errors import Refused
+from proctor.v1 import results_service_pb2, run_pb2
 
 Page = Annotated[str, typer.Option(help="Token of the page, from the page before.")]
 
@@ -123,7 +123,7 @@ async def _show_results(
     client: ProctorClient, run_id: str, terminal: Terminal, chosen: OutcomeChoice | None
 ) -> None:
     run = await client.get_run(run_id)
-    summary = await _summary(client, run_id)
+    summary = await figures_so_far(client, run_id)
     page = None
     if chosen:
         request = results_service_pb2.ListOutcomesRequest(
@@ -143,14 +143,6 @@ async def _show_results(
     print_summary(terminal.out, run, summary)
     if page:
         print_outcomes(terminal.out, *page)
-
-
-async def _summary(client: ProctorClient, run_id: str) -> summary_pb2.RunSummary:
-    """Empty for a run that was not planned yet."""
-    try:
-        return await client.get_summary(run_id)
-    except NotFound:
-        return summary_pb2.RunSummary(run_id=run_id, is_partial=True)
 
 
 def _tell_changed(terminal: Terminal, run: run_pb2.Run, sentence: str) -> ExitCode:

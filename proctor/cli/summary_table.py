@@ -5,9 +5,19 @@ from rich.table import Table
 from rich.text import Text
 
 from proctor.cli import run_words
+from proctor.client import ProctorClient
+from proctor.client_errors import NotFound
 from proctor.v1 import run_pb2, summary_pb2
 
 _NONE = "–"
+
+
+async def figures_so_far(client: ProctorClient, run_id: str) -> summary_pb2.RunSummary:
+    """Empty for a run that ended, or is looked at, before it was planned."""
+    try:
+        return await client.get_summary(run_id)
+    except NotFound:
+        return summary_pb2.RunSummary(run_id=run_id, is_partial=True)
 
 
 def print_summary(console: Console, run: run_pb2.Run, summary: summary_pb2.RunSummary) -> None:
@@ -32,6 +42,8 @@ def figures_table(summary: summary_pb2.RunSummary) -> Table:
 def facts(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> list[Text]:
     """What stands below the table."""
     lines = [_state_line(run)]
+    if not summary.tasks:
+        return lines
     failed = run_words.failures(dict(summary.failures)) or "none"
     lines.append(_fact("Failures of the machinery", f"{failed} (of {summary.total} samples; never scored)"))
     lines.append(_fact("Unparsed answers", str(summary.unparsed)))
