@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,6 +22,7 @@ from services.worker.pool import Pool, PoolModel, Provider
 from services.worker.settings import WorkerSettings
 from services.worker.wiring import Parts, cancel_all, join_parts, start_loops
 from tests.fakes.eventually import eventually
+from tests.servers import RunningServer
 
 POOL = Pool("remote", "openai", 8, (), Provider("openai", "http://127.0.0.1:9/v1", ""))
 RUN = "11111111-1111-4111-8111-111111111111"
@@ -41,6 +44,15 @@ def work_shard(
     for sample in samples:
         work.samples.add(sample=sample).prompt.text = f"sample {sample} KEY=k{sample}"
     return work
+
+
+async def crash(server: RunningServer) -> None:
+    """Kills it and waits until it is up again: its supervisor starts it."""
+    assert server.child.pid is not None
+    restarts = server.child.restarts
+    os.kill(server.child.pid, signal.SIGKILL)
+    await eventually(lambda: server.child.restarts > restarts, "the server is started again")
+    await server.child.ready.wait()
 
 
 @dataclass

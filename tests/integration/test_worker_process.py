@@ -10,25 +10,21 @@ import pytest
 
 from proctor.v1 import outcome_pb2
 from tests.fakes.eventually import eventually
-from tests.fakes.nats_server_process import NatsServerProcess, nats_server_process
-from tests.fakes.worker_process import (
-    CONCURRENCY,
-    ModelServerProcess,
-    model_server_process,
-    worker_process,
-)
-from tests.fakes.worker_stand import WorkStand, work_shard, work_stand
+from tests.fakes.worker_process import CONCURRENCY, worker_process
+from tests.fakes.worker_stand import WorkStand, crash, work_shard, work_stand
+from tests.model_server_process import ModelServerProcess, model_server_process
+from tests.servers import RunningServer, nats_server
 
 
 @pytest.fixture
-async def nats_server(tmp_path: Path) -> AsyncIterator[NatsServerProcess]:
-    async with nats_server_process(tmp_path) as server:
+async def nats() -> AsyncIterator[RunningServer]:
+    async with nats_server() as server:
         yield server
 
 
 @pytest.fixture
-async def stand(nats_server: NatsServerProcess) -> AsyncIterator[WorkStand]:
-    async with work_stand(nats_server.url) as stand:
+async def stand(nats: RunningServer) -> AsyncIterator[WorkStand]:
+    async with work_stand(nats.address) as stand:
         yield stand
 
 
@@ -39,15 +35,15 @@ async def model_server() -> AsyncIterator[ModelServerProcess]:
 
 
 async def test_a_killed_worker_loses_nothing_and_the_next_asks_only_what_was_not_acknowledged(
-    stand: WorkStand, nats_server: NatsServerProcess, model_server: ModelServerProcess, tmp_path: Path
+    stand: WorkStand, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
     await model_server.control(latency_seconds=0.02)
     for shard in range(20):
         await stand.send(work_shard(shard, range(shard * 16, shard * 16 + 16)))
-    with worker_process(nats_server.url, model_server.base_url, tmp_path) as worker:
+    with worker_process(nats.address, model_server.url, tmp_path) as worker:
         await stand.until_answered(80)
         worker.kill()
-    with worker_process(nats_server.url, model_server.base_url, tmp_path):
+    with worker_process(nats.address, model_server.url, tmp_path):
         await stand.until_answered(320)
         await stand.until_settled()
     assert all(outcome.answer.text == f"The answer is k{outcome.sample}." for outcome in stand.outcomes)
@@ -56,12 +52,12 @@ async def test_a_killed_worker_loses_nothing_and_the_next_asks_only_what_was_not
 
 
 async def test_a_worker_told_to_stop_hands_on_what_it_has_and_ends_well(
-    stand: WorkStand, nats_server: NatsServerProcess, model_server: ModelServerProcess, tmp_path: Path
+    stand: WorkStand, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
     await model_server.control(latency_seconds=0.05)
     for shard in range(8):
         await stand.send(work_shard(shard, range(shard * 32, shard * 32 + 32)))
-    address = (nats_server.url, model_server.base_url, tmp_path)
+    address = (nats.address, model_server.url, tmp_path)
     with worker_process(*address, worker_drain_seconds="0.2") as worker:
         await stand.until_answered(40)
         worker.send_signal(signal.SIGTERM)
@@ -92,14 +88,14 @@ async def test_a_worker_told_to_stop_hands_on_what_it_has_and_ends_well(
 )
 async def test_a_fault_of_the_provider_that_passes_is_no_failure_of_a_sample(
     stand: WorkStand,
-    nats_server: NatsServerProcess,
+    nats: RunningServer,
     model_server: ModelServerProcess,
     tmp_path: Path,
     fault: dict[str, object],
 ) -> None:
     await model_server.control(fault=fault)
     await stand.send(work_shard(1, range(16)))
-    with worker_process(nats_server.url, model_server.base_url, tmp_path, worker_request_timeout_seconds="2"):
+    with worker_process(nats.address, model_server.url, tmp_path, worker_request_timeout_seconds="2"):
         await stand.until_answered(16)
         await stand.until_settled()
     assert set(stand.counts.values()) == {1}
@@ -108,20 +104,20 @@ async def test_a_fault_of_the_provider_that_passes_is_no_failure_of_a_sample(
 
 
 async def test_a_provider_that_stays_dead_is_reported_and_never_an_answer(
-    stand: WorkStand, nats_server: NatsServerProcess, tmp_path: Path
+    stand: WorkStand, nats: RunningServer, tmp_path: Path
 ) -> None:
     await stand.send(work_shard(1, range(4)))
-    with worker_process(nats_server.url, "http://127.0.0.1:9", tmp_path, worker_max_tries="2"):
+    with worker_process(nats.address, "http://127.0.0.1:9/v1", tmp_path, worker_max_tries="2"):
         await stand.until_answered(4)
     classes = {outcome.failure.failure_class for outcome in stand.outcomes}
     assert classes == {outcome_pb2.FAILURE_CLASS_PROVIDER_ERROR}
 
 
 async def test_a_refusal_is_reported_at_once(
-    stand: WorkStand, nats_server: NatsServerProcess, model_server: ModelServerProcess, tmp_path: Path
+    stand: WorkStand, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
     await stand.send(work_shard(1, range(4), model="openai/unknown"))
-    with worker_process(nats_server.url, model_server.base_url, tmp_path):
+    with worker_process(nats.address, model_server.url, tmp_path):
         await stand.until_answered(4)
     assert {outcome.failure.failure_class for outcome in stand.outcomes} == {
         outcome_pb2.FAILURE_CLASS_REFUSED
@@ -129,18 +125,15 @@ async def test_a_refusal_is_reported_at_once(
     assert (await model_server.stats())["requests"] == 4
 
 
-async def test_a_worker_starts_and_goes_on_when_nats_comes_late_or_crashes(
-    stand: WorkStand, nats_server: NatsServerProcess, model_server: ModelServerProcess, tmp_path: Path
+async def test_a_worker_goes_on_after_a_crash_of_nats(
+    stand: WorkStand, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
     await model_server.control(latency_seconds=0.02)
-    nats_server.kill()
-    with worker_process(nats_server.url, model_server.base_url, tmp_path) as worker:
-        await nats_server.start()
+    with worker_process(nats.address, model_server.url, tmp_path) as worker:
         for shard in range(10):
             await stand.send(work_shard(shard, range(shard * 16, shard * 16 + 16)))
         await stand.until_answered(40)
-        nats_server.kill()
-        await nats_server.start()
+        await crash(nats)
         await stand.until_answered(160)
         await stand.until_settled()
         assert worker.poll() is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 
 import pytest
 
@@ -14,30 +13,30 @@ from services.worker.protobuf_shards import shard_from_proto
 from services.worker.settings import WorkerSettings
 from services.worker.shard import Shard
 from tests.fakes.eventually import eventually
-from tests.fakes.nats_server_process import NatsServerProcess, nats_server_process
 from tests.fakes.scripted_engine import ScriptedEngine
-from tests.fakes.worker_stand import WorkStand, pool_of, work_shard, work_stand, worker_in_process
+from tests.fakes.worker_stand import WorkStand, crash, pool_of, work_shard, work_stand, worker_in_process
+from tests.servers import RunningServer, nats_server
 
 
 @pytest.fixture
-async def nats_server(tmp_path: Path) -> AsyncIterator[NatsServerProcess]:
-    async with nats_server_process(tmp_path) as server:
+async def nats() -> AsyncIterator[RunningServer]:
+    async with nats_server() as server:
         yield server
 
 
 @pytest.fixture
-async def stand(nats_server: NatsServerProcess) -> AsyncIterator[WorkStand]:
-    async with work_stand(nats_server.url) as stand:
+async def stand(nats: RunningServer) -> AsyncIterator[WorkStand]:
+    async with work_stand(nats.address) as stand:
         yield stand
 
 
 async def test_every_sample_is_asked_once_and_its_outcome_published(
-    nats_server: NatsServerProcess, stand: WorkStand
+    nats: RunningServer, stand: WorkStand
 ) -> None:
     engine = ScriptedEngine()
     for shard in range(10):
         await stand.send(work_shard(shard, range(shard * 64, shard * 64 + 64)))
-    async with worker_in_process(nats_server.url, engine):
+    async with worker_in_process(nats.address, engine):
         await stand.until_answered(640)
         await stand.until_settled()
     assert set(stand.counts.values()) == {1}
@@ -49,21 +48,17 @@ async def test_every_sample_is_asked_once_and_its_outcome_published(
     assert stand.batches[0].environment["engine"] == "scripted"
 
 
-async def test_an_urgent_shard_goes_before_those_that_wait(
-    nats_server: NatsServerProcess, stand: WorkStand
-) -> None:
+async def test_an_urgent_shard_goes_before_those_that_wait(nats: RunningServer, stand: WorkStand) -> None:
     for shard in range(6):
         await stand.send(work_shard(shard, range(shard * 8, shard * 8 + 8)), priority="low")
     await stand.send(work_shard(6, range(48, 56)), priority="high")
-    async with worker_in_process(nats_server.url, ScriptedEngine()):
+    async with worker_in_process(nats.address, ScriptedEngine()):
         await stand.until_answered(56)
     places = [outcome.shard for outcome in stand.outcomes]
     assert places.index(6) < places.index(4)
 
 
-async def test_a_cancelled_run_is_aborted_within_two_seconds(
-    nats_server: NatsServerProcess, stand: WorkStand
-) -> None:
+async def test_a_cancelled_run_is_aborted_within_two_seconds(nats: RunningServer, stand: WorkStand) -> None:
     async def never(_: str) -> str:
         await asyncio.Event().wait()
         return ""
@@ -71,7 +66,7 @@ async def test_a_cancelled_run_is_aborted_within_two_seconds(
     engine = ScriptedEngine(never)
     for shard in range(3):
         await stand.send(work_shard(shard, range(shard * 8, shard * 8 + 8)))
-    async with worker_in_process(nats_server.url, engine) as worker:
+    async with worker_in_process(nats.address, engine) as worker:
         await eventually(lambda: engine.in_flight == 8, "the engine is busy")
         await stand.tell(run_pb2.RUN_STATE_CANCELLED)
         await eventually(lambda: engine.in_flight == 0, "nothing is asked any more", 2)
@@ -87,11 +82,11 @@ async def _becomes_idle(is_idle: Callable[[], bool]) -> bool:
 
 
 async def test_a_shard_of_an_earlier_epoch_is_dropped_and_a_later_one_is_asked(
-    nats_server: NatsServerProcess, stand: WorkStand
+    nats: RunningServer, stand: WorkStand
 ) -> None:
     await stand.tell(run_pb2.RUN_STATE_CANCELLED, epoch=2)
     engine = ScriptedEngine()
-    async with worker_in_process(nats_server.url, engine) as worker:
+    async with worker_in_process(nats.address, engine) as worker:
         await eventually(lambda: not worker.desk.states.wants(_epoch(1)), "the worker knows of the run")
         await stand.send(work_shard(1, [1]))
         later = work_shard(2, [2], attempt=2)
@@ -103,7 +98,7 @@ async def test_a_shard_of_an_earlier_epoch_is_dropped_and_a_later_one_is_asked(
 
 
 async def test_what_a_drained_worker_leaves_is_asked_by_the_next_and_nothing_twice(
-    nats_server: NatsServerProcess, stand: WorkStand
+    nats: RunningServer, stand: WorkStand
 ) -> None:
     async def slow_from_thirty(text: str) -> str:
         if int(text.split("=k")[1]) >= 30:
@@ -112,23 +107,21 @@ async def test_what_a_drained_worker_leaves_is_asked_by_the_next_and_nothing_twi
 
     await stand.send(work_shard(1, range(64)))
     first, second = ScriptedEngine(slow_from_thirty), ScriptedEngine()
-    async with worker_in_process(nats_server.url, first) as worker:
+    async with worker_in_process(nats.address, first) as worker:
         await eventually(lambda: sum(first.asked.values()) == 38, "the engine is stuck")
         worker.server.stop()
         await worker.server.drain(0.1)
         await worker.batcher.drain()
         assert worker.desk.intake.held == 0
     assert await stand.left_in_work() == 1
-    async with worker_in_process(nats_server.url, second):
+    async with worker_in_process(nats.address, second):
         await stand.until_answered(64)
         await stand.until_settled()
     assert set(stand.counts.values()) == {1}
     assert len(second.asked) == 34
 
 
-async def test_a_sample_that_kills_the_engine_fails_alone(
-    nats_server: NatsServerProcess, stand: WorkStand
-) -> None:
+async def test_a_sample_that_kills_the_engine_fails_alone(nats: RunningServer, stand: WorkStand) -> None:
     async def deadly(text: str) -> str:
         await asyncio.sleep(0.01)  # the others get into flight
         if text.endswith("=k13"):
@@ -137,7 +130,7 @@ async def test_a_sample_that_kills_the_engine_fails_alone(
 
     for shard in range(2):
         await stand.send(work_shard(shard, range(shard * 16, shard * 16 + 16)))
-    async with worker_in_process(nats_server.url, ScriptedEngine(deadly)):
+    async with worker_in_process(nats.address, ScriptedEngine(deadly)):
         await stand.until_answered(32, 60)
         await stand.until_settled()
     failed = [outcome for outcome in stand.outcomes if outcome.HasField("failure")]
@@ -146,9 +139,7 @@ async def test_a_sample_that_kills_the_engine_fails_alone(
     assert set(stand.counts.values()) == {1}
 
 
-async def test_wiped_streams_lose_no_outcome_that_comes_after(
-    nats_server: NatsServerProcess, stand: WorkStand
-) -> None:
+async def test_wiped_streams_lose_no_outcome_that_comes_after(nats: RunningServer, stand: WorkStand) -> None:
     gate = asyncio.Event()
 
     async def gated(text: str) -> str:
@@ -156,7 +147,7 @@ async def test_wiped_streams_lose_no_outcome_that_comes_after(
         return text
 
     engine = ScriptedEngine(gated)
-    async with worker_in_process(nats_server.url, engine):
+    async with worker_in_process(nats.address, engine):
         await stand.send(work_shard(1, range(8)))
         await eventually(lambda: engine.in_flight == 8, "the engine is busy")
         await stand.wipe()
@@ -176,7 +167,7 @@ async def _has_beat(stand: WorkStand) -> bool:
 
 
 async def test_a_crash_of_nats_loses_nothing_and_asks_nothing_twice(
-    nats_server: NatsServerProcess, stand: WorkStand
+    nats: RunningServer, stand: WorkStand
 ) -> None:
     async def brief(text: str) -> str:
         await asyncio.sleep(0.01)
@@ -185,10 +176,9 @@ async def test_a_crash_of_nats_loses_nothing_and_asks_nothing_twice(
     engine = ScriptedEngine(brief)
     for shard in range(20):
         await stand.send(work_shard(shard, range(shard * 16, shard * 16 + 16)))
-    async with worker_in_process(nats_server.url, engine):
+    async with worker_in_process(nats.address, engine):
         await stand.until_answered(60)
-        nats_server.kill()
-        await nats_server.start()
+        await crash(nats)
         await stand.until_answered(320, 60)
         await stand.until_settled()
     assert set(engine.asked.values()) == {1}
@@ -196,7 +186,7 @@ async def test_a_crash_of_nats_loses_nothing_and_asks_nothing_twice(
 
 
 async def test_a_shard_that_takes_longer_than_its_message_is_kept_from_other_workers(
-    nats_server: NatsServerProcess, stand: WorkStand
+    nats: RunningServer, stand: WorkStand
 ) -> None:
     settings = WorkerSettings(work_ack_wait_seconds=1)
 
@@ -205,7 +195,7 @@ async def test_a_shard_that_takes_longer_than_its_message_is_kept_from_other_wor
         return text
 
     engine = ScriptedEngine(slow)
-    address = (nats_server.url, engine)
+    address = (nats.address, engine)
     async with (
         worker_in_process(*address, settings=settings),
         worker_in_process(*address, settings=settings),
@@ -216,7 +206,7 @@ async def test_a_shard_that_takes_longer_than_its_message_is_kept_from_other_wor
     assert set(engine.asked.values()) == {1}
 
 
-async def test_a_rate_limit_is_waited_out(nats_server: NatsServerProcess, stand: WorkStand) -> None:
+async def test_a_rate_limit_is_waited_out(nats: RunningServer, stand: WorkStand) -> None:
     refusals = iter(range(10))
 
     async def limited(text: str) -> str:
@@ -225,17 +215,15 @@ async def test_a_rate_limit_is_waited_out(nats_server: NatsServerProcess, stand:
         return text
 
     await stand.send(work_shard(1, range(4)))
-    async with worker_in_process(nats_server.url, ScriptedEngine(limited)):
+    async with worker_in_process(nats.address, ScriptedEngine(limited)):
         await stand.until_answered(4)
     assert all(outcome.HasField("answer") for outcome in stand.outcomes)
 
 
-async def test_an_idle_worker_turns_to_the_model_that_has_work(
-    nats_server: NatsServerProcess, stand: WorkStand
-) -> None:
+async def test_an_idle_worker_turns_to_the_model_that_has_work(nats: RunningServer, stand: WorkStand) -> None:
     pool = pool_of("vllm/a", "vllm/b")
     engine = ScriptedEngine(loadable=("vllm/a", "vllm/b"))
-    async with worker_in_process(nats_server.url, engine, pool=pool):
+    async with worker_in_process(nats.address, engine, pool=pool):
         await stand.send(work_shard(1, range(8), model="vllm/a"), pool=pool)
         await stand.send(work_shard(2, range(8, 16), model="vllm/b"), pool=pool)
         await stand.until_answered(16)
@@ -245,7 +233,7 @@ async def test_an_idle_worker_turns_to_the_model_that_has_work(
 
 
 async def test_a_model_that_cannot_be_loaded_is_told_and_the_others_are_served(
-    nats_server: NatsServerProcess, stand: WorkStand
+    nats: RunningServer, stand: WorkStand
 ) -> None:
     pool = pool_of("vllm/broken", "vllm/b")
     engine = ScriptedEngine(loadable=("vllm/b",))
@@ -254,7 +242,7 @@ async def test_a_model_that_cannot_be_loaded_is_told_and_the_others_are_served(
         told = [dict(status.cannot_load) for status in await stand.statuses()]
         return told == [{"vllm/broken": "There is no model vllm/broken."}]
 
-    async with worker_in_process(nats_server.url, engine, pool=pool):
+    async with worker_in_process(nats.address, engine, pool=pool):
         await eventually(is_told, "the heartbeat tells why")
         await stand.send(work_shard(1, range(8), model="vllm/broken"), pool=pool)
         await stand.send(work_shard(2, range(8, 16), model="vllm/b"), pool=pool)
