@@ -19,6 +19,7 @@ MODEL = "openai/fake"
 # Faults are noticed sooner than in production, so that tests do not wait for them.
 IMPATIENT = {
     "PROCTOR_WORK_ACK_WAIT_SECONDS": "4",
+    "PROCTOR_RESULTS_ACK_WAIT_SECONDS": "4",
     "PROCTOR_WORKER_REQUEST_TIMEOUT_SECONDS": "5",
 }
 
@@ -50,7 +51,8 @@ class WholeStack:
 
     @asynccontextmanager
     async def database(self) -> AsyncIterator[asyncpg.Connection]:
-        """A connection of the test's own, to count with."""
+        """A connection of the test's own, to count with, once Postgres is there (again)."""
+        await self.stack.child("postgres").ready.wait()
         connection = await asyncpg.connect(self.stack.postgres_dsn)
         try:
             yield connection

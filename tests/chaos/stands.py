@@ -1,0 +1,32 @@
+"""The stack that the tests of a module strike and share: the supervisor starts again what they kill."""
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tests.chaos.struck_run import ROWS
+from tests.fakes.eventually import eventually
+from tests.fakes.state_dir import temporary_state_dir
+from tests.whole_stack import StackOrder, WholeStack, whole_stack
+
+
+@asynccontextmanager
+async def struck_stack() -> AsyncIterator[WholeStack]:
+    with temporary_state_dir() as state_dir:
+        async with whole_stack(state_dir.parent, StackOrder(rows=ROWS)) as standing:
+            yield standing
+
+
+def pids_of(standing: WholeStack) -> dict[str, int | None]:
+    return {name: child.pid for name, child in standing.stack.children.items()}
+
+
+async def kill(standing: WholeStack, name: str) -> None:
+    """`kill -9` of a child that is up; returns when the supervisor has noticed."""
+    child = standing.stack.child(name)
+    await eventually(child.ready.is_set, f"{name} is up to be killed", 30)
+    assert child.pid is not None
+    restarts = child.restarts
+    os.kill(child.pid, signal.SIGKILL)
+    await eventually(lambda: child.restarts > restarts, f"the death of {name} is noticed")

@@ -1,0 +1,78 @@
+"""A run is cancelled in the middle and then retried: only what was missing is asked again."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from proctor.v1 import run_pb2
+from tests.chaos.run_audit import (
+    assert_all_answered_right,
+    assert_counters_equal_rows,
+    assert_each_recorded_once,
+    assert_summary,
+    read_rows,
+)
+from tests.chaos.stands import struck_stack
+from tests.chaos.struck_run import StruckRun, is_idle
+from tests.fakes.eventually import eventually
+from tests.whole_stack import WholeStack
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+# "Prompt" in promise 7.
+PROMPT_SECONDS = 5.0
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def standing() -> AsyncIterator[WholeStack]:
+    async with struck_stack() as stack:
+        yield stack
+
+
+async def cancel(run: StruckRun) -> None:
+    cancelled = await run.standing.client.cancel_run(run.run_id)
+    assert cancelled.state == run_pb2.RUN_STATE_CANCELLED
+
+
+async def test_cancel_is_prompt_and_a_retry_asks_only_for_what_is_missing(standing: WholeStack) -> None:
+    server = standing.model_server
+    run = await StruckRun.start(standing)
+    await run.strike_at(0.4, lambda: cancel(run))
+    await eventually(lambda: is_idle(standing), "requests in flight are aborted", PROMPT_SECONDS)
+    ended = await run.ended(limit_seconds=2 * PROMPT_SECONDS)
+    assert ended.state == run_pb2.RUN_STATE_CANCELLED
+    kept = await run.recorded()
+    partial = await standing.client.get_summary(run.run_id)
+    assert partial.is_partial
+    assert partial.answered == kept
+    assert_counters_equal_rows(await read_rows(run))
+    assert (await server.stats())["answered"] <= kept + run.in_flight
+
+    await server.control(reset_stats=True)
+    await standing.client.retry_run(run.run_id)
+    retried = await run.ended()
+    assert retried.state == run_pb2.RUN_STATE_COMPLETED, retried.error
+    assert (await server.stats())["requests"] == run.total - kept
+    rows = await read_rows(run)
+    assert_each_recorded_once(rows, run.total)
+    assert_all_answered_right(rows)
+    assert_summary(await standing.client.get_summary(run.run_id), run.total)
+
+
+async def test_retry_asks_again_for_what_the_machinery_failed(standing: WholeStack) -> None:
+    server = standing.model_server
+    run = await StruckRun.start(standing)
+    refusal = {"kind": "status", "status": 400, "message": "not now"}
+    await run.strike_at(0.5, lambda: server.control(fault=refusal))
+    failed = await run.ended()
+    assert failed.state == run_pb2.RUN_STATE_FAILED
+    answered = (await standing.client.get_summary(run.run_id)).answered
+
+    await server.control(fault=None, reset_stats=True)
+    await standing.client.retry_run(run.run_id)
+    retried = await run.ended()
+    assert retried.state == run_pb2.RUN_STATE_COMPLETED, retried.error
+    assert (await server.stats())["requests"] == run.total - answered
+    assert_each_recorded_once(await read_rows(run), run.total)
+    assert_summary(await standing.client.get_summary(run.run_id), run.total)

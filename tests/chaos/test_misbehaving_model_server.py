@@ -1,0 +1,63 @@
+"""The model server fails in the middle of a run, for a while or for good: that is never taken for an answer."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from tests.chaos.run_audit import assert_right
+from tests.chaos.stands import struck_stack
+from tests.chaos.struck_run import StruckRun
+from tests.fakes.eventually import eventually
+from tests.whole_stack import WholeStack
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+# Every request that the worker has open fails at least once.
+FAULTED = 100
+
+FAULTS: dict[str, dict[str, object]] = {
+    "429 with Retry-After": {"kind": "status", "status": 429, "retry_after": "1"},
+    "500": {"kind": "status", "status": 500},
+    "half an answer": {"kind": "half_body"},
+    # Longer than the worker waits for an answer.
+    "nothing for 30 s": {"kind": "hang", "seconds": 30},
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def standing() -> AsyncIterator[WholeStack]:
+    async with struck_stack() as stack:
+        yield stack
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
+async def test_run_outlives_a_model_server_that_fails_for_a_while(
+    standing: WholeStack, fault: dict[str, object]
+) -> None:
+    server = standing.model_server
+    run = await StruckRun.start(standing)
+    await run.strike_at(0.3, lambda: server.control(fault=fault))
+    await eventually(lambda: has_faulted(standing), f"{FAULTED} requests have failed", 30)
+    await server.control(fault=None)
+    await assert_right(run)
+
+
+async def has_faulted(standing: WholeStack) -> bool:
+    return int((await standing.model_server.stats())["faulted"]) >= FAULTED
+
+
+async def test_failures_of_a_server_that_stays_broken_are_told_and_never_scored(standing: WholeStack) -> None:
+    """Half of the later requests are refused: the run fails, and its figures are those of the answers."""
+    server = standing.model_server
+    run = await StruckRun.start(standing)
+    refusal = {"kind": "status", "status": 400, "message": "no such thing", "share": 0.5}
+    await run.strike_at(0.3, lambda: server.control(fault=refusal))
+    ended = await run.ended()
+    await server.control(fault=None)
+    summary = await standing.client.get_summary(run.run_id)
+    assert ended.error.reason == "TOO_MANY_FAILURES"
+    assert summary.failures == {"refused": summary.failed}
+    assert 0 < summary.failed == (await server.stats())["faulted"]
+    [figure] = summary.tasks[0].metrics
+    assert (figure.n, figure.mean) == (run.total - summary.failed, 1.0)

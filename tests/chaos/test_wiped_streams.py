@@ -1,0 +1,50 @@
+"""All that JetStream holds is deleted in the middle of a run, which completes: Postgres is the truth."""
+
+from collections.abc import AsyncIterator
+
+import nats
+import pytest
+import pytest_asyncio
+
+from tests.chaos.run_audit import assert_right
+from tests.chaos.stands import pids_of, struck_stack
+from tests.chaos.struck_run import StruckRun
+from tests.whole_stack import WholeStack
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def standing() -> AsyncIterator[WholeStack]:
+    async with struck_stack() as stack:
+        yield stack
+
+
+async def wipe(standing: WholeStack) -> None:
+    """Streams, consumers, messages and buckets: a bucket is a stream too."""
+    connection = await nats.connect(standing.stack.nats_url)
+    try:
+        jetstream = connection.jetstream()
+        names = [str(info.config.name) for info in await jetstream.streams_info()]
+        assert {"WORK", "OUTCOMES", "KV_RUNS", "KV_WORKERS"} <= set(names)
+        for name in names:
+            await jetstream.delete_stream(name)
+    finally:
+        await connection.close()
+
+
+async def test_run_outlives_the_loss_of_all_streams_with_no_process_restarted(standing: WholeStack) -> None:
+    before = pids_of(standing)
+    run = await StruckRun.start(standing)
+    await run.strike_at(0.3, lambda: wipe(standing))
+    await assert_right(run)
+    assert pids_of(standing) == before
+
+
+async def test_run_outlives_the_loss_of_all_streams_twice(standing: WholeStack) -> None:
+    before = pids_of(standing)
+    run = await StruckRun.start(standing)
+    for share in (0.2, 0.6):
+        await run.strike_at(share, lambda: wipe(standing))
+    await assert_right(run)
+    assert pids_of(standing) == before
