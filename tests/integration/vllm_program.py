@@ -1,0 +1,225 @@
+"""Run by the Python that has vLLM: exercises the engine and prints what it saw as one JSON object.
+
+`vllm_program.py MODELS observe` does all of it; `… hold` loads a model, says so and waits to be killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable
+from pathlib import Path
+
+import psutil
+
+from proctor.starter.make_model import Recipe, build
+from services.worker import engine
+from services.worker.vllm_engine import VllmEngine
+from services.worker.vllm_models import VllmModel, VllmSettings
+from tests.fakes.eventually import eventually
+
+FIRST, SECOND, BROKEN, MISSING = "vllm/first", "vllm/second", "vllm/broken", "vllm/missing"
+GREEDY = engine.Sampling(max_tokens=8, extra={"ignore_eos": True})
+ENDLESS = engine.Sampling(max_tokens=1500, extra={"ignore_eos": True})
+QUESTION = engine.Prompt("Review: The film was good.\nSentiment:")
+Seen = dict[str, object]
+
+
+def make_models(folder: Path) -> None:
+    """Hardly trained: their answers do not matter, their shape does."""
+    for name, seed in (("first", 1), ("second", 2)):
+        if not (folder / name).exists():
+            build(folder / name, Recipe(seed=seed, steps=1))
+    broken = folder / "broken"
+    broken.mkdir(exist_ok=True)
+    (broken / "config.json").write_bytes((folder / "first" / "config.json").read_bytes())
+    (broken / "model.safetensors").write_bytes(b"no weights")
+
+
+def make_engine(folder: Path) -> VllmEngine:
+    names = (FIRST, SECOND, BROKEN, MISSING)
+    return VllmEngine(VllmSettings(tuple(VllmModel(n, str(folder / n.split("/")[1])) for n in names)))
+
+
+def engine_processes() -> list[psutil.Process]:
+    """Dead ones that nobody has waited for are not counted."""
+    children = psutil.Process().children(recursive=True)
+    return [
+        each for each in children if "EngineCore" in each.name() and each.status() != psutil.STATUS_ZOMBIE
+    ]
+
+
+async def failure_of(asking: Awaitable[object]) -> Seen:
+    started = time.monotonic()
+    try:
+        await asking
+    except engine.EngineFailure as failure:
+        seconds = time.monotonic() - started
+        return {"type": type(failure).__name__, "says": str(failure), "seconds": seconds}
+    return {"type": "none"}
+
+
+async def longest_pause(stop: asyncio.Event) -> float:
+    """How long the event loop was deaf, in seconds."""
+    longest, last = 0.0, time.monotonic()
+    while not stop.is_set():
+        await asyncio.sleep(0.01)
+        now = time.monotonic()
+        longest, last = max(longest, now - last), now
+    return longest
+
+
+async def see_loading(vllm: VllmEngine) -> Seen:
+    missing = await failure_of(vllm.load(MISSING))
+    broken = await failure_of(vllm.load(BROKEN))
+    stop = asyncio.Event()
+    watching = asyncio.create_task(longest_pause(stop))
+    started = time.monotonic()
+    await vllm.load(FIRST)
+    stop.set()
+    seconds = time.monotonic() - started
+    return {"missing": missing, "broken": broken, "pause": await watching, "load_seconds": seconds,
+            "loaded": vllm.loaded_model, "facts": dict(await vllm.describe())}  # fmt: skip
+
+
+async def see_generating(vllm: VllmEngine) -> Seen:
+    chat = engine.Prompt(messages=(engine.ChatMessage("user", "What is 1 + 2?"),))
+    generated = await vllm.generate(FIRST, QUESTION, GREEDY)
+    again = await vllm.generate(FIRST, QUESTION, GREEDY)
+    long_prompt = engine.Prompt("good " * 200)
+    await vllm.generate(FIRST, long_prompt, GREEDY)
+    cached = await vllm.generate(FIRST, long_prompt, GREEDY)
+    answer = await vllm.generate(FIRST, chat, GREEDY)
+    return {
+        "texts": [generated.text, again.text],
+        "finish_reason": generated.finish_reason,
+        "tokens": [generated.usage.prompt_tokens, generated.usage.completion_tokens],
+        "chat_tokens": answer.usage.prompt_tokens,
+        "cached_tokens": cached.usage.cached_tokens,
+        "has_timing": None not in (generated.timing.queue_seconds, generated.timing.first_token_seconds),
+    }
+
+
+async def likeliest_word(vllm: VllmEngine) -> tuple[engine.Prompt, str]:
+    """A prompt after which a whole word is the likeliest token, as the model is hardly trained."""
+    for word in ("film", "good", "dog", "pear", "green", "hammer", "meal", "hotel"):
+        prompt = engine.Prompt(f" {word} {word} {word}")
+        text = (await vllm.generate(FIRST, prompt, engine.Sampling(max_tokens=1))).text
+        if text.startswith(" ") and text != " positive":
+            return prompt, text
+    raise AssertionError("no prompt is followed by a whole word")
+
+
+async def see_scoring(vllm: VllmEngine) -> Seen:
+    """The same two choices by one request, and with a longer one beside them by a request for each."""
+    single = await vllm.score_choices(FIRST, QUESTION, [" positive", " negative"], truncate_left=False)
+    several = await vllm.score_choices(
+        FIRST, QUESTION, [" positive", " negative", " quite so"], truncate_left=False
+    )
+    prompt, likeliest = await likeliest_word(vllm)
+    greedy = await vllm.score_choices(FIRST, prompt, [likeliest, " positive"], truncate_left=False)
+    slowly = await vllm.score_choices(
+        FIRST, prompt, [likeliest, " positive", " quite so"], truncate_left=False
+    )
+    too_long = engine.Prompt("good " * 3000)
+    cut = await vllm.score_choices(FIRST, too_long, [" positive"], truncate_left=True)
+    return {
+        "single": [choice.logprob for choice in single.choices],
+        "several": [choice.logprob for choice in several.choices],
+        "token_counts": [choice.token_count for choice in several.choices],
+        "prompt_tokens": [single.usage.prompt_tokens, several.usage.prompt_tokens],
+        "greedy": [choice.is_greedy for choice in greedy.choices],
+        "greedy_slowly": [choice.is_greedy for choice in slowly.choices],
+        "too_long": await failure_of(vllm.score_choices(FIRST, too_long, [" positive"], truncate_left=False)),
+        "too_long_generation": await failure_of(vllm.generate(FIRST, too_long, GREEDY)),
+        "cut_tokens": cut.usage.prompt_tokens,
+        "unknown_parameter": await failure_of(
+            vllm.generate(FIRST, QUESTION, engine.Sampling(max_tokens=1, extra={"no_such": 1}))
+        ),
+    }
+
+
+def unfinished(vllm: VllmEngine) -> int:
+    assert vllm._runtime is not None
+    count: int = vllm._runtime._async_llm.get_num_unfinished_requests()
+    return count
+
+
+async def until_asked(vllm: VllmEngine, *, requests: int) -> None:
+    await eventually(lambda: unfinished(vllm) >= requests, "the engine has the requests")
+
+
+async def see_cancelling(vllm: VllmEngine) -> Seen:
+    asking = asyncio.create_task(vllm.generate(FIRST, QUESTION, ENDLESS))
+    await until_asked(vllm, requests=1)
+    asking.cancel()
+    await asyncio.wait([asking])
+    return {"cancelled": asking.cancelled(), "left": unfinished(vllm)}
+
+
+async def see_dying(vllm: VllmEngine) -> Seen:
+    """The engine's process is killed while it answers; asked again, it is there again."""
+    asking = [asyncio.create_task(failure_of(vllm.generate(FIRST, QUESTION, ENDLESS))) for _ in range(5)]
+    await until_asked(vllm, requests=len(asking))
+    started = time.monotonic()
+    for process in engine_processes():
+        os.kill(process.pid, signal.SIGKILL)
+    failures = await asyncio.gather(*asking)
+    seconds = time.monotonic() - started
+    loaded = vllm.loaded_model
+    again = await vllm.generate(FIRST, QUESTION, GREEDY)
+    return {"types": [failure["type"] for failure in failures], "seconds": seconds, "loaded": loaded,
+            "tokens_after": again.usage.completion_tokens}  # fmt: skip
+
+
+async def see_swapping(vllm: VllmEngine) -> Seen:
+    """A request in flight on the first model is answered before the second one takes its place."""
+    before = [process.pid for process in engine_processes()]
+    asking = asyncio.create_task(vllm.generate(FIRST, QUESTION, ENDLESS))
+    await until_asked(vllm, requests=1)
+    await vllm.load(SECOND)
+    answered = await asking
+    gone = not any(psutil.pid_exists(pid) for pid in before)
+    loaded = vllm.loaded_model
+    await vllm.close()
+    return {"answered_tokens": answered.usage.completion_tokens, "old_is_gone": gone, "loaded": loaded,
+            "left_after_close": len(engine_processes())}  # fmt: skip
+
+
+async def observe(folder: Path) -> Seen:
+    vllm = make_engine(folder)
+    return {
+        "loading": await see_loading(vllm),
+        "generating": await see_generating(vllm),
+        "scoring": await see_scoring(vllm),
+        "cancelling": await see_cancelling(vllm),
+        "dying": await see_dying(vllm),
+        "swapping": await see_swapping(vllm),
+    }
+
+
+async def hold(folder: Path) -> Seen:
+    vllm = make_engine(folder)
+    await vllm.load(FIRST)
+    report({"engines": [process.pid for process in engine_processes()]})
+    await asyncio.Event().wait()
+    return {}
+
+
+def report(seen: Seen) -> None:
+    sys.stdout.write(f"\n{json.dumps(seen)}\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    make_models(folder)
+    report(asyncio.run({"observe": observe, "hold": hold}[sys.argv[2]](folder)))
+
+
+if __name__ == "__main__":
+    main()
