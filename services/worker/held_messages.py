@@ -46,7 +46,10 @@ class Holding:
 
     async def outcomes_held(self) -> None:
         """Ends when the next stage holds every outcome so far; raises when one cannot be sent."""
-        await asyncio.gather(*self.published)
+        if self.published:
+            await asyncio.wait(self.published)  # shared with other shards: nobody's to cancel
+        for each in self.published:
+            each.result()
         for other in self._earlier:
             await other.settled.wait()
 

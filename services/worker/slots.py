@@ -18,14 +18,11 @@ class Slots:
         if self._door.locked():
             async with self._door:
                 pass
-        await self._acquire_past_door()
-
-    async def _acquire_past_door(self) -> None:
         await self._free.acquire()
         self.in_use += 1
 
     def release(self) -> None:
-        self.in_use -= 1
+        self._leave()
         self._free.release()
 
     @asynccontextmanager
@@ -33,6 +30,11 @@ class Slots:
         """Waits until nothing else is asked and lets nobody in meanwhile."""
         async with self._door, AsyncExitStack() as taken:
             for _ in range(self.count):
-                await self._acquire_past_door()
-                taken.callback(self.release)
+                await self._free.acquire()
+                taken.callback(self._free.release)
+            self.in_use = 1
+            taken.callback(self._leave)
             yield
+
+    def _leave(self) -> None:
+        self.in_use -= 1

@@ -36,6 +36,7 @@ async def test_a_suspect_waits_for_the_others_and_keeps_new_ones_out() -> None:
     slots.release()
     await asyncio.wait_for(inside.wait(), 5)
     assert not late.done()
+    assert slots.in_use == 1
     leave.set()
     await asyncio.wait_for(asyncio.gather(alone, late), 5)
     assert slots.in_use == 1
