@@ -1,0 +1,260 @@
+"""The scheduler's stores in memory: they keep what Postgres keeps and refuse what it refuses."""
+
+
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from services.scheduler.errors import LeadershipLost, QueueFull, RunNotFound
+from services.scheduler.ports import Admission, Fence, PlanRecord, RunEnding, ShardMoves
+from services.scheduler.runs.run import Run, RunId, RunState, may_become
+from services.scheduler.runs.run_counts import RunCounts
+from services.scheduler.runs.run_estimate import PastRun
+from services.scheduler.runs.run_list import RunCursor, RunFilter, RunPage
+from services.scheduler.shards.planned_task import PlannedTask
+from services.scheduler.shards.shard import Shard
+
+NO_TERM = Fence(0)
+
+
+@dataclass(slots=True)
+class _StoredShard:
+    shard: Shard
+    epoch: int
+    state: str = "planned"
+
+
+@dataclass
+class InMemoryRuns:
+    """Runs, tasks and shards; `fence` is the number of the present term."""
+
+    fence: Fence = NO_TERM
+    runs: dict[RunId, Run] = field(default_factory=dict)
+    queued_at: dict[RunId, datetime] = field(default_factory=dict)
+    requests: dict[str, RunId] = field(default_factory=dict)
+    tasks: dict[RunId, tuple[PlannedTask, ...]] = field(default_factory=dict)
+    shards: dict[RunId, dict[int, _StoredShard]] = field(default_factory=dict)
+
+    def begin_term(self) -> Fence:
+        self.fence = Fence(self.fence + 1)
+        return self.fence
+
+    # RunStore
+
+    async def add(self, run: Run, request_id: str, max_pending: int) -> Run:
+        if request_id in self.requests:
+            return self.runs[self.requests[request_id]]
+        if run.run_id in self.runs:
+            return self.runs[run.run_id]
+        self._check_queue(run.user, max_pending)
+        if request_id:
+            self.requests[request_id] = run.run_id
+        self.runs[run.run_id] = run
+        self.queued_at[run.run_id] = run.created_at
+        return run
+
+    async def get(self, run_id: RunId) -> Run:
+        if run_id not in self.runs:
+            raise RunNotFound(run_id=run_id)
+        return self.runs[run_id]
+
+    async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> RunPage:
+        newest = sorted(self.runs.values(), key=lambda run: (run.created_at, run.run_id), reverse=True)
+        matching = [run for run in newest if _matches(run, wanted)]
+        behind = [
+            run
+            for run in matching
+            if after is None or (run.created_at, run.run_id) < (after.created_at, after.run_id)
+        ]
+        return RunPage(behind[:size], len(matching))
+
+    async def cancel(self, run_id: RunId, now: datetime) -> Run | None:
+        run = self.runs.get(run_id)
+        if run is None:
+            return None
+        if run.state is RunState.CANCELLED and run.finished_at == now:
+            return run
+        if not may_become(run.state, RunState.CANCELLED):
+            return None
+        return self._put(replace(run, state=RunState.CANCELLED, finished_at=now))
+
+    async def requeue(self, run_id: RunId, now: datetime, max_pending: int) -> Run | None:
+        run = await self.get(run_id)
+        if run.state is RunState.PENDING and self.queued_at[run_id] == now:
+            return run
+        if not (run.is_over and may_become(run.state, RunState.PENDING)):
+            return None
+        self._check_queue(run.user, max_pending)
+        self.queued_at[run_id] = now
+        fresh = replace(run, state=RunState.PENDING, epoch=run.epoch + 1, is_closed=False, step="")
+        blank = replace(fresh, started_at=None, finished_at=None, deadline=None, error=None)
+        return self._put(replace(blank, final_counts=None))
+
+    async def queue_position(self, run_id: RunId) -> int:
+        place = self._place(self.runs[run_id])
+        return sum(self._place(run) <= place for run in self._in_state(RunState.PENDING))
+
+    async def count_running(self) -> int:
+        return len(self._in_state(RunState.RUNNING))
+
+    async def past_runs(self, suite: str, model: str) -> Sequence[PastRun]:
+        return [
+            PastRun(
+                run.order.tasks,
+                run.order.limit,
+                run.order.rollouts,
+                run.total,
+                (run.finished_at - run.started_at).total_seconds(),
+            )
+            for run in reversed(self._in_state(RunState.COMPLETED))
+            if (run.order.suite, run.order.model) == (suite, model) and run.finished_at and run.started_at
+        ]
+
+    async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]:
+        return self.tasks.get(run_id, ())
+
+    # LedRunStore
+
+    async def admit(self, fence: Fence, admission: Admission) -> Sequence[RunId]:
+        self._check(fence)
+        free = max(admission.max_running - len(self._in_state(RunState.RUNNING)), 0)
+        waiting = sorted(self._in_state(RunState.PENDING), key=self._place)
+        for run in waiting[:free]:
+            deadline = admission.now + admission.time_limit
+            self._put(replace(run, state=RunState.RUNNING, started_at=admission.now, deadline=deadline))
+        return [run.run_id for run in waiting[:free]]
+
+    async def unfinished(self) -> Sequence[RunId]:
+        return [
+            run.run_id
+            for run in self.runs.values()
+            if run.state is RunState.RUNNING or (run.state.is_final and not run.is_closed)
+        ]
+
+    async def note_step(self, fence: Fence, run: Run, step: str) -> bool:
+        return self._change(fence, run, step=step)
+
+    async def drop_shards(self, fence: Fence, run: Run) -> None:
+        self._check(fence)
+        stored = self.shards.get(run.run_id, {})
+        self.shards[run.run_id] = {
+            number: shard for number, shard in stored.items() if shard.epoch != run.epoch
+        }
+
+    async def next_shard_number(self, run: Run) -> int:
+        return max(self.shards.get(run.run_id, {}), default=-1) + 1
+
+    async def add_shards(self, fence: Fence, run: Run, shards: Sequence[Shard]) -> bool:
+        self._check(fence)
+        if not self._is_live(run):
+            return False
+        stored = self.shards.setdefault(run.run_id, {})
+        for shard in shards:
+            stored.setdefault(shard.number, _StoredShard(replace(shard, samples=[*shard.samples]), run.epoch))
+        return True
+
+    async def mark_planned(self, fence: Fence, run: Run, plan: PlanRecord) -> bool:
+        changes = {
+            "planned_epoch": run.epoch,
+            "total": plan.total,
+            "environment": plan.environment,
+            "step": "",
+        }
+        is_changed = self._change(fence, run, **changes)
+        if is_changed:
+            self.tasks[run.run_id] = plan.tasks
+        return is_changed
+
+    async def finish(self, fence: Fence, run: Run, ending: RunEnding) -> bool:
+        self._check(fence)
+        stored = self.runs[run.run_id]
+        if stored.epoch != run.epoch or not may_become(stored.state, ending.state):
+            return False
+        ended = replace(stored, state=ending.state, finished_at=ending.now, error=ending.error)
+        self._put(_with_counts(ended, ending.counts, is_closed=ending.counts is not None))
+        return True
+
+    async def mark_closed(self, fence: Fence, run: Run, counts: RunCounts | None) -> None:
+        self._check(fence)
+        stored = self.runs[run.run_id]
+        if stored.epoch == run.epoch and stored.state.is_final:
+            self._put(_with_counts(stored, counts, is_closed=True))
+
+    # ShardStore
+
+    async def planned(self, run: Run, after: int, limit: int) -> Sequence[Shard]:
+        return [shard for shard in self._shards(run, "planned") if shard.number > after][:limit]
+
+    async def dispatched(self, run: Run) -> Sequence[Shard]:
+        return self._shards(run, "dispatched")
+
+    async def move(self, fence: Fence, run: Run, moves: ShardMoves) -> bool:
+        self._check(fence)
+        if not self._is_live(run):
+            return False
+        stored = self.shards.get(run.run_id, {})
+        for number in moves.done:
+            if stored[number].state == "dispatched":
+                stored[number].state = "done"
+        for shard in moves.dispatched:
+            if stored[shard.number].state == "planned" and stored[shard.number].shard.attempt < shard.attempt:
+                sent = replace(stored[shard.number].shard, attempt=shard.attempt)
+                stored[shard.number] = _StoredShard(sent, run.epoch, "dispatched")
+        return True
+
+    async def give_back(self, fence: Fence, run: Run, shards: Sequence[Shard]) -> None:
+        self._check(fence)
+        stored = self.shards.get(run.run_id, {})
+        for shard in shards:
+            if stored[shard.number].state == "dispatched":
+                back = replace(stored[shard.number].shard, samples=[*shard.samples])
+                stored[shard.number] = _StoredShard(back, run.epoch)
+
+    def _check(self, fence: Fence) -> None:
+        if fence != self.fence:
+            raise LeadershipLost
+
+    def _check_queue(self, user: str, max_pending: int) -> None:
+        if sum(run.user == user for run in self._in_state(RunState.PENDING)) >= max_pending:
+            raise QueueFull(user=user, limit=max_pending, retry_after_seconds=30)
+
+    def _is_live(self, run: Run) -> bool:
+        stored = self.runs[run.run_id]
+        return stored.state is RunState.RUNNING and stored.epoch == run.epoch
+
+    def _change(self, fence: Fence, run: Run, **changes: object) -> bool:
+        self._check(fence)
+        if not self._is_live(run):
+            return False
+        self._put(replace(self.runs[run.run_id], **changes))  # type: ignore[arg-type]  # names are checked by replace
+        return True
+
+    def _put(self, run: Run) -> Run:
+        self.runs[run.run_id] = run
+        return run
+
+    def _in_state(self, state: RunState) -> list[Run]:
+        return [run for run in self.runs.values() if run.state is state]
+
+    def _place(self, run: Run) -> tuple[int, datetime, str]:
+        return run.order.priority, self.queued_at[run.run_id], run.run_id
+
+    def _shards(self, run: Run, state: str) -> list[Shard]:
+        stored = self.shards.get(run.run_id, {}).values()
+        found = [entry.shard for entry in stored if entry.state == state and entry.epoch == run.epoch]
+        return sorted(found, key=lambda shard: shard.number)
+
+
+def _matches(run: Run, wanted: RunFilter) -> bool:
+    return (
+        wanted.state in (None, run.state)
+        and wanted.suite in ("", run.order.suite)
+        and wanted.model in ("", run.order.model)
+        and wanted.project_id in (None, run.order.project_id)
+    )
+
+
+def _with_counts(run: Run, counts: RunCounts | None, *, is_closed: bool) -> Run:
+    environment = {**run.environment, **(counts.environment if counts else {})}
+    return replace(run, final_counts=counts, is_closed=is_closed, environment=environment)

@@ -1,0 +1,131 @@
+"""The scheduler's use cases on in-memory ports, with a worker that answers when told."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from uuid import uuid4
+
+from services.scheduler.pools.pool import Pool, Worker
+from services.scheduler.ports import Admission, Fence
+from services.scheduler.runs.cancel_run import CancelRun
+from services.scheduler.runs.drive_run import DriveRun, DriveTools, Patience
+from services.scheduler.runs.finish_run import FinishRun
+from services.scheduler.runs.retry_run import RetryRun
+from services.scheduler.runs.run import Run, RunId
+from services.scheduler.runs.run_order import RunOrder
+from services.scheduler.runs.show_run import ShowRun
+from services.scheduler.runs.submit_run import QueueLimits, Submission, SubmitRun
+from services.scheduler.shards.credit import CreditRule
+from services.scheduler.shards.dispatch_shards import DispatchShards
+from services.scheduler.shards.plan_retry import PlanRetry
+from services.scheduler.shards.plan_run import PlanRun
+from services.scheduler.shards.progress_board import ProgressBoard
+from services.scheduler.shards.reconcile_shards import ReconcileShards
+from tests.fakes.in_memory_runs import NO_TERM, InMemoryRuns
+from tests.fakes.scheduler_world import (
+    InMemoryRecord,
+    InMemoryWire,
+    ListedCrew,
+    NotedControls,
+    SetClock,
+)
+from tests.fakes.toy_suites import MODEL, SUITE, ToyCatalogue, ToyRows
+
+POOL = Pool("remote", "openai", 64, provider="openai")
+LISTED_POOL = Pool("local", "vllm", 64, models=("vllm/starter",))
+TIME_LIMIT = timedelta(hours=3)
+LIMITS = QueueLimits(max_running=3, max_pending_per_user=10)
+
+FailureOf = Callable[[int], str]
+
+
+def toy_order(**changes: object) -> RunOrder:
+    return replace(RunOrder(SUITE, MODEL), **changes)  # type: ignore[arg-type]  # names are checked by replace
+
+
+def ready_worker(**changes: object) -> Worker:
+    worker = Worker("w1", POOL.name, "openai", "openai", concurrency=64, condition="ready")
+    return replace(worker, **changes)  # type: ignore[arg-type]  # names are checked by replace
+
+
+@dataclass
+class SchedulerStand:
+    runs: InMemoryRuns = field(default_factory=InMemoryRuns)
+    record: InMemoryRecord = field(default_factory=InMemoryRecord)
+    wire: InMemoryWire = field(default_factory=InMemoryWire)
+    crew: ListedCrew = field(default_factory=lambda: ListedCrew([ready_worker()]))
+    controls: NotedControls = field(default_factory=NotedControls)
+    clock: SetClock = field(default_factory=SetClock)
+    board: ProgressBoard = field(default_factory=ProgressBoard)
+    suites: ToyCatalogue = field(default_factory=ToyCatalogue)
+    rows: ToyRows = field(default_factory=ToyRows)
+    rule: CreditRule = field(default_factory=CreditRule)
+    fence: Fence = NO_TERM
+    asked: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        pools = (POOL, LISTED_POOL)
+        self.submitting = SubmitRun(self.runs, self.suites, pools, self.controls, self.clock, LIMITS)
+        self.cancelling = CancelRun(self.runs, self.controls, self.clock)
+        self.retrying = RetryRun(self.runs, self.controls, self.clock, LIMITS.max_pending_per_user)
+        self.showing = ShowRun(self.runs, self.record, self.board, self.crew, self.clock, LIMITS.max_running)
+        self.tools = self._tools()
+
+    async def submit(self, order: RunOrder | None = None, user: str = "local") -> Run:
+        submission = Submission(RunId(str(uuid4())), order or toy_order(), user)
+        return (await self.submitting.submit(submission)).run
+
+    async def admit(self) -> None:
+        await self.runs.admit(self.fence, Admission(LIMITS.max_running, TIME_LIMIT, self.clock.now()))
+
+    async def start(self, order: RunOrder | None = None) -> tuple[Run, DriveRun]:
+        """A run that is admitted, with its driver."""
+        run = await self.submit(order)
+        await self.admit()
+        return await self.runs.get(run.run_id), self.driver(run.run_id)
+
+    def driver(self, run_id: RunId) -> DriveRun:
+        return DriveRun(self.tools, self.fence, run_id, lambda _: 1)
+
+    async def advance(self, driver: DriveRun, steps: int = 1) -> bool:
+        """Steps with a second between them; True when the driver says that it is done."""
+        for _ in range(steps):
+            self.clock.seconds += 1
+            if await driver.advance():
+                return True
+        return False
+
+    async def work(self, run_id: RunId, failure_of: FailureOf = lambda _: "") -> int:
+        """A worker answers all that was sent, and results reports it; gives the number of samples."""
+        answered = 0
+        for run, shard in self.wire.take(run_id):
+            for sample in shard.samples:
+                self.record.answer(run, sample, shard, failure_of(sample))
+                answered += 1
+                self.asked.append(sample)
+        self.board.record(await self.record.counts(run_id), self.clock.monotonic())
+        return answered
+
+    async def finish(self, run_id: RunId, driver: DriveRun, failure_of: FailureOf = lambda _: "") -> Run:
+        """Drives and answers until the run is over."""
+        for _ in range(200):
+            if await self.advance(driver):
+                return await self.runs.get(run_id)
+            if run_id in self.record.records:
+                await self.work(run_id, failure_of)
+        raise AssertionError("the run does not end")
+
+    def _tools(self) -> DriveTools:
+        return DriveTools(
+            runs=self.runs,
+            planner=PlanRun(self.runs, self.record, self.suites, self.rows, "0.1.0"),
+            retry_planner=PlanRetry(self.runs, self.runs, self.record),
+            dispatcher=DispatchShards(self.runs, self.wire, self.board, self.crew, self.rule),
+            reconciler=ReconcileShards(self.runs, self.runs, self.record, self.wire, self.board, self.clock),
+            finisher=FinishRun(self.runs, self.record, self.wire, self.controls, self.clock),
+            controls=self.controls,
+            crew=self.crew,
+            board=self.board,
+            clock=self.clock,
+            patience=Patience(time_limit=TIME_LIMIT),
+        )

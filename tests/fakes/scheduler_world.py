@@ -1,0 +1,199 @@
+"""What is around the scheduler, in memory: a record that counts, a wire to wipe, a clock to set."""
+
+# ruff: noqa: ARG002 - a fake takes what its port gives
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+
+from services.common.errors import ErrorKind, RemoteError
+from services.scheduler.pools.pool import Worker
+from services.scheduler.ports import CommittedSet, TaskToOpen
+from services.scheduler.runs.run import Run, RunId, RunState
+from services.scheduler.runs.run_counts import ProgressNews, RunCounts, TaskCounts
+from services.scheduler.sample import Sample
+from services.scheduler.shards.planned_task import PlannedTask
+from services.scheduler.shards.shard import FilledShard, Shard
+from services.scheduler.shards.shard_plan import MissingSample
+
+START = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+class SetClock:
+    """Goes on only when told."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.seconds)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+@dataclass
+class ListedCrew:
+    live: list[Worker] = field(default_factory=list)
+
+    def workers(self) -> Sequence[Worker]:
+        return self.live
+
+
+@dataclass
+class NotedControls:
+    """The last word on each run."""
+
+    words: dict[RunId, tuple[RunState, int]] = field(default_factory=dict)
+
+    async def tell(self, run: Run) -> None:
+        self.words[run.run_id] = (run.state, run.epoch)
+
+    async def remind(self, run: Run) -> None:
+        await self.tell(run)
+
+    async def told(self) -> Sequence[RunId]:
+        return list(self.words)
+
+    async def withdraw(self, run_id: RunId) -> None:
+        del self.words[run_id]
+
+
+@dataclass(slots=True)
+class _Record:
+    epoch: int
+    rollouts: int
+    tasks: list[PlannedTask]
+    outcomes: dict[tuple[int, int], tuple[int, str, int]] = field(default_factory=dict)
+    is_closed: bool = False
+
+    def is_final(self, key: tuple[int, int]) -> bool:
+        if key not in self.outcomes:
+            return False
+        _, failure, epoch = self.outcomes[key]
+        return not failure or epoch == self.epoch
+
+
+class InMemoryRecord:
+    """What results does, without scores: sets by their digests, outcomes once, counts, closing."""
+
+    def __init__(self) -> None:
+        self.staged: dict[str, list[Sample]] = {}
+        self.sets: dict[str, list[Sample]] = {}
+        self.records: dict[RunId, _Record] = {}
+        self.closings: list[tuple[RunId, int, bool]] = []
+
+    async def put_samples(self, staging_id: str, samples: Sequence[Sample]) -> None:
+        self.staged.setdefault(staging_id, []).extend(samples)
+
+    async def commit_sample_set(self, staging_id: str, sample_count: int) -> CommittedSet:
+        samples = self.staged.pop(staging_id)
+        assert len(samples) == sample_count
+        digest = sha256(b"".join(sample.digest for sample in samples)).digest()
+        self.sets[digest.hex()] = samples
+        return CommittedSet(digest.hex(), digest)
+
+    async def open_run(self, run: Run, tasks: Sequence[TaskToOpen]) -> Sequence[str]:
+        planned = [task.planned for task in tasks]
+        record = self.records.setdefault(run.run_id, _Record(run.epoch, run.order.rollouts, planned))
+        if run.epoch > record.epoch:
+            record.epoch, record.is_closed = run.epoch, False
+        return [task.sample_set_id for task in record.tasks]
+
+    async def counts(self, run_id: RunId) -> ProgressNews:
+        record = self._found(run_id)
+        final = {key: outcome for key, outcome in record.outcomes.items() if record.is_final(key)}
+        shards: dict[int, int] = {}
+        for shard, _, _ in final.values():
+            shards[shard] = shards.get(shard, 0) + 1
+        tasks = tuple(
+            TaskCounts(task.task, *_counts_of(task, {key: failure for key, (_, failure, _) in final.items()}))
+            for task in record.tasks
+        )
+        failures: dict[str, int] = {}
+        for _, failure, _ in final.values():
+            if failure:
+                failures[failure] = failures.get(failure, 0) + 1
+        return ProgressNews(run_id, RunCounts(record.epoch, tasks, failures, {"engine": "fake 1"}), shards)
+
+    async def missing(self, run_id: RunId, epoch: int) -> AsyncIterator[MissingSample]:
+        record = self._found(run_id)
+        assert record.epoch == epoch
+        for rollout in range(record.rollouts):
+            for sample in range(sum(task.sample_count for task in record.tasks)):
+                if not record.is_final((sample, rollout)):
+                    yield MissingSample(sample, rollout)
+
+    async def close_run(self, run: Run, *, allow_partial: bool) -> RunCounts | None:
+        if run.run_id not in self.records:
+            return None
+        record = self.records[run.run_id]
+        if not allow_partial and [item async for item in self.missing(run.run_id, run.epoch)]:
+            raise RemoteError(ErrorKind.CONFLICT, "RUN_INCOMPLETE", "outcomes are missing", {})
+        self.closings.append((run.run_id, run.epoch, allow_partial))
+        record.is_closed = True
+        return (await self.counts(run.run_id)).counts
+
+    async def failure_example(self, run_id: RunId) -> str:
+        failures = [failure for _, failure, _ in self.records[run_id].outcomes.values() if failure]
+        return f"the {failures[0]} of a sample" if failures else ""
+
+    def answer(self, run: Run, sample: int, shard: Shard, failure: str = "") -> None:
+        """An outcome comes in; what is final, closed or of an earlier epoch changes nothing."""
+        record = self.records[run.run_id]
+        key = (sample, shard.rollout)
+        if not record.is_closed and run.epoch == record.epoch and not record.is_final(key):
+            record.outcomes[key] = (shard.number, failure, run.epoch)
+
+    def _found(self, run_id: RunId) -> _Record:
+        if run_id not in self.records:
+            raise RemoteError(ErrorKind.NOT_FOUND, "RUN_NOT_FOUND", f"Run {run_id} not found.", {})
+        return self.records[run_id]
+
+
+@dataclass
+class InMemoryWire:
+    """Shards that were sent and not taken yet."""
+
+    sent: dict[RunId, list[tuple[Run, Shard]]] = field(default_factory=dict)
+    born: int = 0
+    pending_in_outcomes: int = 0
+    message_ids: set[tuple[str, int, int]] = field(default_factory=set)
+
+    async def fill(
+        self, run: Run, tasks: Sequence[PlannedTask], shards: Sequence[Shard]
+    ) -> Sequence[FilledShard]:
+        return [FilledShard(shard, b"") for shard in shards]
+
+    async def publish(self, run: Run, shards: Sequence[FilledShard]) -> None:
+        for filled in shards:
+            message_id = (run.run_id, filled.shard.number, filled.shard.attempt)
+            assert message_id not in self.message_ids, "JetStream would drop it in silence"
+            self.message_ids.add(message_id)
+            self.sent.setdefault(run.run_id, []).append((run, filled.shard))
+
+    async def pending_work(self, run_id: RunId) -> int:
+        return len(self.sent.get(run_id, []))
+
+    async def pending_outcomes(self, run_id: RunId) -> int:
+        return self.pending_in_outcomes
+
+    async def purge_work(self, run_id: RunId) -> None:
+        self.sent.pop(run_id, None)
+
+    async def incarnation(self) -> str:
+        return str(self.born)
+
+    def wipe(self) -> None:
+        self.sent.clear()
+        self.born += 1
+
+    def take(self, run_id: RunId) -> list[tuple[Run, Shard]]:
+        return self.sent.pop(run_id, [])
+
+
+def _counts_of(task: PlannedTask, failures: dict[tuple[int, int], str]) -> tuple[int, int]:
+    numbers = range(task.first_sample, task.first_sample + task.sample_count)
+    of_task = [failure for (sample, _), failure in failures.items() if sample in numbers]
+    return len(of_task), sum(bool(failure) for failure in of_task)

@@ -1,0 +1,82 @@
+"""A suite of two small tasks in code: one with choices, one that generates. Rows come from memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from services.scheduler.ports import BrokenSuite
+from services.scheduler.prompt_template import compile_template
+from services.scheduler.row_source import Provenance, Row, RowSet, RowsReference
+from services.scheduler.suite_errors import DatasetUnavailable, InvalidSuiteFile, UnknownSuite
+from services.scheduler.task_definition import (
+    Generation,
+    MetricUse,
+    OutputType,
+    SuiteDefinition,
+    TaskDefinition,
+    TaskScoring,
+    TaskTemplates,
+)
+
+SUITE = "toy"
+MODEL = "openai/fake"
+
+
+@dataclass
+class ToyCatalogue:
+    """`broken` maps a suite to what is wrong with it."""
+
+    broken: dict[str, InvalidSuiteFile] = field(default_factory=dict)
+
+    def suite(self, name: str) -> SuiteDefinition:
+        if name in self.broken:
+            raise self.broken[name]
+        if name != SUITE:
+            raise UnknownSuite(name, [SUITE])
+        return SuiteDefinition(SUITE, "Two small tasks.", (_choice_task(), _generation_task()))
+
+    def suites(self) -> Sequence[SuiteDefinition | BrokenSuite]:
+        return [self.suite(SUITE), *(BrokenSuite(name, str(error)) for name, error in self.broken.items())]
+
+
+@dataclass
+class ToyRows:
+    """The same number of rows for every task; None: no place has them."""
+
+    count: int | None = 100
+
+    def open(self, reference: RowsReference) -> RowSet:
+        if self.count is None:
+            raise DatasetUnavailable(SUITE, str(reference), ["the mirror has it not", "the hub is away"])
+        rows: list[Row] = [{"text": f"row {number}", "label": number % 2} for number in range(self.count)]
+        return RowSet(rows, Provenance("memory", "here", "revision 1", is_stand_in=True))
+
+
+def _choice_task() -> TaskDefinition:
+    return _task(
+        "choose",
+        TaskTemplates(compile_template("{{text}}?"), compile_template("label"), ("no", "yes")),
+        TaskScoring(OutputType.MULTIPLE_CHOICE, (MetricUse("acc"),)),
+    )
+
+
+def _generation_task() -> TaskDefinition:
+    return _task(
+        "say",
+        TaskTemplates(compile_template("Say {{text}}."), compile_template("text")),
+        TaskScoring(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),)),
+        Generation(until=("\n",), max_tokens=8),
+    )
+
+
+def _task(
+    name: str, templates: TaskTemplates, scoring: TaskScoring, generation: Generation | None = None
+) -> TaskDefinition:
+    return TaskDefinition(
+        name=name,
+        version="1",
+        rows=RowsReference(suite=SUITE, dataset_id=f"toys/{name}", split="test"),
+        fewshot_rows=None,
+        templates=templates,
+        scoring=scoring,
+        generation=generation,
+    )

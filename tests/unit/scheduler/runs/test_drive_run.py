@@ -1,0 +1,254 @@
+"""A run from admission to its end, on in-memory ports."""
+
+from dataclasses import replace
+
+import pytest
+
+from services.scheduler.errors import LeadershipLost, RunNotRetryable
+from services.scheduler.runs.run import RunState
+from services.scheduler.shards.credit import CreditRule
+from tests.fakes.scheduler_stand import SchedulerStand, ready_worker, toy_order
+
+
+async def test_run_is_planned_dispatched_recorded_and_closed() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start(toy_order(rollouts=2))
+    ended = await stand.finish(run.run_id, driver)
+    assert ended.state is RunState.COMPLETED
+    assert ended.is_over
+    assert ended.total == 400
+    assert ended.final_counts is not None
+    assert ended.final_counts.recorded == 400
+    assert stand.record.closings == [(run.run_id, 1, False)]
+    assert stand.controls.words[run.run_id] == (RunState.COMPLETED, 1)
+
+
+async def test_environment_says_what_is_needed_to_repeat_the_run() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    ended = await stand.finish(run.run_id, driver)
+    assert ended.environment["proctor"] == "0.1.0"
+    assert ended.environment["task.choose.dataset_revision"] == "revision 1"
+    assert ended.environment["fewshot.seed"] == "1234"
+    assert ended.environment["engine"] == "fake 1"
+
+
+async def test_no_more_goes_out_than_the_credit_allows() -> None:
+    stand = SchedulerStand(rule=CreditRule(floor=2, ceiling=2))
+    run, driver = await stand.start()
+    await stand.advance(driver, 5)
+    assert len(stand.wire.sent[run.run_id]) == 2
+    await stand.work(run.run_id)
+    await stand.advance(driver)
+    assert len(stand.wire.sent[run.run_id]) == 2
+
+
+async def test_rows_that_are_nowhere_fail_the_run_with_the_reasons() -> None:
+    stand = SchedulerStand()
+    stand.rows.count = None
+    run, driver = await stand.start()
+    ended = await stand.finish(run.run_id, driver)
+    assert ended.state is RunState.FAILED
+    assert ended.is_over
+    assert ended.error is not None
+    assert ended.error.reason == "ROWS_UNAVAILABLE"
+    assert ended.error.message.startswith("Failed to load TOY dataset: ")
+    assert "the hub is away" in ended.error.message
+
+
+async def test_too_many_machinery_failures_fail_the_run_and_say_which() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    ended = await stand.finish(run.run_id, driver, lambda sample: "timeout" if sample < 11 else "")
+    assert ended.state is RunState.FAILED
+    assert ended.error is not None
+    assert ended.error.reason == "TOO_MANY_FAILURES"
+    assert ended.error.message == (
+        "11 of 200 samples failed, more than 5%; most of them by timeout: the timeout of a sample"
+    )
+
+
+async def test_few_machinery_failures_leave_the_run_completed() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    ended = await stand.finish(run.run_id, driver, lambda sample: "timeout" if sample < 10 else "")
+    assert ended.state is RunState.COMPLETED
+    assert ended.final_counts is not None
+    assert ended.final_counts.failed == 10
+
+
+async def test_deadline_fails_the_run_and_keeps_what_it_has() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    await stand.advance(driver, 3)
+    await stand.work(run.run_id)
+    stand.clock.seconds += 3 * 3600
+    assert await stand.advance(driver, 10)
+    ended = await stand.runs.get(run.run_id)
+    assert ended.state is RunState.FAILED
+    assert ended.error is not None
+    assert ended.error.reason == "DEADLINE_REACHED"
+    assert "Resource limits exceeded" in ended.error.message
+    assert stand.record.closings == [(run.run_id, 1, True)]
+    assert not stand.wire.sent
+
+
+async def test_model_that_no_worker_can_load_fails_the_run_with_the_engines_reason() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    stand.crew.live = [ready_worker(cannot_load={"openai/fake": "no config.json"})]
+    assert await stand.advance(driver, 10)
+    ended = await stand.runs.get(run.run_id)
+    assert ended.error is not None
+    assert ended.error.reason == "MODEL_CANNOT_LOAD"
+    assert "no config.json" in ended.error.message
+
+
+async def test_run_goes_on_while_one_worker_can_load_the_model() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    broken = ready_worker(worker_id="w2", cannot_load={"openai/fake": "no config.json"})
+    stand.crew.live = [ready_worker(), broken]
+    assert (await stand.finish(run.run_id, driver)).state is RunState.COMPLETED
+
+
+async def test_cancelled_run_is_purged_and_closed_as_partial() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    await stand.advance(driver, 3)
+    await stand.cancelling.cancel(run.run_id)
+    assert stand.controls.words[run.run_id] == (RunState.CANCELLED, 1)
+    assert await stand.advance(driver, 10)
+    ended = await stand.runs.get(run.run_id)
+    assert ended.state is RunState.CANCELLED
+    assert ended.is_over
+    assert not stand.wire.sent
+    assert stand.record.closings == [(run.run_id, 1, True)]
+
+
+async def test_closing_waits_for_outcomes_that_are_stored_but_only_so_long() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    await stand.advance(driver, 3)
+    await stand.cancelling.cancel(run.run_id)
+    stand.wire.pending_in_outcomes = 1
+    assert not await stand.advance(driver, 4)
+    assert await stand.advance(driver, 4)
+
+
+async def test_run_cancelled_before_it_was_planned_is_closed_without_a_summary() -> None:
+    stand = SchedulerStand()
+    run = await stand.submit()
+    await stand.cancelling.cancel(run.run_id)
+    assert await stand.advance(stand.driver(run.run_id), 3)
+    ended = await stand.runs.get(run.run_id)
+    assert ended.is_over
+    assert ended.final_counts is None
+
+
+async def test_retry_asks_only_for_what_is_missing_or_failed() -> None:
+    stand = SchedulerStand(rule=CreditRule(floor=2, ceiling=2))
+    run, driver = await stand.start()
+    await stand.advance(driver, 3)
+    answered = await stand.work(run.run_id, lambda sample: "timeout" if sample == 5 else "")
+    await stand.cancelling.cancel(run.run_id)
+    assert await stand.advance(driver, 3)
+    again = await stand.retrying.retry(run.run_id)
+    assert (again.state, again.epoch, again.deadline) == (RunState.PENDING, 2, None)
+    await stand.admit()
+    second = stand.driver(run.run_id)
+    stand.asked.clear()
+    ended = await stand.finish(run.run_id, second)
+    assert ended.state is RunState.COMPLETED
+    assert len(stand.asked) == 200 - answered + 1
+    assert 5 in stand.asked
+    assert len(set(stand.asked)) == len(stand.asked)
+
+
+async def test_run_cancelled_again_before_its_retry_began_is_closed() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    await stand.advance(driver, 3)
+    await stand.cancelling.cancel(run.run_id)
+    await stand.advance(driver, 3)
+    await stand.retrying.retry(run.run_id)
+    await stand.cancelling.cancel(run.run_id)
+    assert await stand.advance(stand.driver(run.run_id), 3)
+    assert (await stand.runs.get(run.run_id)).is_over
+
+
+async def test_completed_run_cannot_be_retried() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    await stand.finish(run.run_id, driver)
+    with pytest.raises(RunNotRetryable):
+        await stand.retrying.retry(run.run_id)
+
+
+async def test_wiped_stream_is_made_good_with_later_attempts() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    await stand.advance(driver, 3)
+    stand.wire.wipe()
+    driver.suspect()
+    ended = await stand.finish(run.run_id, driver)
+    assert ended.state is RunState.COMPLETED
+    attempts = {entry.shard.attempt for entry in stand.runs.shards[run.run_id].values()}
+    assert attempts == {2}
+
+
+async def test_lost_half_of_a_shard_is_asked_again_without_the_other_half() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    await stand.advance(driver, 3)
+    sent = stand.wire.take(run.run_id)
+    for sent_run, shard in sent:
+        for sample in shard.samples[: len(shard.samples) // 2]:
+            stand.record.answer(sent_run, sample, shard)
+    ended = await stand.finish(run.run_id, driver)
+    assert ended.state is RunState.COMPLETED
+    halves = sum(len(shard.samples) // 2 for _, shard in sent)
+    assert len(stand.asked) == len(set(stand.asked)) == 200 - halves
+
+
+async def test_lost_reports_are_made_good_by_asking_for_the_counts() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    await stand.advance(driver, 3)
+    for sent_run, shard in stand.wire.take(run.run_id):
+        for sample in shard.samples:
+            stand.record.answer(sent_run, sample, shard)
+    assert await stand.advance(driver, 10)
+    ended = await stand.runs.get(run.run_id)
+    assert ended.state is RunState.COMPLETED
+    assert {entry.shard.attempt for entry in stand.runs.shards[run.run_id].values()} == {1}
+
+
+async def test_nothing_is_sent_again_while_a_worker_holds_the_messages() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    await stand.advance(driver, 60)
+    sent = stand.wire.sent[run.run_id]
+    assert {shard.attempt for _, shard in sent} == {1}
+
+
+async def test_new_leader_takes_the_run_over_where_it_stands() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    await stand.advance(driver, 3)
+    stand.fence = stand.runs.begin_term()
+    with pytest.raises(LeadershipLost):
+        await stand.finish(run.run_id, driver)
+    ended = await stand.finish(run.run_id, stand.driver(run.run_id))
+    assert ended.state is RunState.COMPLETED
+
+
+async def test_planning_that_broke_off_is_begun_anew() -> None:
+    stand = SchedulerStand()
+    run, _ = await stand.start()
+    planner = replace(stand.tools.planner)
+    await planner.plan(stand.fence, run)
+    stand.runs.runs[run.run_id] = replace(await stand.runs.get(run.run_id), planned_epoch=0)
+    ended = await stand.finish(run.run_id, stand.driver(run.run_id))
+    assert ended.state is RunState.COMPLETED
+    assert len(stand.record.sets) == 2

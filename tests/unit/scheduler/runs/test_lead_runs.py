@@ -1,0 +1,133 @@
+"""A term of leadership: admission by priority and age, drivers for all live runs, an end with the term."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from services.scheduler.errors import LeadershipLost
+from services.scheduler.ports import Fence
+from services.scheduler.runs.campaign import campaign
+from services.scheduler.runs.drive_run import DriveRun
+from services.scheduler.runs.lead_runs import LeadershipRules, LeadRuns
+from services.scheduler.runs.run import RunId, RunState
+from services.scheduler.runs.run_order import Priority
+from tests.fakes.scheduler_stand import TIME_LIMIT, SchedulerStand, toy_order
+
+
+def leading(stand: SchedulerStand) -> LeadRuns:
+    def new_driver(fence: Fence, run_id: RunId, peers: Callable[[str], int]) -> DriveRun:
+        return DriveRun(stand.tools, fence, run_id, peers)
+
+    rules = LeadershipRules(max_running=3, time_limit=TIME_LIMIT)
+    return LeadRuns(stand.runs, stand.wire, stand.controls, stand.board, stand.clock, new_driver, rules)
+
+
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(10):
+        while not await holds():
+            await asyncio.sleep(0.01)
+
+
+async def test_runs_beyond_the_limit_wait_and_then_run() -> None:
+    stand = SchedulerStand()
+    runs = [await stand.submit(toy_order(limit=3)) for _ in range(5)]
+
+    async def all_are_over() -> bool:
+        assert await stand.runs.count_running() <= 3
+        for run in runs:
+            if run.run_id in stand.record.records:
+                await stand.work(run.run_id)
+                stand.clock.seconds += 0.1
+        return all([(await stand.runs.get(run.run_id)).is_over for run in runs])
+
+    task = asyncio.ensure_future(leading(stand).lead(stand.fence))
+    await until(all_are_over)
+    task.cancel()
+    assert {(await stand.runs.get(run.run_id)).state for run in runs} == {RunState.COMPLETED}
+
+
+async def test_high_priority_goes_first_and_then_age() -> None:
+    stand = SchedulerStand()
+    orders = [Priority.LOW, Priority.NORMAL, Priority.HIGH, Priority.NORMAL, Priority.HIGH]
+    runs = []
+    for priority in orders:
+        stand.clock.seconds += 1
+        runs.append(await stand.submit(toy_order(priority=priority)))
+    await stand.admit()
+    running = [index for index, run in enumerate(runs) if await _state(stand, run.run_id) == "running"]
+    assert running == [1, 2, 4]
+
+
+async def test_old_term_ends_when_another_leads() -> None:
+    stand = SchedulerStand()
+    task = asyncio.ensure_future(leading(stand).lead(stand.fence))
+    await asyncio.sleep(0)
+    stand.runs.begin_term()
+    stand.board.touch("", stand.clock.monotonic())
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await asyncio.wait_for(task, 10)
+    assert caught.value.subgroup(LeadershipLost) is not None
+
+
+async def test_trouble_with_one_run_is_not_the_others() -> None:
+    stand = SchedulerStand()
+    bad, good = await stand.submit(toy_order(limit=3)), await stand.submit(toy_order(limit=4))
+    stand.runs.shards[bad.run_id] = None  # type: ignore[assignment]  # whatever touches it fails
+
+    async def good_is_over() -> bool:
+        if good.run_id in stand.record.records:
+            await stand.work(good.run_id)
+            stand.clock.seconds += 0.1
+        return (await stand.runs.get(good.run_id)).is_over
+
+    task = asyncio.ensure_future(leading(stand).lead(stand.fence))
+    await until(good_is_over)
+    task.cancel()
+
+
+class _ShortTerm:
+    """Ends when told, as when the connection of the lock breaks."""
+
+    def __init__(self, fence: Fence) -> None:
+        self.fence = fence
+        self.ended = asyncio.Event()
+
+    async def lost(self) -> None:
+        await self.ended.wait()
+
+
+class _Leadership:
+    def __init__(self) -> None:
+        self.terms: list[_ShortTerm] = []
+
+    @asynccontextmanager
+    async def term(self) -> AsyncIterator[_ShortTerm]:
+        self.terms.append(_ShortTerm(Fence(len(self.terms) + 1)))
+        yield self.terms[-1]
+
+
+async def test_lost_term_is_followed_by_another() -> None:
+    leadership = _Leadership()
+    led: list[Fence] = []
+
+    async def lead(fence: Fence) -> None:
+        led.append(fence)
+        if fence == 2:
+            raise LeadershipLost
+        await asyncio.Event().wait()
+
+    async def three_were_led() -> bool:
+        if len(led) == 1:
+            leadership.terms[0].ended.set()
+        return len(led) == 3
+
+    task = asyncio.ensure_future(campaign(leadership, lead))
+    await until(three_were_led)
+    task.cancel()
+    assert led == [1, 2, 3]
+
+
+async def _state(stand: SchedulerStand, run_id: RunId) -> str:
+    return (await stand.runs.get(run_id)).state

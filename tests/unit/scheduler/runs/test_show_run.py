@@ -1,0 +1,98 @@
+"""What is shown of a run: its wait, its steps, its pace; and a watch that ends with it."""
+
+import asyncio
+import itertools
+
+from services.scheduler.runs.run import RunId, RunState
+from services.scheduler.runs.run_list import RunFilter
+from services.scheduler.runs.run_snapshot import RunSnapshot
+from services.scheduler.shards.credit import CreditRule
+from tests.fakes.scheduler_stand import SchedulerStand, ready_worker
+
+
+async def test_pending_run_says_its_place_and_what_holds_it() -> None:
+    stand = SchedulerStand()
+    for _ in range(3):
+        await stand.submit()
+    await stand.admit()
+    stand.clock.seconds += 1
+    await stand.submit()
+    stand.clock.seconds += 1
+    last = await stand.submit()
+    snapshot = await stand.showing.show(last.run_id)
+    assert snapshot.wait is not None
+    assert snapshot.wait.position == 2
+    assert snapshot.wait.held_by == "3 of at most 3 runs are running"
+    assert snapshot.progress.current_step == "waiting"
+
+
+async def test_steps_follow_what_happens() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    assert await _step(stand, run.run_id) == "planning"
+    await stand.advance(driver, 2)
+    assert await _step(stand, run.run_id) == "running"
+    stand.crew.live = [ready_worker(condition="loading")]
+    assert await _step(stand, run.run_id) == "loading model"
+    stand.crew.live = []
+    assert await _step(stand, run.run_id) == "waiting for a worker of pool remote"
+    stand.crew.live = [ready_worker()]
+    await stand.finish(run.run_id, driver)
+    assert await _step(stand, run.run_id) == "done"
+
+
+async def test_progress_tells_tasks_pace_and_time_left() -> None:
+    stand = SchedulerStand(rule=CreditRule(floor=2, ceiling=2))
+    run, driver = await stand.start()
+    await stand.advance(driver, 2)
+    stand.clock.seconds += 5
+    await stand.work(run.run_id)
+    progress = (await stand.showing.show(run.run_id)).progress
+    assert [(task.task, task.total) for task in progress.tasks] == [("choose", 100), ("say", 100)]
+    assert all(task.is_stand_in for task in progress.tasks)
+    assert progress.completed == 100
+    assert progress.samples_per_second == 20
+    assert progress.eta_seconds == 5
+
+
+async def test_counts_are_asked_for_where_no_report_was_heard() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    await stand.advance(driver, 2)
+    await stand.work(run.run_id)
+    elsewhere = SchedulerStand(runs=stand.runs, record=stand.record)
+    assert (await elsewhere.showing.show(run.run_id)).progress.completed == 200
+
+
+async def test_watch_shows_the_run_at_once_at_changes_and_ends_with_it() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    seen: list[RunSnapshot] = []
+
+    async def watch() -> None:
+        async for snapshot in stand.showing.watch(run.run_id):
+            seen.append(snapshot)  # noqa: PERF401  # what was seen so far is looked at meanwhile
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(watch())
+        await stand.finish(run.run_id, driver)
+        stand.board.touch(run.run_id, stand.clock.monotonic())
+    assert seen[-1].run.state is RunState.COMPLETED
+    assert seen[-1].run.is_over
+    assert all(one != other for one, other in itertools.pairwise(seen))
+
+
+async def test_list_is_newest_first_and_filtered() -> None:
+    stand = SchedulerStand()
+    first = await stand.submit()
+    stand.clock.seconds += 1
+    second = await stand.submit()
+    await stand.cancelling.cancel(first.run_id)
+    page = await stand.showing.page(RunFilter(), 10, None)
+    assert [snapshot.run.run_id for snapshot in page.snapshots] == [second.run_id, first.run_id]
+    cancelled = await stand.showing.page(RunFilter(state=RunState.CANCELLED), 10, None)
+    assert (len(cancelled.snapshots), cancelled.total) == (1, 1)
+
+
+async def _step(stand: SchedulerStand, run_id: RunId) -> str:
+    return (await stand.showing.show(run_id)).progress.current_step

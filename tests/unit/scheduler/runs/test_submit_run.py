@@ -1,0 +1,144 @@
+"""What may be ordered, and the sentence for what may not."""
+
+from math import nan
+from pathlib import Path
+
+import pytest
+
+from services.scheduler import errors
+from services.scheduler.runs.run import Run, RunId, RunState
+from services.scheduler.runs.run_order import GenerationParams, Priority, RunOrder, ScoringMethod
+from services.scheduler.runs.submit_run import Submission
+from services.scheduler.suite_errors import InvalidSuiteFile
+from tests.fakes.scheduler_stand import SchedulerStand, toy_order
+
+NOBODY = 'No pool serves the provider "nobody". Write the model as provider/name. Providers: openai, vllm.'
+
+
+async def test_accepted_order_is_stored_as_pending_and_told() -> None:
+    stand = SchedulerStand()
+    run = await stand.submit(toy_order(limit=5, priority=Priority.LOW))
+    assert run.state is RunState.PENDING
+    assert run.pool == "remote"
+    assert run.scoring_method is ScoringMethod.LOGLIKELIHOOD
+    assert await stand.runs.get(run.run_id) == run
+    assert stand.controls.words[run.run_id] == (RunState.PENDING, 1)
+
+
+async def test_suite_that_only_generates_is_scored_by_generation() -> None:
+    run = await SchedulerStand().submit(toy_order(tasks=("say",)))
+    assert run.scoring_method is ScoringMethod.GENERATE
+
+
+@pytest.mark.parametrize(
+    ("order", "kind", "sentence"),
+    [
+        (toy_order(suite="glu"), errors.UnknownSuite, "Invalid benchmark suite. Supported: toy"),
+        (
+            toy_order(tasks=("sst3",)),
+            errors.UnknownTask,
+            "Suite toy has no task sst3. Its tasks: choose, say.",
+        ),
+        (
+            toy_order(model="nobody/x"),
+            errors.UnknownProvider,
+            NOBODY,
+        ),
+        (
+            toy_order(model="vllm/nothing"),
+            errors.UnknownModel,
+            'No pool serves the model "vllm/nothing". Models of this provider: vllm/starter.',
+        ),
+        (
+            toy_order(limit=0),
+            errors.InvalidParameter,
+            "limit is 0, but must be at least 1. Leave it out to take all rows.",
+        ),
+        (
+            toy_order(limit=-1),
+            errors.InvalidParameter,
+            "limit is -1, but must be at least 1. Leave it out to take all rows.",
+        ),
+        (
+            toy_order(rollouts=101),
+            errors.InvalidParameter,
+            "rollouts is 101, but must be at least 1 and at most 100.",
+        ),
+        (
+            toy_order(params=GenerationParams(temperature=9.0)),
+            errors.InvalidParameter,
+            "temperature is 9.0, but must be at least 0 and at most 2.",
+        ),
+        (
+            toy_order(params=GenerationParams(top_p=0.0)),
+            errors.InvalidParameter,
+            "top_p is 0.0, but must be above 0 and at most 1.",
+        ),
+        (
+            toy_order(scoring_method=ScoringMethod.GENERATE),
+            errors.Unsupported,
+            "Task choose is multiple choice; only loglikelihood scores it, not generate. Leave it out.",
+        ),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+async def test_bad_order_is_refused_in_one_sentence_and_leaves_nothing(
+    order: RunOrder, kind: type[errors.SchedulerError], sentence: str
+) -> None:
+    stand = SchedulerStand()
+    with pytest.raises(kind) as refusal:
+        await stand.submit(order)
+    assert refusal.value.message == sentence
+    assert not stand.runs.runs
+
+
+@pytest.mark.parametrize("model", ["openai", "", "openai/"])
+async def test_model_without_provider_or_name_is_refused(model: str) -> None:
+    with pytest.raises(errors.SchedulerError):
+        await SchedulerStand().submit(toy_order(model=model))
+
+
+async def test_nan_is_no_temperature() -> None:
+    with pytest.raises(errors.InvalidParameter):
+        await SchedulerStand().submit(toy_order(params=GenerationParams(temperature=nan)))
+
+
+async def test_broken_suite_says_what_is_wrong_with_its_file() -> None:
+    stand = SchedulerStand()
+    stand.suites.broken["mine"] = InvalidSuiteFile(Path("mine/task.yaml"), "is missing", "doc_to_text")
+    with pytest.raises(errors.SuiteRefused, match=r"mine/task\.yaml: doc_to_text") as refusal:
+        await stand.submit(toy_order(suite="mine"))
+    assert refusal.value.reason == "INVALID_SUITE_FILE"
+
+
+async def test_eleventh_pending_run_of_a_user_is_refused_and_another_users_is_not() -> None:
+    stand = SchedulerStand()
+    for _ in range(10):
+        await stand.submit(user="ann")
+    with pytest.raises(errors.QueueFull, match=r"^Queue is full\. Please try again later\.$") as refusal:
+        await stand.submit(user="ann")
+    assert refusal.value.facts["retry_after_seconds"] == 30
+    await stand.submit(user="ben")
+
+
+async def test_repeated_request_finds_the_run_of_the_first() -> None:
+    stand = SchedulerStand()
+    first, second = [await _submit(stand, name, "again") for name in ("a", "b")]
+    assert first == second
+    assert len(stand.runs.runs) == 1
+
+
+async def test_estimate_is_told_from_runs_before_and_missing_without_any() -> None:
+    stand = SchedulerStand()
+    submission = Submission(RunId("one"), toy_order(), "local")
+    assert (await stand.submitting.submit(submission)).estimated_seconds is None
+    await stand.admit()
+    await stand.finish(RunId("one"), stand.driver(RunId("one")))
+    later = await stand.submitting.submit(Submission(RunId("two"), toy_order(rollouts=2), "local"))
+    past = (await stand.runs.past_runs("toy", "openai/fake"))[0]
+    assert later.estimated_seconds == pytest.approx(2 * past.seconds)
+
+
+async def _submit(stand: SchedulerStand, run_id: str, request_id: str) -> Run:
+    submission = Submission(RunId(run_id), toy_order(), "local", request_id)
+    return (await stand.submitting.submit(submission)).run

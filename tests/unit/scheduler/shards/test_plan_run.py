@@ -1,0 +1,89 @@
+"""Planning: sample sets, shards, and what stops it."""
+
+from dataclasses import replace
+
+import pytest
+
+from services.scheduler.runs.run import RunState
+from services.scheduler.runs.run_order import GenerationParams
+from services.scheduler.shards.plan_run import PlanningFailed, RunStopped
+from services.scheduler.shards.planned_task import merged_params
+from tests.fakes.scheduler_stand import SchedulerStand, toy_order
+
+
+async def test_tasks_own_ranges_that_follow_each_other() -> None:
+    stand = SchedulerStand()
+    run, _ = await stand.start(toy_order(limit=70))
+    await stand.tools.planner.plan(stand.fence, run)
+    tasks = await stand.runs.planned_tasks(run.run_id)
+    assert [(task.task, task.first_sample, task.sample_count) for task in tasks] == [
+        ("choose", 0, 70),
+        ("say", 70, 70),
+    ]
+    planned = await stand.runs.get(run.run_id)
+    assert (planned.total, planned.planned_epoch) == (140, 1)
+    shards = await stand.runs.planned(planned, -1, 100)
+    assert [(shard.samples[0], shard.size) for shard in shards] == [(0, 64), (64, 6), (70, 64), (134, 6)]
+
+
+async def test_only_ordered_tasks_are_planned_in_the_order_asked() -> None:
+    stand = SchedulerStand()
+    run, _ = await stand.start(toy_order(tasks=("say", "choose")))
+    await stand.tools.planner.plan(stand.fence, run)
+    assert [task.task for task in await stand.runs.planned_tasks(run.run_id)] == ["say", "choose"]
+
+
+async def test_same_order_gives_the_same_sample_sets() -> None:
+    stand = SchedulerStand()
+    for _ in range(2):
+        run, _ = await stand.start()
+        await stand.tools.planner.plan(stand.fence, run)
+    assert len(stand.record.sets) == 2
+
+
+async def test_run_cancelled_in_planning_is_not_planned_to_the_end() -> None:
+    stand = SchedulerStand()
+    run, _ = await stand.start()
+    await stand.cancelling.cancel(run.run_id)
+    with pytest.raises(RunStopped):
+        await stand.tools.planner.plan(stand.fence, run)
+    assert not stand.record.sets
+
+
+async def test_too_many_fewshot_examples_fail_the_run_as_a_bad_parameter() -> None:
+    stand = SchedulerStand()
+    run, _ = await stand.start(toy_order(num_fewshot=3))
+    with pytest.raises(PlanningFailed) as failure:
+        await stand.tools.planner.plan(stand.fence, run)
+    assert failure.value.error.reason == "INVALID_PARAMETER"
+
+
+async def test_rows_changed_between_two_plannings_of_a_run_are_noticed() -> None:
+    stand = SchedulerStand()
+    run, _ = await stand.start()
+    await stand.tools.planner.plan(stand.fence, run)
+    stand.rows.count = 50
+    with pytest.raises(PlanningFailed, match="changed while the run was being planned"):
+        await stand.tools.planner.plan(stand.fence, run)
+
+
+async def test_step_names_the_task_that_is_planned() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    stand.record.sets.clear()
+    await stand.runs.note_step(stand.fence, run, "planning say")
+    snapshot = await stand.showing.show(run.run_id)
+    assert snapshot.progress.current_step == "planning say"
+    await stand.advance(driver)
+    assert (await stand.runs.get(run.run_id)).state is RunState.RUNNING
+
+
+async def test_order_overrides_what_the_task_says() -> None:
+    stand = SchedulerStand()
+    run, _ = await stand.start()
+    await stand.tools.planner.plan(stand.fence, run)
+    say = (await stand.runs.planned_tasks(run.run_id))[1]
+    merged = merged_params(GenerationParams(temperature=0.7, seed=3), say)
+    assert (merged.temperature, merged.seed, merged.max_tokens) == (0.7, 3, 8)
+    choose = replace(say, generation=None)
+    assert merged_params(GenerationParams(), choose).max_tokens is None

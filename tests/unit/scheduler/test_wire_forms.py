@@ -1,0 +1,88 @@
+"""What goes over the wire comes back as it was; page tokens are only those that were given."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from proctor.v1 import run_pb2
+from services.scheduler.errors import InvalidPageToken, InvalidParameter
+from services.scheduler.page_token import cursor_from_token, token_behind
+from services.scheduler.runs.json_runs import (
+    counts_from_json,
+    counts_to_json,
+    generation_from_json,
+    generation_to_json,
+    order_from_json,
+    order_to_json,
+)
+from services.scheduler.runs.proto_orders import order_from_proto, order_to_proto
+from services.scheduler.runs.run import Run, RunId
+from services.scheduler.runs.run_counts import RunCounts, TaskCounts
+from services.scheduler.runs.run_order import (
+    GenerationParams,
+    Priority,
+    PromptForm,
+    RunOrder,
+    ScoringMethod,
+    Truncation,
+)
+from services.scheduler.task_definition import Generation
+
+FULL = RunOrder(
+    suite="glue",
+    model="vllm/Qwen/Qwen3-0.6B",
+    project_id=7,
+    tasks=("rte", "sst2"),
+    limit=5,
+    num_fewshot=0,
+    rollouts=3,
+    priority=Priority.LOW,
+    params=GenerationParams(0.5, 0.9, 40, 16, 0, 1.1, 2048, {"min_p": 0.1, "stop": ["a"]}),
+    scoring_method=ScoringMethod.LOGLIKELIHOOD,
+    truncation=Truncation.LEFT,
+    prompt_form=PromptForm.CHAT,
+)
+BARE = RunOrder(suite="glue", model="openai/x")
+
+
+@pytest.mark.parametrize("order", [FULL, BARE], ids=["full", "bare"])
+def test_order_survives_both_forms(order: RunOrder) -> None:
+    assert order_from_proto(order_to_proto(order)) == order
+    assert order_from_json(order_to_json(order)) == order
+
+
+def test_unset_is_told_from_zero() -> None:
+    assert order_from_proto(run_pb2.RunOrder()).limit is None
+    assert order_from_proto(run_pb2.RunOrder(limit=0)).limit == 0
+    assert order_from_proto(run_pb2.RunOrder(rollouts=0)).rollouts == 0
+    assert order_from_proto(run_pb2.RunOrder()).rollouts == 1
+
+
+def test_word_of_a_newer_client_is_refused() -> None:
+    order = run_pb2.RunOrder()
+    order.priority = 99  # type: ignore[assignment]  # an open enum takes any number
+    with pytest.raises(InvalidParameter, match="priority has the unknown value 99"):
+        order_from_proto(order)
+
+
+def test_counts_and_generation_survive_json() -> None:
+    counts = RunCounts(2, (TaskCounts("a", 5, 1, 2),), {"timeout": 1}, {"engine": "vllm 1"})
+    assert counts_from_json(counts_to_json(counts)) == counts
+    assert counts_from_json(counts_to_json(None)) is None
+    generation = Generation(("\n", "."), 8, 0.5, 0.9)
+    assert generation_from_json(generation_to_json(generation)) == generation
+
+
+def test_page_token_leads_behind_the_run() -> None:
+    created_at = datetime(2026, 11, 20, 1, 2, 3, 456789, tzinfo=UTC)
+    run_id = RunId("6f1f2c64-5c3e-4b43-8f7a-2f4d7a6d0f7e")
+    run = Run(run_id, BARE, "local", "remote", ScoringMethod.GENERATE, created_at)
+    cursor = cursor_from_token(token_behind(run))
+    assert cursor is not None
+    assert (cursor.created_at, cursor.run_id) == (created_at, run_id)
+
+
+@pytest.mark.parametrize("token", ["x", "bm9uc2Vuc2U=", "MjAyNi0xMS0yMCBub3BlCg=="])
+def test_foreign_page_token_is_refused(token: str) -> None:
+    with pytest.raises(InvalidPageToken):
+        cursor_from_token(token)
