@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from proctor.cli.terminal import say
 from proctor.client_errors import Refused
 from proctor.v1 import outcome_pb2
 
@@ -41,7 +42,7 @@ def print_outcomes(console: Console, outcomes: Sequence[outcome_pb2.RecordedOutc
         table.add_row(*_cells(recorded))
     console.print(table)
     if next_page:
-        console.print(f"The next page: --page {next_page}", style="dim", markup=False, soft_wrap=True)
+        say(console, f"The next page: --page {next_page}", style="dim")
 
 
 def _cells(recorded: outcome_pb2.RecordedOutcome) -> tuple[Text, ...]:

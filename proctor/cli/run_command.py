@@ -13,7 +13,7 @@ from proctor.cli.gateway_address import find_gateway
 from proctor.cli.json_documents import document
 from proctor.cli.order_options import PRIORITIES, SCORING_METHODS, Form, OrderOptions, Selection, order_of
 from proctor.cli.summary_table import figures_so_far, print_summary
-from proctor.cli.terminal import Terminal, execute
+from proctor.cli.terminal import Terminal, execute, say
 from proctor.client import ProctorClient
 from proctor.v1 import run_pb2
 
@@ -78,7 +78,7 @@ async def submit_and_follow(
     estimate = ""
     if submitted.HasField("estimated_seconds"):
         estimate = f", expected to take {run_words.duration(submitted.estimated_seconds)}"
-    terminal.progress.print(f"Run {run_id} was accepted{estimate}.", soft_wrap=True)
+    say(terminal.progress, f"Run {run_id} was accepted{estimate}.")
     return await follow_and_report(client, run_id, terminal)
 
 
@@ -116,4 +116,4 @@ def _tell_where_next(run: run_pb2.Run, terminal: Terminal) -> None:
 
 def print_next(terminal: Terminal, opening: str, commands: Sequence[str]) -> None:
     lines = "  ".join(f"`proctor {command}`" for command in commands)
-    terminal.out.print(f"{opening}  {lines}", style="dim", markup=False, soft_wrap=True)
+    say(terminal.out, f"{opening}  {lines}", style="dim")

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from proctor.cli import run_words
+from proctor.cli.terminal import say
 from proctor.v1 import run_pb2
 
 _BAR_WIDTH = 40
@@ -91,10 +92,10 @@ class PlainDisplay:
         is_due = self._now() - self._told_at >= _PLAIN_EVERY_SECONDS
         if step != self._told_step or share - self._told_share >= _PLAIN_EVERY_SHARE or is_due:
             self._told_step, self._told_share, self._told_at = step, share, self._now()
-            self._console.print(progress_line(run), markup=False, soft_wrap=True)
+            say(self._console, progress_line(run))
 
     def note(self, text: str) -> None:
-        self._console.print(text, markup=False, soft_wrap=True)
+        say(self._console, text)
 
     def pause(self) -> None:
         """Lines are in nobody's way."""

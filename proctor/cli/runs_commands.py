@@ -13,7 +13,7 @@ from proctor.cli.gateway_address import find_gateway
 from proctor.cli.json_documents import Json, document
 from proctor.cli.outcomes_table import OutcomeChoice, outcome_status, print_outcomes
 from proctor.cli.summary_table import figures_so_far, print_summary
-from proctor.cli.terminal import Terminal, execute
+from proctor.cli.terminal import Terminal, execute, say
 from proctor.client import ProctorClient, RunFilter
 from proctor.client_errors import Refused
 from proctor.v1 import results_service_pb2, run_pb2
@@ -45,7 +45,7 @@ def runs(
         terminal.out.print(runs_table(list(found.runs)))
         if found.next_page_token:
             more = f"{found.total} in all; the next page: --page {found.next_page_token}"
-            terminal.out.print(more, style="dim", markup=False, soft_wrap=True)
+            say(terminal.out, more, style="dim")
         return ExitCode.OK
 
     execute(terminal, work)
@@ -149,7 +149,7 @@ def _tell_changed(terminal: Terminal, run: run_pb2.Run, sentence: str) -> ExitCo
     if terminal.is_json:
         terminal.emit({"run": document(run)})
     else:
-        terminal.out.print(sentence, markup=False, soft_wrap=True)
+        say(terminal.out, sentence)
     return ExitCode.OK
 
 

@@ -13,7 +13,7 @@ from proctor.cli.exit_codes import ExitCode
 from proctor.cli.gateway_address import find_gateway, local_stack
 from proctor.cli.json_documents import Json, document, stack_document
 from proctor.cli.runs_commands import runs_table
-from proctor.cli.terminal import Terminal, execute
+from proctor.cli.terminal import Terminal, execute, say
 from proctor.client import ProctorClient, RunFilter
 from proctor.client_errors import Unreachable
 from proctor.stack.stack_options import default_state_dir
@@ -98,17 +98,17 @@ def _tell_unreachable(terminal: Terminal, stack: StackState | None, error: Unrea
         terminal.emit({"stack": stack_document(stack), "error": failure})
     else:
         _print_stack(terminal, stack)
-    terminal.err.print(error.message, style="red", markup=False, soft_wrap=True)
+    say(terminal.err, error.message, style="red")
     return ExitCode.UNREACHABLE
 
 
 def _print_stack(terminal: Terminal, stack: StackState | None) -> None:
     if stack is None:
         return
-    terminal.out.print(
+    say(
+        terminal.out,
         f"Stack {stack.phase}: http://{stack.gateway_http} (page: /docs), gRPC {stack.gateway_grpc}, "
         f"supervisor {stack.supervisor_pid}",
-        soft_wrap=True,
     )
     table = Table()
     for column in ("child", "state", "pid", "restarts", "log"):

@@ -12,7 +12,7 @@ from pathlib import Path
 from proctor.cli.exit_codes import ExitCode
 from proctor.cli.json_documents import stack_document
 from proctor.cli.stack_pools import STARTER_MODEL, ModelUnusable, pools_of_names
-from proctor.cli.terminal import Terminal
+from proctor.cli.terminal import Terminal, say
 from proctor.stack.child_logs import tail
 from proctor.stack.errors import PortTaken, StackAlreadyRunning, StackError
 from proctor.stack.foreground import serve_until_stopped
@@ -114,4 +114,4 @@ def _tell_running(terminal: Terminal, stack: StackState) -> None:
         terminal.emit(stack_document(stack))
     else:
         where = f"http://{stack.gateway_http} (page: /docs), gRPC {stack.gateway_grpc}"
-        terminal.out.print(f"The stack serves {where}; `proctor down` stops it.", soft_wrap=True)
+        say(terminal.out, f"The stack serves {where}; `proctor down` stops it.")

@@ -5,6 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from proctor.cli import run_words
+from proctor.cli.terminal import say
 from proctor.client import ProctorClient
 from proctor.client_errors import NotFound
 from proctor.v1 import run_pb2, summary_pb2
@@ -24,7 +25,7 @@ def print_summary(console: Console, run: run_pb2.Run, summary: summary_pb2.RunSu
     if summary.tasks:
         console.print(figures_table(summary))
     for line in facts(run, summary):
-        console.print(line, soft_wrap=True)
+        say(console, line)
 
 
 def figures_table(summary: summary_pb2.RunSummary) -> Table:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from proctor import client_errors
 from proctor.cli.exit_codes import ExitCode, code_of_error
@@ -20,7 +21,18 @@ _PLAIN_WIDTH = 120
 def _console(*, stderr: bool) -> Console:
     """Text in a pipe is not folded to the 80 columns that rich would guess."""
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else _PLAIN_WIDTH)
+    return Console(
+        stderr=stderr,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        width=None if stream.isatty() else _PLAIN_WIDTH,
+    )
+
+
+def say(console: Console, text: str | Text, style: str = "") -> None:
+    """A sentence: folded between words on a terminal, one line anywhere else."""
+    console.print(text, style=style, soft_wrap=not console.is_terminal)
 
 
 @dataclass(frozen=True)
@@ -43,7 +55,7 @@ class Terminal:
         sys.stdout.flush()
 
     def complain(self, message: str, reason: str = "") -> None:
-        self.err.print(message, style="red", markup=False, soft_wrap=True)
+        say(self.err, message, style="red")
         if self.is_json:
             self.emit({"error": {"reason": reason, "message": message}})
 

@@ -14,7 +14,7 @@ from proctor.cli.order_options import Form, OrderOptions, Selection, order_of
 from proctor.cli.run_command import submit_and_follow
 from proctor.cli.stack_pools import STARTER_MODEL, ChosenModel, choose_model, pools_for
 from proctor.cli.stack_start import code_of_stack_error
-from proctor.cli.terminal import Terminal
+from proctor.cli.terminal import Terminal, say
 from proctor.client import ProctorClient
 from proctor.client_errors import ClientError
 from proctor.stack.errors import StackError
@@ -84,10 +84,10 @@ async def _examine(examination: Examination, gateway: str) -> ExitCode:
 
 
 async def _keep_serving(stack: LocalStack, terminal: Terminal) -> None:
-    terminal.progress.print(
+    say(
+        terminal.progress,
         f"The stack keeps serving: http://{stack.gateway_http}/docs, gRPC {stack.gateway_grpc}. "
         "Other terminals can use `proctor …`. Ctrl-C stops it.",
-        soft_wrap=True,
     )
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
