@@ -10,6 +10,8 @@ from services.worker.engine import Engine, ModelCannotLoad
 
 log = get_logger()
 
+_TRIES_OF_SERVED = 3
+
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
@@ -28,6 +30,7 @@ class ModelLoader:
         self._clock = clock
         self._retry_seconds = retry_seconds
         self._refusals: dict[str, _Refusal] = {}
+        self._served: set[str] = set()
 
     @property
     def serves_any(self) -> bool:
@@ -51,16 +54,29 @@ class ModelLoader:
         """Whether the engine has the model now; started again where it died."""
         self.is_loading = True
         try:
-            await self._engine.load(model)
-        except ModelCannotLoad as refusal:
-            self._refusals[model] = _Refusal(str(refusal), self._clock.monotonic())
-            log.warning("model cannot be loaded", model=model, reason=str(refusal))
-            return False
+            refusal = await self._refusal_of(model)
         finally:
             self.is_loading = False
+        if refusal is not None:
+            self._refusals[model] = _Refusal(str(refusal), self._clock.monotonic())
+            return False
         self._refusals.pop(model, None)
+        self._served.add(model)
         await self.describe()
         return True
+
+    async def _refusal_of(self, model: str) -> ModelCannotLoad | None:
+        """A model that was served is no bad model: a dead engine may only not have left its memory yet."""
+        refusal: ModelCannotLoad | None = None
+        for _ in range(_TRIES_OF_SERVED if model in self._served else 1):
+            try:
+                await self._engine.load(model)
+            except ModelCannotLoad as error:
+                log.warning("model cannot be loaded", model=model, reason=str(error))
+                refusal = error
+            else:
+                return None
+        return refusal
 
     async def describe(self) -> None:
         """Asks the engine for what a run stores to be repeatable."""

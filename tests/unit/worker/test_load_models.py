@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from services.worker.engine import ModelCannotLoad
 from services.worker.load_models import ModelLoader
 from tests.fakes.scripted_engine import ScriptedEngine
 
@@ -17,6 +18,18 @@ class HandClock:
 
     def monotonic(self) -> float:
         return self.seconds
+
+
+class RefusesForAWhile(ScriptedEngine):
+    """Refuses a while, as while the memory of a dead engine is still taken."""
+
+    refusals = 2
+
+    async def load(self, model: str) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise ModelCannotLoad("No memory is free.")
+        await super().load(model)
 
 
 async def test_a_refused_model_is_told_with_the_reason_and_tried_again_after_a_while() -> None:
@@ -39,6 +52,18 @@ async def test_a_loaded_model_is_no_longer_refused_and_the_engine_is_described()
     assert (loader.loaded_model, loader.cannot_load) == ("vllm/a", {})
     assert loader.environment["engine"] == "scripted"
     assert not loader.is_loading
+
+
+async def test_a_model_that_was_served_is_not_given_up_at_the_first_refusal() -> None:
+    engine = RefusesForAWhile(loadable=("vllm/a",))
+    loader = ModelLoader(engine, ("vllm/a",), HandClock(), retry_seconds=60)
+    assert not await loader.load("vllm/a")
+    engine.refusals = 0
+    assert await loader.load("vllm/a")
+    engine.refusals = 2
+    assert await loader.load("vllm/a")
+    engine.refusals = 3
+    assert not await loader.load("vllm/a")
 
 
 def test_a_pool_without_a_list_serves_any_model() -> None:
