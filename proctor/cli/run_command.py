@@ -1,6 +1,6 @@
 """`proctor run` and `proctor watch`: order, follow, sum up."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -98,22 +98,21 @@ async def follow_and_report(client: ProctorClient, run_id: str, terminal: Termin
 def _tell_detached(run: run_pb2.Run, terminal: Terminal, code: ExitCode) -> ExitCode:
     if terminal.is_json:
         terminal.emit({"run": document(run), "summary": None})
-    else:
-        print_next(
-            terminal, f"The run {run.run_id} goes on.", (f"watch {run.run_id}", f"cancel {run.run_id}")
-        )
+        return code
+    say(terminal.out, f"The run {run.run_id} goes on.")
+    _print_next(terminal, {f"watch {run.run_id}": "follow it", f"cancel {run.run_id}": "stop it"})
     return code
 
 
 def _tell_where_next(run: run_pb2.Run, terminal: Terminal) -> None:
     if terminal.is_json:
         return
-    commands = [f"results {run.run_id} --outcomes", "runs"]
-    if run.state != run_pb2.RUN_STATE_COMPLETED:
-        commands.insert(0, f"retry {run.run_id}")
-    print_next(terminal, "Next:", commands)
+    retry = {f"retry {run.run_id}": "ask again for what is missing or failed"}
+    further = {f"results {run.run_id} --outcomes": "what the model said", "runs": "all runs"}
+    _print_next(terminal, further if run.state == run_pb2.RUN_STATE_COMPLETED else retry | further)
 
 
-def print_next(terminal: Terminal, opening: str, commands: Sequence[str]) -> None:
-    lines = "  ".join(f"`proctor {command}`" for command in commands)
-    say(terminal.out, f"{opening}  {lines}", style="dim")
+def _print_next(terminal: Terminal, commands: Mapping[str, str]) -> None:
+    widest = max(len(command) for command in commands)
+    for command, purpose in commands.items():
+        say(terminal.out, f"  proctor {command:{widest}}  {purpose}", style="dim")

@@ -29,7 +29,7 @@ def print_summary(console: Console, run: run_pb2.Run, summary: summary_pb2.RunSu
 
 
 def figures_table(summary: summary_pb2.RunSummary) -> Table:
-    table = Table(title="Figures so far (partial)" if summary.is_partial else None, title_justify="left")
+    table = Table(title="Partial figures" if summary.is_partial else None, title_justify="left")
     for column in ("task", "metric"):
         table.add_column(column)
     for column in ("mean ± 95 %", "95 % interval", "n", "failed", "unparsed"):
