@@ -34,6 +34,8 @@ class StackOrder:
     environment: Mapping[str, str] = field(default_factory=lambda: dict(IMPATIENT))
     # Instead of the pool that asks the fake model server.
     pools: tuple[Pool, ...] = ()
+    # Folders of suites to have beside the keyed one.
+    suites: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ async def whole_stack(folder: Path, order: StackOrder | None = None) -> AsyncIte
     """Starts everything below `folder` and stops it at the end."""
     wanted = order or StackOrder()
     write_keyed_suite(folder / "suites", wanted.rows, is_long=wanted.is_long)
+    for suite in wanted.suites:
+        (folder / "suites" / suite.name).symlink_to(suite)
     async with AsyncExitStack() as open_parts:
         server = await open_parts.enter_async_context(model_server_process())
         environment = {
