@@ -33,10 +33,9 @@ def draw_sentiment(rng: random.Random) -> Row:
 
 
 def draw_odd_one(rng: random.Random) -> Row:
-    kind, other = rng.sample(sorted(WORDS["kinds"]), 2)
-    words = rng.sample(WORDS["kinds"][kind], 3)
+    words = rng.sample(WORDS["animals"], 3)
     answer = rng.randrange(4)
-    words.insert(answer, rng.choice(WORDS["kinds"][other]))
+    words.insert(answer, rng.choice(WORDS["others"]))
     return {"words": words, "answer": answer}
 
 

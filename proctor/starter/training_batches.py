@@ -1,0 +1,98 @@
+"""Turns exercises into token batches: several questions in a row, with a loss on the answers only."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedTokenizerFast
+
+from proctor.starter.make_rows import DRAWS
+from proctor.starter.make_tokenizer import END
+from proctor.starter.render_prompts import Exercise, training_exercises
+
+IGNORED = -100
+PAD_ID = 0
+_CHAT_SHARE = 0.12
+_FEWSHOT_SHARE = 0.08
+# Rows of a step: adding takes the most practice.
+_ROWS = {"addition": 76, "odd_one": 14, "sentiment": 10}
+
+Batch = tuple[torch.Tensor, torch.Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedText:
+    """A text and the character ranges in it that the model has to learn to write."""
+
+    text: str
+    answers: tuple[tuple[int, int], ...]
+
+
+def plain_text(exercises: Sequence[Exercise]) -> MarkedText:
+    """Questions as a few-shot prompt has them; the line end after an answer is part of it."""
+    text, answers = "", []
+    for exercise in exercises:
+        text += (exercise.separator if text else "") + exercise.prompt
+        start = len(text)
+        text += exercise.delimiter + exercise.answer
+        answers.append((start, len(text) + 1))
+    end = len(text) + 1
+    answers.append((end, end + len(END)))
+    return MarkedText(text + "\n" + END, tuple(answers))
+
+
+def chat_text(tokenizer: PreTrainedTokenizerFast, exercises: Sequence[Exercise]) -> MarkedText:
+    """The same questions as turns of a conversation, by the tokenizer's own chat template."""
+    messages: list[dict[str, str]] = []
+    text, answers = "", []
+    for exercise in exercises:
+        messages.append({"role": "user", "content": exercise.prompt})
+        start = len(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+        messages.append({"role": "assistant", "content": exercise.answer})
+        text = tokenizer.apply_chat_template(messages, tokenize=False)
+        answers.append((start, len(text)))
+    return MarkedText(text, tuple(answers))
+
+
+def encode(tokenizer: PreTrainedTokenizerFast, marked: MarkedText) -> tuple[list[int], list[int]]:
+    """Token ids and labels; a token is learnt when it begins inside an answer."""
+    encoded = tokenizer(marked.text, return_offsets_mapping=True)
+    ids: list[int] = encoded["input_ids"]
+    labels = [
+        token if any(start <= begin < end for start, end in marked.answers) else IGNORED
+        for token, (begin, _) in zip(ids, encoded["offset_mapping"], strict=True)
+    ]
+    return ids, labels
+
+
+def pad(rows: Sequence[Sequence[int]], filler: int) -> torch.Tensor:
+    width = max(map(len, rows))
+    return torch.tensor([[*row, *[filler] * (width - len(row))] for row in rows])
+
+
+class Lessons:
+    """Hands out the batches of a step: token ids and labels, a pair for each task, as narrow as possible."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, suite_dir: Path, rng: random.Random) -> None:
+        self._tokenizer = tokenizer
+        self._rng = rng
+        self._exercises = {task: training_exercises(suite_dir, task, rng) for task in DRAWS}
+
+    def next_batches(self) -> list[Batch]:
+        """Mostly single questions, now and then fewer rows of few-shot prompts."""
+        is_fewshot = self._rng.random() < _FEWSHOT_SHARE
+        return [self._batch(task, rows, is_fewshot=is_fewshot) for task, rows in _ROWS.items()]
+
+    def _batch(self, task: str, rows: int, *, is_fewshot: bool) -> Batch:
+        encoded = []
+        for _ in range(rows // 3 if is_fewshot else rows):
+            exercises = list(islice(self._exercises[task], self._rng.randint(2, 5) if is_fewshot else 1))
+            is_chat = self._rng.random() < _CHAT_SHARE
+            marked = chat_text(self._tokenizer, exercises) if is_chat else plain_text(exercises)
+            encoded.append(encode(self._tokenizer, marked))
+        return pad([ids for ids, _ in encoded], PAD_ID), pad([labels for _, labels in encoded], IGNORED)
