@@ -1,0 +1,168 @@
+"""Counts equal rows, whatever happens to the recorders: duplicates, disorder, killed connections."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from services.common.errors import DependencyUnavailable
+from services.common.postgres import connect_pool, migrate
+from services.results.outcome import Outcome, OutcomeBatch
+from services.results.ports import Stores
+from services.results.postgres_outcomes import PostgresOutcomes
+from services.results.postgres_run_records import PostgresRunRecords
+from services.results.postgres_sample_sets import PostgresSampleSets
+from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
+from services.results.record_outcomes import RecordOutcomes
+from services.results.run_record import RunPlan
+from tests.fakes.eventually import eventually
+from tests.fakes.memory_results import MemoryProgress
+from tests.fakes.recorded_run import answered, batch, choice_sample, failed, new_id, plan_of
+from tests.servers import RunningServer, postgres_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SAMPLES = 1500
+RECORDERS = 4
+KILLS = 6
+
+COUNTED_ROWS = """
+    SELECT o.task_index, o.failure_class, count(*) AS recorded,
+        count(*) FILTER (WHERE o.status = 2) AS unparsed
+    FROM outcomes AS o JOIN run_records AS r USING (run_id)
+    WHERE o.run_id = $1::uuid AND (o.failure_class = 0 OR o.epoch = r.epoch)
+    GROUP BY o.task_index, o.failure_class ORDER BY 1, 2
+"""
+COUNTS = """
+    SELECT task_index, failure_class, recorded, unparsed FROM task_counts
+    WHERE run_id = $1::uuid AND recorded <> 0 ORDER BY 1, 2
+"""
+SHARD_ROWS = """
+    SELECT o.shard, count(*)::integer AS recorded
+    FROM outcomes AS o JOIN run_records AS r USING (run_id, epoch)
+    WHERE o.run_id = $1::uuid GROUP BY o.shard ORDER BY 1
+"""
+SHARD_COUNTS = "SELECT shard, recorded FROM shard_counts WHERE run_id = $1::uuid AND recorded <> 0 ORDER BY 1"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def postgres() -> AsyncIterator[RunningServer]:
+    async with postgres_server() as server:
+        await migrate(server.address, SCHEMA, MIGRATIONS)
+        yield server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def recorders(postgres: RunningServer) -> AsyncIterator[list[tuple[Stores, RecordOutcomes]]]:
+    """Each with connections of its own, as replicas have."""
+    pools = [await connect_pool(postgres.address, schema=SCHEMA, max_size=2) for _ in range(RECORDERS)]
+    sessions = [PostgresSession(pool) for pool in pools]
+    made = [Stores(PostgresRunRecords(s), PostgresSampleSets(s), PostgresOutcomes(s)) for s in sessions]
+    yield [(stores, RecordOutcomes(stores, MemoryProgress())) for stores in made]
+    for pool in pools:
+        pool.terminate()
+
+
+async def open_run(stores: Stores) -> RunPlan:
+    set_id = new_id()
+    await stores.sample_sets.stage(set_id, [choice_sample(at, set_id) for at in range(SAMPLES)])
+    await stores.sample_sets.commit(set_id, SAMPLES)
+    return (await stores.records.open(plan_of([SAMPLES], [set_id]), 1)).plan
+
+
+def disorder(plans: Sequence[RunPlan], seed: int) -> list[list[OutcomeBatch]]:
+    """What a recorder gets: every sample of every run, some failed at first, in its own order and cut."""
+    chance = random.Random(seed)
+    batches: list[OutcomeBatch] = []
+    for plan in plans:
+        outcomes = [outcome for sample in range(SAMPLES) for outcome in _dispatches(sample)]
+        chance.shuffle(outcomes)
+        while outcomes:
+            size = chance.randint(1, 120)
+            batches.append(batch(plan.run_id, outcomes[:size]))
+            del outcomes[:size]
+    chance.shuffle(batches)
+    return [batches[start : start + 5] for start in range(0, len(batches), 5)]
+
+
+def _dispatches(sample: int) -> list[Outcome]:
+    if sample % 7 == 0:
+        return [failed(sample), failed(sample, attempt=2)]
+    if sample % 5 == 0:
+        return [failed(sample), answered(sample, attempt=2)]
+    return [answered(sample), answered(sample, 1, attempt=2)]
+
+
+async def record_all(record: RecordOutcomes, work: list[list[OutcomeBatch]]) -> None:
+    for batches in work:
+        is_done = False
+        while not is_done:
+            try:
+                await record(batches)
+                is_done = True
+            except DependencyUnavailable:
+                is_done = False
+
+
+async def test_counts_equal_rows_under_concurrent_duplicates_and_killed_connections(
+    postgres: RunningServer, recorders: list[tuple[Stores, RecordOutcomes]]
+) -> None:
+    plans = [await open_run(recorders[0][0]) for _ in range(2)]
+    observer = await asyncpg.connect(postgres.address, server_settings={"search_path": SCHEMA})
+    async with asyncio.TaskGroup() as group:
+        for seed, (_, record) in enumerate(recorders):
+            group.create_task(record_all(record, disorder(plans, seed)))
+        group.create_task(kill_connections(observer, plans))
+    for plan in plans:
+        await assert_counts_equal_rows(observer, plan)
+        counts = await recorders[0][0].records.all_counts(plan)
+        assert (counts.recorded, counts.failed) == (SAMPLES, len(range(0, SAMPLES, 7)))
+    await observer.close()
+
+
+async def kill_connections(observer: asyncpg.Connection, plans: Sequence[RunPlan]) -> None:
+    """All connections of the recorders, again and again while rows keep coming."""
+    run_ids = [plan.run_id for plan in plans]
+    for step in range(1, KILLS + 1):
+        wanted = step * SAMPLES * len(plans) * 0.8 / KILLS
+
+        async def has_come(wanted: float = wanted) -> bool:
+            count = await observer.fetchval("SELECT count(*) FROM outcomes WHERE run_id = ANY ($1)", run_ids)
+            return bool(count >= wanted)
+
+        await eventually(has_come, f"{wanted:g} rows", limit_seconds=60)
+        await observer.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE application_name = 'proctor-results' AND pid <> pg_backend_pid()"
+        )
+
+
+async def test_counts_equal_rows_when_epochs_change_under_way(
+    postgres: RunningServer, recorders: list[tuple[Stores, RecordOutcomes]]
+) -> None:
+    stores = recorders[0][0]
+    plan = await open_run(stores)
+    observer = await asyncpg.connect(postgres.address, server_settings={"search_path": SCHEMA})
+    async with asyncio.TaskGroup() as group:
+        for seed, (_, record) in enumerate(recorders):
+            group.create_task(record_all(record, disorder([plan], seed)))
+        for epoch in (2, 3):
+            await eventually(lambda: has_rows(observer, plan), "some rows are there", limit_seconds=60)
+            await stores.records.freeze(plan, epoch - 1, allow_partial=True)
+            await stores.records.open(plan, epoch)
+    await assert_counts_equal_rows(observer, plan)
+    await observer.close()
+
+
+async def has_rows(observer: asyncpg.Connection, plan: RunPlan) -> bool:
+    query = "SELECT count(*) FROM outcomes WHERE run_id = $1::uuid"
+    return bool(await observer.fetchval(query, plan.run_id) > SAMPLES / 10)
+
+
+async def assert_counts_equal_rows(observer: asyncpg.Connection, plan: RunPlan) -> None:
+    for rows, counts in ((COUNTED_ROWS, COUNTS), (SHARD_ROWS, SHARD_COUNTS)):
+        expected = [tuple(row) for row in await observer.fetch(rows, plan.run_id)]
+        assert [tuple(row) for row in await observer.fetch(counts, plan.run_id)] == expected

@@ -1,0 +1,128 @@
+"""Results over the death of what it stands on and of itself: nothing is lost, nothing is doubled."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import pytest_asyncio
+
+from proctor.v1 import run_record_service_pb2
+from services.common.postgres import retrying
+from services.common.subjects import OUTCOMES
+from services.results.run_record import RunPlan
+from tests.fakes.eventually import eventually
+from tests.fakes.recorded_run import answered, batch
+from tests.fakes.results_stand import ResultsStand, results_stand, stand_settings
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SAMPLES = 1200
+BEFORE = SAMPLES // 2
+STEP = 10
+LIMIT_SECONDS = 60.0
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stand() -> AsyncIterator[ResultsStand]:
+    async with results_stand() as made:
+        yield made
+
+
+async def send(stand: ResultsStand, plan: RunPlan, samples: range) -> None:
+    for first in range(samples.start, samples.stop, STEP):
+        outcomes = [answered(sample, sample % 2) for sample in range(first, first + STEP)]
+        await stand.send(batch(plan.run_id, outcomes))
+
+
+async def send_until_midway(stand: ResultsStand, plan: RunPlan) -> None:
+    """Half of the samples are sent, and a part of them is recorded."""
+    await send(stand, plan, range(BEFORE))
+    await eventually(lambda: has_rows(stand, plan, SAMPLES // 10), "a tenth is recorded")
+
+
+async def has_rows(stand: ResultsStand, plan: RunPlan, count: int) -> bool:
+    async def rows() -> int:
+        async with stand.database() as database:
+            query = "SELECT count(*) FROM outcomes WHERE run_id = $1::uuid"
+            return int(await database.fetchval(query, plan.run_id))
+
+    return await retrying(rows) >= count
+
+
+def strike(pid: int | None) -> None:
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+
+
+async def assert_complete(stand: ResultsStand, plan: RunPlan) -> None:
+    await eventually(lambda: has_rows(stand, plan, SAMPLES), "every sample is recorded", LIMIT_SECONDS)
+    assert await stand.recorded(plan.run_id) == SAMPLES
+    request = run_record_service_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1)
+    summary = (await stand.records.CloseRun(request)).summary
+    assert (summary.answered, summary.failed, summary.tasks[0].metrics[0].mean) == (SAMPLES, 0, 1.0)
+
+
+@pytest.mark.parametrize("server", ["postgres", "nats"])
+async def test_nothing_is_lost_when_a_server_is_killed(stand: ResultsStand, server: str) -> None:
+    plan = await stand.open_run_of(SAMPLES)
+    await send_until_midway(stand, plan)
+    strike((stand.postgres if server == "postgres" else stand.nats).child.pid)
+    await send(stand, plan, range(BEFORE, SAMPLES))
+    await assert_complete(stand, plan)
+
+
+async def test_recording_goes_on_after_the_stream_was_deleted(stand: ResultsStand) -> None:
+    plan = await stand.open_run_of(SAMPLES)
+    await send_until_midway(stand, plan)
+    await stand.connection.jetstream().delete_stream(OUTCOMES.name)
+    # What the stream held is sent again by those who find it missing.
+    await send(stand, plan, range(SAMPLES))
+    await assert_complete(stand, plan)
+
+
+@asynccontextmanager
+async def replica(stand: ResultsStand) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A second process of the service, on the same Postgres and NATS."""
+    settings = stand_settings(stand.postgres, stand.nats)
+    environment = {
+        **os.environ,
+        "PROCTOR_POSTGRES_DSN": settings.postgres_dsn,
+        "PROCTOR_NATS_URL": settings.nats_url,
+        "PROCTOR_RESULTS_ADDRESS": "127.0.0.1:0",
+        "PROCTOR_RESULTS_ACK_WAIT_SECONDS": "2",
+    }
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "services.results", env=environment, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    try:
+        while b'"ready"' not in await asyncio.wait_for(process.stdout.readline(), 30):
+            assert process.returncode is None
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def test_what_a_killed_replica_held_is_recorded_by_another(stand: ResultsStand) -> None:
+    plan = await stand.open_run_of(SAMPLES)
+    async with replica(stand) as process:
+        await send_until_midway(stand, plan)
+        strike(process.pid)
+        await send(stand, plan, range(BEFORE, SAMPLES))
+        await assert_complete(stand, plan)
+
+
+async def test_a_replica_told_to_stop_finishes_what_it_holds(stand: ResultsStand) -> None:
+    plan = await stand.open_run_of(SAMPLES)
+    async with replica(stand) as process:
+        await send_until_midway(stand, plan)
+        process.terminate()
+        assert await asyncio.wait_for(process.wait(), 20) == 0
+        await send(stand, plan, range(BEFORE, SAMPLES))
+        await assert_complete(stand, plan)
