@@ -1,0 +1,73 @@
+"""`make run` with what cannot work: one clear sentence, a code of its own, nothing left behind."""
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+async def refused(state_dir: Path, port: int, *command: str) -> tuple[int | None, str]:
+    own = {
+        "PYTHONPATH": str(ROOT),
+        "PROCTOR_STATE_DIR": str(state_dir),
+        "PROCTOR_GATEWAY_HTTP_ADDRESS": f"127.0.0.1:{port}",
+        "PROCTOR_GATEWAY_GRPC_ADDRESS": "127.0.0.1:0",
+        "OPENAI_BASE_URL": "http://127.0.0.1:1/v1",
+    }
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", *command),
+        env={**os.environ, **own},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(30):
+        _, complaint = await process.communicate()
+    return process.returncode, complaint.decode()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("proctor.stack.quick_run", "--model", "openai/any"),
+        ("proctor.cli", "up", "--model", "openai/any"),
+        ("proctor.cli", "up", "--model", "openai/any", "--detach"),
+    ],
+    ids=["make run", "up", "up --detach"],
+)
+async def test_taken_port_is_named(tmp_path: Path, taken_port: int, command: tuple[str, ...]) -> None:
+    code, complaint = await refused(tmp_path, taken_port, *command)
+    assert code == 8
+    assert f"Port {taken_port} is taken" in complaint
+    assert "Traceback" not in complaint
+    assert not (tmp_path / "stack.json").exists()
+
+
+@pytest.mark.parametrize(
+    "module", [("proctor.stack.quick_run",), ("proctor.cli", "up")], ids=["make run", "up"]
+)
+async def test_folder_that_is_no_model_is_named(tmp_path: Path, module: tuple[str, ...]) -> None:
+    code, complaint = await refused(tmp_path / "state", 0, *module, "--model", str(tmp_path))
+    assert code == 2
+    assert complaint == f"{tmp_path} is no model folder: it has no config.json.\n"
+    assert not (tmp_path / "state").exists()
+
+
+async def test_parameter_that_is_no_pair_is_named_before_anything_starts(tmp_path: Path) -> None:
+    command = ("proctor.stack.quick_run", "--model", "openai/any", "--param", "warm")
+    code, complaint = await refused(tmp_path / "state", 0, *command)
+    assert code == 2
+    assert "NAME=VALUE" in complaint
+    assert not (tmp_path / "state").exists()
