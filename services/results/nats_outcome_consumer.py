@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -16,9 +16,12 @@ from services.common.jetstream import TRANSIENT_NATS, Puller
 from services.common.structured_logs import get_logger
 from services.results.outcome import OutcomeBatch, as_unrecordable
 from services.results.proto_outcomes import batch_from_proto
-from services.results.record_outcomes import RecordOutcomes
+from services.results.record_outcomes import Recorded
 
 log = get_logger()
+
+Record = Callable[[Sequence[OutcomeBatch]], Awaitable[Recorded]]
+"""What is called with a batch of messages; RecordOutcomes is one."""
 
 # One batch is collected while the one before is being recorded.
 WRITERS = 2
@@ -53,7 +56,7 @@ class HeldMessage:
 
 
 class NatsOutcomeConsumer:
-    def __init__(self, puller: Puller, record: RecordOutcomes, limits: BatchLimits) -> None:
+    def __init__(self, puller: Puller, record: Record, limits: BatchLimits) -> None:
         self._puller = puller
         self._record = record
         self._limits = limits
@@ -73,7 +76,7 @@ class NatsOutcomeConsumer:
     async def _write(self) -> None:
         while not self._is_stopping:
             async with self._collecting:
-                held = await self._collect()
+                held = [] if self._is_stopping else await self._collect()
             if held:
                 async with self._kept(held):
                     await self._settle(held)

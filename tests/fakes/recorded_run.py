@@ -72,9 +72,9 @@ def batch(run_id: str, outcomes: Sequence[Outcome], epoch: int = 1) -> OutcomeBa
     return OutcomeBatch(run_id, epoch, outcomes, {"engine": "fake"})
 
 
-def scored(run_id: str, outcome: Outcome, epoch: int = 1) -> ScoredOutcome:
+def scored(run_id: str, outcome: Outcome, epoch: int = 1, task_index: int = 0) -> ScoredOutcome:
     """As the scorer leaves it; every answer is right."""
     if isinstance(outcome.result, Failure):
-        return ScoredOutcome(run_id, epoch, 0, outcome, OutcomeStatus.FAILED, "", {})
+        return ScoredOutcome(run_id, epoch, task_index, outcome, OutcomeStatus.FAILED, "", {})
     scores: dict[str, float | LabelPair] = {"acc": 1.0, "mcc": (0, 0)}
-    return ScoredOutcome(run_id, epoch, 0, outcome, OutcomeStatus.SCORED, "even", scores)
+    return ScoredOutcome(run_id, epoch, task_index, outcome, OutcomeStatus.SCORED, "even", scores)

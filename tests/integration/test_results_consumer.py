@@ -1,0 +1,115 @@
+"""The consumer of outcomes on a real NATS: batches, and messages that cannot be recorded."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+import pytest_asyncio
+
+from services.common.errors import DependencyUnavailable
+from services.common.jetstream import JetStream, connect_nats
+from services.common.subjects import OUTCOMES, outcome_consumer, outcome_subject
+from services.results.nats_outcome_consumer import BatchLimits, NatsOutcomeConsumer
+from services.results.outcome import Failure, OutcomeBatch
+from services.results.record_outcomes import Recorded
+from tests.fakes.eventually import eventually
+from tests.fakes.recorded_run import answered, batch, new_id
+from tests.fakes.results_stand import batch_to_proto
+from tests.servers import nats_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ACK_WAIT_SECONDS = 1.0
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def jetstream() -> AsyncIterator[JetStream]:
+    async with nats_server() as server:
+        connection = await connect_nats(server.address, "test")
+        made = JetStream(connection)
+        await made.ensure_stream(OUTCOMES)
+        yield made
+        await connection.close()
+
+
+class Recorder:
+    """Keeps what it is given; refuses some runs, and everything while it is away."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[OutcomeBatch]] = []
+        self.refused: set[str] = set()
+        self.is_away = False
+        self.attempts_while_away = 0
+
+    async def __call__(self, batches: Sequence[OutcomeBatch]) -> Recorded:
+        if self.is_away:
+            self.attempts_while_away += 1
+            raise DependencyUnavailable(dependency="Postgres")
+        answers = [one for one in batches if not isinstance(one.outcomes[0].result, Failure)]
+        if any(one.run_id in self.refused for one in answers):
+            raise ValueError("no row of mine")
+        self.calls.append(list(batches))
+        return Recorded(len(batches), len(batches))
+
+    @property
+    def runs(self) -> list[str]:
+        return [one.run_id for call in self.calls for one in call]
+
+
+@asynccontextmanager
+async def consuming(jetstream: JetStream, recorder: Recorder) -> AsyncIterator[None]:
+    limits = BatchLimits(outcomes=1000, linger_seconds=0.1, ack_wait_seconds=ACK_WAIT_SECONDS)
+    consumer = NatsOutcomeConsumer(jetstream.puller(outcome_consumer(ACK_WAIT_SECONDS)), recorder, limits)
+    running = asyncio.ensure_future(consumer.run())
+    yield
+    consumer.stop()
+    await asyncio.wait_for(running, 10)
+
+
+async def send(jetstream: JetStream, run_id: str) -> None:
+    payload = batch_to_proto(batch(run_id, [answered(0)])).SerializeToString()
+    await jetstream.publish(OUTCOMES, outcome_subject(run_id), payload, uuid.uuid4().hex)
+
+
+async def is_empty(jetstream: JetStream) -> bool:
+    return await jetstream.pending(OUTCOMES, "outcomes.>") == 0
+
+
+async def test_messages_that_come_together_are_recorded_together(jetstream: JetStream) -> None:
+    recorder, runs = Recorder(), [new_id() for _ in range(12)]
+    for run_id in runs:
+        await send(jetstream, run_id)
+    async with consuming(jetstream, recorder):
+        await eventually(lambda: is_empty(jetstream), "all are taken")
+    assert sorted(recorder.runs) == sorted(runs)
+    assert len(recorder.calls) < len(runs)
+
+
+async def test_messages_are_held_while_postgres_is_away(jetstream: JetStream) -> None:
+    recorder, run_id = Recorder(), new_id()
+    recorder.is_away = True
+    await send(jetstream, run_id)
+    async with consuming(jetstream, recorder):
+        # So many attempts take longer than the wait for an acknowledgement: the message must not come again.
+        await eventually(lambda: recorder.attempts_while_away == 5, "it is tried again and again")
+        assert not await is_empty(jetstream)
+        recorder.is_away = False
+        await eventually(lambda: is_empty(jetstream), "it is taken")
+    assert recorder.runs == [run_id]
+
+
+async def test_one_message_that_cannot_be_recorded_holds_no_other_back(jetstream: JetStream) -> None:
+    recorder, bad, good = Recorder(), new_id(), new_id()
+    recorder.refused.add(bad)
+    await send(jetstream, bad)
+    await send(jetstream, good)
+    async with consuming(jetstream, recorder):
+        await eventually(lambda: good in recorder.runs, "the good one is recorded")
+        await eventually(lambda: bad in recorder.runs, "the bad one is given up", limit_seconds=30)
+        await eventually(lambda: is_empty(jetstream), "nothing is left")
+    [given_up] = [one for call in recorder.calls for one in call if one.run_id == bad]
+    [outcome] = given_up.outcomes
+    assert isinstance(outcome.result, Failure)
+    assert outcome.result.message == "The answer could not be recorded; the log of results says why."

@@ -1,0 +1,141 @@
+"""Closing and summing up: frozen first, computed once, told the same again."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from services.results import errors
+from services.results.close_run import CloseRun
+from services.results.ports import Stores
+from services.results.record_outcomes import RecordOutcomes
+from services.results.run_record import RunPlan
+from services.results.sample_set import Sample
+from services.results.summarize_run import PARTIAL_KEPT_SECONDS, SummarizeRun
+from tests.fakes.memory_results import MemoryProgress, memory_stores
+from tests.fakes.recorded_run import answered, batch, choice_sample, failed, new_id, plan_of
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+class HandClock:
+    """Stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> datetime:
+        return NOON
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+class Desk:
+    def __init__(self) -> None:
+        self.stores: Stores = memory_stores()
+        self.clock = HandClock()
+        self.record = RecordOutcomes(self.stores, MemoryProgress())
+        self.summarize = SummarizeRun(self.stores, self.clock)
+        self.close = CloseRun(self.stores.records, self.summarize)
+
+    async def open(self, samples: list[Sample], rollouts: int = 1) -> RunPlan:
+        set_id = new_id()
+        await self.stores.sample_sets.stage(set_id, samples)
+        await self.stores.sample_sets.commit(set_id, len(samples))
+        return (await self.stores.records.open(plan_of([len(samples)], [set_id], rollouts=rollouts), 1)).plan
+
+
+def samples(count: int) -> list[Sample]:
+    return [choice_sample(position) for position in range(count)]
+
+
+async def test_the_summary_has_figures_counts_and_costs() -> None:
+    desk = Desk()
+    plan = await desk.open(samples(4))
+    await desk.record([batch(plan.run_id, [answered(0), answered(1), answered(2), failed(3)])])
+    summary = await desk.close(plan.run_id, 1, allow_partial=False)
+    [task] = summary.tasks
+    assert (task.total, task.answered, task.failed) == (4, 3, 1)
+    assert task.figures["acc"].mean == pytest.approx(2 / 3)
+    assert task.figures["acc"].n == 3
+    assert (summary.failures, summary.usage.prompt_tokens, summary.is_partial) == ({"timeout": 1}, 21, False)
+    assert summary.computed_at == NOON
+
+
+async def test_a_closed_run_gives_the_same_summary_again() -> None:
+    desk = Desk()
+    plan = await desk.open(samples(2))
+    await desk.record([batch(plan.run_id, [answered(0)])])
+    first = await desk.close(plan.run_id, 1, allow_partial=True)
+    await desk.record([batch(plan.run_id, [answered(1)])])
+    assert await desk.close(plan.run_id, 1, allow_partial=False) == first
+    assert await desk.summarize(plan.run_id) == first
+    assert first.is_partial
+
+
+async def test_a_close_that_died_after_the_freeze_is_taken_up_again() -> None:
+    desk = Desk()
+    plan = await desk.open(samples(2))
+    await desk.record([batch(plan.run_id, [answered(0), answered(1)])])
+    await desk.stores.records.freeze(plan, 1, allow_partial=False)
+    summary = await desk.close(plan.run_id, 1, allow_partial=False)
+    assert summary.answered == 2
+
+
+async def test_epochs_that_are_over_or_not_open_are_refused() -> None:
+    desk = Desk()
+    plan = await desk.open(samples(2))
+    await desk.stores.records.open(plan, 2)
+    with pytest.raises(errors.EpochOver):
+        await desk.close(plan.run_id, 1, allow_partial=True)
+    with pytest.raises(errors.EpochNotOpen):
+        await desk.close(plan.run_id, 3, allow_partial=True)
+    with pytest.raises(errors.RecordNotFound):
+        await desk.close(new_id(), 1, allow_partial=True)
+
+
+async def test_samples_of_one_passage_are_not_taken_for_independent() -> None:
+    apart, together = Desk(), Desk()
+    alone = samples(8)
+    paired = [replace(sample, cluster=f"passage {sample.position // 2}") for sample in alone]
+    stderrs = []
+    for desk, rows in ((apart, alone), (together, paired)):
+        plan = await desk.open(rows)
+        # Both samples of a passage are right, or both are wrong.
+        outcomes = [answered(at, (at + at // 2) % 2) for at in range(8)]
+        await desk.record([batch(plan.run_id, outcomes)])
+        stderrs.append((await desk.close(plan.run_id, 1, allow_partial=False)).tasks[0].figures["acc"].stderr)
+    assert stderrs[0] is not None
+    assert stderrs[1] is not None
+    assert stderrs[1] > stderrs[0]
+
+
+async def test_n_counts_samples_not_rollouts() -> None:
+    desk = Desk()
+    plan = await desk.open(samples(3), rollouts=2)
+    outcomes = [
+        answered(at, at % 2 * (1 - rollout), rollout=rollout) for at in range(3) for rollout in (0, 1)
+    ]
+    await desk.record([batch(plan.run_id, outcomes)])
+    figure = (await desk.close(plan.run_id, 1, allow_partial=False)).tasks[0].figures["acc"]
+    assert figure.n == 3
+    assert figure.mean == pytest.approx(5 / 6)
+
+
+async def test_a_task_without_answers_has_no_figure() -> None:
+    desk = Desk()
+    plan = await desk.open(samples(2))
+    figure = (await desk.summarize(plan.run_id)).tasks[0].figures["acc"]
+    assert (figure.mean, figure.n) == (None, 0)
+
+
+async def test_partial_figures_are_kept_for_a_moment() -> None:
+    desk = Desk()
+    plan = await desk.open(samples(2))
+    await desk.record([batch(plan.run_id, [answered(0)])])
+    assert (await desk.summarize(plan.run_id)).answered == 1
+    await desk.record([batch(plan.run_id, [answered(1)])])
+    assert (await desk.summarize(plan.run_id)).answered == 1
+    desk.clock.seconds += PARTIAL_KEPT_SECONDS
+    assert (await desk.summarize(plan.run_id)).answered == 2
