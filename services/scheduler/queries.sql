@@ -29,7 +29,7 @@ SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, plan
    AND ($2::text IS NULL OR suite = $2)
    AND ($3::text IS NULL OR model = $3)
    AND ($4::bigint IS NULL OR project_id = $4)
-   AND ($5::timestamptz IS NULL OR (created_at, run_id) < ($5, $6::uuid))
+   AND (created_at, run_id) < ($5::timestamptz, $6::uuid)
  ORDER BY created_at DESC, run_id DESC
  LIMIT $7;
 
@@ -89,6 +89,9 @@ UPDATE leadership SET fence = fence + 1 RETURNING fence;
 
 -- name: hold_run lets a transaction go on only while the run is running in this epoch ($1 run, $2 epoch)
 SELECT run_id FROM runs WHERE run_id = $1 AND epoch = $2 AND state = 'running' FOR SHARE;
+
+-- name: lock_admission lets one admission after the other count what runs ()
+SELECT pg_advisory_xact_lock(hashtext('proctor admission'));
 
 -- name: admit_runs lets pending runs run, by priority and age ($1 most at a time, $2 time, $3 deadline)
 UPDATE runs

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from services.common.clock import Clock
-from services.common.errors import DomainError
 from services.common.structured_logs import get_logger
 from services.scheduler.errors import LeadershipLost
 from services.scheduler.ports import Admission, Fence, LedRunStore, RunControls, ShardWire

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import asyncpg
+
 from services.scheduler.ports import Admission, Fence, PlanRecord, RunEnding
 from services.scheduler.postgres_sessions import Connection, Queries, Sessions
 from services.scheduler.runs.json_runs import counts_to_json, facts_to_json, generation_to_json
@@ -18,13 +20,13 @@ class PostgresLedRuns:
         self._sessions = sessions
 
     async def admit(self, fence: Fence, admission: Admission) -> Sequence[RunId]:
-        deadline = admission.now + admission.time_limit
-        rows = await self._sessions.lead(
-            fence,
-            lambda connection: connection.fetch(
-                Queries["admit_runs"], admission.max_running, admission.now, deadline
-            ),
-        )
+        values = (admission.max_running, admission.now, admission.now + admission.time_limit)
+
+        async def admit(connection: Connection) -> list[asyncpg.Record]:
+            await connection.execute(Queries["lock_admission"])
+            return await connection.fetch(Queries["admit_runs"], *values)
+
+        rows = await self._sessions.lead(fence, admit)
         return [RunId(str(row["run_id"])) for row in rows]
 
     async def unfinished(self) -> Sequence[RunId]:

@@ -1,7 +1,7 @@
 """Runs in Postgres, as anyone may order, see and stop them."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 from services.scheduler.errors import QueueFull, RunNotFound
@@ -14,6 +14,9 @@ from services.scheduler.runs.run_list import RunCursor, RunFilter, RunPage
 from services.scheduler.shards.planned_task import PlannedTask
 
 RETRY_AFTER_SECONDS = 30
+
+# Newer than any run: a value, not a null, so that the first page is read by the index as well.
+_BEFORE_ALL = RunCursor(datetime(9999, 1, 1, tzinfo=UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff")
 
 
 class PostgresRuns:
@@ -44,7 +47,8 @@ class PostgresRuns:
 
     async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> RunPage:
         filters = (wanted.state, wanted.suite or None, wanted.model or None, wanted.project_id)
-        behind = (after.created_at, after.run_id) if after else (None, None)
+        start = after or _BEFORE_ALL
+        behind = (start.created_at, start.run_id)
 
         async def page(connection: Connection) -> RunPage:
             rows = await connection.fetch(Queries["list_runs"], *filters, *behind, size)

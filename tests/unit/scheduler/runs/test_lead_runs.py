@@ -26,7 +26,9 @@ def leading(stand: SchedulerStand) -> LeadRuns:
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(10):
-        while not await holds():
+        while True:
+            if await holds():
+                return
             await asyncio.sleep(0.01)
 
 

@@ -1,0 +1,92 @@
+"""Each query of the scheduler fits the migrated schema, and the hot ones find their rows by an index."""
+
+import json
+import re
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from services.common.postgres import migrate
+from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Queries
+from tests.servers import postgres_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+RUN = "'00000000-0000-0000-0000-000000000001'"
+
+# Query to the arguments it is asked with over the rows of `full_tables`.
+HOT = {
+    "get_run": RUN,
+    "find_ordered": f"{RUN}, '00000000-0000-0000-0000-00000000ffff'",
+    "count_pending_of_user": "'ann'",
+    "queue_position": RUN,
+    "count_running": "",
+    "unfinished_runs": "",
+    "past_runs": "'glue', 'openai/x'",
+    "list_runs": "NULL, NULL, NULL, NULL, '2026-06-01', " + RUN + ", 20",
+    "planned_shards": f"{RUN}, 1, 100, 64",
+    "dispatched_shards": f"{RUN}, 1",
+    "next_shard_number": RUN,
+    "move_shards": f"1, {RUN}, 1, '{{1,2,3}}', '{{4,5,6}}', '{{1,1,1}}'",
+    "give_back_shards": f"{RUN}, 1, '{{1,2}}', '{{\"{{1}}\",\"{{2}}\"}}'",
+}
+SMALL_TABLES = {"leadership"}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def connection() -> AsyncIterator[asyncpg.Connection]:
+    async with postgres_server() as server:
+        await migrate(server.address, SCHEMA, MIGRATIONS)
+        connection = await asyncpg.connect(server.address, server_settings={"search_path": SCHEMA})
+        yield connection
+        await connection.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
+    """20,000 runs, nearly all of them completed; one of them has 20,000 shards."""
+    await connection.execute(
+        f"""
+        INSERT INTO runs (run_id, username, project_id, suite, model, pool, priority, ordered, scoring_method,
+                          state, epoch, is_closed, created_at, queued_at, finished_at, environment)
+        SELECT lpad(to_hex(run), 32, '0')::uuid, 'user' || run % 50, 1, 'suite' || run % 50,
+               'model' || run % 50, 'remote', 1, '{{}}', 'generate',
+               CASE WHEN run < 4 THEN 'running' WHEN run < 100 THEN 'pending' ELSE 'completed' END, 1,
+               run >= 100, timestamptz '2026-01-01' + run * interval '10 minutes', '2026-01-01', '2026-01-02',
+               '{{}}'
+          FROM generate_series(1, 20000) AS run;
+        INSERT INTO shards (run_id, shard, epoch, task_index, rollout, samples, size, state)
+        SELECT {RUN}, shard, 1, 0, 0, '{{1,2}}', 2,
+               CASE WHEN shard < 10000 THEN 'done' WHEN shard < 10100 THEN 'dispatched' ELSE 'planned' END
+          FROM generate_series(0, 19999) AS shard;
+        ANALYZE;
+        """
+    )
+    return connection
+
+
+@pytest.mark.parametrize("name", Queries)
+async def test_query_fits_the_schema(connection: asyncpg.Connection, name: str) -> None:
+    statement = await connection.prepare(Queries[name])
+    highest = max((int(number) for number in re.findall(r"\$(\d+)", Queries[name])), default=0)
+    assert len(statement.get_parameters()) == highest
+
+
+@pytest.mark.parametrize("name", Queries)
+async def test_query_says_what_it_is_for_and_what_it_takes(name: str) -> None:
+    text = (MIGRATIONS.parent / "queries.sql").read_text(encoding="utf-8")
+    [line] = re.findall(rf"^-- name: {name} (.+)$", text, flags=re.MULTILINE)
+    told = {int(number) for number in re.findall(r"\$(\d+)", line)}
+    assert told == {int(number) for number in re.findall(r"\$(\d+)", Queries[name])}
+
+
+@pytest.mark.parametrize("name", HOT)
+async def test_hot_query_reads_no_table_as_a_whole(full_tables: asyncpg.Connection, name: str) -> None:
+    await full_tables.execute("SET plan_cache_mode = force_generic_plan")
+    await full_tables.execute(f"PREPARE hot_{name} AS {Queries[name]}")
+    arguments = f" ({HOT[name]})" if HOT[name] else ""
+    plan = await full_tables.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE hot_{name}{arguments}")
+    scanned = set(re.findall(r'"Node Type": "Seq Scan".*?"Relation Name": "(\w+)"', plan, flags=re.DOTALL))
+    assert scanned <= SMALL_TABLES, json.loads(plan)

@@ -1,0 +1,336 @@
+"""The promises of the scheduler's stores, held by the fake in memory and by Postgres alike."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from uuid import uuid4
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from services.common.postgres import connect_pool, migrate
+from services.scheduler.errors import LeadershipLost, QueueFull, RunNotFound
+from services.scheduler.ports import (
+    Admission,
+    Fence,
+    LedRunStore,
+    PlanRecord,
+    RunEnding,
+    RunStore,
+    ShardMoves,
+    ShardStore,
+)
+from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Queries, Sessions
+from services.scheduler.runs.postgres_led_runs import PostgresLedRuns
+from services.scheduler.runs.postgres_runs import PostgresRuns
+from services.scheduler.runs.run import Run, RunError, RunId, RunState
+from services.scheduler.runs.run_counts import RunCounts, TaskCounts
+from services.scheduler.runs.run_list import RunCursor, RunFilter
+from services.scheduler.runs.run_order import GenerationParams, Priority, RunOrder, ScoringMethod
+from services.scheduler.shards.planned_task import PlannedTask
+from services.scheduler.shards.postgres_shards import PostgresShards
+from services.scheduler.shards.shard import Shard
+from services.scheduler.task_definition import Generation, OutputType
+from tests.fakes.in_memory_runs import InMemoryRuns
+from tests.fakes.scheduler_world import START
+from tests.servers import postgres_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+HOUR = timedelta(hours=1)
+SHARDS = [Shard(0, 0, 0, range(64), 64), Shard(1, 0, 0, [64, 65, 67], 3)]
+TASK = PlannedTask(
+    task="say",
+    version="1",
+    sample_set_id="set",
+    first_sample=0,
+    sample_count=67,
+    output_type=OutputType.GENERATE_UNTIL,
+    num_fewshot=2,
+    is_stand_in=True,
+    dataset="rows",
+    dataset_revision="1",
+    generation=Generation(("\n",), 8),
+)
+COUNTS = RunCounts(1, (TaskCounts("say", 67, 1, 2),), {"timeout": 1}, {"engine": "fake 1"})
+
+
+@dataclass(frozen=True)
+class Stores:
+    runs: RunStore
+    led: LedRunStore
+    shards: ShardStore
+    begin_term: Callable[[], Awaitable[Fence]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool() -> AsyncIterator[asyncpg.Pool]:
+    async with postgres_server() as server:
+        await migrate(server.address, SCHEMA, MIGRATIONS)
+        async with await connect_pool(server.address, schema=SCHEMA) as pool:
+            yield pool
+
+
+@pytest_asyncio.fixture(params=["memory", "postgres"], loop_scope="module")
+async def stores(request: pytest.FixtureRequest, pool: asyncpg.Pool) -> Stores:
+    if request.param == "memory":
+        memory = InMemoryRuns()
+
+        async def begin_in_memory() -> Fence:
+            return memory.begin_term()
+
+        return Stores(memory, memory, memory, begin_in_memory)
+    await pool.execute("TRUNCATE runs CASCADE")
+    sessions = Sessions(pool)
+
+    async def begin() -> Fence:
+        return Fence(await pool.fetchval(Queries["raise_fence"]))
+
+    return Stores(PostgresRuns(sessions), PostgresLedRuns(sessions), PostgresShards(sessions), begin)
+
+
+def new_run(age: int = 0, user: str = "local", **order: object) -> Run:
+    """The higher its age, the later it was ordered."""
+    wanted = replace(RunOrder("toy", "openai/fake", project_id=7), **order)  # type: ignore[arg-type]  # names are checked
+    return Run(
+        run_id=RunId(str(uuid4())),
+        order=wanted,
+        user=user,
+        pool="remote",
+        scoring_method=ScoringMethod.GENERATE,
+        created_at=START + timedelta(seconds=age),
+        environment={"a": "1"},
+    )
+
+
+async def add(stores: Stores, run: Run) -> Run:
+    return await stores.runs.add(run, "", 10)
+
+
+async def admit(stores: Stores, fence: Fence, most: int = 3) -> list[RunId]:
+    return list(await stores.led.admit(fence, Admission(most, 3 * HOUR, START + HOUR)))
+
+
+async def running(stores: Stores) -> tuple[Fence, Run]:
+    run = await add(stores, new_run())
+    fence = await stores.begin_term()
+    await admit(stores, fence)
+    return fence, await stores.runs.get(run.run_id)
+
+
+async def planned(stores: Stores) -> tuple[Fence, Run]:
+    fence, run = await running(stores)
+    await stores.led.add_shards(fence, run, SHARDS)
+    await stores.led.mark_planned(fence, run, PlanRecord((TASK,), 67, {**run.environment, "b": "2"}))
+    return fence, await stores.runs.get(run.run_id)
+
+
+async def test_run_comes_back_as_it_was_stored(stores: Stores) -> None:
+    params = GenerationParams(temperature=0.5, provider_params={"min_p": 0.1})
+    run = await add(stores, new_run(tasks=("a", "b"), limit=3, params=params))
+    assert await stores.runs.get(run.run_id) == run
+
+
+async def test_unknown_run_is_not_found(stores: Stores) -> None:
+    with pytest.raises(RunNotFound):
+        await stores.runs.get(RunId(str(uuid4())))
+
+
+async def test_repeated_request_gives_the_first_run_even_when_the_queue_is_full(stores: Stores) -> None:
+    request = str(uuid4())
+    first = await stores.runs.add(new_run(), request, 1)
+    assert await stores.runs.add(new_run(), request, 1) == first
+    with pytest.raises(QueueFull):
+        await stores.runs.add(new_run(), str(uuid4()), 1)
+
+
+async def test_limit_of_pending_runs_holds_for_calls_at_the_same_time(stores: Stores) -> None:
+    calls = [stores.runs.add(new_run(user="ann"), "", 5) for _ in range(20)]
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert sum(isinstance(answer, Run) for answer in answers) == 5
+    assert sum(isinstance(answer, QueueFull) for answer in answers) == 15
+
+
+async def test_pages_show_each_run_once_newest_first(stores: Stores) -> None:
+    runs = [await add(stores, new_run(age)) for age in range(5)]
+    seen: list[RunId] = []
+    cursor = None
+    while True:
+        page = await stores.runs.page(RunFilter(project_id=7), 2, cursor)
+        assert page.total == 5
+        if not page.runs:
+            break
+        seen += [run.run_id for run in page.runs]
+        cursor = RunCursor(page.runs[-1].created_at, page.runs[-1].run_id)
+    assert seen == [run.run_id for run in reversed(runs)]
+
+
+async def test_filters_leave_out_what_does_not_match(stores: Stores) -> None:
+    run = await add(stores, new_run())
+    for wanted, count in [
+        (RunFilter(suite="toy", model="openai/fake", state=RunState.PENDING), 1),
+        (RunFilter(suite="other"), 0),
+        (RunFilter(model="other"), 0),
+        (RunFilter(state=RunState.FAILED), 0),
+        (RunFilter(project_id=8), 0),
+    ]:
+        page = await stores.runs.page(wanted, 10, None)
+        assert ([one.run_id for one in page.runs], page.total) == ([run.run_id][:count], count)
+
+
+async def test_admission_goes_by_priority_then_age_up_to_the_limit(stores: Stores) -> None:
+    low, normal, older, newer = [
+        await add(stores, new_run(age, priority=priority))
+        for age, priority in enumerate([Priority.LOW, Priority.NORMAL, Priority.HIGH, Priority.HIGH])
+    ]
+    assert await stores.runs.queue_position(low.run_id) == 4
+    assert await stores.runs.queue_position(older.run_id) == 1
+    fence = await stores.begin_term()
+    assert set(await admit(stores, fence, 3)) == {older.run_id, newer.run_id, normal.run_id}
+    assert await admit(stores, fence, 3) == []
+    assert await stores.runs.count_running() == 3
+    started = await stores.runs.get(older.run_id)
+    assert (started.started_at, started.deadline) == (START + HOUR, START + 4 * HOUR)
+
+
+async def test_writes_of_an_earlier_term_are_refused(stores: Stores) -> None:
+    old, run = await planned(stores)
+    await stores.begin_term()
+    ending = RunEnding(RunState.COMPLETED, START, counts=COUNTS)
+    for write in (
+        stores.led.admit(old, Admission(3, HOUR, START)),
+        stores.led.note_step(old, run, "x"),
+        stores.led.drop_shards(old, run),
+        stores.led.add_shards(old, run, SHARDS),
+        stores.led.mark_planned(old, run, PlanRecord((TASK,), 1)),
+        stores.led.finish(old, run, ending),
+        stores.led.mark_closed(old, run, COUNTS),
+        stores.shards.move(old, run, ShardMoves(done=[0])),
+        stores.shards.give_back(old, run, SHARDS),
+    ):
+        with pytest.raises(LeadershipLost):
+            await write
+    assert await stores.runs.get(run.run_id) == run
+
+
+async def test_planned_run_has_its_tasks_and_shards(stores: Stores) -> None:
+    _, run = await planned(stores)
+    assert (run.total, run.planned_epoch, run.is_planned) == (67, 1, True)
+    assert run.environment == {"a": "1", "b": "2"}
+    assert await stores.runs.planned_tasks(run.run_id) == (TASK,)
+    found = await stores.shards.planned(run, -1, 10)
+    assert [(shard.number, list(shard.samples), shard.size) for shard in found] == [
+        (0, list(range(64)), 64),
+        (1, [64, 65, 67], 3),
+    ]
+    assert [shard.number for shard in await stores.shards.planned(run, 0, 10)] == [1]
+    assert await stores.led.next_shard_number(run) == 2
+
+
+async def test_planning_anew_replaces_the_shards(stores: Stores) -> None:
+    fence, run = await planned(stores)
+    await stores.led.drop_shards(fence, run)
+    assert await stores.shards.planned(run, -1, 10) == []
+
+
+async def test_stopped_run_takes_no_plan_and_sends_no_shard(stores: Stores) -> None:
+    fence, run = await planned(stores)
+    await stores.runs.cancel(run.run_id, START)
+    assert not await stores.led.note_step(fence, run, "planning")
+    assert not await stores.led.add_shards(fence, run, SHARDS)
+    assert not await stores.led.mark_planned(fence, run, PlanRecord((), 0))
+    assert not await stores.shards.move(fence, run, ShardMoves(dispatched=[replace(SHARDS[0], attempt=1)]))
+    assert await stores.shards.dispatched(run) == []
+
+
+async def test_shard_goes_from_planned_to_dispatched_to_done(stores: Stores) -> None:
+    fence, run = await planned(stores)
+    sent = replace(SHARDS[1], attempt=1)
+    assert await stores.shards.move(fence, run, ShardMoves(dispatched=[sent]))
+    assert [shard.number for shard in await stores.shards.planned(run, -1, 10)] == [0]
+    assert [(shard.number, shard.attempt) for shard in await stores.shards.dispatched(run)] == [(1, 1)]
+    assert await stores.shards.move(fence, run, ShardMoves(done=[1]))
+    assert await stores.shards.dispatched(run) == []
+
+
+async def test_shard_given_back_waits_with_what_is_missing_and_keeps_its_attempts(stores: Stores) -> None:
+    fence, run = await planned(stores)
+    await stores.shards.move(fence, run, ShardMoves(dispatched=[replace(SHARDS[1], attempt=1)]))
+    await stores.shards.give_back(fence, run, [replace(SHARDS[1], samples=[67])])
+    [_, back] = await stores.shards.planned(run, -1, 10)
+    assert (back.number, list(back.samples), back.size, back.attempt) == (1, [67], 3, 1)
+
+
+async def test_done_shard_is_not_given_back(stores: Stores) -> None:
+    fence, run = await planned(stores)
+    await stores.shards.move(fence, run, ShardMoves(dispatched=[replace(SHARDS[1], attempt=1)]))
+    await stores.shards.move(fence, run, ShardMoves(done=[1]))
+    await stores.shards.give_back(fence, run, [SHARDS[1]])
+    assert [shard.number for shard in await stores.shards.planned(run, -1, 10)] == [0]
+
+
+async def test_completed_run_is_closed_with_its_counts(stores: Stores) -> None:
+    fence, run = await planned(stores)
+    assert await stores.led.finish(fence, run, RunEnding(RunState.COMPLETED, START + 2 * HOUR, counts=COUNTS))
+    ended = await stores.runs.get(run.run_id)
+    assert ended.is_over
+    assert ended.final_counts == COUNTS
+    assert ended.environment["engine"] == "fake 1"
+    assert await stores.led.unfinished() == []
+    [past] = await stores.runs.past_runs("toy", "openai/fake")
+    assert (past.total, past.seconds) == (67, 3600)
+
+
+async def test_failed_run_is_looked_after_until_it_is_closed(stores: Stores) -> None:
+    fence, run = await planned(stores)
+    error = RunError("DEADLINE_REACHED", "Too late.")
+    assert await stores.led.finish(fence, run, RunEnding(RunState.FAILED, START, error))
+    ended = await stores.runs.get(run.run_id)
+    assert (ended.error, ended.is_closed) == (error, False)
+    assert await stores.led.unfinished() == [run.run_id]
+    await stores.led.mark_closed(fence, run, None)
+    assert (await stores.runs.get(run.run_id)).is_over
+    assert await stores.led.unfinished() == []
+
+
+async def test_cancelled_run_is_not_completed_afterwards(stores: Stores) -> None:
+    fence, run = await planned(stores)
+    await stores.runs.cancel(run.run_id, START)
+    assert not await stores.led.finish(fence, run, RunEnding(RunState.COMPLETED, START, counts=COUNTS))
+    assert (await stores.runs.get(run.run_id)).state is RunState.CANCELLED
+
+
+async def test_cancel_can_be_repeated_by_the_same_call_and_not_by_another(stores: Stores) -> None:
+    run = await add(stores, new_run())
+    first = await stores.runs.cancel(run.run_id, START)
+    assert first is not None
+    assert first.state is RunState.CANCELLED
+    assert await stores.runs.cancel(run.run_id, START) == first
+    assert await stores.runs.cancel(run.run_id, START + HOUR) is None
+
+
+async def test_retry_waits_at_the_end_of_the_queue_in_a_new_epoch(stores: Stores) -> None:
+    fence, run = await planned(stores)
+    assert await stores.runs.requeue(run.run_id, START, 10) is None
+    await stores.led.finish(fence, run, RunEnding(RunState.FAILED, START, RunError("X", "x"), COUNTS))
+    waiting = await add(stores, new_run(age=5))
+    again = await stores.runs.requeue(run.run_id, START + HOUR, 10)
+    assert again is not None
+    assert (again.state, again.epoch, again.planned_epoch) == (RunState.PENDING, 2, 1)
+    assert (again.error, again.final_counts, again.is_closed, again.total) == (None, None, False, 67)
+    assert await stores.runs.requeue(run.run_id, START + HOUR, 10) == again
+    assert await stores.runs.queue_position(waiting.run_id) == 1
+    assert await stores.shards.planned(again, -1, 10) == []
+
+
+async def test_retry_is_refused_when_the_queue_is_full(stores: Stores) -> None:
+    run = await add(stores, new_run())
+    await stores.runs.cancel(run.run_id, START)
+    fence = await stores.begin_term()
+    await stores.led.mark_closed(fence, run, None)
+    await add(stores, new_run())
+    with pytest.raises(QueueFull):
+        await stores.runs.requeue(run.run_id, START + HOUR, 1)
+    assert (await stores.runs.get(run.run_id)).state is RunState.CANCELLED
