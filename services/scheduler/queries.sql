@@ -94,16 +94,20 @@ SELECT run_id FROM runs WHERE run_id = $1 AND epoch = $2 AND state = 'running' F
 SELECT pg_advisory_xact_lock(hashtext('proctor admission'));
 
 -- name: admit_runs lets pending runs run, by priority and age ($1 most at a time, $2 time, $3 deadline)
+-- Materialized: a sub-select with a limit may be evaluated once per row, and would then choose again and again.
+WITH chosen AS MATERIALIZED (
+    SELECT run_id
+      FROM runs
+     WHERE state = 'pending'
+     ORDER BY priority, queued_at, run_id
+     LIMIT greatest($1::bigint - (SELECT count(*) FROM runs WHERE state = 'running'), 0)
+       FOR UPDATE
+)
 UPDATE runs
    SET state = 'running', started_at = $2, deadline = $3
- WHERE run_id IN (SELECT run_id
-                    FROM runs
-                   WHERE state = 'pending'
-                   ORDER BY priority, queued_at, run_id
-                   LIMIT greatest($1::bigint - (SELECT count(*) FROM runs WHERE state = 'running'), 0)
-                     FOR UPDATE)
-   AND state = 'pending'
-RETURNING run_id;
+  FROM chosen
+ WHERE runs.run_id = chosen.run_id AND runs.state = 'pending'
+RETURNING runs.run_id;
 
 -- name: unfinished_runs gives the runs that the leader has to look after ()
 SELECT run_id FROM runs WHERE state = 'running'
