@@ -74,12 +74,15 @@ class NatsOutcomeConsumer:
         self._is_stopping = True
 
     async def _write(self) -> None:
-        while not self._is_stopping:
-            async with self._collecting:
-                held = [] if self._is_stopping else await self._collect()
+        while (held := await self._next_batch()) is not None:
             if held:
                 async with self._kept(held):
                     await self._settle(held)
+
+    async def _next_batch(self) -> list[HeldMessage] | None:
+        """None once there is to be no more."""
+        async with self._collecting:
+            return None if self._is_stopping else await self._collect()
 
     async def _collect(self) -> list[HeldMessage]:
         """Waits for a first message, then a little for those that follow it."""
