@@ -1,4 +1,4 @@
-"""vLLM's engine is a child of the worker: it is killed in the middle of a run, and the worker starts another."""
+"""vLLM's engine, a child of the worker, is killed in the middle of a run, and the worker starts another."""
 
 from collections.abc import AsyncIterator
 
@@ -34,7 +34,7 @@ async def kill_engine(standing: WholeStack) -> None:
     assert engines, [child.name() for child in children]
     for child in engines:
         child.kill()
-        await eventually(lambda: not child.is_running(), "the engine is gone")
+    await eventually(lambda: not any(child.is_running() for child in engines), "the engine is gone")
 
 
 async def test_run_outlives_the_kill_of_the_engine(standing: WholeStack) -> None:

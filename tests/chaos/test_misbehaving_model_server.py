@@ -1,4 +1,4 @@
-"""The model server fails in the middle of a run, for a while or for good: that is never taken for an answer."""
+"""The model server fails in mid-run, for a while or for good: that is never taken for an answer."""
 
 from collections.abc import AsyncIterator
 
