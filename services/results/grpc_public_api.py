@@ -7,11 +7,11 @@ import grpc
 from proctor.v1 import results_service_pb2 as pb
 from proctor.v1 import results_service_pb2_grpc as pb_grpc
 from services.results.grpc_record_api import checked_id
-from services.results.list_outcomes import ListOutcomes, OutcomeQuery
-from services.results.outcome import OutcomeStatus
-from services.results.proto_outcomes import recorded_to_proto
-from services.results.proto_runs import summary_to_proto
-from services.results.summarize_run import SummarizeRun
+from services.results.outcomes.list_outcomes import ListOutcomes, OutcomeQuery
+from services.results.outcomes.outcome import OutcomeStatus
+from services.results.outcomes.proto_outcomes import recorded_to_proto
+from services.results.runs.proto_runs import summary_to_proto
+from services.results.runs.summarize_run import SummarizeRun
 
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["ResultsService"].full_name
 

@@ -9,14 +9,19 @@ import grpc
 
 from proctor.v1 import run_record_service_pb2 as pb
 from proctor.v1 import run_record_service_pb2_grpc as pb_grpc
-from services.results.close_run import CloseRun
 from services.results.errors import InvalidField
-from services.results.list_missing import ListMissing
-from services.results.open_run import OpenRun
-from services.results.proto_runs import counts_to_proto, plan_from_proto, summary_to_proto, tasks_to_proto
-from services.results.proto_samples import asked_to_proto, sample_from_proto
-from services.results.report_counts import ReportCounts
-from services.results.store_sample_set import StoreSampleSet
+from services.results.runs.close_run import CloseRun
+from services.results.runs.list_missing import ListMissing
+from services.results.runs.open_run import OpenRun
+from services.results.runs.proto_runs import (
+    counts_to_proto,
+    plan_from_proto,
+    summary_to_proto,
+    tasks_to_proto,
+)
+from services.results.runs.report_counts import ReportCounts
+from services.results.samples.proto_samples import asked_to_proto, sample_from_proto
+from services.results.samples.store_sample_set import StoreSampleSet
 
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["RunRecordService"].full_name
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from services.results.outcome import OutcomeStatus, ScoredOutcome
-from services.results.run_counts import RunCounts
-from services.results.run_record import RunPlan, RunRecord
-from services.results.run_summary import RunCosts, RunSummary
-from services.results.sample_set import Sample, SampleSet
+from services.results.outcomes.outcome import OutcomeStatus, ScoredOutcome
+from services.results.runs.run_counts import RunCounts
+from services.results.runs.run_record import RunPlan, RunRecord
+from services.results.runs.run_summary import RunCosts, RunSummary
+from services.results.samples.sample_set import Sample, SampleSet
 from services.results.scoring import LabelPair, Target
 
 ScoredRow = tuple[int, int, Mapping[str, float | LabelPair]]

@@ -17,24 +17,24 @@ from services.common.postgres import connect_pool, migrate
 from services.common.structured_logs import get_logger
 from services.common.subjects import outcome_consumer
 from services.results import grpc_public_api, grpc_record_api
-from services.results.close_run import CloseRun
 from services.results.grpc_public_api import GrpcPublicApi
 from services.results.grpc_record_api import GrpcRecordApi, RecordUseCases
-from services.results.list_missing import ListMissing
-from services.results.list_outcomes import ListOutcomes
-from services.results.nats_outcome_consumer import BatchLimits, NatsOutcomeConsumer
-from services.results.nats_progress_publisher import NatsProgressPublisher
-from services.results.open_run import OpenRun
+from services.results.outcomes.list_outcomes import ListOutcomes
+from services.results.outcomes.nats_outcome_consumer import BatchLimits, NatsOutcomeConsumer
+from services.results.outcomes.postgres_outcomes import PostgresOutcomes
+from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.ports import Stores
-from services.results.postgres_outcomes import PostgresOutcomes
-from services.results.postgres_run_records import PostgresRunRecords
-from services.results.postgres_sample_sets import PostgresSampleSets
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
-from services.results.record_outcomes import RecordOutcomes
-from services.results.report_counts import ReportCounts
+from services.results.runs.close_run import CloseRun
+from services.results.runs.list_missing import ListMissing
+from services.results.runs.nats_progress_publisher import NatsProgressPublisher
+from services.results.runs.open_run import OpenRun
+from services.results.runs.postgres_run_records import PostgresRunRecords
+from services.results.runs.report_counts import ReportCounts
+from services.results.runs.summarize_run import SummarizeRun
+from services.results.samples.postgres_sample_sets import PostgresSampleSets
+from services.results.samples.store_sample_set import StoreSampleSet
 from services.results.settings import ResultsSettings
-from services.results.store_sample_set import StoreSampleSet
-from services.results.summarize_run import SummarizeRun
 
 SWEEP_SECONDS = 300.0
 CLOSE_SECONDS = 5.0

@@ -15,7 +15,7 @@ from services.results.errors import (
     SampleSetIncomplete,
     SampleSetNotFound,
 )
-from services.results.outcome import (
+from services.results.outcomes.outcome import (
     FailureClass,
     OutcomeStatus,
     ScoredOutcome,
@@ -24,10 +24,10 @@ from services.results.outcome import (
     supersedes,
 )
 from services.results.ports import OutcomePage, ScoredRow, ShardKey, Stores
-from services.results.run_counts import RunCounts, TaskCount
-from services.results.run_record import RunPlan, RunRecord
-from services.results.run_summary import RunCosts, RunSummary
-from services.results.sample_set import Sample, SampleSet
+from services.results.runs.run_counts import RunCounts, TaskCount
+from services.results.runs.run_record import RunPlan, RunRecord
+from services.results.runs.run_summary import RunCosts, RunSummary
+from services.results.samples.sample_set import Sample, SampleSet
 from services.results.scoring import Target
 
 Key = tuple[str, int, int]

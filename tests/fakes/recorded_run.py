@@ -4,7 +4,7 @@ import hashlib
 import uuid
 from collections.abc import Sequence
 
-from services.results.outcome import (
+from services.results.outcomes.outcome import (
     Failure,
     FailureClass,
     ModelAnswer,
@@ -15,8 +15,8 @@ from services.results.outcome import (
     Timing,
     TokenUsage,
 )
-from services.results.run_record import MetricUse, PlannedTask, RunPlan, ScoringMethod, ScoringRecipe
-from services.results.sample_set import Prompt, Sample
+from services.results.runs.run_record import MetricUse, PlannedTask, RunPlan, ScoringMethod, ScoringRecipe
+from services.results.samples.sample_set import Prompt, Sample
 from services.results.scoring import Answer, LabelPair, Target
 from services.results.task_scoring import OutputType
 

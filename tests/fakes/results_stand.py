@@ -22,11 +22,11 @@ from proctor.v1 import (
 from services.common.grpc_client import open_channel
 from services.common.jetstream import JetStream, connect_nats
 from services.common.subjects import OUTCOMES, PROGRESS_OF_ALL_RUNS, outcome_subject
-from services.results.outcome import OutcomeBatch
-from services.results.proto_outcomes import outcome_to_proto
-from services.results.proto_runs import tasks_to_proto
-from services.results.run_record import RunPlan
-from services.results.sample_set import Sample
+from services.results.outcomes.outcome import OutcomeBatch
+from services.results.outcomes.proto_outcomes import outcome_to_proto
+from services.results.runs.proto_runs import tasks_to_proto
+from services.results.runs.run_record import RunPlan
+from services.results.samples.sample_set import Sample
 from services.results.settings import ResultsSettings
 from services.results.wiring import RunningResults, running_results
 from tests.fakes.recorded_run import choice_sample, new_id, plan_of

@@ -11,9 +11,9 @@ import pytest_asyncio
 from services.common.errors import DependencyUnavailable
 from services.common.jetstream import JetStream, connect_nats
 from services.common.subjects import OUTCOMES, outcome_consumer, outcome_subject
-from services.results.nats_outcome_consumer import BatchLimits, NatsOutcomeConsumer
-from services.results.outcome import Failure, OutcomeBatch
-from services.results.record_outcomes import Recorded
+from services.results.outcomes.nats_outcome_consumer import BatchLimits, NatsOutcomeConsumer
+from services.results.outcomes.outcome import Failure, OutcomeBatch
+from services.results.outcomes.record_outcomes import Recorded
 from tests.fakes.eventually import eventually
 from tests.fakes.recorded_run import answered, batch, new_id
 from tests.fakes.results_stand import batch_to_proto

@@ -10,14 +10,14 @@ import pytest_asyncio
 
 from services.common.errors import DependencyUnavailable
 from services.common.postgres import connect_pool, migrate
-from services.results.outcome import Outcome, OutcomeBatch
+from services.results.outcomes.outcome import Outcome, OutcomeBatch
+from services.results.outcomes.postgres_outcomes import PostgresOutcomes
+from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.ports import Stores
-from services.results.postgres_outcomes import PostgresOutcomes
-from services.results.postgres_run_records import PostgresRunRecords
-from services.results.postgres_sample_sets import PostgresSampleSets
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
-from services.results.record_outcomes import RecordOutcomes
-from services.results.run_record import RunPlan
+from services.results.runs.postgres_run_records import PostgresRunRecords
+from services.results.runs.run_record import RunPlan
+from services.results.samples.postgres_sample_sets import PostgresSampleSets
 from tests.fakes.eventually import eventually
 from tests.fakes.memory_results import MemoryProgress
 from tests.fakes.recorded_run import answered, batch, choice_sample, failed, new_id, plan_of

@@ -17,8 +17,8 @@ from proctor.v1 import (
 )
 from services.common.grpc_client import remote_error
 from services.common.subjects import OUTCOMES
-from services.results.outcome import FailureClass
-from services.results.run_record import RunPlan
+from services.results.outcomes.outcome import FailureClass
+from services.results.runs.run_record import RunPlan
 from tests.fakes.eventually import eventually
 from tests.fakes.recorded_run import answered, batch, choice_sample, failed, new_id, plan_of, said
 from tests.fakes.results_stand import ResultsStand, results_stand, sample_to_proto

@@ -10,16 +10,16 @@ import pytest_asyncio
 from services.common.clock import SystemClock
 from services.common.postgres import connect_pool, migrate
 from services.results import errors
-from services.results.outcome import Failure, FailureClass, Outcome, OutcomeStatus, ScoredOutcome
+from services.results.outcomes.outcome import Failure, FailureClass, Outcome, OutcomeStatus, ScoredOutcome
+from services.results.outcomes.postgres_outcomes import PostgresOutcomes
 from services.results.ports import OutcomePage, Stores
-from services.results.postgres_outcomes import PostgresOutcomes
-from services.results.postgres_run_records import PostgresRunRecords
-from services.results.postgres_sample_sets import PostgresSampleSets
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
-from services.results.run_record import RunPlan
-from services.results.sample_set import ChatMessage, Prompt, Sample
+from services.results.runs.postgres_run_records import PostgresRunRecords
+from services.results.runs.run_record import RunPlan
+from services.results.runs.summarize_run import SummarizeRun
+from services.results.samples.postgres_sample_sets import PostgresSampleSets
+from services.results.samples.sample_set import ChatMessage, Prompt, Sample
 from services.results.scoring import Target
-from services.results.summarize_run import SummarizeRun
 from tests.fakes.memory_results import memory_stores
 from tests.fakes.recorded_run import answered, choice_sample, failed, new_id, plan_of, said, scored
 from tests.servers import postgres_server

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 import pytest
 
 from services.results import errors
-from services.results.close_run import CloseRun
+from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.ports import Stores
-from services.results.record_outcomes import RecordOutcomes
-from services.results.run_record import RunPlan
-from services.results.sample_set import Sample
-from services.results.summarize_run import PARTIAL_KEPT_SECONDS, SummarizeRun
+from services.results.runs.close_run import CloseRun
+from services.results.runs.run_record import RunPlan
+from services.results.runs.summarize_run import PARTIAL_KEPT_SECONDS, SummarizeRun
+from services.results.samples.sample_set import Sample
 from tests.fakes.memory_results import MemoryProgress, memory_stores
 from tests.fakes.recorded_run import answered, batch, choice_sample, failed, new_id, plan_of
 

@@ -2,7 +2,13 @@
 
 import pytest
 
-from services.results.outcome import FailureClass, Outcome, as_unrecordable, supersedes, without_duplicates
+from services.results.outcomes.outcome import (
+    FailureClass,
+    Outcome,
+    as_unrecordable,
+    supersedes,
+    without_duplicates,
+)
 from tests.fakes.recorded_run import answered, batch, failed, scored
 
 

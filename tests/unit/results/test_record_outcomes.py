@@ -1,9 +1,9 @@
 """Recording: scored, kept once, counted, told."""
 
-from services.results.outcome import FailureClass, OutcomeStatus
+from services.results.outcomes.outcome import FailureClass, OutcomeStatus
+from services.results.outcomes.record_outcomes import Recorded, RecordOutcomes
 from services.results.ports import OutcomePage, Stores
-from services.results.record_outcomes import Recorded, RecordOutcomes
-from services.results.run_record import RunPlan
+from services.results.runs.run_record import RunPlan
 from tests.fakes.memory_results import MemoryProgress, memory_stores
 from tests.fakes.recorded_run import answered, batch, choice_sample, failed, new_id, plan_of, said
 

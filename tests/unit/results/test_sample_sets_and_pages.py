@@ -7,13 +7,13 @@ import pytest
 
 from services.common.clock import SystemClock
 from services.results import errors
-from services.results.list_missing import WINDOW_SAMPLES, ListMissing
-from services.results.list_outcomes import ListOutcomes, OutcomeQuery
-from services.results.open_run import OpenRun
-from services.results.outcome import OutcomeStatus
+from services.results.outcomes.list_outcomes import ListOutcomes, OutcomeQuery
+from services.results.outcomes.outcome import OutcomeStatus
 from services.results.ports import Stores
-from services.results.run_record import MetricUse, RunPlan, ScoringRecipe
-from services.results.store_sample_set import MOST_POSITIONS, StoreSampleSet
+from services.results.runs.list_missing import WINDOW_SAMPLES, ListMissing
+from services.results.runs.open_run import OpenRun
+from services.results.runs.run_record import MetricUse, RunPlan, ScoringRecipe
+from services.results.samples.store_sample_set import MOST_POSITIONS, StoreSampleSet
 from services.results.task_scoring import OutputType
 from tests.fakes.memory_results import memory_stores
 from tests.fakes.recorded_run import answered, choice_sample, failed, new_id, plan_of, scored

@@ -1,8 +1,8 @@
 """Outcomes between the contract and the domain."""
 
 from proctor.v1 import outcome_pb2, work_messages_pb2
-from services.results.list_outcomes import ListedOutcome
-from services.results.outcome import (
+from services.results.outcomes.list_outcomes import ListedOutcome
+from services.results.outcomes.outcome import (
     Failure,
     FailureClass,
     ModelAnswer,
@@ -11,8 +11,8 @@ from services.results.outcome import (
     Timing,
     TokenUsage,
 )
-from services.results.proto_runs import timing_to_proto, usage_to_proto
-from services.results.proto_samples import prompt_as_text, target_as_text
+from services.results.runs.proto_runs import timing_to_proto, usage_to_proto
+from services.results.samples.proto_samples import prompt_as_text, target_as_text
 from services.results.scoring import Answer
 
 _FAILURE_CLASSES: dict[int, FailureClass] = {int(known): known for known in FailureClass}

@@ -14,9 +14,9 @@ from proctor.v1 import work_messages_pb2
 from services.common.errors import DependencyUnavailable
 from services.common.jetstream import TRANSIENT_NATS, Puller
 from services.common.structured_logs import get_logger
-from services.results.outcome import OutcomeBatch, as_unrecordable
-from services.results.proto_outcomes import batch_from_proto
-from services.results.record_outcomes import Recorded
+from services.results.outcomes.outcome import OutcomeBatch, as_unrecordable
+from services.results.outcomes.proto_outcomes import batch_from_proto
+from services.results.outcomes.record_outcomes import Recorded
 
 log = get_logger()
 

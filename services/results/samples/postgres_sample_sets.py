@@ -13,7 +13,7 @@ from services.results.errors import (
     UnstorableText,
 )
 from services.results.postgres_session import PostgresSession, PostgresTransaction
-from services.results.sample_set import ChatMessage, Prompt, Sample, SampleSet
+from services.results.samples.sample_set import ChatMessage, Prompt, Sample, SampleSet
 from services.results.scoring import Target
 
 SAMPLE_COLUMNS = (

@@ -5,8 +5,8 @@ from nats.aio.client import Client
 from services.common.jetstream import TRANSIENT_NATS
 from services.common.structured_logs import get_logger
 from services.common.subjects import progress_subject
-from services.results.proto_runs import counts_to_proto
-from services.results.run_counts import RunCounts
+from services.results.runs.proto_runs import counts_to_proto
+from services.results.runs.run_counts import RunCounts
 
 log = get_logger()
 

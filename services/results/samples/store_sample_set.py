@@ -6,7 +6,7 @@ from datetime import timedelta
 from services.common.clock import Clock
 from services.results.errors import InvalidField, SampleNotFound
 from services.results.ports import SampleSetStore
-from services.results.sample_set import Sample, SampleSet
+from services.results.samples.sample_set import Sample, SampleSet
 
 DIGEST_BYTES = 32
 MOST_POSITIONS = 1024

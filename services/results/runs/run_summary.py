@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from services.results.figures import Figure
-from services.results.outcome import Timing, TokenUsage
-from services.results.run_record import ScoringMethod
+from services.results.outcomes.outcome import Timing, TokenUsage
+from services.results.runs.run_record import ScoringMethod
 
 
 @dataclass(frozen=True, slots=True)

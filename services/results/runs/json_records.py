@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 
 from services.results.figures import Figure
-from services.results.outcome import Timing, TokenUsage
-from services.results.run_record import MetricUse, ScoringMethod, ScoringRecipe, TaskProvenance
-from services.results.run_summary import RunSummary, TaskSummary
+from services.results.outcomes.outcome import Timing, TokenUsage
+from services.results.runs.run_record import MetricUse, ScoringMethod, ScoringRecipe, TaskProvenance
+from services.results.runs.run_summary import RunSummary, TaskSummary
 from services.results.task_scoring import OutputType
 
 _Fields = Mapping[str, Any]

@@ -1,7 +1,7 @@
 """Samples between the contract and the domain."""
 
 from proctor.v1 import sample_pb2
-from services.results.sample_set import ChatMessage, Prompt, Sample
+from services.results.samples.sample_set import ChatMessage, Prompt, Sample
 from services.results.scoring import Target
 
 

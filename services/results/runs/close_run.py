@@ -1,11 +1,11 @@
 """Closes an epoch of a run: freezes it, computes and keeps its summary. Later outcomes change nothing."""
 
 from services.results.errors import RecordNotFound
-from services.results.list_missing import check_epoch
 from services.results.ports import RunRecordStore
-from services.results.run_record import RunRecord
-from services.results.run_summary import RunSummary
-from services.results.summarize_run import SummarizeRun
+from services.results.runs.list_missing import check_epoch
+from services.results.runs.run_record import RunRecord
+from services.results.runs.run_summary import RunSummary
+from services.results.runs.summarize_run import SummarizeRun
 
 
 class CloseRun:

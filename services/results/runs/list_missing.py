@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from services.results.errors import EpochNotOpen, EpochOver, InvalidField, RecordNotFound
 from services.results.page_token import Key, read_page_token, write_page_token
 from services.results.ports import OutcomeStore, RunRecordStore
-from services.results.run_record import RunRecord
+from services.results.runs.run_record import RunRecord
 
 MOST_PER_PAGE = 10_000
 WINDOW_SAMPLES = 10_000

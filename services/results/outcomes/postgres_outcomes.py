@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 import asyncpg
 import orjson
 
-from services.results.outcome import (
+from services.results.outcomes.outcome import (
     Failure,
     FailureClass,
     ModelAnswer,
@@ -18,8 +18,8 @@ from services.results.outcome import (
 )
 from services.results.ports import OutcomePage, ScoredRow
 from services.results.postgres_session import PostgresSession
-from services.results.run_record import RunRecord
-from services.results.run_summary import RunCosts
+from services.results.runs.run_record import RunRecord
+from services.results.runs.run_summary import RunCosts
 from services.results.scoring import Answer
 
 CHUNK_SAMPLES = 1000

@@ -10,9 +10,9 @@ from services.common.clock import Clock
 from services.results.errors import RecordNotFound
 from services.results.figures import Figure, figure_of, is_label_metric
 from services.results.ports import ScoredRow, Stores
-from services.results.run_counts import RunCounts, TaskCount
-from services.results.run_record import PlannedTask, RunPlan, RunRecord
-from services.results.run_summary import RunSummary, TaskSummary
+from services.results.runs.run_counts import RunCounts, TaskCount
+from services.results.runs.run_record import PlannedTask, RunPlan, RunRecord
+from services.results.runs.run_summary import RunSummary, TaskSummary
 from services.results.score_columns import LabelColumns, Numbers, ScoreColumns
 from services.results.task_scoring import metric_names
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.results.errors import InvalidField, RecordNotFound
-from services.results.outcome import OutcomeStatus, ScoredOutcome
+from services.results.outcomes.outcome import OutcomeStatus, ScoredOutcome
 from services.results.page_token import read_page_token, write_page_token
 from services.results.ports import OutcomePage, Stores
-from services.results.run_record import PlannedTask, RunPlan
-from services.results.sample_set import Sample
+from services.results.runs.run_record import PlannedTask, RunPlan
+from services.results.samples.sample_set import Sample
 
 MOST_PER_PAGE = 1000
 USUAL_PER_PAGE = 100

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from services.results.outcome import (
+from services.results.outcomes.outcome import (
     Failure,
     FailureClass,
     Outcome,
@@ -16,7 +16,7 @@ from services.results.outcome import (
     without_duplicates,
 )
 from services.results.ports import ProgressPublisher, ShardKey, Stores
-from services.results.run_record import RunPlan
+from services.results.runs.run_record import RunPlan
 from services.results.scoring import ScoringImpossible, Target, score_answer
 
 MOST_REMEMBERED_PLANS = 1000

@@ -2,7 +2,7 @@
 
 from services.results.errors import RecordNotFound
 from services.results.ports import RunRecordStore
-from services.results.run_counts import RunCounts
+from services.results.runs.run_counts import RunCounts
 
 
 class ReportCounts:

@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 import asyncpg
 
 from services.results.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete, SampleSetNotFound
-from services.results.json_records import (
+from services.results.outcomes.outcome import FailureClass
+from services.results.ports import ShardKey
+from services.results.postgres_session import PostgresSession, PostgresTransaction
+from services.results.runs.json_records import (
     provenance_from_json,
     scoring_from_json,
     summary_from_json,
     to_json,
 )
-from services.results.outcome import FailureClass
-from services.results.ports import ShardKey
-from services.results.postgres_session import PostgresSession, PostgresTransaction
-from services.results.run_counts import RunCounts, TaskCount
-from services.results.run_record import PlannedTask, RunPlan, RunRecord, ScoringMethod
-from services.results.run_summary import RunSummary
+from services.results.runs.run_counts import RunCounts, TaskCount
+from services.results.runs.run_record import PlannedTask, RunPlan, RunRecord, ScoringMethod
+from services.results.runs.run_summary import RunSummary
 
 
 class PostgresRunRecords:

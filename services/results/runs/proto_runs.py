@@ -14,9 +14,9 @@ from proctor.v1 import (
 )
 from services.results.errors import InvalidField
 from services.results.figures import Figure
-from services.results.outcome import Timing, TokenUsage
-from services.results.run_counts import RunCounts
-from services.results.run_record import (
+from services.results.outcomes.outcome import Timing, TokenUsage
+from services.results.runs.run_counts import RunCounts
+from services.results.runs.run_record import (
     MetricUse,
     PlannedTask,
     RunPlan,
@@ -24,7 +24,7 @@ from services.results.run_record import (
     ScoringRecipe,
     TaskProvenance,
 )
-from services.results.run_summary import RunSummary, TaskSummary
+from services.results.runs.run_summary import RunSummary, TaskSummary
 from services.results.task_scoring import OutputType
 
 _OUTPUT_TYPES = {
