@@ -56,7 +56,7 @@ async def _interrupted(watch: asyncio.Task[run_pb2.Run], pending: Interrupts) ->
 
 
 async def _watch(client: ProctorClient, run_id: str, display: RunDisplay) -> run_pb2.Run:
-    policy = Reconnect(on_lost=lambda: display.note("The gateway is away; looking for it again…"))
+    policy = Reconnect(on_lost=lambda: display.note("The connection was lost; looking for the run again…"))
     run = run_pb2.Run()
     async for run in client.watch_run(run_id, policy):
         display.show(run)
