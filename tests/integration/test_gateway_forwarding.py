@@ -78,7 +78,7 @@ async def test_deadline_and_metadata_of_the_caller_travel_on(stand: GatewayStand
         await stub.GetRun(request)
     first, second = stand.scheduler.deadlines
     assert first is not None
-    assert 5 < first <= 7
+    assert 5 < first < 8  # gRPC rounds what it sends
     assert second is None
     assert stand.scheduler.metadata[0]["traceparent"] == "00-abc"
 
