@@ -82,6 +82,8 @@ def learning_rate(recipe: Recipe, step: int) -> float:
 
 
 def train(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, suite_dir: Path) -> LlamaForCausalLM:
+    # Matrices this small gain little from a second thread, and lose much by it where the cores are busy.
+    torch.set_num_threads(1)
     model = new_model(recipe, tokenizer).train()
     optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.05, betas=(0.9, 0.98), fused=True)
     lessons = Lessons(tokenizer, suite_dir, random.Random(recipe.seed))

@@ -26,6 +26,8 @@ from services.worker.token_split import TokenSplit, is_one_token_each
 from services.worker.vllm_lifeline import children_die_with_us
 from services.worker.vllm_models import VllmModel, VllmSettings, cpu_engine_args, read_model_config
 
+_CPU_STOP_SECONDS = 1.0
+
 
 class VllmRuntime:
     """Starting and stopping block; everything else belongs to the event loop that asks first."""
@@ -119,7 +121,8 @@ class VllmRuntime:
             self._async_llm.output_handler.cancel()
 
     def stop(self) -> None:
-        self._async_llm.shutdown()
+        """An engine on a CPU is slow to leave, and holds nothing that the kernel would not free."""
+        self._async_llm.shutdown(timeout=_CPU_STOP_SECONDS if current_platform.is_cpu() else None)
 
     def facts(self) -> Mapping[str, str]:
         """What makes this engine's figures repeatable."""
