@@ -110,13 +110,21 @@ ON CONFLICT (run_id, epoch) DO NOTHING;
 -- name: read_summary: the figures kept for an epoch ($1 run, $2 epoch)
 SELECT summary FROM run_summaries WHERE run_id = $1::uuid AND epoch = $2::integer;
 
--- name: read_epochs: the present epoch of runs ($1 runs)
-SELECT run_id::text AS run_id, epoch FROM run_records WHERE run_id = ANY ($1::uuid[]);
-
--- name: read_task_counts: counts per task and failure class ($1 runs)
-SELECT run_id::text AS run_id, task_index, failure_class, recorded, unparsed
-FROM task_counts
-WHERE run_id = ANY ($1::uuid[]);
+-- name: read_task_counts: epoch, environment, and counts per task and failure class, where there are any ($1 runs)
+SELECT
+    r.run_id::text AS run_id, r.epoch, said.environment, c.task_index, c.failure_class, c.recorded, c.unparsed
+FROM run_records AS r
+LEFT JOIN task_counts AS c USING (run_id)
+LEFT JOIN LATERAL (
+    SELECT jsonb_object_agg(named.name, named.said) AS environment
+    FROM (
+        SELECT e.name, string_agg(e.value, '; ' ORDER BY e.value) AS said
+        FROM run_environments AS e
+        WHERE e.run_id = r.run_id
+        GROUP BY e.name
+    ) AS named
+) AS said ON true
+WHERE r.run_id = ANY ($1::uuid[]);
 
 -- name: read_shard_counts: counts of some shards; the n-th shard belongs to the n-th run ($1 runs, $2 shards)
 SELECT c.run_id::text AS run_id, c.shard, c.recorded
@@ -132,12 +140,6 @@ SELECT r.run_id, said.name, said.value
 FROM run_records AS r CROSS JOIN unnest($2::text[], $3::text[]) AS said (name, value)
 WHERE r.run_id = $1::uuid AND NOT r.is_frozen
 ON CONFLICT (run_id, name, value) DO NOTHING;
-
--- name: read_environments: what engines said of themselves ($1 runs)
-SELECT run_id::text AS run_id, name, value
-FROM run_environments
-WHERE run_id = ANY ($1::uuid[])
-ORDER BY run_id, name, value;
 
 -- name: record_outcomes: record a batch over several runs ($1 runs, $2 their epochs, $3 each row's place in $1 from 1, $4 … columns)
 -- The share lock makes closing a run wait for batches under way, and a batch see that the run was closed. Every

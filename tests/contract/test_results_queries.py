@@ -31,7 +31,7 @@ HOT = {
     "read_task_counts": f"ARRAY[{RUN}]::uuid[]",
     "read_all_shard_counts": RUN,
 }
-SMALL_TABLES = {"run_tasks", "sample_sets", "run_records"}
+SMALL_TABLES = {"run_tasks", "sample_sets", "run_records", "run_environments"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

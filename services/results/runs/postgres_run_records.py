@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import asyncpg
+import orjson
 
 from services.results.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete, SampleSetNotFound
 from services.results.outcomes.outcome import FailureClass
@@ -87,25 +88,10 @@ class PostgresRunRecords:
         await self._session.fetch("add_environment", run_id, list(environment), list(environment.values()))
 
     async def _counts(self, runs: Sequence[RunPlan], shards: Mapping[str, dict[int, int]]) -> list[RunCounts]:
-        run_ids = [run.run_id for run in runs]
-        epochs = {row["run_id"]: row["epoch"] for row in await self._session.fetch("read_epochs", run_ids)}
         rows_by_run: dict[str, list[asyncpg.Record]] = defaultdict(list)
-        for row in await self._session.fetch("read_task_counts", run_ids):
+        for row in await self._session.fetch("read_task_counts", [run.run_id for run in runs]):
             rows_by_run[row["run_id"]].append(row)
-        said: dict[str, dict[str, str]] = defaultdict(dict)
-        for row in await self._session.fetch("read_environments", run_ids):
-            _join_value(said[row["run_id"]], row["name"], row["value"])
-        return [
-            RunCounts(
-                run.run_id,
-                epochs[run.run_id],
-                _task_counts(run, rows_by_run[run.run_id]),
-                _failures(rows_by_run[run.run_id]),
-                shards.get(run.run_id, {}),
-                said[run.run_id],
-            )
-            for run in runs
-        ]
+        return [_run_counts(run, rows_by_run[run.run_id], shards.get(run.run_id, {})) for run in runs]
 
 
 async def _add(transaction: PostgresTransaction, plan: RunPlan, epoch: int) -> bool:
@@ -164,6 +150,14 @@ def _task(row: asyncpg.Record) -> PlannedTask:
     )
 
 
+def _run_counts(run: RunPlan, rows: Sequence[asyncpg.Record], shards: dict[int, int]) -> RunCounts:
+    """From rows that all name epoch and environment; a run without outcomes has one row, without counts."""
+    counted = [row for row in rows if row["task_index"] is not None]
+    environment = orjson.loads(rows[0]["environment"] or "{}")
+    tasks, failures = _task_counts(run, counted), _failures(counted)
+    return RunCounts(run.run_id, rows[0]["epoch"], tasks, failures, shards, environment)
+
+
 def _task_counts(run: RunPlan, rows: Sequence[asyncpg.Record]) -> dict[str, TaskCount]:
     recorded, failed, unparsed = ([0] * len(run.tasks) for _ in range(3))
     for row in rows:
@@ -180,8 +174,3 @@ def _failures(rows: Sequence[asyncpg.Record]) -> dict[str, int]:
         if row["failure_class"] and row["recorded"]:
             counts[FailureClass(row["failure_class"]).word] += row["recorded"]
     return dict(counts)
-
-
-def _join_value(environment: dict[str, str], name: str, value: str) -> None:
-    """Workers that differ are all named."""
-    environment[name] = f"{environment[name]}; {value}" if name in environment else value
