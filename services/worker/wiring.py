@@ -39,6 +39,7 @@ from services.worker.yaml_pools import read_pool
 
 _PUBLISH_SECONDS = 5.0
 _LOOK_SECONDS = 0.25
+_CANCEL_AGAIN_SECONDS = 0.2
 
 log = get_logger()
 
@@ -102,7 +103,7 @@ async def running_worker(settings: WorkerSettings) -> AsyncIterator[RunningWorke
         heartbeat = NatsHeartbeat(jetstream, identity, parts.server, parts.loader, parts.slots)
         opened.push_async_callback(leave_quietly, heartbeat)
         tasks = start_loops(settings, jetstream, parts, heartbeat)
-        opened.push_async_callback(cancel_all, tasks)
+        opened.push_async_callback(end_loops, parts, tasks)
         yield RunningWorker(parts, tasks, health, settings.worker_drain_seconds)
 
 
@@ -167,10 +168,19 @@ def start_loops(
     return [asyncio.create_task(loop, name=name) for name, loop in loops.items()]
 
 
+async def end_loops(parts: Parts, tasks: Sequence[asyncio.Task[None]]) -> None:
+    """The pulls end by themselves once nothing more is let in; the rest is cancelled."""
+    parts.server.stop()
+    await cancel_all(tasks)
+
+
 async def cancel_all(tasks: Sequence[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
+    """Until they have ended: nats-py waits by Python 3.11's `wait_for`, which may swallow a cancellation."""
+    running = set(tasks)
+    while running:
+        for task in running:
+            task.cancel()
+        _, running = await asyncio.wait(running, timeout=_CANCEL_AGAIN_SECONDS)
 
 
 async def leave_quietly(heartbeat: NatsHeartbeat) -> None:

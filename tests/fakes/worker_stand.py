@@ -20,7 +20,7 @@ from services.worker.engine import Engine
 from services.worker.nats_heartbeat import Identity, NatsHeartbeat
 from services.worker.pool import Pool, PoolModel, Provider
 from services.worker.settings import WorkerSettings
-from services.worker.wiring import Parts, cancel_all, join_parts, start_loops
+from services.worker.wiring import Parts, cancel_all, end_loops, join_parts, start_loops
 from tests.fakes.eventually import eventually
 from tests.servers import RunningServer
 
@@ -142,5 +142,5 @@ async def worker_in_process(
         parts = join_parts(settings, identity, jetstream, engine)
         heartbeat = NatsHeartbeat(jetstream, identity, parts.server, parts.loader, parts.slots)
         tasks = start_loops(settings, jetstream, parts, heartbeat)
-        opened.push_async_callback(cancel_all, tasks)
+        opened.push_async_callback(end_loops, parts, tasks)
         yield parts
