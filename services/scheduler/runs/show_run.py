@@ -1,5 +1,6 @@
 """Runs as they are shown: one with its progress, a page of them, or one again at each change."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from services.scheduler.runs.run_snapshot import LiveFigures, RunSnapshot, RunWa
 from services.scheduler.shards.progress_board import ProgressBoard
 
 POLL_SECONDS = 1.0
+# A watcher sees at most so many snapshots a second: each costs two queries.
+PACE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ class ShowRun:
                 shown = snapshot
             if snapshot.run.is_over:
                 return
+            await asyncio.sleep(PACE_SECONDS)
             await self.board.wait_beyond(run_id, version, POLL_SECONDS, self.clock.monotonic())
 
     async def _counts(self, run: Run) -> RunCounts | None:

@@ -18,7 +18,7 @@ from services.scheduler.shards.shard_plan import ShardCutter, number_shards
 from services.scheduler.suite_errors import SuiteError
 from services.scheduler.task_definition import TaskDefinition
 
-CHUNK_SAMPLES = 256
+CHUNK_SAMPLES = 1000
 CHUNK_BYTES = 1024 * 1024
 _SHARDS_PER_WRITE = 2000
 
