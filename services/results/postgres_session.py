@@ -79,3 +79,8 @@ class PostgresTransaction:
     async def execute(self, name: str, *arguments: object) -> None:
         """A query without rows."""
         await self.connection.execute(self._queries[name], *arguments)
+
+
+def storable(text: str) -> str:
+    """Postgres's text has no NUL; a model may well say one."""
+    return text.replace("\x00", "\ufffd") if "\x00" in text else text

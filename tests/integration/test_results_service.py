@@ -1,6 +1,7 @@
 """The results service from its doors: what neighbours store, send and ask, on a real Postgres and NATS."""
 
 from collections.abc import AsyncIterator, Awaitable
+from dataclasses import replace
 
 import grpc
 import pytest
@@ -17,7 +18,7 @@ from proctor.v1 import (
 )
 from services.common.grpc_client import remote_error
 from services.common.subjects import OUTCOMES
-from services.results.outcomes.outcome import FailureClass
+from services.results.outcomes.outcome import FailureClass, ModelAnswer, OutcomeBatch
 from services.results.runs.run_record import RunPlan
 from tests.fakes.eventually import eventually
 from tests.fakes.recorded_run import answered, batch, choice_sample, failed, new_id, plan_of, said
@@ -267,3 +268,22 @@ async def test_a_run_without_stored_samples_is_refused(stand: ResultsStand) -> N
     assert refused == ("SAMPLE_SET_NOT_FOUND", f"Sample set {set_id} not found.")
     counts = record_pb2.GetCountsRequest(run_id=plan.run_id)
     assert (await refusal(stand.records.GetCounts(counts)))[0] == "RUN_NOT_FOUND"
+
+
+async def test_a_nul_in_a_sample_is_refused_and_in_an_answer_replaced(stand: ResultsStand) -> None:
+    sample = choice_sample(0, "nul")
+    message = sample_to_proto(sample)
+    message.prompt.text = "before\0after"
+    put = record_pb2.PutSamplesRequest(staging_id=new_id(), samples=[message])
+    assert (await refusal(stand.records.PutSamples(put)))[0] == "INVALID_PARAMETER"
+
+    plan = await stand.open_run_of(2)
+    weighed = answered(1, 1)
+    assert isinstance(weighed.result, ModelAnswer)
+    odd = replace(weighed.result, answer=replace(weighed.result.answer, text="a\0b"))
+    sent = OutcomeBatch(plan.run_id, 1, [answered(0), replace(weighed, result=odd)], {"engine": "a\0b"})
+    await stand.send(sent)
+    await eventually(lambda: recorded_is(stand, plan, 2), "both are recorded")
+    listed = await stand.public.ListOutcomes(results_service_pb2.ListOutcomesRequest(run_id=plan.run_id))
+    assert listed.outcomes[1].outcome.answer.text == "a\ufffdb"
+    assert dict((await stand.counts(plan.run_id)).environment) == {"engine": "a\ufffdb"}

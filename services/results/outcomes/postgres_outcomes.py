@@ -17,7 +17,7 @@ from services.results.outcomes.outcome import (
     TokenUsage,
 )
 from services.results.ports import OutcomePage, ScoredRow
-from services.results.postgres_session import PostgresSession
+from services.results.postgres_session import PostgresSession, storable
 from services.results.runs.run_record import RunRecord
 from services.results.runs.run_summary import RunCosts
 from services.results.scoring import Answer
@@ -78,7 +78,7 @@ def _row(place: int, scored: ScoredOutcome) -> tuple[object, ...]:
         outcome.attempt,
         scored.status,
         *_result_columns(outcome.result),
-        _storable(scored.prediction),
+        storable(scored.prediction),
         orjson.dumps(scored.scores).decode() if scored.scores else NO_SCORES,
         usage.prompt_tokens,
         usage.completion_tokens,
@@ -93,14 +93,9 @@ def _row(place: int, scored: ScoredOutcome) -> tuple[object, ...]:
 def _result_columns(result: ModelAnswer | Failure) -> tuple[int, str, str, str, str]:
     """Failure class, failure message, text, finish reason, choices."""
     if isinstance(result, Failure):
-        return result.failure_class, _storable(result.message), "", "", NO_CHOICES
-    text, finish_reason = _storable(result.answer.text), _storable(result.finish_reason)
+        return result.failure_class, storable(result.message), "", "", NO_CHOICES
+    text, finish_reason = storable(result.answer.text), storable(result.finish_reason)
     return 0, "", text, finish_reason, _choices_json(result)
-
-
-def _storable(text: str) -> str:
-    """Postgres's text has no NUL; a model may well say one."""
-    return text.replace("\x00", "\ufffd") if "\x00" in text else text
 
 
 def _choices_json(result: ModelAnswer) -> str:

@@ -9,7 +9,7 @@ import orjson
 from services.results.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete, SampleSetNotFound
 from services.results.outcomes.outcome import FailureClass
 from services.results.ports import ShardKey
-from services.results.postgres_session import PostgresSession, PostgresTransaction
+from services.results.postgres_session import PostgresSession, PostgresTransaction, storable
 from services.results.runs.json_records import (
     provenance_from_json,
     scoring_from_json,
@@ -85,7 +85,9 @@ class PostgresRunRecords:
         return None if row is None else summary_from_json(row["summary"])
 
     async def add_environment(self, run_id: str, environment: Mapping[str, str]) -> None:
-        await self._session.fetch("add_environment", run_id, list(environment), list(environment.values()))
+        names = [storable(name) for name in environment]
+        values = [storable(value) for value in environment.values()]
+        await self._session.fetch("add_environment", run_id, names, values)
 
     async def _counts(self, runs: Sequence[RunPlan], shards: Mapping[str, dict[int, int]]) -> list[RunCounts]:
         rows_by_run: dict[str, list[asyncpg.Record]] = defaultdict(list)
