@@ -87,11 +87,14 @@ class ShardServer:
 
     async def _pull(self, rank: int, shards: asyncio.TaskGroup) -> None:
         intake = self._desk.intake
-        while await intake.turn(rank):
-            messages = await self._source.pull(self._wanted, rank)
-            intake.report(rank, came=bool(messages))
-            for message in messages:
-                await self._accept(message, shards)
+        try:
+            while await intake.turn(rank):
+                messages = await self._source.pull(self._wanted, rank)
+                intake.report(rank, came=bool(messages))
+                for message in messages:
+                    await self._accept(message, shards)
+        finally:
+            intake.close()  # none pulls on where another broke
 
     async def _accept(self, message: ShardMessage, shards: asyncio.TaskGroup) -> None:
         if self._desk.held.is_finished(message):
