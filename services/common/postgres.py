@@ -30,7 +30,9 @@ TRANSIENT_POSTGRES: tuple[type[Exception], ...] = (
     asyncio.TimeoutError,
 )
 
-_CONNECT_PATIENCE_SECONDS = 60.0
+_OUTAGE_PATIENCE_SECONDS = 60.0
+# Shorter: who starts a service by hand wants to be told what is missing.
+_START_PATIENCE_SECONDS = 20.0
 _NAME_LINE = re.compile(r"^-- name:\s*(?P<name>\w+)\b.*$", re.MULTILINE)
 
 
@@ -45,7 +47,7 @@ class SchemaTooNew(DomainError):
 
 
 async def retrying(
-    operation: Callable[[], Awaitable[T]], *, patience_seconds: float = _CONNECT_PATIENCE_SECONDS
+    operation: Callable[[], Awaitable[T]], *, patience_seconds: float = _OUTAGE_PATIENCE_SECONDS
 ) -> T:
     """Repeats an operation while Postgres is away; the last failure is raised when patience ends.
 
@@ -61,7 +63,7 @@ async def retrying(
 
 
 async def connect_pool(dsn: str, *, schema: str, min_size: int = 1, max_size: int = 8) -> asyncpg.Pool:
-    """A pool whose connections see one schema. Waits for the server up to a minute."""
+    """A pool whose connections see one schema. Waits for the server for a while."""
 
     async def connect() -> asyncpg.Pool:
         return await asyncpg.create_pool(
@@ -74,7 +76,7 @@ async def connect_pool(dsn: str, *, schema: str, min_size: int = 1, max_size: in
         )
 
     try:
-        return await retrying(connect)
+        return await retrying(connect, patience_seconds=_START_PATIENCE_SECONDS)
     except TRANSIENT_POSTGRES as error:
         raise PostgresAway(address=_address_of(dsn)) from error
 
@@ -86,7 +88,7 @@ async def migrate(dsn: str, schema: str, folder: Path) -> None:
         return await asyncpg.connect(dsn, timeout=5)
 
     try:
-        connection = await retrying(connect)
+        connection = await retrying(connect, patience_seconds=_START_PATIENCE_SECONDS)
     except TRANSIENT_POSTGRES as error:
         raise PostgresAway(address=_address_of(dsn)) from error
     try:
