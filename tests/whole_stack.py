@@ -32,8 +32,9 @@ class StackOrder:
     is_long: bool = False
     concurrency: int = 64
     environment: Mapping[str, str] = field(default_factory=lambda: dict(IMPATIENT))
-    # Instead of the pool that asks the fake model server.
+    # Instead of the pool that asks the fake model server, and beside it.
     pools: tuple[Pool, ...] = ()
+    more_pools: tuple[Pool, ...] = ()
     # Folders of suites to have beside the keyed one.
     suites: tuple[Path, ...] = ()
 
@@ -85,9 +86,10 @@ async def whole_stack(folder: Path, order: StackOrder | None = None) -> AsyncIte
             "PROCTOR_SUITES_DIR": str(folder / "suites"),
             **wanted.environment,
         }
+        fake_pool = RemotePool(base_url=server.url, concurrency=wanted.concurrency)
         options = StackOptions(
             state_dir=folder / "state",
-            pools=wanted.pools or (RemotePool(base_url=server.url, concurrency=wanted.concurrency),),
+            pools=(*(wanted.pools or (fake_pool,)), *wanted.more_pools),
             gateway_http_address="127.0.0.1:0",
             gateway_grpc_address="127.0.0.1:0",
             environment=environment,
