@@ -1,0 +1,120 @@
+"""Limits: how many runs go at a time, who goes first, how many may wait, how long one may take."""
+
+from collections.abc import AsyncIterator, Sequence
+
+import grpc
+import pytest
+import pytest_asyncio
+
+from proctor import client_errors
+from proctor.client import ProctorClient
+from proctor.v1 import run_pb2
+from tests.e2e.doors import API, http, proctor
+from tests.e2e.run_ends import all_outcomes, ended
+from tests.fakes.eventually import eventually
+from tests.fakes.state_dir import temporary_state_dir
+from tests.whole_stack import IMPATIENT, StackOrder, WholeStack, keyed_order, whole_stack
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+MAX_RUNNING = 3
+MAX_PENDING = 10
+# Longer than the tests of the queue hold their runs.
+TIME_LIMIT_SECONDS = 15.0
+ROWS = 200
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def standing() -> AsyncIterator[WholeStack]:
+    environment = {
+        **IMPATIENT,
+        "PROCTOR_RUN_TIME_LIMIT_SECONDS": str(TIME_LIMIT_SECONDS),
+        "PROCTOR_WORKER_REQUEST_TIMEOUT_SECONDS": "60",
+    }
+    with temporary_state_dir() as state_dir:
+        order = StackOrder(rows=ROWS, concurrency=32, environment=environment)
+        async with whole_stack(state_dir.parent, order) as stack:
+            yield stack
+
+
+async def state_of(standing: WholeStack, run_id: str) -> run_pb2.RunState.ValueType:
+    return (await standing.client.get_run(run_id)).state
+
+
+async def until_running(standing: WholeStack, run_ids: Sequence[str]) -> None:
+    async def all_run() -> bool:
+        states = [await state_of(standing, run_id) for run_id in run_ids]
+        return all(state == run_pb2.RUN_STATE_RUNNING for state in states)
+
+    await eventually(all_run, f"{len(run_ids)} runs are running")
+
+
+async def cancel_all(standing: WholeStack, run_ids: Sequence[str]) -> None:
+    """The waiting ones first, so that none of them is admitted meanwhile."""
+    for run_id in reversed(run_ids):
+        await standing.client.cancel_run(run_id)
+    for run_id in run_ids:
+        assert (await ended(standing, run_id)).state == run_pb2.RUN_STATE_CANCELLED
+
+
+async def test_a_queue_that_is_full_refuses_the_next_run_of_this_user_only(standing: WholeStack) -> None:
+    await standing.model_server.control(latency_seconds=60)
+    running = [await standing.submit() for _ in range(MAX_RUNNING)]
+    await until_running(standing, running)
+    pending = [await standing.submit() for _ in range(MAX_PENDING)]
+
+    with pytest.raises(client_errors.Refused) as raised:
+        await standing.submit()
+    assert isinstance(raised.value.__cause__, grpc.aio.AioRpcError)
+    assert raised.value.__cause__.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert (raised.value.reason, raised.value.facts["limit"]) == ("QUEUE_FULL", str(MAX_PENDING))
+    body = {"project_id": 1, "suite": "keyed", "config": {"provider": "openai", "model": "fake"}}
+    by_rest = await http(standing, "POST", f"{API}/run", json=body)
+    assert (by_rest.status, by_rest.body["detail"]) == (429, "Queue is full. Please try again later.")
+    assert int(by_rest.headers["Retry-After"]) == by_rest.body["retry_after"] > 0
+    assert (await proctor(standing, "run --suite keyed --model openai/fake")).code == 2
+
+    async with ProctorClient(standing.stack.gateway_grpc, user="another") as other:
+        pending.append((await other.submit_run(keyed_order())).run.run_id)
+    last = await standing.client.get_run(pending[-1])
+    assert last.wait.position == len(pending)
+    assert str(MAX_RUNNING) in last.wait.held_by
+    await cancel_all(standing, running + pending)
+
+
+async def test_a_high_priority_is_admitted_before_a_low_one_that_waits_longer(standing: WholeStack) -> None:
+    await standing.model_server.control(latency_seconds=60)
+    running = [await standing.submit() for _ in range(MAX_RUNNING)]
+    await until_running(standing, running)
+    low = await standing.submit(keyed_order(priority=run_pb2.PRIORITY_LOW))
+    normal = await standing.submit(keyed_order(priority=run_pb2.PRIORITY_NORMAL))
+    high = await standing.submit(keyed_order(priority=run_pb2.PRIORITY_HIGH))
+    positions = [(await standing.client.get_run(run_id)).wait.position for run_id in (high, normal, low)]
+    assert positions == [1, 2, 3]
+    for freed, next_in in zip(running, (high, normal, low), strict=True):
+        waiting = [run_id for run_id in (high, normal, low) if run_id != next_in]
+        before = [await state_of(standing, run_id) for run_id in waiting]
+        await standing.client.cancel_run(freed)
+        await until_running(standing, [next_in])
+        assert [await state_of(standing, run_id) for run_id in waiting] == before
+    await cancel_all(standing, [high, normal, low])
+
+
+async def test_a_run_that_reaches_its_deadline_fails_and_keeps_what_it_has(standing: WholeStack) -> None:
+    # 32 at a time, two seconds each: 200 rows twice over take longer than the limit.
+    await standing.model_server.control(latency_seconds=2)
+    run_id = await standing.submit(keyed_order(rollouts=2))
+    run = await ended(standing, run_id, limit_seconds=4 * TIME_LIMIT_SECONDS)
+    assert (run.state, run.error.reason) == (run_pb2.RUN_STATE_FAILED, "DEADLINE_REACHED")
+    summary = await standing.client.get_summary(run_id)
+    kept = await all_outcomes(standing, run_id)
+    assert 0 < len(kept) == summary.answered < summary.total == 2 * ROWS
+    assert (summary.is_partial, summary.failed) == (True, 0)
+    assert summary.tasks[0].metrics[0].mean == 1.0
+    shown = (await http(standing, "GET", f"{API}/results/{run_id}")).body
+    assert shown["error"].startswith("Job execution failed: Resource limits exceeded")
+
+    await standing.model_server.control(latency_seconds=0, reset_stats=True)
+    await standing.client.retry_run(run_id)
+    assert (await ended(standing, run_id)).state == run_pb2.RUN_STATE_COMPLETED
+    assert (await standing.model_server.stats())["requests"] == summary.total - summary.answered

@@ -1,0 +1,65 @@
+"""The main job: the starter suite on the real vLLM engine, far above chance and the same twice."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from proctor.v1 import run_pb2, summary_pb2
+from tests.e2e.run_ends import all_outcomes, completed
+from tests.fakes.state_dir import temporary_state_dir
+from tests.starter_model import MODEL, SAMPLES, SUITE, starter_pool
+from tests.whole_stack import StackOrder, WholeStack, whole_stack
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+# Chance: a half, a quarter, nearly nothing.
+AT_LEAST = {"sentiment": 0.8, "odd_one": 0.6, "addition": 0.6}
+LIMIT_SECONDS = 180.0
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def standing() -> AsyncIterator[WholeStack]:
+    order = StackOrder(pools=(starter_pool(),), suites=(SUITE,))
+    with temporary_state_dir() as state_dir:
+        async with whole_stack(state_dir.parent, order) as stack:
+            yield stack
+
+
+async def examine(standing: WholeStack) -> str:
+    order = run_pb2.RunOrder(project_id=1, suite=SUITE.name, model=MODEL)
+    return await completed(standing, order, LIMIT_SECONDS)
+
+
+async def test_starter_suite_is_answered_far_above_chance_and_the_same_twice(standing: WholeStack) -> None:
+    first, second = [await examine(standing) for _ in range(2)]
+    summary = await standing.client.get_summary(first)
+    assert (summary.answered, summary.failed, summary.is_partial) == (SAMPLES, 0, False)
+    assert {task: figure >= AT_LEAST[task] for task, figure in means(summary).items()} == dict.fromkeys(
+        AT_LEAST, True
+    ), means(summary)
+    assert means(await standing.client.get_summary(second)) == means(summary)
+    assert await predictions(standing, first) == await predictions(standing, second)
+
+
+async def test_tokens_and_times_are_told(standing: WholeStack) -> None:
+    run_id = await examine(standing)
+    summary = await standing.client.get_summary(run_id)
+    assert summary.usage.prompt_tokens > SAMPLES
+    assert summary.usage.completion_tokens > 0
+    assert summary.mean_timing.total_seconds > 0
+    assert summary.mean_timing.HasField("first_token_seconds")
+    environment = (await standing.client.get_run(run_id)).environment
+    assert "vllm" in " ".join(environment.values())
+    methods = {task.task: task.scoring_method for task in summary.tasks}
+    assert methods["sentiment"] == run_pb2.SCORING_METHOD_LOGLIKELIHOOD
+    [model] = await standing.client.list_models()
+    assert (model.model, model.is_loaded) == (MODEL, True)
+
+
+def means(summary: summary_pb2.RunSummary) -> dict[str, float]:
+    return {task.task: task.metrics[0].mean for task in summary.tasks}
+
+
+async def predictions(standing: WholeStack, run_id: str) -> list[str]:
+    return [item.prediction for item in await all_outcomes(standing, run_id)]
