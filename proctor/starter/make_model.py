@@ -28,7 +28,7 @@ from proctor.starter.training_batches import IGNORED, PAD_ID, Lessons, encode, p
 @dataclass(frozen=True, slots=True)
 class Recipe:
     seed: int = 1
-    steps: int = 480
+    steps: int = 500
     peak_learning_rate: float = 2e-3
     warmup_steps: int = 30
     context_length: int = 2048

@@ -30,10 +30,10 @@ Seen = dict[str, object]
 
 
 def make_models(folder: Path) -> None:
-    """Hardly trained: their answers do not matter, their shape does."""
+    """Trained for a moment: which answers there are they know, not which one is right."""
     for name, seed in (("first", 1), ("second", 2)):
         if not (folder / name).exists():
-            build(folder / name, Recipe(seed=seed, steps=1))
+            build(folder / name, Recipe(seed=seed, steps=40))
     broken = folder / "broken"
     broken.mkdir(exist_ok=True)
     (broken / "config.json").write_bytes((folder / "first" / "config.json").read_bytes())
@@ -104,14 +104,11 @@ async def see_generating(vllm: VllmEngine) -> Seen:
     }
 
 
-async def likeliest_word(vllm: VllmEngine) -> tuple[engine.Prompt, str]:
-    """A prompt after which a whole word is the likeliest token, as the model is hardly trained."""
-    for word in ("film", "good", "dog", "pear", "green", "hammer", "meal", "hotel"):
-        prompt = engine.Prompt(f" {word} {word} {word}")
-        text = (await vllm.generate(FIRST, prompt, engine.Sampling(max_tokens=1))).text
-        if text.startswith(" ") and text != " positive":
-            return prompt, text
-    raise AssertionError("no prompt is followed by a whole word")
+async def likeliest_first(vllm: VllmEngine) -> list[str]:
+    """The two answers, the one that the model gives first: so much it has learnt."""
+    text = (await vllm.generate(FIRST, QUESTION, engine.Sampling(max_tokens=1))).text
+    answers = [" positive", " negative"]
+    return sorted(answers, key=lambda answer: answer != text)
 
 
 async def see_scoring(vllm: VllmEngine) -> Seen:
@@ -120,11 +117,9 @@ async def see_scoring(vllm: VllmEngine) -> Seen:
     several = await vllm.score_choices(
         FIRST, QUESTION, [" positive", " negative", " quite so"], truncate_left=False
     )
-    prompt, likeliest = await likeliest_word(vllm)
-    greedy = await vllm.score_choices(FIRST, prompt, [likeliest, " positive"], truncate_left=False)
-    slowly = await vllm.score_choices(
-        FIRST, prompt, [likeliest, " positive", " quite so"], truncate_left=False
-    )
+    answers = await likeliest_first(vllm)
+    greedy = await vllm.score_choices(FIRST, QUESTION, answers, truncate_left=False)
+    slowly = await vllm.score_choices(FIRST, QUESTION, [*answers, " quite so"], truncate_left=False)
     too_long = engine.Prompt("good " * 3000)
     cut = await vllm.score_choices(FIRST, too_long, [" positive"], truncate_left=True)
     return {
@@ -178,12 +173,12 @@ async def see_dying(vllm: VllmEngine) -> Seen:
 
 async def see_swapping(vllm: VllmEngine) -> Seen:
     """A request in flight on the first model is answered before the second one takes its place."""
-    before = [process.pid for process in engine_processes()]
+    before = {process.pid for process in engine_processes()}
     asking = asyncio.create_task(vllm.generate(FIRST, QUESTION, ENDLESS))
     await until_asked(vllm, requests=1)
     await vllm.load(SECOND)
     answered = await asking
-    gone = not any(psutil.pid_exists(pid) for pid in before)
+    gone = not before & {process.pid for process in engine_processes()}
     loaded = vllm.loaded_model
     await vllm.close()
     return {"answered_tokens": answered.usage.completion_tokens, "old_is_gone": gone, "loaded": loaded,
