@@ -10,12 +10,13 @@ import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
-from nats.errors import NoServersError
+from nats.errors import MaxPayloadError, NoServersError
 from nats.js import api
 from nats.js.errors import APIError, BucketNotFoundError, NotFoundError
 from nats.js.kv import KeyValue
 
 from services.common.errors import DependencyUnavailable
+from services.common.lifecycle import heed_cancellation
 from services.common.structured_logs import get_logger
 
 T = TypeVar("T")
@@ -141,14 +142,20 @@ class JetStream:
         return str(info.created)
 
     async def publish(self, spec: StreamSpec, subject: str, payload: bytes, message_id: str) -> None:
-        """Returns when the stream holds the message; goes on over outages, a full and a wiped stream."""
+        """Returns when the stream holds the message; goes on over outages, a full and a wiped stream.
+
+        A message over the server's limit is the one thing that is raised at once.
+        """
         pause = _FIRST_PAUSE_SECONDS
         while True:
             try:
                 await self._js.publish(
                     subject, payload, timeout=_PUBLISH_SECONDS, headers={"Nats-Msg-Id": message_id}
                 )
+            except MaxPayloadError:
+                raise
             except TRANSIENT_NATS as error:
+                heed_cancellation()
                 log.info("publish repeated", subject=subject, error=repr(error))
                 await self._restore(spec)
                 await asyncio.sleep(pause)
@@ -227,6 +234,11 @@ class Puller:
 
     async def fetch(self, batch: int, timeout_seconds: float) -> list[Msg]:
         """Up to `batch` messages; an empty list when none came in time or the server is away."""
+        messages = await self._fetch(batch, timeout_seconds)
+        heed_cancellation()
+        return messages
+
+    async def _fetch(self, batch: int, timeout_seconds: float) -> list[Msg]:
         try:
             if self._subscription is None:
                 self._subscription = await self._jetstream.subscribe_pull(self._spec)
@@ -310,6 +322,7 @@ class Bucket:
                     yield entry
             except TRANSIENT_NATS as error:
                 log.info("watch repeated", bucket=self._spec.name, error=repr(error))
+            heed_cancellation()
             await asyncio.sleep(_FIRST_PAUSE_SECONDS * 4)
 
     async def _watch_once(self) -> AsyncIterator[BucketEntry]:
@@ -321,6 +334,7 @@ class Bucket:
                 try:
                     entry = await watcher.updates(timeout=_WATCH_CHECK_SECONDS)
                 except (TimeoutError, APIError):
+                    heed_cancellation()
                     if await self._jetstream.bucket_incarnation(self._spec) != born:
                         return
                     continue

@@ -96,4 +96,16 @@ async def every(seconds: float, step: Callable[[], Awaitable[None]], *, name: st
             await step()
         except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
             log.warning("periodic step failed", step=name, error=repr(error))
+        heed_cancellation()
         await asyncio.sleep(seconds)
+
+
+def heed_cancellation() -> None:
+    """Ends a task that was cancelled while something it waited for swallowed that.
+
+    `asyncio.wait_for` of Python 3.11, which nats-py uses throughout, gives its result or its timeout when
+    these come together with a cancellation. A loop that did not look here would run for ever.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError

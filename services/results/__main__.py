@@ -2,18 +2,13 @@
 
 import sys
 
-import uvloop
-
-from services.common.lifecycle import run_service
-from services.common.structured_logs import configure_logs
+from services.common.start_process import start_process
 from services.results.settings import ResultsSettings
 from services.results.wiring import running_results
 
 
 def main() -> int:
-    settings = ResultsSettings()
-    configure_logs("results", settings.log_level)
-    return uvloop.run(run_service("results", lambda: running_results(settings)))
+    return start_process("results", ResultsSettings, running_results)
 
 
 if __name__ == "__main__":

@@ -2,18 +2,13 @@
 
 import sys
 
-import uvloop
-
-from services.common.lifecycle import run_service
-from services.common.structured_logs import configure_logs
+from services.common.start_process import start_process
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import running_scheduler
 
 
 def main() -> int:
-    settings = SchedulerSettings()
-    configure_logs("scheduler", settings.log_level)
-    return uvloop.run(run_service("scheduler", lambda: running_scheduler(settings)))
+    return start_process("scheduler", SchedulerSettings, running_scheduler)
 
 
 if __name__ == "__main__":
