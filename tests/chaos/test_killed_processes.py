@@ -1,6 +1,9 @@
 """`kill -9` of each process in the middle of a run, one at a time and then at random."""
 
+import asyncio
+import os
 import random
+import signal
 from collections.abc import AsyncIterator
 from functools import partial
 
@@ -10,6 +13,7 @@ import pytest_asyncio
 from tests.chaos.run_audit import assert_right
 from tests.chaos.stands import kill, struck_stack
 from tests.chaos.struck_run import StruckRun
+from tests.fakes.eventually import eventually
 from tests.whole_stack import WholeStack
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -39,3 +43,45 @@ async def test_run_outlives_kills_at_random(standing: WholeStack, seed: int) -> 
     for share, name in zip(SHARES, names, strict=True):
         await run.strike_at(share, partial(kill, standing, name))
     await assert_right(run)
+
+
+async def test_run_outlives_the_kill_of_everything_at_once(standing: WholeStack) -> None:
+    """As when the machine loses its power, but for what the disk had not yet been told."""
+    run = await StruckRun.start(standing)
+
+    async def kill_all() -> None:
+        async with asyncio.TaskGroup() as group:
+            for name in PROCESSES:
+                group.create_task(kill(standing, name))
+
+    await run.strike_at(0.3, kill_all)
+    await assert_right(run)
+
+
+@pytest.mark.parametrize("name", ["scheduler", "results", "postgres"])
+async def test_run_outlives_a_kill_while_it_is_planned(standing: WholeStack, name: str) -> None:
+    run = await StruckRun.start(standing)
+
+    async def is_being_planned() -> bool:
+        return (await standing.client.get_run(run.run_id)).progress.current_step.startswith("planning")
+
+    await eventually(is_being_planned, "the run is being planned")
+    await kill(standing, name)
+    await assert_right(run)
+
+
+async def test_stopping_a_worker_in_the_middle_asks_nothing_again_but_what_was_open(
+    standing: WholeStack,
+) -> None:
+    run = await StruckRun.start(standing)
+    worker = standing.stack.child("worker")
+    assert worker.pid is not None
+    restarts, open_requests = worker.restarts, 64
+
+    async def stop() -> None:
+        os.kill(worker.pid or 0, signal.SIGTERM)
+
+    await run.strike_at(0.3, stop)
+    await eventually(lambda: worker.restarts > restarts, "the worker has ended", 30)
+    await assert_right(run)
+    assert (await standing.model_server.stats())["requests"] <= run.total + open_requests
