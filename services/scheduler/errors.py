@@ -91,6 +91,12 @@ class InvalidPoolsFile(SchedulerError):
     kind = ErrorKind.CONFLICT
 
 
+class SuitesFolderMissing(SchedulerError):
+    """The suites folder {folder} is not there. Set PROCTOR_SUITES_DIR to one that is."""
+
+    kind = ErrorKind.CONFLICT
+
+
 class LeadershipLost(SchedulerError):
     """Another scheduler leads now."""
 

@@ -67,14 +67,24 @@ class Connections:
     results: grpc.aio.Channel
 
 
+@dataclass(frozen=True)
+class Definitions:
+    """What an operator has written down: read first, since nothing works without."""
+
+    pools: tuple[Pool, ...]
+    suites: YamlSuiteCatalogue
+
+
 class SchedulerParts:
     """Ports with their adapters, as use cases share them."""
 
-    def __init__(self, settings: SchedulerSettings, connections: Connections) -> None:
+    def __init__(
+        self, settings: SchedulerSettings, definitions: Definitions, connections: Connections
+    ) -> None:
         self.clock = SystemClock()
         self.board = ProgressBoard()
-        self.pools: tuple[Pool, ...] = read_pools(settings.pools_file)
-        self.suites = YamlSuiteCatalogue(settings.suites_dir)
+        self.pools = definitions.pools
+        self.suites = definitions.suites
         self.rows = FirstSourceThatHasThem(FileRows(), [MirrorRows(settings.data_dir), HubRows()])
         jetstream = JetStream(connections.nats)
         self.crew = NatsCrew(jetstream.bucket(subjects.WORKERS_BUCKET), self.clock, self._notice_crew)
@@ -117,6 +127,7 @@ class RunningScheduler:
 
 @asynccontextmanager
 async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[RunningScheduler]:
+    definitions = Definitions(read_pools(settings.pools_file), YamlSuiteCatalogue(settings.suites_dir))
     async with AsyncExitStack() as opened:
         await migrate(settings.postgres_dsn, SCHEMA, MIGRATIONS)
         pool = await connect_pool(settings.postgres_dsn, schema=SCHEMA, max_size=settings.scheduler_pool_size)
@@ -125,7 +136,7 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         opened.push_async_callback(nats.close)
         channel = open_channel(settings.results_address)
         opened.push_async_callback(channel.close)
-        parts = SchedulerParts(settings, Connections(pool, nats, channel))
+        parts = SchedulerParts(settings, definitions, Connections(pool, nats, channel))
         await parts.feed.start()
         api = GrpcApi(_use_cases(settings, parts))
         server = await serve_grpc(settings.scheduler_address, [api.register], [grpc_api.SERVICE_NAME])

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from services.scheduler.errors import SuitesFolderMissing
 from services.scheduler.ports import BrokenSuite
 from services.scheduler.task_definition import SuiteDefinition
 from services.scheduler.yaml_suites import load_suites, reload_suites
@@ -12,6 +13,8 @@ class YamlSuiteCatalogue:
     """Reads the folder at once and looks for changes whenever it is asked."""
 
     def __init__(self, folder: Path) -> None:
+        if not folder.is_dir():
+            raise SuitesFolderMissing(folder=str(folder))
         self._registry = load_suites(folder)
 
     def suite(self, name: str) -> SuiteDefinition:

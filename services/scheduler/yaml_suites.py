@@ -9,7 +9,6 @@ from typing import cast
 from services.scheduler.prompt_template import InvalidTemplate, PromptTemplate, compile_template
 from services.scheduler.row_source import RowsReference
 from services.scheduler.suite_errors import InvalidSuiteFile
-from services.scheduler.suite_file import Fields, fault, read_suite_file
 from services.scheduler.suite_registry import Fingerprint, SuiteRegistry
 from services.scheduler.task_definition import (
     FewshotRule,
@@ -22,6 +21,7 @@ from services.scheduler.task_definition import (
     TaskScoring,
     TaskTemplates,
 )
+from services.scheduler.yaml_suite_file import Fields, fault, read_suite_file
 
 _METRICS_OF = {
     OutputType.MULTIPLE_CHOICE: {"acc", "acc_norm", "acc_bytes", "f1", "mcc", "exact_match"},

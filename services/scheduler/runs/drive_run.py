@@ -138,7 +138,7 @@ class DriveRun:
 
     async def _work(self, run: Run) -> None:
         target = await self._loaded_target(run)
-        await self._tools.dispatcher.settle(target)
+        self._tools.dispatcher.settle(target)
         if self._is_full(target):
             await self._complete(run)
             return
@@ -186,7 +186,8 @@ class DriveRun:
         if not await self._tools.reconciler.is_quiet(target):
             return
         await self._tools.reconciler.refresh_counts(target)
-        await self._tools.dispatcher.settle(target)
+        self._tools.dispatcher.settle(target)
+        await self._tools.dispatcher.save_done(target)
         if self._is_full(target):
             return
         found = await self._tools.reconciler.reconcile(target)

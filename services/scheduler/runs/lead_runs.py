@@ -18,7 +18,7 @@ log = get_logger()
 NewDriver = Callable[[Fence, RunId, Callable[[str], int]], DriveRun]
 
 # Reports that come close together are dealt with in one step.
-_GATHER_SECONDS = 0.02
+_GATHER_SECONDS = 0.04
 _ROUND_SECONDS = 1.0
 _PAUSE_AFTER_FAILURE_SECONDS = 0.5
 _SWEEP_SECONDS = 60.0

@@ -15,7 +15,7 @@ from services.scheduler.shards.progress_board import ProgressBoard
 
 POLL_SECONDS = 1.0
 # A watcher sees at most so many snapshots a second: each costs two queries.
-PACE_SECONDS = 0.1
+PACE_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)

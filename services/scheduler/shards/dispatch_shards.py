@@ -37,19 +37,24 @@ class DispatchShards:
         """Begins from what is stored: at the start of a term, and after shards were given back."""
         target.ledger.reset(await self.shards.dispatched(target.run))
 
-    async def settle(self, target: DispatchedRun) -> None:
-        """Marks shards as done whose outcomes are all recorded."""
-        done = target.ledger.done_among(self.board.take_shard_counts(target.run.run_id))
-        if done and await self.shards.move(target.fence, target.run, ShardMoves(done=done)):
-            target.ledger.settle(done)
+    def settle(self, target: DispatchedRun) -> None:
+        """Takes shards off the wire whose outcomes are all recorded."""
+        recorded = self.board.take_shard_counts(target.run.run_id)
+        target.ledger.settle(target.ledger.done_among(recorded))
+
+    async def save_done(self, target: DispatchedRun) -> None:
+        done = target.ledger.take_unsaved_done()
+        if done:
+            await self.shards.move(target.fence, target.run, ShardMoves(done=done))
 
     async def dispatch(self, target: DispatchedRun, *, runs_of_pool: int, now: float) -> None:
-        """Sends as much as the credit allows."""
+        """Sends as much as the credit allows; what is done is written along with it."""
         credit = shard_credit(self.rule, self._demand(target.run, runs_of_pool, now))
         while (room := credit - len(target.ledger.on_wire)) > 0:
             batch = await self._next_shards(target, min(room, BATCH_SHARDS))
             if not batch or not await self._send(target, batch):
-                return
+                break
+        await self.save_done(target)
 
     async def _next_shards(self, target: DispatchedRun, wanted: int) -> Sequence[Shard]:
         ledger = target.ledger
@@ -61,7 +66,8 @@ class DispatchShards:
     async def _send(self, target: DispatchedRun, batch: Sequence[Shard]) -> bool:
         outgoing = [replace(shard, attempt=shard.attempt + 1) for shard in batch]
         filled = await self.wire.fill(target.run, target.tasks, outgoing)
-        if not await self.shards.move(target.fence, target.run, ShardMoves(dispatched=outgoing)):
+        moves = ShardMoves(done=target.ledger.take_unsaved_done(), dispatched=outgoing)
+        if not await self.shards.move(target.fence, target.run, moves):
             return False
         target.ledger.sent(outgoing)
         # A crash from here on leaves shards that are counted as sent and are not: reconciling finds them.

@@ -12,6 +12,7 @@ class ShardLedger:
     def __init__(self) -> None:
         self._on_wire: dict[int, Shard] = {}
         self._ready: deque[Shard] = deque()
+        self._unsaved_done: list[int] = []
         self._last_read = -1
         self.has_read_all = False
 
@@ -19,6 +20,7 @@ class ShardLedger:
         """Begins again with what the store says is dispatched; what waits is read again."""
         self._on_wire = {shard.number: shard for shard in on_wire}
         self._ready.clear()
+        self._unsaved_done = []
         self._last_read = -1
         self.has_read_all = False
 
@@ -61,8 +63,14 @@ class ShardLedger:
         ]
 
     def settle(self, done: Sequence[int]) -> None:
+        """Frees their credit; the store is told with the next write."""
         for number in done:
             self._on_wire.pop(number, None)
+        self._unsaved_done += done
+
+    def take_unsaved_done(self) -> Sequence[int]:
+        taken, self._unsaved_done = self._unsaved_done, []
+        return taken
 
     def sent(self, shards: Sequence[Shard]) -> None:
         """These are the first of the ready ones and are on the wire now."""

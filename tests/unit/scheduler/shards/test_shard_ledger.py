@@ -26,6 +26,8 @@ def test_sent_shards_are_on_the_wire_until_they_are_done() -> None:
     assert ledger.done_among({0: 1, 7: 1}) == [0]
     ledger.settle([0])
     assert set(ledger.on_wire) == {1}
+    assert ledger.take_unsaved_done() == [0]
+    assert ledger.take_unsaved_done() == []
 
 
 def test_shard_is_not_done_before_its_last_outcome() -> None:
