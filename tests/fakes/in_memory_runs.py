@@ -1,7 +1,5 @@
 """The scheduler's stores in memory: they keep what Postgres keeps and refuse what it refuses."""
 
-
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
