@@ -13,7 +13,7 @@ PYTEST_ARGS ?=
 ##@ Use
 .PHONY: run up down
 run: $(VENV)/.installed vllm ## Examine a model: MODEL=… SUITE=… LIMIT=…
-	@$(BIN)/python -m proctor.stack.quick_run --suite "$(SUITE)" $(if $(MODEL),--model "$(MODEL)") $(if $(LIMIT),--limit "$(LIMIT)") $(RUN_ARGS)
+	@$(BIN)/python -m proctor.cli.quick_run --suite "$(SUITE)" $(if $(MODEL),--model "$(MODEL)") $(if $(LIMIT),--limit "$(LIMIT)") $(RUN_ARGS)
 
 up: $(VENV)/.installed vllm ## Start the local stack and keep it in the foreground
 	@$(BIN)/proctor up

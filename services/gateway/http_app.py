@@ -8,8 +8,8 @@ from fastapi.responses import RedirectResponse
 from fastapi_offline import FastAPIOffline
 
 from services.common.clock import Clock
-from services.gateway.backend_health import BackendHealth, is_ready
 from services.gateway.grpc_backends import Backends
+from services.gateway.grpc_health import BackendHealth, is_ready
 from services.gateway.http_benchmarks import BenchmarkApi
 from services.gateway.http_guard import BodyBound, CanonicalLine
 from services.gateway.http_identity import Identity

@@ -10,9 +10,9 @@ from services.common.clock import SystemClock
 from services.common.grpc_client import open_channel
 from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.lifecycle import every
-from services.gateway.backend_health import BackendHealth, is_ready
 from services.gateway.grpc_backends import RESULTS, SCHEDULER, Backends
 from services.gateway.grpc_forwarding import public_services
+from services.gateway.grpc_health import BackendHealth, is_ready
 from services.gateway.http_app import HttpParts, http_app
 from services.gateway.http_identity import Identity
 from services.gateway.http_server import HttpServer

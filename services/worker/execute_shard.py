@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from services.worker.ask_sample import SampleAsker
+from services.worker.batch_outcomes import OutcomeBatcher
 from services.worker.engine import EngineDied, EngineFailure, ModelCannotLoad
-from services.worker.held_messages import Holding
+from services.worker.hold_messages import Holding
 from services.worker.intake import Intake
-from services.worker.outcome_batcher import OutcomeBatcher
 from services.worker.shard import Failure, Outcome, ShardSample
 from services.worker.slots import Slots
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from services.worker.batch_outcomes import OutcomeBatcher
 from services.worker.engine import FailureClass
 from services.worker.execute_shard import record
-from services.worker.held_messages import Holding
-from services.worker.outcome_batcher import OutcomeBatcher
+from services.worker.hold_messages import Holding
 from services.worker.shard import Failure, Outcome
 
 FAULTS_ALLOWED = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from services.worker.held_messages import Abandoned
+from services.worker.hold_messages import Abandoned
 from services.worker.load_models import ModelLoader
 from services.worker.ports import ShardMessage, ShardSource
 from services.worker.work_on_shard import Desk, ShardWork

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from enum import StrEnum
 
-from services.worker.held_messages import Abandoned, Holding
+from services.worker.hold_messages import Abandoned, Holding
 
 _SEND_REST_SECONDS = 5.0
 _GIVE_BACK_DELAY_SECONDS = 2.0

@@ -18,16 +18,16 @@ from services.common.jetstream import TRANSIENT_NATS, JetStream, connect_nats
 from services.common.lifecycle import every
 from services.common.structured_logs import get_logger
 from services.worker.ask_sample import SampleAsker
+from services.worker.batch_outcomes import OutcomeBatcher
 from services.worker.engine import Engine
 from services.worker.execute_shard import ShardExecutor
-from services.worker.held_messages import HeldMessages
+from services.worker.hold_messages import HeldMessages
 from services.worker.intake import Intake, IntakeLimits
 from services.worker.load_models import ModelLoader
 from services.worker.nats_heartbeat import Identity, NatsHeartbeat
 from services.worker.nats_outcome_publisher import NatsOutcomePublisher
 from services.worker.nats_run_states import follow_run_states
 from services.worker.nats_shard_consumer import NatsShardSource
-from services.worker.outcome_batcher import OutcomeBatcher
 from services.worker.pool import Pool, Provider
 from services.worker.retry_policy import RetryPolicy
 from services.worker.run_states import RunStates

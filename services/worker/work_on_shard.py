@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
+from services.worker.batch_outcomes import OutcomeBatcher
 from services.worker.execute_shard import EngineLost, ShardExecutor
-from services.worker.held_messages import Abandoned, HeldMessages, Holding
+from services.worker.hold_messages import Abandoned, HeldMessages, Holding
 from services.worker.intake import Intake
 from services.worker.isolate_shard import is_suspect, isolate_shard
-from services.worker.outcome_batcher import OutcomeBatcher
 from services.worker.run_states import RunStates
 from services.worker.settle_shard import Ending, Settlement, give_back, settle_shard
 

@@ -41,7 +41,7 @@ async def refused(state_dir: Path, port: int, *command: str) -> tuple[int | None
 @pytest.mark.parametrize(
     "command",
     [
-        ("proctor.stack.quick_run", "--model", "openai/any"),
+        ("proctor.cli.quick_run", "--model", "openai/any"),
         ("proctor.cli", "up", "--model", "openai/any"),
         ("proctor.cli", "up", "--model", "openai/any", "--detach"),
     ],
@@ -56,7 +56,7 @@ async def test_taken_port_is_named(tmp_path: Path, taken_port: int, command: tup
 
 
 @pytest.mark.parametrize(
-    "module", [("proctor.stack.quick_run",), ("proctor.cli", "up")], ids=["make run", "up"]
+    "module", [("proctor.cli.quick_run",), ("proctor.cli", "up")], ids=["make run", "up"]
 )
 async def test_folder_that_is_no_model_is_named(tmp_path: Path, module: tuple[str, ...]) -> None:
     code, complaint = await refused(tmp_path / "state", 0, *module, "--model", str(tmp_path))
@@ -66,7 +66,7 @@ async def test_folder_that_is_no_model_is_named(tmp_path: Path, module: tuple[st
 
 
 async def test_parameter_that_is_no_pair_is_named_before_anything_starts(tmp_path: Path) -> None:
-    command = ("proctor.stack.quick_run", "--model", "openai/any", "--param", "warm")
+    command = ("proctor.cli.quick_run", "--model", "openai/any", "--param", "warm")
     code, complaint = await refused(tmp_path / "state", 0, *command)
     assert code == 2
     assert "NAME=VALUE" in complaint

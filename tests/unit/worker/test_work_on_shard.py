@@ -9,11 +9,11 @@ import pytest
 
 from services.common.clock import SystemClock
 from services.worker.ask_sample import SampleAsker
+from services.worker.batch_outcomes import OutcomeBatcher
 from services.worker.engine import EngineDied, FailureClass, ModelCannotLoad
 from services.worker.execute_shard import ShardExecutor
-from services.worker.held_messages import Abandoned, HeldMessages, Holding
+from services.worker.hold_messages import Abandoned, HeldMessages, Holding
 from services.worker.intake import Intake, IntakeLimits
-from services.worker.outcome_batcher import OutcomeBatcher
 from services.worker.retry_policy import RetryPolicy
 from services.worker.run_states import RunControl, RunStates
 from services.worker.shard import Failure, RunId

@@ -1,0 +1,126 @@
+"""What `make run` runs: one command that starts the stack, examines a model, and shows the figures."""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from proctor.cli.exit_codes import ExitCode, code_of_error
+from proctor.cli.order_options import Form, OrderOptions, Selection, order_of
+from proctor.cli.run_command import submit_and_follow
+from proctor.cli.stack_pools import STARTER_MODEL, ChosenModel, choose_model, pools_for
+from proctor.cli.stack_start import code_of_stack_error
+from proctor.cli.terminal import Terminal, say
+from proctor.client import ProctorClient
+from proctor.client_errors import ClientError
+from proctor.stack.errors import StackError
+from proctor.stack.local_stack import LocalStack, running_stack
+from proctor.stack.stack_options import default_state_dir, options_from_environment
+from proctor.stack.stack_state import read_stack_state
+from proctor.v1 import run_pb2
+
+TERMINATED = 128 + signal.SIGTERM
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """A model and what it is asked."""
+
+    model: ChosenModel
+    order: run_pb2.RunOrder
+    terminal: Terminal
+
+
+def main() -> int:
+    options = _parse(sys.argv[1:])
+    terminal = Terminal(options.json)
+    try:
+        model = choose_model(options.model or STARTER_MODEL)
+        return asyncio.run(_terminable(Examination(model, order_of(_order(options, model)), terminal)))
+    except StackError as error:
+        terminal.complain(str(error))
+        return code_of_stack_error(error)
+    except ClientError as error:
+        terminal.complain(error.message, error.reason)
+        return code_of_error(error)
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except asyncio.CancelledError:
+        return TERMINATED
+
+
+async def _terminable(examination: Examination) -> ExitCode:
+    """SIGTERM stops as Ctrl-C does: in order, with nothing left behind."""
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    state_dir = default_state_dir(os.environ, Path.cwd())
+    stack = read_stack_state(state_dir)
+    if stack and stack.phase == "running":
+        examination.terminal.progress.print(f"Using the stack that runs on {state_dir}.")
+        return await _examine(examination, stack.gateway_grpc)
+    return await _examine_on_own_stack(examination)
+
+
+async def _examine_on_own_stack(examination: Examination) -> ExitCode:
+    report = examination.terminal.progress.print
+    pools = pools_for([examination.model], os.environ, report)
+    report("Starting Postgres, NATS, the four services and the model…")
+    async with running_stack(options_from_environment(os.environ, pools), report) as stack:
+        code = await _examine(examination, stack.gateway_grpc)
+        if examination.terminal.can_ask:
+            await _keep_serving(stack, examination.terminal)
+        return code
+
+
+async def _examine(examination: Examination, gateway: str) -> ExitCode:
+    async with ProctorClient(gateway) as client:
+        return await submit_and_follow(client, examination.order, examination.terminal)
+
+
+async def _keep_serving(stack: LocalStack, terminal: Terminal) -> None:
+    say(
+        terminal.progress,
+        f"The stack keeps serving: http://{stack.gateway_http}/docs, gRPC {stack.gateway_grpc}. "
+        "Other terminals can use `proctor …`. Ctrl-C stops it.",
+    )
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
+    stopped = asyncio.create_task(stop.wait(), name="Ctrl-C")
+    broken = asyncio.create_task(stack.wait(), name="the stack")
+    try:
+        await asyncio.wait({stopped, broken}, return_when=asyncio.FIRST_COMPLETED)
+        if broken.done():
+            broken.result()
+        terminal.progress.print("Stopping…")
+    finally:
+        stopped.cancel()
+        broken.cancel()
+
+
+def _order(options: argparse.Namespace, model: ChosenModel) -> OrderOptions:
+    selection = Selection(options.suite, options.task, options.limit, options.num_fewshot)
+    params = {"temperature": options.temperature}
+    return OrderOptions(selection, model.name, Form(), params, options.param)
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make run", description="Examine a model on this machine.")
+    parser.add_argument("--suite", default="starter", help="SUITE=…")
+    parser.add_argument("--model", help=f"MODEL=…: {STARTER_MODEL}, a model folder, a hub id, openai/NAME")
+    parser.add_argument("--limit", type=int, help="LIMIT=…: first rows of each task")
+    parser.add_argument("--task", action="append", default=[], help="a task of the suite; repeatable")
+    parser.add_argument("--num-fewshot", type=int, help="examples in each prompt")
+    parser.add_argument("--temperature", type=float, help="0 to 2")
+    parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="any other one")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""The messages this worker holds: kept from being delivered to others, and known again when they are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+
+from services.worker.ports import ShardMessage
+from services.worker.shard import RunId, Shard, ShardKey, ShardSample
+
+
+class Abandoned(StrEnum):
+    """Why asking stopped before the end."""
+
+    RUN_ENDED = "run ended"
+    DRAINING = "draining"
+
+
+class Holding:
+    """One shard from delivery to acknowledgement; its message is the latest delivery.
+
+    Samples that are being asked here already, for an earlier attempt of the shard, are left to that one.
+    """
+
+    def __init__(self, message: ShardMessage, earlier: Sequence[Holding] = ()) -> None:
+        self.message = message
+        self.shard = message.shard
+        self.faults = message.faults
+        left_to_earlier = {number for other in earlier for number in other.unfinished}
+        samples = (sample for sample in message.shard.samples if sample.number not in left_to_earlier)
+        self.unfinished: dict[int, ShardSample] = {sample.number: sample for sample in samples}
+        self.settled = asyncio.Event()
+        self._earlier = earlier
+        self.published: set[asyncio.Future[None]] = set()
+        self.failed = 0
+        self.asking: asyncio.Task[None] | None = None
+        self.abandoned: Abandoned | None = None
+
+    def abandon(self, why: Abandoned) -> None:
+        """Stops asking; what is finished already still goes out."""
+        self.abandoned = self.abandoned or why
+        if self.asking is not None:
+            self.asking.cancel()
+
+    async def outcomes_held(self) -> None:
+        """Ends when the next stage holds every outcome so far; raises when one cannot be sent."""
+        if self.published:
+            await asyncio.wait(self.published)  # shared with other shards: nobody's to cancel
+        for each in self.published:
+            each.result()
+        for other in self._earlier:
+            await other.settled.wait()
+
+
+class HeldMessages:
+    def __init__(self, remembered: int = 1024) -> None:
+        self._held: dict[ShardKey, Holding] = {}
+        self._by_shard: dict[tuple[RunId, int, int], list[Holding]] = {}
+        self._finished: OrderedDict[ShardKey, None] = OrderedDict()
+        self._remembered = remembered
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[Holding]:
+        return iter(list(self._held.values()))
+
+    def take(self, message: ShardMessage) -> Holding | None:
+        """A new holding; None where the shard is held already, which goes on under the newer delivery."""
+        key = message.shard.key
+        held = self._held.get(key)
+        if held is not None:
+            held.message = message
+            return None
+        of_shard = self._by_shard.setdefault(_name(message.shard), [])
+        numbers = {sample.number for sample in message.shard.samples}
+        earlier = [other for other in of_shard if not numbers.isdisjoint(other.unfinished)]
+        holding = self._held[key] = Holding(message, earlier)
+        of_shard.append(holding)
+        return holding
+
+    def is_finished(self, message: ShardMessage) -> bool:
+        """Whether its outcomes went out from here lately and only the acknowledgement was lost."""
+        return message.shard.key in self._finished
+
+    def release(self, holding: Holding, *, is_finished: bool) -> None:
+        key, name = holding.shard.key, _name(holding.shard)
+        del self._held[key]
+        self._by_shard[name].remove(holding)
+        if not self._by_shard[name]:
+            del self._by_shard[name]
+        holding.settled.set()
+        if is_finished:
+            self._finished[key] = None
+            if len(self._finished) > self._remembered:
+                self._finished.popitem(last=False)
+
+    async def keep_all(self) -> None:
+        """Tells the stream that each of them is still worked on."""
+        for holding in self:
+            await holding.message.keep()
+
+
+def _name(shard: Shard) -> tuple[RunId, int, int]:
+    """The same for all attempts and pieces of a shard."""
+    return shard.run_id, shard.epoch, shard.number

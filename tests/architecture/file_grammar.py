@@ -1,0 +1,71 @@
+"""A contract for import-linter: a file's name tells its layer, and no layer imports one above it.
+
+`__main__ → wiring → adapters and settings → use cases → ports → domain`: every module of a service is in one
+of them, so nothing can be forgotten; inner layers import no technology.
+"""
+
+from collections.abc import Sequence
+from typing import cast
+
+from grimp import ImportGraph
+from importlinter import Contract, ContractCheck, fields, output
+
+ADAPTER = 3
+USE_CASE = 2
+PORTS = 1
+DOMAIN = 0
+LAYERS = {"__main__": 5, "wiring": 4, "settings": ADAPTER, "ports": PORTS}
+LAYER_NAMES = ("domain", "ports", "use case", "adapter", "wiring", "__main__")
+
+
+class FileGrammarContract(Contract):
+    """Names and imports of services agree."""
+
+    # Declared as fields, read as the lists that import-linter puts in their place.
+    services: Sequence[str] = cast("Sequence[str]", fields.ListField(subfield=fields.StringField()))
+    technologies: Sequence[str] = cast("Sequence[str]", fields.ListField(subfield=fields.StringField()))
+    verbs: Sequence[str] = cast("Sequence[str]", fields.ListField(subfield=fields.StringField()))
+    forbidden_inside: Sequence[str] = cast("Sequence[str]", fields.ListField(subfield=fields.StringField()))
+
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:  # noqa: ARG002, FBT001  # the base's signature
+        broken = sorted(
+            violation for service in self.services for violation in self._violations(graph, service)
+        )
+        return ContractCheck(kept=not broken, metadata={"broken": broken})
+
+    def render_broken_contract(self, check: ContractCheck) -> None:
+        for violation in check.metadata["broken"]:
+            output.print_error(violation)
+
+    def _violations(self, graph: ImportGraph, service: str) -> list[str]:
+        found = []
+        for module in graph.find_descendants(service):
+            if graph.find_children(module):
+                continue
+            layer = self._layer(module)
+            for imported in graph.find_modules_directly_imported_by(module):
+                problem = self._problem(service, layer, imported)
+                if problem:
+                    found.append(f"{module} ({LAYER_NAMES[layer]}) imports {imported}: {problem}")
+        return found
+
+    def _layer(self, module: str) -> int:
+        name = module.rsplit(".", 1)[-1]
+        if name in LAYERS:
+            return LAYERS[name]
+        first_word = name.split("_")[0]
+        if first_word in self.technologies:
+            return ADAPTER
+        return USE_CASE if first_word in self.verbs else DOMAIN
+
+    def _problem(self, service: str, layer: int, imported: str) -> str:
+        if imported.startswith(f"{service}."):
+            above = self._layer(imported)
+            return f"a layer above it ({LAYER_NAMES[above]})" if above > layer else ""
+        if layer <= USE_CASE and any(_is_within(imported, package) for package in self.forbidden_inside):
+            return "a technology, which only adapters know"
+        return ""
+
+
+def _is_within(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
