@@ -1,3 +1,5 @@
+"""Figures equal closed forms; what is undefined is None, never NaN."""
+
 import math
 from collections.abc import Callable
 

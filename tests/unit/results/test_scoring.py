@@ -1,3 +1,5 @@
+"""Answers become scores; unparsed ones are counted and never mapped to a label."""
+
 import json
 
 import pytest

@@ -1,3 +1,5 @@
+"""Few-shot draws follow the reference's rules."""
+
 from random import Random
 
 import pytest

@@ -1,3 +1,5 @@
+"""Templates: columns, plain text and Jinja, in a sandbox."""
+
 import pytest
 
 from services.scheduler.prompt_template import FieldProblem, InvalidTemplate, compile_template

@@ -1,3 +1,5 @@
+"""Rows become samples: prompts, continuations, targets and digests; bad rows are named."""
+
 import hashlib
 from collections.abc import Iterator
 from itertools import count

@@ -1,3 +1,5 @@
+"""Rows come from the mirror, the suite's files or the hub; neither reachable is one clear error."""
+
 import hashlib
 from pathlib import Path
 

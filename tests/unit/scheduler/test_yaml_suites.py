@@ -1,3 +1,5 @@
+"""Suite files: what is valid loads, what is not is told with file, line and key, and breaks its own suite only."""
+
 import json
 import os
 from pathlib import Path
