@@ -1,4 +1,4 @@
-"""Generates proctor/v1 from protos/proctor/v1: messages, services, types. `--check` compares and writes nothing."""
+"""Generates proctor/v1 from protos/proctor/v1: messages, services, types. `--check` only compares."""
 
 import argparse
 import filecmp

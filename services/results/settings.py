@@ -19,7 +19,7 @@ class ResultsSettings(BaseSettings):
     results_batch_outcomes: int = Field(default=1000, ge=1)
     results_linger_seconds: float = Field(default=0.05, ge=0)
     # A message that results holds and does not answer for comes again after this long.
-    results_ack_wait_seconds: float = Field(default=30.0, gt=0)
+    results_ack_wait_seconds: float = Field(default=10.0, gt=0)
     # Sample sets that were staged and never committed are dropped after this long.
     results_keep_staged_seconds: float = Field(default=3600.0, gt=0)
     results_pool_size: int = Field(default=8, ge=2)

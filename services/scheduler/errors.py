@@ -1,7 +1,7 @@
 """What the scheduler refuses, each as one sentence that says what is wrong and what to do."""
 
 from services.common.errors import DomainError, ErrorKind
-from services.scheduler import suite_errors
+from services.scheduler.suites import suite_errors
 
 
 class SchedulerError(DomainError):

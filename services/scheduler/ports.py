@@ -10,11 +10,11 @@ from services.scheduler.runs.run import Run, RunError, RunId, RunState
 from services.scheduler.runs.run_counts import ProgressNews, RunCounts
 from services.scheduler.runs.run_estimate import PastRun
 from services.scheduler.runs.run_list import RunCursor, RunFilter, RunPage
-from services.scheduler.sample import Sample
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import FilledShard, Shard
 from services.scheduler.shards.shard_plan import MissingSample
-from services.scheduler.task_definition import SuiteDefinition, TaskScoring
+from services.scheduler.suites.sample import Sample
+from services.scheduler.suites.task_definition import SuiteDefinition, TaskScoring
 
 # Number of a term of leadership. Each write of a leader checks it, in the same transaction.
 Fence = NewType("Fence", int)

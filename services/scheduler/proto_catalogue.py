@@ -5,7 +5,7 @@ from services.scheduler.pools.pool import Model, Worker
 from services.scheduler.ports import BrokenSuite
 from services.scheduler.proto_words import OUTPUT_TYPES
 from services.scheduler.runs.proto_runs import time_to_proto
-from services.scheduler.task_definition import SuiteDefinition, TaskDefinition
+from services.scheduler.suites.task_definition import SuiteDefinition, TaskDefinition
 
 
 def suite_to_proto(suite: SuiteDefinition | BrokenSuite) -> scheduler_service_pb2.SuiteInfo:

@@ -8,7 +8,7 @@ from typing import TypeVar
 from proctor.v1 import run_pb2, sample_pb2
 from services.scheduler.runs.run import RunState
 from services.scheduler.runs.run_order import Priority, PromptForm, ScoringMethod, Truncation
-from services.scheduler.task_definition import OutputType
+from services.scheduler.suites.task_definition import OutputType
 
 Word = TypeVar("Word", bound=Enum)
 Number = TypeVar("Number", bound=int)

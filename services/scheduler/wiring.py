@@ -19,11 +19,7 @@ from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.jetstream import JetStream, connect_nats
 from services.common.postgres import connect_pool, migrate
 from services.scheduler import grpc_api
-from services.scheduler.file_rows import FileRows
-from services.scheduler.find_rows import FirstSourceThatHasThem
 from services.scheduler.grpc_api import GrpcApi, SchedulerUseCases
-from services.scheduler.hub_rows import HubRows
-from services.scheduler.mirror_rows import MirrorRows
 from services.scheduler.pools.nats_crew import NatsCrew
 from services.scheduler.pools.pool import Pool
 from services.scheduler.pools.yaml_pools import read_pools
@@ -53,7 +49,11 @@ from services.scheduler.shards.plan_run import PlanRun
 from services.scheduler.shards.postgres_shards import PostgresShards
 from services.scheduler.shards.progress_board import ANY_RUN, ProgressBoard
 from services.scheduler.shards.reconcile_shards import ReconcileShards
-from services.scheduler.yaml_suite_catalogue import YamlSuiteCatalogue
+from services.scheduler.suites.file_rows import FileRows
+from services.scheduler.suites.find_rows import FirstSourceThatHasThem
+from services.scheduler.suites.hub_rows import HubRows
+from services.scheduler.suites.mirror_rows import MirrorRows
+from services.scheduler.suites.yaml_suite_catalogue import YamlSuiteCatalogue
 
 CLOSE_SECONDS = 5.0
 

@@ -19,7 +19,7 @@ class WorkerSettings(BaseSettings):
     worker_health_address: str = "127.0.0.1:8084"
     log_level: str = "INFO"
     # A message that is not kept for this long is delivered to another worker.
-    work_ack_wait_seconds: float = Field(default=30.0, ge=1)
+    work_ack_wait_seconds: float = Field(default=15.0, ge=1)
     # Tries of a sample after failures of the provider; rate limits are tried until the run's deadline.
     worker_max_tries: int = Field(default=8, ge=1)
     worker_request_timeout_seconds: float = Field(default=600.0, gt=0)

@@ -1,9 +1,11 @@
-"""The stack that the tests of a module strike and share: the supervisor starts again what they kill."""
+"""The stack that the tests of a module strike and share, and how it is struck."""
 
 import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+
+import nats
 
 from tests.chaos.struck_run import ROWS
 from tests.fakes.eventually import eventually
@@ -30,3 +32,16 @@ async def kill(standing: WholeStack, name: str) -> None:
     restarts = child.restarts
     os.kill(child.pid, signal.SIGKILL)
     await eventually(lambda: child.restarts > restarts, f"the death of {name} is noticed")
+
+
+async def wipe(standing: WholeStack) -> None:
+    """Streams, consumers, messages and buckets: a bucket is a stream too."""
+    connection = await nats.connect(standing.stack.nats_url)
+    try:
+        jetstream = connection.jetstream()
+        names = [str(info.config.name) for info in await jetstream.streams_info()]
+        assert {"WORK", "OUTCOMES", "KV_RUNS", "KV_WORKERS"} <= set(names)
+        for name in names:
+            await jetstream.delete_stream(name)
+    finally:
+        await connection.close()

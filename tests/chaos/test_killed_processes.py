@@ -38,7 +38,7 @@ async def test_run_outlives_the_kill_of_a_process(standing: WholeStack, name: st
 # The seed is in the test's name, so that a failure can be repeated.
 @pytest.mark.parametrize("seed", [1, 21])
 async def test_run_outlives_kills_at_random(standing: WholeStack, seed: int) -> None:
-    names = random.Random(seed).choices(PROCESSES, k=len(SHARES))
+    names = random.Random(seed).sample(PROCESSES, k=len(SHARES))
     run = await StruckRun.start(standing)
     for share, name in zip(SHARES, names, strict=True):
         await run.strike_at(share, partial(kill, standing, name))

@@ -2,12 +2,11 @@
 
 from collections.abc import AsyncIterator
 
-import nats
 import pytest
 import pytest_asyncio
 
 from tests.chaos.run_audit import assert_right
-from tests.chaos.stands import pids_of, struck_stack
+from tests.chaos.stands import pids_of, struck_stack, wipe
 from tests.chaos.struck_run import StruckRun
 from tests.whole_stack import WholeStack
 
@@ -18,19 +17,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def standing() -> AsyncIterator[WholeStack]:
     async with struck_stack() as stack:
         yield stack
-
-
-async def wipe(standing: WholeStack) -> None:
-    """Streams, consumers, messages and buckets: a bucket is a stream too."""
-    connection = await nats.connect(standing.stack.nats_url)
-    try:
-        jetstream = connection.jetstream()
-        names = [str(info.config.name) for info in await jetstream.streams_info()]
-        assert {"WORK", "OUTCOMES", "KV_RUNS", "KV_WORKERS"} <= set(names)
-        for name in names:
-            await jetstream.delete_stream(name)
-    finally:
-        await connection.close()
 
 
 async def test_run_outlives_the_loss_of_all_streams_with_no_process_restarted(standing: WholeStack) -> None:

@@ -18,12 +18,12 @@ import pytest
 from services.results import scoring, task_scoring
 from services.results.figures import Figure, figure_of, is_label_metric
 from services.results.score_columns import LabelColumns, ScoreColumns
-from services.scheduler.mirror_rows import MirrorRows
-from services.scheduler.render_samples import open_task
-from services.scheduler.row_source import RowSet, RowsReference
-from services.scheduler.sample import Sample
-from services.scheduler.task_definition import TaskDefinition
-from services.scheduler.yaml_suites import load_suites
+from services.scheduler.suites.mirror_rows import MirrorRows
+from services.scheduler.suites.render_samples import open_task
+from services.scheduler.suites.row_source import RowSet, RowsReference
+from services.scheduler.suites.sample import Sample
+from services.scheduler.suites.task_definition import TaskDefinition
+from services.scheduler.suites.yaml_suites import load_suites
 
 SUITES = Path(__file__).parents[2] / "suites"
 TASKS = ["cola", "sst2", "mrpc", "qqp", "mnli", "qnli", "rte", "wnli"]

@@ -12,10 +12,10 @@ from services.scheduler.pools.pool import Worker
 from services.scheduler.ports import CommittedSet, TaskToOpen
 from services.scheduler.runs.run import Run, RunId, RunState
 from services.scheduler.runs.run_counts import ProgressNews, RunCounts, TaskCounts
-from services.scheduler.sample import Sample
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import FilledShard, Shard
 from services.scheduler.shards.shard_plan import MissingSample
+from services.scheduler.suites.sample import Sample
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from services.scheduler.ports import BrokenSuite
-from services.scheduler.prompt_template import compile_template
-from services.scheduler.row_source import Provenance, Row, RowSet, RowsReference
-from services.scheduler.suite_errors import DatasetUnavailable, InvalidSuiteFile, UnknownSuite
-from services.scheduler.task_definition import (
+from services.scheduler.suites.prompt_template import compile_template
+from services.scheduler.suites.row_source import Provenance, Row, RowSet, RowsReference
+from services.scheduler.suites.suite_errors import DatasetUnavailable, InvalidSuiteFile, UnknownSuite
+from services.scheduler.suites.task_definition import (
     Generation,
     MetricUse,
     OutputType,

@@ -9,8 +9,8 @@ ROOT = Path(__file__).parents[2]
 
 PROGRAM = """
 import sys
-from services.scheduler.hub_rows import HubRows
-from services.scheduler.row_source import RowsNotHere, RowsReference
+from services.scheduler.suites.hub_rows import HubRows
+from services.scheduler.suites.row_source import RowsNotHere, RowsReference
 try:
     found = HubRows().open(RowsReference("suite", dataset_id=sys.argv[1], split=sys.argv[2]))
     print(found.provenance.source, found.provenance.row_count, list(found.rows))

@@ -32,7 +32,7 @@ from services.scheduler.runs.run_order import GenerationParams, Priority, RunOrd
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.postgres_shards import PostgresShards
 from services.scheduler.shards.shard import Shard
-from services.scheduler.task_definition import Generation, OutputType
+from services.scheduler.suites.task_definition import Generation, OutputType
 from tests.fakes.in_memory_runs import InMemoryRuns
 from tests.fakes.scheduler_world import START
 from tests.servers import postgres_server

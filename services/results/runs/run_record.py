@@ -91,6 +91,11 @@ class RunPlan:
         """The number after the last sample of the run."""
         return max((task.end_sample for task in self.tasks), default=0)
 
+    def scoring_method_of(self, task_index: int) -> ScoringMethod:
+        """What the run settled on is about choices; a task of free text is always generated."""
+        is_generated = self.scorings[task_index].output_type is OutputType.GENERATE_UNTIL
+        return ScoringMethod.GENERATE if is_generated else self.scoring_method
+
     def task_index_of(self, sample: int) -> int | None:
         """Place of the task that owns a sample number."""
         place = bisect_right(self._first_samples, sample) - 1

@@ -71,7 +71,7 @@ class SummarizeRun:
             task=task.task,
             version=origin.version,
             num_fewshot=origin.num_fewshot,
-            scoring_method=plan.scoring_method,
+            scoring_method=plan.scoring_method_of(index),
             is_stand_in=origin.is_stand_in,
             dataset=origin.dataset,
             dataset_revision=origin.dataset_revision,

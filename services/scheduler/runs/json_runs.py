@@ -14,7 +14,7 @@ from services.scheduler.runs.run_order import (
     ScoringMethod,
     Truncation,
 )
-from services.scheduler.task_definition import Generation
+from services.scheduler.suites.task_definition import Generation
 
 
 def order_to_json(order: RunOrder) -> str:

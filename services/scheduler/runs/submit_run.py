@@ -10,8 +10,8 @@ from services.scheduler.ports import RunControls, RunStore, SuiteCatalogue
 from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_estimate import estimated_seconds
 from services.scheduler.runs.run_order import RunOrder, ScoringMethod, first_problem
-from services.scheduler.suite_errors import SuiteError
-from services.scheduler.task_definition import OutputType, TaskDefinition
+from services.scheduler.suites.suite_errors import SuiteError
+from services.scheduler.suites.task_definition import OutputType, TaskDefinition
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ from services.scheduler.ports import CommittedSet, TaskToOpen
 from services.scheduler.proto_words import SCORING_METHODS, TRUNCATIONS
 from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_counts import ProgressNews, RunCounts
-from services.scheduler.sample import Sample
 from services.scheduler.shards.proto_counts import counts_from_summary, news_from_proto
 from services.scheduler.shards.proto_samples import sample_to_proto, task_to_proto
 from services.scheduler.shards.shard_plan import MissingSample
+from services.scheduler.suites.sample import Sample
 
 Response = TypeVar("Response")
 

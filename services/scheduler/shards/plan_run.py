@@ -7,16 +7,16 @@ from itertools import islice
 from uuid import uuid4
 
 from services.scheduler import errors
-from services.scheduler.fewshot import SEED
 from services.scheduler.ports import Fence, LedRunStore, PlanRecord, RunRecord, SuiteCatalogue, TaskToOpen
-from services.scheduler.render_samples import open_task
-from services.scheduler.row_source import Provenance, RowSource
 from services.scheduler.runs.run import Run, RunError
-from services.scheduler.sample import Sample
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard_plan import ShardCutter, number_shards
-from services.scheduler.suite_errors import SuiteError
-from services.scheduler.task_definition import TaskDefinition
+from services.scheduler.suites.fewshot import SEED
+from services.scheduler.suites.render_samples import open_task
+from services.scheduler.suites.row_source import Provenance, RowSource
+from services.scheduler.suites.sample import Sample
+from services.scheduler.suites.suite_errors import SuiteError
+from services.scheduler.suites.task_definition import TaskDefinition
 
 CHUNK_SAMPLES = 1000
 CHUNK_BYTES = 1024 * 1024

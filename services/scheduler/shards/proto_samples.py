@@ -3,8 +3,8 @@
 from proctor.v1 import sample_pb2
 from services.scheduler.ports import TaskToOpen
 from services.scheduler.proto_words import OUTPUT_TYPES
-from services.scheduler.sample import Sample
-from services.scheduler.task_definition import TaskScoring
+from services.scheduler.suites.sample import Sample
+from services.scheduler.suites.task_definition import TaskScoring
 
 
 def sample_to_proto(sample: Sample) -> sample_pb2.Sample:

@@ -26,7 +26,7 @@ from services.scheduler.runs.run_order import (
     ScoringMethod,
     Truncation,
 )
-from services.scheduler.task_definition import Generation
+from services.scheduler.suites.task_definition import Generation
 
 FULL = RunOrder(
     suite="glue",

@@ -9,7 +9,7 @@ from services.scheduler import errors
 from services.scheduler.runs.run import Run, RunId, RunState
 from services.scheduler.runs.run_order import GenerationParams, Priority, RunOrder, ScoringMethod
 from services.scheduler.runs.submit_run import Submission
-from services.scheduler.suite_errors import InvalidSuiteFile
+from services.scheduler.suites.suite_errors import InvalidSuiteFile
 from tests.fakes.scheduler_stand import SchedulerStand, toy_order
 
 NOBODY = 'No pool serves the provider "nobody". Write the model as provider/name. Providers: openai, vllm.'

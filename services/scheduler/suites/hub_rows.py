@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from services.scheduler.row_source import Provenance, Row, RowSet, RowsNotHere, RowsReference
+from services.scheduler.suites.row_source import Provenance, Row, RowSet, RowsNotHere, RowsReference
 
 DEFAULT_ENDPOINT = "https://huggingface.co"
 

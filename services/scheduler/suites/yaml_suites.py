@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from services.scheduler.prompt_template import InvalidTemplate, PromptTemplate, compile_template
-from services.scheduler.row_source import RowsReference
-from services.scheduler.suite_errors import InvalidSuiteFile
-from services.scheduler.suite_registry import Fingerprint, SuiteRegistry
-from services.scheduler.task_definition import (
+from services.scheduler.suites.prompt_template import InvalidTemplate, PromptTemplate, compile_template
+from services.scheduler.suites.row_source import RowsReference
+from services.scheduler.suites.suite_errors import InvalidSuiteFile
+from services.scheduler.suites.suite_registry import Fingerprint, SuiteRegistry
+from services.scheduler.suites.task_definition import (
     FewshotRule,
     FewshotSampler,
     Generation,
@@ -21,7 +21,7 @@ from services.scheduler.task_definition import (
     TaskScoring,
     TaskTemplates,
 )
-from services.scheduler.yaml_suite_file import Fields, fault, read_suite_file
+from services.scheduler.suites.yaml_suite_file import Fields, fault, read_suite_file
 
 _METRICS_OF = {
     OutputType.MULTIPLE_CHOICE: {"acc", "acc_norm", "acc_bytes", "f1", "mcc", "exact_match"},

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from services.scheduler.suite_errors import InvalidSuiteFile, UnknownSuite
-from services.scheduler.task_definition import SuiteDefinition
+from services.scheduler.suites.suite_errors import InvalidSuiteFile, UnknownSuite
+from services.scheduler.suites.task_definition import SuiteDefinition
 
 Fingerprint = tuple[tuple[str, int, int], ...]
 """Path, time of change in nanoseconds and size of every file that was read."""

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from services.scheduler.render_samples import MAX_SAMPLE_BYTES, open_task, render_task
-from services.scheduler.row_source import Row, UnreadableRow
-from services.scheduler.sample import Question, Target, encode_question
-from services.scheduler.suite_errors import FewshotPoolTooSmall, InvalidRow, NoFewshotPool, NoRows
+from services.scheduler.suites.render_samples import MAX_SAMPLE_BYTES, open_task, render_task
+from services.scheduler.suites.row_source import Row, UnreadableRow
+from services.scheduler.suites.sample import Question, Target, encode_question
+from services.scheduler.suites.suite_errors import FewshotPoolTooSmall, InvalidRow, NoFewshotPool, NoRows
 from tests.fakes.suite_folder import RowsInMemory, load_one
 
 ROWS = [{"thing": "grass", "label": 1}, {"thing": "blood", "label": 0}, {"thing": "moss", "label": 1}]

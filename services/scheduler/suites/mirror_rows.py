@@ -5,8 +5,8 @@ from pathlib import Path
 
 import yaml
 
-from services.scheduler.jsonl_file import describe_jsonl, read_jsonl
-from services.scheduler.row_source import Provenance, RowSet, RowsNotHere, RowsReference
+from services.scheduler.suites.jsonl_file import describe_jsonl, read_jsonl
+from services.scheduler.suites.row_source import Provenance, RowSet, RowsNotHere, RowsReference
 
 
 class MirrorRows:

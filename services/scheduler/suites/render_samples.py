@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from services.scheduler.fewshot import FewshotDraws
-from services.scheduler.prompt_template import FieldProblem
-from services.scheduler.question import QuestionWriter
-from services.scheduler.row_source import Provenance, Row, RowSet, RowSource, UnreadableRow
-from services.scheduler.sample import Question, Sample, digest_of, encode_question
-from services.scheduler.suite_errors import InvalidRow, NoFewshotPool, NoRows
-from services.scheduler.task_definition import TaskDefinition
+from services.scheduler.suites.fewshot import FewshotDraws
+from services.scheduler.suites.prompt_template import FieldProblem
+from services.scheduler.suites.question import QuestionWriter
+from services.scheduler.suites.row_source import Provenance, Row, RowSet, RowSource, UnreadableRow
+from services.scheduler.suites.sample import Question, Sample, digest_of, encode_question
+from services.scheduler.suites.suite_errors import InvalidRow, NoFewshotPool, NoRows
+from services.scheduler.suites.task_definition import TaskDefinition
 
 MAX_SAMPLE_BYTES = 4 * 1024 * 1024
 

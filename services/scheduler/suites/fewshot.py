@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from random import Random
 
-from services.scheduler.row_source import Row
-from services.scheduler.suite_errors import FewshotPoolTooSmall
-from services.scheduler.task_definition import FewshotRule, FewshotSampler
+from services.scheduler.suites.row_source import Row
+from services.scheduler.suites.suite_errors import FewshotPoolTooSmall
+from services.scheduler.suites.task_definition import FewshotRule, FewshotSampler
 
 SEED = 1234
 

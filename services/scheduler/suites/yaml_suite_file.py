@@ -10,9 +10,9 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
-from services.scheduler.suite_errors import InvalidSuiteFile
+from services.scheduler.suites.suite_errors import InvalidSuiteFile
 
-SCHEMA_FILE = Path(__file__).resolve().parents[2] / "suites" / "task.schema.json"
+SCHEMA_FILE = Path(__file__).resolve().parents[3] / "suites" / "task.schema.json"
 
 Fields = Mapping[str, object]
 

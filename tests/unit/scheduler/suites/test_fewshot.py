@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from services.scheduler.fewshot import SEED, FewshotDraws
-from services.scheduler.suite_errors import FewshotPoolTooSmall
-from services.scheduler.task_definition import FewshotRule, FewshotSampler
+from services.scheduler.suites.fewshot import SEED, FewshotDraws
+from services.scheduler.suites.suite_errors import FewshotPoolTooSmall
+from services.scheduler.suites.task_definition import FewshotRule, FewshotSampler
 
 POOL = [{"text": str(number)} for number in range(10)]
 

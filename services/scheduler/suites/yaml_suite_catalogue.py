@@ -5,8 +5,8 @@ from pathlib import Path
 
 from services.scheduler.errors import SuitesFolderMissing
 from services.scheduler.ports import BrokenSuite
-from services.scheduler.task_definition import SuiteDefinition
-from services.scheduler.yaml_suites import load_suites, reload_suites
+from services.scheduler.suites.task_definition import SuiteDefinition
+from services.scheduler.suites.yaml_suites import load_suites, reload_suites
 
 
 class YamlSuiteCatalogue:

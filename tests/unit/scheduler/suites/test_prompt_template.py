@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.scheduler.prompt_template import FieldProblem, InvalidTemplate, compile_template
+from services.scheduler.suites.prompt_template import FieldProblem, InvalidTemplate, compile_template
 
 
 def test_a_column_is_taken_as_it_is() -> None:

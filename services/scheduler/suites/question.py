@@ -3,10 +3,10 @@
 import ast
 from collections.abc import Sequence
 
-from services.scheduler.prompt_template import FieldProblem, PromptTemplate
-from services.scheduler.row_source import Row
-from services.scheduler.sample import Question, Target
-from services.scheduler.task_definition import OutputType, TaskDefinition
+from services.scheduler.suites.prompt_template import FieldProblem, PromptTemplate
+from services.scheduler.suites.row_source import Row
+from services.scheduler.suites.sample import Question, Target
+from services.scheduler.suites.task_definition import OutputType, TaskDefinition
 
 
 class QuestionWriter:

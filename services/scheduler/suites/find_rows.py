@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from services.scheduler.row_source import RowSet, RowsNotHere, RowSource, RowsReference
-from services.scheduler.suite_errors import DatasetUnavailable
+from services.scheduler.suites.row_source import RowSet, RowsNotHere, RowSource, RowsReference
+from services.scheduler.suites.suite_errors import DatasetUnavailable
 
 
 class FirstSourceThatHasThem:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, UndefinedError, meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from services.scheduler.row_source import Row
+from services.scheduler.suites.row_source import Row
 
 
 class InvalidTemplate(Exception):

@@ -1,4 +1,4 @@
-"""Suite files: what is valid loads, what is not is told with file, line and key, and breaks its own suite only."""
+"""Suite files: valid ones load; a bad one is told with file, line and key, and breaks its own suite only."""
 
 import json
 import os
@@ -8,12 +8,12 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from services.scheduler.suite_errors import InvalidSuiteFile, UnknownSuite, UnknownTask
-from services.scheduler.task_definition import FewshotRule, FewshotSampler, Generation, OutputType
-from services.scheduler.yaml_suites import load_suites, reload_suites
+from services.scheduler.suites.suite_errors import InvalidSuiteFile, UnknownSuite, UnknownTask
+from services.scheduler.suites.task_definition import FewshotRule, FewshotSampler, Generation, OutputType
+from services.scheduler.suites.yaml_suites import load_suites, reload_suites
 from tests.fakes.suite_folder import CHOICE_TASK, load_one, without, write_suite
 
-SUITES = Path(__file__).parents[3] / "suites"
+SUITES = Path(__file__).parents[4] / "suites"
 
 GENERATION = {
     "output_type": "generate_until",

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from services.scheduler.file_rows import FileRows
-from services.scheduler.find_rows import FirstSourceThatHasThem
-from services.scheduler.mirror_rows import MirrorRows
-from services.scheduler.row_source import RowSet, RowsNotHere, RowsReference, UnreadableRow
-from services.scheduler.suite_errors import DatasetUnavailable
+from services.scheduler.suites.file_rows import FileRows
+from services.scheduler.suites.find_rows import FirstSourceThatHasThem
+from services.scheduler.suites.mirror_rows import MirrorRows
+from services.scheduler.suites.row_source import RowSet, RowsNotHere, RowsReference, UnreadableRow
+from services.scheduler.suites.suite_errors import DatasetUnavailable
 
 LINES = '{"text": "a\\u2028b", "label": 1}\n\n{"text": "c", "label": 0}'
 HUB = RowsReference("glue", dataset_id="org/set", config="one", split="validation")

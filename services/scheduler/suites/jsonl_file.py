@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.scheduler.row_source import Row, UnreadableRow
+from services.scheduler.suites.row_source import Row, UnreadableRow
 
 
 @dataclass(frozen=True, slots=True)

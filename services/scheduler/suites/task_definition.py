@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from services.scheduler.prompt_template import PromptTemplate
-from services.scheduler.row_source import RowsReference
-from services.scheduler.suite_errors import UnknownTask
+from services.scheduler.suites.prompt_template import PromptTemplate
+from services.scheduler.suites.row_source import RowsReference
+from services.scheduler.suites.suite_errors import UnknownTask
 
 
 class OutputType(StrEnum):
