@@ -83,7 +83,7 @@ async def connect_pool(dsn: str, *, schema: str, min_size: int = 1, max_size: in
 
 
 async def _keep_session(_: asyncpg.Connection) -> None:
-    """Nothing here changes the state of a session, so the round trip that resets it at each release is saved."""
+    """Nothing here changes the state of a session: the round trip that resets it is saved."""
 
 
 async def migrate(dsn: str, schema: str, folder: Path) -> None:
