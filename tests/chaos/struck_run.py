@@ -45,7 +45,7 @@ class StruckRun:
     async def start(
         cls, standing: WholeStack, order: run_pb2.RunOrder | None = None, total: int = ROWS
     ) -> Self:
-        """Submits a run once all is up again, on a model server that takes its time and has counted nothing."""
+        """Submits a run once all is up, to a model server that takes its time and has counted nothing."""
         children = standing.stack.children.values()
         await eventually(lambda: all(child.ready.is_set() for child in children), "the stack is up", 60)
         await standing.model_server.control(fault=None, latency_seconds=LATENCY_SECONDS)
