@@ -47,14 +47,14 @@ async def proctor(standing: WholeStack, line: str) -> CommandEnd:
     return await proctor_with({"PROCTOR_GATEWAY": standing.stack.gateway_grpc}, line)
 
 
-async def proctor_with(environment: dict[str, str], line: str) -> CommandEnd:
+async def proctor_with(environment: dict[str, str], line: str, module: str = "proctor.cli") -> CommandEnd:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "proctor.cli", *shlex.split(line)),
+        *(sys.executable, "-m", module, *shlex.split(line)),
         env={"PATH": os.environ["PATH"], **environment},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    out, err = await asyncio.wait_for(process.communicate(), 60)
+    out, err = await asyncio.wait_for(process.communicate(), 120)
     assert process.returncode is not None
     return CommandEnd(process.returncode, out.decode(), err.decode())
