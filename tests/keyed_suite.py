@@ -5,6 +5,8 @@ from pathlib import Path
 
 SUITE = "keyed"
 TASK = "echo_key"
+# A stop that no model says by chance, so that the number of tokens is the asked one.
+STOP = "END OF ANSWER"
 
 # About a kilobyte per prompt: what a question with a passage weighs.
 _FILLER = "The passage that goes with this question is long and says little. " * 13
@@ -22,7 +24,7 @@ dataset: {{file: rows.jsonl}}
 output_type: generate_until
 doc_to_text: "{{{{passage}}}}\\nSay the key. KEY={{{{key}}}}"
 doc_to_target: key
-generation_kwargs: {{until: ["\\n\\n"], max_gen_toks: 64, temperature: 0.0}}
+generation_kwargs: {{until: ["{STOP}"], max_gen_toks: 64, temperature: 0.0}}
 filter_list:
   - name: key
     filter:

@@ -1,6 +1,6 @@
 """vLLM's AsyncLLM with nothing around it: what a worker is held against. Run by vLLM's own python.
 
-Reads {"model", "engine_args", "prompts", "max_tokens"} from standard input, prints {"seconds"}.
+Reads {"model", "engine_args", "prompts", "max_tokens", "stop"} from standard input, prints {"seconds"}.
 """
 
 import asyncio
@@ -32,6 +32,7 @@ async def measure(order: dict[str, Any]) -> float:
     params = SamplingParams(
         temperature=0,
         max_tokens=order["max_tokens"],
+        stop=order["stop"],
         ignore_eos=True,
         output_kind=RequestOutputKind.FINAL_ONLY,
     )

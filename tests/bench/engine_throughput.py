@@ -15,12 +15,13 @@ from rich.console import Console
 from rich.table import Table
 
 from proctor.client import FINAL_STATES
-from proctor.stack.stack_options import ServedModel, VllmPool, default_cache_dir
+from proctor.stack.stack_options import ServedModel, VllmPool, starter_model_dir
 from proctor.v1 import run_pb2
-from tests.keyed_suite import keyed_prompts
+from tests.keyed_suite import STOP, keyed_prompts
 from tests.whole_stack import StackOrder, WholeStack, keyed_order, whole_stack
 
 SAMPLES = 1_500
+WARM_UP = 64
 MAX_TOKENS = 64
 MODEL = "vllm/starter"
 ENGINE_ARGS = {
@@ -38,7 +39,7 @@ def vllm_python() -> Path:
 
 
 def starter_model() -> Path:
-    return default_cache_dir(os.environ) / "models" / "starter"
+    return starter_model_dir(os.environ)
 
 
 async def seconds_alone() -> float:
@@ -48,6 +49,7 @@ async def seconds_alone() -> float:
         "engine_args": ENGINE_ARGS,
         "prompts": keyed_prompts(SAMPLES, is_long=False),
         "max_tokens": MAX_TOKENS,
+        "stop": [STOP],
     }
     process = await asyncio.create_subprocess_exec(
         str(vllm_python()), "tests/bench/async_llm_alone.py", stdin=-1, stdout=-1, stderr=-3
@@ -58,9 +60,9 @@ async def seconds_alone() -> float:
     return float(json.loads(output.splitlines()[-1])["seconds"])
 
 
-async def seconds_in_proctor(standing: WholeStack) -> float:
+async def seconds_in_proctor(standing: WholeStack, samples: int) -> float:
     """One run over the same prompts."""
-    order = keyed_order(model=MODEL, limit=SAMPLES, prompt_form=run_pb2.PROMPT_FORM_COMPLETION)
+    order = keyed_order(model=MODEL, limit=samples, prompt_form=run_pb2.PROMPT_FORM_COMPLETION)
     order.params.max_tokens = MAX_TOKENS
     order.params.provider_params.update({"ignore_eos": True})
     started = time.perf_counter()
@@ -70,8 +72,8 @@ async def seconds_in_proctor(standing: WholeStack) -> float:
             raise SystemExit(f"The run went wrong: {run.error.message}")
     seconds = time.perf_counter() - started
     summary = await standing.client.get_summary(run_id)
-    if summary.usage.completion_tokens != SAMPLES * MAX_TOKENS:
-        raise SystemExit(f"Expected {SAMPLES * MAX_TOKENS} tokens, got {summary.usage.completion_tokens}.")
+    if summary.usage.completion_tokens != samples * MAX_TOKENS:
+        raise SystemExit(f"Expected {samples * MAX_TOKENS} tokens, got {summary.usage.completion_tokens}.")
     return seconds
 
 
@@ -82,7 +84,8 @@ async def main() -> None:
     with tempfile.TemporaryDirectory(prefix="proctor-bench-") as folder:
         order = StackOrder(rows=SAMPLES, pools=(pool,), environment={})
         async with whole_stack(Path(folder), order) as standing:
-            within = await seconds_in_proctor(standing)
+            await seconds_in_proctor(standing, WARM_UP)
+            within = await seconds_in_proctor(standing, SAMPLES)
     print_throughput({"AsyncLLM alone": alone, "Proctor, submit to summary": within})
 
 
