@@ -18,6 +18,10 @@ from proctor.stack.supervised_child import ChildSpec
 MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
 
 
+# Go lets a heap double before it collects: what is in flight on one machine needs no more than this.
+ENVIRONMENT = {"PATH": os.defpath, "GOGC": "50", "GOMEMLIMIT": "24MiB"}
+
+
 @dataclass(frozen=True, slots=True)
 class NatsServer:
     program: str
@@ -31,7 +35,7 @@ class NatsServer:
     def child(self) -> ChildSpec:
         return ChildSpec(
             name="nats",
-            program=Program((self.program, "-c", str(self.config_file)), {"PATH": os.defpath}),
+            program=Program((self.program, "-c", str(self.config_file)), ENVIRONMENT),
             is_ready=partial(nats_answers, self.url),
         )
 
