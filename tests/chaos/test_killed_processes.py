@@ -36,7 +36,7 @@ async def test_run_outlives_the_kill_of_a_process(standing: WholeStack, name: st
 
 
 # The seed is in the test's name, so that a failure can be repeated.
-@pytest.mark.parametrize("seed", [1, 21])
+@pytest.mark.parametrize("seed", [1])
 async def test_run_outlives_kills_at_random(standing: WholeStack, seed: int) -> None:
     names = random.Random(seed).sample(PROCESSES, k=len(SHARES))
     run = await StruckRun.start(standing)
@@ -58,7 +58,7 @@ async def test_run_outlives_the_kill_of_everything_at_once(standing: WholeStack)
     await assert_right(run)
 
 
-@pytest.mark.parametrize("name", ["scheduler", "results", "postgres"])
+@pytest.mark.parametrize("name", ["scheduler", "results"])
 async def test_run_outlives_a_kill_while_it_is_planned(standing: WholeStack, name: str) -> None:
     run = await StruckRun.start(standing)
 

@@ -37,7 +37,7 @@ def faults(standing: WholeStack) -> list[Fault]:
     ]
 
 
-@pytest.mark.parametrize("seed", [3, 4])
+@pytest.mark.parametrize("seed", [3])
 async def test_run_outlives_one_fault_after_another(standing: WholeStack, seed: int) -> None:
     drawn = random.Random(seed).sample(faults(standing), k=len(SHARES))
     run = await StruckRun.start(standing)
