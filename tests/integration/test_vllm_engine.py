@@ -18,9 +18,7 @@ import pytest
 from tests.fakes.eventually import eventually
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-VLLM_PYTHON = Path(
-    os.environ.get("PROCTOR_VLLM_PYTHON") or REPOSITORY / ".venv-vllm" / "bin" / "python"
-)
+VLLM_PYTHON = Path(os.environ.get("PROCTOR_VLLM_PYTHON") or REPOSITORY / ".venv-vllm" / "bin" / "python")
 PROGRAM = Path(__file__).with_name("vllm_program.py")
 LIMIT_SECONDS = 300
 
