@@ -357,7 +357,7 @@ class RecordedOutcome(_message.Message):
     target: _builtins.str
     """What was expected, as text."""
     prediction: _builtins.str
-    """What the answer was taken as: choice index or extracted text."""
+    """What the answer was taken as: the text of the choice, or what the filters extracted."""
     digest: _builtins.bytes
     """SHA-256 of the sample: 32 bytes."""
     @_builtins.property
