@@ -6,11 +6,14 @@ import signal
 import time
 from pathlib import Path
 
+import psutil
+
 from proctor.stack.stack_state import is_locked, read_stack_state, remove_stack_state
 
 LOOK_EVERY_SECONDS = 0.05
 STOP_LIMIT_SECONDS = 120.0
 KILL_LIMIT_SECONDS = 10.0
+EXIT_LIMIT_SECONDS = 5.0
 
 
 def stop_stack(state_dir: Path, limit_seconds: float = STOP_LIMIT_SECONDS) -> bool:
@@ -37,4 +40,19 @@ def _signal_until_gone(state_dir: Path, number: signal.Signals, limit_seconds: f
         if time.monotonic() > deadline:
             return False
         time.sleep(LOOK_EVERY_SECONDS)  # noqa: TID251 - this is a poll with a deadline
+    _wait_for_end(signalled)
     return True
+
+
+def _wait_for_end(pids: set[int]) -> None:
+    """The lock is let go a moment before the process ends; who is told that it stopped shall find it gone."""
+    deadline = time.monotonic() + EXIT_LIMIT_SECONDS
+    while any(_is_running(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(LOOK_EVERY_SECONDS)  # noqa: TID251 - this is a poll with a deadline
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
