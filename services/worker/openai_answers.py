@@ -32,19 +32,25 @@ def read_choices(document: Json) -> Sequence[Json]:
 
 
 def read_generated(document: Json, *, is_chat: bool, total_seconds: float) -> engine.Generated:
-    """An empty text is an answer; a missing one (a tool call, a refusal) is an empty text too."""
+    """An empty text is an answer; so is a chat message without one, where the server says why it has none."""
     choice = read_choices(document)[0]
     finish_reason = choice.get("finish_reason") or ""
-    message = choice.get("message")
-    if is_chat and not isinstance(message, dict):
-        raise engine.ProviderFailed("The server's answer holds no message.")
-    text = (message or {}).get("content") if is_chat else choice.get("text")
+    text = _chat_text(choice, finish_reason) if is_chat else choice.get("text")
     if finish_reason == "content_filter" and not text:
         raise engine.RequestRefused("The server's content filter withheld the answer.")
-    if text is not None and not isinstance(text, str):
-        raise engine.ProviderFailed("The server's answer holds a message that is no text.")
+    if not isinstance(text, str):
+        raise engine.ProviderFailed("The server's answer holds no text.")
     timing = engine.Timing(total_seconds=total_seconds)
-    return engine.Generated(text or "", finish_reason, read_usage(document), timing)
+    return engine.Generated(text, finish_reason, read_usage(document), timing)
+
+
+def _chat_text(choice: Json, finish_reason: str) -> object:
+    """A tool call or a refusal has no content, which is an empty answer; half a message is none."""
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise engine.ProviderFailed("The server's answer holds no message.")
+    is_complete = bool(finish_reason or message.get("tool_calls") or message.get("refusal"))
+    return "" if message.get("content") is None and is_complete else message.get("content")
 
 
 def read_usage(document: Json) -> engine.Usage:

@@ -64,7 +64,7 @@ class OpenAIEngine:
         is_chat = prompt.is_chat or not self._settings.has_completions
         body = {"model": self._server_model(model), **prompt_fields(prompt, is_chat=is_chat)}
         path = "/chat/completions" if is_chat else "/completions"
-        document = await self._post(path, body | self._sampling_fields(sampling))
+        document = await self._post(path, self._sampling_fields(sampling) | body)
         seconds = time.monotonic() - started
         return openai_answers.read_generated(document, is_chat=is_chat, total_seconds=seconds)
 
@@ -120,7 +120,7 @@ class OpenAIEngine:
         return model.removeprefix(f"{self._settings.provider}/")
 
     def _sampling_fields(self, sampling: engine.Sampling) -> Json:
-        """Only what was set is sent: a server may refuse a parameter that it does not know."""
+        """Only what was set is sent: a server may refuse a parameter that it does not know. Ours win over extras."""
         optional = {
             "top_p": sampling.top_p,
             "top_k": sampling.top_k,
@@ -130,7 +130,7 @@ class OpenAIEngine:
         }
         chosen = {name: value for name, value in optional.items() if value is not None}
         limits = {self._settings.max_tokens_field: sampling.max_tokens, "temperature": sampling.temperature}
-        return limits | chosen | dict(sampling.extra)
+        return dict(sampling.extra) | limits | chosen
 
     async def _post(self, path: str, body: Json) -> Json:
         return await self._exchange("POST", path, orjson.dumps(body))

@@ -82,7 +82,14 @@ async def test_chat_only_server_gets_a_text_as_a_message(settings: OpenAISetting
 async def test_parameters_reach_the_server_when_they_are_set(
     openai: OpenAIEngine, state: ModelServer
 ) -> None:
-    sampling = replace(SAMPLING, temperature=0.5, top_p=0.9, top_k=5, seed=7, extra={"logit_bias": {"1": 2}})
+    sampling = replace(
+        SAMPLING,
+        temperature=0.5,
+        top_p=0.9,
+        top_k=5,
+        seed=7,
+        extra={"logit_bias": {"1": 2}, "model": "other", "prompt": "another", "temperature": 2},
+    )
     await openai.generate(MODEL, QUESTION, sampling)
     sent = {
         name: state.last_request[name] for name in ("temperature", "top_p", "top_k", "seed", "logit_bias")

@@ -54,6 +54,17 @@ def test_document_without_an_answer_may_be_asked_for_again(document: dict[str, A
         read_generated(document, is_chat=True, total_seconds=1.0)
 
 
+def test_half_a_message_is_no_empty_answer() -> None:
+    with pytest.raises(engine.ProviderFailed):
+        read_generated(chat_document({"content": None}, ""), is_chat=True, total_seconds=1.0)
+
+
+@pytest.mark.parametrize("choice", [{"index": 0}, {"index": 0, "text": None, "finish_reason": "stop"}])
+def test_completion_without_text_is_no_empty_answer(choice: dict[str, Any]) -> None:
+    with pytest.raises(engine.ProviderFailed):
+        read_generated({"choices": [choice]}, is_chat=False, total_seconds=1.0)
+
+
 def test_usage_tells_cached_and_reasoning_tokens() -> None:
     usage = read_usage(
         {
