@@ -13,14 +13,15 @@ from services.common.errors import DependencyUnavailable, DomainError, ErrorKind
 
 T = TypeVar("T")
 
-# What a restart, a failover or a killed backend looks like from here. InternalClientError has no closer base:
-# asyncpg raises it when a backend dies between two protocol states.
+# What a restart, a failover, a full disk or a killed backend looks like from here: whole classes of SQLSTATE (08,
+# 53, 57, 58), for none of them says that the statement was wrong. InternalClientError has no closer base: asyncpg
+# raises it when a backend dies between two protocol states.
 TRANSIENT_POSTGRES: tuple[type[Exception], ...] = (
     asyncpg.PostgresConnectionError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.TooManyConnectionsError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.PostgresSystemError,
+    asyncpg.ReadOnlySQLTransactionError,
     asyncpg.DeadlockDetectedError,
     asyncpg.SerializationError,
     asyncpg.InterfaceError,
@@ -28,6 +29,12 @@ TRANSIENT_POSTGRES: tuple[type[Exception], ...] = (
     ConnectionError,
     OSError,
     asyncio.TimeoutError,
+)
+# The values were wrong: repeating the statement would not help.
+WRONG_DATA: tuple[type[Exception], ...] = (
+    asyncpg.DataError,
+    asyncpg.IntegrityConstraintViolationError,
+    ValueError,
 )
 
 _OUTAGE_PATIENCE_SECONDS = 60.0

@@ -1,5 +1,6 @@
 """One answer becomes its scores, as lm-evaluation-harness scores it. Failures never come here."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -54,6 +55,9 @@ def _score_choices(scoring: TaskScoring, target: Target, answer: Answer) -> Scor
         raise ScoringImpossible(f"{given} log-probabilities for {asked} choices")
     if target.choice is None:
         raise ScoringImpossible("the sample has no right choice")
+    if any(map(math.isnan, answer.choice_logprobs)):
+        # An engine that overflowed: the first choice would always win.
+        raise ScoringImpossible("a log-probability is not a number")
     texts = tuple(choice.removeprefix(scoring.target_delimiter) for choice in target.choices)
     weighed = _WeighedChoices(texts, target.choice, answer)
     scores = {metric.name: _choice_metric(metric.name)(weighed) for metric in scoring.metrics}

@@ -120,7 +120,7 @@ class OpenAIEngine:
         return model.removeprefix(f"{self._settings.provider}/")
 
     def _sampling_fields(self, sampling: engine.Sampling) -> Json:
-        """Only what was set is sent: a server may refuse what it does not know. Our own fields win over extras."""
+        """Only what was set is sent: a server may refuse what it does not know. Ours win over extras."""
         optional = {
             "top_p": sampling.top_p,
             "top_k": sampling.top_k,

@@ -13,6 +13,7 @@ from nats.errors import MsgAlreadyAckdError
 from proctor.v1 import work_messages_pb2
 from services.common.errors import DependencyUnavailable
 from services.common.jetstream import TRANSIENT_NATS, Puller
+from services.common.postgres import WRONG_DATA
 from services.common.structured_logs import get_logger
 from services.results.outcomes.outcome import OutcomeBatch, as_unrecordable
 from services.results.outcomes.proto_outcomes import batch_from_proto
@@ -141,18 +142,19 @@ class NatsOutcomeConsumer:
         log.error("outcomes not recorded", run_id=one.batch.run_id, exc_info=error)
         if not one.is_last_delivery:
             await _quietly(one.message.nak(FIRST_PAUSE_SECONDS * 5))
-            return
-        await self._give_up(one)
+        elif isinstance(error, WRONG_DATA):
+            await self._give_up(one)
+        else:
+            # Nothing says that these answers are at fault: they wait, however long it takes to mend what is.
+            await _quietly(one.message.nak(LONGEST_PAUSE_SECONDS))
 
     async def _give_up(self, one: HeldMessage) -> None:
         """What cannot be recorded as an answer is recorded as a failure, so that the run can end."""
         try:
             await self._record([as_unrecordable(one.batch)])
-        except DependencyUnavailable:
-            await _quietly(one.message.nak(LONGEST_PAUSE_SECONDS))
         except Exception as error:  # as above
-            log.error("outcomes given up", run_id=one.batch.run_id, exc_info=error)
-            await _quietly(one.message.term())
+            log.error("outcomes not recorded as failures", run_id=one.batch.run_id, exc_info=error)
+            await _quietly(one.message.nak(LONGEST_PAUSE_SECONDS))
         else:
             await _quietly(one.message.ack())
 

@@ -19,6 +19,9 @@ class CloseRun:
         The rows cannot change between the freeze and the figures, so no lock is held while they are computed.
         """
         record = await self._found(run_id)
+        if allow_partial and epoch > record.epoch:
+            # A run that is stopped before its new epoch was opened is closed in it all the same.
+            record = await self._records.open(record.plan, epoch)
         check_epoch(record, epoch)
         kept = await self._records.find_summary(run_id, epoch)
         if kept is not None:

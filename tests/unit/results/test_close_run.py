@@ -50,6 +50,18 @@ def samples(count: int) -> list[Sample]:
     return [choice_sample(position) for position in range(count)]
 
 
+async def test_a_run_stopped_before_its_new_epoch_was_opened_is_closed_in_it() -> None:
+    desk = Desk()
+    plan = await desk.open(samples(2))
+    await desk.record([batch(plan.run_id, [answered(0)])])
+
+    with pytest.raises(errors.EpochNotOpen):
+        await desk.close(plan.run_id, 2, allow_partial=False)
+    summary = await desk.close(plan.run_id, 2, allow_partial=True)
+
+    assert (summary.epoch, summary.is_partial) == (2, True)
+
+
 async def test_the_summary_has_figures_counts_and_costs() -> None:
     desk = Desk()
     plan = await desk.open(samples(4))
@@ -90,7 +102,7 @@ async def test_epochs_that_are_over_or_not_open_are_refused() -> None:
     with pytest.raises(errors.EpochOver):
         await desk.close(plan.run_id, 1, allow_partial=True)
     with pytest.raises(errors.EpochNotOpen):
-        await desk.close(plan.run_id, 3, allow_partial=True)
+        await desk.close(plan.run_id, 3, allow_partial=False)
     with pytest.raises(errors.RecordNotFound):
         await desk.close(new_id(), 1, allow_partial=True)
 

@@ -1,6 +1,7 @@
 """Answers become scores; unparsed ones are counted and never mapped to a label."""
 
 import json
+import math
 
 import pytest
 
@@ -81,6 +82,12 @@ def test_exact_match_of_a_choice_is_greedy_decoding() -> None:
     answer = Answer(choice_logprobs=(-1.0, -2.0, -3.0), choice_is_greedy=(False, True, False))
     assert score_answer(choice_task("exact_match"), Target(CHOICES, 1), answer).scores == {"exact_match": 1.0}
     assert score_answer(choice_task("exact_match"), Target(CHOICES, 0), answer).scores == {"exact_match": 0.0}
+
+
+def test_a_logprob_that_is_no_number_is_no_answer() -> None:
+    for logprobs in ((math.nan, -1.0), (-1.0, math.nan)):
+        with pytest.raises(ScoringImpossible, match="not a number"):
+            score_answer(choice_task("acc"), Target((" a", " b"), 0), Answer(choice_logprobs=logprobs))
 
 
 def test_a_choice_may_be_impossible() -> None:
