@@ -25,32 +25,28 @@ class FewshotDraws:
         if wanted == 0:
             return []
         is_first_n = self._rule.sampler is FewshotSampler.FIRST_N
-        drawn = self._first_ones(document) if is_first_n else self._random_ones(document)
-        if len(drawn) < wanted:
-            raise FewshotPoolTooSmall(self._task, wanted, len(self._pool))
-        return drawn
+        return self._first_ones(document) if is_first_n else self._random_ones(document)
 
     def _first_ones(self, document: Row) -> list[int]:
-        wanted = self._rule.num_fewshot
-        if not self._rule.drops_document:
-            return list(range(min(wanted, len(self._pool))))
-        return self._without(document, range(len(self._pool)))[:wanted]
+        everything = range(len(self._pool))
+        places = self._without(document, everything) if self._rule.drops_document else list(everything)
+        if len(places) < self._rule.num_fewshot:
+            raise self._too_small()
+        return places[: self._rule.num_fewshot]
 
     def _random_ones(self, document: Row) -> list[int]:
-        wanted = self._rule.num_fewshot
-        everything = range(len(self._pool))
+        """One draw per document, never a second: where it holds the document twice, one example is missing."""
         if not self._rule.drops_document:
-            return self._sample(everything, wanted)
-        drawn = self._without(document, self._sample(everything, wanted + 1))[:wanted]
-        if len(drawn) == wanted:
-            return drawn
-        # The pool holds the document more than once, and more than one copy was drawn.
-        return self._sample(self._without(document, everything), wanted)
+            return self._sample(self._rule.num_fewshot)
+        return self._without(document, self._sample(self._rule.num_fewshot + 1))[: self._rule.num_fewshot]
 
-    def _sample(self, places: Sequence[int], wanted: int) -> list[int]:
-        if wanted > len(places):
-            raise FewshotPoolTooSmall(self._task, self._rule.num_fewshot, len(self._pool))
-        return self._random.sample(places, wanted)
+    def _sample(self, wanted: int) -> list[int]:
+        if wanted > len(self._pool):
+            raise self._too_small()
+        return self._random.sample(range(len(self._pool)), wanted)
 
     def _without(self, document: Row, places: Sequence[int]) -> list[int]:
         return [place for place in places if self._pool[place] != document]
+
+    def _too_small(self) -> FewshotPoolTooSmall:
+        return FewshotPoolTooSmall(self._task, self._rule.num_fewshot, len(self._pool))
