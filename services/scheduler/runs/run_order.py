@@ -117,7 +117,7 @@ def first_problem(order: RunOrder) -> Problem | None:
         (_Range("num_fewshot", 0, MAX_FEWSHOT), order.num_fewshot),
         (_Range("rollouts", 1, MAX_ROLLOUTS), order.rollouts),
         (_Range("temperature", 0, 2), params.temperature),
-        (_Range("top_p", 0, 1, above=True), params.top_p),
+        (_Range("top_p", 0, 1), params.top_p),
         (_Range("top_k", 0, 100), params.top_k),
         (_Range("max_tokens", 1), params.max_tokens),
         (_Range("seed", 0), params.seed),

@@ -1,6 +1,6 @@
 """A task of a run as planned: where its samples are, and what a worker needs to know beside them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from services.scheduler.runs.run_order import GenerationParams
 from services.scheduler.suites.task_definition import Generation, OutputType
@@ -32,17 +32,19 @@ class PlannedTask:
 
 
 def merged_params(ordered: GenerationParams, task: PlannedTask) -> GenerationParams:
-    """What the order says, and where it says nothing, what the task says."""
+    """What the order says, and where it says nothing, what the task says; in numbers that every engine takes."""
     declared = task.generation
     if declared is None:
-        return ordered
-    return GenerationParams(
+        return _greedy_without_top_p(ordered)
+    merged = replace(
+        ordered,
         temperature=declared.temperature if ordered.temperature is None else ordered.temperature,
         top_p=declared.top_p if ordered.top_p is None else ordered.top_p,
         max_tokens=declared.max_tokens if ordered.max_tokens is None else ordered.max_tokens,
-        top_k=ordered.top_k,
-        seed=ordered.seed,
-        repetition_penalty=ordered.repetition_penalty,
-        context_tokens=ordered.context_tokens,
-        provider_params=ordered.provider_params,
     )
+    return _greedy_without_top_p(merged)
+
+
+def _greedy_without_top_p(params: GenerationParams) -> GenerationParams:
+    """A top_p of 0 leaves only the likeliest token, and engines that refuse the 0 know that as temperature 0."""
+    return replace(params, temperature=0.0, top_p=None) if params.top_p == 0 else params

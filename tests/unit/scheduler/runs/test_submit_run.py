@@ -70,9 +70,9 @@ async def test_suite_that_only_generates_is_scored_by_generation() -> None:
             "temperature is 9.0, but must be at least 0 and at most 2.",
         ),
         (
-            toy_order(params=GenerationParams(top_p=0.0)),
+            toy_order(params=GenerationParams(top_p=-0.1)),
             errors.InvalidParameter,
-            "top_p is 0.0, but must be above 0 and at most 1.",
+            "top_p is -0.1, but must be at least 0 and at most 1.",
         ),
         (
             toy_order(scoring_method=ScoringMethod.GENERATE),
@@ -101,6 +101,10 @@ async def test_model_without_provider_or_name_is_refused(model: str) -> None:
 async def test_nan_is_no_temperature() -> None:
     with pytest.raises(errors.InvalidParameter):
         await SchedulerStand().submit(toy_order(params=GenerationParams(temperature=nan)))
+
+
+async def test_top_p_may_be_0() -> None:
+    await SchedulerStand().submit(toy_order(params=GenerationParams(top_p=0.0)))
 
 
 async def test_broken_suite_says_what_is_wrong_with_its_file() -> None:

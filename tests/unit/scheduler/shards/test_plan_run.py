@@ -87,3 +87,12 @@ async def test_order_overrides_what_the_task_says() -> None:
     assert (merged.temperature, merged.seed, merged.max_tokens) == (0.7, 3, 8)
     choose = replace(say, generation=None)
     assert merged_params(GenerationParams(), choose).max_tokens is None
+
+
+async def test_top_p_of_0_is_sent_as_greedy() -> None:
+    stand = SchedulerStand()
+    run, _ = await stand.start()
+    await stand.tools.planner.plan(stand.fence, run)
+    for task in await stand.runs.planned_tasks(run.run_id):
+        merged = merged_params(GenerationParams(temperature=0.7, top_p=0.0), task)
+        assert (merged.temperature, merged.top_p) == (0.0, None)
