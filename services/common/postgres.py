@@ -13,9 +13,9 @@ from services.common.errors import DependencyUnavailable, DomainError, ErrorKind
 
 T = TypeVar("T")
 
-# What a restart, a failover, a full disk or a killed backend looks like from here: whole classes of SQLSTATE (08,
-# 53, 57, 58), for none of them says that the statement was wrong. InternalClientError has no closer base: asyncpg
-# raises it when a backend dies between two protocol states.
+# What a restart, a failover, a full disk or a killed backend looks like from here: whole classes of
+# SQLSTATE (08, 53, 57, 58), for none of them says that the statement was wrong. InternalClientError has no
+# closer base: asyncpg raises it when a backend dies between two protocol states.
 TRANSIENT_POSTGRES: tuple[type[Exception], ...] = (
     asyncpg.PostgresConnectionError,
     asyncpg.InsufficientResourcesError,

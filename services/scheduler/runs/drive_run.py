@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from services.common.clock import Clock
-from services.common.errors import RemoteError
+from services.common.errors import ErrorKind, RemoteError
 from services.common.structured_logs import get_logger
 from services.scheduler.pools.pool import why_no_worker_can_load
 from services.scheduler.ports import Crew, Fence, RunControls, RunStore
@@ -19,6 +19,9 @@ from services.scheduler.shards.reconcile_shards import ReconcileShards
 from services.scheduler.shards.shard_ledger import ShardLedger
 
 log = get_logger()
+
+# Kinds of refusal that asking again would not change.
+_PERMANENT = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLICT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +112,10 @@ class DriveRun:
 
     def _why_it_cannot_go_on(self, run: Run) -> RunError | None:
         if run.deadline is not None and self._tools.clock.now() >= run.deadline:
-            hours = self._tools.patience.time_limit / timedelta(hours=1)
-            message = f"Resource limits exceeded: the time limit of {hours:g} hours was reached"
+            limit = self._tools.patience.time_limit
+            message = (
+                f"Resource limits exceeded (time): the run took longer than {limit} (hours:minutes:seconds)"
+            )
             return RunError("DEADLINE_REACHED", f"{message}. What was recorded stays; a retry asks the rest.")
         reason = why_no_worker_can_load(run.order.model, run.pool, self._tools.crew.workers())
         if reason:
@@ -131,6 +136,10 @@ class DriveRun:
                 await self._tools.retry_planner.plan(self._fence, run)
         except PlanningFailed as failure:
             await self._fail(run, failure.error)
+        except RemoteError as error:
+            if error.kind not in _PERMANENT:
+                raise
+            await self._fail(run, RunError(error.reason, f"The run cannot be planned: {error.message}"))
         except RunStopped:
             log.info("planning stopped", run=run.run_id)
         self.reset()

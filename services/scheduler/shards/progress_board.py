@@ -34,17 +34,20 @@ class ProgressBoard:
         self._versions = count(1)
 
     def record(self, news: ProgressNews, now: float) -> None:
-        """Takes a report, unless one that is further has come before it."""
+        """Reports may cross: the totals are those of the furthest, each shard's count is the highest told."""
         entry = self._entry(news.run_id, now)
-        if entry.counts is not None and news.counts.is_older_than(entry.counts):
+        known = entry.counts
+        if known is not None and news.counts.epoch < known.epoch:
             return
-        if entry.counts is not None and entry.counts.epoch != news.counts.epoch:
+        if known is not None and news.counts.epoch > known.epoch:
             entry.shards.clear()
             entry.marks.clear()
-        entry.counts = news.counts
         for shard, recorded in news.shards.items():
             entry.shards[shard] = max(recorded, entry.shards.get(shard, 0))
-        entry.marks.append((now, news.counts.recorded))
+        if known is None or not news.counts.is_older_than(known):
+            entry.counts = news.counts
+            entry.marks.append((now, news.counts.recorded))
+        _drop_old(entry.marks, now)
         self._change(entry)
 
     def touch(self, run_id: str, now: float) -> None:
@@ -71,8 +74,7 @@ class ProgressBoard:
         entry = self._entries.get(run_id)
         if entry is None:
             return None
-        while entry.marks and entry.marks[0][0] < now - RATE_WINDOW_SECONDS:
-            entry.marks.popleft()
+        _drop_old(entry.marks, now)
         if not entry.marks or now - entry.marks[0][0] < _SHORTEST_RATE_SECONDS:
             return None
         (start, first), (_, last) = entry.marks[0], entry.marks[-1]
@@ -107,3 +109,8 @@ class ProgressBoard:
         entry.version = next(self._versions)
         entry.changed.set()
         entry.changed = asyncio.Event()
+
+
+def _drop_old(marks: deque[tuple[float, int]], now: float) -> None:
+    while marks and marks[0][0] < now - RATE_WINDOW_SECONDS:
+        marks.popleft()
