@@ -15,13 +15,20 @@ def recorded(board: ProgressBoard, epoch: int = 1) -> int | None:
     return counts.recorded if counts else None
 
 
-def test_replayed_report_changes_nothing() -> None:
+def test_replayed_report_changes_no_count() -> None:
     board = ProgressBoard()
     board.record(news(10, shards={0: 10}), 0)
-    board.take_shard_counts("run")
     board.record(news(4, shards={0: 4}), 1)
     assert recorded(board) == 10
-    assert board.take_shard_counts("run") == {}
+    assert board.take_shard_counts("run") == {0: 10}
+
+
+def test_reports_that_cross_lose_no_shard() -> None:
+    board = ProgressBoard()
+    board.record(news(128, shards={2: 64}), 0)
+    board.record(news(64, shards={1: 64}), 0.1)
+    assert recorded(board) == 128
+    assert board.take_shard_counts("run") == {1: 64, 2: 64}
 
 
 def test_later_epoch_begins_with_fewer() -> None:
