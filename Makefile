@@ -12,7 +12,8 @@ PYTEST_ARGS ?=
 
 ##@ Use
 .PHONY: run up down
-run: $(VENV)/.installed vllm ## Examine a model: MODEL=… SUITE=… LIMIT=…
+# A model that a server answers for needs no vLLM here.
+run: $(VENV)/.installed $(if $(filter openai/% grok/% ollama/% remote/%,$(MODEL)),,vllm) ## Examine a model: MODEL=… SUITE=… LIMIT=…
 	@$(BIN)/python -m proctor.cli.quick_run --suite "$(SUITE)" $(if $(MODEL),--model "$(MODEL)") $(if $(LIMIT),--limit "$(LIMIT)") $(RUN_ARGS)
 
 up: $(VENV)/.installed vllm ## Start the local stack and keep it in the foreground
