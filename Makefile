@@ -67,13 +67,13 @@ test-contract: $(VENV)/.installed ## Protos, SQL, errors, parity
 test-integration: $(VENV)/.installed vllm ## Real Postgres, NATS, vLLM
 	$(BIN)/pytest -q tests/integration
 
-test-e2e: $(VENV)/.installed ## The whole flow
+test-e2e: $(VENV)/.installed vllm ## The whole flow
 	$(BIN)/pytest -q tests/e2e
 
-test-chaos: $(VENV)/.installed ## Faults, then counts
+test-chaos: $(VENV)/.installed vllm ## Faults, then counts
 	$(BIN)/pytest -q tests/chaos
 
-bench: $(VENV)/.installed ## The cost figures, as tables
+bench: $(VENV)/.installed vllm ## The cost figures, as tables
 	$(BIN)/python -m tests.bench
 
 ##@ Set-up
