@@ -32,7 +32,7 @@ class PlannedTask:
 
 
 def merged_params(ordered: GenerationParams, task: PlannedTask) -> GenerationParams:
-    """What the order says, and where it says nothing, what the task says; in numbers that every engine takes."""
+    """What the order says, and where it says nothing, what the task says."""
     declared = task.generation
     if declared is None:
         return _greedy_without_top_p(ordered)
@@ -46,5 +46,5 @@ def merged_params(ordered: GenerationParams, task: PlannedTask) -> GenerationPar
 
 
 def _greedy_without_top_p(params: GenerationParams) -> GenerationParams:
-    """A top_p of 0 leaves only the likeliest token, and engines that refuse the 0 know that as temperature 0."""
+    """A top_p of 0 leaves only the likeliest token. Some engines refuse it; all know temperature 0."""
     return replace(params, temperature=0.0, top_p=None) if params.top_p == 0 else params

@@ -35,7 +35,7 @@ class FewshotDraws:
         return places[: self._rule.num_fewshot]
 
     def _random_ones(self, document: Row) -> list[int]:
-        """One draw per document, never a second: where it holds the document twice, one example is missing."""
+        """One draw and never a second: where it holds the document twice, an example is missing."""
         if not self._rule.drops_document:
             return self._sample(self._rule.num_fewshot)
         return self._without(document, self._sample(self._rule.num_fewshot + 1))[: self._rule.num_fewshot]
