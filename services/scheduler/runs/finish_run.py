@@ -37,11 +37,7 @@ class FinishRun:
         return not await self.wire.pending_outcomes(run.run_id)
 
     async def close_stopped(self, fence: Fence, run: Run) -> None:
-        """Sums up what a failed or cancelled run has recorded."""
-        if run.planned_epoch and not run.is_planned:
-            await self.record.open_run(
-                run, ()
-            )  # stopped before its retry began: the epoch is closed as it is
+        """Sums up what a failed or cancelled run has recorded, also where its epoch was never opened."""
         counts = await self.record.close_run(run, allow_partial=True)
         await self.runs.mark_closed(fence, run, counts)
         await self.controls.tell(run)
