@@ -76,15 +76,21 @@ class _Record:
 
 
 class InMemoryRecord:
-    """What results does, without scores: sets by their digests, outcomes once, counts, closing."""
+    """What results does, without scores: sets by their digests, outcomes once, counts, closing.
+
+    `refusal` is what it says to new samples.
+    """
 
     def __init__(self) -> None:
         self.staged: dict[str, list[Sample]] = {}
         self.sets: dict[str, list[Sample]] = {}
         self.records: dict[RunId, _Record] = {}
         self.closings: list[tuple[RunId, int, bool]] = []
+        self.refusal: RemoteError | None = None
 
     async def put_samples(self, staging_id: str, samples: Sequence[Sample]) -> None:
+        if self.refusal is not None:
+            raise self.refusal
         self.staged.setdefault(staging_id, []).extend(samples)
 
     async def commit_sample_set(self, staging_id: str, sample_count: int) -> CommittedSet:
@@ -97,6 +103,8 @@ class InMemoryRecord:
     async def open_run(self, run: Run, tasks: Sequence[TaskToOpen]) -> Sequence[str]:
         planned = [task.planned for task in tasks]
         record = self.records.setdefault(run.run_id, _Record(run.epoch, run.order.rollouts, planned))
+        if run.epoch < record.epoch:
+            _check_epoch(record, run.run_id, run.epoch)
         if run.epoch > record.epoch:
             record.epoch, record.is_closed = run.epoch, False
         return [task.sample_set_id for task in record.tasks]
@@ -119,7 +127,7 @@ class InMemoryRecord:
 
     async def missing(self, run_id: RunId, epoch: int) -> AsyncIterator[MissingSample]:
         record = self._found(run_id)
-        assert record.epoch == epoch
+        _check_epoch(record, run_id, epoch)
         for rollout in range(record.rollouts):
             for sample in range(sum(task.sample_count for task in record.tasks)):
                 if not record.is_final((sample, rollout)):
@@ -129,6 +137,9 @@ class InMemoryRecord:
         if run.run_id not in self.records:
             return None
         record = self.records[run.run_id]
+        if allow_partial and run.epoch > record.epoch:
+            record.epoch, record.is_closed = run.epoch, False
+        _check_epoch(record, run.run_id, run.epoch)
         if not allow_partial and [item async for item in self.missing(run.run_id, run.epoch)]:
             raise RemoteError(ErrorKind.CONFLICT, "RUN_INCOMPLETE", "outcomes are missing", {})
         self.closings.append((run.run_id, run.epoch, allow_partial))
@@ -191,6 +202,15 @@ class InMemoryWire:
 
     def take(self, run_id: RunId) -> list[tuple[Run, Shard]]:
         return self.sent.pop(run_id, [])
+
+
+def _check_epoch(record: _Record, run_id: RunId, epoch: int) -> None:
+    if record.epoch == epoch:
+        return
+    reason = "RUN_CLOSED" if epoch < record.epoch else "INVALID_PARAMETER"
+    raise RemoteError(
+        ErrorKind.CONFLICT, reason, f"Run {run_id} is in epoch {record.epoch}, not {epoch}.", {}
+    )
 
 
 def _counts_of(task: PlannedTask, failures: dict[tuple[int, int], str]) -> tuple[int, int]:

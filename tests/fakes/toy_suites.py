@@ -40,11 +40,14 @@ class ToyCatalogue:
 
 @dataclass
 class ToyRows:
-    """The same number of rows for every task; None: no place has them."""
+    """The same number of rows for every task; None: nowhere. `broken` is what opening them raises."""
 
     count: int | None = 100
+    broken: Exception | None = None
 
     def open(self, reference: RowsReference) -> RowSet:
+        if self.broken is not None:
+            raise self.broken
         if self.count is None:
             raise DatasetUnavailable(SUITE, str(reference), ["the mirror has it not", "the hub is away"])
         rows: list[Row] = [{"text": f"row {number}", "label": number % 2} for number in range(self.count)]

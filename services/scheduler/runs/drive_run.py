@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from uuid import uuid4
 
 from services.common.clock import Clock
 from services.common.errors import ErrorKind, RemoteError
@@ -13,7 +14,7 @@ from services.scheduler.runs.finish_run import FinishRun
 from services.scheduler.runs.run import Run, RunError, RunId, RunState
 from services.scheduler.shards.dispatch_shards import DispatchedRun, DispatchShards
 from services.scheduler.shards.plan_retry import PlanRetry
-from services.scheduler.shards.plan_run import PlanningFailed, PlanRun, RunStopped
+from services.scheduler.shards.plan_run import PlanningFailed, PlanRun, RenderingBroke, RunStopped
 from services.scheduler.shards.progress_board import ProgressBoard
 from services.scheduler.shards.reconcile_shards import ReconcileShards
 from services.scheduler.shards.shard_ledger import ShardLedger
@@ -26,7 +27,10 @@ _PERMANENT = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLI
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """`quiet_seconds` without progress lead to a look for lost messages; less when a stream was made anew."""
+    """`quiet_seconds` without progress lead to a look for lost messages; less when a stream was made anew.
+
+    A planning that breaks `unforeseen_failures` times for no known reason is given up.
+    """
 
     time_limit: timedelta = timedelta(hours=3)
     quiet_seconds: float = 3.0
@@ -34,6 +38,7 @@ class Patience:
     outcomes_seconds: float = 5.0
     row_seconds: float = 0.25
     reminder_seconds: float = 5.0
+    unforeseen_failures: int = 10
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,7 @@ class DriveRun:
         self._quiet_since = 0.0
         self._is_suspicious = False
         self._was_incomplete = False
+        self._unforeseen = 0
 
     @property
     def pool(self) -> str:
@@ -136,14 +142,26 @@ class DriveRun:
                 await self._tools.retry_planner.plan(self._fence, run)
         except PlanningFailed as failure:
             await self._fail(run, failure.error)
-        except RemoteError as error:
-            if error.kind not in _PERMANENT:
-                raise
-            await self._fail(run, RunError(error.reason, f"The run cannot be planned: {error.message}"))
+        except (RemoteError, RenderingBroke) as error:
+            await self._fail(run, self._why_it_cannot_be_planned(error))
         except RunStopped:
             log.info("planning stopped", run=run.run_id)
         self.reset()
         self._tools.board.touch(run.run_id, self._now())
+
+    def _why_it_cannot_be_planned(self, error: RemoteError | RenderingBroke) -> RunError:
+        """Raises the error again where another try may help."""
+        if isinstance(error, RemoteError) and error.kind in _PERMANENT:
+            return RunError(error.reason, f"The run cannot be planned: {error.message}")
+        if isinstance(error, RemoteError) and error.kind is not ErrorKind.INTERNAL:
+            raise error
+        self._unforeseen += 1
+        if self._unforeseen < self._tools.patience.unforeseen_failures:
+            raise error
+        incident = uuid4().hex[:12]
+        log.error("planning broke", run=self._run_id, incident=incident, exc_info=error)
+        message = f"Something went wrong while the run was planned, {self._unforeseen} times"
+        return RunError("INTERNAL", f"{message} (incident {incident}); the log of the scheduler says what.")
 
     async def _work(self, run: Run) -> None:
         target = await self._loaded_target(run)

@@ -1,9 +1,10 @@
 """A run becomes samples and shards: rows are rendered serially, sent to results, and cut on the way."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import ParamSpec, TypeVar
 from uuid import uuid4
 
 from services.scheduler import errors
@@ -17,6 +18,9 @@ from services.scheduler.suites.row_source import Provenance, RowSource
 from services.scheduler.suites.sample import Sample
 from services.scheduler.suites.suite_errors import SuiteError
 from services.scheduler.suites.task_definition import TaskDefinition
+
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
 
 CHUNK_SAMPLES = 1000
 CHUNK_BYTES = 1024 * 1024
@@ -33,6 +37,10 @@ class PlanningFailed(Exception):
     def __init__(self, error: RunError) -> None:
         super().__init__(error.message)
         self.error = error
+
+
+class RenderingBroke(Exception):
+    """Rows could not be read or rendered, for a reason that nobody foresaw."""
 
 
 @dataclass(slots=True)
@@ -54,7 +62,7 @@ class PlanRun:
     proctor_version: str
 
     async def plan(self, fence: Fence, run: Run) -> None:
-        """Raises `RunStopped` or `PlanningFailed`; a crash in between starts it anew."""
+        """Raises `RunStopped`, `PlanningFailed` or `RenderingBroke`; a crash in between starts it anew."""
         plan = _Plan(environment={"proctor": self.proctor_version, "fewshot.seed": str(SEED)})
         try:
             for task in self._tasks(run):
@@ -75,12 +83,12 @@ class PlanRun:
             raise RunStopped
 
     async def _plan_task(self, fence: Fence, run: Run, task: TaskDefinition, plan: _Plan) -> None:
-        rendered = await asyncio.to_thread(open_task, task, self.rows, run.order.num_fewshot, run.order.limit)
+        rendered = await _in_thread(open_task, task, self.rows, run.order.num_fewshot, run.order.limit)
         staging_id = str(uuid4())
         cutter = ShardCutter(plan.sample_count)
         count = 0
         chunks = _chunks(rendered.samples)
-        while chunk := await asyncio.to_thread(next, chunks, None):
+        while chunk := await _in_thread(next, chunks, None):
             await self.record.put_samples(staging_id, chunk)
             for sample in chunk:
                 cutter.add(sample.size_bytes)
@@ -118,6 +126,16 @@ class PlanRun:
         )
         if not await self.runs.mark_planned(fence, run, planned):
             raise RunStopped
+
+
+async def _in_thread(work: Callable[Given, Made], *args: Given.args, **kwargs: Given.kwargs) -> Made:
+    """Rows come from files and libraries of others: what breaks there is told apart from our own services."""
+    try:
+        return await asyncio.to_thread(work, *args, **kwargs)
+    except SuiteError:
+        raise
+    except Exception as error:  # the edge to code that reads rows
+        raise RenderingBroke(repr(error)) from error
 
 
 def _chunks(samples: Iterator[Sample]) -> Iterator[list[Sample]]:

@@ -93,6 +93,8 @@ def _encoded(task: TaskDefinition, question: Question) -> bytes:
         encoded = encode_question(task.name, task.version, question)
     except UnicodeEncodeError as error:
         raise FieldProblem("its text is not valid Unicode (a lone surrogate)") from error
+    if b"\0" in encoded:
+        raise FieldProblem("its text holds a NUL character, which cannot be stored")
     if len(encoded) > MAX_SAMPLE_BYTES:
         raise FieldProblem(f"the sample has {len(encoded)} bytes, more than the {MAX_SAMPLE_BYTES} allowed")
     return encoded

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from services.common.errors import ErrorKind, RemoteError
 from services.scheduler.errors import LeadershipLost, RunNotRetryable
-from services.scheduler.runs.run import RunState
+from services.scheduler.runs.run import RunError, RunState
 from services.scheduler.shards.credit import CreditRule
+from services.scheduler.shards.plan_run import RenderingBroke
 from tests.fakes.scheduler_stand import SchedulerStand, ready_worker, toy_order
 
 
@@ -56,6 +58,39 @@ async def test_rows_that_are_nowhere_fail_the_run_with_the_reasons() -> None:
     assert "the hub is away" in ended.error.message
 
 
+@pytest.mark.parametrize("kind", [ErrorKind.INVALID, ErrorKind.CONFLICT, ErrorKind.NOT_FOUND])
+async def test_plan_that_results_refuses_fails_the_run_at_once(kind: ErrorKind) -> None:
+    stand = SchedulerStand()
+    stand.record.refusal = RemoteError(kind, "UNSTORABLE_TEXT", "Rows cannot be stored.", {})
+    run, driver = await stand.start()
+    ended = await stand.finish(run.run_id, driver)
+    assert ended.error == RunError("UNSTORABLE_TEXT", "The run cannot be planned: Rows cannot be stored.")
+
+
+async def test_results_that_is_away_while_a_run_is_planned_fails_no_run() -> None:
+    stand = SchedulerStand()
+    stand.record.refusal = RemoteError(ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "away", {})
+    run, driver = await stand.start()
+    for _ in range(30):
+        with pytest.raises(RemoteError):
+            await stand.advance(driver)
+    stand.record.refusal = None
+    assert (await stand.finish(run.run_id, driver)).state is RunState.COMPLETED
+
+
+async def test_planning_that_breaks_again_and_again_fails_the_run_with_an_incident() -> None:
+    stand = SchedulerStand()
+    stand.rows.broken = KeyError("nobody foresaw this")
+    run, driver = await stand.start()
+    for _ in range(stand.tools.patience.unforeseen_failures - 1):
+        with pytest.raises(RenderingBroke):
+            await stand.advance(driver)
+    ended = await stand.finish(run.run_id, driver)
+    assert ended.error is not None
+    assert ended.error.reason == "INTERNAL"
+    assert "incident" in ended.error.message
+
+
 async def test_too_many_machinery_failures_fail_the_run_and_say_which() -> None:
     stand = SchedulerStand()
     run, driver = await stand.start()
@@ -88,7 +123,7 @@ async def test_deadline_fails_the_run_and_keeps_what_it_has() -> None:
     assert ended.state is RunState.FAILED
     assert ended.error is not None
     assert ended.error.reason == "DEADLINE_REACHED"
-    assert "Resource limits exceeded" in ended.error.message
+    assert ended.error.message.count("Resource limits exceeded (time)") == 1
     assert stand.record.closings == [(run.run_id, 1, True)]
     assert not stand.wire.sent
 
@@ -175,6 +210,21 @@ async def test_run_cancelled_again_before_its_retry_began_is_closed() -> None:
     await stand.cancelling.cancel(run.run_id)
     assert await stand.advance(stand.driver(run.run_id), 3)
     assert (await stand.runs.get(run.run_id)).is_over
+
+
+async def test_run_stopped_between_its_record_and_its_shards_is_closed_in_its_retry() -> None:
+    stand = SchedulerStand()
+    run, _ = await stand.start()
+    await stand.tools.planner.plan(stand.fence, run)
+    # The process dies before the run is marked as planned.
+    stand.runs.runs[run.run_id] = replace(await stand.runs.get(run.run_id), planned_epoch=0)
+    await stand.cancelling.cancel(run.run_id)
+    assert await stand.advance(stand.driver(run.run_id), 3)
+    await stand.retrying.retry(run.run_id)
+    await stand.cancelling.cancel(run.run_id)
+    assert await stand.advance(stand.driver(run.run_id), 3)
+    assert (await stand.runs.get(run.run_id)).is_over
+    assert stand.record.closings == [(run.run_id, 1, True), (run.run_id, 2, True)]
 
 
 async def test_completed_run_cannot_be_retried() -> None:

@@ -34,6 +34,12 @@ def test_a_limit_takes_the_first_rows_and_reads_no_more(tmp_path: Path) -> None:
     assert next(endless)["thing"] == "2"
 
 
+def test_text_with_a_nul_names_its_row(tmp_path: Path) -> None:
+    rows = [ROWS[0], {"thing": "a\0b", "label": 1}]
+    with pytest.raises(InvalidRow, match="row 2: its text holds a NUL"):
+        list(render_task(load_one(tmp_path), rows))
+
+
 def test_a_limited_and_a_full_rendering_share_digests(tmp_path: Path) -> None:
     task = load_one(tmp_path)
     limited = [sample.digest for sample in render_task(task, ROWS, limit=2)]
