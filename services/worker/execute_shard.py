@@ -48,18 +48,14 @@ class ShardExecutor:
         async with asyncio.TaskGroup() as group:
             for sample in list(holding.unfinished.values()):
                 await self._slots.acquire()
-                group.create_task(self._ask_in_slot(holding, sample))
+                asking = group.create_task(self._ask(holding, sample))
+                # Not in the task itself: one that is cancelled before its first step runs none of it.
+                asking.add_done_callback(lambda _: self._slots.release())
 
     async def _ask_alone(self, holding: Holding) -> None:
         async with self._slots.alone():
             for sample in list(holding.unfinished.values()):
                 await self._ask(holding, sample)
-
-    async def _ask_in_slot(self, holding: Holding, sample: ShardSample) -> None:
-        try:
-            await self._ask(holding, sample)
-        finally:
-            self._slots.release()
 
     async def _ask(self, holding: Holding, sample: ShardSample) -> None:
         outcome = await self._asker.ask(holding.shard, sample)

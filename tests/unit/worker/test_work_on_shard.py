@@ -34,7 +34,8 @@ class Bench:
         self.batcher = OutcomeBatcher(self.publisher, lambda: "an id")
         self.desk = Desk(HeldMessages(), Intake(IntakeLimits.for_concurrency(4), 3), RunStates())
         asker = SampleAsker(self.engine, RetryPolicy(max_tries=1), SystemClock(), lambda: 0.5)
-        executor = ShardExecutor(asker, self.batcher, Slots(4), self.desk.intake)
+        self.slots = Slots(4)
+        executor = ShardExecutor(asker, self.batcher, self.slots, self.desk.intake)
         self.work = ShardWork(executor, self.batcher, self.desk, SystemClock())
         self.publishing = asyncio.create_task(self.batcher.run())
 
@@ -151,6 +152,18 @@ async def test_what_a_dead_engine_left_over_travels_on_with_a_fault(bench: Bench
     assert (message.rest, message.rest_faults, message.fate) == ((3,), 2, ["acknowledged"])
     assert sorted(bench.publisher.samples) == [1, 2]
     assert bench.desk.intake.closed.is_set()
+
+
+async def test_a_dead_engine_frees_every_slot_and_the_suspect_is_asked(bench: Bench) -> None:
+    async def dies(_: str) -> str:
+        raise EngineDied("gone")
+
+    alive, bench.engine.answer = bench.engine.answer, dies
+    await asyncio.gather(*(bench.work_on(HeldShard(a_shard(*range(40), number=n))) for n in range(8)))
+    assert bench.slots.in_use == 0
+    bench.engine.answer = alive
+    await bench.work_on(HeldShard(a_shard(41, number=9), faults=1))
+    assert bench.publisher.samples == [41]
 
 
 async def test_a_model_that_cannot_be_loaded_is_no_fault_of_the_samples(bench: Bench) -> None:
