@@ -83,6 +83,7 @@ def _sampling(work: work_messages_pb2.WorkShard) -> Sampling:
         seed=params.seed + work.rollout if params.HasField("seed") else None,
         stop=tuple(work.stop),
         repetition_penalty=params.repetition_penalty if params.HasField("repetition_penalty") else None,
+        truncate_left=work.truncation == run_pb2.TRUNCATION_LEFT,
         extra=_whole_numbers(json_format.MessageToDict(params.provider_params)),
     )
 

@@ -76,6 +76,14 @@ def test_what_is_not_set_is_left_to_the_engine() -> None:
     assert (sampling.top_p, sampling.top_k, sampling.seed, sampling.repetition_penalty) == (None,) * 4
 
 
+def test_a_prompt_is_cut_on_the_left_where_the_order_says_so() -> None:
+    work = work_shard(1, [7])
+    assert not shard_from_proto(work, completes_text=True).sampling.truncate_left
+    work.truncation = run_pb2.TRUNCATION_LEFT
+    shard = shard_from_proto(work, completes_text=True)
+    assert (shard.truncate_left, shard.sampling.truncate_left) == (True, True)
+
+
 def test_a_piece_of_a_shard_differs_in_its_samples_only() -> None:
     work = work_shard(1, range(5))
     piece = work_messages_pb2.WorkShard.FromString(only_samples(work, (3, 1)))
