@@ -1,6 +1,7 @@
 """How a task's answers are scored, as it travels with a sample set: metrics, filters, choices."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -45,9 +46,9 @@ def read_metric(name: str, options_json: str) -> Metric:
         return Metric(name)
     try:
         options = dict(json.loads(options_json))
-        regexes = tuple(options.pop("regexes_to_ignore", ()))
+        regexes = tuple(_compiling(regex) for regex in options.pop("regexes_to_ignore", ()))
         return Metric(name, TextMatch(regexes_to_ignore=regexes, **options))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, re.error) as error:
         raise InvalidScoring(f"options of metric {name!r}: {error}") from error
 
 
@@ -58,7 +59,7 @@ def read_filters(filters_json: str) -> tuple[FilterPipeline, ...]:
     try:
         listed = json.loads(filters_json)
         return tuple(FilterPipeline(one["name"], _steps(one["filter"])) for one in listed)
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, re.error) as error:
         raise InvalidScoring(f"filters: {error}") from error
 
 
@@ -68,5 +69,12 @@ def _steps(filters: Iterable[Mapping[str, object]]) -> tuple[FilterStep, ...]:
         step = FilterStep(**{key: value for key, value in options.items() if key != "fallback"})  # type: ignore[arg-type] # JSON of the loader's own schema
         if step.function not in FILTERS:
             raise InvalidScoring(f"no filter {step.function!r}")
+        _compiling(step.regex_pattern)
         steps.append(step)
     return tuple(steps)
+
+
+def _compiling(regex: str) -> str:
+    """A regex that would fail at the first answer fails here."""
+    re.compile(regex)
+    return regex

@@ -5,14 +5,16 @@ import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+import asyncpg
 import pytest
 import pytest_asyncio
 
 from services.common.errors import DependencyUnavailable
 from services.common.jetstream import JetStream, connect_nats
 from services.common.subjects import OUTCOMES, outcome_consumer, outcome_subject
+from services.results.outcomes import nats_outcome_consumer
 from services.results.outcomes.nats_outcome_consumer import BatchLimits, NatsOutcomeConsumer
-from services.results.outcomes.outcome import Failure, OutcomeBatch
+from services.results.outcomes.outcome import Failure, Outcome, OutcomeBatch
 from services.results.outcomes.record_outcomes import Recorded
 from tests.fakes.eventually import eventually
 from tests.fakes.recorded_run import answered, batch, new_id
@@ -35,20 +37,23 @@ async def jetstream() -> AsyncIterator[JetStream]:
 
 
 class Recorder:
-    """Keeps what it is given; refuses some runs, and everything while it is away."""
+    """Keeps what it is given; refuses the first sample of some runs, and everything while it is away."""
 
     def __init__(self) -> None:
         self.calls: list[list[OutcomeBatch]] = []
         self.refused: set[str] = set()
+        self.trouble: Exception | None = None
+        self.attempts = 0
         self.is_away = False
-        self.attempts_while_away = 0
 
     async def __call__(self, batches: Sequence[OutcomeBatch]) -> Recorded:
+        self.attempts += 1
         if self.is_away:
-            self.attempts_while_away += 1
             raise DependencyUnavailable(dependency="Postgres")
-        answers = [one for one in batches if not isinstance(one.outcomes[0].result, Failure)]
-        if any(one.run_id in self.refused for one in answers):
+        if self.trouble is not None:
+            raise self.trouble
+        answers = [(one.run_id, answer) for one in batches for answer in one.outcomes]
+        if any(run_id in self.refused and is_refused(answer) for run_id, answer in answers):
             raise ValueError("no row of mine")
         self.calls.append(list(batches))
         return Recorded(len(batches), len(batches))
@@ -56,6 +61,14 @@ class Recorder:
     @property
     def runs(self) -> list[str]:
         return [one.run_id for call in self.calls for one in call]
+
+    def outcomes_of(self, run_id: str) -> list[Outcome]:
+        batches = [one for call in self.calls for one in call]
+        return [outcome for one in batches if one.run_id == run_id for outcome in one.outcomes]
+
+
+def is_refused(outcome: Outcome) -> bool:
+    return outcome.sample == 0 and not isinstance(outcome.result, Failure)
 
 
 @asynccontextmanager
@@ -68,8 +81,9 @@ async def consuming(jetstream: JetStream, recorder: Recorder) -> AsyncIterator[N
     await asyncio.wait_for(running, 10)
 
 
-async def send(jetstream: JetStream, run_id: str) -> None:
-    payload = batch_to_proto(batch(run_id, [answered(0)])).SerializeToString()
+async def send(jetstream: JetStream, run_id: str, samples: int = 1) -> None:
+    outcomes = [answered(sample) for sample in range(samples)]
+    payload = batch_to_proto(batch(run_id, outcomes)).SerializeToString()
     await jetstream.publish(OUTCOMES, outcome_subject(run_id), payload, uuid.uuid4().hex)
 
 
@@ -93,7 +107,7 @@ async def test_messages_are_held_while_postgres_is_away(jetstream: JetStream) ->
     await send(jetstream, run_id)
     async with consuming(jetstream, recorder):
         # So many attempts take longer than the wait for an acknowledgement: the message must not come again.
-        await eventually(lambda: recorder.attempts_while_away == 5, "it is tried again and again")
+        await eventually(lambda: recorder.attempts == 5, "it is tried again and again")
         assert not await is_empty(jetstream)
         recorder.is_away = False
         await eventually(lambda: is_empty(jetstream), "it is taken")
@@ -107,9 +121,36 @@ async def test_one_message_that_cannot_be_recorded_holds_no_other_back(jetstream
     await send(jetstream, good)
     async with consuming(jetstream, recorder):
         await eventually(lambda: good in recorder.runs, "the good one is recorded")
-        await eventually(lambda: bad in recorder.runs, "the bad one is given up", limit_seconds=30)
+        await eventually(lambda: bad in recorder.runs, "the bad one is given up")
         await eventually(lambda: is_empty(jetstream), "nothing is left")
-    [given_up] = [one for call in recorder.calls for one in call if one.run_id == bad]
-    [outcome] = given_up.outcomes
+    [outcome] = recorder.outcomes_of(bad)
     assert isinstance(outcome.result, Failure)
     assert outcome.result.message == "The answer could not be recorded; the log of results says why."
+
+
+async def test_one_answer_that_cannot_be_recorded_spoils_no_other_of_its_message(
+    jetstream: JetStream,
+) -> None:
+    recorder, run_id = Recorder(), new_id()
+    recorder.refused.add(run_id)
+    await send(jetstream, run_id, samples=3)
+    async with consuming(jetstream, recorder):
+        await eventually(lambda: is_empty(jetstream), "it is settled")
+    kept = recorder.outcomes_of(run_id)
+    assert [one.sample for one in kept if isinstance(one.result, Failure)] == [0]
+    assert [one.sample for one in kept if not isinstance(one.result, Failure)] == [1, 2]
+
+
+@pytest.mark.parametrize("trouble", [asyncpg.UndefinedTableError("no table"), KeyError("a mistake of ours")])
+async def test_answers_outlive_any_trouble_that_is_not_theirs(
+    jetstream: JetStream, monkeypatch: pytest.MonkeyPatch, trouble: Exception
+) -> None:
+    monkeypatch.setattr(nats_outcome_consumer, "LONGEST_PAUSE_SECONDS", 0.05)
+    recorder, run_id = Recorder(), new_id()
+    recorder.trouble = trouble
+    await send(jetstream, run_id)
+    async with consuming(jetstream, recorder):
+        await eventually(lambda: recorder.attempts > 8, "it comes again and again")
+        recorder.trouble = None
+        await eventually(lambda: is_empty(jetstream), "it is taken")
+    assert recorder.outcomes_of(run_id) == [answered(0)]

@@ -1,6 +1,7 @@
 """Pulls outcomes of all runs and has them recorded. A message is acknowledged once its rows are committed."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -15,7 +16,7 @@ from services.common.errors import DependencyUnavailable
 from services.common.jetstream import TRANSIENT_NATS, Puller
 from services.common.postgres import WRONG_DATA
 from services.common.structured_logs import get_logger
-from services.results.outcomes.outcome import OutcomeBatch, as_unrecordable
+from services.results.outcomes.outcome import OutcomeBatch, as_unrecordable, one_by_one
 from services.results.outcomes.proto_outcomes import batch_from_proto
 from services.results.outcomes.record_outcomes import Recorded
 
@@ -29,7 +30,8 @@ WRITERS = 2
 MESSAGES_PER_PULL = 4
 IDLE_SECONDS = 1.0
 MOST_BYTES = 32 * 1024 * 1024
-LAST_DELIVERY = 5
+# An answer whose values are wrong is wrong however often it is tried.
+UNRECORDABLE: tuple[type[Exception], ...] = (*WRONG_DATA, re.error)
 UNSETTLED: tuple[type[Exception], ...] = (*TRANSIENT_NATS, MsgAlreadyAckdError)
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 5.0
@@ -50,10 +52,6 @@ class HeldMessage:
 
     message: Msg
     batch: OutcomeBatch
-
-    @property
-    def is_last_delivery(self) -> bool:
-        return self.message.metadata.num_delivered >= LAST_DELIVERY
 
 
 class NatsOutcomeConsumer:
@@ -140,23 +138,29 @@ class NatsOutcomeConsumer:
             return
         [one] = held
         log.error("outcomes not recorded", run_id=one.batch.run_id, exc_info=error)
-        if not one.is_last_delivery:
-            await _quietly(one.message.nak(FIRST_PAUSE_SECONDS * 5))
-        elif isinstance(error, WRONG_DATA):
-            await self._give_up(one)
+        if isinstance(error, UNRECORDABLE):
+            await self._settle_apart(one)
         else:
             # Nothing says that these answers are at fault: they wait, however long it takes to mend what is.
             await _quietly(one.message.nak(LONGEST_PAUSE_SECONDS))
 
-    async def _give_up(self, one: HeldMessage) -> None:
-        """What cannot be recorded as an answer is recorded as a failure, so that the run can end."""
+    async def _settle_apart(self, one: HeldMessage) -> None:
+        """One answer that cannot be recorded must not spoil the others of its message."""
         try:
-            await self._record([as_unrecordable(one.batch)])
+            for batch in one_by_one(one.batch):
+                await self._record_or_fail(batch)
         except Exception as error:  # as above
             log.error("outcomes not recorded as failures", run_id=one.batch.run_id, exc_info=error)
             await _quietly(one.message.nak(LONGEST_PAUSE_SECONDS))
         else:
             await _quietly(one.message.ack())
+
+    async def _record_or_fail(self, batch: OutcomeBatch) -> None:
+        """What cannot be recorded as an answer is recorded as a failure, so that the run can end."""
+        try:
+            await self._record([batch])
+        except UNRECORDABLE:
+            await self._record([as_unrecordable(batch)])
 
     @asynccontextmanager
     async def _kept(self, held: Sequence[HeldMessage]) -> AsyncIterator[None]:

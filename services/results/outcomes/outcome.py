@@ -140,7 +140,12 @@ def with_failure(outcome: Outcome, failure: Failure) -> Outcome:
     return replace(outcome, result=failure)
 
 
+def one_by_one(batch: OutcomeBatch) -> list[OutcomeBatch]:
+    """Each outcome of a batch in a batch of its own."""
+    return [replace(batch, outcomes=[outcome]) for outcome in batch.outcomes]
+
+
 def as_unrecordable(batch: OutcomeBatch) -> OutcomeBatch:
-    """A batch whose answers could not be recorded, however often it was tried."""
+    """A batch whose answers cannot be recorded."""
     failure = Failure(FailureClass.PROVIDER_ERROR, UNRECORDABLE)
     return replace(batch, outcomes=[with_failure(outcome, failure) for outcome in batch.outcomes])

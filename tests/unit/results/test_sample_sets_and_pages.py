@@ -1,5 +1,6 @@
 """What is refused before it reaches a store, and how pages are filled."""
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -63,9 +64,16 @@ async def test_a_plan_that_cannot_be_scored_or_counted_is_refused() -> None:
     open_it = OpenRun(stores.records)
     recipe = ScoringRecipe(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),), filters_json="[{}]")
     unreadable = replace(plan, tasks=(replace(plan.tasks[0], scoring=recipe),))
+    bad_filter = [{"name": "n", "filter": [{"function": "regex", "regex_pattern": "("}]}]
+    bad_filters = replace(recipe, filters_json=json.dumps(bad_filter))
+    bad_metric = MetricUse("exact_match", '{"regexes_to_ignore": ["["]}')
+    bad_metrics = replace(recipe, metrics=(bad_metric,), filters_json="")
     overlapping = replace(plan, tasks=(plan.tasks[0], replace(plan.tasks[1], first_sample=2)))
     with pytest.raises(errors.InvalidField, match="scoring cannot be read"):
         await open_it(unreadable, 1)
+    for broken in (bad_filters, bad_metrics):
+        with pytest.raises(errors.InvalidField, match=r"scoring cannot be read: .* at position 0"):
+            await open_it(replace(plan, tasks=(replace(plan.tasks[0], scoring=broken),)), 1)
     with pytest.raises(errors.InvalidField, match="lies within the samples of t0"):
         await open_it(overlapping, 1)
     with pytest.raises(errors.InvalidField, match="rollouts must be 1 or more"):
