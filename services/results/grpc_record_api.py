@@ -2,14 +2,13 @@
 
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 
-import uuid
 from dataclasses import dataclass
 
 import grpc
 
 from proctor.v1 import run_record_service_pb2 as pb
 from proctor.v1 import run_record_service_pb2_grpc as pb_grpc
-from services.results.errors import InvalidField
+from services.results.checked_fields import checked_id
 from services.results.runs.close_run import CloseRun
 from services.results.runs.list_missing import ListMissing
 from services.results.runs.open_run import OpenRun
@@ -95,11 +94,3 @@ class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
         run_id = checked_id("run_id", request.run_id)
         summary = await self._use_cases.close_run(run_id, request.epoch, allow_partial=request.allow_partial)
         return pb.CloseRunResponse(summary=summary_to_proto(summary))
-
-
-def checked_id(field: str, text: str) -> str:
-    """The id in the one form that is a key everywhere."""
-    try:
-        return str(uuid.UUID(text))
-    except ValueError as error:
-        raise InvalidField(field=field, problem="must be a UUID") from error

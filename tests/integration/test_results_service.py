@@ -10,6 +10,7 @@ import pytest_asyncio
 from proctor.v1 import (
     outcome_pb2,
     results_service_pb2,
+    run_pb2,
     summary_pb2,
     work_messages_pb2,
 )
@@ -259,6 +260,21 @@ async def test_what_cannot_be_done_is_refused_in_one_sentence(stand: ResultsStan
     assert (await refusal(records.CloseRun(stale)))[0] == "RUN_CLOSED"
     page = results_service_pb2.ListOutcomesRequest(run_id=plan.run_id, page_token="nonsense")
     assert (await refusal(stand.public.ListOutcomes(page)))[0] == "INVALID_PAGE_TOKEN"
+
+
+async def test_numbers_that_no_enum_has_are_refused_in_one_sentence(stand: ResultsStand) -> None:
+    plan = await stand.open_run_of(1)
+    page = results_service_pb2.ListOutcomesRequest(run_id=plan.run_id)
+    page.status = outcome_pb2.OutcomeStatus.ValueType(9)
+    opening = record_pb2.OpenRunRequest(run_id=new_id(), epoch=1, rollouts=1)
+    opening.scoring_method = run_pb2.ScoringMethod.ValueType(9)
+    assert await refusal(stand.public.ListOutcomes(page)) == (
+        "INVALID_PARAMETER",
+        "status must be one of 1 (SCORED), 2 (UNPARSED), 3 (FAILED), not 9.",
+    )
+    reason, sentence = await refusal(stand.records.OpenRun(opening))
+    assert reason == "INVALID_PARAMETER"
+    assert sentence.startswith("scoring_method must be one of ")
 
 
 async def test_a_run_without_stored_samples_is_refused(stand: ResultsStand) -> None:

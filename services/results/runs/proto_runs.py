@@ -12,6 +12,7 @@ from proctor.v1 import (
     summary_pb2,
     work_messages_pb2,
 )
+from services.results.checked_fields import checked_choice
 from services.results.errors import InvalidField
 from services.results.figures import Figure
 from services.results.outcomes.outcome import Timing, TokenUsage
@@ -39,7 +40,7 @@ def plan_from_proto(request: run_record_service_pb2.OpenRunRequest) -> RunPlan:
         request.run_id,
         tuple(_task_from_proto(task) for task in request.tasks),
         request.rollouts,
-        ScoringMethod(request.scoring_method),
+        checked_choice("scoring_method", ScoringMethod, request.scoring_method),
         request.truncation == run_pb2.TRUNCATION_LEFT,
     )
 
