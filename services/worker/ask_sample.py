@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from services.common.clock import Clock
+from services.common.structured_logs import get_logger
 from services.worker.engine import (
     Engine,
     EngineDied,
@@ -14,6 +15,7 @@ from services.worker.engine import (
     FailureClass,
     Generated,
     ModelCannotLoad,
+    ProviderFailed,
     ScoredChoices,
     UnsupportedRequest,
 )
@@ -21,6 +23,8 @@ from services.worker.retry_policy import RetryPolicy
 from services.worker.shard import Failure, Method, Outcome, Shard, ShardSample
 
 LONGEST_ANSWER_CHARACTERS = 1_000_000
+
+log = get_logger()
 
 
 class SampleAsker:
@@ -42,7 +46,7 @@ class SampleAsker:
         tries = 0
         while True:
             try:
-                return Outcome(shard, sample.number, _bounded(await self._ask_once(shard, sample)))
+                return Outcome(shard, sample.number, _bounded(await self._ask_safely(shard, sample)))
             except (EngineDied, ModelCannotLoad):
                 raise
             except EngineFailure as failure:
@@ -57,6 +61,17 @@ class SampleAsker:
         if delay is None or self._clock.now() + timedelta(seconds=delay) >= shard.deadline:
             return None
         return delay
+
+    async def _ask_safely(self, shard: Shard, sample: ShardSample) -> Generated | ScoredChoices:
+        """What an engine did not foresee is this sample's failure, and no other's."""
+        try:
+            return await self._ask_once(shard, sample)
+        except EngineFailure:
+            raise
+        except Exception as error:  # an edge: the engine
+            log.error("engine stumbled", run_id=shard.run_id, sample=sample.number, exc_info=error)
+            reason = f"The engine's answer cannot be used ({type(error).__name__})."
+            raise ProviderFailed(reason) from error
 
     async def _ask_once(self, shard: Shard, sample: ShardSample) -> Generated | ScoredChoices:
         if shard.method is Method.GENERATE:

@@ -13,6 +13,8 @@ from services.worker import engine
 
 Json = dict[str, Any]
 
+_LARGEST_COUNT = 2**63 - 1
+
 
 def read_document(body: bytes) -> Json:
     try:
@@ -34,7 +36,7 @@ def read_choices(document: Json) -> Sequence[Json]:
 def read_generated(document: Json, *, is_chat: bool, total_seconds: float) -> engine.Generated:
     """An empty text is an answer; so is a chat message without one, where the server says why it has none."""
     choice = read_choices(document)[0]
-    finish_reason = choice.get("finish_reason") or ""
+    finish_reason = _text(choice.get("finish_reason"))
     text = _chat_text(choice, finish_reason) if is_chat else choice.get("text")
     if finish_reason == "content_filter" and not text:
         raise engine.RequestRefused("The server's content filter withheld the answer.")
@@ -57,14 +59,31 @@ def read_usage(document: Json) -> engine.Usage:
     usage = document.get("usage")
     if not isinstance(usage, dict):
         return engine.Usage()
-    prompt_details = usage.get("prompt_tokens_details") or {}
-    completion_details = usage.get("completion_tokens_details") or {}
+    prompt_details = _object(usage.get("prompt_tokens_details"))
+    completion_details = _object(usage.get("completion_tokens_details"))
     return engine.Usage(
-        prompt_tokens=usage.get("prompt_tokens") or 0,
-        completion_tokens=usage.get("completion_tokens") or 0,
-        cached_tokens=prompt_details.get("cached_tokens") or 0,
-        reasoning_tokens=completion_details.get("reasoning_tokens") or 0,
+        prompt_tokens=read_count(usage.get("prompt_tokens")),
+        completion_tokens=read_count(usage.get("completion_tokens")),
+        cached_tokens=read_count(prompt_details.get("cached_tokens")),
+        reasoning_tokens=read_count(completion_details.get("reasoning_tokens")),
     )
+
+
+def read_count(value: object) -> int:
+    """A whole number from 0 on that a message can hold; 0 for anything else a server may say."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return 0
+    return value if 0 <= value <= _LARGEST_COUNT else 0
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _object(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +103,7 @@ def read_choice_score(choice: Json, span: EchoedPrompt) -> engine.ChoiceScore:
         )
     try:
         return _sum_tokens(logprobs, span)
-    except (KeyError, TypeError, IndexError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
         raise engine.ProviderFailed("The server's log-probabilities cannot be read.") from error
 
 

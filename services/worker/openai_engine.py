@@ -181,7 +181,8 @@ def echo_fields(texts: Sequence[str]) -> Json:
 
 def read_scores(document: Json, begin: int, texts: Sequence[str]) -> tuple[engine.ChoiceScore, ...]:
     """White space at the end of the context is scored with the choice, as in lm-evaluation-harness."""
-    answered = sorted(openai_answers.read_choices(document), key=lambda choice: choice.get("index") or 0)
+    choices = openai_answers.read_choices(document)
+    answered = sorted(choices, key=lambda choice: openai_answers.read_count(choice.get("index")))
     if len(answered) != len(texts):
         raise engine.ProviderFailed(f"The server scored {len(answered)} of {len(texts)} choices.")
     return tuple(

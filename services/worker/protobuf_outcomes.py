@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from proctor.v1 import outcome_pb2, work_messages_pb2
+from services.common.structured_logs import get_logger
 from services.worker.engine import FailureClass, Generated, ScoredChoices, Timing, Usage
 from services.worker.shard import Failure, Outcome, OutcomeBatch
 
@@ -12,15 +14,27 @@ _FAILURE_CLASSES = {
     failure: outcome_pb2.FailureClass.Value(f"FAILURE_CLASS_{failure.upper()}") for failure in FailureClass
 }
 
+log = get_logger()
+
 
 def batch_to_bytes(batch: OutcomeBatch, worker_id: str, environment: Mapping[str, str]) -> bytes:
     return work_messages_pb2.OutcomeBatch(
         run_id=batch.run_id,
         epoch=batch.epoch,
         worker_id=worker_id,
-        outcomes=[_outcome(outcome) for outcome in batch.outcomes],
+        outcomes=[_outcome_or_failure(outcome) for outcome in batch.outcomes],
         environment=environment,
     ).SerializeToString()
+
+
+def _outcome_or_failure(outcome: Outcome) -> outcome_pb2.Outcome:
+    """One that no message can hold keeps no other of its batch from being sent."""
+    try:
+        return _outcome(outcome)
+    except (TypeError, ValueError) as error:
+        log.error("outcome fits no message", sample=outcome.sample, error=repr(error))
+        reason = f"The answer fits no message ({type(error).__name__})."
+        return _outcome(replace(outcome, result=Failure(FailureClass.PROVIDER_ERROR, reason)))
 
 
 def _outcome(outcome: Outcome) -> outcome_pb2.Outcome:

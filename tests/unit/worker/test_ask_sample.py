@@ -11,7 +11,6 @@ import pytest
 from services.worker.ask_sample import LONGEST_ANSWER_CHARACTERS, SampleAsker
 from services.worker.engine import (
     EngineDied,
-    EngineFailure,
     FailureClass,
     Generated,
     ProviderFailed,
@@ -35,9 +34,9 @@ class StandingClock:
         return 0.0
 
 
-def failing(*failures: EngineFailure) -> ScriptedEngine:
+def failing(*failures: Exception) -> ScriptedEngine:
     """Fails in order, then answers."""
-    waiting: Iterator[EngineFailure] = iter(failures)
+    waiting: Iterator[Exception] = iter(failures)
 
     async def answer(_: str) -> str:
         failure = next(waiting, None)
@@ -72,6 +71,18 @@ async def test_a_transient_failure_is_asked_again() -> None:
 async def test_tries_used_up_are_a_failure_of_the_class_of_the_last() -> None:
     failure = await failure_of(failing(*[ProviderFailed("500")] * 9), a_shard(7))
     assert failure == Failure(FailureClass.PROVIDER_ERROR, "500")
+
+
+async def test_an_engine_that_stumbles_is_asked_again() -> None:
+    outcome = await ask(failing(AttributeError("no attribute")), a_shard(7))
+    assert outcome is not None
+    assert isinstance(outcome.result, Generated)
+
+
+async def test_an_engine_that_always_stumbles_is_a_failure_of_the_sample() -> None:
+    failure = await failure_of(failing(*[TypeError("secret")] * 9), a_shard(7))
+    assert failure.failure_class is FailureClass.PROVIDER_ERROR
+    assert failure.message == "The engine's answer cannot be used (TypeError)."
 
 
 async def test_a_refusal_is_asked_once() -> None:

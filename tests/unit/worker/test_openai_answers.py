@@ -83,6 +83,26 @@ def test_usage_may_be_missing() -> None:
     assert read_usage({"usage": None}) == engine.Usage()
 
 
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [(7, 7), (12.0, 12), (12.5, 0), ("12", 0), (-1, 0), (True, 0), (2**63, 0), (float("inf"), 0), ([], 0)],
+)
+def test_odd_counts_are_not_counted(value: object, count: int) -> None:
+    document = {"usage": {"prompt_tokens": value, "completion_tokens": value}}
+    assert read_usage(document) == engine.Usage(prompt_tokens=count, completion_tokens=count)
+
+
+def test_odd_details_of_usage_are_not_counted() -> None:
+    usage = {"prompt_tokens": 9, "prompt_tokens_details": [4], "completion_tokens_details": "none"}
+    assert read_usage({"usage": usage}) == engine.Usage(prompt_tokens=9)
+
+
+@pytest.mark.parametrize("odd", [3, ["stop"], {"reason": "stop"}])
+def test_odd_finish_reason_is_none(odd: object) -> None:
+    document = {"choices": [{"text": "42", "finish_reason": odd}]}
+    assert read_generated(document, is_chat=False, total_seconds=1.0).finish_reason == ""
+
+
 def test_score_sums_the_tokens_that_begin_inside_the_choice() -> None:
     choice = echoed([None, -1.0, -2.0, -4.0], [None, {"a": -1.0}, {"b": -2.0}, {"c": -4.0}])
     assert read_choice_score(choice, EchoedPrompt(3, 9)) == engine.ChoiceScore(
@@ -98,6 +118,12 @@ def test_score_is_not_greedy_when_another_token_is_likelier() -> None:
 def test_server_without_logprobs_is_told_apart_from_a_bad_answer() -> None:
     with pytest.raises(engine.UnsupportedRequest):
         read_choice_score({"logprobs": None}, EchoedPrompt(0, 3))
+
+
+@pytest.mark.parametrize("tops", [[["a", -1.0]] * 4, {"a": -1.0}, "none"])
+def test_odd_top_logprobs_are_a_failure(tops: Any) -> None:
+    with pytest.raises(engine.ProviderFailed):
+        read_choice_score(echoed([None, -1.0, -2.0, -4.0], tops), EchoedPrompt(3, 9))
 
 
 @pytest.mark.parametrize("span", [EchoedPrompt(0, 3), EchoedPrompt(20, 30)])

@@ -121,3 +121,15 @@ def test_outcomes_travel_as_they_came() -> None:
     assert [(c.logprob, c.is_greedy, c.token_count) for c in choices.answer.choices] == [(-1.5, True, 2)]
     assert failed.failure.failure_class == outcome_pb2.FAILURE_CLASS_PROMPT_TOO_LONG
     assert failed.failure.message == "too long"
+
+
+def test_an_outcome_that_no_message_can_hold_fails_alone() -> None:
+    shard = a_shard(1, 2)
+    good = Generated("42", "stop", Usage(5, 6), Timing())
+    odd = Generated("\ud800", "stop", Usage(5, 6), Timing())
+    batch = OutcomeBatch(RunId("run-1"), 1, (Outcome(shard, 1, odd), Outcome(shard, 2, good)))
+    payload = batch_to_bytes(batch, "worker-1", {})
+    first, second = work_messages_pb2.OutcomeBatch.FromString(payload).outcomes
+    assert (first.sample, first.failure.failure_class) == (1, outcome_pb2.FAILURE_CLASS_PROVIDER_ERROR)
+    assert not first.HasField("usage")
+    assert (second.sample, second.answer.text) == (2, "42")
