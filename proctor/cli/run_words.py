@@ -31,8 +31,13 @@ def duration(seconds: float) -> str:
 def step(run: run_pb2.Run) -> str:
     """What happens now; why it waits while it does."""
     if run.state == run_pb2.RUN_STATE_PENDING and run.HasField("wait"):
-        return f"waiting, number {run.wait.position} in the queue: {run.wait.held_by}"
+        return _waiting(run.wait)
     return run.progress.current_step or state_word(run.state)
+
+
+def _waiting(wait: run_pb2.RunWait) -> str:
+    why = f"waiting, number {wait.position} in the queue: {wait.held_by}"
+    return f"{why}, about {duration(wait.estimated_seconds)} to go" if wait.estimated_seconds else why
 
 
 def pace(progress: run_pb2.RunProgress) -> str:

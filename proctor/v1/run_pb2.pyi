@@ -182,7 +182,7 @@ class GenerationParams(_message.Message):
     temperature: _builtins.float
     """0 to 2; 0 is greedy."""
     top_p: _builtins.float
-    """Above 0, up to 1."""
+    """0 to 1; 0 is greedy."""
     top_k: _builtins.int
     """0 to 100; 0 means no limit."""
     max_tokens: _builtins.int
@@ -359,21 +359,27 @@ class RunWait(_message.Message):
 
     POSITION_FIELD_NUMBER: _builtins.int
     HELD_BY_FIELD_NUMBER: _builtins.int
+    ESTIMATED_SECONDS_FIELD_NUMBER: _builtins.int
     position: _builtins.int
     """Place in the queue, 1 is next."""
     held_by: _builtins.str
     """The limit that holds it, in one sentence."""
+    estimated_seconds: _builtins.float
+    """Seconds until its turn, told from earlier runs of its model and suite; unset when there is no history to tell from."""
     def __init__(
         self,
         *,
         position: _builtins.int = ...,
         held_by: _builtins.str = ...,
+        estimated_seconds: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_estimated_seconds", b"_estimated_seconds", "estimated_seconds", b"estimated_seconds"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["held_by", b"held_by", "position", b"position"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_estimated_seconds", b"_estimated_seconds", "estimated_seconds", b"estimated_seconds", "held_by", b"held_by", "position", b"position"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__estimated_seconds: _TypeAlias = _typing.Literal["estimated_seconds"]  # noqa: Y015
+    _WhichOneofArgType__estimated_seconds: _TypeAlias = _typing.Literal["_estimated_seconds", b"_estimated_seconds"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_seconds) -> _WhichOneofReturnType__estimated_seconds | None: ...
 
 Global___RunWait: _TypeAlias = RunWait  # noqa: Y015
 

@@ -95,4 +95,5 @@ def _error(error: run_pb2.RunError) -> str:
 def _wait(run: run_pb2.Run) -> JobWait | None:
     if not run.HasField("wait"):
         return None
-    return JobWait(position=run.wait.position, held_by=run.wait.held_by)
+    seconds = run.wait.estimated_seconds if run.wait.HasField("estimated_seconds") else None
+    return JobWait(position=run.wait.position, held_by=run.wait.held_by, estimated_seconds=seconds)

@@ -48,6 +48,9 @@ class Figure(BaseModel):
 class JobWait(BaseModel):
     position: int = Field(description="1 is next")
     held_by: str = Field(description="The limit that holds it")
+    estimated_seconds: float | None = Field(
+        default=None, description="Seconds until its turn; only there where earlier runs tell"
+    )
 
 
 class JobResults(BaseModel):

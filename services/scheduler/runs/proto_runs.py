@@ -70,4 +70,6 @@ def _task_to_proto(task: TaskProgress) -> run_pb2.TaskProgress:
 
 
 def _wait_to_proto(wait: RunWait) -> run_pb2.RunWait:
-    return run_pb2.RunWait(position=wait.position, held_by=wait.held_by)
+    return run_pb2.RunWait(
+        position=wait.position, held_by=wait.held_by, estimated_seconds=wait.estimated_seconds
+    )

@@ -30,10 +30,11 @@ class RunProgress:
 
 @dataclass(frozen=True, slots=True)
 class RunWait:
-    """Place in the queue (1 is next) and the limit that holds the run."""
+    """Place in the queue (1 is next), the limit that holds the run, seconds until its turn where known."""
 
     position: int
     held_by: str
+    estimated_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

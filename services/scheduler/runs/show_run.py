@@ -9,6 +9,7 @@ from services.common.errors import DomainError, ErrorKind
 from services.scheduler.ports import Crew, RunRecord, RunStore
 from services.scheduler.runs.run import Run, RunId, RunState
 from services.scheduler.runs.run_counts import RunCounts
+from services.scheduler.runs.run_estimate import estimated_seconds
 from services.scheduler.runs.run_list import RunCursor, RunFilter
 from services.scheduler.runs.run_snapshot import LiveFigures, RunSnapshot, RunWait, progress_of
 from services.scheduler.shards.progress_board import ProgressBoard
@@ -78,8 +79,18 @@ class ShowRun:
         if run.state is not RunState.PENDING:
             return None
         running = await self.runs.count_running()
+        position = await self.runs.queue_position(run.run_id)
         held_by = f"{running} of at most {self.max_running} runs are running"
-        return RunWait(await self.runs.queue_position(run.run_id), held_by)
+        return RunWait(position, held_by, await self._seconds_until_turn(run, position, running))
+
+    async def _seconds_until_turn(self, run: Run, position: int, running: int) -> float | None:
+        """Runs before it are taken to last as long as it would itself."""
+        history = await self.runs.past_runs(run.order.suite, run.order.model)
+        own_seconds = estimated_seconds(run.order, history, rounds_ahead=0)
+        if own_seconds is None:
+            return None
+        waiting_before = max(position - max(self.max_running - running, 0), 0)
+        return own_seconds * -(-waiting_before // self.max_running)
 
     def _brief(self, run: Run) -> RunSnapshot:
         counts = run.final_counts if run.is_closed else self.board.counts(run.run_id, run.epoch)

@@ -48,6 +48,8 @@ def test_waiting_run_says_why() -> None:
     run = run_pb2.Run(state=run_pb2.RUN_STATE_PENDING)
     run.wait.position, run.wait.held_by = 2, "3 runs are running"
     assert progress_line(run) == "waiting, number 2 in the queue: 3 runs are running"
+    run.wait.estimated_seconds = 90.0
+    assert progress_line(run) == "waiting, number 2 in the queue: 3 runs are running, about 1:30 to go"
 
 
 def test_plain_progress_is_sparse() -> None:

@@ -72,6 +72,11 @@ def test_job_before_planning_has_no_percent_and_says_why_it_waits() -> None:
     assert body.progress.percent == 0.0
     assert body.wait is not None
     assert body.wait.position == 2
+    assert body.wait.estimated_seconds is None
+    run.wait.estimated_seconds = 90.0
+    told = job_results(run, summary_pb2.RunSummary(), NOW).wait
+    assert told is not None
+    assert told.estimated_seconds == 90.0
     assert body.summary.total_time_seconds == 0.0
 
 

@@ -26,6 +26,20 @@ async def test_pending_run_says_its_place_and_what_holds_it() -> None:
     assert snapshot.progress.current_step == "waiting"
 
 
+async def test_pending_run_says_for_how_long_where_earlier_runs_tell() -> None:
+    stand = SchedulerStand()
+    first, driver = await stand.start()
+    waiting = [await stand.submit() for _ in range(7)]
+    assert await _seconds_to_wait(stand, waiting[-1].run_id) is None
+    ended = await stand.finish(first.run_id, driver)
+    assert ended.started_at
+    assert ended.finished_at
+    lasted = (ended.finished_at - ended.started_at).total_seconds()
+    by_place = sorted([await _seconds_to_wait(stand, run.run_id) or 0.0 for run in waiting])
+    # Three places are free; the next three runs wait for one round, the last for two.
+    assert by_place == [0.0] * 3 + [lasted] * 3 + [2 * lasted]
+
+
 async def test_steps_follow_what_happens() -> None:
     stand = SchedulerStand()
     run, driver = await stand.start()
@@ -96,3 +110,9 @@ async def test_list_is_newest_first_and_filtered() -> None:
 
 async def _step(stand: SchedulerStand, run_id: RunId) -> str:
     return (await stand.showing.show(run_id)).progress.current_step
+
+
+async def _seconds_to_wait(stand: SchedulerStand, run_id: RunId) -> float | None:
+    wait = (await stand.showing.show(run_id)).wait
+    assert wait is not None
+    return wait.estimated_seconds
