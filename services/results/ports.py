@@ -42,8 +42,8 @@ class SampleSetStore(Protocol):
         """The passage of each sample that shares one, by position."""
         ...
 
-    async def sweep(self, made_before: datetime) -> int:
-        """Drops what was staged before a moment and never committed; gives how many sets."""
+    async def sweep(self, touched_before: datetime) -> int:
+        """Drops sets never committed whose last chunk came before a moment; gives how many."""
         ...
 
 

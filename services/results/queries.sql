@@ -1,7 +1,7 @@
 -- All SQL of results. `-- name: purpose ($1 …)`, then the statement.
 
--- name: stage_sample_set: make the row of a set that is being staged ($1 set)
-INSERT INTO sample_sets (set_id) VALUES ($1::uuid) ON CONFLICT (set_id) DO NOTHING;
+-- name: stage_sample_set: make the row of a set that is being staged, or note that it still is ($1 set)
+INSERT INTO sample_sets (set_id) VALUES ($1::uuid) ON CONFLICT (set_id) DO UPDATE SET touched_at = now();
 
 -- name: lock_sample_set: see whether a set is still staged; calls for the same set wait for each other ($1 set)
 SELECT digest, same_as::text AS same_as FROM sample_sets WHERE set_id = $1::uuid FOR UPDATE;
@@ -39,9 +39,9 @@ SELECT EXISTS (SELECT FROM sample_sets WHERE set_id = $1::uuid AND digest IS NOT
 -- name: digest_of_sample_set: the digest of a committed set ($1 set)
 SELECT digest FROM sample_sets WHERE set_id = $1::uuid AND digest IS NOT NULL;
 
--- name: sweep_sample_sets: drop staged leftovers and aliases ($1 made before)
+-- name: sweep_sample_sets: drop staged leftovers and aliases ($1 last touched before)
 WITH swept AS (
-    DELETE FROM sample_sets WHERE digest IS NULL AND created_at < $1::timestamptz RETURNING set_id
+    DELETE FROM sample_sets WHERE digest IS NULL AND touched_at < $1::timestamptz RETURNING set_id
 ), dropped AS (
     DELETE FROM samples USING swept WHERE samples.set_id = swept.set_id
 )

@@ -4,8 +4,9 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
+from services.common.clock import SystemClock
 from services.results.errors import (
     EpochNotOpen,
     EpochOver,
@@ -31,7 +32,6 @@ from services.results.samples.sample_set import Sample, SampleSet
 from services.results.scoring import Target
 
 Key = tuple[str, int, int]
-EPOCH_OF_TIME = datetime.fromtimestamp(0, tz=UTC)
 
 
 @dataclass
@@ -39,6 +39,7 @@ class MemoryRows:
     """The tables."""
 
     samples: dict[str, dict[int, Sample]] = field(default_factory=dict)
+    touched: dict[str, datetime] = field(default_factory=dict)
     committed: dict[str, SampleSet] = field(default_factory=dict)
     records: dict[str, RunRecord] = field(default_factory=dict)
     outcomes: dict[Key, ScoredOutcome] = field(default_factory=dict)
@@ -65,6 +66,7 @@ class MemorySampleSets:
             raise SampleSetCommitted(sample_set_id=staging_id)
         staged = self._rows.samples.setdefault(staging_id, {})
         staged.update({sample.position: sample for sample in samples})
+        self._rows.touched[staging_id] = SystemClock().now()
 
     async def commit(self, staging_id: str, sample_count: int) -> SampleSet:
         if staging_id in self._rows.committed:
@@ -94,11 +96,10 @@ class MemorySampleSets:
         samples = self._rows.samples[set_id]
         return {position: samples[position].cluster for position in samples if samples[position].cluster}
 
-    async def sweep(self, made_before: datetime) -> int:
-        leftovers = (
-            [] if made_before <= EPOCH_OF_TIME else self._rows.samples.keys() - self._rows.committed.keys()
-        )
-        for set_id in list(leftovers):
+    async def sweep(self, touched_before: datetime) -> int:
+        staged = self._rows.samples.keys() - self._rows.committed.keys()
+        leftovers = [set_id for set_id in staged if self._rows.touched[set_id] < touched_before]
+        for set_id in leftovers:
             del self._rows.samples[set_id]
         return len(leftovers)
 

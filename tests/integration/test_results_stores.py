@@ -218,3 +218,12 @@ async def test_leftovers_are_swept_and_committed_sets_stay(stores: Stores) -> No
     assert len(await stores.sample_sets.read(kept, [0, 1])) == 2
     with pytest.raises(errors.SampleSetNotFound):
         await stores.sample_sets.commit(left, 1)
+
+
+async def test_a_set_that_is_still_being_staged_is_no_leftover(stores: Stores) -> None:
+    set_id = new_id()
+    await stores.sample_sets.stage(set_id, [choice_sample(0, set_id)])
+    after_the_first_chunk = SystemClock().now()
+    await stores.sample_sets.stage(set_id, [choice_sample(1, set_id)])
+    await stores.sample_sets.sweep(after_the_first_chunk)
+    assert (await stores.sample_sets.commit(set_id, 2)).set_id == set_id

@@ -5,12 +5,13 @@ CREATE TABLE sample_sets (
     digest bytea UNIQUE,
     -- The committed set that a staged one turned out to equal; kept a while for a repeated commit.
     same_as uuid REFERENCES sample_sets,
-    created_at timestamptz NOT NULL DEFAULT now(),
+    -- When the last chunk came: a set that is still being staged is no leftover, however long that takes.
+    touched_at timestamptz NOT NULL DEFAULT now(),
     CHECK (digest IS NULL OR same_as IS NULL)
 );
 
 -- What is swept: staged sets that nobody committed, and aliases.
-CREATE INDEX sample_sets_uncommitted ON sample_sets (created_at) WHERE digest IS NULL;
+CREATE INDEX sample_sets_uncommitted ON sample_sets (touched_at) WHERE digest IS NULL;
 
 -- No foreign key to sample_sets: it would look the set up once per row.
 CREATE TABLE samples (

@@ -72,8 +72,8 @@ class PostgresSampleSets:
         rows = await self._session.fetch("read_clusters", set_id)
         return {row["position"]: row["cluster"] for row in rows}
 
-    async def sweep(self, made_before: datetime) -> int:
-        row = await self._session.fetchrow("sweep_sample_sets", made_before)
+    async def sweep(self, touched_before: datetime) -> int:
+        row = await self._session.fetchrow("sweep_sample_sets", touched_before)
         return 0 if row is None else int(row["swept"])
 
 
