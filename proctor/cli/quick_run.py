@@ -13,7 +13,6 @@ from proctor.cli.exit_codes import ExitCode, code_of_error
 from proctor.cli.order_options import Form, OrderOptions, Selection, order_of
 from proctor.cli.run_command import submit_and_follow
 from proctor.cli.stack_pools import STARTER_MODEL, ChosenModel, choose_model, pools_for
-from proctor.cli.stack_start import code_of_stack_error
 from proctor.cli.terminal import Terminal, say
 from proctor.client import ProctorClient
 from proctor.client_errors import ClientError
@@ -43,7 +42,7 @@ def main() -> int:
         return asyncio.run(_terminable(Examination(model, order_of(_order(options, model)), terminal)))
     except StackError as error:
         terminal.complain(str(error))
-        return code_of_stack_error(error)
+        return ExitCode(error.exit_code)
     except ClientError as error:
         terminal.complain(error.message, error.reason)
         return code_of_error(error)

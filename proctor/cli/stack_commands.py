@@ -16,6 +16,7 @@ from proctor.cli.runs_commands import runs_table
 from proctor.cli.terminal import Terminal, execute, say
 from proctor.client import ProctorClient, RunFilter
 from proctor.client_errors import Unreachable
+from proctor.stack.errors import StackError
 from proctor.stack.stack_options import default_state_dir
 from proctor.stack.stack_state import StackState
 from proctor.v1 import run_pb2
@@ -55,7 +56,11 @@ def down(as_json: AsJson = False) -> None:
 
     terminal = Terminal(as_json)
     state_dir = default_state_dir(os.environ, Path.cwd())
-    was_running = stop_stack(state_dir)
+    try:
+        was_running = stop_stack(state_dir)
+    except StackError as error:
+        terminal.complain(str(error))
+        raise typer.Exit(error.exit_code) from None
     if as_json:
         terminal.emit({"stopped": was_running})
     else:

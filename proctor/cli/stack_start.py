@@ -11,10 +11,10 @@ from pathlib import Path
 
 from proctor.cli.exit_codes import ExitCode
 from proctor.cli.json_documents import stack_document
-from proctor.cli.stack_pools import STARTER_MODEL, ModelUnusable, pools_of_names
+from proctor.cli.stack_pools import STARTER_MODEL, pools_of_names
 from proctor.cli.terminal import Terminal, say
 from proctor.stack.child_logs import tail
-from proctor.stack.errors import PortTaken, StackAlreadyRunning, StackError
+from proctor.stack.errors import StackError, StateFolderUnusable
 from proctor.stack.foreground import serve_until_stopped
 from proctor.stack.stack_options import (
     StackOptions,
@@ -55,24 +55,13 @@ def stack_options(models: Sequence[str], ports: Ports, terminal: Terminal) -> St
     return ports.applied(options_from_environment(os.environ, pools))
 
 
-def code_of_stack_error(error: StackError) -> ExitCode:
-    match error:
-        case StackAlreadyRunning():
-            return ExitCode.STACK_RUNNING
-        case PortTaken():
-            return ExitCode.PORT_TAKEN
-        case ModelUnusable():
-            return ExitCode.REFUSED
-    return ExitCode.FAULT
-
-
 def serve(models: Sequence[str], ports: Ports, terminal: Terminal) -> ExitCode:
     try:
         options = stack_options(models, ports, terminal)
         asyncio.run(serve_until_stopped(options, terminal.progress.print))
     except StackError as error:
         terminal.complain(str(error))
-        return code_of_stack_error(error)
+        return ExitCode(error.exit_code)
     return ExitCode.OK
 
 
@@ -80,13 +69,12 @@ def start_detached(models: Sequence[str], ports: Ports, terminal: Terminal) -> E
     """The model is built here, where its progress is seen; the stack goes to a process of its own."""
     try:
         options = stack_options(models, ports, terminal)
+        log_path = _log_path(options.state_dir)
     except StackError as error:
         terminal.complain(str(error))
-        return code_of_stack_error(error)
+        return ExitCode(error.exit_code)
     chosen = [text for model in models for text in ("--model", model)]
     command = (sys.executable, "-P", "-m", "proctor.cli", "up", *chosen, *ports.arguments())
-    log_path = options.state_dir / "logs" / _LOG_NAME
-    log_path.parent.mkdir(parents=True, exist_ok=True)
     with log_path.open("wb") as log:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -97,6 +85,15 @@ def start_detached(models: Sequence[str], ports: Ports, terminal: Terminal) -> E
         return ExitCode(process.returncode) if process.returncode in list(ExitCode) else ExitCode.FAULT
     _tell_running(terminal, stack)
     return ExitCode.OK
+
+
+def _log_path(state_dir: Path) -> Path:
+    path = state_dir / "logs" / _LOG_NAME
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StateFolderUnusable(state_dir, error.strerror or str(error)) from error
+    return path
 
 
 def _wait_until_running(process: subprocess.Popen[bytes], state_dir: Path) -> StackState | None:

@@ -14,6 +14,7 @@ from rich.text import Text
 from proctor import client_errors
 from proctor.cli.exit_codes import ExitCode, code_of_error
 from proctor.cli.json_documents import Json
+from proctor.stack.errors import StackError
 
 _PLAIN_WIDTH = 120
 
@@ -67,6 +68,9 @@ def execute(terminal: Terminal, work: Callable[[], Coroutine[Any, Any, ExitCode]
     except client_errors.ClientError as error:
         terminal.complain(error.message, error.reason)
         code = code_of_error(error)
+    except StackError as error:
+        terminal.complain(str(error))
+        code = ExitCode(error.exit_code)
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
     raise typer.Exit(int(code))

@@ -5,16 +5,19 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from proctor.stack.errors import PortTaken
+from proctor.stack.errors import AddressInvalid, PortTaken
 
 # Below the range that the kernel hands to outgoing connections: while a server restarts, a client that
 # redials its port could otherwise be given that very port as its own, and keep the server out.
 FREE_PORT_RANGE = range(20_000, 32_000)
+PORTS = range(65_536)
 LOOPBACK = "127.0.0.1"
 
 
-def split_address(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
+def split_address(address: str, setting: str = "An address") -> tuple[str, int]:
+    host, separator, port = address.rpartition(":")
+    if not (separator and port.isdecimal() and int(port) in PORTS):
+        raise AddressInvalid(address, setting)
     return host or LOOPBACK, int(port)
 
 
@@ -26,12 +29,14 @@ def choose_addresses(count: int) -> list[str]:
 
 def free_or_chosen(address: str, setting: str, chosen: str) -> str:
     """The address itself, the chosen one for port 0, PortTaken when another program listens there."""
-    host, port = split_address(address)
+    host, port = split_address(address, setting)
     if port == 0:
         return chosen
     with ExitStack() as held:
         try:
             _hold(held, host, port)
+        except socket.gaierror as error:
+            raise AddressInvalid(address, setting) from error
         except OSError as error:
             raise PortTaken(address, setting) from error
     return address

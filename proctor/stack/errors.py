@@ -40,6 +40,19 @@ class PortTaken(StackError):
         )
 
 
+class AddressInvalid(StackError):
+    """A setting is no `host:port` that a server can listen on."""
+
+    exit_code = 2
+
+    def __init__(self, address: str, setting: str) -> None:
+        self.address = address
+        self.setting = setting
+        super().__init__(
+            f"{setting} cannot be {address!r}: write HOST:PORT, such as 127.0.0.1:8080 (port 0 picks one)."
+        )
+
+
 class ChildFailedToStart(StackError):
     """A child of the stack died, or did not answer, each time it was started."""
 

@@ -80,6 +80,8 @@ def is_locked(state_dir: Path) -> bool:
         descriptor = os.open(state_dir / LOCK_FILE, os.O_RDONLY)
     except FileNotFoundError:
         return False
+    except OSError as error:
+        raise StateFolderUnusable(state_dir, error.strerror or str(error)) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -71,3 +71,29 @@ async def test_parameter_that_is_no_pair_is_named_before_anything_starts(tmp_pat
     assert code == 2
     assert "NAME=VALUE" in complaint
     assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("proctor.cli.quick_run", "--model", "openai/any"),
+        ("proctor.cli", "up", "--model", "openai/any", "--detach"),
+        ("proctor.cli", "status"),
+        ("proctor.cli", "down"),
+    ],
+    ids=["make run", "up --detach", "status", "down"],
+)
+async def test_file_where_the_state_folder_should_be_is_named(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "file").write_text("")
+    code, complaint = await refused(tmp_path / "file", 0, *command)
+    assert code == 6
+    assert complaint.startswith(f"The folder {tmp_path / 'file'} cannot hold the stack's data")
+    assert "Traceback" not in complaint
+
+
+async def test_address_that_is_none_is_named(tmp_path: Path) -> None:
+    code, complaint = await refused(tmp_path, 99999, "proctor.cli.quick_run", "--model", "openai/any")
+    assert code == 2
+    assert complaint.startswith("PROCTOR_GATEWAY_HTTP_ADDRESS cannot be '127.0.0.1:99999'")

@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from proctor.stack.addresses import FREE_PORT_RANGE, choose_addresses, free_or_chosen, split_address
-from proctor.stack.errors import PortTaken
+from proctor.stack.errors import AddressInvalid, PortTaken
 
 
 def test_chosen_addresses_are_different_and_out_of_the_way_of_outgoing_connections() -> None:
@@ -32,3 +32,10 @@ def test_a_taken_port_names_itself_and_the_setting() -> None:
 
 def test_a_port_without_a_host_is_on_loopback() -> None:
     assert split_address(":8080") == ("127.0.0.1", 8080)
+
+
+@pytest.mark.parametrize("address", ["nonsense", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:99999", "8080"])
+def test_what_is_no_address_is_refused_with_its_setting(address: str) -> None:
+    with pytest.raises(AddressInvalid, match=f"^PROCTOR_X cannot be '{address}'") as refused:
+        free_or_chosen(address, "PROCTOR_X", "127.0.0.1:5")
+    assert refused.value.exit_code == 2

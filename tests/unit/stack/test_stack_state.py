@@ -76,3 +76,5 @@ def test_a_file_where_the_folder_should_be_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StateFolderUnusable, match="cannot hold the stack's data: File exists"):
         StackLock.take(tmp_path / "file")
+    with pytest.raises(StateFolderUnusable, match="cannot hold the stack's data: Not a directory"):
+        is_locked(tmp_path / "file")
