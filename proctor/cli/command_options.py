@@ -9,7 +9,7 @@ Gateway = Annotated[
     typer.Option(
         envvar="PROCTOR_GATEWAY",
         metavar="HOST:PORT",
-        help="gRPC address of the gateway; else the local stack's, else the default port.",
+        help="gRPC address of the gateway; else the local stack's, else PROCTOR_GATEWAY_GRPC_ADDRESS.",
     ),
 ]
 AsJson = Annotated[
