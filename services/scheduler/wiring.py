@@ -17,6 +17,7 @@ from services.common.clock import SystemClock
 from services.common.grpc_client import open_channel
 from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.jetstream import JetStream, connect_nats
+from services.common.lifecycle import every
 from services.common.postgres import connect_pool, migrate
 from services.scheduler import grpc_api
 from services.scheduler.grpc_api import GrpcApi, SchedulerUseCases
@@ -56,6 +57,7 @@ from services.scheduler.suites.mirror_rows import MirrorRows
 from services.scheduler.suites.yaml_suite_catalogue import YamlSuiteCatalogue
 
 CLOSE_SECONDS = 5.0
+FORGET_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,14 @@ class SchedulerParts:
         self.runs = PostgresRuns(sessions)
         self.led_runs = PostgresLedRuns(sessions)
         self.shards = PostgresShards(sessions)
+
+    async def forget_idle(self) -> NoReturn:
+        """For ever, also where another scheduler leads: reports of all runs come here."""
+
+        async def forget() -> None:
+            self.board.forget_idle(self.clock.monotonic())
+
+        await every(FORGET_SECONDS, forget, name="forget idle runs")
 
     def _notice_crew(self) -> None:
         self.board.touch(ANY_RUN, self.clock.monotonic())
@@ -143,7 +153,9 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         opened.push_async_callback(server.stop, 0)
         leadership = PostgresLeadership(settings.postgres_dsn, SCHEMA)
         lead = _lead_runs(settings, parts)
-        vital = asyncio.ensure_future(_together(parts.crew.listen(), campaign(leadership, lead.lead)))
+        vital = asyncio.ensure_future(
+            _together(parts.crew.listen(), parts.forget_idle(), campaign(leadership, lead.lead))
+        )
         opened.push_async_callback(_cancelled, vital)
         yield RunningScheduler(server, vital, settings.scheduler_drain_seconds)
 

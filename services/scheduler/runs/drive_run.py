@@ -178,6 +178,7 @@ class DriveRun:
         if self._target is None:
             tasks = await self._tools.runs.planned_tasks(run.run_id)
             target = DispatchedRun(self._fence, run, tasks, ShardLedger())
+            self._tools.board.keep_shards(run.run_id)
             await self._tools.dispatcher.reload(target)
             await self._tools.reconciler.refresh_counts(target)
             self._target = target

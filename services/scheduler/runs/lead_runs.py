@@ -98,6 +98,7 @@ class _Term:
                     await board.wait_beyond(run_id, version, _ROUND_SECONDS, clock.monotonic())
         finally:
             del self._drivers[run_id]
+            board.drop_shards(run_id)
             board.touch(run_id, clock.monotonic())
 
     async def _advance(self, run_id: RunId, driver: DriveRun) -> bool:
@@ -121,12 +122,11 @@ class _Term:
         self._incarnation = incarnation
 
     async def _sweep(self) -> None:
-        """Withdraws what is said of runs that ended a while ago, and forgets their counts."""
+        """Withdraws what is said of runs that ended a while ago."""
         now = self._lead.clock.monotonic()
         if now - self._swept_at < _SWEEP_SECONDS:
             return
         self._swept_at = now
-        self._lead.board.forget_idle(now)
         told = frozenset(await self._lead.controls.told())
         leftovers = told - frozenset(await self._lead.runs.unfinished())
         for run_id in leftovers & self._leftovers:

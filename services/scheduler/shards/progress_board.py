@@ -31,6 +31,7 @@ class ProgressBoard:
 
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
+        self._driven: set[str] = set()
         self._versions = count(1)
 
     def record(self, news: ProgressNews, now: float) -> None:
@@ -42,8 +43,9 @@ class ProgressBoard:
         if known is not None and news.counts.epoch > known.epoch:
             entry.shards.clear()
             entry.marks.clear()
-        for shard, recorded in news.shards.items():
-            entry.shards[shard] = max(recorded, entry.shards.get(shard, 0))
+        if news.run_id in self._driven:
+            for shard, recorded in news.shards.items():
+                entry.shards[shard] = max(recorded, entry.shards.get(shard, 0))
         if known is None or not news.counts.is_older_than(known):
             entry.counts = news.counts
             entry.marks.append((now, news.counts.recorded))
@@ -60,6 +62,15 @@ class ProgressBoard:
         if entry is None or entry.counts is None or entry.counts.epoch != epoch:
             return None
         return entry.counts
+
+    def keep_shards(self, run_id: str) -> None:
+        """From now on counts of its shards are kept for `take_shard_counts`: somebody drives the run here."""
+        self._driven.add(run_id)
+
+    def drop_shards(self, run_id: str) -> None:
+        """Nobody drives the run here any more."""
+        self._driven.discard(run_id)
+        self.take_shard_counts(run_id)
 
     def take_shard_counts(self, run_id: str) -> Mapping[int, int]:
         """Counts of shards since the last call."""

@@ -10,13 +10,19 @@ def news(recorded: int, *, epoch: int = 1, shards: dict[int, int] | None = None)
     return ProgressNews("run", RunCounts(epoch, (TaskCounts("task", recorded),)), shards or {})
 
 
+def board_of_the_leader() -> ProgressBoard:
+    board = ProgressBoard()
+    board.keep_shards("run")
+    return board
+
+
 def recorded(board: ProgressBoard, epoch: int = 1) -> int | None:
     counts = board.counts("run", epoch)
     return counts.recorded if counts else None
 
 
 def test_replayed_report_changes_no_count() -> None:
-    board = ProgressBoard()
+    board = board_of_the_leader()
     board.record(news(10, shards={0: 10}), 0)
     board.record(news(4, shards={0: 4}), 1)
     assert recorded(board) == 10
@@ -24,7 +30,7 @@ def test_replayed_report_changes_no_count() -> None:
 
 
 def test_reports_that_cross_lose_no_shard() -> None:
-    board = ProgressBoard()
+    board = board_of_the_leader()
     board.record(news(128, shards={2: 64}), 0)
     board.record(news(64, shards={1: 64}), 0.1)
     assert recorded(board) == 128
@@ -32,7 +38,7 @@ def test_reports_that_cross_lose_no_shard() -> None:
 
 
 def test_later_epoch_begins_with_fewer() -> None:
-    board = ProgressBoard()
+    board = board_of_the_leader()
     board.record(news(10, shards={0: 10}), 0)
     board.record(news(4, epoch=2), 1)
     assert recorded(board, epoch=1) is None
@@ -41,11 +47,23 @@ def test_later_epoch_begins_with_fewer() -> None:
 
 
 def test_counts_of_shards_are_kept_until_taken() -> None:
-    board = ProgressBoard()
+    board = board_of_the_leader()
     board.record(news(10, shards={0: 10}), 0)
     board.record(news(15, shards={1: 5}), 1)
     assert board.take_shard_counts("run") == {0: 10, 1: 5}
     assert board.take_shard_counts("run") == {}
+
+
+def test_counts_of_shards_are_kept_only_where_the_run_is_driven() -> None:
+    board = ProgressBoard()
+    board.record(news(10, shards={0: 10}), 0)
+    assert board.take_shard_counts("run") == {}
+    board.keep_shards("run")
+    board.record(news(20, shards={1: 10}), 0)
+    board.drop_shards("run")
+    board.record(news(30, shards={2: 10}), 0)
+    assert board.take_shard_counts("run") == {}
+    assert recorded(board) == 30
 
 
 def test_pace_is_that_of_the_last_ten_seconds() -> None:
