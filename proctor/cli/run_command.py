@@ -63,6 +63,8 @@ def watch(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> No
 
     async def work() -> ExitCode:
         async with ProctorClient(find_gateway(gateway)) as client:
+            # A gateway that was never there is told soon; only one that goes away is looked for.
+            await client.get_run(run_id)
             return await follow_and_report(client, run_id, terminal)
 
     execute(terminal, work)

@@ -167,9 +167,11 @@ async def test_unknown_run_is_code_4(proctor: CommandLine, command: str) -> None
     assert "Run r9 not found." in finished.err
 
 
-async def test_no_gateway_is_code_3(tmp_path: Path) -> None:
-    finished = await CommandLine("127.0.0.1:1", tmp_path)("runs")
+@pytest.mark.parametrize("arguments", [("runs",), ("watch", "r1")])
+async def test_no_gateway_is_code_3(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    finished = await CommandLine("127.0.0.1:1", tmp_path)(*arguments)
     assert finished.code == 3
+    assert finished.out == ""
     assert "No gateway answers at 127.0.0.1:1" in finished.err
     assert "Traceback" not in finished.err
 
