@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from proctor.stack.environments import ensure_starter_model
 from proctor.stack.errors import StackError
@@ -96,9 +97,21 @@ def _remote_pool(provider: str, environ: Mapping[str, str]) -> RemotePool:
     base_url = environ.get(variable) or _REMOTE_BASE_URLS[provider]
     if not base_url:
         raise ModelUnusable(f"Set {variable} to the address of the server, such as http://127.0.0.1:8000/v1.")
+    if not _is_web_address(base_url):
+        raise ModelUnusable(
+            f"{variable} cannot be {base_url!r}: write it as http://HOST:PORT/v1 or https://…"
+        )
     return RemotePool(
         base_url, name=f"remote-{provider}", provider=provider, api_key_env=f"{provider.upper()}_API_KEY"
     )
+
+
+def _is_web_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none
+        return False
 
 
 def pools_of_names(names: Sequence[str], report: Report) -> tuple[Pool, ...]:
