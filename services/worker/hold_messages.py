@@ -21,12 +21,14 @@ class Abandoned(StrEnum):
 class Holding:
     """One shard from delivery to acknowledgement; its message is the latest delivery.
 
-    Samples that are being asked here already, for an earlier attempt of the shard, are left to that one.
+    Samples that are being asked here already, for an earlier attempt of the shard, are left to that one,
+    unless it hands them on itself.
     """
 
     def __init__(self, message: ShardMessage, earlier: Sequence[Holding] = ()) -> None:
         self.message = message
         self.shard = message.shard
+        self.key = _key(message)
         self.faults = message.faults
         left_to_earlier = {number for other in earlier for number in other.unfinished}
         samples = (sample for sample in message.shard.samples if sample.number not in left_to_earlier)
@@ -35,6 +37,7 @@ class Holding:
         self._earlier = earlier
         self.published: set[asyncio.Future[None]] = set()
         self.failed = 0
+        self.is_handed_on = False
         self.asking: asyncio.Task[None] | None = None
         self.abandoned: Abandoned | None = None
 
@@ -69,24 +72,25 @@ class HeldMessages:
 
     def take(self, message: ShardMessage) -> Holding | None:
         """A new holding; None where the shard is held already, which goes on under the newer delivery."""
-        key = message.shard.key
+        key = _key(message)
         held = self._held.get(key)
         if held is not None:
             held.message = message
             return None
         of_shard = self._by_shard.setdefault(_name(message.shard), [])
         numbers = {sample.number for sample in message.shard.samples}
-        earlier = [other for other in of_shard if not numbers.isdisjoint(other.unfinished)]
+        asked_here = (other for other in of_shard if not other.is_handed_on)
+        earlier = [other for other in asked_here if not numbers.isdisjoint(other.unfinished)]
         holding = self._held[key] = Holding(message, earlier)
         of_shard.append(holding)
         return holding
 
     def is_finished(self, message: ShardMessage) -> bool:
         """Whether its outcomes went out from here lately and only the acknowledgement was lost."""
-        return message.shard.key in self._finished
+        return _key(message) in self._finished
 
     def release(self, holding: Holding, *, is_finished: bool) -> None:
-        key, name = holding.shard.key, _name(holding.shard)
+        key, name = holding.key, _name(holding.shard)
         del self._held[key]
         self._by_shard[name].remove(holding)
         if not self._by_shard[name]:
@@ -101,6 +105,10 @@ class HeldMessages:
         """Tells the stream that each of them is still worked on."""
         for holding in self:
             await holding.message.keep()
+
+
+def _key(message: ShardMessage) -> ShardKey:
+    return message.shard.key_in(message.message_id)
 
 
 def _name(shard: Shard) -> tuple[RunId, int, int]:

@@ -19,6 +19,7 @@ async def isolate_shard(holding: Holding, batcher: OutcomeBatcher) -> None:
     """Sends each sample in a message of its own, or records the one that is left as a failure."""
     samples = tuple(holding.unfinished.values())
     if len(holding.shard.samples) > 1:
+        holding.is_handed_on = True
         for sample in samples:
             await holding.message.send_single(sample.number)
         return

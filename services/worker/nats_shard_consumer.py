@@ -29,8 +29,8 @@ class NatsShardMessage:
         self._jetstream = jetstream
         self._work = work_messages_pb2.WorkShard.FromString(message.data)
         self.shard = shard_from_proto(self._work, completes_text=completes_text)
-        sent_with = (message.headers or {}).get("Nats-Msg-Id", "")
-        self.faults = faults_of(sent_with) + message.metadata.num_delivered - 1
+        self.message_id = (message.headers or {}).get("Nats-Msg-Id", "")
+        self.faults = faults_of(self.message_id) + message.metadata.num_delivered - 1
 
     async def acknowledge(self) -> None:
         await self._message.ack()

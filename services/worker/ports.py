@@ -15,6 +15,10 @@ class ShardMessage(Protocol):
     def shard(self) -> Shard: ...
 
     @property
+    def message_id(self) -> str:
+        """The same for every delivery of the message; empty where it was sent without one."""
+
+    @property
     def faults(self) -> int:
         """How many earlier deliveries ended with a worker or an engine dying."""
 

@@ -49,11 +49,12 @@ async def give_back(holding: Holding) -> Settlement:
 
 async def _hand_on(holding: Holding, ending: Ending) -> Settlement:
     """What is answered is not asked again: only the rest travels on. A drain is no fault of the samples."""
-    faults = holding.faults + ending.is_fault
+    faults, message = holding.faults + ending.is_fault, holding.message
+    holding.is_handed_on = True
     try:
         async with asyncio.timeout(_SEND_REST_SECONDS):
-            await holding.message.send_rest(tuple(holding.unfinished), faults=faults)
+            await message.send_rest(tuple(holding.unfinished), faults=faults)
     except TimeoutError:
         return await give_back(holding)
-    await holding.message.acknowledge()
+    await message.acknowledge()
     return Settlement.REST_SENT

@@ -31,6 +31,7 @@ class ShardSample:
 class ShardKey:
     """The same for every delivery of one message, and for no other message."""
 
+    message_id: str
     run_id: RunId
     epoch: int
     shard: int
@@ -54,10 +55,11 @@ class Shard:
     truncate_left: bool
     deadline: datetime
 
-    @property
-    def key(self) -> ShardKey:
+    def key_in(self, message_id: str) -> ShardKey:
+        """The key of the message that brought it; a rest may hold the very same samples in another."""
         first = self.samples[0].number if self.samples else -1
-        return ShardKey(self.run_id, self.epoch, self.number, self.attempt, first, len(self.samples))
+        count = len(self.samples)
+        return ShardKey(message_id, self.run_id, self.epoch, self.number, self.attempt, first, count)
 
 
 @dataclass(frozen=True, slots=True)

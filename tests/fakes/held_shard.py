@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from services.worker.engine import Prompt, Sampling
@@ -38,14 +38,16 @@ def a_shard(
 
 
 class HeldShard:
-    def __init__(self, shard: Shard, faults: int = 0) -> None:
+    def __init__(self, shard: Shard, faults: int = 0, message_id: str = "") -> None:
         self.shard = shard
+        self.message_id = message_id
         self.faults = faults
         self.fate: list[str] = []
         self.rest: tuple[int, ...] = ()
         self.rest_faults = -1
         self.singles: list[int] = []
         self.kept = 0
+        self.on_send: Callable[[], None] = lambda: None
 
     async def acknowledge(self) -> None:
         self.fate.append("acknowledged")
@@ -62,9 +64,11 @@ class HeldShard:
 
     async def send_rest(self, samples: Sequence[int], *, faults: int) -> None:
         self.rest, self.rest_faults = tuple(samples), faults
+        self.on_send()
 
     async def send_single(self, sample: int) -> None:
         self.singles.append(sample)
+        self.on_send()
 
 
 class HeldBackPublisher:

@@ -166,6 +166,44 @@ async def test_a_dead_engine_frees_every_slot_and_the_suspect_is_asked(bench: Be
     assert bench.publisher.samples == [41]
 
 
+@pytest.mark.parametrize("answered", [(), (1, 2)])
+async def test_a_rest_that_comes_back_at_once_is_a_message_of_its_own(
+    bench: Bench, answered: tuple[int, ...]
+) -> None:
+    """A pull may still be open when the rest is sent; it may be the whole shard."""
+
+    async def dies(text: str) -> str:
+        if text not in {f"sample {number}" for number in answered}:
+            await eventually(lambda: bench.engine.in_flight == 3 - len(answered), "the others are answered")
+            raise EngineDied("gone")
+        return text
+
+    bench.engine.answer, alive = dies, bench.engine.answer
+    left = [number for number in (1, 2, 3) if number not in answered]
+    original = HeldShard(a_shard(1, 2, 3), message_id="run-1/1/1")
+    rest = HeldShard(a_shard(*left), faults=1, message_id="run-1/1/1/unique/1")
+    taken: list[Holding] = []
+    original.on_send = lambda: taken.append(bench.take(rest))
+    await bench.work_on(original)
+    assert (original.fate, rest.fate) == (["acknowledged"], [])
+    bench.engine.answer = alive
+    await asyncio.wait_for(bench.work.work_on(taken[0]), 5)
+    assert (original.fate, rest.fate) == (["acknowledged"], ["acknowledged"])
+    assert sorted(bench.publisher.samples) == [1, 2, 3]
+
+
+async def test_single_samples_that_come_back_at_once_are_asked(bench: Bench) -> None:
+    original = HeldShard(a_shard(1, 2), faults=2, message_id="run-1/1/1")
+    singles = [HeldShard(a_shard(n), message_id=f"run-1/1/1/{n}") for n in (1, 2)]
+    waiting, taken = iter(singles), list[Holding]()
+    original.on_send = lambda: taken.append(bench.take(next(waiting)))
+    await bench.work_on(original)
+    for holding in taken:
+        await asyncio.wait_for(bench.work.work_on(holding), 5)
+    assert [each.fate for each in (original, *singles)] == [["acknowledged"]] * 3
+    assert bench.publisher.samples == [1, 2]
+
+
 async def test_a_model_that_cannot_be_loaded_is_no_fault_of_the_samples(bench: Bench) -> None:
     async def refuses(_: str) -> str:
         raise ModelCannotLoad("no such folder")
