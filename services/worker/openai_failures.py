@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import math
 import re
 from collections.abc import Mapping
 
@@ -19,6 +20,7 @@ _TOO_LONG_TEXT = re.compile(
 _FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
 _TIMEOUT_STATUSES = frozenset({408, 504})
 _RATE_LIMIT_STATUSES = frozenset({429})
+_LONGEST_RETRY_AFTER_SECONDS = 86400.0
 _ADVICE = {
     400: "check the parameters of the run",
     401: "check the provider's API key",
@@ -66,17 +68,21 @@ def read_error(body: bytes) -> tuple[str, str]:
 
 
 def read_retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds, or the seconds until an HTTP date; never negative. `now` is in seconds since 1970."""
-    value = headers.get("Retry-After", "").strip()
-    if not value:
+    """Seconds, or the seconds until an HTTP date, from 0 to a day. `now` is in seconds since 1970."""
+    seconds = _read_seconds(headers.get("Retry-After", "").strip(), now)
+    if seconds is None or not math.isfinite(seconds):
         return None
+    return min(max(0.0, seconds), _LONGEST_RETRY_AFTER_SECONDS)
+
+
+def _read_seconds(value: str, now: float) -> float | None:
     try:
-        return max(0.0, float(value))
+        return float(value)
     except ValueError:
         pass
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - now)
-    except ValueError:
+        return email.utils.parsedate_to_datetime(value).timestamp() - now
+    except (ValueError, OverflowError):
         return None
 
 
