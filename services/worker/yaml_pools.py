@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -69,7 +70,17 @@ def _problem(pool: Pool) -> str:
         return "lists no models"
     if pool.engine == "openai" and pool.provider is None:
         return "names no provider"
+    if pool.provider is not None and not _is_http_address(pool.provider.base_url):
+        return "has a base_url that is no http:// or https:// address"
     return ""
+
+
+def _is_http_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port or an address of version 6 that is none
+        return False
 
 
 def _model(entry: dict[str, Any]) -> PoolModel:

@@ -30,6 +30,10 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
+def with_url(url: str) -> str:
+    return f"pools: [{{name: p, engine: openai, concurrency: 1, provider: x, base_url: '{url}'}}]"
+
+
 def test_a_pool_of_models_and_a_pool_of_a_provider(tmp_path: Path) -> None:
     path = write(tmp_path, POOLS)
     local, remote = read_pool(path, "local"), read_pool(path, "remote")
@@ -61,6 +65,11 @@ def test_an_unknown_pool_is_told_with_those_there_are(tmp_path: Path) -> None:
         ("pools: [{name: p, engine: vllm, concurrency: 1}]", "lists no models"),
         ("pools: [{name: p, engine: openai, concurrency: 1}]", "names no provider"),
         ("pools: [{name: p, engine: openai, concurrency: 1, provider: x}]", "has no 'base_url'"),
+        (with_url("localhost:9999/v1"), "has a base_url that is no http:// or https:// address"),
+        (with_url("ftp://host/v1"), "has a base_url that is no http:// or https:// address"),
+        (with_url("http:///v1"), "has a base_url that is no http:// or https:// address"),
+        (with_url("http://host:99999/v1"), "has a base_url that is no http:// or https:// address"),
+        (with_url("http://[host/v1"), "has a base_url that is no http:// or https:// address"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told_in_one_sentence(tmp_path: Path, text: str, problem: str) -> None:
