@@ -23,7 +23,10 @@ async def isolate_shard(holding: Holding, batcher: OutcomeBatcher) -> None:
         for sample in samples:
             await holding.message.send_single(sample.number)
         return
-    message = f"The engine or its worker died {holding.faults} times while this sample was asked."
+    message = (
+        f"This sample was delivered {holding.faults} times and never ended: "
+        "its engine or worker died, or lost its connection, each time."
+    )
     failure = Failure(FailureClass.ENGINE, message)
     for sample in samples:
         record(holding, Outcome(holding.shard, sample.number, failure), batcher)

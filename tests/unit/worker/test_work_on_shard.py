@@ -239,6 +239,7 @@ async def test_a_single_sample_that_was_fatal_twice_is_recorded_as_a_failure(ben
     (outcome,) = bench.publisher.batches[0].outcomes
     assert isinstance(outcome.result, Failure)
     assert outcome.result.failure_class is FailureClass.ENGINE
+    assert outcome.result.message.startswith("This sample was delivered 2 times and never ended")
     assert message.fate == ["acknowledged"]
     assert not bench.engine.asked
 
