@@ -1,4 +1,4 @@
-"""Which gateway a command talks to: the one that was named, else the local stack's, else where one would be."""
+"""Which gateway a command talks to: the named one, else the local stack's, else where one would be."""
 
 import os
 from collections.abc import Mapping

@@ -57,7 +57,7 @@ def test_remote_server_without_an_address_is_refused() -> None:
 
 @pytest.mark.parametrize("url", ["localhost:9999/v1", "http:///v1", "http://h:port/v1", "ftp://h/v1"])
 def test_address_that_is_none_of_the_web_is_refused(url: str) -> None:
-    with pytest.raises(ModelUnusable, match="^OPENAI_BASE_URL cannot be"):
+    with pytest.raises(ModelUnusable, match=r"^OPENAI_BASE_URL cannot be"):
         pools_for([choose_model("openai/a")], {"OPENAI_BASE_URL": url}, print)
 
 
