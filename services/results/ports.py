@@ -110,7 +110,7 @@ class OutcomeStore(Protocol):
         ...
 
     async def page(self, page: OutcomePage) -> list[ScoredOutcome]:
-        """Outcomes by sample and rollout."""
+        """Outcomes by sample and rollout. Failures of earlier epochs count as missing and are left out."""
         ...
 
     def scores(self, run_id: str, window: range) -> AsyncIterator[Sequence[ScoredRow]]:

@@ -240,13 +240,16 @@ WHERE t.run_id = $1::uuid
     )
 ORDER BY asked.sample;
 
--- name: list_outcomes: a page by sample and rollout ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows)
+-- name: list_outcomes: what counts in the present epoch, by sample and rollout ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows)
 SELECT
     sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message, answer_text,
     finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens, cached_tokens,
     reasoning_tokens, total_seconds, queue_seconds, first_token_seconds
 FROM outcomes
-WHERE run_id = $1::uuid AND (sample, rollout) > ($2::bigint, $3::integer) AND sample < $4::bigint
+WHERE run_id = $1::uuid
+    AND (sample, rollout) > ($2::bigint, $3::integer)
+    AND sample < $4::bigint
+    AND (failure_class = 0 OR epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid))
 ORDER BY sample, rollout
 LIMIT $5::integer;
 
@@ -260,6 +263,7 @@ WHERE run_id = $1::uuid
     AND status = $6::smallint
     AND (sample, rollout) > ($2::bigint, $3::integer)
     AND sample < $4::bigint
+    AND (failure_class = 0 OR epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid))
 ORDER BY sample, rollout
 LIMIT $5::integer;
 

@@ -198,7 +198,7 @@ class MemoryOutcomes:
     async def page(self, page: OutcomePage) -> list[ScoredOutcome]:
         wanted = [
             one
-            for one in self._rows.of_run(page.run_id)
+            for one in self._rows.counted(page.run_id)
             if one.key[1:] > page.after
             and one.outcome.sample < page.before_sample
             and page.status in (None, one.status)

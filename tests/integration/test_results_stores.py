@@ -179,6 +179,20 @@ async def test_pages_follow_sample_and_rollout_and_filter_by_status(stores: Stor
     assert await keys(replace(page, status=OutcomeStatus.FAILED)) == [(3, 1)]
 
 
+async def test_failures_of_an_earlier_epoch_are_not_listed(stores: Stores) -> None:
+    plan = await open_run(stores, 3)
+    await record(stores, plan, failed(0, FailureClass.RATE_LIMIT), answered(1), failed(2))
+    await stores.records.open(plan, 2)
+    await record(stores, plan, failed(2, FailureClass.ENGINE), epoch=2)
+    page = OutcomePage(plan.run_id, (0, -1), 3, 10)
+    of_all, of_failed = [
+        [(one.outcome.sample, one.epoch) for one in await stores.outcomes.page(asked)]
+        for asked in (page, replace(page, status=OutcomeStatus.FAILED))
+    ]
+    assert of_all == [(1, 1), (2, 2)]
+    assert of_failed == [(2, 2)]
+
+
 async def test_a_set_is_readable_once_committed(stores: Stores) -> None:
     set_id = new_id()
     chat = Prompt(None, (ChatMessage("system", "Be brief."), ChatMessage("user", "Why?")))
