@@ -11,6 +11,7 @@ from pathlib import Path
 
 from proctor.cli.exit_codes import ExitCode, code_of_error
 from proctor.cli.order_options import Form, OrderOptions, Selection, order_of
+from proctor.cli.program_name import program_name
 from proctor.cli.run_command import submit_and_follow
 from proctor.cli.stack_pools import STARTER_MODEL, ChosenModel, choose_model, pools_for
 from proctor.cli.terminal import Terminal, say
@@ -74,6 +75,8 @@ async def _examine_on_own_stack(examination: Examination) -> ExitCode:
         code = await _examine(examination, stack.gateway_grpc)
         if examination.terminal.can_ask:
             await _keep_serving(stack, examination.terminal)
+        else:
+            report("The stack stops now; `make up` starts it again, with what it holds.")
         return code
 
 
@@ -86,7 +89,7 @@ async def _keep_serving(stack: LocalStack, terminal: Terminal) -> None:
     say(
         terminal.progress,
         f"The stack keeps serving: http://{stack.gateway_http}/docs, gRPC {stack.gateway_grpc}. "
-        "Other terminals can use `proctor …`. Ctrl-C stops it.",
+        f"Other terminals can use `{program_name()} …`. Ctrl-C stops it.",
     )
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)

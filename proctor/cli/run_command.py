@@ -12,6 +12,7 @@ from proctor.cli.follow_run import follow_run, viewer_for
 from proctor.cli.gateway_address import find_gateway
 from proctor.cli.json_documents import document
 from proctor.cli.order_options import PRIORITIES, SCORING_METHODS, Form, OrderOptions, Selection, order_of
+from proctor.cli.program_name import program_name
 from proctor.cli.summary_table import figures_so_far, print_summary
 from proctor.cli.terminal import Terminal, execute, say
 from proctor.client import ProctorClient
@@ -116,5 +117,6 @@ def _tell_where_next(run: run_pb2.Run, terminal: Terminal) -> None:
 
 def _print_next(terminal: Terminal, commands: Mapping[str, str]) -> None:
     widest = max(len(command) for command in commands)
+    program = program_name()
     for command, purpose in commands.items():
-        say(terminal.out, f"  proctor {command:{widest}}  {purpose}", style="dim")
+        say(terminal.out, f"  {program} {command:{widest}}  {purpose}", style="dim")

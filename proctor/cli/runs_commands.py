@@ -12,6 +12,7 @@ from proctor.cli.exit_codes import ExitCode
 from proctor.cli.gateway_address import find_gateway
 from proctor.cli.json_documents import Json, document
 from proctor.cli.outcomes_table import OutcomeChoice, outcome_status, print_outcomes
+from proctor.cli.program_name import program_name
 from proctor.cli.summary_table import figures_so_far, print_summary
 from proctor.cli.terminal import Terminal, execute, say
 from proctor.client import ProctorClient, RunFilter
@@ -93,9 +94,8 @@ def retry(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> No
     async def work() -> ExitCode:
         async with ProctorClient(find_gateway(gateway)) as client:
             run = await client.retry_run(run_id)
-        sentence = (
-            f"Run {run_id} is pending again and asks only for what is missing: `proctor watch {run_id}`."
-        )
+        watch = f"`{program_name()} watch {run_id}`"
+        sentence = f"Run {run_id} is pending again and asks only for what is missing: {watch}."
         return _tell_changed(terminal, run, sentence)
 
     execute(terminal, work)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from proctor.cli.exit_codes import ExitCode
 from proctor.cli.json_documents import stack_document
+from proctor.cli.program_name import program_name
 from proctor.cli.stack_pools import STARTER_MODEL, pools_of_names
 from proctor.cli.terminal import Terminal, say
 from proctor.stack.child_logs import tail
@@ -111,4 +112,4 @@ def _tell_running(terminal: Terminal, stack: StackState) -> None:
         terminal.emit(stack_document(stack))
     else:
         where = f"http://{stack.gateway_http} (page: /docs), gRPC {stack.gateway_grpc}"
-        say(terminal.out, f"The stack serves {where}; `proctor down` stops it.")
+        say(terminal.out, f"The stack serves {where}; `{program_name()} down` stops it.")

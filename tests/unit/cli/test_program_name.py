@@ -1,0 +1,46 @@
+"""Printed commands can be typed: the program is called as the shell of the reader would find it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from proctor.cli.program_name import program_name
+
+
+@pytest.fixture
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folder of the programs of a virtual environment that runs us and that PATH does not name."""
+    folder = tmp_path / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    (folder / "proctor").touch(mode=0o755)
+    monkeypatch.setattr(sys, "executable", str(folder / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return folder
+
+
+def test_program_below_the_current_folder_is_called_from_there(
+    environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(environment.parents[1])
+    assert program_name() == ".venv/bin/proctor"
+
+
+def test_program_elsewhere_is_called_by_its_whole_path(
+    environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (environment / "below").mkdir()
+    monkeypatch.chdir(environment / "below")
+    assert program_name() == str(environment / "proctor")
+
+
+def test_program_that_the_shell_finds_is_called_by_its_name(
+    environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(environment))
+    assert program_name() == "proctor"
+
+
+def test_program_that_was_not_installed_is_called_by_its_name(environment: Path) -> None:
+    (environment / "proctor").unlink()
+    assert program_name() == "proctor"
