@@ -34,6 +34,10 @@ class SampleSetStore(Protocol):
         """Samples by position; raises SampleSetNotFound."""
         ...
 
+    async def weights(self, set_id: str, positions: Sequence[int]) -> Mapping[int, int]:
+        """Bytes of each sample, nearly, by position."""
+        ...
+
     async def targets(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Target]:
         """What is expected, by position; positions that are not there are left out."""
         ...

@@ -56,6 +56,15 @@ WHERE s.set_id = $1::uuid
     AND s.position = ANY ($2::integer[])
     AND EXISTS (SELECT FROM sample_sets AS c WHERE c.set_id = $1::uuid AND c.digest IS NOT NULL);
 
+-- name: weigh_samples: bytes of samples as they are listed, nearly ($1 set, $2 positions)
+SELECT
+    position,
+    octet_length(coalesce(prompt_text, prompt_messages::text, ''))
+        + octet_length(array_to_string(choices, ''))
+        + octet_length(array_to_string(target_texts, '')) AS bytes
+FROM samples
+WHERE set_id = $1::uuid AND position = ANY ($2::integer[]);
+
 -- name: read_targets: what is expected of samples ($1 set, $2 positions)
 SELECT position, choices, target_choice, target_texts
 FROM samples

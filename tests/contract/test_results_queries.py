@@ -22,6 +22,7 @@ POSITIONS = "'{" + ",".join(str(position) for position in range(500, 564)) + "}'
 # Query to the arguments it is asked with over the rows of `full_tables`.
 HOT = {
     "read_targets": f"{SET}, {POSITIONS}",
+    "weigh_samples": f"{SET}, {POSITIONS}",
     "read_samples": f"{SET}, {POSITIONS}",
     "list_missing": f"{RUN}, 1, 0, 5000, 6000",
     "list_outcomes": f"{RUN}, 5000, 0, 20000, 100",

@@ -88,6 +88,10 @@ class MemorySampleSets:
         samples = self._rows.samples[set_id]
         return {position: samples[position] for position in positions if position in samples}
 
+    async def weights(self, set_id: str, positions: Sequence[int]) -> Mapping[int, int]:
+        found = await self.read(set_id, positions)
+        return {position: _weight(sample) for position, sample in found.items()}
+
     async def targets(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Target]:
         found = await self.read(set_id, positions)
         return {position: sample.target for position, sample in found.items()}
@@ -102,6 +106,11 @@ class MemorySampleSets:
         for set_id in leftovers:
             del self._rows.samples[set_id]
         return len(leftovers)
+
+
+def _weight(sample: Sample) -> int:
+    said = (sample.prompt.text or "", *(turn.content for turn in sample.prompt.messages))
+    return sum(len(text.encode()) for text in (*said, *sample.target.choices, *sample.target.texts))
 
 
 class MemoryRunRecords:

@@ -49,11 +49,11 @@ class ResultsStand:
     def jetstream(self) -> JetStream:
         return JetStream(self.connection)
 
-    async def store(self, samples: Sequence[Sample]) -> str:
+    async def store(self, samples: Sequence[Sample], chunk_samples: int = 500) -> str:
         """A committed set of samples."""
         staging_id = new_id()
-        for start in range(0, len(samples), 500):
-            chunk = [sample_to_proto(sample) for sample in samples[start : start + 500]]
+        for start in range(0, len(samples), chunk_samples):
+            chunk = [sample_to_proto(sample) for sample in samples[start : start + chunk_samples]]
             await self.records.PutSamples(
                 run_record_service_pb2.PutSamplesRequest(staging_id=staging_id, samples=chunk)
             )

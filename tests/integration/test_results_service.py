@@ -19,8 +19,10 @@ from proctor.v1 import (
 )
 from services.common.grpc_client import remote_error
 from services.common.subjects import OUTCOMES
+from services.results.outcomes.list_outcomes import MOST_BYTES_PER_PAGE
 from services.results.outcomes.outcome import FailureClass, ModelAnswer, OutcomeBatch
 from services.results.runs.run_record import RunPlan
+from services.results.samples.sample_set import Prompt
 from tests.fakes.eventually import eventually
 from tests.fakes.recorded_run import answered, batch, choice_sample, failed, new_id, plan_of, said
 from tests.fakes.results_stand import ResultsStand, results_stand, sample_to_proto
@@ -217,6 +219,23 @@ async def test_outcomes_are_listed_beside_their_samples(stand: ResultsStand) -> 
     only_failed = await page(status=outcome_pb2.OUTCOME_STATUS_FAILED)
     assert [one.outcome.failure.message for one in only_failed.outcomes] == ["It did not work."]
     assert [one.outcome.sample for one in (await page(task="t1")).outcomes] == [3, 4, 5]
+
+
+async def test_a_page_of_long_prompts_fits_into_a_message(stand: ResultsStand) -> None:
+    prompt = Prompt("word " * 100_000)
+    samples = [replace(choice_sample(position, "long"), prompt=prompt) for position in range(40)]
+    set_id = await stand.store(samples, chunk_samples=10)
+    plan = await stand.open(plan_of([40], [set_id]))
+    await stand.send(batch(plan.run_id, [answered(sample) for sample in range(40)]))
+    await eventually(lambda: recorded_is(stand, plan, 40), "all outcomes are recorded")
+    listed: list[int] = []
+    request = results_service_pb2.ListOutcomesRequest(run_id=plan.run_id, page_size=1000)
+    while not listed or request.page_token:
+        page = await stand.public.ListOutcomes(request)
+        assert page.ByteSize() <= MOST_BYTES_PER_PAGE * 1.1
+        listed += [one.outcome.sample for one in page.outcomes]
+        request.page_token = page.next_page_token
+    assert listed == list(range(40))
 
 
 async def test_an_answer_that_does_not_fit_its_sample_is_a_failure_not_a_wrong_answer(

@@ -209,6 +209,7 @@ async def test_a_set_is_readable_once_committed(stores: Stores) -> None:
     assert await stores.sample_sets.read(set_id, [1, 0]) == {0: samples[0], 1: samples[1]}
     assert await stores.sample_sets.targets(set_id, [1, 7]) == {1: samples[1].target}
     assert await stores.sample_sets.clusters(set_id) == {0: "passage"}
+    assert (await stores.sample_sets.weights(set_id, [1, 7])) == {1: len("How?sothus")}
     with pytest.raises(errors.SampleSetCommitted):
         await stores.sample_sets.stage(set_id, samples)
 

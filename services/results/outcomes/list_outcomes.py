@@ -1,11 +1,11 @@
 """Lists what is recorded of a run, sample by sample, with what was asked and expected."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from services.results.errors import InvalidField, RecordNotFound
-from services.results.outcomes.outcome import OutcomeStatus, ScoredOutcome
+from services.results.outcomes.outcome import Failure, OutcomeStatus, ScoredOutcome
 from services.results.page_token import read_page_token, write_page_token
 from services.results.ports import OutcomePage, Stores
 from services.results.runs.run_record import PlannedTask, RunPlan
@@ -13,6 +13,10 @@ from services.results.samples.sample_set import Sample
 
 MOST_PER_PAGE = 1000
 USUAL_PER_PAGE = 100
+# Half of what a message may have: the last outcome may go a little beyond it, and sizes are estimates.
+MOST_BYTES_PER_PAGE = 8 * 1024 * 1024
+BYTES_OF_NUMBERS = 256
+BYTES_PER_CHOICE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +58,29 @@ class ListOutcomes:
         if record is None:
             raise RecordNotFound(run_id=query.run_id)
         page = _page(record.plan, query)
-        scored = await self._stores.outcomes.page(page)
-        token = write_page_token(scored[-1].key[1:]) if len(scored) == page.page_size else ""
+        found = await self._stores.outcomes.page(page)
+        scored = await self._fitting(record.plan, found)
+        is_last = len(found) < page.page_size and len(scored) == len(found)
+        token = "" if is_last else write_page_token(scored[-1].key[1:])
         return ListedPage(await self._beside_samples(record.plan, scored), token)
 
+    async def _fitting(self, plan: RunPlan, found: Sequence[ScoredOutcome]) -> Sequence[ScoredOutcome]:
+        """The first outcomes that with their samples make one message: at least one, however large."""
+        weights = {
+            index: await self._stores.sample_sets.weights(plan.tasks[index].sample_set_id, positions)
+            for index, positions in _positions(plan, found).items()
+        }
+        total = 0
+        for count, one in enumerate(found):
+            total += _weight(one) + weights[one.task_index].get(_position(plan, one), 0)
+            if count and total > MOST_BYTES_PER_PAGE:
+                return found[:count]
+        return found
+
     async def _beside_samples(self, plan: RunPlan, scored: Sequence[ScoredOutcome]) -> list[ListedOutcome]:
-        positions: dict[int, set[int]] = defaultdict(set)
-        for one in scored:
-            positions[one.task_index].add(_position(plan, one))
         samples = {
-            index: await self._stores.sample_sets.read(plan.tasks[index].sample_set_id, sorted(wanted))
-            for index, wanted in positions.items()
+            index: await self._stores.sample_sets.read(plan.tasks[index].sample_set_id, positions)
+            for index, positions in _positions(plan, scored).items()
         }
         return [
             ListedOutcome(plan.tasks[one.task_index], samples[one.task_index][_position(plan, one)], one)
@@ -87,3 +103,20 @@ def _page(plan: RunPlan, query: OutcomeQuery) -> OutcomePage:
 
 def _position(plan: RunPlan, scored: ScoredOutcome) -> int:
     return scored.outcome.sample - plan.tasks[scored.task_index].first_sample
+
+
+def _positions(plan: RunPlan, outcomes: Sequence[ScoredOutcome]) -> Mapping[int, list[int]]:
+    """Positions in the sample set of each task, by the place of the task."""
+    wanted: dict[int, set[int]] = defaultdict(set)
+    for one in outcomes:
+        wanted[one.task_index].add(_position(plan, one))
+    return {index: sorted(positions) for index, positions in wanted.items()}
+
+
+def _weight(scored: ScoredOutcome) -> int:
+    """Bytes of an outcome without its sample, nearly."""
+    result = scored.outcome.result
+    if isinstance(result, Failure):
+        return BYTES_OF_NUMBERS + len(result.message.encode())
+    said = result.answer.text.encode(), scored.prediction.encode()
+    return BYTES_OF_NUMBERS + BYTES_PER_CHOICE * len(result.choice_token_counts) + sum(map(len, said))

@@ -64,6 +64,10 @@ class PostgresSampleSets:
             raise SampleSetNotFound(sample_set_id=set_id)
         return {row["position"]: _sample(row) for row in rows}
 
+    async def weights(self, set_id: str, positions: Sequence[int]) -> Mapping[int, int]:
+        rows = await self._session.fetch("weigh_samples", set_id, positions)
+        return {row["position"]: row["bytes"] for row in rows}
+
     async def targets(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Target]:
         rows = await self._session.fetch("read_targets", set_id, positions)
         return {row["position"]: _target(row) for row in rows}

@@ -8,6 +8,7 @@ import pytest
 
 from services.common.clock import SystemClock
 from services.results import errors
+from services.results.outcomes import list_outcomes as list_outcomes_module
 from services.results.outcomes.list_outcomes import ListOutcomes, OutcomeQuery
 from services.results.outcomes.outcome import OutcomeStatus
 from services.results.ports import Stores
@@ -17,7 +18,7 @@ from services.results.runs.run_record import MetricUse, RunPlan, ScoringRecipe
 from services.results.samples.store_sample_set import MOST_POSITIONS, StoreSampleSet
 from services.results.task_scoring import OutputType
 from tests.fakes.memory_results import memory_stores
-from tests.fakes.recorded_run import answered, choice_sample, failed, new_id, plan_of, scored
+from tests.fakes.recorded_run import answered, choice_sample, failed, new_id, plan_of, said, scored
 
 
 def store(stores: Stores) -> StoreSampleSet:
@@ -124,3 +125,19 @@ async def test_outcomes_are_listed_in_pages_beside_their_samples() -> None:
     assert [one.scored.outcome.sample for one in of_status.outcomes] == [1]
     with pytest.raises(errors.InvalidField, match="task must be one of the run's: t0, t1"):
         await list_outcomes(OutcomeQuery(plan.run_id, task="t2"))
+
+
+async def test_a_page_ends_before_it_is_too_large_for_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(list_outcomes_module, "MOST_BYTES_PER_PAGE", 1500)
+    stores = memory_stores()
+    plan = await open_run(stores, [6])
+    large = said(3, "x" * 9000)
+    outcomes = [large if sample == 3 else answered(sample) for sample in range(6)]
+    await stores.outcomes.record([scored(plan.run_id, one) for one in outcomes])
+    list_outcomes = ListOutcomes(stores)
+    pages, token = [], None
+    while token != "":
+        page = await list_outcomes(OutcomeQuery(plan.run_id, page_token=token or ""))
+        pages.append([one.scored.outcome.sample for one in page.outcomes])
+        token = page.next_page_token
+    assert pages == [[0, 1, 2], [3], [4, 5]]
