@@ -85,6 +85,17 @@ def order_of(options: OrderOptions) -> run_pb2.RunOrder:
         raise Refused(f"A number of the order is too large: {error}.", "INVALID_PARAMETER") from error
 
 
+def refuse_out_of_range(order: run_pb2.RunOrder) -> None:
+    """What the scheduler would refuse as well: for who would start a whole stack to hear it."""
+    if order.HasField("limit") and order.limit < 1:
+        raise Refused(f"limit must be at least 1, not {order.limit}.", "INVALID_PARAMETER")
+    temperature = order.params.temperature
+    if not 0 <= temperature <= 2:
+        raise Refused(
+            f"temperature must be at least 0 and at most 2, not {temperature:g}.", "INVALID_PARAMETER"
+        )
+
+
 def _params(options: OrderOptions) -> run_pb2.GenerationParams:
     given: dict[str, Any] = {name: value for name, value in options.params.items() if value is not None}
     given |= dict(_parsed(text) for text in options.extra)

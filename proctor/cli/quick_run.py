@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proctor.cli.exit_codes import ExitCode, code_of_error
-from proctor.cli.order_options import Form, OrderOptions, Selection, order_of
+from proctor.cli.order_options import Form, OrderOptions, Selection, order_of, refuse_out_of_range
 from proctor.cli.program_name import program_name
 from proctor.cli.run_command import submit_and_follow
 from proctor.cli.stack_pools import STARTER_MODEL, ChosenModel, choose_model, pools_for
@@ -40,7 +40,9 @@ def main() -> int:
     terminal = Terminal(options.json)
     try:
         model = choose_model(options.model or STARTER_MODEL)
-        return asyncio.run(_terminable(Examination(model, order_of(_order(options, model)), terminal)))
+        order = order_of(_order(options, model))
+        refuse_out_of_range(order)
+        return asyncio.run(_terminable(Examination(model, order, terminal)))
     except StackError as error:
         terminal.complain(str(error))
         return ExitCode(error.exit_code)

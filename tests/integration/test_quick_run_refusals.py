@@ -65,11 +65,21 @@ async def test_folder_that_is_no_model_is_named(tmp_path: Path, module: tuple[st
     assert not (tmp_path / "state").exists()
 
 
-async def test_parameter_that_is_no_pair_is_named_before_anything_starts(tmp_path: Path) -> None:
-    command = ("proctor.cli.quick_run", "--model", "openai/any", "--param", "warm")
+@pytest.mark.parametrize(
+    ("option", "value", "sentence"),
+    [
+        ("--param", "warm", "NAME=VALUE"),
+        ("--limit", "0", "limit must be at least 1"),
+        ("--temperature", "3", "temperature must be at least 0 and at most 2"),
+    ],
+)
+async def test_bad_order_is_refused_before_anything_starts(
+    tmp_path: Path, option: str, value: str, sentence: str
+) -> None:
+    command = ("proctor.cli.quick_run", "--model", "openai/any", option, value)
     code, complaint = await refused(tmp_path / "state", 0, *command)
     assert code == 2
-    assert "NAME=VALUE" in complaint
+    assert sentence in complaint
     assert not (tmp_path / "state").exists()
 
 

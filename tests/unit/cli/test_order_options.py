@@ -3,7 +3,7 @@
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from proctor.cli.order_options import Form, OrderOptions, Selection, order_of
+from proctor.cli.order_options import Form, OrderOptions, Selection, order_of, refuse_out_of_range
 from proctor.client_errors import Refused
 from proctor.v1 import run_pb2
 
@@ -61,3 +61,21 @@ def test_known_parameters_are_typed_and_others_reach_the_provider() -> None:
 def test_what_the_wire_cannot_carry_is_refused(options: OrderOptions, word: str) -> None:
     with pytest.raises(Refused, match=word):
         order_of(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (OrderOptions(Selection("s", limit=0), "m"), "limit must be at least 1, not 0"),
+        (OrderOptions(Selection("s"), "m", params={"temperature": 2.5}), "temperature .* not 2.5"),
+        (OrderOptions(Selection("s"), "m", extra=["temperature=NaN"]), "temperature .* not nan"),
+    ],
+)
+def test_what_needs_no_scheduler_to_be_refused_is_refused_without(options: OrderOptions, word: str) -> None:
+    with pytest.raises(Refused, match=word):
+        refuse_out_of_range(order_of(options))
+
+
+@pytest.mark.parametrize("selection", [Selection("s"), Selection("s", limit=1)])
+def test_order_in_its_ranges_is_let_through(selection: Selection) -> None:
+    refuse_out_of_range(order_of(OrderOptions(selection, "m", params={"temperature": 2.0})))
