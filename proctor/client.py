@@ -103,12 +103,12 @@ class ProctorClient:
 
     async def cancel_run(self, run_id: str) -> run_pb2.Run:
         request = scheduler_pb2.CancelRunRequest(run_id=run_id)
-        response = await self._call(self._scheduler.CancelRun, request)
+        response = await self._call_once(self._scheduler.CancelRun, request)
         return response.run
 
     async def retry_run(self, run_id: str) -> run_pb2.Run:
         request = scheduler_pb2.RetryRunRequest(run_id=run_id)
-        response = await self._call(self._scheduler.RetryRun, request)
+        response = await self._call_once(self._scheduler.RetryRun, request)
         return response.run
 
     async def list_suites(self) -> list[scheduler_pb2.SuiteInfo]:
@@ -191,6 +191,7 @@ class ProctorClient:
         return await self._call_once(method, request)
 
     async def _call_once(self, method: grpc.aio.UnaryUnaryMultiCallable[Q, A], request: Q) -> A:
+        """For what would be refused the second time, where only the answer to the first was lost."""
         try:
             return await method(request, timeout=self._timeout_seconds)
         except grpc.aio.AioRpcError as error:

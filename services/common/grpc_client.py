@@ -1,6 +1,7 @@
 """Channels to other services: patient with restarts, with the same message limits as the servers."""
 
 import json
+from collections.abc import Sequence
 
 import grpc
 
@@ -10,23 +11,22 @@ from services.common.grpc_server import MAX_MESSAGE_BYTES
 __all__ = ["open_channel", "remote_error"]
 
 _RETRY_UNAVAILABLE = {
-    "methodConfig": [
-        {
-            "name": [{}],
-            "retryPolicy": {
-                "maxAttempts": 5,
-                "initialBackoff": "0.1s",
-                "maxBackoff": "1s",
-                "backoffMultiplier": 2,
-                "retryableStatusCodes": ["UNAVAILABLE"],
-            },
-        }
-    ]
+    "name": [{}],
+    "retryPolicy": {
+        "maxAttempts": 5,
+        "initialBackoff": "0.1s",
+        "maxBackoff": "1s",
+        "backoffMultiplier": 2,
+        "retryableStatusCodes": ["UNAVAILABLE"],
+    },
 }
 
 
-def open_channel(address: str) -> grpc.aio.Channel:
-    """A channel to `host:port`; every call of our services can be repeated, so UNAVAILABLE is retried."""
+def open_channel(address: str, *, sent_once: Sequence[str] = ()) -> grpc.aio.Channel:
+    """A channel to `host:port` that retries UNAVAILABLE, which may mean that only the answer was lost.
+
+    `sent_once` are calls, as "package.Service/Method", that must not be sent a second time.
+    """
     return grpc.aio.insecure_channel(
         address,
         options=[
@@ -37,6 +37,13 @@ def open_channel(address: str) -> grpc.aio.Channel:
             ("grpc.max_reconnect_backoff_ms", 1000),
             ("grpc.keepalive_time_ms", 30_000),
             ("grpc.keepalive_timeout_ms", 10_000),
-            ("grpc.service_config", json.dumps(_RETRY_UNAVAILABLE)),
+            ("grpc.service_config", json.dumps(_service_config(sent_once))),
         ],
     )
+
+
+def _service_config(sent_once: Sequence[str]) -> dict[str, object]:
+    # The most specific name counts, and a method without a policy is not retried.
+    names = [dict(zip(("service", "method"), call.split("/"), strict=True)) for call in sent_once]
+    once = [{"name": names}] if names else []
+    return {"methodConfig": [*once, _RETRY_UNAVAILABLE]}

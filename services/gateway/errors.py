@@ -14,6 +14,10 @@ class InvalidUserName(GatewayError):
     """The user name in X-Proctor-User must be 1 to 128 printable characters."""
 
 
+class MalformedRequest(GatewayError):
+    """The request is no {expected}; make it from the contracts in protos/."""
+
+
 class RunNotFound(GatewayError):
     """Run {run_id} not found."""
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 SCHEDULER = "scheduler"
 RESULTS = "results"
 
+# Where the answer to the first was lost, a second would be refused: the run is cancelled, or waits, already.
+SENT_ONCE = ("proctor.v1.SchedulerService/CancelRun", "proctor.v1.SchedulerService/RetryRun")
+
 T = TypeVar("T")
 
 

@@ -1,14 +1,17 @@
 """The public gRPC endpoint: calls pass through as bytes, with deadline, cancellation and error details."""
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeAlias
 
 import grpc
+from google.protobuf import message
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
 from proctor.v1 import results_service_pb2, scheduler_service_pb2
 from services.common.errors import DependencyUnavailable
+from services.gateway.errors import MalformedRequest
 from services.gateway.grpc_backends import RESULTS, SCHEDULER, backend_error
 
 SCHEDULER_SERVICE: ServiceDescriptor = scheduler_service_pb2.DESCRIPTOR.services_by_name["SchedulerService"]
@@ -18,15 +21,17 @@ RESULTS_SERVICE: ServiceDescriptor = results_service_pb2.DESCRIPTOR.services_by_
 _HOP_METADATA = ("grpc-", ":", "user-agent", "content-type", "te")
 
 Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
+Amend: TypeAlias = Callable[[bytes], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """A public service and the channel to who implements it."""
+    """A public service and the channel to who implements it; `amended` calls do not pass as they are."""
 
     service: ServiceDescriptor
     channel: grpc.aio.Channel
     backend: str
+    amended: Mapping[str, Amend] = field(default_factory=dict)
 
     def register(self, server: grpc.aio.Server) -> None:
         handlers = {method.name: self._handler(method) for method in self.service.methods}
@@ -37,14 +42,17 @@ class Forwarded:
         path = f"/{self.service.full_name}/{method.name}"
         if method.server_streaming:
             return grpc.unary_stream_rpc_method_handler(self._forward_stream(path))
-        return grpc.unary_unary_rpc_method_handler(self._forward_call(path))
+        return grpc.unary_unary_rpc_method_handler(
+            self._forward_call(path, self.amended.get(method.name, bytes))
+        )
 
     # The stubs of the handlers know only the synchronous API, hence Any.
-    def _forward_call(self, path: str) -> Any:
+    def _forward_call(self, path: str, amend: Amend) -> Any:
         async def forward(request: bytes, context: Context) -> bytes:
             call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(path)
+            sent = amend(request)
             try:
-                return await call(request, timeout=context.time_remaining(), metadata=_metadata(context))
+                return await call(sent, timeout=context.time_remaining(), metadata=_metadata(context))
             except grpc.aio.AioRpcError as error:
                 await _pass_on(error, context, self.backend)
 
@@ -67,9 +75,19 @@ class Forwarded:
 
 def public_services(scheduler: grpc.aio.Channel, results: grpc.aio.Channel) -> tuple[Forwarded, Forwarded]:
     return (
-        Forwarded(SCHEDULER_SERVICE, scheduler, SCHEDULER),
+        Forwarded(SCHEDULER_SERVICE, scheduler, SCHEDULER, {"SubmitRun": with_request_id}),
         Forwarded(RESULTS_SERVICE, results, RESULTS),
     )
+
+
+def with_request_id(request: bytes) -> bytes:
+    """Makes an order repeatable where its caller did not: the second finds the run of the first."""
+    try:
+        submission = scheduler_service_pb2.SubmitRunRequest.FromString(request)
+    except message.DecodeError as error:
+        raise MalformedRequest(expected="SubmitRunRequest") from error
+    submission.request_id = submission.request_id or str(uuid.uuid4())
+    return submission.SerializeToString()
 
 
 async def _pass_on(error: grpc.aio.AioRpcError, context: Context, backend: str) -> NoReturn:

@@ -10,7 +10,7 @@ from services.common.clock import SystemClock
 from services.common.grpc_client import open_channel
 from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.lifecycle import every
-from services.gateway.grpc_backends import RESULTS, SCHEDULER, Backends
+from services.gateway.grpc_backends import RESULTS, SCHEDULER, SENT_ONCE, Backends
 from services.gateway.grpc_forwarding import public_services
 from services.gateway.grpc_health import BackendHealth, is_ready
 from services.gateway.http_app import HttpParts, http_app
@@ -55,7 +55,7 @@ class RunningGateway:
 @asynccontextmanager
 async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGateway]:
     async with (
-        open_channel(settings.scheduler_address) as scheduler,
+        open_channel(settings.scheduler_address, sent_once=SENT_ONCE) as scheduler,
         open_channel(settings.results_address) as results,
         AsyncExitStack() as opened,
     ):

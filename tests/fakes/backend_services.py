@@ -28,7 +28,10 @@ def refused(kind: ErrorKind, reason: str, message: str, **facts: str) -> RemoteE
 
 @dataclass
 class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
-    """`refusal` is raised by the next submit; watches end when the run is final."""
+    """`refusal` is raised by the next submit; watches end when the run is final.
+
+    So many answers to orders, cancellations and retries as `answers_to_lose` says get lost on their way.
+    """
 
     runs: dict[str, run_pb2.Run] = field(default_factory=dict)
     submitted: list[scheduler_pb2.SubmitRunRequest] = field(default_factory=list)
@@ -38,6 +41,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     deadlines: list[float | None] = field(default_factory=list)
     metadata: list[dict[str, str]] = field(default_factory=list)
     watches_open: int = 0
+    answers_to_lose: int = 0
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def put(self, run: run_pb2.Run) -> None:
@@ -57,6 +61,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         )
         run.created_at.FromSeconds(1_700_000_000)
         self.put(run)
+        self._lose_answer()
         return scheduler_pb2.SubmitRunResponse(run=run, estimated_seconds=self.estimated_seconds)
 
     async def GetRun(
@@ -89,6 +94,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
             )
         run.state = run_pb2.RUN_STATE_CANCELLED
         self.put(run)
+        self._lose_answer()
         return scheduler_pb2.CancelRunResponse(run=run)
 
     async def RetryRun(
@@ -98,6 +104,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         run = self._run(request.run_id)
         run.state, run.epoch = run_pb2.RUN_STATE_PENDING, run.epoch + 1
         self.put(run)
+        self._lose_answer()
         return scheduler_pb2.RetryRunResponse(run=run)
 
     async def WatchRun(
@@ -138,6 +145,11 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
             worker_id="w1", pool="local", engine="vllm", condition="ready", concurrency=64
         )
         return scheduler_pb2.ListWorkersResponse(workers=[worker])
+
+    def _lose_answer(self) -> None:
+        if self.answers_to_lose:
+            self.answers_to_lose -= 1
+            raise refused(ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "Socket closed")
 
     def _run(self, run_id: str) -> run_pb2.Run:
         if run_id not in self.runs:

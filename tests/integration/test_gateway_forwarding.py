@@ -46,6 +46,40 @@ async def test_order_reaches_the_scheduler_with_user_and_request_id(
     assert len(request.request_id) == 36
 
 
+async def test_order_without_request_id_is_repeated_under_one(stand: GatewayStand) -> None:
+    stand.scheduler.answers_to_lose = 1
+    async with grpc.aio.insecure_channel(stand.grpc) as channel:
+        stub = scheduler_grpc.SchedulerServiceStub(channel)
+        await stub.SubmitRun(scheduler_pb2.SubmitRunRequest(order=run_pb2.RunOrder(suite="glue"), user="bob"))
+    first, again = stand.scheduler.submitted
+    assert first == again
+    assert (first.user, len(first.request_id)) == ("bob", 36)
+
+
+async def test_order_that_is_none_is_refused_in_a_sentence(stand: GatewayStand) -> None:
+    async with grpc.aio.insecure_channel(stand.grpc) as channel:
+        submit: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
+            "/proctor.v1.SchedulerService/SubmitRun"
+        )
+        with pytest.raises(grpc.aio.AioRpcError, match="The request is no SubmitRunRequest") as caught:
+            await submit(b"\xff")
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_cancel_and_retry_whose_answer_was_lost_are_not_sent_again(
+    stand: GatewayStand, client: ProctorClient
+) -> None:
+    pending_run(stand)
+    stand.scheduler.answers_to_lose = 1
+    with pytest.raises(Unreachable, match="scheduler does not answer"):
+        await client.cancel_run("r1")
+    assert (await client.get_run("r1")).state == run_pb2.RUN_STATE_CANCELLED
+    stand.scheduler.answers_to_lose = 1
+    with pytest.raises(Unreachable, match="scheduler does not answer"):
+        await client.retry_run("r1")
+    assert (await client.get_run("r1")).epoch == 1
+
+
 async def test_refusal_keeps_its_reason_sentence_and_facts(
     stand: GatewayStand, client: ProctorClient
 ) -> None:
