@@ -143,9 +143,9 @@ async def test_cancel_and_retry_by_rest(standing: WholeStack) -> None:
     run_id = await standing.submit()
     cancelled = await http(standing, "POST", f"{API}/cancel/{run_id}")
     assert (cancelled.status, cancelled.body["message"]) == (200, f"Job {run_id} cancelled successfully")
+    assert (await ended(standing, run_id)).state == run_pb2.RUN_STATE_CANCELLED
     again = await http(standing, "POST", f"{API}/cancel/{run_id}")
     assert (again.status, again.body["reason"]) == (409, "RUN_ALREADY_FINISHED")
-    assert (await ended(standing, run_id)).state == run_pb2.RUN_STATE_CANCELLED
     await standing.model_server.control(latency_seconds=0)
     assert (await http(standing, "POST", f"{API}/retry/{run_id}")).status == 200
     assert (await ended(standing, run_id)).state == run_pb2.RUN_STATE_COMPLETED

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from services.scheduler.errors import RunAlreadyFinished
+from services.scheduler.errors import RunAlreadyFinished, RunNotRetryable
 from services.scheduler.runs.run import FINAL_STATES, RunState, may_become, states_before
 from tests.fakes.scheduler_stand import SchedulerStand
 
@@ -24,6 +24,32 @@ def test_only_a_retry_leaves_a_final_state() -> None:
 def test_states_before_are_those_that_may_become_it() -> None:
     assert set(states_before(RunState.CANCELLED)) == {RunState.PENDING, RunState.RUNNING, RunState.PAUSED}
     assert set(states_before(RunState.COMPLETED)) == {RunState.RUNNING}
+
+
+async def test_cancel_can_be_repeated_until_the_run_is_summed_up() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    first = await stand.cancelling.cancel(run.run_id)
+    stand.clock.seconds += 1
+    assert await stand.cancelling.cancel(run.run_id) == first
+    assert await stand.advance(driver, 10)
+    with pytest.raises(RunAlreadyFinished, match="is already cancelled"):
+        await stand.cancelling.cancel(run.run_id)
+
+
+async def test_retry_can_be_repeated_while_it_waits_or_runs() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    with pytest.raises(RunNotRetryable, match="is running"):
+        await stand.retrying.retry(run.run_id)
+    await stand.cancelling.cancel(run.run_id)
+    assert await stand.advance(driver, 10)
+    pending = await stand.retrying.retry(run.run_id)
+    stand.clock.seconds += 1
+    assert await stand.retrying.retry(run.run_id) == pending
+    await stand.admit()
+    again = await stand.retrying.retry(run.run_id)
+    assert (again.state, again.epoch) == (RunState.RUNNING, 2)
 
 
 async def test_finished_run_cannot_be_cancelled() -> None:
