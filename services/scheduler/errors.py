@@ -50,6 +50,13 @@ class Unsupported(SchedulerError):
     reason = "UNSUPPORTED"
 
 
+class CannotTruncate(SchedulerError):
+    """Pool {pool} cannot cut prompts: only a vLLM pool knows their tokens. Leave truncation out."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "UNSUPPORTED"
+
+
 class QueueFull(SchedulerError):
     """Queue is full. Please try again later."""
 

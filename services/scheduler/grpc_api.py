@@ -22,6 +22,7 @@ from services.scheduler.runs.proto_runs import snapshot_to_proto
 from services.scheduler.runs.retry_run import RetryRun
 from services.scheduler.runs.run import RunId
 from services.scheduler.runs.run_list import RunFilter
+from services.scheduler.runs.run_order import nul_problem
 from services.scheduler.runs.show_run import ShowRun
 from services.scheduler.runs.submit_run import Submission, SubmitRun
 
@@ -148,6 +149,9 @@ def _page_size(wanted: int) -> int:
 
 
 def _filter(request: messages.ListRunsRequest) -> RunFilter:
+    problem = nul_problem("suite", request.suite) or nul_problem("model", request.model)
+    if problem:
+        raise InvalidParameter(field=problem.field, sentence=problem.sentence)
     return RunFilter(
         state=word_of(RUN_STATES, request.state),
         suite=request.suite,

@@ -297,6 +297,13 @@ async def test_refusals_come_with_code_reason_and_sentence(standing: Standing) -
         assert refusal.value.code() is grpc.StatusCode.NOT_FOUND
 
 
+@pytest.mark.parametrize("field", ["suite", "model"])
+async def test_list_filter_with_a_nul_is_refused(standing: Standing, field: str) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await standing.stub.ListRuns(scheduler_service_pb2.ListRunsRequest(**{field: "\0"}))
+    assert refusal.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
 async def test_lists_page_through_all_runs(standing: Standing) -> None:
     seen: list[str] = []
     request = scheduler_service_pb2.ListRunsRequest(page_size=2)

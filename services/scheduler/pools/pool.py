@@ -25,6 +25,11 @@ class Pool:
     def serves_any_model(self) -> bool:
         return bool(self.provider)
 
+    @property
+    def can_truncate(self) -> bool:
+        """Prompts are cut in tokens, which only an engine in the worker itself counts."""
+        return self.engine == "vllm"
+
     def serves(self, model: str) -> bool:
         provider, _, name = model.partition("/")
         return model in self.models or (provider == self.provider and bool(name))

@@ -1,6 +1,8 @@
 """Orders on the wire: what is unset stays unset."""
 
-from google.protobuf import json_format
+from typing import Any
+
+from google.protobuf import json_format, struct_pb2
 
 from proctor.v1 import run_pb2
 from services.scheduler import errors
@@ -65,7 +67,16 @@ def order_to_proto(order: RunOrder) -> run_pb2.RunOrder:
 def params_from_proto(params: run_pb2.GenerationParams) -> GenerationParams:
     given = {field.name: value for field, value in params.ListFields()}
     values = {name: given[name] for name in _PARAM_FIELDS if name in given}
-    return GenerationParams(**values, provider_params=json_format.MessageToDict(params.provider_params))
+    return GenerationParams(**values, provider_params=_plain(params.provider_params))
+
+
+def _plain(value: object) -> Any:
+    """As `json_format` does it, but with NaN, which the order refuses by a sentence."""
+    if isinstance(value, struct_pb2.Struct):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, struct_pb2.ListValue):
+        return [_plain(item) for item in value]
+    return value
 
 
 def params_to_proto(params: GenerationParams) -> run_pb2.GenerationParams:

@@ -1,12 +1,13 @@
 """What a user orders: one model over one suite, and what may be asked of it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
 MAX_ROLLOUTS = 100
 MAX_FEWSHOT = 100
+MAX_USER_LETTERS = 128
 
 
 class Priority(IntEnum):
@@ -105,6 +106,31 @@ class _Range:
         )
 
 
+# Fields of a request that Proctor sets itself: a parameter of this name would ask something else.
+OWN_FIELDS = frozenset(
+    {
+        "model",
+        "prompt",
+        "messages",
+        "stream",
+        "stream_options",
+        "n",
+        "best_of",
+        "echo",
+        "logprobs",
+        "top_logprobs",
+        "prompt_logprobs",
+        "stop",
+        "temperature",
+        "top_p",
+        "top_k",
+        "max_tokens",
+        "max_completion_tokens",
+        "seed",
+        "repetition_penalty",
+    }
+)
+
 _ALL_ROWS = " Leave it out to take all rows."
 
 
@@ -124,4 +150,57 @@ def first_problem(order: RunOrder) -> Problem | None:
         (_Range("repetition_penalty", 0, above=True), params.repetition_penalty),
         (_Range("context_tokens", 1), params.context_tokens),
     )
-    return next((problem for range_, value in checks if (problem := range_.problem(value))), None)
+    out_of_range = next((problem for range_, value in checks if (problem := range_.problem(value))), None)
+    return out_of_range or _text_problem(order) or _provider_params_problem(params.provider_params)
+
+
+def _text_problem(order: RunOrder) -> Problem | None:
+    texts = {"suite": (order.suite,), "model": (order.model,), "tasks": order.tasks}
+    return next(
+        (problem for field, values in texts.items() if (problem := nul_problem(field, *values))), None
+    )
+
+
+def user_problem(user: str) -> Problem | None:
+    if len(user) > MAX_USER_LETTERS:
+        sentence = f"user has {len(user)} letters, but must have at most {MAX_USER_LETTERS}."
+        return Problem("user", sentence)
+    return nul_problem("user", user)
+
+
+def nul_problem(field: str, *texts: str) -> Problem | None:
+    """No store and no engine takes a NUL."""
+    if not any("\0" in text for text in texts):
+        return None
+    return Problem(field, f"{field} holds a NUL character. Leave it out.")
+
+
+def _provider_params_problem(params: Mapping[str, object]) -> Problem | None:
+    own = sorted(OWN_FIELDS & params.keys())
+    if own:
+        advice = "Proctor sets it itself. Leave it out, or use the parameter of the order where there is one."
+        return Problem("provider_params", f"provider_params has {own[0]}, but {advice}")
+    value = next((value for value in _values_in(params) if not _can_be_sent(value)), None)
+    if value is None:
+        return None
+    what = "a NUL character" if isinstance(value, str) else f"the number {value}"
+    return Problem("provider_params", f"provider_params holds {what}, which no server takes. Leave it out.")
+
+
+def _values_in(value: object) -> Iterator[object]:
+    """Keys and values at any depth."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield key
+            yield from _values_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _values_in(item)
+    else:
+        yield value
+
+
+def _can_be_sent(value: object) -> bool:
+    if isinstance(value, str):
+        return "\0" not in value
+    return not isinstance(value, float) or math.isfinite(value)

@@ -9,7 +9,13 @@ from services.scheduler.pools.pool import Pool, pool_of, supported_providers
 from services.scheduler.ports import RunControls, RunStore, SuiteCatalogue
 from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_estimate import estimated_seconds
-from services.scheduler.runs.run_order import RunOrder, ScoringMethod, first_problem
+from services.scheduler.runs.run_order import (
+    RunOrder,
+    ScoringMethod,
+    Truncation,
+    first_problem,
+    user_problem,
+)
 from services.scheduler.suites.suite_errors import SuiteError
 from services.scheduler.suites.task_definition import OutputType, TaskDefinition
 
@@ -47,10 +53,8 @@ class SubmitRun:
 
     async def submit(self, submission: Submission) -> SubmittedRun:
         order = submission.order
+        _check(order, submission.user)
         tasks = self._ordered_tasks(order)
-        problem = first_problem(order)
-        if problem:
-            raise errors.InvalidParameter(field=f"order.{problem.field}", sentence=problem.sentence)
         run = Run(
             run_id=submission.run_id,
             order=order,
@@ -80,6 +84,8 @@ class SubmitRun:
             names = [name for pool in self.pools for name in pool.models]
             of_provider = sorted(name for name in names if name.startswith(f"{order.provider}/"))
             raise errors.UnknownModel(model=order.model, supported=", ".join(of_provider) or "none")
+        if order.truncation is not Truncation.NONE and not pool.can_truncate:
+            raise errors.CannotTruncate(pool=pool.name)
         return pool
 
     async def _estimate(self, run: Run) -> float | None:
@@ -91,6 +97,15 @@ class SubmitRun:
         free = max(self.limits.max_running - running, 0)
         waiting_before = max(position - free, 0)
         return estimated_seconds(run.order, history, -(-waiting_before // self.limits.max_running))
+
+
+def _check(order: RunOrder, user: str) -> None:
+    problem = first_problem(order)
+    if problem:
+        raise errors.InvalidParameter(field=f"order.{problem.field}", sentence=problem.sentence)
+    problem = user_problem(user)
+    if problem:
+        raise errors.InvalidParameter(field=problem.field, sentence=problem.sentence)
 
 
 def settled_scoring_method(order: RunOrder, tasks: Sequence[TaskDefinition]) -> ScoringMethod:

@@ -1,5 +1,6 @@
 """What goes over the wire comes back as it was; page tokens are only those that were given."""
 
+import math
 from datetime import UTC, datetime
 
 import pytest
@@ -25,6 +26,7 @@ from services.scheduler.runs.run_order import (
     RunOrder,
     ScoringMethod,
     Truncation,
+    first_problem,
 )
 from services.scheduler.suites.task_definition import Generation
 
@@ -37,7 +39,7 @@ FULL = RunOrder(
     num_fewshot=0,
     rollouts=3,
     priority=Priority.LOW,
-    params=GenerationParams(0.5, 0.9, 40, 16, 0, 1.1, 2048, {"min_p": 0.1, "stop": ["a"]}),
+    params=GenerationParams(0.5, 0.9, 40, 16, 0, 1.1, 2048, {"min_p": 0.1, "x": [True, {"y": None}]}),
     scoring_method=ScoringMethod.LOGLIKELIHOOD,
     truncation=Truncation.LEFT,
     prompt_form=PromptForm.CHAT,
@@ -63,6 +65,14 @@ def test_word_of_a_newer_client_is_refused() -> None:
     order.priority = 99  # type: ignore[assignment]  # an open enum takes any number
     with pytest.raises(InvalidParameter, match="priority has the unknown value 99"):
         order_from_proto(order)
+
+
+def test_number_that_json_lacks_is_left_to_the_order_to_refuse() -> None:
+    order = run_pb2.RunOrder()
+    order.params.provider_params["foo"] = math.nan
+    problem = first_problem(order_from_proto(order))
+    assert problem is not None
+    assert problem.field == "provider_params"
 
 
 def test_counts_and_generation_survive_json() -> None:

@@ -1,13 +1,13 @@
 """What may be ordered, and the sentence for what may not."""
 
-from math import nan
+from math import inf, nan
 from pathlib import Path
 
 import pytest
 
 from services.scheduler import errors
 from services.scheduler.runs.run import Run, RunId, RunState
-from services.scheduler.runs.run_order import GenerationParams, Priority, RunOrder, ScoringMethod
+from services.scheduler.runs.run_order import GenerationParams, Priority, RunOrder, ScoringMethod, Truncation
 from services.scheduler.runs.submit_run import Submission
 from services.scheduler.suites.suite_errors import InvalidSuiteFile
 from tests.fakes.scheduler_stand import SchedulerStand, toy_order
@@ -75,6 +75,26 @@ async def test_suite_that_only_generates_is_scored_by_generation() -> None:
             "top_p is -0.1, but must be at least 0 and at most 1.",
         ),
         (
+            toy_order(model="openai/a\0b"),
+            errors.InvalidParameter,
+            "model holds a NUL character. Leave it out.",
+        ),
+        (
+            toy_order(params=GenerationParams(provider_params={"a": [{"b": "\0"}]})),
+            errors.InvalidParameter,
+            "provider_params holds a NUL character, which no server takes. Leave it out.",
+        ),
+        (
+            toy_order(params=GenerationParams(provider_params={"a": [inf]})),
+            errors.InvalidParameter,
+            "provider_params holds the number inf, which no server takes. Leave it out.",
+        ),
+        (
+            toy_order(truncation=Truncation.LEFT),
+            errors.CannotTruncate,
+            "Pool remote cannot cut prompts: only a vLLM pool knows their tokens. Leave truncation out.",
+        ),
+        (
             toy_order(scoring_method=ScoringMethod.GENERATE),
             errors.Unsupported,
             "Task choose is multiple choice; only loglikelihood scores it, not generate. Leave it out.",
@@ -101,6 +121,24 @@ async def test_model_without_provider_or_name_is_refused(model: str) -> None:
 async def test_nan_is_no_temperature() -> None:
     with pytest.raises(errors.InvalidParameter):
         await SchedulerStand().submit(toy_order(params=GenerationParams(temperature=nan)))
+
+
+@pytest.mark.parametrize(
+    "name", ["model", "messages", "stream", "n", "echo", "logprobs", "stop", "max_tokens"]
+)
+async def test_provider_params_may_not_replace_what_proctor_asks(name: str) -> None:
+    with pytest.raises(errors.InvalidParameter, match=f"provider_params has {name}, but Proctor sets it"):
+        await SchedulerStand().submit(toy_order(params=GenerationParams(provider_params={name: 1})))
+
+
+async def test_truncation_is_for_pools_that_count_tokens() -> None:
+    await SchedulerStand().submit(toy_order(model="vllm/starter", truncation=Truncation.LEFT))
+
+
+@pytest.mark.parametrize("user", ["a\0b", "a" * 129])
+async def test_user_that_cannot_be_kept_is_refused(user: str) -> None:
+    with pytest.raises(errors.InvalidParameter, match=r"^user "):
+        await SchedulerStand().submit(user=user)
 
 
 async def test_top_p_may_be_0() -> None:
