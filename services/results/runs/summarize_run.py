@@ -1,7 +1,7 @@
 """Computes the figures of a run from the scores of its answers; gives the kept ones, or those so far."""
 
+import asyncio
 from array import array
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -10,29 +10,27 @@ from services.common.clock import Clock
 from services.results.errors import RecordNotFound
 from services.results.figures import Figure, figure_of, is_label_metric
 from services.results.ports import ScoredRow, Stores
+from services.results.runs.partial_summaries import PartialSummaries
 from services.results.runs.run_counts import RunCounts, TaskCount
 from services.results.runs.run_record import PlannedTask, RunPlan, RunRecord
 from services.results.runs.run_summary import RunSummary, TaskSummary
 from services.results.score_columns import LabelColumns, Numbers, ScoreColumns
 from services.results.task_scoring import metric_names
 
-PARTIAL_KEPT_SECONDS = 3.0
-MOST_PARTIALS_KEPT = 64
-
 
 class SummarizeRun:
     def __init__(self, stores: Stores, clock: Clock) -> None:
         self._stores = stores
         self._clock = clock
-        self._partials: OrderedDict[str, tuple[float, RunSummary]] = OrderedDict()
+        self._partials = PartialSummaries(self.compute, clock)
 
     async def __call__(self, run_id: str) -> RunSummary:
-        """The summary kept by the close, or the figures so far, at most a few seconds old."""
+        """The summary kept by the close, or the figures so far, which may be some seconds old."""
         record = await self._stores.records.find(run_id)
         if record is None:
             raise RecordNotFound(run_id=run_id)
         kept = await self._stores.records.find_summary(run_id, record.epoch)
-        return kept or await self._partial(record)
+        return kept or await self._partials.of(record)
 
     async def compute(self, record: RunRecord) -> RunSummary:
         """The figures as the rows have them now."""
@@ -52,17 +50,6 @@ class SummarizeRun:
             mean_timing=costs.mean_timing,
             is_truncated_left=plan.is_truncated_left,
         )
-
-    async def _partial(self, record: RunRecord) -> RunSummary:
-        run_id, now = record.plan.run_id, self._clock.monotonic()
-        computed_at, summary = self._partials.get(run_id, (-PARTIAL_KEPT_SECONDS, None))
-        if summary is None or summary.epoch != record.epoch or now - computed_at >= PARTIAL_KEPT_SECONDS:
-            summary = await self.compute(record)
-            self._partials[run_id] = (now, summary)
-            self._partials.move_to_end(run_id)
-            if len(self._partials) > MOST_PARTIALS_KEPT:
-                self._partials.popitem(last=False)
-        return summary
 
     async def _task_summary(self, plan: RunPlan, index: int, counts: RunCounts) -> TaskSummary:
         task, origin = plan.tasks[index], plan.tasks[index].provenance
@@ -90,7 +77,12 @@ class SummarizeRun:
         ):
             columns.add(rows)
         clusters = await self._stores.sample_sets.clusters(task.sample_set_id)
-        return columns.figures(has_rollouts=plan.rollouts > 1, clusters=_cluster_numbers(task, clusters))
+
+        def computed() -> Mapping[str, Figure]:
+            return columns.figures(has_rollouts=plan.rollouts > 1, clusters=_cluster_numbers(task, clusters))
+
+        # Seconds for a large run: the service goes on recording meanwhile.
+        return await asyncio.to_thread(computed)
 
 
 class _TaskColumns:

@@ -1,17 +1,22 @@
 """Closing and summing up: frozen first, computed once, told the same again."""
 
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from services.results import errors
+from services.results.figures import Figure, figure_of
 from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.ports import Stores
+from services.results.runs import summarize_run
 from services.results.runs.close_run import CloseRun
+from services.results.runs.partial_summaries import LEAST_KEPT_SECONDS
 from services.results.runs.run_record import RunPlan
-from services.results.runs.summarize_run import PARTIAL_KEPT_SECONDS, SummarizeRun
+from services.results.runs.summarize_run import SummarizeRun
 from services.results.samples.sample_set import Sample
+from services.results.score_columns import LabelColumns, ScoreColumns
 from tests.fakes.memory_results import MemoryProgress, memory_stores
 from tests.fakes.recorded_run import answered, batch, choice_sample, failed, new_id, plan_of
 
@@ -149,5 +154,19 @@ async def test_partial_figures_are_kept_for_a_moment() -> None:
     assert (await desk.summarize(plan.run_id)).answered == 1
     await desk.record([batch(plan.run_id, [answered(1)])])
     assert (await desk.summarize(plan.run_id)).answered == 1
-    desk.clock.seconds += PARTIAL_KEPT_SECONDS
+    desk.clock.seconds += LEAST_KEPT_SECONDS
     assert (await desk.summarize(plan.run_id)).answered == 2
+
+
+async def test_figures_are_computed_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: set[int] = set()
+
+    def noting_thread(metric: str, columns: ScoreColumns | LabelColumns) -> Figure:
+        threads.add(threading.get_ident())
+        return figure_of(metric, columns)
+
+    monkeypatch.setattr(summarize_run, "figure_of", noting_thread)
+    desk = Desk()
+    await desk.summarize((await desk.open(samples(2))).run_id)
+    assert threads
+    assert threading.get_ident() not in threads
