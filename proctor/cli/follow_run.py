@@ -20,8 +20,9 @@ class Viewer:
     ask: Ask
 
 
-def viewer_for(terminal: Terminal) -> Viewer:
-    ask = interrupts.ask_on(terminal.progress) if terminal.can_ask else interrupts.detach
+def viewer_for(terminal: Terminal, unasked: Ask = interrupts.detach) -> Viewer:
+    """`unasked` answers where nobody can be asked."""
+    ask = interrupts.ask_on(terminal.progress) if terminal.can_ask else unasked
     return Viewer(display_for(terminal.progress), ask)
 
 

@@ -67,6 +67,11 @@ async def detach(_: Interrupts) -> Choice:
     return Choice.DETACH
 
 
+async def cancel(_: Interrupts) -> Choice:
+    """What would not go on without us."""
+    return Choice.CANCEL
+
+
 def choice_of(answer: str) -> Choice:
     if not answer.endswith("\n"):
         return Choice.DETACH  # the terminal is gone

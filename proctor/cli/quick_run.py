@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from proctor.cli import interrupts
 from proctor.cli.exit_codes import ExitCode, code_of_error
+from proctor.cli.interrupts import Ask
 from proctor.cli.order_options import Form, OrderOptions, Selection, order_of, refuse_out_of_range
 from proctor.cli.program_name import program_name
 from proctor.cli.run_command import submit_and_follow
@@ -65,7 +67,7 @@ async def _terminable(examination: Examination) -> ExitCode:
     stack = read_stack_state(state_dir)
     if stack and stack.phase == "running":
         examination.terminal.progress.print(f"Using the stack that runs on {state_dir}.")
-        return await _examine(examination, stack.gateway_grpc)
+        return await _examine(examination, stack.gateway_grpc, interrupts.detach)
     return await _examine_on_own_stack(examination)
 
 
@@ -74,7 +76,8 @@ async def _examine_on_own_stack(examination: Examination) -> ExitCode:
     pools = pools_for([examination.model], os.environ, report)
     report("Starting Postgres, NATS, the four services and the model…")
     async with running_stack(options_from_environment(os.environ, pools), report) as stack:
-        code = await _examine(examination, stack.gateway_grpc)
+        # This stack ends with us, and so would the run.
+        code = await _examine(examination, stack.gateway_grpc, interrupts.cancel)
         if examination.terminal.can_ask:
             await _keep_serving(stack, examination.terminal)
         else:
@@ -82,9 +85,9 @@ async def _examine_on_own_stack(examination: Examination) -> ExitCode:
         return code
 
 
-async def _examine(examination: Examination, gateway: str) -> ExitCode:
+async def _examine(examination: Examination, gateway: str, unasked: Ask) -> ExitCode:
     async with ProctorClient(gateway) as client:
-        return await submit_and_follow(client, examination.order, examination.terminal)
+        return await submit_and_follow(client, examination.order, examination.terminal, unasked=unasked)
 
 
 async def _keep_serving(stack: LocalStack, terminal: Terminal) -> None:

@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
-from proctor.cli import run_words
+from proctor.cli import interrupts, run_words
 from proctor.cli.command_options import AsJson, Gateway, RunId, User
 from proctor.cli.exit_codes import ExitCode, code_of_run
 from proctor.cli.follow_run import follow_run, viewer_for
 from proctor.cli.gateway_address import find_gateway
+from proctor.cli.interrupts import Ask
 from proctor.cli.json_documents import document
 from proctor.cli.order_options import PRIORITIES, SCORING_METHODS, Form, OrderOptions, Selection, order_of
 from proctor.cli.program_name import program_name
@@ -66,14 +67,20 @@ def watch(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> No
         async with ProctorClient(find_gateway(gateway)) as client:
             # A gateway that was never there is told soon; only one that goes away is looked for.
             await client.get_run(run_id)
-            return await follow_and_report(client, run_id, terminal)
+            return await follow_and_report(client, run_id, terminal, interrupts.detach)
 
     execute(terminal, work)
 
 
 async def submit_and_follow(
-    client: ProctorClient, order: run_pb2.RunOrder, terminal: Terminal, *, is_detached: bool = False
+    client: ProctorClient,
+    order: run_pb2.RunOrder,
+    terminal: Terminal,
+    *,
+    is_detached: bool = False,
+    unasked: Ask = interrupts.detach,
 ) -> ExitCode:
+    """`unasked` answers a Ctrl-C where nobody can be asked."""
     submitted = await client.submit_run(order)
     run_id = submitted.run.run_id
     if is_detached:
@@ -82,11 +89,11 @@ async def submit_and_follow(
     if submitted.HasField("estimated_seconds"):
         estimate = f", expected to take {run_words.duration(submitted.estimated_seconds)}"
     say(terminal.progress, f"Run {run_id} was accepted{estimate}.")
-    return await follow_and_report(client, run_id, terminal)
+    return await follow_and_report(client, run_id, terminal, unasked)
 
 
-async def follow_and_report(client: ProctorClient, run_id: str, terminal: Terminal) -> ExitCode:
-    ended = await follow_run(client, run_id, viewer_for(terminal))
+async def follow_and_report(client: ProctorClient, run_id: str, terminal: Terminal, unasked: Ask) -> ExitCode:
+    ended = await follow_run(client, run_id, viewer_for(terminal, unasked))
     if ended is None:
         return _tell_detached(await client.get_run(run_id), terminal, ExitCode.INTERRUPTED)
     summary = await figures_so_far(client, run_id)
