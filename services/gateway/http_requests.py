@@ -1,13 +1,17 @@
 """Bodies that come in over HTTP, with their ranges, and the order that they stand for."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
+from google.protobuf.struct_pb2 import Struct
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from proctor.v1 import run_pb2
 
 _INT32_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
+# Protobuf reads no message that is much deeper.
+_MAX_NESTING = 16
 
 Temperature = Annotated[float | None, Field(ge=0, le=2, description="0 is greedy")]
 TopP = Annotated[float | None, Field(ge=0, le=1)]
@@ -23,30 +27,6 @@ _PRIORITIES = {
 }
 
 
-class OllamaParams(BaseModel):
-    """Parameters by the names of Ollama; those it does not list go to the provider unchanged."""
-
-    model_config = ConfigDict(extra="allow")
-
-    temperature: Temperature = None
-    top_p: TopP = None
-    top_k: TopK = None
-    num_predict: Count = None
-    num_ctx: Count = None
-    seed: Seed = None
-    repeat_penalty: Penalty = None
-
-    def to_params(self) -> "Params":
-        """The same under our own names."""
-        own = {
-            "num_predict": "max_tokens",
-            "num_ctx": "context_tokens",
-            "repeat_penalty": "repetition_penalty",
-        }
-        given = self.model_dump(exclude_none=True)
-        return Params.model_validate({own.get(name, name): value for name, value in given.items()})
-
-
 class Params(BaseModel):
     """Parameters of generation for any provider; those it does not list go to the provider unchanged."""
 
@@ -60,12 +40,45 @@ class Params(BaseModel):
     repetition_penalty: Penalty = None
     context_tokens: Count = None
 
+    @model_validator(mode="after")
+    def others_can_be_sent(self) -> Self:
+        others = self.model_extra or {}
+        for name, listed in type(self).model_fields.items():
+            if name in others:
+                raise ValueError(f"{name} is called {listed.alias} here")
+        provider_params(others)
+        return self
+
     def to_proto(self) -> run_pb2.GenerationParams:
         known = self.model_dump(exclude_none=True, include=set(type(self).model_fields))
-        params = run_pb2.GenerationParams(**known)
-        if self.model_extra:
-            params.provider_params.update(self.model_extra)
-        return params
+        others = provider_params(self.model_extra) if self.model_extra else None
+        return run_pb2.GenerationParams(**known, provider_params=others)
+
+
+class OllamaParams(Params):
+    """Parameters by the names of Ollama; those it does not list go to the provider unchanged."""
+
+    max_tokens: Count = Field(default=None, alias="num_predict")
+    context_tokens: Count = Field(default=None, alias="num_ctx")
+    repetition_penalty: Penalty = Field(default=None, alias="repeat_penalty")
+
+
+def provider_params(given: Mapping[str, Any]) -> Struct:
+    """Raises ValueError for what the wire cannot carry."""
+    if not _is_within(_MAX_NESTING, given):
+        raise ValueError(f"parameters may be nested {_MAX_NESTING} levels deep, not deeper")
+    params = Struct()
+    for name, value in given.items():
+        try:
+            params.update({name: value})
+        except (ValueError, OverflowError) as error:
+            raise ValueError(f"{name!a} cannot be sent: {error}") from error
+    return params
+
+
+def _is_within(levels: int, value: object) -> bool:
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return levels > 0 and all(_is_within(levels - 1, each) for each in inner)
 
 
 class ModelConfig(BaseModel):
@@ -102,8 +115,7 @@ class RunRequest(BaseModel):
         return self
 
     def to_order(self) -> run_pb2.RunOrder:
-        ollama = self.config.ollama_params
-        params = ollama.to_params() if ollama else self.params or self.config.params
+        params = self.params or self.config.params or self.config.ollama_params
         return run_pb2.RunOrder(
             project_id=self.project_id,
             suite=self.suite,

@@ -108,6 +108,26 @@ async def test_parameter_out_of_range_is_422_with_the_field_named(stand: Gateway
     assert not stand.scheduler.submitted
 
 
+@pytest.mark.parametrize("name", ["context_tokens", "max_tokens"])
+async def test_parameter_by_another_name_of_it_is_422_and_says_which(stand: GatewayStand, name: str) -> None:
+    config = {"provider": "ollama", "model": "m", "ollama_params": {name: "x"}}
+    status, body, _ = await call(stand, "POST", f"{API}/run", json={**ORDER, "config": config})
+    assert status == 422
+    assert body["detail"].startswith(f"config.ollama_params: {name} is called num_")
+
+
+@pytest.mark.parametrize("query", ["suite=%00", "model_name=a%00b"])
+async def test_what_the_scheduler_refuses_of_a_list_is_422_in_its_words(
+    stand: GatewayStand, query: str
+) -> None:
+    sentence = "suite holds a character that names cannot hold."
+    stand.scheduler.refusal = refused(
+        ErrorKind.INVALID, "INVALID_PARAMETER", sentence, field="suite", sentence=sentence
+    )
+    status, body, _ = await call(stand, "GET", f"{API}/results?{query}")
+    assert (status, body["detail"]) == (422, sentence)
+
+
 async def test_body_that_is_no_json_is_422(stand: GatewayStand) -> None:
     headers = {"Content-Type": "application/json"}
     status, body, _ = await call(stand, "POST", f"{API}/run", data=b"{", headers=headers)

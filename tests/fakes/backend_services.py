@@ -28,7 +28,7 @@ def refused(kind: ErrorKind, reason: str, message: str, **facts: str) -> RemoteE
 
 @dataclass
 class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
-    """`refusal` is raised by the next submit; watches end when the run is final.
+    """`refusal` is raised by submits and lists; watches end when the run is final.
 
     So many answers to orders, cancellations and retries as `answers_to_lose` says get lost on their way.
     """
@@ -74,6 +74,8 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         self, request: scheduler_pb2.ListRunsRequest, context: Any
     ) -> scheduler_pb2.ListRunsResponse:
         self._note(context)
+        if self.refusal:
+            raise self.refusal
         self.listed.append(request)
         return scheduler_pb2.ListRunsResponse(
             runs=self.runs.values(), next_page_token="next", total=len(self.runs)

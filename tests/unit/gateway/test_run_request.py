@@ -23,6 +23,10 @@ def with_ollama(**params: Any) -> dict[str, Any]:
     return body(config={"provider": "ollama", "model": "mistral:latest", "ollama_params": params})
 
 
+def nested(levels: int) -> dict[str, Any]:
+    return {"deeper": nested(levels - 1)} if levels else {}
+
+
 def test_provider_and_model_become_one_name() -> None:
     assert RunRequest.model_validate(body()).to_order().model == "vllm/Qwen/Qwen3-0.6B"
 
@@ -59,8 +63,32 @@ def test_ollama_parameters_get_our_names_and_unknown_ones_reach_the_provider() -
         with_ollama(top_p=1.1),
         with_ollama(top_k=101),
         body(params={}, config={"provider": "a", "model": "b", "params": {}}),
+        with_ollama(num_ctx="x"),
+        with_ollama(top_p=-0.1),
+        body(params={"logit_bias": {"1": 10**400}}),
+        body(params={"stop_words": ["\ud800"]}),
+        body(params=nested(17)),
     ],
 )
 def test_values_out_of_range_are_refused(request_body: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         RunRequest.model_validate(request_body)
+
+
+@pytest.mark.parametrize(
+    ("params", "sentence"),
+    [
+        ({"context_tokens": "x"}, "context_tokens is called num_ctx here"),
+        ({"max_tokens": 5, "num_predict": 6}, "max_tokens is called num_predict here"),
+        ({"repetition_penalty": 1.1}, "repetition_penalty is called repeat_penalty here"),
+    ],
+)
+def test_parameter_of_ollama_goes_by_one_name(params: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValidationError, match=sentence):
+        RunRequest.model_validate(with_ollama(**params))
+
+
+def test_top_p_may_be_0_at_this_door_too() -> None:
+    params = RunRequest.model_validate(body(params={"top_p": 0})).to_order().params
+    assert params.HasField("top_p")
+    assert params.top_p == 0
