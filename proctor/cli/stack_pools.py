@@ -60,10 +60,21 @@ def choose_model(given: str) -> ChosenModel:
 
 def pools_for(models: Sequence[ChosenModel], environ: Mapping[str, str], report: Report) -> tuple[Pool, ...]:
     """One vLLM pool for what is loaded here, one remote pool per provider."""
-    local = [model for model in models if model.source]
+    local = _differently_named([model for model in models if model.source])
     providers = dict.fromkeys(model.provider for model in models if not model.source)
     remote = tuple(_remote_pool(provider, environ) for provider in providers)
     return (_vllm_pool(local, environ, report), *remote) if local else remote
+
+
+def _differently_named(models: Sequence[ChosenModel]) -> list[ChosenModel]:
+    by_name: dict[str, ChosenModel] = {}
+    for model in models:
+        other = by_name.setdefault(model.name, model)
+        if other != model:
+            raise ModelUnusable(
+                f"{other.source} and {model.source} would both be called {model.name}: rename one of them."
+            )
+    return list(by_name.values())
 
 
 def _vllm_pool(models: Sequence[ChosenModel], environ: Mapping[str, str], report: Report) -> VllmPool:
@@ -93,6 +104,16 @@ def _local_folder(folder: Path) -> ChosenModel:
 
 
 def _remote_pool(provider: str, environ: Mapping[str, str]) -> RemotePool:
+    return RemotePool(
+        base_url_of(provider, environ),
+        name=f"remote-{provider}",
+        provider=provider,
+        api_key_env=f"{provider.upper()}_API_KEY",
+    )
+
+
+def base_url_of(provider: str, environ: Mapping[str, str]) -> str:
+    """The address of a provider's server; ModelUnusable when none is known, or when it is none."""
     variable = f"{provider.upper()}_BASE_URL"
     base_url = environ.get(variable) or _REMOTE_BASE_URLS[provider]
     if not base_url:
@@ -101,9 +122,7 @@ def _remote_pool(provider: str, environ: Mapping[str, str]) -> RemotePool:
         raise ModelUnusable(
             f"{variable} cannot be {base_url!r}: write it as http://HOST:PORT/v1 or https://…"
         )
-    return RemotePool(
-        base_url, name=f"remote-{provider}", provider=provider, api_key_env=f"{provider.upper()}_API_KEY"
-    )
+    return base_url
 
 
 def _is_web_address(text: str) -> bool:

@@ -61,6 +61,15 @@ def test_address_that_is_none_of_the_web_is_refused(url: str) -> None:
         pools_for([choose_model("openai/a")], {"OPENAI_BASE_URL": url}, print)
 
 
+def test_two_models_of_one_name_are_refused(tmp_path: Path) -> None:
+    folders = [tmp_path / place / "final" for place in ("a", "b")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text("{}")
+    with pytest.raises(ModelUnusable, match="would both be called vllm/final"):
+        pools_for([choose_model(str(folder)) for folder in folders], {}, print)
+
+
 def test_missing_vllm_environment_says_how_to_make_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
