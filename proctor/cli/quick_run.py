@@ -16,6 +16,7 @@ from proctor.cli.order_options import Form, OrderOptions, Selection, order_of, r
 from proctor.cli.program_name import program_name
 from proctor.cli.run_command import submit_and_follow
 from proctor.cli.stack_pools import STARTER_MODEL, ChosenModel, choose_model, pools_for
+from proctor.cli.standing_stack import refuse_what_differs
 from proctor.cli.terminal import Terminal, say
 from proctor.client import ProctorClient
 from proctor.client_errors import ClientError
@@ -66,6 +67,7 @@ async def _terminable(examination: Examination) -> ExitCode:
     state_dir = default_state_dir(os.environ, Path.cwd())
     stack = read_stack_state(state_dir)
     if stack and stack.phase == "running":
+        refuse_what_differs(stack, examination.model, os.environ)
         examination.terminal.progress.print(f"Using the stack that runs on {state_dir}.")
         return await _examine(examination, stack.gateway_grpc, interrupts.detach)
     return await _examine_on_own_stack(examination)

@@ -129,6 +129,8 @@ class LocalStack:
         self.postgres_dsn, self.nats_url = wiring.postgres_dsn, wiring.nats_url
         self.gateway_http, self.gateway_grpc = wiring.gateway_http, wiring.gateway_grpc
         self.environment = {**wiring.environment(), "PROCTOR_POSTGRES_DSN": wiring.postgres_dsn}
+        if data_dir := self.options.environment.get("PROCTOR_DATA_DIR"):
+            self.environment["PROCTOR_DATA_DIR"] = str(Path(data_dir).absolute())
         self._write_state()
 
     async def _start_children(self, specs: Iterable[ChildSpec]) -> None:

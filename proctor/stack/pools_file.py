@@ -1,6 +1,7 @@
-"""Writes the pools file: which pools there are and what each serves, for the scheduler and the workers."""
+"""The pools file, written and read back: which pools there are, for the scheduler and the workers."""
 
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -13,6 +14,19 @@ def write_pools_file(path: Path, pools: tuple[Pool, ...]) -> Path:
     draft.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
     draft.replace(path)
     return path
+
+
+def read_pools_file(path: Path) -> tuple[Pool, ...]:
+    """What `write_pools_file` wrote, but for the pythons, which it does not keep."""
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return tuple(_pool(entry) for entry in document["pools"])
+
+
+def _pool(entry: dict[str, Any]) -> Pool:
+    if entry["engine"] == "vllm":
+        models = tuple(ServedModel(**model) for model in entry["models"])
+        return VllmPool(models, name=entry["name"], concurrency=entry["concurrency"])
+    return RemotePool(**{name: value for name, value in entry.items() if name != "engine"})
 
 
 def _pool_entry(pool: Pool) -> dict[str, object]:
