@@ -1,0 +1,88 @@
+"""The scheduler's use cases on the real results service: a run stopped at an awkward moment still closes."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+
+import grpc
+import pytest
+import pytest_asyncio
+
+from proctor.v1 import results_service_pb2
+from services.common.grpc_client import open_channel
+from services.scheduler.ports import TaskToOpen
+from services.scheduler.runs.cancel_run import CancelRun
+from services.scheduler.runs.finish_run import FinishRun
+from services.scheduler.runs.run import Run, RunState
+from services.scheduler.shards.grpc_run_record import GrpcRunRecord
+from services.scheduler.shards.plan_run import PlanRun
+from tests.fakes.results_stand import ResultsStand, results_stand
+from tests.fakes.scheduler_stand import SchedulerStand
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def results() -> AsyncIterator[ResultsStand]:
+    async with results_stand() as made:
+        yield made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def channel(results: ResultsStand) -> AsyncIterator[grpc.aio.Channel]:
+    async with open_channel(f"127.0.0.1:{results.results.grpc.port}") as opened:
+        yield opened
+
+
+class RecordOfStoppedRuns(GrpcRunRecord):
+    """A user cancels each run right after its record was made, before its shards are stored."""
+
+    def __init__(self, channel: grpc.aio.Channel, cancelling: CancelRun) -> None:
+        super().__init__(channel)
+        self._cancelling = cancelling
+
+    async def open_run(self, run: Run, tasks: Sequence[TaskToOpen]) -> Sequence[str]:
+        sets = await super().open_run(run, tasks)
+        await self._cancelling.cancel(run.run_id)
+        return sets
+
+
+def on_results(stand: SchedulerStand, record: GrpcRunRecord) -> None:
+    """Joins the scheduler to the results service instead of the record in memory."""
+    stand.tools = replace(
+        stand.tools,
+        planner=PlanRun(stand.runs, record, stand.suites, stand.rows, "0.1.0"),
+        finisher=FinishRun(stand.runs, record, stand.wire, stand.controls, stand.clock),
+    )
+
+
+async def test_a_run_cancelled_between_its_record_and_its_shards_closes_in_every_epoch(
+    results: ResultsStand, channel: grpc.aio.Channel
+) -> None:
+    stand = SchedulerStand()
+    on_results(stand, RecordOfStoppedRuns(channel, stand.cancelling))
+    run, driver = await stand.start()
+    assert await stand.advance(driver, 5)
+    stopped = await stand.runs.get(run.run_id)
+    assert (stopped.planned_epoch, stopped.is_over) == (0, True)
+
+    await stand.retrying.retry(run.run_id)
+    await stand.cancelling.cancel(run.run_id)
+
+    assert await stand.advance(stand.driver(run.run_id), 5)
+    closed = await stand.runs.get(run.run_id)
+    assert (closed.state, closed.epoch, closed.is_closed) == (RunState.CANCELLED, 2, True)
+    request = results_service_pb2.GetSummaryRequest(run_id=run.run_id)
+    summary = (await results.public.GetSummary(request)).summary
+    assert (summary.epoch, summary.is_partial, summary.answered) == (2, True, 0)
+
+
+async def test_a_run_cancelled_before_anything_was_recorded_closes_without_a_summary(
+    channel: grpc.aio.Channel,
+) -> None:
+    stand = SchedulerStand()
+    on_results(stand, GrpcRunRecord(channel))
+    run, driver = await stand.start()
+    await stand.cancelling.cancel(run.run_id)
+    assert await stand.advance(driver, 5)
+    closed = await stand.runs.get(run.run_id)
+    assert (closed.is_over, closed.final_counts) == (True, None)
