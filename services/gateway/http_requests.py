@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from google.protobuf.struct_pb2 import Struct
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from proctor.v1 import run_pb2
 
@@ -13,6 +13,14 @@ _INT64_MAX = 2**63 - 1
 # Protobuf reads no message that is much deeper.
 _MAX_NESTING = 16
 
+
+def _utf8(text: str) -> str:
+    """JSON can write half a character (a lone surrogate), which nothing behind this door can carry."""
+    text.encode()  # raises UnicodeEncodeError, a ValueError
+    return text
+
+
+Text = Annotated[str, AfterValidator(_utf8)]
 Temperature = Annotated[float | None, Field(ge=0, le=2, description="0 is greedy")]
 TopP = Annotated[float | None, Field(ge=0, le=1)]
 TopK = Annotated[int | None, Field(ge=0, le=100, description="0 means no limit")]
@@ -87,7 +95,7 @@ class ModelConfig(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     provider: str = Field(min_length=1, max_length=64, pattern=r"^[^/\s]+$", examples=["vllm"])
-    model: str = Field(min_length=1, max_length=512, examples=["starter"])
+    model: Text = Field(min_length=1, max_length=512, examples=["starter"])
     ollama_params: OllamaParams | None = None
     params: Params | None = None
 
@@ -98,9 +106,9 @@ class RunRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     project_id: int = Field(ge=0, le=_INT64_MAX, description="Groups runs; a project is made on first use")
-    suite: str = Field(min_length=1, max_length=128, examples=["starter"])
+    suite: Text = Field(min_length=1, max_length=128, examples=["starter"])
     config: ModelConfig
-    tasks: list[str] = Field(default_factory=list, description="Tasks of the suite; empty means all")
+    tasks: list[Text] = Field(default_factory=list, description="Tasks of the suite; empty means all")
     limit: Count = Field(default=None, description="First N rows of each task")
     num_fewshot: int | None = Field(default=None, ge=0, le=_INT32_MAX, description="Examples in each prompt")
     rollouts: int | None = Field(default=None, ge=1, le=100, description="Repetitions of each sample")

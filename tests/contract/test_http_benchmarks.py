@@ -128,6 +128,13 @@ async def test_what_the_scheduler_refuses_of_a_list_is_422_in_its_words(
     assert (status, body["detail"]) == (422, sentence)
 
 
+async def test_half_a_character_is_422_wherever_it_stands(stand: GatewayStand) -> None:
+    status, body, _ = await call(stand, "POST", f"{API}/run", json={**ORDER, "tasks": ["\ud800"]})
+    assert (status, body["errors"][0]["field"]) == (422, "tasks.0")
+    status, body, _ = await call(stand, "POST", f"{API}/run", json={**ORDER, "\ud800": 1})
+    assert (status, body["errors"][0]["field"]) == (422, "\\ud800")
+
+
 async def test_body_that_is_no_json_is_422(stand: GatewayStand) -> None:
     headers = {"Content-Type": "application/json"}
     status, body, _ = await call(stand, "POST", f"{API}/run", data=b"{", headers=headers)

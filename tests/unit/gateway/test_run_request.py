@@ -68,6 +68,8 @@ def test_ollama_parameters_get_our_names_and_unknown_ones_reach_the_provider() -
         body(params={"logit_bias": {"1": 10**400}}),
         body(params={"stop_words": ["\ud800"]}),
         body(params=nested(17)),
+        body(suite="\ud800"),
+        body(tasks=["\ud800"]),
     ],
 )
 def test_values_out_of_range_are_refused(request_body: dict[str, Any]) -> None:
