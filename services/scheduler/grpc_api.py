@@ -82,7 +82,7 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         is_last = len(page.snapshots) < size
         return messages.ListRunsResponse(
             runs=[snapshot_to_proto(snapshot) for snapshot in page.snapshots],
-            next_page_token="" if is_last else token_behind(page.snapshots[-1].run),
+            next_page_token="" if is_last else token_behind(page.snapshots[-1].run, page.total),
             total=page.total,
         )
 

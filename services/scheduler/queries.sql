@@ -21,6 +21,9 @@ SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, plan
   FROM runs
  WHERE run_id = $1;
 
+-- name: plan_by_values lets this transaction plan with the filters that are given: each has an index of its own ()
+SET LOCAL plan_cache_mode = force_custom_plan;
+
 -- name: list_runs gives a page, newest first ($1 state, $2 suite, $3 model, $4 project, $5 time and $6 run behind which it begins, $7 size)
 SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
        created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
@@ -33,7 +36,7 @@ SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, plan
  ORDER BY created_at DESC, run_id DESC
  LIMIT $7;
 
--- name: count_runs counts over all pages ($1 state, $2 suite, $3 model, $4 project)
+-- name: count_runs counts over all pages, for the first of them ($1 state, $2 suite, $3 model, $4 project)
 SELECT count(*)
   FROM runs
  WHERE ($1::text IS NULL OR state = $1)

@@ -90,3 +90,24 @@ async def test_hot_query_reads_no_table_as_a_whole(full_tables: asyncpg.Connecti
     plan = await full_tables.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE hot_{name}{arguments}")
     scanned = set(re.findall(r'"Node Type": "Seq Scan".*?"Relation Name": "(\w+)"', plan, flags=re.DOTALL))
     assert scanned <= SMALL_TABLES, json.loads(plan)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        "'running', NULL, NULL, NULL",
+        "NULL, 'none', NULL, NULL",
+        "NULL, NULL, 'none', NULL",
+        "NULL, NULL, NULL, 9",
+    ],
+)
+async def test_list_reads_only_rows_that_match(full_tables: asyncpg.Connection, filters: str) -> None:
+    """Where few runs match, a page costs as much as these few, however many others there are."""
+    async with full_tables.transaction():
+        await full_tables.execute(Queries["plan_by_values"])
+        await full_tables.execute(f"PREPARE some_runs AS {Queries['list_runs']}")
+        arguments = f"{filters}, '9999-01-01', {RUN}, 20"
+        plan = await full_tables.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE some_runs ({arguments})")
+        await full_tables.execute("DEALLOCATE some_runs")
+    assert set(re.findall(r'"Rows Removed by Filter": (\d+)', plan)) <= {"0"}, json.loads(plan)
+    assert "runs_newest_of_" in plan

@@ -65,7 +65,7 @@ class InMemoryRuns:
             for run in matching
             if after is None or (run.created_at, run.run_id) < (after.created_at, after.run_id)
         ]
-        return RunPage(behind[:size], len(matching))
+        return RunPage(behind[:size], after.total if after else len(matching))
 
     async def cancel(self, run_id: RunId, now: datetime) -> Run | None:
         run = self.runs.get(run_id)

@@ -163,7 +163,7 @@ async def test_pages_show_each_run_once_newest_first(stores: Stores) -> None:
         if not page.runs:
             break
         seen += [run.run_id for run in page.runs]
-        cursor = RunCursor(page.runs[-1].created_at, page.runs[-1].run_id)
+        cursor = RunCursor(page.runs[-1].created_at, page.runs[-1].run_id, page.total)
     assert seen == [run.run_id for run in reversed(runs)]
 
 

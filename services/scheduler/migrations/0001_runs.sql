@@ -33,6 +33,10 @@ CREATE TABLE runs (
 );
 
 CREATE INDEX runs_newest ON runs (created_at DESC, run_id DESC);
+CREATE INDEX runs_newest_of_state ON runs (state, created_at DESC, run_id DESC);
+CREATE INDEX runs_newest_of_suite ON runs (suite, created_at DESC, run_id DESC);
+CREATE INDEX runs_newest_of_model ON runs (model, created_at DESC, run_id DESC);
+CREATE INDEX runs_newest_of_project ON runs (project_id, created_at DESC, run_id DESC);
 CREATE INDEX runs_pending ON runs (priority, queued_at, run_id) WHERE state = 'pending';
 CREATE INDEX runs_pending_of_user ON runs (username) WHERE state = 'pending';
 CREATE INDEX runs_running ON runs (run_id) WHERE state = 'running';

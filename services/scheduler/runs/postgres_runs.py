@@ -16,7 +16,7 @@ from services.scheduler.shards.planned_task import PlannedTask
 RETRY_AFTER_SECONDS = 30
 
 # Newer than any run: a value, not a null, so that the first page is read by the index as well.
-_BEFORE_ALL = RunCursor(datetime(9999, 1, 1, tzinfo=UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff")
+_BEFORE_ALL = RunCursor(datetime(9999, 1, 1, tzinfo=UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff", total=0)
 
 
 class PostgresRuns:
@@ -51,8 +51,9 @@ class PostgresRuns:
         behind = (start.created_at, start.run_id)
 
         async def page(connection: Connection) -> RunPage:
+            await connection.execute(Queries["plan_by_values"])
             rows = await connection.fetch(Queries["list_runs"], *filters, *behind, size)
-            total: int = await connection.fetchval(Queries["count_runs"], *filters)
+            total = after.total if after else await connection.fetchval(Queries["count_runs"], *filters)
             return RunPage([run_from_row(row) for row in rows], total)
 
         return await self._sessions.run(page)

@@ -19,15 +19,16 @@ class RunFilter:
 
 @dataclass(frozen=True, slots=True)
 class RunCursor:
-    """The last run of a page: the next page begins behind it."""
+    """The last run of a page: the next one begins behind it. `total` is what the first page counted."""
 
     created_at: datetime
     run_id: str
+    total: int
 
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """`total` counts what matches over all pages."""
+    """`total` counts what matches over all pages, as it was at the first of them."""
 
     runs: Sequence[Run]
     total: int

@@ -87,9 +87,9 @@ def test_page_token_leads_behind_the_run() -> None:
     created_at = datetime(2026, 11, 20, 1, 2, 3, 456789, tzinfo=UTC)
     run_id = RunId("6f1f2c64-5c3e-4b43-8f7a-2f4d7a6d0f7e")
     run = Run(run_id, BARE, "local", "remote", ScoringMethod.GENERATE, created_at)
-    cursor = cursor_from_token(token_behind(run))
+    cursor = cursor_from_token(token_behind(run, 12))
     assert cursor is not None
-    assert (cursor.created_at, cursor.run_id) == (created_at, run_id)
+    assert (cursor.created_at, cursor.run_id, cursor.total) == (created_at, run_id, 12)
 
 
 @pytest.mark.parametrize("token", ["x", "bm9uc2Vuc2U=", "MjAyNi0xMS0yMCBub3BlCg=="])
