@@ -116,17 +116,12 @@ def _field_problem(fault: Mapping[str, object]) -> FieldProblem:
     place = fault["loc"]
     assert isinstance(place, tuple)
     # The first part says where it came from: "body", "query".
-    path = ".".join(_printable(part) for part in place[1:]) or str(place[0])
+    path = ".".join(str(part) for part in place[1:]) or str(place[0])
     message = str(fault["msg"]).removeprefix("Value error, ")
     given = fault.get("input")
     if isinstance(given, str | int | float):
         message += f" (it is {given!r:.80})"
     return FieldProblem(field=path, message=message)
-
-
-def _printable(part: object) -> str:
-    """A name that the client made up may hold what no answer can."""
-    return str(part).encode(errors="backslashreplace").decode()
 
 
 async def _http_problem(request: Request, error: Exception) -> JSONResponse:

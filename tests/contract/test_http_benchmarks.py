@@ -132,7 +132,7 @@ async def test_half_a_character_is_422_wherever_it_stands(stand: GatewayStand) -
     status, body, _ = await call(stand, "POST", f"{API}/run", json={**ORDER, "tasks": ["\ud800"]})
     assert (status, body["errors"][0]["field"]) == (422, "tasks.0")
     status, body, _ = await call(stand, "POST", f"{API}/run", json={**ORDER, "\ud800": 1})
-    assert (status, body["errors"][0]["field"]) == (422, "\\ud800")
+    assert (status, body["errors"][0]["field"]) == (422, "body")
 
 
 async def test_body_that_is_no_json_is_422(stand: GatewayStand) -> None:
