@@ -5,6 +5,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
@@ -36,15 +37,25 @@ WRONG_DATA: tuple[type[Exception], ...] = (
     asyncpg.IntegrityConstraintViolationError,
     ValueError,
 )
+# Wrong user, password or database; a wrong password is of the first kind.
+_REFUSALS = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 
 _OUTAGE_PATIENCE_SECONDS = 60.0
 # Shorter: who starts a service by hand wants to be told what is missing.
 _START_PATIENCE_SECONDS = 20.0
+_UNREADABLE = "an address that cannot be read"
+_HOST_AND_PORT = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[\w.-]+)?(?::\d+)?")
 _NAME_LINE = re.compile(r"^-- name:\s*(?P<name>\w+)\b.*$", re.MULTILINE)
 
 
 class PostgresAway(DependencyUnavailable):
     """Postgres does not answer at {address}. Start it or correct PROCTOR_POSTGRES_DSN."""
+
+
+class PostgresRefused(DomainError):
+    """Postgres at {address} refuses the connection: {problem}. Correct PROCTOR_POSTGRES_DSN or the server."""
+
+    kind = ErrorKind.CONFLICT
 
 
 class SchemaTooNew(DomainError):
@@ -83,10 +94,17 @@ async def connect_pool(dsn: str, *, schema: str, min_size: int = 1, max_size: in
             server_settings={"search_path": schema, "application_name": f"proctor-{schema}", "jit": "off"},
         )
 
+    return await _connected(dsn, connect)
+
+
+async def _connected(dsn: str, connect: Callable[[], Awaitable[T]]) -> T:
+    """Waits for the server for a while, but not for a server that answers and refuses."""
     try:
         return await retrying(connect, patience_seconds=_START_PATIENCE_SECONDS)
+    except _REFUSALS as error:
+        raise PostgresRefused(address=address_of(dsn), problem=str(error)) from error
     except TRANSIENT_POSTGRES as error:
-        raise PostgresAway(address=_address_of(dsn)) from error
+        raise PostgresAway(address=address_of(dsn)) from error
 
 
 async def _keep_session(_: asyncpg.Connection) -> None:
@@ -99,10 +117,7 @@ async def migrate(dsn: str, schema: str, folder: Path) -> None:
     async def connect() -> asyncpg.Connection:
         return await asyncpg.connect(dsn, timeout=5)
 
-    try:
-        connection = await retrying(connect, patience_seconds=_START_PATIENCE_SECONDS)
-    except TRANSIENT_POSTGRES as error:
-        raise PostgresAway(address=_address_of(dsn)) from error
+    connection = await _connected(dsn, connect)
     try:
         await connection.execute("SELECT pg_advisory_lock(hashtext($1))", f"proctor migrations {schema}")
         await _apply(connection, schema, sorted(folder.glob("*.sql")))
@@ -137,6 +152,15 @@ def load_queries(path: Path) -> Mapping[str, str]:
     return {mark["name"]: text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
 
 
-def _address_of(dsn: str) -> str:
-    """Host and port of a DSN, without its password."""
-    return dsn.rsplit("@", 1)[-1]
+def address_of(dsn: str) -> str:
+    """Host and port of a DSN. Nothing else of it: a password may stand in more than one place."""
+    try:
+        parts = urlsplit(dsn)
+    except ValueError:
+        return _UNREADABLE
+    query = parse_qs(parts.query)
+    port = "".join(f":{port}" for port in query.get("port", ()))
+    hosts = [host + port for host in query.get("host", ())] or parts.netloc.rpartition("@")[2].split(",")
+    # A path is a folder with a socket.
+    told = [host for host in hosts if host.startswith("/") or _HOST_AND_PORT.fullmatch(host)]
+    return ",".join(told) or _UNREADABLE

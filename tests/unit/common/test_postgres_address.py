@@ -1,0 +1,23 @@
+"""What is told of a DSN: where the server is, never a password."""
+
+import pytest
+
+from services.common.postgres import address_of
+
+
+@pytest.mark.parametrize(
+    ("dsn", "address"),
+    [
+        ("postgresql://u:SECRET@h:5432/db", "h:5432"),
+        ("postgresql://h:5432/db?user=u&password=SECRET", "h:5432"),
+        ("postgresql://u:SECRET@[::1]:5432/db", "[::1]:5432"),
+        ("postgresql://u:SECRET@h1:1,h2:2/db", "h1:1,h2:2"),
+        ("postgresql:///db?host=/run/pg&port=5433&password=SECRET", "/run/pg:5433"),
+        ("postgresql://u:SEC@RET@h/db", "h"),
+        ("postgresql://u:SECRET/db", "an address that cannot be read"),
+        ("postgresql://[u:SECRET@h/db", "an address that cannot be read"),
+        ("host=h password=SECRET", "an address that cannot be read"),
+    ],
+)
+def test_only_host_and_port_are_told(dsn: str, address: str) -> None:
+    assert address_of(dsn) == address
