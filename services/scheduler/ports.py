@@ -184,7 +184,7 @@ class ShardWire(Protocol):
     async def fill(
         self, run: Run, tasks: Sequence[PlannedTask], shards: Sequence[Shard]
     ) -> Sequence[FilledShard]:
-        """Reads the samples of the shards back from results."""
+        """Reads the samples of the shards back from results: of the first ones only where they are heavy."""
         ...
 
     async def publish(self, run: Run, shards: Sequence[FilledShard]) -> None:

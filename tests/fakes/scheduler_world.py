@@ -175,7 +175,7 @@ class InMemoryWire:
     async def fill(
         self, run: Run, tasks: Sequence[PlannedTask], shards: Sequence[Shard]
     ) -> Sequence[FilledShard]:
-        return [FilledShard(shard, b"") for shard in shards]
+        return [FilledShard(shard, [b""]) for shard in shards]
 
     async def publish(self, run: Run, shards: Sequence[FilledShard]) -> None:
         for filled in shards:

@@ -66,6 +66,7 @@ class DispatchShards:
     async def _send(self, target: DispatchedRun, batch: Sequence[Shard]) -> bool:
         outgoing = [replace(shard, attempt=shard.attempt + 1) for shard in batch]
         filled = await self.wire.fill(target.run, target.tasks, outgoing)
+        outgoing = [one.shard for one in filled]
         moves = ShardMoves(done=target.ledger.take_unsaved_done(), dispatched=outgoing)
         if not await self.shards.move(target.fence, target.run, moves):
             return False

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Protocol
 
 from proctor.v1 import run_pb2, sample_pb2, work_messages_pb2
 from services.common import subjects
+from services.common.errors import ErrorKind, RemoteError
 from services.common.jetstream import JetStream
 from services.scheduler.proto_words import PROMPT_FORMS, SCORING_METHODS, TRUNCATIONS
 from services.scheduler.runs.proto_orders import params_to_proto
@@ -15,6 +17,7 @@ from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_order import ScoringMethod
 from services.scheduler.shards.planned_task import PlannedTask, merged_params
 from services.scheduler.shards.shard import FilledShard, Shard
+from services.scheduler.shards.shard_plan import ShardCutter
 from services.scheduler.suites.task_definition import OutputType
 
 # What one call may read.
@@ -46,8 +49,10 @@ class NatsShardWire:
             task = tasks[task_index]
             frame = _frame(run, task)
             of_task = list(group)
-            found = await self._read(task, of_task)
-            filled += [FilledShard(shard, _payload(frame, shard, found)) for shard in of_task]
+            first, found = await self._read_first(task, of_task)
+            filled += [FilledShard(shard, _payloads(frame, shard, found)) for shard in first]
+            if len(first) < len(of_task):
+                break
         return filled
 
     async def publish(self, run: Run, shards: Sequence[FilledShard]) -> None:
@@ -57,7 +62,9 @@ class NatsShardWire:
         async with asyncio.timeout(_PUBLISH_SECONDS), asyncio.TaskGroup() as group:
             for filled in shards:
                 message_id = f"{run.run_id}/{filled.shard.number}/{filled.shard.attempt}"
-                group.create_task(self._jetstream.publish(subjects.WORK, subject, filled.payload, message_id))
+                for part, payload in enumerate(filled.payloads):
+                    part_id = f"{message_id}/part {part}" if part else message_id
+                    group.create_task(self._jetstream.publish(subjects.WORK, subject, payload, part_id))
 
     async def pending_work(self, run_id: RunId) -> int:
         return await self._jetstream.pending(subjects.WORK, subjects.work_of_run(run_id))
@@ -72,9 +79,33 @@ class NatsShardWire:
         work = await self._jetstream.incarnation(subjects.WORK)
         return f"{work} {await self._jetstream.incarnation(subjects.OUTCOMES)}"
 
-    async def _read(self, task: PlannedTask, shards: Sequence[Shard]) -> Mapping[int, sample_pb2.Sample]:
+    async def _read_first(
+        self, task: PlannedTask, shards: Sequence[Shard]
+    ) -> tuple[Sequence[Shard], Mapping[int, sample_pb2.Sample]]:
+        """Samples of as many of the first shards as one answer may hold, and of one in any case."""
+        while len(shards) > 1:
+            try:
+                return shards, await self._read(task, _numbers_of(shards))
+            except RemoteError as error:
+                if error.kind is not ErrorKind.EXHAUSTED:
+                    raise
+            shards = shards[: len(shards) // 2]
+        return shards, await self._read_in_parts(task, _numbers_of(shards))
+
+    async def _read_in_parts(
+        self, task: PlannedTask, numbers: Sequence[int]
+    ) -> Mapping[int, sample_pb2.Sample]:
+        try:
+            return await self._read(task, numbers)
+        except RemoteError as error:
+            if error.kind is not ErrorKind.EXHAUSTED or len(numbers) == 1:
+                raise
+        middle = len(numbers) // 2
+        first = await self._read_in_parts(task, numbers[:middle])
+        return {**first, **await self._read_in_parts(task, numbers[middle:])}
+
+    async def _read(self, task: PlannedTask, numbers: Sequence[int]) -> Mapping[int, sample_pb2.Sample]:
         """Samples by their number in the run."""
-        numbers = sorted({sample for shard in shards for sample in shard.samples})
         found: dict[int, sample_pb2.Sample] = {}
         for start in range(0, len(numbers), _MAX_POSITIONS):
             part = numbers[start : start + _MAX_POSITIONS]
@@ -109,6 +140,21 @@ def _frame(run: Run, task: PlannedTask) -> work_messages_pb2.WorkShard:
 def _settled_form(is_choice: bool) -> "run_pb2.PromptForm.ValueType":  # noqa: FBT001  # of the task, not an option
     """Choices continue the text. For generation the worker knows whether its engine has completions."""
     return run_pb2.PROMPT_FORM_COMPLETION if is_choice else run_pb2.PROMPT_FORM_UNSPECIFIED
+
+
+def _numbers_of(shards: Sequence[Shard]) -> Sequence[int]:
+    return sorted({sample for shard in shards for sample in shard.samples})
+
+
+def _payloads(
+    frame: work_messages_pb2.WorkShard, shard: Shard, found: Mapping[int, sample_pb2.Sample]
+) -> Sequence[bytes]:
+    """What a first epoch asks was cut by weight; what a retry asks is cut here, where weight is known."""
+    cutter = ShardCutter(0)
+    for number in shard.samples:
+        cutter.add(found[number].ByteSize())
+    parts = [[shard.samples[place] for place in places] for places in cutter.finish()]
+    return [_payload(frame, replace(shard, samples=part), found) for part in parts]
 
 
 def _payload(

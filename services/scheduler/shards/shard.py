@@ -21,7 +21,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class FilledShard:
-    """A shard with its samples, as it goes out."""
+    """A shard with its samples, as it goes out: one message, or several where the samples are heavy."""
 
     shard: Shard
-    payload: bytes
+    payloads: Sequence[bytes]
