@@ -80,7 +80,7 @@ class ListOutcomesRequest(_message.Message):
     run_id: _builtins.str
     """UUID."""
     page_size: _builtins.int
-    """1 to 1000; 0 means 100."""
+    """1 to 1000; 0 means 100. A page of heavy samples may hold fewer: only the token tells the end."""
     page_token: _builtins.str
     """From the previous response; empty for the first page."""
     task: _builtins.str
