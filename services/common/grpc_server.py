@@ -11,9 +11,10 @@ from grpc_health.v1._async import HealthServicer
 from grpc_reflection.v1alpha import reflection
 from grpc_status import rpc_status
 
-from services.common.errors import DomainError, ErrorKind
+from services.common.errors import DomainError
 from services.common.grpc_errors import masked_status, status_of
 from services.common.structured_logs import get_logger
+from services.common.tcp_listener import CannotListen, bound_socket
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 _HEALTH_PREFIXES = ("/grpc.health.", "/grpc.reflection.")
@@ -21,12 +22,6 @@ _HEALTH_PREFIXES = ("/grpc.health.", "/grpc.reflection.")
 log = get_logger()
 
 Registration = Callable[[grpc.aio.Server], None]
-
-
-class PortTaken(DomainError):
-    """Cannot listen on {address}: the port is taken. Stop what uses it or set another address."""
-
-    kind = ErrorKind.CONFLICT
 
 
 class ErrorInterceptor(grpc.aio.ServerInterceptor):
@@ -155,10 +150,12 @@ async def serve_grpc(
         (*service_names, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME),
         server,
     )
+    # gRPC does not say why it cannot, and takes port 70000 for 4464; the system is asked first.
+    bound_socket(address).close()
     try:
         port = server.add_insecure_port(address)
     except RuntimeError as error:
-        raise PortTaken(address=address) from error
+        raise CannotListen(address=address, problem="gRPC could not bind it") from error
     running = GrpcServer(server, health, service_names, port)
     await running.set_serving(False)
     await server.start()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import uvicorn
 from fastapi import FastAPI
 
-from services.common.grpc_server import PortTaken
+from services.common.tcp_listener import bound_socket
 
 
 class _Server(uvicorn.Server):
@@ -37,7 +37,7 @@ class HttpServer:
 
     @classmethod
     async def start(cls, address: str, app: FastAPI, *, drain_seconds: int) -> "HttpServer":
-        listener = _bind(address)
+        listener = bound_socket(address)
         config = uvicorn.Config(
             app,
             log_config=None,
@@ -59,16 +59,3 @@ class HttpServer:
         """Refuses new connections and gives running requests their limit."""
         self._server.should_exit = True
         await self._serving
-
-
-def _bind(address: str) -> socket.socket:
-    host, _, port = address.rpartition(":")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host.strip("[]"), int(port)))
-    except OSError as error:
-        listener.close()
-        raise PortTaken(address=address) from error
-    return listener
