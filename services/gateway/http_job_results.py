@@ -15,7 +15,7 @@ from services.gateway.proto_words import moment, scoring_word, state_word
 
 # How a failed run says why, by reason. Other sentences stand as the scheduler wrote them.
 _ERROR_FORMS = {
-    "DEADLINE_REACHED": "Job execution failed: Resource limits exceeded (time): {message}",
+    "DEADLINE_REACHED": "Job execution failed: {message}",
     "TOO_MANY_FAILURES": "AI provider error: {message}",
     "MODEL_CANNOT_LOAD": "AI provider error: {message}",
 }

@@ -7,6 +7,8 @@ import pytest
 from proctor.v1 import run_pb2, summary_pb2
 from services.gateway.duration_text import duration_text
 from services.gateway.http_job_results import job_results
+from services.scheduler.runs.proto_runs import run_to_proto
+from tests.fakes.scheduler_stand import TIME_LIMIT, SchedulerStand
 
 NOW = datetime(2026, 1, 1, 0, 1, 40, tzinfo=UTC)
 
@@ -83,7 +85,7 @@ def test_job_before_planning_has_no_percent_and_says_why_it_waits() -> None:
 @pytest.mark.parametrize(
     ("reason", "sentence"),
     [
-        ("DEADLINE_REACHED", "Job execution failed: Resource limits exceeded (time): 3 h passed."),
+        ("DEADLINE_REACHED", "Job execution failed: 3 h passed."),
         ("TOO_MANY_FAILURES", "AI provider error: 3 h passed."),
         ("ROWS_UNAVAILABLE", "3 h passed."),
     ],
@@ -93,6 +95,17 @@ def test_failed_job_says_why_in_the_known_form(reason: str, sentence: str) -> No
     run.state = run_pb2.RUN_STATE_FAILED
     run.error.reason, run.error.message = reason, "3 h passed."
     assert job_results(run, summary(), NOW).error == sentence
+
+
+async def test_time_limit_is_said_once_as_the_scheduler_writes_it() -> None:
+    scheduler = SchedulerStand()
+    order, driver = await scheduler.start()
+    scheduler.clock.seconds += TIME_LIMIT.total_seconds()
+    ended = await scheduler.finish(order.run_id, driver)
+    shown = job_results(run_to_proto(ended), summary_pb2.RunSummary(), NOW).error
+    known = "Job execution failed: Resource limits exceeded (time): the run took longer than 3:00:00 "
+    assert shown.startswith(known)
+    assert shown.count("Resource limits exceeded") == 1
 
 
 @pytest.mark.parametrize(
