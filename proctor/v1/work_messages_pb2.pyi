@@ -59,7 +59,8 @@ Global___WorkSample: _TypeAlias = WorkSample  # noqa: Y015
 @_typing.final
 class WorkShard(_message.Message):
     """A handful of samples of one task and one rollout.
-    Stream WORK, subject work.<pool>.<model>.<priority>.<run>, message id <run>/<shard>/<attempt>.
+    Stream WORK, subject work.<pool>.<model>.<priority>.<run>, message id <run>/<shard>/<attempt>; what a worker or a
+    retry sends of a shard in a message of its own has a suffix.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
