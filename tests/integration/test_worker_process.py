@@ -69,9 +69,8 @@ async def test_a_worker_told_to_stop_hands_on_what_it_has_and_ends_well(
         await stand.until_answered(256)
         await stand.until_settled()
     assert set(stand.counts.values()) == {1}
-    stats = await model_server.stats()
-    assert stats["answered"] <= 256
-    assert stats["requests"] <= 256 + CONCURRENCY
+    # What is asked when the drain ends is broken off, and may have been answered a moment before.
+    assert (await model_server.stats())["requests"] <= 256 + CONCURRENCY
 
 
 @pytest.mark.parametrize(
