@@ -115,10 +115,6 @@ class JetStream:
         """How often the connection was made anew."""
         return self._connection.stats["reconnects"]
 
-    async def ping(self) -> None:
-        """Raises when the server does not answer in time."""
-        await self._connection.flush(timeout=2)
-
     async def ensure_stream(self, spec: StreamSpec) -> None:
         """Makes the stream, or brings an existing one in line."""
         config = api.StreamConfig(

@@ -80,6 +80,8 @@ class ShowRun:
             return None
         running = await self.runs.count_running()
         position = await self.runs.queue_position(run.run_id)
+        if position < 1:
+            return None  # admitted between the two looks: it waits no more
         held_by = f"{running} of at most {self.max_running} runs are running"
         return RunWait(position, held_by, await self._seconds_until_turn(run, position, running))
 

@@ -13,8 +13,8 @@ from services.scheduler.runs.run import Run, RunError
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard_plan import ShardCutter, number_shards
 from services.scheduler.suites.fewshot import SEED
-from services.scheduler.suites.render_samples import open_task
-from services.scheduler.suites.row_source import Provenance, RowSource
+from services.scheduler.suites.render_samples import RenderedTask, open_task
+from services.scheduler.suites.row_source import RowSource
 from services.scheduler.suites.sample import Sample
 from services.scheduler.suites.suite_errors import SuiteError
 from services.scheduler.suites.task_definition import TaskDefinition
@@ -95,7 +95,7 @@ class PlanRun:
             count += len(chunk)
             await self._note(fence, run, f"planning {task.name}")
         committed = await self.record.commit_sample_set(staging_id, count)
-        planned = _planned_task(run, task, rendered.provenance)
+        planned = _planned_task(run, task, rendered)
         planned = replace(
             planned,
             sample_set_id=committed.sample_set_id,
@@ -152,7 +152,7 @@ def _chunks(samples: Iterator[Sample]) -> Iterator[list[Sample]]:
         yield chunk
 
 
-def _planned_task(run: Run, task: TaskDefinition, rows: Provenance) -> PlannedTask:
+def _planned_task(run: Run, task: TaskDefinition, rendered: RenderedTask) -> PlannedTask:
     ordered_shots = run.order.num_fewshot
     return PlannedTask(
         task=task.name,
@@ -162,9 +162,9 @@ def _planned_task(run: Run, task: TaskDefinition, rows: Provenance) -> PlannedTa
         sample_count=0,
         output_type=task.scoring.output_type,
         num_fewshot=task.fewshot.num_fewshot if ordered_shots is None else ordered_shots,
-        is_stand_in=rows.is_stand_in,
+        is_stand_in=rendered.is_stand_in,
         dataset=str(task.rows),
-        dataset_revision=rows.revision,
+        dataset_revision=rendered.revision,
         generation=task.generation,
     )
 

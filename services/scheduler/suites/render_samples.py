@@ -23,6 +23,18 @@ class RenderedTask:
     provenance: Provenance
     fewshot_provenance: Provenance | None = None
 
+    @property
+    def is_stand_in(self) -> bool:
+        """Also where only the examples are: they are part of what is asked."""
+        shown = self.fewshot_provenance
+        return self.provenance.is_stand_in or (shown is not None and shown.is_stand_in)
+
+    @property
+    def revision(self) -> str:
+        """Of the rows, and of the examples where there are any."""
+        shown = self.fewshot_provenance
+        return self.provenance.revision + (f" examples {shown.revision}" if shown is not None else "")
+
 
 def open_task(
     task: TaskDefinition, source: RowSource, num_fewshot: int | None = None, limit: int | None = None

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from services.scheduler.suites.render_samples import MAX_SAMPLE_BYTES, open_task, render_task
-from services.scheduler.suites.row_source import Row, UnreadableRow
+from services.scheduler.suites.render_samples import MAX_SAMPLE_BYTES, RenderedTask, open_task, render_task
+from services.scheduler.suites.row_source import Provenance, Row, UnreadableRow
 from services.scheduler.suites.sample import Question, Target, encode_question
 from services.scheduler.suites.suite_errors import FewshotPoolTooSmall, InvalidRow, NoFewshotPool, NoRows
 from tests.fakes.suite_folder import RowsInMemory, load_one
@@ -219,3 +219,12 @@ def test_a_task_without_a_pool_shows_no_examples(tmp_path: Path) -> None:
     task = load_one(tmp_path, dataset={"id": "org/colours", "split": "validation"})
     with pytest.raises(NoFewshotPool):
         open_task(task, RowsInMemory({"validation": ROWS}), num_fewshot=1)
+
+
+def test_examples_that_stand_in_make_a_task_a_stand_in() -> None:
+    official = Provenance("mirror", "rows", "r1")
+    shown = Provenance("mirror", "examples", "r2", is_stand_in=True)
+
+    assert not RenderedTask(iter(()), official).is_stand_in
+    assert RenderedTask(iter(()), official, shown).is_stand_in
+    assert RenderedTask(iter(()), official, shown).revision == "r1 examples r2"
