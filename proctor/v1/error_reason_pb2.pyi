@@ -70,6 +70,18 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """INTERNAL. {"incident": "…"}: look in the service's log for the incident id."""
     ERROR_REASON_UNSUPPORTED: _ErrorReason.ValueType  # 23
     """FAILED_PRECONDITION. {"model": "…", "scoring_method": "loglikelihood"}"""
+    ERROR_REASON_SUITE_IN_USE: _ErrorReason.ValueType  # 24
+    """FAILED_PRECONDITION. {"suite": "mine", "version": "2"}: a run used it."""
+    ERROR_REASON_NOT_COMPARABLE: _ErrorReason.ValueType  # 25
+    """FAILED_PRECONDITION. {"difference": "scoring_method", "first": "loglikelihood", "second": "generate"}: may be forced."""
+    ERROR_REASON_NO_COMMON_SAMPLES: _ErrorReason.ValueType  # 26
+    """FAILED_PRECONDITION. {"first": "…", "second": "…"}: there is nothing to pair."""
+    ERROR_REASON_RUN_NOT_FINISHED: _ErrorReason.ValueType  # 27
+    """FAILED_PRECONDITION. {"run_id": "…"}: its figures may still change."""
+    ERROR_REASON_UNKNOWN_METRIC: _ErrorReason.ValueType  # 28
+    """INVALID_ARGUMENT. {"metric": "accuracy", "supported": "acc, f1"}"""
+    ERROR_REASON_NO_SUCH_ROW: _ErrorReason.ValueType  # 29
+    """INVALID_ARGUMENT. {"task": "sst2", "row": "872", "rows": "872"}"""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call was refused. The comment gives the status code and an example of the metadata."""
@@ -122,4 +134,16 @@ ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 22
 """INTERNAL. {"incident": "…"}: look in the service's log for the incident id."""
 ERROR_REASON_UNSUPPORTED: ErrorReason.ValueType  # 23
 """FAILED_PRECONDITION. {"model": "…", "scoring_method": "loglikelihood"}"""
+ERROR_REASON_SUITE_IN_USE: ErrorReason.ValueType  # 24
+"""FAILED_PRECONDITION. {"suite": "mine", "version": "2"}: a run used it."""
+ERROR_REASON_NOT_COMPARABLE: ErrorReason.ValueType  # 25
+"""FAILED_PRECONDITION. {"difference": "scoring_method", "first": "loglikelihood", "second": "generate"}: may be forced."""
+ERROR_REASON_NO_COMMON_SAMPLES: ErrorReason.ValueType  # 26
+"""FAILED_PRECONDITION. {"first": "…", "second": "…"}: there is nothing to pair."""
+ERROR_REASON_RUN_NOT_FINISHED: ErrorReason.ValueType  # 27
+"""FAILED_PRECONDITION. {"run_id": "…"}: its figures may still change."""
+ERROR_REASON_UNKNOWN_METRIC: ErrorReason.ValueType  # 28
+"""INVALID_ARGUMENT. {"metric": "accuracy", "supported": "acc, f1"}"""
+ERROR_REASON_NO_SUCH_ROW: ErrorReason.ValueType  # 29
+"""INVALID_ARGUMENT. {"task": "sst2", "row": "872", "rows": "872"}"""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

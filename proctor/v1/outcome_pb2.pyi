@@ -41,6 +41,8 @@ class _FailureClassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FailureC
     """The sandbox could not be made or broke."""
     FAILURE_CLASS_ENGINE: _FailureClass.ValueType  # 7
     """The engine could not load the model or dies on this sample."""
+    FAILURE_CLASS_SCORING: _FailureClass.ValueType  # 8
+    """The model answered, and the answer could not be scored: a pattern was too slow, or it does not fit its sample."""
 
 class FailureClass(_FailureClass, metaclass=_FailureClassEnumTypeWrapper):
     """Class of a machinery failure. A failed sample is never scored."""
@@ -61,6 +63,8 @@ FAILURE_CLASS_SANDBOX: FailureClass.ValueType  # 6
 """The sandbox could not be made or broke."""
 FAILURE_CLASS_ENGINE: FailureClass.ValueType  # 7
 """The engine could not load the model or dies on this sample."""
+FAILURE_CLASS_SCORING: FailureClass.ValueType  # 8
+"""The model answered, and the answer could not be scored: a pattern was too slow, or it does not fit its sample."""
 Global___FailureClass: _TypeAlias = FailureClass  # noqa: Y015
 
 class _OutcomeStatus:
@@ -226,25 +230,31 @@ Global___Answer: _TypeAlias = Answer  # noqa: Y015
 
 @_typing.final
 class Failure(_message.Message):
-    """Why the machinery could not bring an answer."""
+    """Why there is no score."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     FAILURE_CLASS_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
     failure_class: Global___FailureClass.ValueType
     """Its class."""
     message: _builtins.str
     """One sentence. Holds no secret."""
+    @_builtins.property
+    def answer(self) -> Global___Answer:
+        """What the model said, where the class is SCORING. Workers never set it."""
+
     def __init__(
         self,
         *,
         failure_class: Global___FailureClass.ValueType = ...,
         message: _builtins.str = ...,
+        answer: Global___Answer | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["failure_class", b"failure_class", "message", b"message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "failure_class", b"failure_class", "message", b"message"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

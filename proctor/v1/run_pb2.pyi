@@ -265,7 +265,7 @@ class RunOrder(_message.Message):
     project_id: _builtins.int
     """Groups runs; a project is made on first use."""
     suite: _builtins.str
-    """A registered suite, such as "glue"."""
+    """A registered suite, such as "glue"; "mine@2" names version 2 of a suite that a user brought, "mine" its latest."""
     model: _builtins.str
     """"provider/name", such as "vllm/Qwen/Qwen3-0.6B"."""
     limit: _builtins.int
@@ -543,6 +543,7 @@ class Run(_message.Message):
     PROGRESS_FIELD_NUMBER: _builtins.int
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
     SCORING_METHOD_FIELD_NUMBER: _builtins.int
+    SUITE_VERSION_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     user: _builtins.str
@@ -555,6 +556,8 @@ class Run(_message.Message):
     """The pool whose workers serve it."""
     scoring_method: Global___ScoringMethod.ValueType
     """The scoring method that the scheduler settled on for choices."""
+    suite_version: _builtins.int
+    """Version of a suite that a user brought, settled when the run was submitted; 0 for a suite of the installation."""
     @_builtins.property
     def order(self) -> Global___RunOrder:
         """What was ordered."""
@@ -609,10 +612,11 @@ class Run(_message.Message):
         progress: Global___RunProgress | None = ...,
         environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         scoring_method: Global___ScoringMethod.ValueType = ...,
+        suite_version: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "deadline", b"deadline", "error", b"error", "finished_at", b"finished_at", "order", b"order", "progress", b"progress", "started_at", b"started_at", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "deadline", b"deadline", "environment", b"environment", "epoch", b"epoch", "error", b"error", "finished_at", b"finished_at", "order", b"order", "pool", b"pool", "progress", b"progress", "run_id", b"run_id", "scoring_method", b"scoring_method", "started_at", b"started_at", "state", b"state", "user", b"user", "wait", b"wait"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "deadline", b"deadline", "environment", b"environment", "epoch", b"epoch", "error", b"error", "finished_at", b"finished_at", "order", b"order", "pool", b"pool", "progress", b"progress", "run_id", b"run_id", "scoring_method", b"scoring_method", "started_at", b"started_at", "state", b"state", "suite_version", b"suite_version", "user", b"user", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

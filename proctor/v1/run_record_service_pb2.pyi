@@ -6,6 +6,7 @@ What the scheduler asks of results; not offered by the gateway."""
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from proctor.v1 import run_pb2 as _run_pb2
 from proctor.v1 import sample_pb2 as _sample_pb2
@@ -102,9 +103,9 @@ class CommitSampleSetResponse(_message.Message):
     SAMPLE_SET_ID_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
     sample_set_id: _builtins.str
-    """UUID of the committed set. The same ordered digests always give the same set."""
+    """UUID of the committed set. The same ordered digests and clusters always give the same set."""
     digest: _builtins.bytes
-    """SHA-256 over the ordered sample digests: 32 bytes."""
+    """SHA-256 over the ordered sample digests, each with that of its cluster where it has one: 32 bytes."""
     def __init__(
         self,
         *,
@@ -172,6 +173,71 @@ class ReadSamplesResponse(_message.Message):
 Global___ReadSamplesResponse: _TypeAlias = ReadSamplesResponse  # noqa: Y015
 
 @_typing.final
+class RunFacts(_message.Message):
+    """What a run was ordered as: what its figures are listed and compared by."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUITE_FIELD_NUMBER: _builtins.int
+    SUITE_VERSION_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
+    USER_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    MISSING_TASKS_FIELD_NUMBER: _builtins.int
+    NUM_FEWSHOT_FIELD_NUMBER: _builtins.int
+    suite: _builtins.str
+    """Name of the suite, without version."""
+    suite_version: _builtins.int
+    """Version of a suite that a user brought; 0 for a suite of the installation."""
+    model: _builtins.str
+    """"provider/name"."""
+    project_id: _builtins.int
+    """Groups runs."""
+    user: _builtins.str
+    """Who ordered it."""
+    limit: _builtins.int
+    """First rows of each task only; unset means all rows."""
+    num_fewshot: _builtins.int
+    """Examples in each prompt as ordered; unset means as each task says."""
+    @_builtins.property
+    def created_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was accepted."""
+
+    @_builtins.property
+    def missing_tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Tasks of the suite that were not ordered, in the order of the suite."""
+
+    def __init__(
+        self,
+        *,
+        suite: _builtins.str = ...,
+        suite_version: _builtins.int = ...,
+        model: _builtins.str = ...,
+        project_id: _builtins.int = ...,
+        user: _builtins.str = ...,
+        created_at: _timestamp_pb2.Timestamp | None = ...,
+        limit: _builtins.int | None = ...,
+        missing_tasks: _abc.Iterable[_builtins.str] | None = ...,
+        num_fewshot: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_num_fewshot", b"_num_fewshot", "created_at", b"created_at", "limit", b"limit", "num_fewshot", b"num_fewshot"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_num_fewshot", b"_num_fewshot", "created_at", b"created_at", "limit", b"limit", "missing_tasks", b"missing_tasks", "model", b"model", "num_fewshot", b"num_fewshot", "project_id", b"project_id", "suite", b"suite", "suite_version", b"suite_version", "user", b"user"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
+    _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
+    _WhichOneofReturnType__num_fewshot: _TypeAlias = _typing.Literal["num_fewshot"]  # noqa: Y015
+    _WhichOneofArgType__num_fewshot: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__num_fewshot) -> _WhichOneofReturnType__num_fewshot | None: ...
+
+Global___RunFacts: _TypeAlias = RunFacts  # noqa: Y015
+
+@_typing.final
 class OpenRunRequest(_message.Message):
     """Request of OpenRun."""
 
@@ -183,6 +249,8 @@ class OpenRunRequest(_message.Message):
     ROLLOUTS_FIELD_NUMBER: _builtins.int
     SCORING_METHOD_FIELD_NUMBER: _builtins.int
     TRUNCATION_FIELD_NUMBER: _builtins.int
+    FACTS_FIELD_NUMBER: _builtins.int
+    GROUPS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     epoch: _builtins.int
@@ -197,6 +265,14 @@ class OpenRunRequest(_message.Message):
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[_sample_pb2.PlannedTask]:
         """In the order of the suite. Ignored when the run is known."""
 
+    @_builtins.property
+    def facts(self) -> Global___RunFacts:
+        """What was ordered."""
+
+    @_builtins.property
+    def groups(self) -> _containers.RepeatedCompositeFieldContainer[_sample_pb2.TaskGroup]:
+        """Tasks that are summed up together, in the order of the suite; the last one is the suite itself."""
+
     def __init__(
         self,
         *,
@@ -206,10 +282,12 @@ class OpenRunRequest(_message.Message):
         rollouts: _builtins.int = ...,
         scoring_method: _run_pb2.ScoringMethod.ValueType = ...,
         truncation: _run_pb2.Truncation.ValueType = ...,
+        facts: Global___RunFacts | None = ...,
+        groups: _abc.Iterable[_sample_pb2.TaskGroup] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["facts", b"facts"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "rollouts", b"rollouts", "run_id", b"run_id", "scoring_method", b"scoring_method", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "facts", b"facts", "groups", b"groups", "rollouts", b"rollouts", "run_id", b"run_id", "scoring_method", b"scoring_method", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -382,22 +460,26 @@ class CloseRunRequest(_message.Message):
     RUN_ID_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
     ALLOW_PARTIAL_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     epoch: _builtins.int
     """Epoch to close."""
     allow_partial: _builtins.bool
     """Close although samples are missing: the summary is marked as partial."""
+    state: _run_pb2.RunState.ValueType
+    """The final state that the run will have. Only a completed run takes part in comparisons and leaderboards."""
     def __init__(
         self,
         *,
         run_id: _builtins.str = ...,
         epoch: _builtins.int = ...,
         allow_partial: _builtins.bool = ...,
+        state: _run_pb2.RunState.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_partial", b"allow_partial", "epoch", b"epoch", "run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_partial", b"allow_partial", "epoch", b"epoch", "run_id", b"run_id", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

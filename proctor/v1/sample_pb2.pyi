@@ -107,21 +107,39 @@ class Target(_message.Message):
 
     CHOICE_FIELD_NUMBER: _builtins.int
     TEXTS_FIELD_NUMBER: _builtins.int
+    RIGHT_CHOICES_FIELD_NUMBER: _builtins.int
+    WRONG_TEXTS_FIELD_NUMBER: _builtins.int
+    CHOICE_TEXTS_FIELD_NUMBER: _builtins.int
     choice: _builtins.int
-    """Index of the right choice, for multiple choice."""
+    """Index of the right choice, for multiple choice with one right choice."""
     @_builtins.property
     def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Accepted texts, for generation."""
+        """Accepted texts, for generation; for multiple choice the texts that a chosen text is held against, where a metric needs them."""
+
+    @_builtins.property
+    def right_choices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Indexes of all right choices, ascending, for multiple choice where several are right; else empty."""
+
+    @_builtins.property
+    def wrong_texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Texts that are known to be wrong, for metrics that weigh right against wrong; else empty."""
+
+    @_builtins.property
+    def choice_texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What each choice says, where a metric holds the chosen one against `texts`; empty: the choices themselves."""
 
     def __init__(
         self,
         *,
         choice: _builtins.int | None = ...,
         texts: _abc.Iterable[_builtins.str] | None = ...,
+        right_choices: _abc.Iterable[_builtins.int] | None = ...,
+        wrong_texts: _abc.Iterable[_builtins.str] | None = ...,
+        choice_texts: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_choice", b"_choice", "choice", b"choice"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_choice", b"_choice", "choice", b"choice", "texts", b"texts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_choice", b"_choice", "choice", b"choice", "choice_texts", b"choice_texts", "right_choices", b"right_choices", "texts", b"texts", "wrong_texts", b"wrong_texts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__choice: _TypeAlias = _typing.Literal["choice"]  # noqa: Y015
     _WhichOneofArgType__choice: _TypeAlias = _typing.Literal["_choice", b"_choice"]  # noqa: Y015
@@ -142,6 +160,7 @@ class Sample(_message.Message):
     CHOICES_FIELD_NUMBER: _builtins.int
     TARGET_FIELD_NUMBER: _builtins.int
     CLUSTER_FIELD_NUMBER: _builtins.int
+    DOC_JSON_FIELD_NUMBER: _builtins.int
     position: _builtins.int
     """0-based place in the sample set."""
     doc_id: _builtins.int
@@ -150,6 +169,8 @@ class Sample(_message.Message):
     """SHA-256 over what is asked and expected: 32 bytes."""
     cluster: _builtins.str
     """Samples of one passage share a cluster; empty means its own."""
+    doc_json: _builtins.str
+    """The row as its source gave it, a JSON object as text. Stays with results; no part of the digest."""
     @_builtins.property
     def prompt(self) -> Global___Prompt:
         """What is asked."""
@@ -172,10 +193,11 @@ class Sample(_message.Message):
         choices: _abc.Iterable[_builtins.str] | None = ...,
         target: Global___Target | None = ...,
         cluster: _builtins.str = ...,
+        doc_json: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["prompt", b"prompt", "target", b"target"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "cluster", b"cluster", "digest", b"digest", "doc_id", b"doc_id", "position", b"position", "prompt", b"prompt", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "cluster", b"cluster", "digest", b"digest", "doc_id", b"doc_id", "doc_json", b"doc_json", "position", b"position", "prompt", b"prompt", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -190,7 +212,7 @@ class MetricUse(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     OPTIONS_JSON_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Registered name: acc, acc_norm, mcc, f1, exact_match."""
+    """Registered name, such as acc, acc_norm, mcc, f1, exact_match."""
     options_json: _builtins.str
     """Options of the metric as JSON object text; empty means none."""
     def __init__(
@@ -220,7 +242,9 @@ class TaskScoring(_message.Message):
     output_type: Global___OutputType.ValueType
     """What comes back from the model."""
     filters_json: _builtins.str
-    """Filters applied to generated text before the metrics, as JSON array text; empty means none."""
+    """Filters applied to generated text before the metrics, as JSON array text; empty means none. For multiple choice they apply where the model
+    answers freely, before the text is held against the choices.
+    """
     target_delimiter: _builtins.str
     """What continuations begin with, to be taken off for figures per character."""
     @_builtins.property
@@ -244,6 +268,66 @@ class TaskScoring(_message.Message):
 Global___TaskScoring: _TypeAlias = TaskScoring  # noqa: Y015
 
 @_typing.final
+class TaskGroup(_message.Message):
+    """Tasks of a suite that are also summed up together."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    METRICS_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    """Name, such as "mmlu_stem"; the suite's own name for all its tasks."""
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Its tasks, in the order of the suite."""
+
+    @_builtins.property
+    def metrics(self) -> _containers.RepeatedCompositeFieldContainer[Global___GroupMetric]:
+        """Metrics summed up over the tasks that have them; empty means every metric that some of its tasks have."""
+
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        tasks: _abc.Iterable[_builtins.str] | None = ...,
+        metrics: _abc.Iterable[Global___GroupMetric] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "metrics", b"metrics", "tasks", b"tasks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TaskGroup: _TypeAlias = TaskGroup  # noqa: Y015
+
+@_typing.final
+class GroupMetric(_message.Message):
+    """How a metric is summed up over a group."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METRIC_FIELD_NUMBER: _builtins.int
+    IS_WEIGHTED_BY_SIZE_FIELD_NUMBER: _builtins.int
+    metric: _builtins.str
+    """Name of the metric, as in the tasks."""
+    is_weighted_by_size: _builtins.bool
+    """Each sample counts the same; else each task does."""
+    def __init__(
+        self,
+        *,
+        metric: _builtins.str = ...,
+        is_weighted_by_size: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_weighted_by_size", b"is_weighted_by_size", "metric", b"metric"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GroupMetric: _TypeAlias = GroupMetric  # noqa: Y015
+
+@_typing.final
 class PlannedTask(_message.Message):
     """One task of a run as planned: its own range of the run's sample numbers."""
 
@@ -261,6 +345,7 @@ class PlannedTask(_message.Message):
     DATASET_REVISION_FIELD_NUMBER: _builtins.int
     STOP_FIELD_NUMBER: _builtins.int
     MAX_TOKENS_FIELD_NUMBER: _builtins.int
+    TEMPERATURE_FIELD_NUMBER: _builtins.int
     task: _builtins.str
     """Name of the task."""
     version: _builtins.str
@@ -280,7 +365,9 @@ class PlannedTask(_message.Message):
     dataset_revision: _builtins.str
     """Revision or digest of the rows."""
     max_tokens: _builtins.int
-    """Upper limit of generated tokens by the task; 0 for multiple choice."""
+    """Upper limit of generated tokens, as ordered or else by the task; 0 for multiple choice."""
+    temperature: _builtins.float
+    """Temperature of a generation task, as ordered or else by the task; unset where neither says it."""
     @_builtins.property
     def scoring(self) -> Global___TaskScoring:
         """How answers are scored."""
@@ -304,11 +391,14 @@ class PlannedTask(_message.Message):
         dataset_revision: _builtins.str = ...,
         stop: _abc.Iterable[_builtins.str] | None = ...,
         max_tokens: _builtins.int = ...,
+        temperature: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["scoring", b"scoring"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_temperature", b"_temperature", "scoring", b"scoring", "temperature", b"temperature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset", b"dataset", "dataset_revision", b"dataset_revision", "first_sample", b"first_sample", "is_stand_in", b"is_stand_in", "max_tokens", b"max_tokens", "num_fewshot", b"num_fewshot", "sample_count", b"sample_count", "sample_set_id", b"sample_set_id", "scoring", b"scoring", "stop", b"stop", "task", b"task", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_temperature", b"_temperature", "dataset", b"dataset", "dataset_revision", b"dataset_revision", "first_sample", b"first_sample", "is_stand_in", b"is_stand_in", "max_tokens", b"max_tokens", "num_fewshot", b"num_fewshot", "sample_count", b"sample_count", "sample_set_id", b"sample_set_id", "scoring", b"scoring", "stop", b"stop", "task", b"task", "temperature", b"temperature", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__temperature: _TypeAlias = _typing.Literal["temperature"]  # noqa: Y015
+    _WhichOneofArgType__temperature: _TypeAlias = _typing.Literal["_temperature", b"_temperature"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__temperature) -> _WhichOneofReturnType__temperature | None: ...
 
 Global___PlannedTask: _TypeAlias = PlannedTask  # noqa: Y015

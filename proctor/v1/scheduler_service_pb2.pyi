@@ -410,12 +410,18 @@ class SuiteInfo(_message.Message):
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     TASKS_FIELD_NUMBER: _builtins.int
     PROBLEM_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
     suite: _builtins.str
     """Name."""
     description: _builtins.str
     """One line."""
     problem: _builtins.str
     """What is wrong with its files; empty when it can be run."""
+    version: _builtins.int
+    """Latest version of a suite that a user brought; 0 for a suite of the installation."""
+    digest: _builtins.str
+    """SHA-256 of the document and its files, in hexadecimal digits; empty for a suite of the installation."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskInfo]:
         """In order."""
@@ -427,10 +433,12 @@ class SuiteInfo(_message.Message):
         description: _builtins.str = ...,
         tasks: _abc.Iterable[Global___TaskInfo] | None = ...,
         problem: _builtins.str = ...,
+        version: _builtins.int = ...,
+        digest: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "problem", b"problem", "suite", b"suite", "tasks", b"tasks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "digest", b"digest", "problem", b"problem", "suite", b"suite", "tasks", b"tasks", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

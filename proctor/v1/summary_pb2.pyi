@@ -35,6 +35,7 @@ class MetricFigure(_message.Message):
     CI_HIGH_FIELD_NUMBER: _builtins.int
     N_FIELD_NUMBER: _builtins.int
     INTERVAL_METHOD_FIELD_NUMBER: _builtins.int
+    WITHIN_STD_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     """Name of the metric."""
     mean: _builtins.float
@@ -50,7 +51,11 @@ class MetricFigure(_message.Message):
     n: _builtins.int
     """Samples behind it."""
     interval_method: _builtins.str
-    """How the interval was made: "student-t", "wilson", "bootstrap"."""
+    """How the interval was made: "student-t", "wilson", "bootstrap", "mover" (of a group: the tasks'
+    intervals, squared and added); runs closed by an earlier release have "normal" for groups.
+    """
+    within_std: _builtins.float
+    """Mean standard deviation of a sample's own scores over its rollouts; unset with one rollout."""
     def __init__(
         self,
         *,
@@ -62,10 +67,11 @@ class MetricFigure(_message.Message):
         ci_high: _builtins.float | None = ...,
         n: _builtins.int = ...,
         interval_method: _builtins.str = ...,
+        within_std: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_mean", b"_mean", "_std", b"_std", "_stderr", b"_stderr", "ci_high", b"ci_high", "ci_low", b"ci_low", "mean", b"mean", "std", b"std", "stderr", b"stderr"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_mean", b"_mean", "_std", b"_std", "_stderr", b"_stderr", "_within_std", b"_within_std", "ci_high", b"ci_high", "ci_low", b"ci_low", "mean", b"mean", "std", b"std", "stderr", b"stderr", "within_std", b"within_std"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_mean", b"_mean", "_std", b"_std", "_stderr", b"_stderr", "ci_high", b"ci_high", "ci_low", b"ci_low", "interval_method", b"interval_method", "mean", b"mean", "metric", b"metric", "n", b"n", "std", b"std", "stderr", b"stderr"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_mean", b"_mean", "_std", b"_std", "_stderr", b"_stderr", "_within_std", b"_within_std", "ci_high", b"ci_high", "ci_low", b"ci_low", "interval_method", b"interval_method", "mean", b"mean", "metric", b"metric", "n", b"n", "std", b"std", "stderr", b"stderr", "within_std", b"within_std"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ci_high: _TypeAlias = _typing.Literal["ci_high"]  # noqa: Y015
     _WhichOneofArgType__ci_high: _TypeAlias = _typing.Literal["_ci_high", b"_ci_high"]  # noqa: Y015
@@ -77,6 +83,8 @@ class MetricFigure(_message.Message):
     _WhichOneofArgType__std: _TypeAlias = _typing.Literal["_std", b"_std"]  # noqa: Y015
     _WhichOneofReturnType__stderr: _TypeAlias = _typing.Literal["stderr"]  # noqa: Y015
     _WhichOneofArgType__stderr: _TypeAlias = _typing.Literal["_stderr", b"_stderr"]  # noqa: Y015
+    _WhichOneofReturnType__within_std: _TypeAlias = _typing.Literal["within_std"]  # noqa: Y015
+    _WhichOneofArgType__within_std: _TypeAlias = _typing.Literal["_within_std", b"_within_std"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__ci_high) -> _WhichOneofReturnType__ci_high | None: ...
     @_typing.overload
@@ -87,6 +95,8 @@ class MetricFigure(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__std) -> _WhichOneofReturnType__std | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__stderr) -> _WhichOneofReturnType__stderr | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__within_std) -> _WhichOneofReturnType__within_std | None: ...
 
 Global___MetricFigure: _TypeAlias = MetricFigure  # noqa: Y015
 
@@ -159,6 +169,46 @@ class TaskSummary(_message.Message):
 Global___TaskSummary: _TypeAlias = TaskSummary  # noqa: Y015
 
 @_typing.final
+class GroupSummary(_message.Message):
+    """The figures of several tasks together."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    METRICS_FIELD_NUMBER: _builtins.int
+    MISSING_TASKS_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    """Name of the group; the suite's own name for all its tasks."""
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Tasks that were summed up."""
+
+    @_builtins.property
+    def metrics(self) -> _containers.RepeatedCompositeFieldContainer[Global___MetricFigure]:
+        """Figures over the tasks that have the metric, and "score": the unweighted mean of each task's main metric."""
+
+    @_builtins.property
+    def missing_tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Tasks of the group that were not part of the run."""
+
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        tasks: _abc.Iterable[_builtins.str] | None = ...,
+        metrics: _abc.Iterable[Global___MetricFigure] | None = ...,
+        missing_tasks: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "metrics", b"metrics", "missing_tasks", b"missing_tasks", "tasks", b"tasks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GroupSummary: _TypeAlias = GroupSummary  # noqa: Y015
+
+@_typing.final
 class RunSummary(_message.Message):
     """The figures of a run; partial until the run is closed."""
 
@@ -197,6 +247,7 @@ class RunSummary(_message.Message):
     MEAN_TIMING_FIELD_NUMBER: _builtins.int
     COMPUTED_AT_FIELD_NUMBER: _builtins.int
     IS_TRUNCATED_LEFT_FIELD_NUMBER: _builtins.int
+    GROUPS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     epoch: _builtins.int
@@ -233,6 +284,10 @@ class RunSummary(_message.Message):
     def computed_at(self) -> _timestamp_pb2.Timestamp:
         """When it was computed."""
 
+    @_builtins.property
+    def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___GroupSummary]:
+        """In the order of the suite; the last one is the suite itself."""
+
     def __init__(
         self,
         *,
@@ -249,10 +304,11 @@ class RunSummary(_message.Message):
         mean_timing: _outcome_pb2.Timing | None = ...,
         computed_at: _timestamp_pb2.Timestamp | None = ...,
         is_truncated_left: _builtins.bool = ...,
+        groups: _abc.Iterable[Global___GroupSummary] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["computed_at", b"computed_at", "mean_timing", b"mean_timing", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "computed_at", b"computed_at", "epoch", b"epoch", "failed", b"failed", "failures", b"failures", "is_partial", b"is_partial", "is_truncated_left", b"is_truncated_left", "mean_timing", b"mean_timing", "run_id", b"run_id", "tasks", b"tasks", "total", b"total", "unparsed", b"unparsed", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "computed_at", b"computed_at", "epoch", b"epoch", "failed", b"failed", "failures", b"failures", "groups", b"groups", "is_partial", b"is_partial", "is_truncated_left", b"is_truncated_left", "mean_timing", b"mean_timing", "run_id", b"run_id", "tasks", b"tasks", "total", b"total", "unparsed", b"unparsed", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
