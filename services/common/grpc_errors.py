@@ -30,14 +30,27 @@ _CODES: dict[ErrorKind, int] = {
 _KINDS: dict[int, ErrorKind] = {code: kind for kind, code in _CODES.items()}
 _KINDS[code_pb2.DEADLINE_EXCEEDED] = ErrorKind.UNAVAILABLE
 
+_MESSAGE_BYTES = 1200
+_FACT_BYTES = 1000
+
 
 def status_of(error: DomainError) -> status_pb2.Status:
-    """The wire form of a domain error."""
-    facts = {name: str(value) for name, value in error.facts.items()}
+    """The wire form of a domain error. It travels in a header, which must stay below 8 KiB."""
+    facts = {name: _bounded(str(value), _FACT_BYTES) for name, value in error.facts.items()}
     info = error_details_pb2.ErrorInfo(reason=error.reason, domain=ERROR_DOMAIN, metadata=facts)
     detail = any_pb2.Any()
     detail.Pack(info)
-    return status_pb2.Status(code=_CODES[error.kind], message=error.message, details=[detail])
+    message = _bounded(error.message, _MESSAGE_BYTES)
+    return status_pb2.Status(code=_CODES[error.kind], message=message, details=[detail])
+
+
+def _bounded(text: str, most_bytes: int) -> str:
+    """The beginning and the end of what is too long."""
+    content = text.encode(errors="replace")
+    if len(content) <= most_bytes:
+        return text
+    half = most_bytes // 2 - 2
+    return f"{content[:half].decode(errors='ignore')}…{content[-half:].decode(errors='ignore')}"
 
 
 def masked_status(incident: str) -> status_pb2.Status:

@@ -1,6 +1,6 @@
 """What the scheduler refuses, each as one sentence that says what is wrong and what to do."""
 
-from services.common.errors import DomainError, ErrorKind
+from services.common.errors import DomainError, ErrorKind, Fact
 from services.scheduler.suites import suite_errors
 
 
@@ -44,7 +44,7 @@ class UnknownModel(SchedulerError):
 
 
 class Unsupported(SchedulerError):
-    """Task {task} is multiple choice; only loglikelihood scores it, not {scoring_method}. Leave it out."""
+    """Pool {pool} cannot score choices by {scoring_method}{where}. It can by {supported}."""
 
     kind = ErrorKind.CONFLICT
     reason = "UNSUPPORTED"
@@ -52,6 +52,13 @@ class Unsupported(SchedulerError):
 
 class CannotTruncate(SchedulerError):
     """Pool {pool} cannot cut prompts: only a vLLM pool knows their tokens. Leave truncation out."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "UNSUPPORTED"
+
+
+class CannotComplete(SchedulerError):
+    """Pool {pool} continues no plain text: its engine {engine} only chats. Order prompt_form chat."""
 
     kind = ErrorKind.CONFLICT
     reason = "UNSUPPORTED"
@@ -104,11 +111,52 @@ class SuitesFolderMissing(SchedulerError):
     kind = ErrorKind.CONFLICT
 
 
+class SuiteCacheOfAnother(SchedulerError):
+    """The folder {folder} belongs to another user. Set PROCTOR_SUITE_CACHE_DIR to one of your own."""
+
+    kind = ErrorKind.CONFLICT
+
+
 class LeadershipLost(SchedulerError):
     """Another scheduler leads now."""
 
     kind = ErrorKind.UNAVAILABLE
     reason = "DEPENDENCY_UNAVAILABLE"
+
+
+class SuiteInUse(SchedulerError):
+    """Version {version} of the suite {suite} was used by a run, so it stays. Add a new version instead."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "SUITE_IN_USE"
+
+
+class NoSuchVersion(SchedulerError):
+    """There is no version {version} of {suite} to delete. Of users' suites there are: {others}."""
+
+    kind = ErrorKind.NOT_FOUND
+    reason = "UNKNOWN_SUITE"
+
+
+class SuiteOfInstallation(SchedulerError):
+    """{suite} is a suite of the installation; only its files in the folder of suites can be removed."""
+
+    kind = ErrorKind.NOT_FOUND
+    reason = "UNKNOWN_SUITE"
+
+
+class NoSuchRow(SchedulerError):
+    """Task {task} has no row {row}: it has {rows} rows, counted from 0."""
+
+    kind = ErrorKind.INVALID
+    reason = "NO_SUCH_ROW"
+
+
+class ShowingTooLong(SchedulerError):
+    """Task {task} takes over {seconds} s up to row {row}. Ask for an earlier row; a run has more time."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "DEADLINE_REACHED"
 
 
 class SuiteRefused(SchedulerError):
@@ -117,7 +165,15 @@ class SuiteRefused(SchedulerError):
     def __init__(self, error: suite_errors.SuiteError, kind: ErrorKind, reason: str) -> None:
         self.kind = kind
         self.reason = reason
-        super().__init__(sentence=str(error))
+        super().__init__(sentence=str(error), **_facts_of(error))
+
+
+def _facts_of(error: suite_errors.SuiteError) -> dict[str, Fact]:
+    if isinstance(error, suite_errors.InvalidSuiteFile):
+        return {"file": str(error.file), "line": error.line or 0, "key": error.key}
+    if isinstance(error, suite_errors.InvalidRow):
+        return {"task": error.task, "row": error.row, "field": error.field}
+    return {}
 
 
 _SUITE_REFUSALS: dict[type[suite_errors.SuiteError], tuple[ErrorKind, str]] = {
@@ -133,8 +189,8 @@ _SUITE_REFUSALS: dict[type[suite_errors.SuiteError], tuple[ErrorKind, str]] = {
 def refusal_of(error: suite_errors.SuiteError) -> SchedulerError:
     """What is wrong with a suite or its rows, as a refusal with kind and reason."""
     if isinstance(error, suite_errors.UnknownSuite):
-        return UnknownSuite(suite=error.suite, supported=", ".join(error.supported) or "none")
+        return UnknownSuite(suite=error.suite, supported=suite_errors.listed(error.supported))
     if isinstance(error, suite_errors.UnknownTask):
-        return UnknownTask(suite=error.suite, task=error.task, supported=", ".join(error.supported))
+        return UnknownTask(suite=error.suite, task=error.task, supported=suite_errors.listed(error.supported))
     kind, reason = _SUITE_REFUSALS.get(type(error), (ErrorKind.INTERNAL, "INTERNAL"))
     return SuiteRefused(error, kind, reason)

@@ -109,7 +109,7 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     async def ListSuites(
         self, request: messages.ListSuitesRequest, context: Context
     ) -> messages.ListSuitesResponse:
-        suites = [suite_to_proto(suite) for suite in self._use.suites.suites()]
+        suites = [suite_to_proto(suite) for suite in await self._use.suites.suites()]
         return messages.ListSuitesResponse(suites=suites)
 
     async def ListModels(

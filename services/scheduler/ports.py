@@ -1,6 +1,6 @@
 """What the use cases need of the world: stores, results, the wire, workers, suites."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NewType, Protocol
@@ -13,8 +13,12 @@ from services.scheduler.runs.run_list import RunCursor, RunFilter, RunPage
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import FilledShard, Shard
 from services.scheduler.shards.shard_plan import MissingSample
-from services.scheduler.suites.sample import Sample
-from services.scheduler.suites.task_definition import SuiteDefinition, TaskScoring
+from services.scheduler.suites.format.suite_document import SuiteDocument
+from services.scheduler.suites.format.suite_reading import SuiteReading
+from services.scheduler.suites.rendering.sample import Sample
+from services.scheduler.suites.suite_summary import SuiteSummary
+from services.scheduler.suites.task_definition import SuiteDefinition, TaskGroup, TaskScoring
+from services.scheduler.suites.users.stored_suite import AddedSuite, StoredSuite
 
 # Number of a term of leadership. Each write of a leader checks it, in the same transaction.
 Fence = NewType("Fence", int)
@@ -152,6 +156,15 @@ class TaskToOpen:
     scoring: TaskScoring
 
 
+@dataclass(frozen=True, slots=True)
+class PlanToOpen:
+    """What results is told of a planned run; a retry has nothing to add to what was told before."""
+
+    tasks: Sequence[TaskToOpen] = ()
+    groups: Sequence[TaskGroup] = ()
+    missing_tasks: Sequence[str] = ()
+
+
 class RunRecord(Protocol):
     """What results keeps of a run. Every call can be repeated."""
 
@@ -159,7 +172,7 @@ class RunRecord(Protocol):
 
     async def commit_sample_set(self, staging_id: str, sample_count: int) -> CommittedSet: ...
 
-    async def open_run(self, run: Run, tasks: Sequence[TaskToOpen]) -> Sequence[str]:
+    async def open_run(self, run: Run, plan: PlanToOpen) -> Sequence[str]:
         """Opens the epoch; gives the sample sets as results has recorded them, in order."""
         ...
 
@@ -169,8 +182,11 @@ class RunRecord(Protocol):
         """In the order of rollout and sample."""
         ...
 
-    async def close_run(self, run: Run, *, allow_partial: bool) -> RunCounts | None:
-        """The counts of the stored summary; None where results knows no such run."""
+    async def close_run(self, run: Run, state: RunState, *, allow_partial: bool) -> RunCounts | None:
+        """Freezes it with the state that it ends in.
+
+        Gives the counts of the stored summary; None where results knows no such run.
+        """
         ...
 
     async def failure_example(self, run_id: RunId) -> str:
@@ -228,17 +244,73 @@ class Crew(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BrokenSuite:
+    """`version` and `digest` as of a `SuiteDefinition`."""
+
     name: str
     problem: str
+    version: int = 0
+    digest: str = ""
 
 
 class SuiteCatalogue(Protocol):
-    """Registered suites, as their files are now."""
+    """Suites of the installation, as their files are now, and those that users brought."""
+
+    async def suite(self, name: str) -> SuiteDefinition:
+        """By name, of a user's the latest version, or by `name@version`. Raises a `SuiteError`."""
+        ...
+
+    async def suites(self) -> Sequence[SuiteSummary | BrokenSuite]:
+        """By name; of users' the latest versions."""
+        ...
+
+
+class InstalledSuites(Protocol):
+    """Suites of the installation, as their files are now."""
+
+    def names(self) -> frozenset[str]:
+        """Also of those that are broken."""
+        ...
+
+    def usable_names(self) -> Sequence[str]: ...
 
     def suite(self, name: str) -> SuiteDefinition:
         """Raises a `SuiteError`."""
         ...
 
-    def suites(self) -> Sequence[SuiteDefinition | BrokenSuite]:
-        """By name."""
+    def suites(self) -> Sequence[SuiteDefinition | BrokenSuite]: ...
+
+
+class SuiteReader(Protocol):
+    def read(self, document: SuiteDocument, taken_names: Collection[str]) -> SuiteReading: ...
+
+
+class SuiteShelf(Protocol):
+    """Users' suites that were read, with their files where they can be opened."""
+
+    def taken(self, digest: str) -> SuiteDefinition | None:
+        """None where it has to be put here (again)."""
+        ...
+
+    def put(self, digest: str, document: SuiteDocument) -> SuiteDefinition:
+        """Raises `InvalidSuiteFile`, or `DatasetUnavailable` where its files cannot be put here."""
+        ...
+
+
+class UserSuiteStore(Protocol):
+    """What users brought, by name and version."""
+
+    async def add(self, suite: str, document: SuiteDocument, user: str, now: datetime) -> AddedSuite:
+        """New content is the next version; known content keeps the one that it has."""
+        ...
+
+    async def find(self, suite: str, version: int | None) -> StoredSuite | None:
+        """`version` None: the latest."""
+        ...
+
+    async def latest(self) -> Sequence[StoredSuite]: ...
+
+    async def document(self, stored: StoredSuite) -> SuiteDocument | None: ...
+
+    async def delete(self, suite: str, version: int) -> bool:
+        """False where there is none. Raises `SuiteInUse` where a run used it."""
         ...

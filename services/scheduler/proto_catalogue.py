@@ -5,16 +5,20 @@ from services.scheduler.pools.pool import Model, Worker
 from services.scheduler.ports import BrokenSuite
 from services.scheduler.proto_words import OUTPUT_TYPES
 from services.scheduler.runs.proto_runs import time_to_proto
-from services.scheduler.suites.task_definition import SuiteDefinition, TaskDefinition
+from services.scheduler.suites.suite_summary import SuiteSummary, TaskSummary
 
 
-def suite_to_proto(suite: SuiteDefinition | BrokenSuite) -> scheduler_service_pb2.SuiteInfo:
+def suite_to_proto(suite: SuiteSummary | BrokenSuite) -> scheduler_service_pb2.SuiteInfo:
     if isinstance(suite, BrokenSuite):
-        return scheduler_service_pb2.SuiteInfo(suite=suite.name, problem=suite.problem)
+        return scheduler_service_pb2.SuiteInfo(
+            suite=suite.name, problem=suite.problem, version=suite.version, digest=suite.digest
+        )
     return scheduler_service_pb2.SuiteInfo(
         suite=suite.name,
         description=suite.description,
         tasks=[_task_to_proto(task) for task in suite.tasks],
+        version=suite.version,
+        digest=suite.digest,
     )
 
 
@@ -35,11 +39,11 @@ def worker_to_proto(worker: Worker) -> scheduler_service_pb2.WorkerInfo:
     )
 
 
-def _task_to_proto(task: TaskDefinition) -> scheduler_service_pb2.TaskInfo:
+def _task_to_proto(task: TaskSummary) -> scheduler_service_pb2.TaskInfo:
     return scheduler_service_pb2.TaskInfo(
         task=task.name,
         version=task.version,
-        output_type=OUTPUT_TYPES[task.scoring.output_type],
-        metrics=[metric.name for metric in task.scoring.metrics],
-        dataset=str(task.rows),
+        output_type=OUTPUT_TYPES[task.output_type],
+        metrics=task.metrics,
+        dataset=task.dataset,
     )

@@ -3,21 +3,21 @@ SELECT pg_advisory_xact_lock(hashtext('proctor queue'), hashtext($1));
 
 -- name: find_ordered finds the run of an earlier call ($1 run, $2 request)
 SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
-       created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
+       suite_version, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
   FROM runs
  WHERE run_id = $1 OR request_id = $2;
 
 -- name: count_pending_of_user counts what waits for a user ($1 user)
 SELECT count(*) FROM runs WHERE state = 'pending' AND username = $1;
 
--- name: insert_run stores a run as pending ($1 run, $2 request, $3 user, $4 project, $5 suite, $6 model, $7 pool, $8 priority, $9 order, $10 scoring method, $11 time, $12 environment)
+-- name: insert_run stores a run as pending ($1 run, $2 request, $3 user, $4 project, $5 suite, $6 model, $7 pool, $8 priority, $9 order, $10 scoring method, $11 time, $12 environment, $13 version of a user's suite or 0)
 INSERT INTO runs (run_id, request_id, username, project_id, suite, model, pool, priority, ordered,
-                  scoring_method, state, epoch, created_at, queued_at, environment)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10, 'pending', 1, $11, $11, $12::jsonb);
+                  scoring_method, state, epoch, created_at, queued_at, environment, suite_version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10, 'pending', 1, $11, $11, $12::jsonb, nullif($13, 0));
 
 -- name: get_run gives one run ($1 run)
 SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
-       created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
+       suite_version, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
   FROM runs
  WHERE run_id = $1;
 
@@ -26,7 +26,7 @@ SET LOCAL plan_cache_mode = force_custom_plan;
 
 -- name: list_runs gives a page, newest first ($1 state, $2 suite, $3 model, $4 project, $5 time and $6 run behind which it begins, $7 size)
 SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
-       created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
+       suite_version, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
   FROM runs
  WHERE ($1::text IS NULL OR state = $1)
    AND ($2::text IS NULL OR suite = $2)
@@ -49,7 +49,7 @@ UPDATE runs
    SET state = 'cancelled', finished_at = $3
  WHERE run_id = $1 AND (state = ANY ($2::text[]) OR (state = 'cancelled' AND finished_at = $3))
 RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
-       created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
+       suite_version, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
 
 -- name: requeue_run lets a closed run wait again in a new epoch; can be repeated ($1 run, $2 states, $3 time)
 UPDATE runs
@@ -58,7 +58,7 @@ UPDATE runs
  WHERE run_id = $1
    AND ((state = ANY ($2::text[]) AND is_closed) OR (state = 'pending' AND queued_at = $3))
 RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
-       created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
+       suite_version, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
 
 -- name: queue_position gives the place of a pending run, 1 is next ($1 run)
 SELECT count(*)
@@ -195,3 +195,43 @@ UPDATE shards
    SET state = 'planned', samples = back.samples::bigint[]
   FROM unnest($3::int[], $4::text[]) AS back (shard, samples)
  WHERE shards.run_id = $1 AND shards.epoch = $2 AND shards.shard = back.shard AND shards.state = 'dispatched';
+
+-- name: hold_suite takes the name of a suite for this transaction: versions are added one after the other ($1 suite)
+INSERT INTO user_suites (suite) VALUES ($1)
+    ON CONFLICT (suite) DO UPDATE SET suite = excluded.suite;
+
+-- name: find_suite_content gives the version that has this content ($1 suite, $2 digest)
+SELECT version FROM user_suite_versions WHERE suite = $1 AND digest = $2;
+
+-- name: add_suite_version stores the next version ($1 suite, $2 digest, $3 document, $4 file name, $5 user, $6 time)
+WITH counted AS (
+    UPDATE user_suites SET last_version = last_version + 1 WHERE suite = $1 RETURNING last_version
+)
+INSERT INTO user_suite_versions (suite, version, digest, document, file_name, username, created_at)
+SELECT $1, last_version, $2, $3, $4, $5, $6 FROM counted
+RETURNING version;
+
+-- name: add_suite_files stores the files of a version ($1 suite, $2 version, $3 paths, $4 contents)
+INSERT INTO user_suite_files (suite, version, path, content)
+SELECT $1, $2, path, content FROM unnest($3::text[], $4::bytea[]) AS file (path, content);
+
+-- name: find_suite gives a version of a user's suite, the latest for null ($1 suite, $2 version)
+SELECT suite, version, digest
+  FROM user_suite_versions
+ WHERE suite = $1 AND ($2::integer IS NULL OR version = $2)
+ ORDER BY version DESC
+ LIMIT 1;
+
+-- name: latest_suites gives the latest version of each user's suite ()
+SELECT DISTINCT ON (suite) suite, version, digest
+  FROM user_suite_versions
+ ORDER BY suite, version DESC;
+
+-- name: get_suite_document gives the text of a version ($1 suite, $2 version)
+SELECT document, file_name FROM user_suite_versions WHERE suite = $1 AND version = $2;
+
+-- name: get_suite_files gives the files of a version ($1 suite, $2 version)
+SELECT path, content FROM user_suite_files WHERE suite = $1 AND version = $2;
+
+-- name: delete_suite_version removes a version that no run refers to ($1 suite, $2 version)
+DELETE FROM user_suite_versions WHERE suite = $1 AND version = $2 RETURNING version;

@@ -1,6 +1,8 @@
 """What an operator can set of the scheduler: environment variables that begin with PROCTOR_."""
 
+from os import getuid
 from pathlib import Path
+from tempfile import gettempdir
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -20,6 +22,8 @@ class SchedulerSettings(BaseSettings):
     results_address: str = "127.0.0.1:8083"
     pools_file: Path = Path("pools.yaml")
     suites_dir: Path = _OWN_SUITES
+    # Where the data files of users' suites are unpacked; may be emptied at any time.
+    suite_cache_dir: Path = Path(gettempdir()) / f"proctor-suites-{getuid()}"
     # A local mirror of hub data sets, with its mirror.yaml.
     data_dir: Path | None = None
     log_level: str = "INFO"

@@ -19,8 +19,9 @@ from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.jetstream import JetStream, connect_nats
 from services.common.lifecycle import every
 from services.common.postgres import connect_pool, migrate
-from services.scheduler import grpc_api
+from services.scheduler import grpc_api, grpc_suite_api
 from services.scheduler.grpc_api import GrpcApi, SchedulerUseCases
+from services.scheduler.grpc_suite_api import GrpcSuiteApi, SuiteUseCases
 from services.scheduler.pools.nats_crew import NatsCrew
 from services.scheduler.pools.pool import Pool
 from services.scheduler.pools.yaml_pools import read_pools
@@ -50,10 +51,19 @@ from services.scheduler.shards.plan_run import PlanRun
 from services.scheduler.shards.postgres_shards import PostgresShards
 from services.scheduler.shards.progress_board import ANY_RUN, ProgressBoard
 from services.scheduler.shards.reconcile_shards import ReconcileShards
-from services.scheduler.suites.file_rows import FileRows
-from services.scheduler.suites.find_rows import FirstSourceThatHasThem
-from services.scheduler.suites.hub_rows import HubRows
-from services.scheduler.suites.mirror_rows import MirrorRows
+from services.scheduler.suites.format.yaml_user_document import YamlUserDocuments
+from services.scheduler.suites.rows.file_rows import FileRows
+from services.scheduler.suites.rows.find_rows import FirstSourceThatHasThem
+from services.scheduler.suites.rows.hub_rows import HubRows
+from services.scheduler.suites.rows.mirror_rows import MirrorRows
+from services.scheduler.suites.show_sample import ShowSample
+from services.scheduler.suites.suite_threads import SuiteThreads
+from services.scheduler.suites.users.add_suite import AddSuite
+from services.scheduler.suites.users.check_suite import CheckSuite
+from services.scheduler.suites.users.delete_suite import DeleteSuite
+from services.scheduler.suites.users.file_suite_shelf import FileSuiteShelf
+from services.scheduler.suites.users.find_suites import AllSuites
+from services.scheduler.suites.users.postgres_user_suites import PostgresUserSuites
 from services.scheduler.suites.yaml_suite_catalogue import YamlSuiteCatalogue
 
 CLOSE_SECONDS = 5.0
@@ -86,7 +96,7 @@ class SchedulerParts:
         self.clock = SystemClock()
         self.board = ProgressBoard()
         self.pools = definitions.pools
-        self.suites = definitions.suites
+        self.installed_suites = definitions.suites
         self.rows = FirstSourceThatHasThem(FileRows(), [MirrorRows(settings.data_dir), HubRows()])
         jetstream = JetStream(connections.nats)
         self.crew = NatsCrew(jetstream.bucket(subjects.WORKERS_BUCKET), self.clock, self._notice_crew)
@@ -96,6 +106,9 @@ class SchedulerParts:
         any_model_pools = frozenset(pool.name for pool in self.pools if pool.serves_any_model)
         self.wire = NatsShardWire(jetstream, self.record, any_model_pools)
         sessions = Sessions(connections.postgres)
+        self.user_suites = PostgresUserSuites(sessions)
+        shelf = FileSuiteShelf(settings.suite_cache_dir)
+        self.suites = AllSuites(self.installed_suites, self.user_suites, shelf, YamlUserDocuments())
         self.runs = PostgresRuns(sessions)
         self.led_runs = PostgresLedRuns(sessions)
         self.shards = PostgresShards(sessions)
@@ -149,7 +162,12 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         parts = SchedulerParts(settings, definitions, Connections(pool, nats, channel))
         await parts.feed.start()
         api = GrpcApi(_use_cases(settings, parts))
-        server = await serve_grpc(settings.scheduler_address, [api.register], [grpc_api.SERVICE_NAME])
+        suite_api = GrpcSuiteApi(_suite_use_cases(parts))
+        server = await serve_grpc(
+            settings.scheduler_address,
+            [api.register, suite_api.register],
+            [grpc_api.SERVICE_NAME, grpc_suite_api.SERVICE_NAME],
+        )
         opened.push_async_callback(server.stop, 0)
         leadership = PostgresLeadership(settings.postgres_dsn, SCHEMA)
         lead = _lead_runs(settings, parts)
@@ -175,6 +193,16 @@ def _use_cases(settings: SchedulerSettings, parts: SchedulerParts) -> SchedulerU
     )
 
 
+def _suite_use_cases(parts: SchedulerParts) -> SuiteUseCases:
+    checking = CheckSuite(YamlUserDocuments(), parts.installed_suites)
+    return SuiteUseCases(
+        check=checking,
+        add=AddSuite(checking, parts.user_suites, parts.clock),
+        delete=DeleteSuite(parts.user_suites, parts.installed_suites),
+        show=ShowSample(parts.suites, parts.rows),
+    )
+
+
 def _lead_runs(settings: SchedulerSettings, parts: SchedulerParts) -> LeadRuns:
     tools = _drive_tools(settings, parts)
 
@@ -196,7 +224,15 @@ def _drive_tools(settings: SchedulerSettings, parts: SchedulerParts) -> DriveToo
     )
     return DriveTools(
         runs=parts.runs,
-        planner=PlanRun(parts.led_runs, parts.record, parts.suites, parts.rows, _proctor_version()),
+        planner=PlanRun(
+            parts.led_runs,
+            parts.record,
+            parts.suites,
+            parts.rows,
+            _proctor_version(),
+            parts.clock,
+            SuiteThreads(settings.max_running_runs),
+        ),
         retry_planner=PlanRetry(parts.runs, parts.led_runs, parts.record),
         dispatcher=DispatchShards(parts.shards, parts.wire, parts.board, parts.crew, rule),
         reconciler=ReconcileShards(

@@ -3,17 +3,34 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
+
+from services.scheduler.runs.run_order import PromptForm, ScoringMethod
+
+_SAYS_GIVEN_TEXTS = frozenset({ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED})
+# How each engine can score choices; behind the OpenAI protocol a pool has to say what constrains an answer.
+METHODS_OF: Mapping[str, frozenset[ScoringMethod]] = MappingProxyType(
+    {
+        "vllm": frozenset(ScoringMethod),
+        "openai": frozenset({ScoringMethod.LOGLIKELIHOOD, ScoringMethod.GENERATE}),
+        "ollama": _SAYS_GIVEN_TEXTS,
+        "gemini": _SAYS_GIVEN_TEXTS,
+        "anthropic": frozenset({ScoringMethod.GENERATE}),
+    }
+)
+_CHAT_ONLY = frozenset({"gemini", "anthropic"})
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Serves the `models` it lists, or any model of its `provider`."""
+    """Serves the `models` it lists, or any model of its `provider`; `can` holds the ways to score choices."""
 
     name: str
     engine: str
     concurrency: int
     models: tuple[str, ...] = ()
     provider: str = ""
+    can: frozenset[ScoringMethod] = METHODS_OF["openai"]
 
     @property
     def providers(self) -> frozenset[str]:
@@ -29,6 +46,20 @@ class Pool:
     def can_truncate(self) -> bool:
         """Prompts are cut in tokens, which only an engine in the worker itself counts."""
         return self.engine == "vllm"
+
+    @property
+    def can_complete(self) -> bool:
+        """Whether a plain text can be continued as it is."""
+        return self.engine not in _CHAT_ONLY
+
+    def scoring_methods(self, prompt_form: PromptForm | None) -> tuple[ScoringMethod, ...]:
+        """The ways to score choices that were put so, the preferred one first."""
+        return tuple(method for method in ScoringMethod if self._can_score(method, prompt_form))
+
+    def _can_score(self, method: ScoringMethod, prompt_form: PromptForm | None) -> bool:
+        """A server behind HTTP scores no given text after a chat: the template is written on its side."""
+        is_text_after_chat = method is ScoringMethod.LOGLIKELIHOOD and prompt_form is PromptForm.CHAT
+        return method in self.can and (self.engine == "vllm" or not is_text_after_chat)
 
     def serves(self, model: str) -> bool:
         provider, _, name = model.partition("/")

@@ -1,12 +1,13 @@
 """The pools file: which pools there are and what they serve."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
 
 from services.scheduler.errors import InvalidPoolsFile
-from services.scheduler.pools.pool import Pool
+from services.scheduler.pools.pool import METHODS_OF, Pool
+from services.scheduler.runs.run_order import ScoringMethod
 
 _NAME_MARKS = "-_"
 
@@ -34,13 +35,38 @@ def _pool(entry: Mapping[str, object]) -> Pool:
     models = entry.get("models") or []
     if not isinstance(models, list):
         raise TypeError(f"models of pool {name} is no list")
+    engine = str(entry["engine"])
+    if engine not in METHODS_OF:
+        raise ValueError(f"pool {name} names the engine {engine}; known: {', '.join(METHODS_OF)}")
     pool = Pool(
         name=name,
-        engine=str(entry["engine"]),
+        engine=engine,
         concurrency=int(str(entry.get("concurrency", 64))),
         models=tuple(str(model["name"]) for model in models),
         provider=str(entry.get("provider") or ""),
+        can=_can(name, engine, entry),
     )
     if not pool.models and not pool.provider:
         raise ValueError(f"pool {name} has neither models nor a provider")
     return pool
+
+
+def _can(pool: str, engine: str, entry: Mapping[str, object]) -> frozenset[ScoringMethod]:
+    """How the pool's server can score choices; by which field it constrains, only its workers know."""
+    known = _known_methods(engine, entry)
+    methods = entry.get("can", tuple(known))
+    if not isinstance(methods, Sequence) or not all(method in tuple(ScoringMethod) for method in methods):
+        raise ValueError(f"can of pool {pool} lists something else than {', '.join(ScoringMethod)}")
+    if ScoringMethod.GENERATE not in methods:
+        raise ValueError(f"can of pool {pool} leaves out generate, without which no text can be asked for")
+    unknown = [ScoringMethod(method) for method in methods if method not in known]
+    if unknown == [ScoringMethod.CONSTRAINED] and engine == "openai":
+        raise ValueError(f"can of pool {pool} lists constrained, but constrained_field is missing")
+    if unknown:
+        raise ValueError(f"can of pool {pool} lists {unknown[0]}, which the engine {engine} cannot do")
+    return frozenset(ScoringMethod(method) for method in methods)
+
+
+def _known_methods(engine: str, entry: Mapping[str, object]) -> frozenset[ScoringMethod]:
+    is_told_how = engine == "openai" and entry.get("constrained_field") is not None
+    return METHODS_OF[engine] | ({ScoringMethod.CONSTRAINED} if is_told_how else frozenset())

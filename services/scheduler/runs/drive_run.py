@@ -6,7 +6,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 from services.common.clock import Clock
-from services.common.errors import ErrorKind, RemoteError
+from services.common.errors import DomainError, ErrorKind, RemoteError
 from services.common.structured_logs import get_logger
 from services.scheduler.pools.pool import why_no_worker_can_load
 from services.scheduler.ports import Crew, Fence, RunControls, RunStore
@@ -14,7 +14,7 @@ from services.scheduler.runs.finish_run import FinishRun
 from services.scheduler.runs.run import Run, RunError, RunId, RunState
 from services.scheduler.shards.dispatch_shards import DispatchedRun, DispatchShards
 from services.scheduler.shards.plan_retry import PlanRetry
-from services.scheduler.shards.plan_run import PlanningFailed, PlanRun, RenderingBroke, RunStopped
+from services.scheduler.shards.plan_run import PlanningFailed, PlanRun, RunStopped
 from services.scheduler.shards.progress_board import ProgressBoard
 from services.scheduler.shards.reconcile_shards import ReconcileShards
 from services.scheduler.shards.shard_ledger import ShardLedger
@@ -142,18 +142,18 @@ class DriveRun:
                 await self._tools.retry_planner.plan(self._fence, run)
         except PlanningFailed as failure:
             await self._fail(run, failure.error)
-        except (RemoteError, RenderingBroke) as error:
-            await self._fail(run, self._why_it_cannot_be_planned(error))
         except RunStopped:
             log.info("planning stopped", run=run.run_id)
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is told or raised again below
+            await self._fail(run, self._why_it_cannot_be_planned(error))
         self.reset()
         self._tools.board.touch(run.run_id, self._now())
 
-    def _why_it_cannot_be_planned(self, error: RemoteError | RenderingBroke) -> RunError:
+    def _why_it_cannot_be_planned(self, error: Exception) -> RunError:
         """Raises the error again where another try may help."""
-        if isinstance(error, RemoteError) and error.kind in _PERMANENT:
+        if isinstance(error, DomainError) and error.kind in _PERMANENT:
             return RunError(error.reason, f"The run cannot be planned: {error.message}")
-        if isinstance(error, RemoteError) and error.kind is not ErrorKind.INTERNAL:
+        if isinstance(error, DomainError) and error.kind is not ErrorKind.INTERNAL:
             raise error
         self._unforeseen += 1
         if self._unforeseen < self._tools.patience.unforeseen_failures:

@@ -19,9 +19,10 @@ class FinishRun:
 
     async def complete(self, fence: Fence, run: Run) -> None:
         """Closes a run of which everything is recorded; too many machinery failures make it a failed one."""
-        counts = await self.record.close_run(run, allow_partial=False)
-        error = await self._too_many_failures(run, counts) if counts else None
+        news = await self.record.counts(run.run_id)
+        error = await self._too_many_failures(run, news.counts)
         state = RunState.FAILED if error else RunState.COMPLETED
+        counts = await self.record.close_run(run, state, allow_partial=False)
         await self._end(fence, run, RunEnding(state, self.clock.now(), error, counts))
 
     async def fail(self, fence: Fence, run: Run, error: RunError) -> None:
@@ -38,7 +39,7 @@ class FinishRun:
 
     async def close_stopped(self, fence: Fence, run: Run) -> None:
         """Sums up what a failed or cancelled run has recorded, also where its epoch was never opened."""
-        counts = await self.record.close_run(run, allow_partial=True)
+        counts = await self.record.close_run(run, run.state, allow_partial=True)
         await self.runs.mark_closed(fence, run, counts)
         await self.controls.tell(run)
 

@@ -35,6 +35,7 @@ def run_from_row(row: asyncpg.Record) -> Run:
         error=RunError(row["error_reason"], row["error_message"]) if row["error_reason"] else None,
         environment=facts_from_json(row["environment"]),
         final_counts=counts_from_json(row["final_counts"]),
+        suite_version=row["suite_version"] or 0,
     )
 
 

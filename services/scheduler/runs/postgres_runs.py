@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
-from services.scheduler.errors import QueueFull, RunNotFound
+import asyncpg
+
+from services.scheduler.errors import QueueFull, RunNotFound, UnknownSuite
 from services.scheduler.postgres_sessions import Connection, Queries, Sessions
 from services.scheduler.runs.json_runs import facts_to_json, order_to_json
 from services.scheduler.runs.postgres_run_rows import past_run_from_row, run_from_row, task_from_row
@@ -37,7 +39,12 @@ class PostgresRuns:
             await _insert(connection, run, request)
             return run
 
-        return await self._sessions.run(add)
+        try:
+            return await self._sessions.run(add)
+        except asyncpg.ForeignKeyViolationError as error:
+            # Deleted since it was looked up.
+            others = f"other versions of {run.order.suite}"
+            raise UnknownSuite(suite=run.suite_name, supported=others) from error
 
     async def get(self, run_id: RunId) -> Run:
         row = await self._sessions.read(lambda connection: connection.fetchrow(Queries["get_run"], run_id))
@@ -124,4 +131,5 @@ async def _insert(connection: Connection, run: Run, request: UUID | None) -> Non
         run.scoring_method,
         run.created_at,
         facts_to_json(run.environment),
+        run.suite_version,
     )

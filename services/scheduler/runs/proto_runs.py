@@ -35,6 +35,7 @@ def run_to_proto(run: Run) -> run_pb2.Run:
         error=run_pb2.RunError(reason=error.reason, message=error.message) if error else None,
         environment=run.environment,
         scoring_method=SCORING_METHODS[run.scoring_method],
+        suite_version=run.suite_version,
     )
 
 

@@ -59,7 +59,8 @@ class RunError:
 class Run:
     """`is_closed`: results has frozen it and its summary is stored. `total` is 0 until it is planned.
 
-    `planned_epoch` is the latest epoch whose shards are stored, 0 while there is none.
+    `planned_epoch` is the latest epoch whose shards are stored, 0 while there is none. `suite_version` is
+    that of a suite that a user brought, settled when the run was submitted.
     """
 
     run_id: RunId
@@ -80,6 +81,12 @@ class Run:
     error: RunError | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     final_counts: RunCounts | None = None
+    suite_version: int = 0
+
+    @property
+    def suite_name(self) -> str:
+        """As the catalogue of suites knows it."""
+        return f"{self.order.suite}@{self.suite_version}" if self.suite_version else self.order.suite
 
     @property
     def is_planned(self) -> bool:

@@ -1,7 +1,7 @@
 """An order becomes a run: checked against suites, pools and limits, then stored as pending."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from services.common.clock import Clock
 from services.scheduler import errors
@@ -10,6 +10,7 @@ from services.scheduler.ports import RunControls, RunStore, SuiteCatalogue
 from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_estimate import estimated_seconds
 from services.scheduler.runs.run_order import (
+    PromptForm,
     RunOrder,
     ScoringMethod,
     Truncation,
@@ -17,7 +18,7 @@ from services.scheduler.runs.run_order import (
     user_problem,
 )
 from services.scheduler.suites.suite_errors import SuiteError
-from services.scheduler.suites.task_definition import OutputType, TaskDefinition
+from services.scheduler.suites.task_definition import OutputType, SuiteDefinition, TaskDefinition
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +53,29 @@ class SubmitRun:
     limits: QueueLimits
 
     async def submit(self, submission: Submission) -> SubmittedRun:
-        order = submission.order
-        _check(order, submission.user)
-        tasks = self._ordered_tasks(order)
+        _check(submission.order, submission.user)
+        suite, tasks = await self._ordered_suite(submission.order)
+        order = replace(submission.order, suite=suite.name)
+        pool = self._pool(order)
         run = Run(
             run_id=submission.run_id,
             order=order,
             user=submission.user,
-            pool=self._pool(order).name,
-            scoring_method=settled_scoring_method(order, tasks),
+            pool=pool.name,
+            scoring_method=settled_scoring_method(order, tasks, pool),
             created_at=self.clock.now(),
             environment={"proctor.project": str(order.project_id)},
+            suite_version=suite.version,
         )
         stored = await self.runs.add(run, submission.request_id, self.limits.max_pending_per_user)
         await self.controls.tell(stored)
         return SubmittedRun(stored, await self._estimate(stored))
 
-    def _ordered_tasks(self, order: RunOrder) -> Sequence[TaskDefinition]:
+    async def _ordered_suite(self, order: RunOrder) -> tuple[SuiteDefinition, Sequence[TaskDefinition]]:
+        """The version that the run keeps to, whatever is added until it is planned."""
         try:
-            suite = self.suites.suite(order.suite)
-            return [suite.task(name) for name in order.tasks] or suite.tasks
+            suite = await self.suites.suite(order.suite)
+            return suite, [suite.task(name) for name in order.tasks] or suite.tasks
         except SuiteError as error:
             raise errors.refusal_of(error) from error
 
@@ -86,6 +90,8 @@ class SubmitRun:
             raise errors.UnknownModel(model=order.model, supported=", ".join(of_provider) or "none")
         if order.truncation is not Truncation.NONE and not pool.can_truncate:
             raise errors.CannotTruncate(pool=pool.name)
+        if order.prompt_form is PromptForm.COMPLETION and not pool.can_complete:
+            raise errors.CannotComplete(pool=pool.name, engine=pool.engine)
         return pool
 
     async def _estimate(self, run: Run) -> float | None:
@@ -108,11 +114,18 @@ def _check(order: RunOrder, user: str) -> None:
         raise errors.InvalidParameter(field=problem.field, sentence=problem.sentence)
 
 
-def settled_scoring_method(order: RunOrder, tasks: Sequence[TaskDefinition]) -> ScoringMethod:
-    """Choices are weighed by log-likelihood; other ways are refused until there are extractors for them."""
-    choice_tasks = [task for task in tasks if task.scoring.output_type is OutputType.MULTIPLE_CHOICE]
-    if not choice_tasks:
+def settled_scoring_method(order: RunOrder, tasks: Sequence[TaskDefinition], pool: Pool) -> ScoringMethod:
+    """The way that was ordered, else by log-likelihood where the pool can, else by generation."""
+    if not any(task.scoring.output_type is OutputType.MULTIPLE_CHOICE for task in tasks):
         return ScoringMethod.GENERATE
-    if order.scoring_method in (None, ScoringMethod.LOGLIKELIHOOD):
-        return ScoringMethod.LOGLIKELIHOOD
-    raise errors.Unsupported(task=choice_tasks[0].name, scoring_method=str(order.scoring_method))
+    methods = pool.scoring_methods(order.prompt_form)
+    wanted = order.scoring_method or methods[0]
+    if wanted in methods:
+        return wanted
+    raise errors.Unsupported(
+        model=order.model,
+        pool=pool.name,
+        scoring_method=wanted.value,
+        where=" after a chat prompt" if wanted in pool.can else "",
+        supported=" or ".join(methods),
+    )

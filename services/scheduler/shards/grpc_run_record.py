@@ -15,14 +15,19 @@ from proctor.v1 import (
 )
 from services.common.errors import RemoteError
 from services.common.grpc_client import remote_error
-from services.scheduler.ports import CommittedSet, TaskToOpen
-from services.scheduler.proto_words import SCORING_METHODS, TRUNCATIONS
-from services.scheduler.runs.run import Run, RunId
+from services.scheduler.ports import CommittedSet, PlanToOpen
+from services.scheduler.proto_words import RUN_STATES, SCORING_METHODS, TRUNCATIONS
+from services.scheduler.runs.run import Run, RunId, RunState
 from services.scheduler.runs.run_counts import ProgressNews, RunCounts
 from services.scheduler.shards.proto_counts import counts_from_summary, news_from_proto
-from services.scheduler.shards.proto_samples import sample_to_proto, task_to_proto
+from services.scheduler.shards.proto_samples import (
+    facts_to_proto,
+    group_to_proto,
+    sample_to_proto,
+    task_to_proto,
+)
 from services.scheduler.shards.shard_plan import MissingSample
-from services.scheduler.suites.sample import Sample
+from services.scheduler.suites.rendering.sample import Sample
 
 Response = TypeVar("Response")
 
@@ -57,14 +62,16 @@ class GrpcRunRecord:
         response = await _answer(self._record.ReadSamples(request, timeout=_CALL_SECONDS))
         return response.samples
 
-    async def open_run(self, run: Run, tasks: Sequence[TaskToOpen]) -> Sequence[str]:
+    async def open_run(self, run: Run, plan: PlanToOpen) -> Sequence[str]:
         request = run_record_service_pb2.OpenRunRequest(
             run_id=run.run_id,
             epoch=run.epoch,
-            tasks=[task_to_proto(task) for task in tasks],
+            tasks=[task_to_proto(task, run.order.params) for task in plan.tasks],
             rollouts=run.order.rollouts,
             scoring_method=SCORING_METHODS[run.scoring_method],
             truncation=TRUNCATIONS[run.order.truncation],
+            facts=facts_to_proto(run, plan.missing_tasks),
+            groups=[group_to_proto(group) for group in plan.groups],
         )
         response = await _answer(self._record.OpenRun(request, timeout=_CLOSE_SECONDS))
         return [task.sample_set_id for task in response.tasks]
@@ -84,9 +91,9 @@ class GrpcRunRecord:
                 return
             request.page_token = response.next_page_token
 
-    async def close_run(self, run: Run, *, allow_partial: bool) -> RunCounts | None:
+    async def close_run(self, run: Run, state: RunState, *, allow_partial: bool) -> RunCounts | None:
         request = run_record_service_pb2.CloseRunRequest(
-            run_id=run.run_id, epoch=run.epoch, allow_partial=allow_partial
+            run_id=run.run_id, epoch=run.epoch, allow_partial=allow_partial, state=RUN_STATES[state]
         )
         try:
             response = await _answer(self._record.CloseRun(request, timeout=_CLOSE_SECONDS))

@@ -122,24 +122,26 @@ class NatsShardWire:
 def _frame(run: Run, task: PlannedTask) -> work_messages_pb2.WorkShard:
     """What all shards of a task have in common."""
     is_choice = task.output_type is OutputType.MULTIPLE_CHOICE
+    method = run.scoring_method if is_choice else ScoringMethod.GENERATE
     order = run.order
     return work_messages_pb2.WorkShard(
         run_id=run.run_id,
         epoch=run.epoch,
         model=order.model,
         task=task.task,
-        scoring_method=SCORING_METHODS[run.scoring_method if is_choice else ScoringMethod.GENERATE],
+        scoring_method=SCORING_METHODS[method],
         params=params_to_proto(merged_params(order.params, task)),
         stop=task.stop,
-        prompt_form=PROMPT_FORMS[order.prompt_form] if order.prompt_form else _settled_form(is_choice),
+        prompt_form=PROMPT_FORMS[order.prompt_form] if order.prompt_form else _settled_form(method),
         truncation=TRUNCATIONS[order.truncation],
         deadline=time_to_proto(run.deadline),
     )
 
 
-def _settled_form(is_choice: bool) -> "run_pb2.PromptForm.ValueType":  # noqa: FBT001  # of the task, not an option
-    """Choices continue the text. For generation the worker knows whether its engine has completions."""
-    return run_pb2.PROMPT_FORM_COMPLETION if is_choice else run_pb2.PROMPT_FORM_UNSPECIFIED
+def _settled_form(method: ScoringMethod) -> "run_pb2.PromptForm.ValueType":
+    """Weighed choices continue the text. For answers the worker knows whether its engine has completions."""
+    is_weighed = method is ScoringMethod.LOGLIKELIHOOD
+    return run_pb2.PROMPT_FORM_COMPLETION if is_weighed else run_pb2.PROMPT_FORM_UNSPECIFIED
 
 
 def _numbers_of(shards: Sequence[Shard]) -> Sequence[int]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from services.scheduler.ports import Fence, LedRunStore, PlanRecord, RunRecord, RunStore
+from services.scheduler.ports import Fence, LedRunStore, PlanRecord, PlanToOpen, RunRecord, RunStore
 from services.scheduler.runs.run import Run
 from services.scheduler.shards.plan_run import RunStopped
 from services.scheduler.shards.planned_task import PlannedTask
@@ -20,7 +20,7 @@ class PlanRetry:
     async def plan(self, fence: Fence, run: Run) -> None:
         """Raises `RunStopped`; a crash in between starts it anew."""
         tasks = await self.runs.planned_tasks(run.run_id)
-        await self.record.open_run(run, ())
+        await self.record.open_run(run, PlanToOpen())
         await self.led_runs.drop_shards(fence, run)
         held: list[MissingSample] = []
         async for item in self.record.missing(run.run_id, run.epoch):

@@ -1,29 +1,34 @@
 """A run becomes samples and shards: rows are rendered serially, sent to results, and cut on the way."""
 
-import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import ParamSpec, TypeVar
 from uuid import uuid4
 
+from services.common.clock import Clock
 from services.scheduler import errors
-from services.scheduler.ports import Fence, LedRunStore, PlanRecord, RunRecord, SuiteCatalogue, TaskToOpen
+from services.scheduler.ports import (
+    Fence,
+    LedRunStore,
+    PlanRecord,
+    PlanToOpen,
+    RunRecord,
+    SuiteCatalogue,
+    TaskToOpen,
+)
 from services.scheduler.runs.run import Run, RunError
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard_plan import ShardCutter, number_shards
-from services.scheduler.suites.fewshot import SEED
-from services.scheduler.suites.render_samples import RenderedTask, open_task
-from services.scheduler.suites.row_source import RowSource
-from services.scheduler.suites.sample import Sample
+from services.scheduler.suites.rendering.render_samples import RenderedTask, open_task
+from services.scheduler.suites.rendering.sample import Sample
+from services.scheduler.suites.rows.row_source import RowSource
 from services.scheduler.suites.suite_errors import SuiteError
-from services.scheduler.suites.task_definition import TaskDefinition
-
-Given = ParamSpec("Given")
-Made = TypeVar("Made")
+from services.scheduler.suites.suite_threads import SuiteThreads
+from services.scheduler.suites.task_definition import SuiteDefinition, TaskDefinition
 
 CHUNK_SAMPLES = 1000
 CHUNK_BYTES = 1024 * 1024
+CHUNK_SECONDS = 1.0
 _SHARDS_PER_WRITE = 2000
 
 
@@ -37,10 +42,6 @@ class PlanningFailed(Exception):
     def __init__(self, error: RunError) -> None:
         super().__init__(error.message)
         self.error = error
-
-
-class RenderingBroke(Exception):
-    """Rows could not be read or rendered, for a reason that nobody foresaw."""
 
 
 @dataclass(slots=True)
@@ -60,35 +61,35 @@ class PlanRun:
     suites: SuiteCatalogue
     rows: RowSource
     proctor_version: str
+    clock: Clock
+    threads: SuiteThreads
 
     async def plan(self, fence: Fence, run: Run) -> None:
-        """Raises `RunStopped`, `PlanningFailed` or `RenderingBroke`; a crash in between starts it anew."""
-        plan = _Plan(environment={"proctor": self.proctor_version, "fewshot.seed": str(SEED)})
+        """Raises `RunStopped` or `PlanningFailed`; a crash in between starts it anew."""
+        plan = _Plan(environment={"proctor": self.proctor_version})
         try:
-            for task in self._tasks(run):
+            suite = await self.suites.suite(run.suite_name)
+            for task in _ordered_tasks(run, suite):
                 await self._note(fence, run, f"planning {task.name}")
                 await self._plan_task(fence, run, task, plan)
         except SuiteError as error:
             refusal = errors.refusal_of(error)
             raise PlanningFailed(RunError(refusal.reason, refusal.message)) from error
-        await self._open(run, plan)
+        await self._open(run, suite, plan)
         await self._store(fence, run, plan)
 
-    def _tasks(self, run: Run) -> Sequence[TaskDefinition]:
-        suite = self.suites.suite(run.order.suite)
-        return [suite.task(name) for name in run.order.tasks] or suite.tasks
-
     async def _note(self, fence: Fence, run: Run, step: str) -> None:
-        if not await self.runs.note_step(fence, run, step):
+        is_late = run.deadline is not None and self.clock.now() >= run.deadline
+        if is_late or not await self.runs.note_step(fence, run, step):
             raise RunStopped
 
     async def _plan_task(self, fence: Fence, run: Run, task: TaskDefinition, plan: _Plan) -> None:
-        rendered = await _in_thread(open_task, task, self.rows, run.order.num_fewshot, run.order.limit)
+        rendered = await self.threads.run(open_task, task, self.rows, run.order.num_fewshot, run.order.limit)
         staging_id = str(uuid4())
         cutter = ShardCutter(plan.sample_count)
         count = 0
-        chunks = _chunks(rendered.samples)
-        while chunk := await _in_thread(next, chunks, None):
+        chunks = _chunks(rendered.samples, self.clock)
+        while chunk := await self.threads.run(next, chunks, None):
             await self.record.put_samples(staging_id, chunk)
             for sample in chunk:
                 cutter.add(sample.size_bytes)
@@ -107,8 +108,10 @@ class PlanRun:
         plan.environment |= _environment_of(task, planned, committed.digest)
         plan.sample_count += count
 
-    async def _open(self, run: Run, plan: _Plan) -> None:
-        recorded = await self.record.open_run(run, plan.tasks)
+    async def _open(self, run: Run, suite: SuiteDefinition, plan: _Plan) -> None:
+        ordered = {task.planned.task for task in plan.tasks}
+        missing = [task.name for task in suite.tasks if task.name not in ordered]
+        recorded = await self.record.open_run(run, PlanToOpen(plan.tasks, suite.groups, missing))
         if list(recorded) != [task.planned.sample_set_id for task in plan.tasks]:
             message = "The suite or its rows were changed while the run was being planned. Submit it again."
             raise PlanningFailed(RunError("INVALID_SUITE_FILE", message))
@@ -128,26 +131,24 @@ class PlanRun:
             raise RunStopped
 
 
-async def _in_thread(work: Callable[Given, Made], *args: Given.args, **kwargs: Given.kwargs) -> Made:
-    """Rows come from files and libraries of others: what breaks there is told apart from our own services."""
-    try:
-        return await asyncio.to_thread(work, *args, **kwargs)
-    except SuiteError:
-        raise
-    except Exception as error:  # the edge to code that reads rows
-        raise RenderingBroke(repr(error)) from error
+def _ordered_tasks(run: Run, suite: SuiteDefinition) -> Sequence[TaskDefinition]:
+    return [suite.task(name) for name in run.order.tasks] or suite.tasks
 
 
-def _chunks(samples: Iterator[Sample]) -> Iterator[list[Sample]]:
-    """Lists of samples that fit a message; a sample that is heavier than a chunk travels alone."""
+def _chunks(samples: Iterator[Sample], clock: Clock) -> Iterator[list[Sample]]:
+    """Lists of samples that fit a message; a sample that is heavier than a chunk travels alone.
+
+    After each the planner looks whether the run was stopped, so slow samples travel in smaller ones.
+    """
     chunk: list[Sample] = []
-    size = 0
+    size, begun_at = 0, clock.monotonic()
     for sample in samples:
-        if chunk and (len(chunk) == CHUNK_SAMPLES or size + sample.size_bytes > CHUNK_BYTES):
+        is_full = len(chunk) == CHUNK_SAMPLES or size + sample.stored_bytes > CHUNK_BYTES
+        if chunk and (is_full or clock.monotonic() - begun_at > CHUNK_SECONDS):
             yield chunk
-            chunk, size = [], 0
+            chunk, size, begun_at = [], 0, clock.monotonic()
         chunk.append(sample)
-        size += sample.size_bytes
+        size += sample.stored_bytes
     if chunk:
         yield chunk
 
@@ -177,4 +178,6 @@ def _environment_of(task: TaskDefinition, planned: PlannedTask, digest: bytes) -
         "dataset_revision": planned.dataset_revision,
         "samples": digest.hex(),
     }
+    if planned.num_fewshot:
+        facts["fewshot_seed"] = str(task.fewshot.seed)
     return {f"task.{task.name}.{name}": fact for name, fact in facts.items()}

@@ -26,10 +26,6 @@ class PlannedTask:
     def stop(self) -> tuple[str, ...]:
         return self.generation.until if self.generation else ()
 
-    @property
-    def max_tokens(self) -> int:
-        return self.generation.max_tokens if self.generation else 0
-
 
 def merged_params(ordered: GenerationParams, task: PlannedTask) -> GenerationParams:
     """What the order says, and where it says nothing, what the task says."""

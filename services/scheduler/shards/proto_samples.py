@@ -1,10 +1,17 @@
 """Samples and planned tasks on their way to results."""
 
-from proctor.v1 import sample_pb2
+from collections.abc import Sequence
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from proctor.v1 import run_record_service_pb2, sample_pb2
 from services.scheduler.ports import TaskToOpen
 from services.scheduler.proto_words import OUTPUT_TYPES
-from services.scheduler.suites.sample import Sample
-from services.scheduler.suites.task_definition import TaskScoring
+from services.scheduler.runs.run import Run
+from services.scheduler.runs.run_order import GenerationParams
+from services.scheduler.shards.planned_task import merged_params
+from services.scheduler.suites.rendering.sample import Sample
+from services.scheduler.suites.task_definition import TaskGroup, TaskScoring
 
 
 def sample_to_proto(sample: Sample) -> sample_pb2.Sample:
@@ -14,30 +21,66 @@ def sample_to_proto(sample: Sample) -> sample_pb2.Sample:
         digest=sample.digest,
         prompt=sample_pb2.Prompt(text=sample.prompt),
         choices=sample.choices,
-        target=sample_pb2.Target(choice=sample.target.choice, texts=sample.target.texts),
+        target=sample_pb2.Target(
+            choice=sample.target.choice,
+            texts=sample.target.texts,
+            right_choices=sample.target.right_choices,
+            wrong_texts=sample.target.wrong_texts,
+            choice_texts=sample.target.choice_texts,
+        ),
         cluster=sample.cluster,
+        doc_json=sample.doc_json,
     )
 
 
-def task_to_proto(task: TaskToOpen) -> sample_pb2.PlannedTask:
+def task_to_proto(task: TaskToOpen, ordered: GenerationParams) -> sample_pb2.PlannedTask:
     planned = task.planned
+    params = merged_params(ordered, planned) if planned.generation else GenerationParams()
     return sample_pb2.PlannedTask(
         task=planned.task,
         version=planned.version,
         sample_set_id=planned.sample_set_id,
         first_sample=planned.first_sample,
         sample_count=planned.sample_count,
-        scoring=_scoring_to_proto(task.scoring),
+        scoring=scoring_to_proto(task.scoring),
         num_fewshot=planned.num_fewshot,
         is_stand_in=planned.is_stand_in,
         dataset=planned.dataset,
         dataset_revision=planned.dataset_revision,
         stop=planned.stop,
-        max_tokens=planned.max_tokens,
+        max_tokens=params.max_tokens or 0,
+        temperature=params.temperature,
     )
 
 
-def _scoring_to_proto(scoring: TaskScoring) -> sample_pb2.TaskScoring:
+def facts_to_proto(run: Run, missing_tasks: Sequence[str]) -> run_record_service_pb2.RunFacts:
+    created_at = Timestamp()
+    created_at.FromDatetime(run.created_at)
+    return run_record_service_pb2.RunFacts(
+        suite=run.order.suite.partition("@")[0],
+        suite_version=run.suite_version,
+        model=run.order.model,
+        project_id=run.order.project_id,
+        user=run.user,
+        created_at=created_at,
+        limit=run.order.limit,
+        num_fewshot=run.order.num_fewshot,
+        missing_tasks=missing_tasks,
+    )
+
+
+def group_to_proto(group: TaskGroup) -> sample_pb2.TaskGroup:
+    return sample_pb2.TaskGroup(
+        group=group.name,
+        tasks=group.tasks,
+        metrics=[
+            sample_pb2.GroupMetric(metric=metric.name, is_weighted_by_size=metric.is_weighted_by_size)
+            for metric in group.metrics
+        ],
+    )
+
+
+def scoring_to_proto(scoring: TaskScoring) -> sample_pb2.TaskScoring:
     return sample_pb2.TaskScoring(
         output_type=OUTPUT_TYPES[scoring.output_type],
         metrics=[

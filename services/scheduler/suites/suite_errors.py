@@ -3,6 +3,20 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+LISTED_LETTERS = 600
+
+
+def listed(names: Sequence[str]) -> str:
+    """As many as a sentence may hold, and how many more there are."""
+    shown, letters = 0, 0
+    for name in names:
+        letters += len(name) + 2
+        if shown and letters > LISTED_LETTERS:
+            break
+        shown += 1
+    more = f" and {len(names) - shown} more" if shown < len(names) else ""
+    return f"{', '.join(names[:shown])}{more}" or "none"
+
 
 class SuiteError(Exception):
     """Something is wrong with a suite, one of its tasks, or their rows."""
@@ -12,7 +26,7 @@ class UnknownSuite(SuiteError):
     """No suite has this name; the message names those there are."""
 
     def __init__(self, suite: str, supported: Sequence[str]) -> None:
-        super().__init__(f"Unknown suite {suite!r}. Supported: {', '.join(supported) or 'none'}.")
+        super().__init__(f"Unknown suite {suite!r}. Supported: {listed(supported)}.")
         self.suite = suite
         self.supported = tuple(supported)
 
@@ -21,7 +35,7 @@ class UnknownTask(SuiteError):
     """The suite has no task of this name; the message names those it has."""
 
     def __init__(self, suite: str, task: str, supported: Sequence[str]) -> None:
-        super().__init__(f"Suite {suite!r} has no task {task!r}. Its tasks: {', '.join(supported)}.")
+        super().__init__(f"Suite {suite!r} has no task {task!r}. Its tasks: {listed(supported)}.")
         self.suite = suite
         self.task = task
         self.supported = tuple(supported)
@@ -32,7 +46,7 @@ class InvalidSuiteFile(SuiteError):
 
     def __init__(self, file: Path, problem: str, key: str = "", line: int | None = None) -> None:
         place = str(file) if line is None else f"{file}, line {line}"
-        super().__init__(f"Invalid suite file {place}: {key + ': ' if key else ''}{problem}.")
+        super().__init__(f"Invalid suite file {place}: {key + ': ' if key else ''}{problem.rstrip('.')}.")
         self.file = file
         self.problem = problem
         self.key = key

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from services.scheduler.suites.prompt_template import PromptTemplate
-from services.scheduler.suites.row_source import RowsReference
+from services.scheduler.suites.rows.row_source import Row, RowsReference
 from services.scheduler.suites.suite_errors import UnknownTask
+from services.scheduler.suites.templates.prompt_template import PromptTemplate
 
 
 class OutputType(StrEnum):
@@ -21,12 +21,17 @@ class FewshotSampler(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FewshotRule:
-    """How examples are drawn. `drops_document`: a document is never its own example."""
+    """How examples are drawn. `drops_document`: a document is never its own example.
+
+    `samples` are rows that the task's file holds itself; where there are any, they are the pool.
+    """
 
     sampler: FewshotSampler = FewshotSampler.DEFAULT
     drops_document: bool = True
     num_fewshot: int = 0
     delimiter: str = "\n\n"
+    seed: int = 1234
+    samples: tuple[Row, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +64,27 @@ class TaskScoring:
 
 @dataclass(frozen=True, slots=True)
 class TaskTemplates:
-    """How a row becomes a question. `choices` is one list for every row, or a template that gives one."""
+    """How a row becomes a question. `choices` is one list for every row, or a template that gives one.
+
+    `target_indexes`: the right choices of every row, where the file lists several; `target` is the first.
+    `answers` gives the texts that a chosen choice is held against, and `choice_texts` what each choice says
+    there, where it is not the choice itself. `wrong_texts` are answers known to be wrong.
+    """
 
     text: PromptTemplate
     target: PromptTemplate
     choices: tuple[str, ...] | PromptTemplate = ()
     cluster: PromptTemplate | None = None
     description: str = ""
+    answers: PromptTemplate | None = None
+    wrong_texts: PromptTemplate | None = None
+    target_indexes: tuple[int, ...] = ()
+    choice_texts: PromptTemplate | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TaskDefinition:
-    """`definition_digest` is the SHA-256 of the file, so that a run can say which text of it was used."""
+    """`definition_digest`: SHA-256 of what is declared, includes merged in, for a run to say what it used."""
 
     name: str
     version: str
@@ -85,10 +99,32 @@ class TaskDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupMetric:
+    """A metric summed up over a group: by sample, or each task the same."""
+
+    name: str
+    is_weighted_by_size: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGroup:
+    """Tasks that are also summed up together; no `metrics` means every metric that some task has."""
+
+    name: str
+    tasks: tuple[str, ...]
+    metrics: tuple[GroupMetric, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SuiteDefinition:
+    """`version` counts what a user brought, 0: of the installation. The last group is the suite itself."""
+
     name: str
     description: str
     tasks: tuple[TaskDefinition, ...]
+    groups: tuple[TaskGroup, ...] = ()
+    version: int = 0
+    digest: str = ""
 
     def task(self, name: str) -> TaskDefinition:
         for task in self.tasks:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from services.scheduler.errors import SuitesFolderMissing
 from services.scheduler.ports import BrokenSuite
+from services.scheduler.suites.format.yaml_suites import load_suites, reload_suites
 from services.scheduler.suites.task_definition import SuiteDefinition
-from services.scheduler.suites.yaml_suites import load_suites, reload_suites
 
 
 class YamlSuiteCatalogue:
@@ -16,6 +16,14 @@ class YamlSuiteCatalogue:
         if not folder.is_dir():
             raise SuitesFolderMissing(folder=str(folder))
         self._registry = load_suites(folder)
+
+    def names(self) -> frozenset[str]:
+        self._registry = reload_suites(self._registry)
+        return frozenset(self._registry.entries)
+
+    def usable_names(self) -> Sequence[str]:
+        self._registry = reload_suites(self._registry)
+        return self._registry.names()
 
     def suite(self, name: str) -> SuiteDefinition:
         self._registry = reload_suites(self._registry)

@@ -1,11 +1,23 @@
 """Where the rows of a task come from: their names, what is known of them, and the port that opens them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 Row = Mapping[str, object]
+
+MAX_ROW_BYTES = 4 * 1024 * 1024
+"""Of a row as its file writes it."""
+
+FILE_READERS = frozenset(
+    [
+        *("arrow", "audiofolder", "conll", "csv", "eval", "fasta", "fastq", "genbank", "harbor", "hdf5"),
+        *("iceberg", "imagefolder", "json", "lance", "meshfolder", "mmcif", "niftifolder", "pandas"),
+        *("parquet", "pdb", "pdffolder", "text", "tsfile", "videofolder", "vortex", "webdataset", "xml"),
+    ]
+)
+"""Ids that name no data set: by them the `datasets` library reads the files of the working directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +32,9 @@ class RowsReference:
     revision: str | None = None
 
     def __str__(self) -> str:
+        """A file by its name: where it lies is the server's own affair."""
         if self.file is not None:
-            return str(self.file)
+            return f"{self.suite}/{self.file.name}"
         parts = [f"config {self.config!r}"] if self.config else []
         return f"{self.dataset_id} ({', '.join([*parts, f'split {self.split!r}'])})"
 
@@ -34,7 +47,6 @@ class Provenance:
     location: str
     revision: str
     is_stand_in: bool = False
-    row_count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +68,15 @@ class UnreadableRow(Exception):
         super().__init__(f"row {row}: {problem}")
         self.row = row
         self.problem = problem
+
+
+def check_field_names(file: str, names: Sequence[str]) -> None:
+    """Raises `RowsNotHere` where a value could not be told by its name."""
+    if not all(name.strip() for name in names):
+        raise RowsNotHere(f"the header of {file} has a field without a name")
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise RowsNotHere(f"the header of {file} names {twice!r} twice")
 
 
 class RowSource(Protocol):

@@ -1,12 +1,21 @@
 """One template of a task: the name of a column, or sandboxed Jinja over a row."""
 
-import re
 from dataclasses import dataclass
 
-from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, UndefinedError, meta
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+import regex
+from jinja2 import Template, TemplateError, TemplateSyntaxError, UndefinedError, meta
 
-from services.scheduler.suites.row_source import Row
+from services.scheduler.suites.rows.row_source import Row
+from services.scheduler.suites.suite_threads import go_on
+from services.scheduler.suites.templates.template_budget import BUDGET, Budget, OverBudget
+from services.scheduler.suites.templates.template_functions import NullWritten
+from services.scheduler.suites.templates.template_rewrite import (
+    MAX_SOURCE_CHARACTERS,
+    CostWriter,
+    UnfitTemplate,
+    check_size,
+)
+from services.scheduler.suites.templates.template_sandbox import new_environment
 
 
 class InvalidTemplate(Exception):
@@ -22,29 +31,7 @@ class FieldProblem(Exception):
         self.field = field
 
 
-class _NullWritten(Exception):
-    """A template wrote a null, which would show the model the word None."""
-
-
-def _refuse_null(value: object) -> object:
-    if value is None:
-        raise _NullWritten
-    return value
-
-
-def _regex_replace(text: str, pattern: str, replacement: str, count: int = 0) -> str:
-    return re.sub(pattern, replacement, text, count=count)
-
-
-def _new_environment() -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(
-        undefined=StrictUndefined, keep_trailing_newline=True, finalize=_refuse_null
-    )
-    environment.filters["regex_replace"] = _regex_replace
-    return environment
-
-
-_ENVIRONMENT = _new_environment()
+_ENVIRONMENT = new_environment()
 _TEMPLATE_FAILURES = (
     TemplateError,
     ArithmeticError,
@@ -53,9 +40,12 @@ _TEMPLATE_FAILURES = (
     RecursionError,
     TypeError,
     ValueError,
-    re.error,
+    regex.error,
 )
 """What a template can do wrong with a row; anything else is a fault of ours."""
+_COMPILE_FAILURES = (SyntaxError, RecursionError, ValueError, OverflowError)
+"""What Python says of code that was made of a template: numbers too long, loops nested too deeply."""
+_SHOWN_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +73,20 @@ class PromptTemplate:
         return value if isinstance(value, str) else str(value)
 
     def _render(self, template: Template, row: Row) -> str:
+        go_on()
+        token = BUDGET.set(Budget())
         try:
             return template.render(row)
         except UndefinedError as error:
             raise self._problem_of(row, str(error)) from error
-        except _NullWritten as error:
+        except NullWritten as error:
             raise self._problem_of(row, "a null would be written into the prompt") from error
+        except OverBudget as error:
+            raise self._failure(f"was stopped: {error}") from error
         except _TEMPLATE_FAILURES as error:
-            raise FieldProblem(f"the template {self.source!r} failed: {error}") from error
+            raise self._failure(f"failed: {error}") from error
+        finally:
+            BUDGET.reset(token)
 
     def _problem_of(self, row: Row, message: str) -> FieldProblem:
         for field in self.fields:
@@ -98,17 +94,30 @@ class PromptTemplate:
                 return FieldProblem(f"the field {field!r} is missing", field)
             if row[field] is None:
                 return FieldProblem(f"the field {field!r} is null", field)
-        return FieldProblem(f"the template {self.source!r} failed: {message}")
+        return self._failure(f"failed: {message}")
+
+    def _failure(self, what: str) -> FieldProblem:
+        is_long = len(self.source) > _SHOWN_CHARACTERS
+        shown = self.source[:_SHOWN_CHARACTERS] + "…" if is_long else self.source
+        return FieldProblem(f"the template {shown!r} {what}")
 
 
 def compile_template(source: str) -> PromptTemplate:
+    """Raises `InvalidTemplate`."""
+    if len(source) > MAX_SOURCE_CHARACTERS:
+        raise InvalidTemplate(f"it has more than {MAX_SOURCE_CHARACTERS:,} characters")
     if not any(mark in source for mark in ("{{", "{%", "{#")):
         return PromptTemplate(source=source, fields=(source,) if source.isidentifier() else (), template=None)
+    go_on()
     try:
-        fields = sorted(meta.find_undeclared_variables(_ENVIRONMENT.parse(source)))
-        template = _ENVIRONMENT.from_string(source)
+        parsed = _ENVIRONMENT.parse(source)
+        check_size(parsed)
+        fields = sorted(meta.find_undeclared_variables(parsed))
+        template = _ENVIRONMENT.from_string(CostWriter().visit(parsed))
     except TemplateSyntaxError as error:
         raise InvalidTemplate(f"line {error.lineno} of the template: {error.message}") from error
-    except TemplateError as error:
+    except (TemplateError, UnfitTemplate) as error:
         raise InvalidTemplate(str(error)) from error
+    except _COMPILE_FAILURES as error:
+        raise InvalidTemplate(f"it cannot be compiled: {error}") from error
     return PromptTemplate(source=source, fields=tuple(fields), template=template)

@@ -8,10 +8,17 @@ DIGEST_FORMAT = "proctor-sample-1"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The right answer: the index of a choice, or texts (any of them is right)."""
+    """The right answer: the index of a choice, or of several (`right_choices`), or texts (any is right).
+
+    `texts` beside a choice, and `wrong_texts`, are for metrics that hold an answer against texts; so is
+    `choice_texts`, what each choice says there where it is not the choice itself.
+    """
 
     choice: int | None = None
     texts: tuple[str, ...] = ()
+    right_choices: tuple[int, ...] = ()
+    wrong_texts: tuple[str, ...] = ()
+    choice_texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +32,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """`position` and `doc_id` (the row in its split) count from 0; a `cluster` shares a passage."""
+    """`position` and `doc_id` (the row in its split) count from 0; a `cluster` shares a passage.
+
+    `doc_json` is the row itself, for those who look at it later: no part of the digest. `size_bytes` is what
+    is asked and expected, `stored_bytes` what results keeps: the row as well.
+    """
 
     position: int
     doc_id: int
@@ -35,6 +46,8 @@ class Sample:
     digest: bytes
     cluster: str
     size_bytes: int
+    doc_json: str = ""
+    stored_bytes: int = 0
 
 
 def encode_question(task: str, version: str, question: Question) -> bytes:
@@ -42,18 +55,19 @@ def encode_question(task: str, version: str, question: Question) -> bytes:
 
     Each part is a netstring (`<length in bytes>:<UTF-8 bytes>`), in this order: the format's name, the task,
     its version, the prompt, the number of choices and each choice, the index of the right choice in decimal
-    (empty without one), the number of accepted texts and each text. So no part can run into the next.
+    (empty without one; comma-separated where several are right), the number of accepted texts and each text.
+    Where there are any, the number of texts known to be wrong and each of them, and what each choice says,
+    follow. So no part can run into the next.
     """
     target = question.target
     right_choice = "" if target.choice is None else str(target.choice)
+    if target.right_choices:
+        right_choice = ",".join(str(choice) for choice in target.right_choices)
     parts = [DIGEST_FORMAT, task, version, question.prompt]
-    parts += [
-        str(len(question.choices)),
-        *question.choices,
-        right_choice,
-        str(len(target.texts)),
-        *target.texts,
-    ]
+    parts += [str(len(question.choices)), *question.choices, right_choice]
+    parts += [str(len(target.texts)), *target.texts]
+    if target.wrong_texts or target.choice_texts:
+        parts += [str(len(target.wrong_texts)), *target.wrong_texts, *target.choice_texts]
     encoded = [part.encode() for part in parts]
     return b"".join([b"%d:%b" % (len(part), part) for part in encoded])
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from services.scheduler.suites.row_source import RowSet, RowsNotHere, RowSource, RowsReference
+from services.scheduler.suites.rows.row_source import RowSet, RowsNotHere, RowSource, RowsReference
 from services.scheduler.suites.suite_errors import DatasetUnavailable
 
 

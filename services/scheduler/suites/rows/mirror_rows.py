@@ -5,8 +5,8 @@ from pathlib import Path
 
 import yaml
 
-from services.scheduler.suites.jsonl_file import describe_jsonl, read_jsonl
-from services.scheduler.suites.row_source import Provenance, RowSet, RowsNotHere, RowsReference
+from services.scheduler.suites.rows.file_formats import open_rows
+from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsNotHere, RowsReference
 
 
 class MirrorRows:
@@ -21,17 +21,16 @@ class MirrorRows:
         entry = self._entry(self._folder / "mirror.yaml", reference)
         file = self._folder / str(entry["file"])
         try:
-            facts = describe_jsonl(file)
+            opened = open_rows(file)
         except OSError as error:
             raise RowsNotHere(f"the mirror's file {file} cannot be read ({error.strerror})") from error
         provenance = Provenance(
             source="mirror",
             location=f"{reference} from {entry['file']}",
-            revision=f"sha256:{facts.digest}",
+            revision=opened.revision,
             is_stand_in=bool(entry.get("stand_in", False)),
-            row_count=facts.row_count,
         )
-        return RowSet(read_jsonl(file), provenance)
+        return RowSet(opened.rows, provenance)
 
     def _entry(self, index: Path, reference: RowsReference) -> Mapping[str, object]:
         wanted = (reference.dataset_id, reference.config, reference.split)

@@ -4,13 +4,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from services.scheduler.suites.fewshot import FewshotDraws
-from services.scheduler.suites.prompt_template import FieldProblem
-from services.scheduler.suites.question import QuestionWriter
-from services.scheduler.suites.row_source import Provenance, Row, RowSet, RowSource, UnreadableRow
-from services.scheduler.suites.sample import Question, Sample, digest_of, encode_question
+from services.scheduler.suites.rendering.fewshot import FewshotDraws
+from services.scheduler.suites.rendering.question import QuestionWriter
+from services.scheduler.suites.rendering.sample import Question, Sample, digest_of, encode_question
+from services.scheduler.suites.rows.row_json import row_as_json
+from services.scheduler.suites.rows.row_source import Provenance, Row, RowSet, RowSource, UnreadableRow
 from services.scheduler.suites.suite_errors import InvalidRow, NoFewshotPool, NoRows
-from services.scheduler.suites.task_definition import TaskDefinition
+from services.scheduler.suites.suite_threads import go_on
+from services.scheduler.suites.task_definition import FewshotSampler, TaskDefinition
+from services.scheduler.suites.templates.prompt_template import FieldProblem
 
 MAX_SAMPLE_BYTES = 4 * 1024 * 1024
 
@@ -44,19 +46,29 @@ def open_task(
     shots = task.fewshot.num_fewshot if num_fewshot is None else num_fewshot
     if shots == 0:
         return RenderedTask(render_task(task, rows.rows, limit=limit), rows.provenance)
+    own = task.fewshot.samples
+    if own:
+        return RenderedTask(render_task(task, rows.rows, own, shots, limit), rows.provenance)
     if task.fewshot_rows is None:
         raise NoFewshotPool(task.name)
     pool = source.open(task.fewshot_rows)
-    samples = render_task(task, rows.rows, _pool_rows(task, pool), num_fewshot=shots, limit=limit)
+    samples = render_task(task, rows.rows, _pool_rows(task, pool, shots), shots, limit)
     return RenderedTask(samples, rows.provenance, pool.provenance)
 
 
-def _pool_rows(task: TaskDefinition, pool: RowSet) -> list[Row]:
-    """Draws reach into the whole pool, so it is held; the rows that are asked are not."""
+def _pool_rows(task: TaskDefinition, pool: RowSet, num_fewshot: int) -> list[Row]:
+    """Draws reach into the whole pool, so it is held, as the rows that are asked are not."""
+    is_fixed = task.fewshot.sampler is FewshotSampler.FIRST_N and not task.fewshot.drops_document
     try:
-        return list(pool.rows)
+        return list(_while_wanted(pool.rows, num_fewshot if is_fixed else None))
     except UnreadableRow as problem:
         raise _bad_example(task.name, problem.row, problem.problem) from problem
+
+
+def _while_wanted(rows: Iterable[Row], limit: int | None) -> Iterator[Row]:
+    for row in islice(rows, limit):
+        go_on()
+        yield row
 
 
 def _bad_example(task: str, row: int, problem: str, field: str = "") -> InvalidRow:
@@ -75,7 +87,7 @@ def render_task(
     examples = _Examples(task, writer, pool, num_fewshot)
     position = -1
     try:
-        for position, row in enumerate(islice(rows, limit)):
+        for position, row in enumerate(_while_wanted(rows, limit)):
             yield _sample(task, writer, position, row, examples.before(row))
     except FieldProblem as problem:
         raise InvalidRow(task.name, position + 1, problem.problem, problem.field) from problem
@@ -88,6 +100,7 @@ def render_task(
 def _sample(task: TaskDefinition, writer: QuestionWriter, position: int, row: Row, examples: str) -> Sample:
     question = writer.question(row, examples)
     encoded = _encoded(task, question)
+    kept_row = _kept(row)
     return Sample(
         position=position,
         doc_id=position,
@@ -97,6 +110,8 @@ def _sample(task: TaskDefinition, writer: QuestionWriter, position: int, row: Ro
         digest=digest_of(encoded),
         cluster=writer.cluster(row),
         size_bytes=len(encoded),
+        doc_json=kept_row.decode(),
+        stored_bytes=len(encoded) + len(kept_row),
     )
 
 
@@ -110,6 +125,16 @@ def _encoded(task: TaskDefinition, question: Question) -> bytes:
     if len(encoded) > MAX_SAMPLE_BYTES:
         raise FieldProblem(f"the sample has {len(encoded)} bytes, more than the {MAX_SAMPLE_BYTES} allowed")
     return encoded
+
+
+def _kept(row: Row) -> bytes:
+    try:
+        kept = row_as_json(row)
+    except TypeError as error:
+        raise FieldProblem("its lists and objects are nested too deeply") from error
+    if len(kept) > MAX_SAMPLE_BYTES:
+        raise FieldProblem(f"the row has {len(kept)} bytes as JSON, more than the {MAX_SAMPLE_BYTES} allowed")
+    return kept
 
 
 class _Examples:

@@ -1,0 +1,257 @@
+"""A task of lm-evaluation-harness, written as ours: what its keys mean here, and which cannot be had."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from services.scheduler.suites.format.metric_checks import OWN_FACTS
+from services.scheduler.suites.format.suite_document import Fault
+from services.scheduler.suites.task_definition import OutputType
+
+Fields = Mapping[str, object]
+
+_MARKS = frozenset(
+    {
+        "dataset_path",
+        "dataset_name",
+        "test_split",
+        "validation_split",
+        "training_split",
+        "custom_dataset",
+        "class",
+    }
+)
+_SAME_KEYS = (
+    "task",
+    "output_type",
+    "doc_to_text",
+    "doc_to_choice",
+    "doc_to_target",
+    "description",
+    "target_delimiter",
+    "fewshot_delimiter",
+    "num_fewshot",
+    "fewshot_config",
+    "generation_kwargs",
+    "filter_list",
+    "metric_list",
+    "metadata",
+)
+_DATA_KEYS = (
+    "dataset_path",
+    "dataset_name",
+    "dataset_kwargs",
+    "test_split",
+    "validation_split",
+    "training_split",
+    "fewshot_split",
+)
+# They name the task elsewhere, or look for rows that a model was trained on.
+_WITHOUT_EFFECT = ("task_alias", "tag", "should_decontaminate", "doc_to_decontamination_query")
+_NOT_HERE = {
+    "process_docs": "rows are asked as they are; only Python code could change them",
+    "process_results": "answers are scored by metric_list; only Python code could do so in another way",
+    "custom_dataset": "rows come from a data set or a file, not from Python code",
+    "class": "a task is its file, not a Python class",
+    "doc_to_image": "models are asked in text only",
+    "doc_to_audio": "models are asked in text only",
+    "gen_prefix": "there is no way to begin the model's answer for it",
+    "use_prompt": "prompts are written in the task, not taken from promptsource",
+    "unsafe_code": "code that a model writes is not run",
+    "group": "groups are files of their own",
+}
+_WORDING = frozenset(
+    {"doc_to_text", "doc_to_choice", "doc_to_target", "target_delimiter", "fewshot_delimiter", "gen_prefix"}
+)
+"""What may differ for the examples of a task there."""
+_FILE_FORMATS = frozenset({"json", "csv", "parquet"})
+_TOKEN_LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+_DEFAULT_METRICS: Mapping[str, tuple[str, ...]] = {
+    OutputType.MULTIPLE_CHOICE: ("acc", "acc_norm"),
+    OutputType.GENERATE_UNTIL: ("exact_match",),
+}
+_DEFAULT_PATTERN = r"#### (\-?[0-9\.\,]+)"
+
+
+@dataclass
+class WrittenTask:
+    """`origins` maps a key of ours to the key that it was made of; faults are at the keys of the original.
+
+    `fields` are empty where all of it is Python code.
+    """
+
+    fields: dict[str, object] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+
+
+def is_lm_eval_task(fields: Fields) -> bool:
+    return not _MARKS.isdisjoint(fields)
+
+
+def written_as_lm_eval(fields: Fields) -> WrittenTask:
+    """`fields` of a file with what it includes, merged as there: a higher file replaces whole values."""
+    given = {key: value for key, value in fields.items() if value is not None}
+    if "class" in given:
+        return WrittenTask(faults=[Fault(("class",), _NOT_HERE["class"])])
+    task = WrittenTask({key: given[key] for key in _SAME_KEYS if key in given})
+    task.faults += _key_faults(given)
+    _set_facts(task)
+    _set_dataset(task, given)
+    _set_examples(task, given)
+    _set_metrics(task)
+    _set_filters(task)
+    _set_generation(task)
+    return task
+
+
+def _key_faults(given: Fields) -> Iterator[Fault]:
+    known = {*_SAME_KEYS, *_DATA_KEYS, *_WITHOUT_EFFECT, *_NOT_HERE, "repeats"}
+    for key, value in given.items():
+        if key not in known:
+            yield Fault((key,), "lm-evaluation-harness has no such key")
+        elif key in _NOT_HERE and value not in (False, "", []):
+            yield Fault((key,), _NOT_HERE[key])
+    if given.get("repeats", 1) != 1:
+        yield Fault(("repeats",), "a task is asked once; order the run with as many rollouts instead")
+
+
+def _set_facts(task: WrittenTask) -> None:
+    metadata = task.fields.get("metadata")
+    version = metadata.get("version", "0") if isinstance(metadata, dict) else "0"
+    task.fields["version"] = str(version)
+    task.origins["version"] = "metadata"
+    task.fields.setdefault("output_type", OutputType.GENERATE_UNTIL.value)
+    choices = task.fields.get("doc_to_choice")
+    if isinstance(choices, dict):
+        task.fields["doc_to_choice"] = list(choices.values())
+    description = task.fields.get("description")
+    if isinstance(description, str) and any(mark in description for mark in ("{{", "{%", "{#")):
+        task.faults.append(Fault(("description",), "a description stands as it is; it cannot be a template"))
+
+
+def _set_dataset(task: WrittenTask, given: Fields) -> None:
+    """The test split is asked, without one the validation split."""
+    asked = _first(given, "test_split", "validation_split")
+    task.fields["dataset"] = {"id": "none", "split": asked or "none"}
+    task.origins |= {
+        "dataset.id": "dataset_path",
+        "dataset.config": "dataset_name",
+        "dataset": "dataset_path",
+    }
+    if "dataset_path" not in given:
+        if "custom_dataset" not in given:
+            task.faults.append(Fault(("dataset_path",), "is missing"))
+        return
+    if not asked:
+        problem = "a test_split or validation_split is needed, as in lm-evaluation-harness"
+        task.faults.append(Fault(("dataset_path",), problem))
+        return
+    options = dict(cast("dict[str, object]", given.get("dataset_kwargs", {})))
+    options.pop("trust_remote_code", None)
+    if given["dataset_path"] in _FILE_FORMATS:
+        task.fields["dataset"] = _own_files(options.pop("data_files", None), asked, _pool_split(given))
+        task.origins |= {"dataset.file": "dataset_kwargs", "dataset.fewshot_file": "dataset_kwargs"}
+    else:
+        task.fields["dataset"] = _hub_rows(given, asked, options.pop("revision", None))
+    task.faults += [Fault(("dataset_kwargs", key), "rows are read without this option") for key in options]
+
+
+def _hub_rows(given: Fields, asked: str, revision: object) -> dict[str, object]:
+    config = {"config": str(given["dataset_name"])} if "dataset_name" in given else {}
+    pool = _pool_split(given)
+    examples = {"fewshot_split": pool} if pool else {}
+    pinned = {"revision": revision} if revision is not None else {}
+    return {"id": given["dataset_path"], **config, "split": asked, **examples, **pinned}
+
+
+def _own_files(data_files: object, asked: str, pool: str) -> dict[str, object]:
+    """Files that the `datasets` library would read: one for each split, or one that is the training split."""
+    files = data_files if isinstance(data_files, dict) else {"train": data_files}
+    rows = {"file": files.get(asked)} if files.get(asked) else {}
+    examples = {"fewshot_file": files[pool]} if files.get(pool) else {}
+    return {**rows, **examples}
+
+
+def _pool_split(given: Fields) -> str:
+    """Where examples come from; "" where the file holds them itself."""
+    own = _named_pool(given)
+    if own or _examples_config(given).get("samples") is not None:
+        return own
+    return _first(given, "training_split", "validation_split", "test_split")
+
+
+def _named_pool(given: Fields) -> str:
+    split = _examples_config(given).get("split")
+    return str(split) if split is not None else str(given.get("fewshot_split", ""))
+
+
+def _examples_config(given: Fields) -> Fields:
+    config = given.get("fewshot_config")
+    return config if isinstance(config, dict) else {}
+
+
+def _set_examples(task: WrittenTask, given: Fields) -> None:
+    """No document is its own example where pool and test split have one name, or neither has a name."""
+    config = {key: value for key, value in _examples_config(given).items() if value is not None}
+    config.pop("split", None)
+    for key in sorted(_WORDING & config.keys()):
+        del config[key]
+        task.faults.append(Fault(("fewshot_config", key), "examples are written as the question is"))
+    if _named_pool(given):
+        config.pop("samples", None)
+    config["drop_document"] = _named_pool(given) == given.get("test_split", "")
+    task.fields["fewshot_config"] = config
+    task.origins["fewshot_config.drop_document"] = "fewshot_config"
+
+
+def _set_metrics(task: WrittenTask) -> None:
+    """Options of a metric over choices are not read there."""
+    output_type = task.fields["output_type"]
+    # Another output type is refused anyway.
+    names = _DEFAULT_METRICS.get(str(output_type), ("acc",))
+    task.fields.setdefault("metric_list", [{"metric": name} for name in names])
+    uses = task.fields.get("metric_list")
+    if output_type == OutputType.MULTIPLE_CHOICE and isinstance(uses, list):
+        task.fields["metric_list"] = [_without_options(use) for use in uses]
+
+
+def _without_options(use: object) -> object:
+    return {key: value for key, value in use.items() if key in OWN_FACTS} if isinstance(use, dict) else use
+
+
+def _set_filters(task: WrittenTask) -> None:
+    pipelines = task.fields.get("filter_list")
+    if isinstance(pipelines, list):
+        task.fields["filter_list"] = [_pipeline(pipeline) for pipeline in pipelines]
+
+
+def _pipeline(given: object) -> object:
+    """A regex has a pattern of its own by default, and there is nothing left to take first after a vote."""
+    if not isinstance(given, dict) or not isinstance(given.get("filter"), list):
+        return given
+    steps = [
+        {"regex_pattern": _DEFAULT_PATTERN, **step} if _function(step) == "regex" else step
+        for step in given["filter"]
+    ]
+    if [_function(step) for step in steps[-2:]] == ["majority_vote", "take_first"]:
+        steps.pop()
+    return {**given, "filter": steps}
+
+
+def _function(step: object) -> object:
+    return step.get("function") if isinstance(step, dict) else None
+
+
+def _set_generation(task: WrittenTask) -> None:
+    """The limit of tokens goes by several names there; the first in this order counts."""
+    options = task.fields.get("generation_kwargs")
+    if not isinstance(options, dict):
+        return
+    limits = [options[name] for name in _TOKEN_LIMITS if name in options]
+    others = {key: value for key, value in options.items() if key not in _TOKEN_LIMITS}
+    task.fields["generation_kwargs"] = {**others, **({"max_gen_toks": limits[0]} if limits else {})}
+
+
+def _first(given: Fields, *keys: str) -> str:
+    return next((str(given[key]) for key in keys if key in given), "")

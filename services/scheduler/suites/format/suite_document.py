@@ -1,0 +1,88 @@
+"""A suite as its author wrote it: the text of one file, the files that it names, what is wrong with them."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+MAX_DOCUMENT_BYTES = 3 * 1024 * 1024
+MAX_FILES = 500
+# Of a path, and of each name in it, in bytes: what file systems take, with room for the folder it lies in.
+MAX_PATH_BYTES = 1024
+MAX_NAME_BYTES = 200
+
+Path = tuple[str | int, ...]
+"""Keys and indexes that lead to a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with a value, by its path within a task or a suite."""
+
+    path: Path
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteProblem:
+    """What is wrong, for the author. `file`: "" is the document itself. `line` counts from 1; 0: unknown."""
+
+    problem: str
+    file: str = ""
+    line: int = 0
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteDocument:
+    """`files` by the path under which the text names them; `file_name` is what its author calls it."""
+
+    text: str
+    file_name: str = ""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return self.file_name or "the document"
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.text.encode()) + sum(len(content) for content in self.files.values())
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over text and files, each as a netstring, so that no part can run into the next."""
+        digest = hashlib.sha256()
+        for part in (self.text.encode(), *_parts(self.files)):
+            digest.update(b"%d:%b" % (len(part), part))
+        return digest.hexdigest()
+
+
+def _parts(files: Mapping[str, bytes]) -> Sequence[bytes]:
+    return [part for path in sorted(files) for part in (path.encode(), files[path])]
+
+
+def path_problem(path: str) -> str:
+    """Why a file's path cannot be used; "" where it can: it must stay inside of the suite's folder."""
+    parts = PurePosixPath(path).parts
+    if not path or path.startswith("/") or ".." in parts or "\\" in path or ":" in path:
+        return f"{path!r} does not lie in the suite's folder"
+    if any(ord(letter) < ord(" ") for letter in path) or parts != tuple(path.split("/")):
+        return f"{path!r} is no plain path"
+    if max(len(part.encode()) for part in parts) > MAX_NAME_BYTES or len(path.encode()) > MAX_PATH_BYTES:
+        return (
+            f"'{path[:40]}…' is too long: a path has {MAX_PATH_BYTES} bytes at most, a name {MAX_NAME_BYTES}"
+        )
+    return ""
+
+
+def file_problems(paths: Iterable[str]) -> Iterator[SuiteProblem]:
+    """Of the files that a document brings, each at its path."""
+    files = frozenset(paths)
+    for path in sorted(files):
+        folder = next((str(parent) for parent in PurePosixPath(path).parents if str(parent) in files), "")
+        if path_problem(path):
+            yield SuiteProblem(path_problem(path), file=path)
+        elif folder:
+            yield SuiteProblem(f"{folder!r} is a file, so nothing can lie in it", file=path)

@@ -1,0 +1,50 @@
+"""JSON Schema as suites mean it, where the library means less: whole numbers, ends of texts, patterns."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+import regex
+from jsonschema import Draft202012Validator, FormatChecker, TypeChecker
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
+
+_FORMATS = FormatChecker(formats=())
+
+
+def suite_validator(schema: Mapping[str, object]) -> Draft202012Validator:
+    validator: Draft202012Validator = _SuiteValidator(schema, format_checker=_FORMATS)
+    return validator
+
+
+@_FORMATS.checks("regex", raises=re.error)
+def _is_regex(value: object) -> bool:
+    """Both modules that are going to read it must take it."""
+    if isinstance(value, str):
+        try:
+            re.compile(value)
+            regex.compile(value, regex.VERSION0)
+        except regex.error as error:
+            raise re.error(str(error)) from error
+        except (RecursionError, OverflowError) as error:
+            raise re.error("it is nested too deeply, or a number in it is too large") from error
+    return True
+
+
+def _is_integer(_: TypeChecker, value: object) -> bool:
+    """1.0 is one for JSON, and breaks what reckons with whole numbers."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _pattern(
+    _: Draft202012Validator, pattern: str, value: object, __: Mapping[str, object]
+) -> Iterator[ValidationError]:
+    """In ECMA's patterns `$` is the end; in Python's a line break may follow."""
+    if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+_SuiteValidator = extend(  # type: ignore[no-untyped-call]  # its types leave it out
+    Draft202012Validator,
+    validators={"pattern": _pattern},
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer),
+)

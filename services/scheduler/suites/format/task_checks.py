@@ -1,0 +1,169 @@
+"""What the schema cannot say of a task: whether its keys fit together."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import cast
+
+from services.scheduler.suites.format.metric_checks import metric_faults
+from services.scheduler.suites.format.suite_document import Fault, path_problem
+from services.scheduler.suites.rows.row_source import FILE_READERS
+from services.scheduler.suites.task_definition import OutputType
+from services.scheduler.suites.templates.prompt_template import (
+    InvalidTemplate,
+    PromptTemplate,
+    compile_template,
+)
+
+Fields = Mapping[str, object]
+
+TEMPLATE_KEYS = (
+    "doc_to_text",
+    "doc_to_choice",
+    "doc_to_target",
+    "doc_to_choice_text",
+    "doc_to_answers",
+    "doc_to_wrong_target",
+    "doc_to_cluster",
+)
+_HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+ROW_FILE_SUFFIXES = (".jsonl", ".csv", ".parquet")
+
+_ONLY_FOR = {
+    "doc_to_choice_text": OutputType.MULTIPLE_CHOICE,
+    "doc_to_answers": OutputType.MULTIPLE_CHOICE,
+    "doc_to_wrong_target": OutputType.GENERATE_UNTIL,
+    "generation_kwargs": OutputType.GENERATE_UNTIL,
+}
+
+
+def task_faults(fields: Fields, spoiled: frozenset[str]) -> Iterator[Fault]:
+    """`spoiled` are keys that the schema has refused: what depends on them cannot be told."""
+    for check in _CHECKS:
+        if spoiled.isdisjoint(check.keys):
+            yield from check.faults(fields)
+
+
+@lru_cache(maxsize=1024)
+def compiled(source: str) -> PromptTemplate:
+    """The tasks of a suite share their templates. Raises `InvalidTemplate`."""
+    return compile_template(source)
+
+
+def _template_faults(fields: Fields) -> Iterator[Fault]:
+    for key in TEMPLATE_KEYS:
+        source = fields.get(key)
+        if isinstance(source, str):
+            try:
+                compiled(source)
+            except InvalidTemplate as error:
+                yield Fault((key,), f"template error: {error}")
+
+
+def _output_faults(fields: Fields) -> Iterator[Fault]:
+    output_type = OutputType(str(fields["output_type"]))
+    if output_type is OutputType.MULTIPLE_CHOICE and "doc_to_choice" not in fields:
+        yield Fault(("output_type",), "multiple_choice needs doc_to_choice")
+    for key, only_type in _ONLY_FOR.items():
+        if key in fields and output_type is not only_type:
+            yield Fault((key,), f"only {only_type} has it")
+
+
+def _target_faults(fields: Fields) -> Iterator[Fault]:
+    target, choices = fields["doc_to_target"], fields.get("doc_to_choice")
+    if isinstance(target, list) and fields["output_type"] != OutputType.MULTIPLE_CHOICE:
+        yield Fault(("doc_to_target",), "only multiple_choice has indexes of right choices")
+    if not isinstance(choices, list):
+        return
+    for path, index in _indexes(target):
+        if index >= len(choices):
+            problem = f"the label {index} is none of the {len(choices)} choices, which are counted from 0"
+            yield Fault(path, problem)
+
+
+def _indexes(target: object) -> Iterator[tuple[tuple[str | int, ...], int]]:
+    if isinstance(target, int):
+        yield ("doc_to_target",), target
+    elif isinstance(target, list):
+        for place, index in enumerate(target):
+            yield ("doc_to_target", place), index
+
+
+def _dataset_faults(fields: Fields) -> Iterator[Fault]:
+    dataset = cast("Mapping[str, str]", fields["dataset"])
+    for key in ("file", "fewshot_file"):
+        path = dataset.get(key)
+        if path is None:
+            continue
+        problem = path_problem(path)
+        if not problem and PurePosixPath(path).suffix not in ROW_FILE_SUFFIXES:
+            problem = f"{path!r} is none of the files that are read: {', '.join(ROW_FILE_SUFFIXES)}"
+        if problem:
+            yield Fault(("dataset", key), problem)
+
+
+def sent_rows_faults(fields: Fields, sent_files: frozenset[str]) -> Iterator[Fault]:
+    """A user's suite reads what was sent along, or a data set of the hub: nothing else of a server's."""
+    dataset = cast("Mapping[str, str]", fields["dataset"])
+    for key in ("file", "fewshot_file"):
+        if key in dataset and dataset[key] not in sent_files:
+            yield Fault(("dataset", key), f"{dataset[key]} was not sent along")
+    if "id" in dataset and (dataset["id"] in FILE_READERS or not _HUB_ID.fullmatch(dataset["id"])):
+        yield Fault(("dataset", "id"), f"{dataset['id']!r} is not the name of a data set of the hub")
+
+
+def _fewshot_faults(fields: Fields) -> Iterator[Fault]:
+    dataset = cast("Mapping[str, str]", fields["dataset"])
+    samples = cast("Mapping[str, Sequence[object]]", fields.get("fewshot_config", {})).get("samples", ())
+    wanted = cast("int", fields.get("num_fewshot", 0))
+    has_pool = "fewshot_split" in dataset or "fewshot_file" in dataset
+    if samples and has_pool:
+        yield Fault(
+            ("fewshot_config", "samples"), "examples come from here or from the data set, not from both"
+        )
+    if wanted and not samples and not has_pool:
+        problem = "there are no examples: name fewshot_split, fewshot_file or fewshot_config.samples"
+        yield Fault(("num_fewshot",), problem)
+    if samples and wanted > len(samples):
+        yield Fault(("num_fewshot",), f"fewshot_config.samples has only {len(samples)} rows")
+
+
+def _filter_faults(fields: Fields) -> Iterator[Fault]:
+    pipelines = cast("Sequence[Mapping[str, object]]", fields.get("filter_list", ()))
+    names = [str(pipeline["name"]) for pipeline in pipelines]
+    for place, pipeline in enumerate(pipelines):
+        if names[place] in names[:place]:
+            yield Fault(("filter_list", place, "name"), f"{names[place]} is there twice")
+        steps = cast("Sequence[Mapping[str, object]]", pipeline["filter"])
+        for number, step in enumerate(steps[:-1]):
+            if step["function"] == "majority_vote":
+                path = ("filter_list", place, "filter", number)
+                yield Fault(path, "majority_vote is the last step: it makes one answer of all")
+
+
+def _generation_faults(fields: Fields) -> Iterator[Fault]:
+    options = cast("Mapping[str, float]", fields.get("generation_kwargs", {}))
+    is_random = options.get("temperature", 0) > 0
+    if "do_sample" in options and bool(options["do_sample"]) != is_random:
+        problem = "contradicts the temperature: a model samples where that is above 0, and only there"
+        yield Fault(("generation_kwargs", "do_sample"), problem)
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    keys: frozenset[str]
+    faults: Callable[[Fields], Iterator[Fault]]
+
+
+_CHECKS = (
+    _Check(frozenset(), _template_faults),
+    _Check(frozenset({"output_type"}), _output_faults),
+    _Check(frozenset({"output_type", "doc_to_target", "doc_to_choice"}), _target_faults),
+    _Check(frozenset({"dataset"}), _dataset_faults),
+    _Check(frozenset({"dataset", "fewshot_config", "num_fewshot"}), _fewshot_faults),
+    _Check(frozenset({"filter_list"}), _filter_faults),
+    _Check(frozenset({"generation_kwargs"}), _generation_faults),
+    _Check(frozenset({"output_type", "metric_list", "doc_to_target"}), metric_faults),
+)

@@ -1,0 +1,84 @@
+"""What suites/task.schema.json says against a value, each violation as one sentence at its path."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path as FilePath
+from typing import Any, Literal, cast
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError, best_match
+
+from services.scheduler.suites.format.suite_document import Fault
+from services.scheduler.suites.format.suite_validator import suite_validator
+
+SCHEMA_FILE = FilePath(__file__).resolve().parents[4] / "suites" / "task.schema.json"
+
+Definition = Literal["suite", "task", "group", "aggregates", "name"]
+
+_LONGEST_SENTENCE = 300
+# Of unknown ones in one mapping, so many are told.
+MAX_KEYS = 100
+
+
+def schema_faults(value: object, definition: Definition) -> list[Fault]:
+    return [fault for error in _validator(definition).iter_errors(value) for fault in _faults(error)]
+
+
+@cache
+def _validator(definition: str) -> Draft202012Validator:
+    schema = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+    own = {**schema, "$ref": f"#/$defs/{definition}"}
+    return suite_validator(own)
+
+
+def _faults(violation: ValidationError) -> Iterator[Fault]:
+    # Of several ways to be right, the one that came closest says what is wrong.
+    error = best_match([violation]) or violation
+    path = tuple(error.absolute_path)
+    schema = cast("Mapping[str, Any]", error.schema)
+    match error.validator:
+        case "required":
+            # One violation per missing key, which names it only in its sentence.
+            missing = [key for key in schema["required"] if error.message.startswith(repr(key))]
+            yield from (Fault((*path, key), "is missing") for key in missing)
+        case "additionalProperties":
+            known = list(schema["properties"])
+            unknown = [key for key in cast("Mapping[str, object]", error.instance) if key not in known]
+            yield from (
+                Fault((*path, key), f"there is no such key{_advice(key, known)}")
+                for key in unknown[:MAX_KEYS]
+            )
+        case "oneOf":
+            names = [name for way in schema["oneOf"] for name in way["required"]]
+            yield Fault(path, f"exactly one of {', '.join(names)} is needed")
+        case "enum":
+            yield Fault(path, f"{error.instance!r:.60} is none of {', '.join(schema['enum'])}")
+        case "maxLength":
+            yield Fault(
+                path, f"it has {len(str(error.instance))} letters, and may have {schema['maxLength']}"
+            )
+        case "format":
+            yield Fault(path, f"{error.instance!r:.60} is no regular expression: {error.cause}")
+        case "type" if schema["type"] == "string" and isinstance(error.instance, bool | int | float):
+            yield Fault(path, f"{_sentence(error.message)}{_why_no_text(error.instance)}")
+        case _:
+            yield Fault(path, _sentence(error.message))
+
+
+def _advice(key: str, known: Sequence[str]) -> str:
+    close = get_close_matches(key, known, n=1)
+    return f"; did you mean {close[0]}?" if close else f"; the keys are {', '.join(known)}"
+
+
+def _why_no_text(value: float) -> str:
+    if isinstance(value, bool):
+        return ": YAML takes words such as no and on for truth values, so put it in quotes"
+    return ": put the number in quotes"
+
+
+def _sentence(message: str) -> str:
+    """The library quotes the whole value, which may be long."""
+    half = _LONGEST_SENTENCE // 2
+    return message if len(message) <= _LONGEST_SENTENCE else f"{message[:half]} … {message[-half:]}"

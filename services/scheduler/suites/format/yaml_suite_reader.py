@@ -1,0 +1,104 @@
+"""A YAML file becomes a suite: one of ours, a single task, or a task or group of lm-evaluation-harness."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import cast
+
+from services.scheduler.suites.format.lm_eval_groups import add_members
+from services.scheduler.suites.format.suite_document import SuiteProblem
+from services.scheduler.suites.format.suite_reading import SuiteReading
+from services.scheduler.suites.format.yaml_files import Declaration, Layer, Place, SuiteFiles
+from services.scheduler.suites.format.yaml_schema import schema_faults
+from services.scheduler.suites.format.yaml_suite_draft import DeclaredGroup, SuiteDraft, group_metrics
+from services.scheduler.suites.format.yaml_tasks import SuitePlace
+from services.scheduler.suites.task_definition import SuiteDefinition, TaskGroup
+
+MAX_PROBLEMS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class NameRule:
+    """`must_be`: the only name that a suite may have, "" for any but those that are taken."""
+
+    must_be: str = ""
+    taken: Collection[str] = ()
+
+    def problem(self, name: str) -> str:
+        if self.must_be and name != self.must_be:
+            return f"{name!r} is not the name of its folder or file, {self.must_be!r}"
+        return f"{name} is a suite of the installation; choose another name" if name in self.taken else ""
+
+
+def read_suite(files: SuiteFiles, folder: FilePath, rule: NameRule) -> SuiteReading:
+    """`folder` is where the data files lie."""
+    root = files.node(files.root)
+    suite = None
+    if files.why_unusable(files.root):
+        files.report(files.root_place, files.why_unusable(files.root))
+    elif root is not None:
+        suite = _suite(files, folder, Declaration((Layer(files.root, root),)), rule)
+    found = sorted(files.problems, key=lambda problem: (problem.file, problem.line))
+    problems = tuple(dict.fromkeys(found))
+    if len(problems) > MAX_PROBLEMS:
+        more = SuiteProblem(f"{len(problems) - MAX_PROBLEMS} more problems are not told")
+        problems = (*problems[:MAX_PROBLEMS], more)
+    return SuiteReading(None if problems else suite, problems)
+
+
+def _suite(
+    files: SuiteFiles, folder: FilePath, written: Declaration, rule: NameRule
+) -> SuiteDefinition | None:
+    [root] = written.layers
+    declaration = written if written.has("suite") else files.declaration(root)
+    kind = next((key for key in ("suite", "group", "task") if declaration.has(key)), "")
+    if kind == "group" and declaration.has("class"):
+        # A task of lm-evaluation-harness in Python, which may say beside it what group it is of.
+        kind = "task"
+    if not kind:
+        problem = "a suite, a task, or a group of lm-evaluation-harness is needed, with the key of this name"
+        files.report(written.place(()), problem)
+        return None
+    name = declaration.text(kind)
+    if rule.problem(name):
+        files.report(declaration.place((kind,)), rule.problem(name))
+    draft = SuiteDraft(files, SuitePlace(name, folder))
+    if kind == "suite":
+        return _own_suite(draft, declaration)
+    if kind == "group":
+        return draft.suite("", add_members(draft, declaration))
+    draft.add(declaration)
+    return draft.suite("", DeclaredGroup(TaskGroup(name, (name,)), declaration))
+
+
+def _own_suite(draft: SuiteDraft, declaration: Declaration) -> SuiteDefinition:
+    [root] = declaration.layers
+    fields = cast("Mapping[str, object]", root.node.value())
+    faults = schema_faults(fields, "suite")
+    for fault in faults:
+        draft.files.report(declaration.place(fault.path), fault.problem)
+    _add_tasks(draft, root)
+    is_grouped = not any(fault.path[:1] in {("groups",), ("aggregate_metric_list",)} for fault in faults)
+    if is_grouped:
+        _add_groups(draft, declaration, cast("Sequence[Mapping[str, object]]", fields.get("groups", ())))
+    metrics = group_metrics(fields.get("aggregate_metric_list")) if is_grouped else ()
+    whole = TaskGroup(draft.place.suite, tuple(draft.names), metrics)
+    return draft.suite(str(fields.get("description", "")), DeclaredGroup(whole, declaration))
+
+
+def _add_tasks(draft: SuiteDraft, root: Layer) -> None:
+    listed = root.node.below("tasks")
+    entries = listed.content if listed is not None and isinstance(listed.content, tuple) else ()
+    for number, entry in enumerate(entries):
+        path = ("tasks", number)
+        if isinstance(entry.content, str):
+            draft.add_file(entry.content, Place(root.file, path, entry.line))
+        elif isinstance(entry.content, dict):
+            draft.add(draft.files.declaration(Layer(root.file, entry, path)))
+
+
+def _add_groups(draft: SuiteDraft, declaration: Declaration, listed: Sequence[Mapping[str, object]]) -> None:
+    for number, fields in enumerate(listed):
+        metrics = group_metrics(fields.get("aggregate_metric_list"))
+        group = TaskGroup(str(fields["group"]), tuple(cast("Sequence[str]", fields["tasks"])), metrics)
+        draft.add_group(DeclaredGroup(group, declaration, ("groups", number)))

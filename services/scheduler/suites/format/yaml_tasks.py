@@ -1,0 +1,158 @@
+"""A declared task becomes its definition; what is wrong with it is reported where it is written."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from services.scheduler.suites.format.lm_eval_task import is_lm_eval_task, written_as_lm_eval
+from services.scheduler.suites.format.metric_checks import OWN_FACTS
+from services.scheduler.suites.format.suite_document import Fault
+from services.scheduler.suites.format.task_checks import compiled, sent_rows_faults, task_faults
+from services.scheduler.suites.format.yaml_files import Declaration, SuiteFiles
+from services.scheduler.suites.format.yaml_schema import schema_faults
+from services.scheduler.suites.rows.row_source import Row, RowsReference
+from services.scheduler.suites.task_definition import (
+    FewshotRule,
+    FewshotSampler,
+    Generation,
+    MetricUse,
+    OutputType,
+    TaskDefinition,
+    TaskScoring,
+    TaskTemplates,
+)
+from services.scheduler.suites.templates.prompt_template import PromptTemplate
+
+Fields = Mapping[str, object]
+
+DEFAULT_DELIMITER = " "
+DEFAULT_FEWSHOT_DELIMITER = "\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class SuitePlace:
+    """The suite that a task belongs to, and the folder that its files lie in."""
+
+    suite: str
+    folder: Path
+
+
+def read_task(files: SuiteFiles, declaration: Declaration, place: SuitePlace) -> TaskDefinition | None:
+    """None where something is wrong with it, which is then reported."""
+    fields = declaration.fields(is_deep=True)
+    origins: Mapping[str, str] = {}
+    faults: list[Fault] = []
+    if is_lm_eval_task(fields):
+        converted = written_as_lm_eval(declaration.fields(is_deep=False))
+        fields, origins, faults = converted.fields, converted.origins, converted.faults
+    if fields:
+        faults += schema_faults(fields, "task")
+        spoiled = frozenset(str(fault.path[0]) for fault in faults if fault.path)
+        faults += task_faults(fields, spoiled)
+        if files.sent_files is not None and "dataset" not in spoiled:
+            faults += sent_rows_faults(fields, files.sent_files)
+    for fault in faults:
+        key = ".".join(str(part) for part in fault.path)
+        path = (origins[key],) if key in origins else fault.path
+        files.report(declaration.place(path), fault.problem)
+    return None if faults else _definition(fields, place)
+
+
+def _definition(fields: Fields, place: SuitePlace) -> TaskDefinition:
+    rows, fewshot_rows = _rows(cast("Mapping[str, str]", fields["dataset"]), place)
+    return TaskDefinition(
+        name=str(fields["task"]),
+        version=str(fields["version"]),
+        rows=rows,
+        fewshot_rows=fewshot_rows,
+        templates=_templates(fields),
+        scoring=_scoring(fields),
+        fewshot=_fewshot(fields),
+        generation=_generation(fields),
+        metadata=cast("Mapping[str, object]", fields.get("metadata", {})),
+        definition_digest=hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest(),
+    )
+
+
+def _rows(dataset: Mapping[str, str], place: SuitePlace) -> tuple[RowsReference, RowsReference | None]:
+    if "file" in dataset:
+        rows = RowsReference(place.suite, file=place.folder / dataset["file"])
+        shown = dataset.get("fewshot_file")
+        return rows, None if shown is None else RowsReference(place.suite, file=place.folder / shown)
+    shown = dataset.get("fewshot_split")
+    return _hub_rows(dataset, place.suite, dataset["split"]), (
+        None if shown is None else _hub_rows(dataset, place.suite, shown)
+    )
+
+
+def _hub_rows(dataset: Mapping[str, str], suite: str, split: str) -> RowsReference:
+    return RowsReference(
+        suite,
+        dataset_id=dataset["id"],
+        config=dataset.get("config", ""),
+        split=split,
+        revision=dataset.get("revision"),
+    )
+
+
+def _templates(fields: Fields) -> TaskTemplates:
+    choices, target = fields.get("doc_to_choice", ()), fields["doc_to_target"]
+    indexes = tuple(cast("list[int]", target)) if isinstance(target, list) else ()
+    return TaskTemplates(
+        text=compiled(str(fields["doc_to_text"])),
+        target=compiled(str(indexes[0] if indexes else target)),
+        choices=compiled(choices) if isinstance(choices, str) else tuple(cast("Sequence[str]", choices)),
+        cluster=_template(fields, "doc_to_cluster"),
+        description=str(fields.get("description", "")),
+        answers=_template(fields, "doc_to_answers"),
+        wrong_texts=_template(fields, "doc_to_wrong_target"),
+        target_indexes=indexes,
+        choice_texts=_template(fields, "doc_to_choice_text"),
+    )
+
+
+def _template(fields: Fields, key: str) -> PromptTemplate | None:
+    return compiled(str(fields[key])) if key in fields else None
+
+
+def _scoring(fields: Fields) -> TaskScoring:
+    filters = fields.get("filter_list")
+    return TaskScoring(
+        output_type=OutputType(str(fields["output_type"])),
+        metrics=tuple(_metric(use) for use in cast("Sequence[Fields]", fields["metric_list"])),
+        filters_json="" if filters is None else json.dumps(filters),
+        target_delimiter=str(fields.get("target_delimiter", DEFAULT_DELIMITER)),
+    )
+
+
+def _metric(use: Fields) -> MetricUse:
+    options = {key: value for key, value in use.items() if key not in OWN_FACTS}
+    return MetricUse(str(use["metric"]), json.dumps(options) if options else "")
+
+
+def _fewshot(fields: Fields) -> FewshotRule:
+    config = cast("Mapping[str, object]", fields.get("fewshot_config", {}))
+    return FewshotRule(
+        sampler=FewshotSampler(str(config.get("sampler", FewshotSampler.DEFAULT))),
+        drops_document=bool(config.get("drop_document", True)),
+        num_fewshot=cast("int", fields.get("num_fewshot", 0)),
+        delimiter=str(fields.get("fewshot_delimiter", DEFAULT_FEWSHOT_DELIMITER)),
+        seed=cast("int", config.get("seed", FewshotRule().seed)),
+        samples=tuple(cast("Sequence[Row]", config.get("samples", ()))),
+    )
+
+
+def _generation(fields: Fields) -> Generation | None:
+    if fields["output_type"] != OutputType.GENERATE_UNTIL:
+        return None
+    options = cast("Mapping[str, object]", fields.get("generation_kwargs", {}))
+    until = options.get("until", fields.get("fewshot_delimiter", DEFAULT_FEWSHOT_DELIMITER))
+    return Generation(
+        until=(until,) if isinstance(until, str) else tuple(cast("Sequence[str]", until)),
+        max_tokens=cast("int", options.get("max_gen_toks", 256)),
+        temperature=cast("float", options.get("temperature", 0.0)),
+        top_p=cast("float | None", options.get("top_p")),
+    )

@@ -1,0 +1,66 @@
+"""Which rows are shown as solved examples before a question: the draws of lm-evaluation-harness."""
+
+from collections.abc import Sequence
+from itertools import islice
+from random import Random
+
+from services.scheduler.suites.rows.row_source import Row
+from services.scheduler.suites.suite_errors import FewshotPoolTooSmall
+from services.scheduler.suites.task_definition import FewshotRule, FewshotSampler
+
+SEED = FewshotRule().seed
+
+
+class FewshotDraws:
+    """One generator per task; a draw depends on those before it: ask once per document, in order."""
+
+    def __init__(self, task: str, rule: FewshotRule, pool: Sequence[Row]) -> None:
+        self._task = task
+        self._rule = rule
+        self._pool = pool
+        self._random = Random(rule.seed)
+
+    def draw(self, document: Row) -> list[int]:
+        """Places in the pool of the examples to show before this document."""
+        wanted = self._rule.num_fewshot
+        if wanted == 0:
+            return []
+        is_first_n = self._rule.sampler is FewshotSampler.FIRST_N
+        places = self._first_ones(document) if is_first_n else self._random_ones(document)
+        if len(places) < wanted:
+            raise self._too_small()
+        return places
+
+    def _first_ones(self, document: Row) -> list[int]:
+        everything = range(len(self._pool))
+        if not self._rule.drops_document:
+            return list(everything[: self._rule.num_fewshot])
+        others = (place for place in everything if self._pool[place] != document)
+        return list(islice(others, self._rule.num_fewshot))
+
+    def _random_ones(self, document: Row) -> list[int]:
+        """One more than asked for, so that the document can be left out; where it was drawn twice, anew."""
+        wanted = self._rule.num_fewshot
+        if not self._rule.drops_document:
+            return self._sample(range(len(self._pool)), wanted)
+        drawn = self._sample(range(len(self._pool)), wanted + self._spare())
+        places = self._without(document, drawn)[:wanted]
+        if len(places) == wanted:
+            return places
+        return self._sample(self._without(document, range(len(self._pool))), wanted)
+
+    def _spare(self) -> int:
+        """Examples that the task's file holds are no documents: all of them can be asked for."""
+        is_all = self._rule.num_fewshot == len(self._rule.samples)
+        return 0 if is_all else 1
+
+    def _sample(self, places: Sequence[int], wanted: int) -> list[int]:
+        if wanted > len(places):
+            raise self._too_small()
+        return self._random.sample(places, wanted)
+
+    def _without(self, document: Row, places: Sequence[int]) -> list[int]:
+        return [place for place in places if self._pool[place] != document]
+
+    def _too_small(self) -> FewshotPoolTooSmall:
+        return FewshotPoolTooSmall(self._task, self._rule.num_fewshot, len(self._pool))

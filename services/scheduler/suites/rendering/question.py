@@ -1,0 +1,89 @@
+"""One row becomes one question, or says in which way it is unfit."""
+
+from collections.abc import Sequence
+
+from services.scheduler.suites.rendering.right_answer import index_of, labels_of, list_of
+from services.scheduler.suites.rendering.sample import Question, Target
+from services.scheduler.suites.rows.row_source import Row
+from services.scheduler.suites.task_definition import OutputType, TaskDefinition
+from services.scheduler.suites.templates.prompt_template import FieldProblem, PromptTemplate
+
+
+class QuestionWriter:
+    """Writes the questions of one task, with or without solved examples before them."""
+
+    def __init__(self, task: TaskDefinition) -> None:
+        self._templates = task.templates
+        self._delimiter = task.scoring.target_delimiter
+        self._example_end = task.fewshot.delimiter
+        self._is_choice = task.scoring.output_type is OutputType.MULTIPLE_CHOICE
+        choices = self._templates.choices
+        self._choices_template = choices if isinstance(choices, PromptTemplate) else None
+        self._fixed_choices = () if isinstance(choices, PromptTemplate) else choices
+        self._fixed_continuations = self._continuations(self._fixed_choices)
+
+    def question(self, row: Row, examples: str = "") -> Question:
+        prompt = f"{self._templates.description}{examples}{self._templates.text.text(row)}"
+        choices = self._choices(row)
+        if not self._is_choice:
+            return Question(prompt, (), self._text_target(row, choices))
+        target = self._choice_target(row, choices)
+        return Question(prompt, self._fixed_continuations or self._continuations(choices), target)
+
+    def example(self, row: Row) -> str:
+        """A question with its answer, as it stands before the next question: of several the first one."""
+        answer = self._right_texts(row, self._choices(row))[0]
+        text = self._templates.text.text(row)
+        return f"{text}{self._delimiter}{answer}{self._example_end}" if answer else text
+
+    def cluster(self, row: Row) -> str:
+        template = self._templates.cluster
+        return "" if template is None else template.text(row)
+
+    def _continuations(self, choices: Sequence[str]) -> tuple[str, ...]:
+        return tuple(f"{self._delimiter}{choice}" for choice in choices)
+
+    def _choices(self, row: Row) -> Sequence[str]:
+        if self._choices_template is None:
+            return self._fixed_choices
+        choices = list_of(self._choices_template, row, "doc_to_choice")
+        if not all(choices):
+            raise FieldProblem("one of the choices is empty")
+        return choices
+
+    def _choice_target(self, row: Row, choices: Sequence[str]) -> Target:
+        several = tuple(sorted(set(self._right_indexes(row, choices))))
+        is_one = len(several) == 1
+        return Target(
+            choice=several[0] if is_one else None,
+            texts=self._listed(row, self._templates.answers, "doc_to_answers"),
+            right_choices=() if is_one else several,
+            choice_texts=self._choice_texts(row, choices),
+        )
+
+    def _choice_texts(self, row: Row, choices: Sequence[str]) -> tuple[str, ...]:
+        texts = self._listed(row, self._templates.choice_texts, "doc_to_choice_text")
+        if texts and len(texts) != len(choices):
+            raise FieldProblem(f"doc_to_choice_text gives {len(texts)} texts for {len(choices)} choices")
+        return texts
+
+    def _text_target(self, row: Row, choices: Sequence[str]) -> Target:
+        return Target(
+            texts=self._right_texts(row, choices),
+            wrong_texts=self._listed(row, self._templates.wrong_texts, "doc_to_wrong_target"),
+        )
+
+    def _right_texts(self, row: Row, choices: Sequence[str]) -> tuple[str, ...]:
+        if choices:
+            return tuple(choices[index] for index in self._right_indexes(row, choices))
+        labels = labels_of(self._templates.target, row, has_choices=False)
+        if None in labels:
+            raise FieldProblem("doc_to_target gives a list with a null")
+        return tuple(str(label) for label in labels)
+
+    def _right_indexes(self, row: Row, choices: Sequence[str]) -> list[int]:
+        labels = self._templates.target_indexes or labels_of(self._templates.target, row, has_choices=True)
+        return [index_of(label, choices) for label in labels]
+
+    def _listed(self, row: Row, template: PromptTemplate | None, key: str) -> tuple[str, ...]:
+        return () if template is None else list_of(template, row, key)

@@ -1,0 +1,72 @@
+"""One row of a task, rendered exactly as a run would ask it."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from services.scheduler import errors
+from services.scheduler.ports import SuiteCatalogue
+from services.scheduler.runs.run_order import MAX_FEWSHOT
+from services.scheduler.suites.rendering.render_samples import open_task
+from services.scheduler.suites.rendering.sample import Sample
+from services.scheduler.suites.rows.row_source import RowSource
+from services.scheduler.suites.suite_errors import SuiteError
+from services.scheduler.suites.suite_threads import SuiteThreads
+from services.scheduler.suites.task_definition import TaskDefinition
+
+AT_A_TIME = 2
+LIMIT_SECONDS = 20.0
+# Examples depend on the rows before: all of them are rendered on the way.
+LAST_ROW = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class WantedSample:
+    """`row` counts from 0; `num_fewshot` None: as the task says."""
+
+    suite: str
+    task: str
+    row: int
+    num_fewshot: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSample:
+    task: TaskDefinition
+    sample: Sample
+    dataset: str
+    revision: str
+    is_stand_in: bool
+
+
+@dataclass(frozen=True)
+class ShowSample:
+    suites: SuiteCatalogue
+    rows: RowSource
+    threads: SuiteThreads = field(default_factory=lambda: SuiteThreads(AT_A_TIME, LIMIT_SECONDS))
+
+    async def show(self, wanted: WantedSample) -> ShownSample:
+        _check(wanted)
+        try:
+            task = (await self.suites.suite(wanted.suite)).task(wanted.task)
+            return await self.threads.run(self._rendered, task, wanted)
+        except SuiteError as error:
+            raise errors.refusal_of(error) from error
+        except TimeoutError as error:
+            seconds = self.threads.limit_seconds or 0.0
+            raise errors.ShowingTooLong(task=wanted.task, row=wanted.row, seconds=f"{seconds:g}") from error
+
+    def _rendered(self, task: TaskDefinition, wanted: WantedSample) -> ShownSample:
+        rendered = open_task(task, self.rows, wanted.num_fewshot, wanted.row + 1)
+        [sample] = deque(rendered.samples, maxlen=1)
+        if sample.position < wanted.row:
+            raise errors.NoSuchRow(task=task.name, row=wanted.row, rows=sample.position + 1)
+        location = rendered.provenance.location
+        return ShownSample(task, sample, location, rendered.revision, rendered.is_stand_in)
+
+
+def _check(wanted: WantedSample) -> None:
+    ranges = {"row": (wanted.row, LAST_ROW), "num_fewshot": (wanted.num_fewshot or 0, MAX_FEWSHOT)}
+    for name, (value, highest) in ranges.items():
+        if not 0 <= value <= highest:
+            sentence = f"{name} is {value}, but must be at least 0 and at most {highest}."
+            raise errors.InvalidParameter(field=name, sentence=sentence)

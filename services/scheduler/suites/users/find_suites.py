@@ -1,0 +1,67 @@
+"""A suite by its name: one of the installation, or a version of one that a user brought."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from services.scheduler.ports import BrokenSuite, InstalledSuites, SuiteReader, SuiteShelf, UserSuiteStore
+from services.scheduler.suites.suite_errors import UnknownSuite
+from services.scheduler.suites.suite_summary import SuiteSummary, summary_of
+from services.scheduler.suites.task_definition import SuiteDefinition
+from services.scheduler.suites.users.stored_suite import StoredSuite, split_name
+
+
+@dataclass(frozen=True)
+class AllSuites:
+    """What is stored is shared by all replicas; the shelf is each one's own, and so is what lists show."""
+
+    installed: InstalledSuites
+    stored: UserSuiteStore
+    shelf: SuiteShelf
+    reader: SuiteReader
+    _listed: dict[str, SuiteSummary | BrokenSuite] = field(default_factory=dict)
+
+    async def suite(self, name: str) -> SuiteDefinition:
+        base, version = split_name(name)
+        if version is None and base in self.installed.names():
+            return self.installed.suite(base)
+        stored = None if "\0" in name else await self.stored.find(base, version)
+        if stored is None:
+            users = [suite.suite for suite in await self.stored.latest()]
+            raise UnknownSuite(name, sorted({*self.installed.usable_names(), *users}))
+        return await self._read(stored)
+
+    async def suites(self) -> Sequence[SuiteSummary | BrokenSuite]:
+        taken = self.installed.names()
+        users = {
+            stored.full_name: self._listed.get(stored.full_name) or await self._summary(stored)
+            for stored in await self.stored.latest()
+            if stored.suite not in taken
+        }
+        # A version never changes; what is not there any more is forgotten.
+        self._listed.clear()
+        self._listed.update(users)
+        installed = [
+            suite if isinstance(suite, BrokenSuite) else summary_of(suite)
+            for suite in self.installed.suites()
+        ]
+        return sorted([*installed, *users.values()], key=lambda suite: suite.name)
+
+    async def _summary(self, stored: StoredSuite) -> SuiteSummary | BrokenSuite:
+        document = await self.stored.document(stored)
+        if document is None:
+            return BrokenSuite(stored.suite, "It was deleted just now.", stored.version, stored.digest)
+        reading = await asyncio.to_thread(self.reader.read, document, ())
+        if reading.suite is None:
+            problem = str(reading.error(document.name))
+            return BrokenSuite(stored.suite, problem, stored.version, stored.digest)
+        return summary_of(replace(reading.suite, version=stored.version, digest=stored.digest))
+
+    async def _read(self, stored: StoredSuite) -> SuiteDefinition:
+        suite = self.shelf.taken(stored.digest)
+        if suite is None:
+            document = await self.stored.document(stored)
+            if document is None:
+                raise UnknownSuite(stored.full_name, sorted(self.installed.usable_names()))
+            suite = await asyncio.to_thread(self.shelf.put, stored.digest, document)
+        return replace(suite, version=stored.version, digest=stored.digest)
