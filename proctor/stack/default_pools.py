@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from proctor.stack.stack_options import Pool, RemotePool, ServedModel, VllmPool, starter_model_dir
+from proctor.stack.remote_providers import REMOTE_PROVIDERS, remote_pool
+from proctor.stack.stack_options import Pool, ServedModel, VllmPool, starter_model_dir
 from proctor.stack.vllm_python import find_vllm_python
 
 STARTER_MODEL = "vllm/starter"
-OPENAI_BASE_URL = "https://api.openai.com/v1"
 
 
 def default_pools(environ: Mapping[str, str], current: Path) -> tuple[Pool, ...]:
-    """vLLM with the starter model where both are there; OpenAI's protocol where a server or key is named."""
+    """vLLM with the starter model where both are there; a provider where its server or key is named."""
     return (*_local_pools(environ, current), *_remote_pools(environ))
 
 
@@ -23,7 +23,9 @@ def _local_pools(environ: Mapping[str, str], current: Path) -> tuple[Pool, ...]:
 
 
 def _remote_pools(environ: Mapping[str, str]) -> tuple[Pool, ...]:
-    base_url = environ.get("OPENAI_BASE_URL")
-    if base_url is None and "OPENAI_API_KEY" not in environ:
-        return ()
-    return (RemotePool(base_url or OPENAI_BASE_URL),)
+    told = [provider for provider in REMOTE_PROVIDERS.values() if provider.is_told_of(environ)]
+    return tuple(
+        remote_pool(provider, base_url, environ)
+        for provider in told
+        if (base_url := provider.address(environ))
+    )

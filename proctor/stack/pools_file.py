@@ -26,7 +26,7 @@ def _pool(entry: dict[str, Any]) -> Pool:
     if entry["engine"] == "vllm":
         models = tuple(ServedModel(**model) for model in entry["models"])
         return VllmPool(models, name=entry["name"], concurrency=entry["concurrency"])
-    return RemotePool(**{name: value for name, value in entry.items() if name != "engine"})
+    return RemotePool(**{**entry, "can": tuple(entry.get("can", ()))})
 
 
 def _pool_entry(pool: Pool) -> dict[str, object]:
@@ -41,12 +41,19 @@ def _pool_entry(pool: Pool) -> dict[str, object]:
         case RemotePool():
             return {
                 "name": pool.name,
-                "engine": "openai",
+                "engine": pool.engine,
                 "concurrency": pool.concurrency,
                 "provider": pool.provider,
                 "base_url": pool.base_url,
                 "api_key_env": pool.api_key_env,
+                **_abilities(pool),
             }
+
+
+def _abilities(pool: RemotePool) -> dict[str, object]:
+    """What is not known of a server stays out of the file."""
+    known: dict[str, object] = {"can": list(pool.can), "constrained_field": pool.constrained_field}
+    return {name: value for name, value in known.items() if value}
 
 
 def _model_entry(model: ServedModel) -> dict[str, object]:

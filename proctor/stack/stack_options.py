@@ -41,13 +41,20 @@ class VllmPool:
 
 @dataclass(frozen=True, slots=True)
 class RemotePool:
-    """A pool whose worker asks a server that speaks the OpenAI protocol."""
+    """A pool whose worker asks a server by `engine`: the OpenAI protocol, or a provider's own API.
+
+    `can`: the ways to score choices that the server has, where it is known; `constrained_field`: by what it
+    is told to say nothing but them.
+    """
 
     base_url: str
     name: str = "remote"
     concurrency: int = 64
+    engine: str = "openai"
     provider: str = "openai"
     api_key_env: str = "OPENAI_API_KEY"
+    can: tuple[str, ...] = ()
+    constrained_field: str = ""
 
 
 Pool = VllmPool | RemotePool

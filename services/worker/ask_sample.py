@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
+from services.worker.choice_prompt import constrained_sampling, instructed_prompt, option_texts
 from services.worker.engine import (
     Engine,
     EngineDied,
@@ -15,9 +16,9 @@ from services.worker.engine import (
     FailureClass,
     Generated,
     ModelCannotLoad,
+    Prompt,
     ProviderFailed,
     ScoredChoices,
-    UnsupportedRequest,
 )
 from services.worker.retry_policy import RetryPolicy
 from services.worker.shard import Failure, Method, Outcome, Shard, ShardSample
@@ -74,13 +75,26 @@ class SampleAsker:
             raise ProviderFailed(reason) from error
 
     async def _ask_once(self, shard: Shard, sample: ShardSample) -> Generated | ScoredChoices:
-        if shard.method is Method.GENERATE:
-            return await self._engine.generate(shard.model, sample.prompt, shard.sampling)
         if shard.method is Method.SCORE_CHOICES:
             return await self._engine.score_choices(
                 shard.model, sample.prompt, sample.choices, truncate_left=shard.truncate_left
             )
-        raise UnsupportedRequest("Decoding constrained to the choices is not offered by this engine.")
+        if not sample.choices:
+            return await self._engine.generate(shard.model, sample.prompt, shard.sampling)
+        prompt = instructed_prompt(sample.prompt, sample.choices)
+        if shard.method is Method.CONSTRAINED:
+            return await self._ask_constrained(shard, prompt, sample.choices)
+        return await self._engine.generate(shard.model, prompt, shard.sampling)
+
+    async def _ask_constrained(self, shard: Shard, prompt: Prompt, choices: Sequence[str]) -> Generated:
+        """A server may leave out of account what it was told: then what it said is no answer."""
+        sampling = constrained_sampling(shard.sampling, prompt, choices)
+        generated = await self._engine.generate(shard.model, prompt, sampling)
+        if generated.text.strip() not in option_texts(choices):
+            raise ProviderFailed(
+                "The answer is none of the choices, though decoding was constrained to them."
+            )
+        return generated
 
 
 def _bounded(result: Generated | ScoredChoices) -> Generated | ScoredChoices | Failure:

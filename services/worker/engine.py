@@ -35,7 +35,11 @@ class Sampling:
     seed: int | None = None
     stop: tuple[str, ...] = ()
     repetition_penalty: float | None = None
+    # The context window to ask of engines that size it by request.
+    context_tokens: int | None = None
     truncate_left: bool = False
+    # Where there are any, only one of them can be generated.
+    allowed_texts: tuple[str, ...] = ()
     extra: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -83,6 +87,7 @@ class EngineCapabilities:
     loglikelihood: bool
     chat: bool
     completion: bool
+    constrained: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,8 @@ class ModelInfo:
     name: str
     capabilities: EngineCapabilities
     context_length: int | None = None
+    size_bytes: int | None = None
+    quantization: str = ""
 
 
 class FailureClass(StrEnum):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from services.common import subjects
 from services.common.jetstream import JetStream
+from services.worker.choice_prompt import INSTRUCTION_VERSION
 from services.worker.protobuf_outcomes import batch_to_bytes
 from services.worker.shard import OutcomeBatch
 
@@ -19,6 +20,12 @@ class NatsOutcomePublisher:
         self._environment = environment
 
     async def publish(self, batch: OutcomeBatch, message_id: str) -> None:
-        payload = batch_to_bytes(batch, self._worker_id, self._environment())
+        payload = batch_to_bytes(batch, self._worker_id, self._environment_of(batch))
         subject = subjects.outcome_subject(batch.run_id)
         await self._jetstream.publish(subjects.OUTCOMES, subject, payload, message_id)
+
+    def _environment_of(self, batch: OutcomeBatch) -> Mapping[str, str]:
+        environment = self._environment()
+        if not any(outcome.shard.instructs for outcome in batch.outcomes):
+            return environment
+        return {**environment, "choice_instruction": INSTRUCTION_VERSION}

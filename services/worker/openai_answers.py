@@ -7,23 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from services.worker import engine
-
-Json = dict[str, Any]
-
-_LARGEST_COUNT = 2**63 - 1
-
-
-def read_document(body: bytes) -> Json:
-    try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise engine.ProviderFailed("The server's answer is no valid JSON, perhaps cut off.") from error
-    if not isinstance(document, dict):
-        raise engine.ProviderFailed("The server's answer is no JSON object.")
-    return document
+from services.worker.json_answers import Json, count_of, object_of, text_of
 
 
 def read_choices(document: Json) -> Sequence[Json]:
@@ -36,17 +21,17 @@ def read_choices(document: Json) -> Sequence[Json]:
 def read_generated(document: Json, *, is_chat: bool, total_seconds: float) -> engine.Generated:
     """An empty text is an answer; so is a chat message without one, where the server says why it has none."""
     choice = read_choices(document)[0]
-    finish_reason = _text(choice.get("finish_reason"))
-    text = _chat_text(choice, finish_reason) if is_chat else choice.get("text")
-    if finish_reason == "content_filter" and not text:
-        raise engine.RequestRefused("The server's content filter withheld the answer.")
+    finish_reason = text_of(choice.get("finish_reason"))
+    text = _chattext_of(choice, finish_reason) if is_chat else choice.get("text")
+    if finish_reason == "content_filter":
+        raise engine.RequestRefused("The server's content filter withheld the answer, or a part of it.")
     if not isinstance(text, str):
         raise engine.ProviderFailed("The server's answer holds no text.")
     timing = engine.Timing(total_seconds=total_seconds)
     return engine.Generated(text, finish_reason, read_usage(document), timing)
 
 
-def _chat_text(choice: Json, finish_reason: str) -> object:
+def _chattext_of(choice: Json, finish_reason: str) -> object:
     """A tool call or a refusal has no content, which is an empty answer; half a message is none."""
     message = choice.get("message")
     if not isinstance(message, dict):
@@ -59,31 +44,14 @@ def read_usage(document: Json) -> engine.Usage:
     usage = document.get("usage")
     if not isinstance(usage, dict):
         return engine.Usage()
-    prompt_details = _object(usage.get("prompt_tokens_details"))
-    completion_details = _object(usage.get("completion_tokens_details"))
+    prompt_details = object_of(usage.get("prompt_tokens_details"))
+    completion_details = object_of(usage.get("completion_tokens_details"))
     return engine.Usage(
-        prompt_tokens=read_count(usage.get("prompt_tokens")),
-        completion_tokens=read_count(usage.get("completion_tokens")),
-        cached_tokens=read_count(prompt_details.get("cached_tokens")),
-        reasoning_tokens=read_count(completion_details.get("reasoning_tokens")),
+        prompt_tokens=count_of(usage.get("prompt_tokens")),
+        completion_tokens=count_of(usage.get("completion_tokens")),
+        cached_tokens=count_of(prompt_details.get("cached_tokens")),
+        reasoning_tokens=count_of(completion_details.get("reasoning_tokens")),
     )
-
-
-def read_count(value: object) -> int:
-    """A whole number from 0 on that a message can hold; 0 for anything else a server may say."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool):
-        return 0
-    return value if 0 <= value <= _LARGEST_COUNT else 0
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _object(value: object) -> Json:
-    return value if isinstance(value, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)

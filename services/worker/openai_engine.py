@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-
-import aiohttp
-import orjson
-from yarl import URL
+from dataclasses import dataclass, replace
 
 from services.worker import engine, openai_answers, openai_failures
-from services.worker.openai_answers import EchoedPrompt, Json
+from services.worker.chat_messages import message_objects
+from services.worker.http_exchange import Dialect, Endpoint, HttpExchange
+from services.worker.json_answers import Json, count_of, objects_of
+from services.worker.openai_answers import EchoedPrompt
+from services.worker.openai_constraint import constraint_fields, read_constrained
+from services.worker.parameter_support import refuse_parameters
+from services.worker.pool import ConstrainedField
+
+# The size of the context belongs to the server.
+_UNKNOWN_PARAMETERS = ("context_tokens",)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAISettings:
-    """`provider` is the first part of a model's name in runs and is not sent to the server."""
-
-    base_url: str
-    provider: str = "openai"
-    api_key: str | None = field(default=None, repr=False)
-    timeout_seconds: float = 600.0
-    connect_timeout_seconds: float = 10.0
-    connections: int = 256
+    endpoint: Endpoint
     has_loglikelihood: bool = True
+    constrained_field: ConstrainedField | None = None
     # A plain prompt goes to /completions; a chat-only server gets it as one message of the user.
     has_completions: bool = True
     # Newer models of OpenAI itself want "max_completion_tokens".
@@ -32,22 +31,10 @@ class OpenAISettings:
 
 
 class OpenAIEngine:
-    """A pool of connections; made inside a running event loop and closed by `close`."""
-
     def __init__(self, settings: OpenAISettings) -> None:
         self._settings = settings
-        self._base_url = settings.base_url.rstrip("/")
-        headers = {"Content-Type": "application/json"}
-        if settings.api_key:
-            headers["Authorization"] = f"Bearer {settings.api_key}"
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=settings.connections, keepalive_timeout=60),
-            timeout=aiohttp.ClientTimeout(
-                total=settings.timeout_seconds, sock_connect=settings.connect_timeout_seconds
-            ),
-            headers=headers,
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
+        self._endpoint = settings.endpoint
+        self._http = HttpExchange(settings.endpoint, Dialect(read_error=openai_failures.read_error))
 
     @property
     def loaded_model(self) -> str | None:
@@ -62,11 +49,12 @@ class OpenAIEngine:
     ) -> engine.Generated:
         started = time.monotonic()
         is_chat = prompt.is_chat or not self._settings.has_completions
-        body = {"model": self._server_model(model), **prompt_fields(prompt, is_chat=is_chat)}
+        body = {"model": self._endpoint.server_model(model), **prompt_fields(prompt, is_chat=is_chat)}
         path = "/chat/completions" if is_chat else "/completions"
-        document = await self._post(path, self._sampling_fields(sampling) | body)
+        document = await self._http.post(path, self._sampling_fields(sampling) | body)
         seconds = time.monotonic() - started
-        return openai_answers.read_generated(document, is_chat=is_chat, total_seconds=seconds)
+        generated = openai_answers.read_generated(document, is_chat=is_chat, total_seconds=seconds)
+        return read_constrained(generated, self._settings.constrained_field, sampling.allowed_texts)
 
     async def score_choices(
         self,
@@ -85,9 +73,8 @@ class OpenAIEngine:
             raise engine.UnsupportedRequest("A choice cannot be scored after an empty prompt over HTTP.")
         started = time.monotonic()
         texts = [prompt.text + choice for choice in choices]
-        document = await self._post(
-            "/completions", {"model": self._server_model(model), **echo_fields(texts)}
-        )
+        body = {"model": self._endpoint.server_model(model), **echo_fields(texts)}
+        document = await self._http.post("/completions", body)
         scores = read_scores(document, len(prompt.text.rstrip()), texts)
         timing = engine.Timing(total_seconds=time.monotonic() - started)
         usage = replace(openai_answers.read_usage(document), completion_tokens=0)
@@ -96,31 +83,29 @@ class OpenAIEngine:
     async def list_models(self) -> tuple[engine.ModelInfo, ...]:
         settings = self._settings
         capabilities = engine.EngineCapabilities(
-            loglikelihood=settings.has_loglikelihood, chat=True, completion=settings.has_completions
+            loglikelihood=settings.has_loglikelihood,
+            chat=True,
+            completion=settings.has_completions,
+            constrained=settings.constrained_field is not None,
         )
-        document = await self._exchange("GET", "/models", None)
-        models = [each for each in document.get("data") or () if isinstance(each, dict) and each.get("id")]
+        document = await self._http.get("/models")
         return tuple(
-            engine.ModelInfo(f"{settings.provider}/{each['id']}", capabilities, each.get("max_model_len"))
-            for each in models
+            engine.ModelInfo(
+                f"{self._endpoint.provider}/{each['id']}", capabilities, each.get("max_model_len")
+            )
+            for each in objects_of(document.get("data"))
+            if each.get("id")
         )
 
     async def describe(self) -> Mapping[str, str]:
-        return {
-            "engine": "openai",
-            "engine_version": f"aiohttp {aiohttp.__version__}",
-            "provider": self._settings.provider,
-            "base_url": str(URL(self._base_url).with_user(None)),
-        }
+        return self._endpoint.facts("openai")
 
     async def close(self) -> None:
-        await self._session.close()
-
-    def _server_model(self, model: str) -> str:
-        return model.removeprefix(f"{self._settings.provider}/")
+        await self._http.close()
 
     def _sampling_fields(self, sampling: engine.Sampling) -> Json:
         """Only what was set is sent: a server may refuse what it does not know. Ours win over extras."""
+        refuse_parameters(sampling, _UNKNOWN_PARAMETERS, "A server behind the OpenAI protocol")
         optional = {
             "top_p": sampling.top_p,
             "top_k": sampling.top_k,
@@ -130,48 +115,15 @@ class OpenAIEngine:
         }
         chosen = {name: value for name, value in optional.items() if value is not None}
         limits = {self._settings.max_tokens_field: sampling.max_tokens, "temperature": sampling.temperature}
-        return dict(sampling.extra) | limits | chosen
-
-    async def _post(self, path: str, body: Json) -> Json:
-        return await self._exchange("POST", path, orjson.dumps(body))
-
-    async def _exchange(self, method: str, path: str, payload: bytes | None) -> Json:
-        """One request; cancelling it closes the connection, by which a server knows that nobody waits."""
-        try:
-            async with self._session.request(method, self._base_url + path, data=payload) as response:
-                body = await response.read()
-        except TimeoutError as error:
-            raise engine.RequestTimedOut(f"The server at {self._host} did not answer in time.") from error
-        except aiohttp.ClientPayloadError as error:
-            raise engine.ProviderFailed(f"The answer of the server at {self._host} was cut off.") from error
-        except aiohttp.InvalidURL as error:
-            raise engine.RequestRefused("The provider's base URL is not valid; check the pool.") from error
-        except (aiohttp.ClientError, OSError) as error:
-            reason = f"The server at {self._host} cannot be reached or closed the connection"
-            raise engine.ProviderFailed(f"{reason} ({type(error).__name__}).") from error
-        if response.status >= 400:
-            said = self._without_key(body)
-            raise openai_failures.failure_from_status(
-                response.status, response.headers, said, now=time.time()
-            )
-        return openai_answers.read_document(body)
-
-    @property
-    def _host(self) -> str:
-        url = URL(self._base_url)
-        return f"{url.host}:{url.port}"
-
-    def _without_key(self, body: bytes) -> bytes:
-        """Servers like to repeat the key that they refuse."""
-        key = self._settings.api_key
-        return body.replace(key.encode(), b"***") if key else body
+        constraint = constraint_fields(self._settings.constrained_field, sampling.allowed_texts)
+        return dict(sampling.extra) | limits | chosen | constraint
 
 
 def prompt_fields(prompt: engine.Prompt, *, is_chat: bool) -> Json:
     if not is_chat:
         return {"prompt": prompt.text}
     messages = prompt.messages or (engine.ChatMessage("user", prompt.text),)
-    return {"messages": [{"role": each.role, "content": each.content} for each in messages]}
+    return {"messages": message_objects(messages)}
 
 
 def echo_fields(texts: Sequence[str]) -> Json:
@@ -182,7 +134,7 @@ def echo_fields(texts: Sequence[str]) -> Json:
 def read_scores(document: Json, begin: int, texts: Sequence[str]) -> tuple[engine.ChoiceScore, ...]:
     """White space at the end of the context is scored with the choice, as in lm-evaluation-harness."""
     choices = openai_answers.read_choices(document)
-    answered = sorted(choices, key=lambda choice: openai_answers.read_count(choice.get("index")))
+    answered = sorted(choices, key=lambda choice: count_of(choice.get("index")))
     if len(answered) != len(texts):
         raise engine.ProviderFailed(f"The server scored {len(answered)} of {len(texts)} choices.")
     return tuple(

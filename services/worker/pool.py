@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,13 +16,27 @@ class PoolModel:
     engine_args: Mapping[str, object]
 
 
+class ConstrainedField(StrEnum):
+    """The field of a request by which a server lets only given texts be said."""
+
+    STRUCTURED_OUTPUTS = "structured_outputs"
+    GUIDED_CHOICE = "guided_choice"
+    RESPONSE_FORMAT = "response_format"
+
+
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A server that speaks the OpenAI protocol."""
+    """Whose server is asked, and with the key of which environment variable.
+
+    Behind the OpenAI protocol servers differ: some weigh given texts, and without a `constrained_field`
+    none is asked to constrain an answer.
+    """
 
     name: str
     base_url: str
     api_key_env: str
+    has_loglikelihood: bool = True
+    constrained_field: ConstrainedField | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,12 +51,11 @@ def only_samples(work: work_messages_pb2.WorkShard, samples: Collection[int]) ->
 
 
 def _method(work: work_messages_pb2.WorkShard) -> Method:
-    if work.scoring_method == run_pb2.SCORING_METHOD_CONSTRAINED:
-        return Method.CONSTRAINED
     has_choices = bool(work.samples) and bool(work.samples[0].choices)
-    if has_choices and work.scoring_method != run_pb2.SCORING_METHOD_GENERATE:
-        return Method.SCORE_CHOICES
-    return Method.GENERATE
+    if not has_choices or work.scoring_method == run_pb2.SCORING_METHOD_GENERATE:
+        return Method.GENERATE
+    is_constrained = work.scoring_method == run_pb2.SCORING_METHOD_CONSTRAINED
+    return Method.CONSTRAINED if is_constrained else Method.SCORE_CHOICES
 
 
 def _is_chat(work: work_messages_pb2.WorkShard, method: Method, *, completes_text: bool) -> bool:
@@ -83,6 +82,7 @@ def _sampling(work: work_messages_pb2.WorkShard) -> Sampling:
         seed=params.seed + work.rollout if params.HasField("seed") else None,
         stop=tuple(work.stop),
         repetition_penalty=params.repetition_penalty if params.HasField("repetition_penalty") else None,
+        context_tokens=params.context_tokens if params.HasField("context_tokens") else None,
         truncate_left=work.truncation == run_pb2.TRUNCATION_LEFT,
         extra=_whole_numbers(json_format.MessageToDict(params.provider_params)),
     )

@@ -55,6 +55,11 @@ class Shard:
     truncate_left: bool
     deadline: datetime
 
+    @property
+    def instructs(self) -> bool:
+        """Whether choices are named to the model, which replies in words."""
+        return self.method is not Method.SCORE_CHOICES and any(sample.choices for sample in self.samples)
+
     def key_in(self, message_id: str) -> ShardKey:
         """The key of the message that brought it; a rest may hold the very same samples in another."""
         first = self.samples[0].number if self.samples else -1

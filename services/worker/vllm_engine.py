@@ -17,7 +17,7 @@ from services.worker.vllm_models import VllmModel, VllmSettings, context_length,
 if TYPE_CHECKING:
     from services.worker.vllm_runtime import VllmRuntime
 
-_CAPABILITIES = engine.EngineCapabilities(loglikelihood=True, chat=True, completion=True)
+_CAPABILITIES = engine.EngineCapabilities(loglikelihood=True, chat=True, completion=True, constrained=True)
 
 
 class VllmEngine:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from vllm import SamplingParams
 from vllm.outputs import RequestOutput
-from vllm.sampling_params import RequestOutputKind
+from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
 from services.worker import engine
+from services.worker.parameter_support import refuse_parameters
 from services.worker.token_split import TokenSplit
 
 # What a run may pass on beside the parameters that every engine knows.
@@ -27,6 +28,7 @@ _EXTRA_PARAMETERS = frozenset(
 
 
 def generation_params(sampling: engine.Sampling) -> SamplingParams:
+    refuse_parameters(sampling, ("context_tokens",), "The vLLM engine")
     unknown = sorted(sampling.extra.keys() - _EXTRA_PARAMETERS)
     if unknown:
         raise engine.RequestRefused(f"The vLLM engine does not know the parameter {unknown[0]}.")
@@ -35,6 +37,7 @@ def generation_params(sampling: engine.Sampling) -> SamplingParams:
         "top_k": sampling.top_k,
         "seed": sampling.seed,
         "repetition_penalty": sampling.repetition_penalty,
+        "structured_outputs": _only(sampling.allowed_texts) if sampling.allowed_texts else None,
     }
     try:
         return SamplingParams(
@@ -47,6 +50,10 @@ def generation_params(sampling: engine.Sampling) -> SamplingParams:
         )
     except (ValueError, TypeError) as error:
         raise engine.RequestRefused(f"The vLLM engine refuses the sampling parameters: {error}") from error
+
+
+def _only(texts: Sequence[str]) -> StructuredOutputsParams:
+    return StructuredOutputsParams(choice=list(texts))
 
 
 def single_token_params(splits: Sequence[TokenSplit]) -> SamplingParams:

@@ -17,17 +17,23 @@ from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.jetstream import TRANSIENT_NATS, JetStream, connect_nats
 from services.common.lifecycle import every
 from services.common.structured_logs import get_logger
+from services.worker.anthropic_api import AnthropicApi
 from services.worker.ask_sample import SampleAsker
 from services.worker.batch_outcomes import OutcomeBatcher
 from services.worker.engine import Engine
 from services.worker.execute_shard import ShardExecutor
+from services.worker.gemini_api import GeminiApi
 from services.worker.hold_messages import HeldMessages
+from services.worker.http_engine import HttpEngine
+from services.worker.http_exchange import Endpoint
 from services.worker.intake import Intake, IntakeLimits
 from services.worker.load_models import ModelLoader
 from services.worker.nats_heartbeat import Identity, NatsHeartbeat
 from services.worker.nats_outcome_publisher import NatsOutcomePublisher
 from services.worker.nats_run_states import follow_run_states
 from services.worker.nats_shard_consumer import NatsShardSource
+from services.worker.ollama_api import OllamaApi
+from services.worker.openai_engine import OpenAIEngine, OpenAISettings
 from services.worker.pool import Pool, Provider
 from services.worker.retry_policy import RetryPolicy
 from services.worker.run_states import RunStates
@@ -108,10 +114,11 @@ async def running_worker(settings: WorkerSettings) -> AsyncIterator[RunningWorke
 
 
 def make_engine(pool: Pool, settings: WorkerSettings) -> Engine:
-    """Only the engine of the pool is imported: vLLM lives in an environment of its own."""
+    """vLLM lives in an environment of its own, so it is imported only where it is the pool's engine."""
     if pool.provider is None:
         return _make_vllm(pool)
-    return _make_openai(pool.provider, pool.concurrency, settings.worker_request_timeout_seconds)
+    endpoint = _endpoint(pool.provider, pool.concurrency, settings.worker_request_timeout_seconds)
+    return _make_remote(pool.engine, pool.provider, endpoint)
 
 
 def _make_vllm(pool: Pool) -> Engine:
@@ -122,18 +129,34 @@ def _make_vllm(pool: Pool) -> Engine:
     return VllmEngine(VllmSettings(models))
 
 
-def _make_openai(provider: Provider, concurrency: int, timeout_seconds: float) -> Engine:
-    from services.worker.openai_engine import OpenAIEngine, OpenAISettings  # noqa: PLC0415
-
-    return OpenAIEngine(
-        OpenAISettings(
-            base_url=provider.base_url,
-            provider=provider.name,
-            api_key=os.environ.get(provider.api_key_env) if provider.api_key_env else None,
-            timeout_seconds=timeout_seconds,
-            connections=concurrency,
-        )
+def _endpoint(provider: Provider, concurrency: int, timeout_seconds: float) -> Endpoint:
+    return Endpoint(
+        base_url=provider.base_url,
+        provider=provider.name,
+        # A mounted secret often ends in a line break, which no header may hold.
+        api_key=os.environ.get(provider.api_key_env, "").strip() or None,
+        api_key_variable=provider.api_key_env,
+        timeout_seconds=timeout_seconds,
+        connections=concurrency,
     )
+
+
+def _make_remote(engine: str, provider: Provider, endpoint: Endpoint) -> Engine:
+    match engine:
+        case "ollama":
+            return HttpEngine(OllamaApi(endpoint))
+        case "gemini":
+            return HttpEngine(GeminiApi(endpoint))
+        case "anthropic":
+            return HttpEngine(AnthropicApi(endpoint))
+        case _:
+            return OpenAIEngine(
+                OpenAISettings(
+                    endpoint,
+                    has_loglikelihood=provider.has_loglikelihood,
+                    constrained_field=provider.constrained_field,
+                )
+            )
 
 
 def join_parts(settings: WorkerSettings, identity: Identity, jetstream: JetStream, engine: Engine) -> Parts:

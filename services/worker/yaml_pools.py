@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,10 +11,19 @@ from urllib.parse import urlsplit
 import yaml
 
 from services.worker.errors import PoolsFileInvalid, UnknownPool
-from services.worker.pool import Pool, PoolModel, Provider
+from services.worker.pool import ConstrainedField, Pool, PoolModel, Provider
 
-ENGINES = ("vllm", "openai")
+METHODS = ("loglikelihood", "generate", "constrained")
+# A server behind the OpenAI protocol constrains an answer where a constrained_field says how.
+METHODS_OF = {
+    "vllm": METHODS,
+    "openai": ("loglikelihood", "generate"),
+    "ollama": ("generate", "constrained"),
+    "gemini": ("generate", "constrained"),
+    "anthropic": ("generate",),
+}
 
+_FIELDS = ", ".join(ConstrainedField)
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -42,12 +52,13 @@ def _read_entries(path: Path) -> list[dict[str, Any]]:
 
 def _pool(path: Path, entry: dict[str, Any]) -> Pool:
     try:
+        methods = _methods(entry)
         pool = Pool(
             name=str(entry["name"]),
             engine=str(entry["engine"]),
             concurrency=int(entry["concurrency"]),
             models=tuple(_model(model) for model in entry.get("models") or ()),
-            provider=_provider(entry) if entry.get("provider") else None,
+            provider=_provider(entry, methods) if entry.get("provider") else None,
         )
     except KeyError as error:
         raise PoolsFileInvalid(path=str(path), problem=f"pool {entry['name']} has no {error}") from error
@@ -62,13 +73,13 @@ def _pool(path: Path, entry: dict[str, Any]) -> Pool:
 def _problem(pool: Pool) -> str:
     if not _NAME.fullmatch(pool.name):
         return "has a name that no NATS subject can carry; use letters, digits, - and _"
-    if pool.engine not in ENGINES:
-        return f"names the engine {pool.engine}; known: {', '.join(ENGINES)}"
+    if pool.engine not in METHODS_OF:
+        return f"names the engine {pool.engine}; known: {', '.join(METHODS_OF)}"
     if pool.concurrency < 1:
         return "has a concurrency below 1"
     if pool.engine == "vllm" and not pool.models:
         return "lists no models"
-    if pool.engine == "openai" and pool.provider is None:
+    if pool.engine != "vllm" and pool.provider is None:
         return "names no provider"
     if pool.provider is not None and not _is_http_address(pool.provider.base_url):
         return "has a base_url that is no http:// or https:// address"
@@ -87,5 +98,42 @@ def _model(entry: dict[str, Any]) -> PoolModel:
     return PoolModel(str(entry["name"]), str(entry["path"]), dict(entry.get("engine_args") or {}))
 
 
-def _provider(entry: dict[str, Any]) -> Provider:
-    return Provider(str(entry["provider"]), str(entry["base_url"]), str(entry.get("api_key_env") or ""))
+def _provider(entry: dict[str, Any], methods: Sequence[str]) -> Provider:
+    return Provider(
+        name=str(entry["provider"]),
+        base_url=str(entry["base_url"]),
+        api_key_env=str(entry.get("api_key_env") or ""),
+        has_loglikelihood="loglikelihood" in methods,
+        constrained_field=_constrained_field(entry) if "constrained" in methods else None,
+    )
+
+
+def _methods(entry: dict[str, Any]) -> Sequence[str]:
+    """The ways to score choices that the pool's server has; the scheduler reads the same of the file."""
+    known = _known_methods(entry)
+    methods = entry.get("can", known)
+    if not isinstance(methods, Sequence) or not all(method in METHODS for method in methods):
+        raise ValueError(f"can lists something else than {', '.join(METHODS)}")
+    if "generate" not in methods:
+        raise ValueError("can leaves out generate, without which no text can be asked for")
+    unknown = [method for method in methods if method not in known]
+    if unknown == ["constrained"] and entry["engine"] == "openai":
+        raise ValueError(
+            f"can lists constrained, but no constrained_field ({_FIELDS}) says how to ask for it"
+        )
+    if unknown:
+        raise ValueError(f"can lists {unknown[0]}, but the engine {entry['engine']} has {', '.join(known)}")
+    return methods
+
+
+def _known_methods(entry: dict[str, Any]) -> tuple[str, ...]:
+    of_engine = METHODS_OF.get(str(entry["engine"]), METHODS)
+    is_told_how = entry["engine"] == "openai" and _constrained_field(entry) is not None
+    return (*of_engine, "constrained") if is_told_how else of_engine
+
+
+def _constrained_field(entry: dict[str, Any]) -> ConstrainedField | None:
+    name = entry.get("constrained_field")
+    if name is not None and name not in list(ConstrainedField):
+        raise ValueError(f"constrained_field is {name}; known: {_FIELDS}")
+    return None if name is None else ConstrainedField(name)

@@ -1,0 +1,78 @@
+"""The API of the engine `anthropic`: the Messages API, which chats and constrains no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from services.worker import engine
+from services.worker.anthropic_answers import read_generated, read_model
+from services.worker.anthropic_failures import read_error
+from services.worker.chat_messages import message_objects, require_chat, split_system
+from services.worker.http_exchange import Dialect, Endpoint, HttpExchange
+from services.worker.json_answers import Json, objects_of, text_of
+from services.worker.parameter_support import refuse_constraint, refuse_parameters
+from services.worker.stop_texts import cut_at_stops
+
+_NAME = "Anthropic"
+_CAPABILITIES = engine.EngineCapabilities(loglikelihood=False, chat=True, completion=False, constrained=False)
+_API_VERSION = "2026-10-21"
+# This version of the API refuses them all, even at their defaults.
+_UNKNOWN_PARAMETERS = ("top_p", "top_k", "seed", "repetition_penalty", "context_tokens")
+# The sampling that there is, and what a run orders that asks for none.
+_TEMPERATURES = (1.0, 0.0)
+_PAGE = 1000
+
+
+class AnthropicApi:
+    name = _NAME
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._http = HttpExchange(endpoint, Dialect(key_headers, read_error, needs_key_of=_NAME))
+
+    async def answer(self, model: str, prompt: engine.Prompt, sampling: engine.Sampling) -> engine.Generated:
+        require_chat(prompt, _NAME)
+        body = {"model": self._endpoint.server_model(model), **prompt_fields(prompt)}
+        document = await self._http.post("/v1/messages", sampling_fields(sampling) | body)
+        return cut_at_stops(read_generated(document), [stop for stop in sampling.stop if not stop.strip()])
+
+    async def list_models(self) -> tuple[engine.ModelInfo, ...]:
+        models: list[engine.ModelInfo] = []
+        after = ""
+        while True:
+            document = await self._http.get(f"/v1/models?limit={_PAGE}{after}")
+            listed = objects_of(document.get("data"))
+            models += [read_model(each, self._endpoint.provider, _CAPABILITIES) for each in listed]
+            last = text_of(document.get("last_id"))
+            if document.get("has_more") is not True or not last:
+                return tuple(models)
+            after = f"&after_id={quote(last, safe='')}"
+
+    def facts(self) -> Mapping[str, str]:
+        sampling = "the provider's own; it takes no temperature"
+        return {**self._endpoint.facts("anthropic"), "api_version": _API_VERSION, "sampling": sampling}
+
+    async def close(self) -> None:
+        await self._http.close()
+
+
+def key_headers(key: str) -> Mapping[str, str]:
+    return {"x-api-key": key, "anthropic-version": _API_VERSION}
+
+
+def prompt_fields(prompt: engine.Prompt) -> Json:
+    system, turns = split_system(prompt.messages)
+    return {"messages": message_objects(turns)} | ({"system": system} if system else {})
+
+
+def sampling_fields(sampling: engine.Sampling) -> Json:
+    """Only what was set is sent. Ours win over extras."""
+    refuse_constraint(sampling, _NAME)
+    refuse_parameters(sampling, _UNKNOWN_PARAMETERS, _NAME)
+    if sampling.temperature not in _TEMPERATURES:
+        raise engine.RequestRefused(f"{_NAME} takes no temperature; leave it out of the run's parameters.")
+    # The API refuses a sequence of white space alone; such a one is looked for in the answer.
+    stops = [stop for stop in sampling.stop if stop.strip()]
+    chosen = {"stop_sequences": stops} if stops else {}
+    return dict(sampling.extra) | {"max_tokens": sampling.max_tokens} | chosen

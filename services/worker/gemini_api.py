@@ -1,0 +1,93 @@
+"""The API of the engine `gemini`: Google's generateContent. It chats, and can be held to given texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote
+
+from services.worker import engine
+from services.worker.chat_messages import require_chat, split_system
+from services.worker.gemini_answers import generates, read_generated, read_model
+from services.worker.gemini_failures import read_error
+from services.worker.http_exchange import Dialect, Endpoint, HttpExchange
+from services.worker.json_answers import Json, objects_of, text_of
+from services.worker.parameter_support import refuse_parameters
+from services.worker.stop_texts import cut_at_stops
+
+_NAME = "Gemini"
+_CAPABILITIES = engine.EngineCapabilities(loglikelihood=False, chat=True, completion=False, constrained=True)
+_UNKNOWN_PARAMETERS = ("repetition_penalty", "context_tokens")
+# What of a run's own parameters stands beside the configuration of the generation.
+_REQUEST_FIELDS = frozenset({"safetySettings", "cachedContent", "serviceTier"})
+_ROLES = {"assistant": "model"}
+_MOST_STOPS = 5
+_PAGE = 1000
+
+
+class GeminiApi:
+    name = _NAME
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._http = HttpExchange(endpoint, Dialect(key_headers, read_error, needs_key_of=_NAME))
+
+    async def answer(self, model: str, prompt: engine.Prompt, sampling: engine.Sampling) -> engine.Generated:
+        require_chat(prompt, _NAME)
+        name = quote(self._endpoint.server_model(model), safe="")
+        body = sampling_fields(sampling) | prompt_fields(prompt)
+        document = await self._http.post(f"/models/{name}:generateContent", body)
+        return cut_at_stops(read_generated(document), sampling.stop[_MOST_STOPS:])
+
+    async def list_models(self) -> tuple[engine.ModelInfo, ...]:
+        """Without the models that generate nothing, such as those that embed."""
+        models: list[engine.ModelInfo] = []
+        page = ""
+        while True:
+            document = await self._http.get(f"/models?pageSize={_PAGE}{page}")
+            listed = [each for each in objects_of(document.get("models")) if generates(each)]
+            models += [read_model(each, self._endpoint.provider, _CAPABILITIES) for each in listed]
+            token = text_of(document.get("nextPageToken"))
+            if not token:
+                return tuple(models)
+            page = f"&pageToken={quote(token, safe='')}"
+
+    def facts(self) -> Mapping[str, str]:
+        return self._endpoint.facts("gemini")
+
+    async def close(self) -> None:
+        await self._http.close()
+
+
+def key_headers(key: str) -> Mapping[str, str]:
+    """In a header, since addresses are written into logs on the way."""
+    return {"x-goog-api-key": key}
+
+
+def prompt_fields(prompt: engine.Prompt) -> Json:
+    system, turns = split_system(prompt.messages)
+    contents = [
+        {"role": _ROLES.get(each.role, each.role), "parts": [{"text": each.content}]} for each in turns
+    ]
+    return {"contents": contents} | ({"systemInstruction": {"parts": [{"text": system}]}} if system else {})
+
+
+def sampling_fields(sampling: engine.Sampling) -> Json:
+    """Only what was set is sent. Ours win over extras."""
+    refuse_parameters(sampling, _UNKNOWN_PARAMETERS, _NAME)
+    extra = dict(sampling.extra)
+    fields = {name: extra.pop(name) for name in _REQUEST_FIELDS & extra.keys()}
+    optional = {
+        "topP": sampling.top_p,
+        "topK": sampling.top_k,
+        "seed": sampling.seed,
+        "stopSequences": list(sampling.stop[:_MOST_STOPS]) or None,
+    }
+    chosen = {name: value for name, value in optional.items() if value is not None}
+    limits = {"maxOutputTokens": sampling.max_tokens, "temperature": sampling.temperature}
+    return fields | {"generationConfig": extra | limits | chosen | _constraint(sampling.allowed_texts)}
+
+
+def _constraint(texts: Sequence[str]) -> Json:
+    if not texts:
+        return {}
+    return {"responseMimeType": "text/x.enum", "responseSchema": {"type": "STRING", "enum": list(texts)}}

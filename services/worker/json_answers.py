@@ -1,0 +1,45 @@
+"""Reads the JSON of any server without trusting it: what is not as it should be is nothing, or a failure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from services.worker import engine
+
+Json = dict[str, Any]
+
+_LARGEST_COUNT = 2**63 - 1
+
+
+def read_document(body: bytes) -> Json:
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise engine.ProviderFailed("The server's answer is no valid JSON, perhaps cut off.") from error
+    if not isinstance(document, dict):
+        raise engine.ProviderFailed("The server's answer is no JSON object.")
+    return document
+
+
+def count_of(value: object) -> int:
+    """A whole number from 0 on that a message can hold; 0 for anything else a server may say."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return 0
+    return value if 0 <= value <= _LARGEST_COUNT else 0
+
+
+def text_of(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def object_of(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def objects_of(value: object) -> list[Json]:
+    """The objects of a list; nothing else of it."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

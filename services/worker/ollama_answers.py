@@ -1,0 +1,42 @@
+"""Reads what Ollama answers: the text without what was thought, token counts, facts about a model."""
+
+from __future__ import annotations
+
+from services.worker import engine
+from services.worker.json_answers import Json, count_of, object_of, text_of
+from services.worker.json_choice import read_choice
+
+
+def read_generated(document: Json, *, is_json: bool) -> engine.Generated:
+    """Of a chat or a completion; `is_json` where one of given texts was asked for."""
+    if document.get("done") is not True:
+        raise engine.ProviderFailed("The server's answer ends before the model was done.")
+    holder = object_of(document.get("message")) if "message" in document else document
+    text = holder.get("content" if "message" in document else "response")
+    if not isinstance(text, str):
+        raise engine.ProviderFailed("The server's answer holds no text.")
+    finish_reason = text_of(document.get("done_reason"))
+    return engine.Generated(
+        read_choice(text) if is_json else text, finish_reason, _usage(document), engine.Timing()
+    )
+
+
+def _usage(document: Json) -> engine.Usage:
+    """Ollama counts what was thought among what was generated, and tells neither that nor its cache."""
+    return engine.Usage(
+        prompt_tokens=count_of(document.get("prompt_eval_count")),
+        completion_tokens=count_of(document.get("eval_count")),
+    )
+
+
+def is_generative(shown: Json) -> bool:
+    """A server that is too old to tell is believed to."""
+    capabilities = shown.get("capabilities")
+    return not isinstance(capabilities, list) or "completion" in capabilities
+
+
+def read_context_length(shown: Json) -> int | None:
+    """The longest context of the model, under a name that begins with its architecture's."""
+    facts = object_of(shown.get("model_info"))
+    architecture = text_of(facts.get("general.architecture"))
+    return count_of(facts.get(f"{architecture}.context_length")) or None

@@ -1,0 +1,91 @@
+"""The API of the engine `ollama`: Ollama's own API, which sizes the context and loads models by request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+
+from services.worker import engine
+from services.worker.chat_messages import message_objects
+from services.worker.http_exchange import Dialect, Endpoint, HttpExchange
+from services.worker.json_answers import Json, count_of, object_of, objects_of, text_of
+from services.worker.json_choice import choice_schema
+from services.worker.ollama_answers import is_generative, read_context_length, read_generated
+
+_CAPABILITIES = engine.EngineCapabilities(loglikelihood=False, chat=True, completion=True, constrained=True)
+# What of a run's own parameters stands beside the model; all others are options of the model.
+_REQUEST_FIELDS = frozenset({"keep_alive", "think", "truncate", "shift"})
+# By itself Ollama drops the beginning of what is too long, and nobody is told.
+_NO_SILENT_CUTS = {"truncate": False, "shift": False}
+_SHOWN_AT_A_TIME = 4
+
+
+class OllamaApi:
+    name = "Ollama"
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._http = HttpExchange(endpoint, Dialect())
+
+    async def answer(self, model: str, prompt: engine.Prompt, sampling: engine.Sampling) -> engine.Generated:
+        body = {"model": self._endpoint.server_model(model), **prompt_fields(prompt)}
+        path = "/api/chat" if prompt.is_chat else "/api/generate"
+        document = await self._http.post(path, sampling_fields(sampling) | body)
+        return read_generated(document, is_json=bool(sampling.allowed_texts))
+
+    async def list_models(self) -> tuple[engine.ModelInfo, ...]:
+        """Without the models that only embed."""
+        document = await self._http.get("/api/tags")
+        names = [each for each in objects_of(document.get("models")) if each.get("model")]
+        gate = asyncio.Semaphore(_SHOWN_AT_A_TIME)
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(self._show(each, gate)) for each in names]
+        return tuple(info for task in asked if (info := task.result()) is not None)
+
+    async def _show(self, tag: Json, gate: asyncio.Semaphore) -> engine.ModelInfo | None:
+        """A model that is there but cannot be shown is listed with what is known."""
+        shown: Json = {}
+        async with gate:
+            with suppress(engine.EngineFailure):
+                shown = await self._http.post("/api/show", {"model": tag["model"]})
+        if not is_generative(shown):
+            return None
+        return engine.ModelInfo(
+            f"{self._endpoint.provider}/{tag['model']}",
+            _CAPABILITIES,
+            context_length=read_context_length(shown),
+            size_bytes=count_of(tag.get("size")) or None,
+            quantization=text_of(object_of(tag.get("details")).get("quantization_level")),
+        )
+
+    def facts(self) -> Mapping[str, str]:
+        return self._endpoint.facts("ollama")
+
+    async def close(self) -> None:
+        await self._http.close()
+
+
+def prompt_fields(prompt: engine.Prompt) -> Json:
+    """A text is continued as it is, without the model's template around it."""
+    if prompt.is_chat:
+        return {"messages": message_objects(prompt.messages), "stream": False}
+    return {"prompt": prompt.text, "raw": True, "stream": False}
+
+
+def sampling_fields(sampling: engine.Sampling) -> Json:
+    """Only what was set is sent. Ours win over extras."""
+    extra = dict(sampling.extra)
+    fields = {name: extra.pop(name) for name in _REQUEST_FIELDS & extra.keys()}
+    optional = {
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "seed": sampling.seed,
+        "stop": list(sampling.stop) or None,
+        "repeat_penalty": sampling.repetition_penalty,
+        "num_ctx": sampling.context_tokens,
+    }
+    chosen = {name: value for name, value in optional.items() if value is not None}
+    limits = {"num_predict": sampling.max_tokens, "temperature": sampling.temperature}
+    form = {"format": choice_schema(sampling.allowed_texts)} if sampling.allowed_texts else {}
+    return _NO_SILENT_CUTS | fields | form | {"options": extra | limits | chosen}
