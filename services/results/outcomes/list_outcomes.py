@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from services.results.errors import InvalidField, RecordNotFound
+from services.results.outcomes.listed_outcome import ListedOutcome
 from services.results.outcomes.outcome import Failure, OutcomeStatus, ScoredOutcome
 from services.results.page_token import read_page_token, write_page_token
 from services.results.ports import OutcomePage, Stores
-from services.results.runs.run_record import PlannedTask, RunPlan
-from services.results.samples.sample_set import Sample
+from services.results.runs.run_record import RunPlan
 
 MOST_PER_PAGE = 1000
 USUAL_PER_PAGE = 100
@@ -17,15 +17,6 @@ USUAL_PER_PAGE = 100
 MOST_BYTES_PER_PAGE = 8 * 1024 * 1024
 BYTES_OF_NUMBERS = 256
 BYTES_PER_CHOICE = 16
-
-
-@dataclass(frozen=True, slots=True)
-class ListedOutcome:
-    """An outcome beside its sample."""
-
-    task: PlannedTask
-    sample: Sample
-    scored: ScoredOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +106,10 @@ def _positions(plan: RunPlan, outcomes: Sequence[ScoredOutcome]) -> Mapping[int,
 
 def _weight(scored: ScoredOutcome) -> int:
     """Bytes of an outcome without its sample, nearly."""
-    result = scored.outcome.result
+    result, said = scored.outcome.result, scored.outcome.answer
+    total = BYTES_OF_NUMBERS + len(scored.prediction.encode())
     if isinstance(result, Failure):
-        return BYTES_OF_NUMBERS + len(result.message.encode())
-    said = result.answer.text.encode(), scored.prediction.encode()
-    return BYTES_OF_NUMBERS + BYTES_PER_CHOICE * len(result.choice_token_counts) + sum(map(len, said))
+        total += len(result.message.encode())
+    if said:
+        total += BYTES_PER_CHOICE * len(said.choice_token_counts) + len(said.answer.text.encode())
+    return total

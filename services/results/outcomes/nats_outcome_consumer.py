@@ -27,6 +27,9 @@ Record = Callable[[Sequence[OutcomeBatch]], Awaitable[Recorded]]
 
 # One batch is collected while the one before is being recorded.
 WRITERS = 2
+# A batch that takes longer, as slow patterns do, goes on by itself: so many are held in all.
+PATIENCE_SECONDS = 1.0
+MOST_BATCHES = 6
 MESSAGES_PER_PULL = 4
 IDLE_SECONDS = 1.0
 MOST_BYTES = 32 * 1024 * 1024
@@ -60,23 +63,36 @@ class NatsOutcomeConsumer:
         self._record = record
         self._limits = limits
         self._collecting = asyncio.Lock()
+        self._free = asyncio.Semaphore(MOST_BATCHES)
         self._is_stopping = False
 
     async def run(self) -> None:
         """Until told to stop; what is held then is recorded first."""
-        async with asyncio.TaskGroup() as writers:
+        async with asyncio.TaskGroup() as tasks:
             for number in range(WRITERS):
-                writers.create_task(self._write(), name=f"outcome writer {number}")
+                tasks.create_task(self._write(tasks), name=f"outcome writer {number}")
 
     def stop(self) -> None:
         """Pulls no more."""
         self._is_stopping = True
 
-    async def _write(self) -> None:
-        while (held := await self._next_batch()) is not None:
+    async def _write(self, tasks: asyncio.TaskGroup) -> None:
+        while True:
+            await self._free.acquire()
+            held = await self._next_batch()
+            if held is None:
+                self._free.release()
+                return
+            settling = tasks.create_task(self._settle_and_free(held))
+            await asyncio.wait((settling,), timeout=PATIENCE_SECONDS)
+
+    async def _settle_and_free(self, held: Sequence[HeldMessage]) -> None:
+        try:
             if held:
                 async with self._kept(held):
                     await self._settle(held)
+        finally:
+            self._free.release()
 
     async def _next_batch(self) -> list[HeldMessage] | None:
         """None once there is to be no more."""

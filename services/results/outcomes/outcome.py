@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
-from services.results.scoring import Answer, LabelPair
+from services.results.scores.answer import Answer, ScoreValue
 
 UNRECORDABLE = "The answer could not be recorded; the log of results says why."
 
@@ -19,6 +19,7 @@ class FailureClass(IntEnum):
     PROMPT_TOO_LONG = 5
     SANDBOX = 6
     ENGINE = 7
+    SCORING = 8
 
     @property
     def word(self) -> str:
@@ -62,10 +63,11 @@ class ModelAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why the machinery could not bring an answer."""
+    """Why there is no score. `answer`: what the model said, where it could not be scored."""
 
     failure_class: FailureClass
     message: str
+    answer: ModelAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,11 @@ class Outcome:
     result: ModelAnswer | Failure
     usage: TokenUsage = field(default_factory=TokenUsage)
     timing: Timing = field(default_factory=Timing)
+
+    @property
+    def answer(self) -> ModelAnswer | None:
+        """What the model said, scored or not."""
+        return self.result.answer if isinstance(self.result, Failure) else self.result
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +108,7 @@ class ScoredOutcome:
     outcome: Outcome
     status: OutcomeStatus
     prediction: str
-    scores: Mapping[str, float | LabelPair]
+    scores: Mapping[str, ScoreValue]
 
     @property
     def key(self) -> tuple[str, int, int]:

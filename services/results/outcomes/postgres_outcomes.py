@@ -16,15 +16,17 @@ from services.results.outcomes.outcome import (
     Timing,
     TokenUsage,
 )
-from services.results.ports import OutcomePage, ScoredRow
+from services.results.ports import OutcomePage
 from services.results.postgres_session import PostgresSession, storable
 from services.results.runs.run_record import RunRecord
 from services.results.runs.run_summary import RunCosts
-from services.results.scoring import Answer
+from services.results.runs.scored_row import ScoredRow
+from services.results.scores.answer import Answer
 
 CHUNK_SAMPLES = 1000
 NO_CHOICES = "[]"
 NO_SCORES = "{}"
+NO_ANSWER = ("", "", NO_CHOICES)
 
 
 class PostgresOutcomes:
@@ -51,7 +53,7 @@ class PostgresOutcomes:
             rows = await self._session.fetch("list_outcomes", *arguments)
         else:
             rows = await self._session.fetch("list_outcomes_of_status", *arguments, page.status)
-        return [_scored_outcome(page.run_id, row) for row in rows]
+        return [scored_outcome(page.run_id, row) for row in rows]
 
     async def scores(self, run_id: str, window: range) -> AsyncIterator[Sequence[ScoredRow]]:
         for start in range(window.start, window.stop, CHUNK_SAMPLES):
@@ -93,20 +95,25 @@ def _row(place: int, scored: ScoredOutcome) -> tuple[object, ...]:
 def _result_columns(result: ModelAnswer | Failure) -> tuple[int, str, str, str, str]:
     """Failure class, failure message, text, finish reason, choices."""
     if isinstance(result, Failure):
-        return result.failure_class, storable(result.message), "", "", NO_CHOICES
-    text, finish_reason = storable(result.answer.text), storable(result.finish_reason)
-    return 0, "", text, finish_reason, _choices_json(result)
+        said = _answer_columns(result.answer) if result.answer else NO_ANSWER
+        return result.failure_class, storable(result.message), *said
+    return 0, "", *_answer_columns(result)
+
+
+def _answer_columns(said: ModelAnswer) -> tuple[str, str, str]:
+    return storable(said.answer.text), storable(said.finish_reason), _choices_json(said)
 
 
 def _choices_json(result: ModelAnswer) -> str:
     answer = result.answer
-    if not answer.choice_logprobs:
+    # Weights that are no numbers cannot be kept: they would come back as those of impossible choices.
+    if not answer.choice_logprobs or any(map(math.isnan, answer.choice_logprobs)):
         return NO_CHOICES
     columns = zip(answer.choice_logprobs, answer.choice_is_greedy, result.choice_token_counts, strict=True)
     return orjson.dumps(list(columns)).decode()  # not finite becomes null
 
 
-def _scored_outcome(run_id: str, row: asyncpg.Record) -> ScoredOutcome:
+def scored_outcome(run_id: str, row: asyncpg.Record) -> ScoredOutcome:
     outcome = Outcome(
         row["sample"], row["rollout"], row["shard"], row["attempt"], _result(row), _usage(row), _timing(row)
     )
@@ -115,8 +122,14 @@ def _scored_outcome(run_id: str, row: asyncpg.Record) -> ScoredOutcome:
 
 
 def _result(row: asyncpg.Record) -> ModelAnswer | Failure:
-    if row["failure_class"]:
-        return Failure(FailureClass(row["failure_class"]), row["failure_message"])
+    if not row["failure_class"]:
+        return _answer(row)
+    failure_class = FailureClass(row["failure_class"])
+    answer = _answer(row) if failure_class is FailureClass.SCORING else None
+    return Failure(failure_class, row["failure_message"], answer)
+
+
+def _answer(row: asyncpg.Record) -> ModelAnswer:
     choices = orjson.loads(row["choices"])
     answer = Answer(
         row["answer_text"],

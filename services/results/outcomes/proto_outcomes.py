@@ -1,7 +1,7 @@
 """Outcomes between the contract and the domain."""
 
 from proctor.v1 import outcome_pb2, work_messages_pb2
-from services.results.outcomes.list_outcomes import ListedOutcome
+from services.results.outcomes.listed_outcome import ListedOutcome
 from services.results.outcomes.outcome import (
     Failure,
     FailureClass,
@@ -12,8 +12,8 @@ from services.results.outcomes.outcome import (
     TokenUsage,
 )
 from services.results.runs.proto_runs import timing_to_proto, usage_to_proto
-from services.results.samples.proto_samples import prompt_as_text, target_as_text
-from services.results.scoring import Answer
+from services.results.samples.sample_text import prompt_as_text, target_as_text
+from services.results.scores.answer import Answer
 
 _FAILURE_CLASSES: dict[int, FailureClass] = {int(known): known for known in FailureClass}
 
@@ -85,7 +85,9 @@ def outcome_to_proto(outcome: Outcome) -> outcome_pb2.Outcome:
     )
     if isinstance(result, Failure):
         failure_class = outcome_pb2.FailureClass.ValueType(result.failure_class)
-        message.failure.CopyFrom(outcome_pb2.Failure(failure_class=failure_class, message=result.message))
+        said = _answer_to_proto(result.answer) if result.answer else None
+        failure = outcome_pb2.Failure(failure_class=failure_class, message=result.message, answer=said)
+        message.failure.CopyFrom(failure)
     else:
         message.answer.CopyFrom(_answer_to_proto(result))
     return message

@@ -1,13 +1,22 @@
-"""Outcomes come in: each is scored against its target, recorded once, counted, and the counts are told."""
+"""Outcomes come in: each is scored against its target, recorded once, counted, and the counts are told.
 
+Runs are scored side by side. What is scored soon is recorded together; a run with slow patterns comes after,
+and has one thread however much of it there is: it holds up nobody else.
+"""
+
+import asyncio
 from collections import OrderedDict, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 from services.results.outcomes.outcome import (
     Failure,
     FailureClass,
+    ModelAnswer,
     Outcome,
     OutcomeBatch,
     OutcomeStatus,
@@ -17,16 +26,17 @@ from services.results.outcomes.outcome import (
 )
 from services.results.ports import ProgressPublisher, ShardKey, Stores
 from services.results.runs.run_record import RunPlan
-from services.results.scoring import ScoringImpossible, Target, score_answer
+from services.results.scores.answer import ScoringImpossible, Target
+from services.results.scores.scoring import score_answer
 
 MOST_REMEMBERED_PLANS = 1000
 MOST_REMEMBERED_ENVIRONMENTS = 10_000
+SCORING_THREADS = 8
+# How long the outcomes of one run wait for those of others, to be recorded in one statement.
+SCORING_PATIENCE_SECONDS = 0.2
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-_Place = tuple[str, int]
-"""Run and place of a task in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +55,23 @@ class RecordOutcomes:
         # Neither can go stale: a plan never changes, and an environment once kept is kept.
         self._plans: OrderedDict[str, RunPlan] = OrderedDict()
         self._environments: OrderedDict[tuple[str, frozenset[tuple[str, str]]], None] = OrderedDict()
+        self._threads = ThreadPoolExecutor(SCORING_THREADS, "scoring")
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def __call__(self, batches: Sequence[OutcomeBatch]) -> Recorded:
         """Returns when all that is to be kept is durable. Can be repeated without harm."""
         plans = await self._plans_of(batches)
         known = [batch for batch in batches if batch.run_id in plans]
         received = sum(len(batch.outcomes) for batch in batches)
-        scored = await self._score(known, plans)
-        written = await self._stores.outcomes.record(without_duplicates(scored)) if scored else 0
         for batch in known:
             await self._keep_environment(batch)
-        await self._report(scored, plans)
-        return Recorded(received, written, unknown=received - len(scored))
+        written = placed = 0
+        async with aclosing(self._scored(known, plans)) as rounds:
+            async for scored in rounds:
+                written += await self._stores.outcomes.record(without_duplicates(scored)) if scored else 0
+                placed += len(scored)
+                await self._report(scored, plans)
+        return Recorded(received, written, unknown=received - placed)
 
     async def _plans_of(self, batches: Sequence[OutcomeBatch]) -> Mapping[str, RunPlan]:
         plans: dict[str, RunPlan] = {}
@@ -71,30 +86,53 @@ class RecordOutcomes:
             plans[run_id] = plan
         return plans
 
-    async def _score(
+    async def _scored(
         self, batches: Sequence[OutcomeBatch], plans: Mapping[str, RunPlan]
-    ) -> list[ScoredOutcome]:
+    ) -> AsyncGenerator[list[ScoredOutcome], None]:
+        """The outcomes of some runs, as soon as they are scored."""
+        by_run: dict[str, list[OutcomeBatch]] = defaultdict(list)
+        for batch in batches:
+            by_run[batch.run_id].append(batch)
+        scoring = [asyncio.ensure_future(self._score(plans[run_id], sent)) for run_id, sent in by_run.items()]
+        waiting = set(scoring)
+        try:
+            while waiting:
+                done, waiting = await asyncio.wait(waiting, timeout=SCORING_PATIENCE_SECONDS)
+                if done:
+                    yield [one for task in done for one in task.result()]
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*scoring, return_exceptions=True)
+
+    async def _score(self, plan: RunPlan, batches: Sequence[OutcomeBatch]) -> list[ScoredOutcome]:
         placed = [
             (batch, outcome, index)
             for batch in batches
             for outcome in batch.outcomes
-            if (index := _task_index(plans[batch.run_id], outcome)) is not None
+            if (index := _task_index(plan, outcome)) is not None
         ]
-        wanted: dict[_Place, set[int]] = defaultdict(set)
-        for batch, outcome, index in placed:
+        wanted: dict[int, set[int]] = defaultdict(set)
+        for _, outcome, index in placed:
             if not isinstance(outcome.result, Failure):
-                wanted[batch.run_id, index].add(outcome.sample)
-        targets = {place: await self._targets(plans, place, samples) for place, samples in wanted.items()}
-        return [
-            _scored(batch, plans[batch.run_id], index, outcome, targets.get((batch.run_id, index), {}))
-            for batch, outcome, index in placed
-        ]
+                wanted[index].add(outcome.sample)
+        targets = {index: await self._targets(plan, index, samples) for index, samples in wanted.items()}
 
-    async def _targets(
-        self, plans: Mapping[str, RunPlan], place: _Place, samples: set[int]
-    ) -> Mapping[int, Target]:
+        def scored() -> list[ScoredOutcome]:
+            return [
+                _scored(batch, plan, index, outcome, targets.get(index, {}))
+                for batch, outcome, index in placed
+            ]
+
+        # Words are read by regexes and held against texts, which may take milliseconds; numbers never do.
+        if all(plan.scorings[index].is_weighed for index in wanted):
+            return scored()
+        async with self._turns.setdefault(plan.run_id, asyncio.Lock()):
+            return await asyncio.get_running_loop().run_in_executor(self._threads, scored)
+
+    async def _targets(self, plan: RunPlan, task_index: int, samples: set[int]) -> Mapping[int, Target]:
         """What is expected, by the number of the sample in the run."""
-        task = plans[place[0]].tasks[place[1]]
+        task = plan.tasks[task_index]
         positions = sorted(sample - task.first_sample for sample in samples)
         found = await self._stores.sample_sets.targets(task.sample_set_id, positions)
         return {position + task.first_sample: target for position, target in found.items()}
@@ -128,7 +166,7 @@ def _scored(
     try:
         score = score_answer(plan.scorings[task_index], targets[outcome.sample], result.answer)
     except (ScoringImpossible, KeyError) as error:
-        return _failed(batch, task_index, _unusable(outcome, error))
+        return _failed(batch, task_index, _unscored(outcome, result, error))
     status = OutcomeStatus.UNPARSED if score.is_unparsed else OutcomeStatus.SCORED
     return ScoredOutcome(
         batch.run_id, batch.epoch, task_index, outcome, status, score.prediction, score.scores
@@ -139,10 +177,9 @@ def _failed(batch: OutcomeBatch, task_index: int, outcome: Outcome) -> ScoredOut
     return ScoredOutcome(batch.run_id, batch.epoch, task_index, outcome, OutcomeStatus.FAILED, "", {})
 
 
-def _unusable(outcome: Outcome, error: Exception) -> Outcome:
-    """An answer that does not fit its sample is a fault of whoever brought it, not a wrong answer."""
-    reason = f"The answer does not fit the sample: {error}."
-    failure = Failure(FailureClass.PROVIDER_ERROR, reason)
+def _unscored(outcome: Outcome, answer: ModelAnswer, error: Exception) -> Outcome:
+    """Not a wrong answer: it is kept, so that another scoring can read it later."""
+    failure = Failure(FailureClass.SCORING, f"The answer could not be scored: {error}.", answer)
     return with_failure(outcome, failure)
 
 

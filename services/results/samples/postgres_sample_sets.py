@@ -14,7 +14,7 @@ from services.results.errors import (
 )
 from services.results.postgres_session import PostgresSession, PostgresTransaction
 from services.results.samples.sample_set import ChatMessage, Prompt, Sample, SampleSet
-from services.results.scoring import Target
+from services.results.scores.answer import Target
 
 SAMPLE_COLUMNS = (
     "set_id",
@@ -27,6 +27,10 @@ SAMPLE_COLUMNS = (
     "target_choice",
     "target_texts",
     "cluster",
+    "right_choices",
+    "wrong_texts",
+    "choice_texts",
+    "doc_json",
 )
 
 
@@ -62,7 +66,7 @@ class PostgresSampleSets:
         rows = await self._session.fetch("read_samples", set_id, positions)
         if positions and not rows:
             raise SampleSetNotFound(sample_set_id=set_id)
-        return {row["position"]: _sample(row) for row in rows}
+        return {row["position"]: sample_from_row(row) for row in rows}
 
     async def weights(self, set_id: str, positions: Sequence[int]) -> Mapping[int, int]:
         rows = await self._session.fetch("weigh_samples", set_id, positions)
@@ -75,6 +79,10 @@ class PostgresSampleSets:
     async def clusters(self, set_id: str) -> Mapping[int, str]:
         rows = await self._session.fetch("read_clusters", set_id)
         return {row["position"]: row["cluster"] for row in rows}
+
+    async def label_count(self, set_id: str) -> int:
+        row = await self._session.fetchrow("read_label_count", set_id)
+        return 0 if row is None else int(row["labels"])
 
     async def sweep(self, touched_before: datetime) -> int:
         row = await self._session.fetchrow("sweep_sample_sets", touched_before)
@@ -124,14 +132,27 @@ def _row(set_id: str, sample: Sample) -> tuple[object, ...]:
         sample.target.choice,
         sample.target.texts,
         sample.cluster,
+        sample.target.right_choices,
+        sample.target.wrong_texts,
+        sample.target.choice_texts,
+        sample.doc_json,
     )
 
 
-def _sample(row: asyncpg.Record) -> Sample:
+def sample_from_row(row: asyncpg.Record, choices: str = "choices", doc_json: str = "") -> Sample:
+    """`choices` is the column of the continuations; only exports read the row that it was made from."""
     messages = orjson.loads(row["prompt_messages"] or "[]")
     prompt = Prompt(row["prompt_text"], tuple(ChatMessage(role, content) for role, content in messages))
-    return Sample(row["position"], row["doc_id"], row["digest"], prompt, _target(row), row["cluster"])
+    target = _target(row, choices)
+    return Sample(row["position"], row["doc_id"], row["digest"], prompt, target, row["cluster"], doc_json)
 
 
-def _target(row: asyncpg.Record) -> Target:
-    return Target(tuple(row["choices"]), row["target_choice"], tuple(row["target_texts"]))
+def _target(row: asyncpg.Record, choices: str = "choices") -> Target:
+    return Target(
+        tuple(row[choices]),
+        row["target_choice"],
+        tuple(row["target_texts"]),
+        tuple(row["right_choices"]),
+        tuple(row["wrong_texts"]),
+        tuple(row["choice_texts"]),
+    )

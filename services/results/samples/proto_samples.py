@@ -2,7 +2,7 @@
 
 from proctor.v1 import sample_pb2
 from services.results.samples.sample_set import ChatMessage, Prompt, Sample
-from services.results.scoring import Target
+from services.results.scores.answer import Target
 
 
 def sample_from_proto(message: sample_pb2.Sample) -> Sample:
@@ -19,8 +19,12 @@ def sample_from_proto(message: sample_pb2.Sample) -> Sample:
             tuple(message.choices),
             target.choice if target.HasField("choice") else None,
             tuple(target.texts),
+            tuple(target.right_choices),
+            tuple(target.wrong_texts),
+            tuple(target.choice_texts),
         ),
         cluster=message.cluster,
+        doc_json=message.doc_json,
     )
 
 
@@ -39,17 +43,3 @@ def asked_to_proto(sample: Sample) -> sample_pb2.Sample:
         choices=sample.target.choices,
         cluster=sample.cluster,
     )
-
-
-def prompt_as_text(prompt: Prompt) -> str:
-    """What was asked, for reading."""
-    if prompt.text is not None:
-        return prompt.text
-    return "\n\n".join(f"{turn.role}: {turn.content}" for turn in prompt.messages)
-
-
-def target_as_text(target: Target, target_delimiter: str) -> str:
-    """What was expected, for reading."""
-    if target.choice is not None and 0 <= target.choice < len(target.choices):
-        return target.choices[target.choice].removeprefix(target_delimiter)
-    return " | ".join(target.texts)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from services.results.scoring import Target
+from services.results.scores.answer import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,10 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """`target` holds the choices too: together they are all that scoring needs."""
+    """`target` holds the choices too: together they are all that scoring needs.
+
+    `doc_json` is the row it was made from; it is kept, and empty when samples are read to be asked.
+    """
 
     position: int
     doc_id: int
@@ -29,11 +32,12 @@ class Sample:
     prompt: Prompt
     target: Target
     cluster: str = ""
+    doc_json: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleSet:
-    """A committed set; the same ordered digests are always the same set."""
+    """A committed set; the same ordered digests and clusters are always the same set."""
 
     set_id: str
     digest: bytes

@@ -1,0 +1,107 @@
+"""Scores the stored answers of a task with other filters or metrics: no model is asked, nothing recorded."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from services.results.errors import InvalidField, RecordNotFound, RunNotFinished
+from services.results.ports import ExportedOutcomes, Stores
+from services.results.rescoring.rescored_answers import RescoredAnswers
+from services.results.runs.find_label_count import find_label_count
+from services.results.runs.run_record import MetricUse, RunPlan
+from services.results.runs.run_summary import TaskSummary
+from services.results.runs.summarize_run import SummarizeRun
+from services.results.runs.task_columns import cluster_numbers
+from services.results.scores.task_scoring import InvalidScoring, TaskScoring
+
+
+@dataclass(frozen=True, slots=True)
+class OtherScoring:
+    """No `metrics`: those of the task. `filters_json` None: those of the task, empty: none."""
+
+    metrics: Sequence[MetricUse] = ()
+    filters_json: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RescoredTask:
+    """`changed` counts the answers that are taken as something else than recorded."""
+
+    summary: TaskSummary
+    recorded: TaskSummary
+    changed: int
+
+
+class RescoreTask:
+    def __init__(self, stores: Stores, answers: ExportedOutcomes, summarize: SummarizeRun) -> None:
+        self._stores = stores
+        self._answers = answers
+        self._summarize = summarize
+
+    async def __call__(self, run_id: str, task: str, other: OtherScoring) -> RescoredTask:
+        record = await self._stores.records.find(run_id)
+        if record is None:
+            raise RecordNotFound(run_id=run_id)
+        if not record.is_frozen:
+            raise RunNotFinished(run_id=run_id)
+        index = _task_index(record.plan, task)
+        scoring = other_scoring(record.plan, index, other)
+        label_count = await find_label_count(self._stores.sample_sets, record.plan.tasks[index], scoring)
+        rescored = RescoredAnswers(scoring, label_count)
+        async for chunk in self._answers.chunks(record.plan, index, has_docs=False):
+            # In a thread: some metrics take milliseconds per answer, and the service goes on recording.
+            await asyncio.to_thread(rescored.add, chunk)
+        _check_some_were_scored(rescored)
+        recorded = (await self._summarize(run_id)).tasks[index]
+        return RescoredTask(
+            await self._summary(record.plan, index, rescored, recorded), recorded, rescored.changed
+        )
+
+    async def _summary(
+        self, plan: RunPlan, index: int, rescored: RescoredAnswers, recorded: TaskSummary
+    ) -> TaskSummary:
+        task = plan.tasks[index]
+        clusters = cluster_numbers(task, await self._stores.sample_sets.clusters(task.sample_set_id))
+        figures = await asyncio.to_thread(
+            rescored.columns.figures, has_rollouts=plan.rollouts > 1, clusters=clusters
+        )
+        return replace(
+            recorded,
+            answered=rescored.scored,
+            failed=rescored.failed,
+            unparsed=rescored.unparsed,
+            figures=figures,
+        )
+
+
+def other_scoring(plan: RunPlan, index: int, other: OtherScoring) -> TaskScoring:
+    """Raises InvalidField where it cannot be read, or no metric of it fits how the answers were given."""
+    recipe = plan.tasks[index].scoring
+    if other.metrics:
+        recipe = replace(recipe, metrics=tuple(other.metrics))
+    if other.filters_json is not None:
+        recipe = replace(recipe, filters_json=other.filters_json)
+    try:
+        scoring = recipe.read(plan.scoring_method)
+        assert scoring.pipelines
+    except InvalidScoring as error:
+        raise InvalidField(field="scoring", problem=f"cannot be read: {error}") from error
+    if not scoring.metrics:
+        method = plan.scoring_method.name.lower()
+        raise InvalidField(
+            field="metrics", problem=f"need log-probabilities, and the run was scored by {method}"
+        )
+    return scoring
+
+
+def _task_index(plan: RunPlan, task: str) -> int:
+    index = plan.task_index_named(task)
+    if index is None:
+        names = ", ".join(planned.task for planned in plan.tasks)
+        raise InvalidField(field="task", problem=f"must be one of the run's: {names}")
+    return index
+
+
+def _check_some_were_scored(rescored: RescoredAnswers) -> None:
+    if rescored.impossible and not rescored.scored:
+        raise InvalidField(field="scoring", problem=f"does not fit the answers: {rescored.reason}")

@@ -1,0 +1,46 @@
+"""Recorded answers under another scoring: their scores as columns, and how many are taken differently."""
+
+from collections.abc import Sequence
+
+from services.results.outcomes.listed_outcome import ListedOutcome
+from services.results.outcomes.outcome import Failure
+from services.results.runs.scored_row import ScoredRow
+from services.results.runs.task_columns import TaskColumns
+from services.results.scores.answer import ScoringImpossible
+from services.results.scores.scoring import score_answer
+from services.results.scores.task_scoring import TaskScoring
+
+
+class RescoredAnswers:
+    """What has no answer is counted as failed, and so is what the new scoring cannot take (`impossible`)."""
+
+    def __init__(self, scoring: TaskScoring, label_count: int = 0) -> None:
+        self._scoring = scoring
+        self.columns = TaskColumns(scoring, label_count)
+        self.scored = 0
+        self.unparsed = 0
+        self.changed = 0
+        self.failed = 0
+        self.impossible = 0
+        self.reason = ""
+
+    def add(self, outcomes: Sequence[ListedOutcome]) -> None:
+        self.columns.add([row for listed in outcomes if (row := self._row(listed)) is not None])
+
+    def _row(self, listed: ListedOutcome) -> ScoredRow | None:
+        outcome = listed.scored.outcome
+        if outcome.answer is None:
+            self.failed += 1
+            return None
+        try:
+            score = score_answer(self._scoring, listed.sample.target, outcome.answer.answer)
+        except ScoringImpossible as error:
+            self.failed += 1
+            self.impossible += 1
+            self.reason = str(error)
+            return None
+        self.scored += 1
+        self.unparsed += score.is_unparsed
+        was_failed = isinstance(outcome.result, Failure)
+        self.changed += was_failed or score.prediction != listed.scored.prediction
+        return outcome.sample, outcome.rollout, score.scores

@@ -1,0 +1,57 @@
+"""What is expected of a sample, what a model answered, and what that scored."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is expected of a sample. `choices` are continuations, delimiter included, as the model sees.
+
+    Either `choice` or, where several are right, `right_choices`. `wrong_texts` is what `texts` is weighed
+    against; `choice_texts`, what a choice says where a metric holds it against `texts`.
+    """
+
+    choices: tuple[str, ...] = ()
+    choice: int | None = None
+    texts: tuple[str, ...] = ()
+    right_choices: tuple[int, ...] = ()
+    wrong_texts: tuple[str, ...] = ()
+    choice_texts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The log-probability of each choice (and whether greedy decoding would give it), or a text."""
+
+    text: str = ""
+    choice_logprobs: tuple[float, ...] = ()
+    choice_is_greedy: tuple[bool, ...] = ()
+
+
+UNREAD = -1
+"""The label, and the vote, of an answer in words that could not be read."""
+
+LabelPair = tuple[int, int]
+"""(gold, predicted), for metrics that need all samples at once."""
+
+NumberPair = tuple[float, float]
+"""(gold, predicted), or where rollouts vote (score, number of the reading)."""
+
+ScoreValue = float | LabelPair | NumberPair
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """`prediction`: the chosen choice, or the text that was read; "" when none could be (`is_unparsed`).
+
+    A metric that needs a number of the answer is left out of `scores` where none was read.
+    """
+
+    prediction: str
+    scores: Mapping[str, ScoreValue] = field(default_factory=dict)
+    is_unparsed: bool = False
+
+
+class ScoringImpossible(ValueError):
+    """The answer does not fit the task: a choice without log-probability, a metric the task cannot have."""

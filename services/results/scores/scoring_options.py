@@ -1,0 +1,76 @@
+"""Metrics and filters as the contract carries them (JSON text), read into what the scorers take."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+
+from services.results.scores.answer_filters import FILTERS, MAJORITY_VOTE, FilterPipeline, FilterStep
+from services.results.scores.task_scoring import Average, InvalidScoring, Metric
+from services.results.scores.text_match import TextMatch
+from services.results.scores.timed_regex import SlowTime, TimedRegex
+
+Options = Mapping[str, object]
+
+_MATCH_OPTIONS = frozenset(field.name for field in fields(TextMatch))
+METRIC_OPTIONS: Mapping[str, frozenset[str]] = {
+    "exact_match": _MATCH_OPTIONS,
+    "contains": _MATCH_OPTIONS,
+    "f1": frozenset({"average"}),
+}
+REGEX_OPTIONS = frozenset({"regex_pattern", "group_select", "fallback"})
+
+
+def read_metric(name: str, options_json: str, slow_time: SlowTime | None = None) -> Metric:
+    """Raises InvalidScoring; whether the metric fits the answers is told when one is scored."""
+    try:
+        options = dict(json.loads(options_json or "{}"))
+        regexes = tuple(TimedRegex(regex, slow_time) for regex in options.get("regexes_to_ignore", ()))
+        if set(options) <= METRIC_OPTIONS.get(name, frozenset()):
+            average = Average(options.pop("average", Average.BINARY))
+            return Metric(name, TextMatch(**{**options, "regexes_to_ignore": regexes}), average)
+    except (ValueError, TypeError, RecursionError, re.error) as error:
+        raise InvalidScoring(f"options of metric {name!r}: {error}") from error
+    raise InvalidScoring(f"metric {name!r} has not all of the options {sorted(options)}")
+
+
+def read_filters(filters_json: str, slow_time: SlowTime | None = None) -> tuple[FilterPipeline, ...]:
+    """Read lm-evaluation-harness's `filter_list`: `[{"name": …, "filter": [{"function": …, …}]}]`."""
+    if not filters_json:
+        return ()
+    try:
+        pipelines = tuple(
+            _pipeline(one["name"], one["filter"], slow_time) for one in json.loads(filters_json)
+        )
+    except InvalidScoring:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, re.error) as error:
+        raise InvalidScoring(f"filters: {error}") from error
+    if len({pipeline.name for pipeline in pipelines}) < len(pipelines):
+        raise InvalidScoring("two filters have the same name")
+    return pipelines
+
+
+def _pipeline(name: str, filters: Sequence[Options], slow_time: SlowTime | None) -> FilterPipeline:
+    functions = [options["function"] for options in filters]
+    if MAJORITY_VOTE in functions[:-1]:
+        raise InvalidScoring(f"filter {name!r}: majority_vote is the last step")
+    steps = filters[:-1] if MAJORITY_VOTE in functions else filters
+    return FilterPipeline(
+        name, tuple(_step(options, slow_time) for options in steps), len(steps) < len(filters)
+    )
+
+
+def _step(options: Options, slow_time: SlowTime | None) -> FilterStep:
+    function = str(options["function"])
+    if function not in FILTERS:
+        raise InvalidScoring(f"no filter {function!r}")
+    unknown = set(options) - {"function"} - (REGEX_OPTIONS if function == "regex" else set())
+    if unknown:
+        raise InvalidScoring(f"filter {function!r} has no option {min(unknown)!r}")
+    if function != "regex":
+        return FilterStep(function)
+    group_select = options.get("group_select", 0)
+    if not isinstance(group_select, int):
+        raise InvalidScoring("group_select must be a whole number")
+    return FilterStep(function, TimedRegex(str(options["regex_pattern"]), slow_time), group_select)

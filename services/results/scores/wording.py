@@ -1,0 +1,70 @@
+"""Texts held against each other as people read them: case, markup and quotes apart, words as wholes."""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+_MARKUP = re.compile(r"\\(?:text|mathrm|mathbf|textbf)\s*(?=\{)|[*`\"“”„«»]")
+# Raised and lowered digits and fractions stay what they are: 10² is not 102.
+_IN_ONE_FORM = re.compile("[^\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u209f\u2150-\u218f]+")
+_OPENING = " \t\n\r'([{#$•「『（"
+_CLOSING = " \t\n\r.,:;!')]}$\\/•…。，！：；、」』）"
+SPACED = r"[^\W\u0e00-\u0eff\u1100-\u11ff\u2e80-\uffff]"
+"""A letter of a script that sets words apart: not of Thai, Lao, Chinese, Japanese, Korean."""
+_IS_APART_BEFORE = re.compile(rf"(?<!{SPACED})")
+_IS_APART_AFTER = re.compile(rf"(?!{SPACED})")
+_BULLET = re.compile(r"\A\s*-\s+(?!\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    start: int
+    end: int
+    label: int
+
+
+def unmarked(text: str) -> str:
+    """Without emphasis and quotes, and in one form of Unicode; lines stay."""
+    folded = _IN_ONE_FORM.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text)
+    return _MARKUP.sub("", folded).replace("’", "'").replace("\u2212", "-").replace("_", " ")
+
+
+def bare(text: str) -> str:
+    """What is compared: also without case, and what stands at the ends."""
+    words = _BULLET.sub("", unmarked(text)).casefold().split()
+    return " ".join(words).lstrip(_OPENING).rstrip(_CLOSING)
+
+
+def caseless(text: str) -> str:
+    """As long as the text, so that what is found in one is found in the other."""
+    folded = text.casefold()
+    return (
+        folded
+        if len(folded) == len(text)
+        else "".join(one if len(one.casefold()) > 1 else one.casefold() for one in text)
+    )
+
+
+def is_apart(text: str, start: int, end: int) -> bool:
+    """Not a part of a longer word."""
+    return bool(_IS_APART_BEFORE.match(text, start) and _IS_APART_AFTER.match(text, end))
+
+
+def mentions(text: str, forms: Sequence[str]) -> list[Mention]:
+    """Where a caseless text names which forms, in order; where some overlap, the first and longest one."""
+    found = [one for label, form in enumerate(forms) for one in _occurrences(text, form, label)]
+    kept: list[Mention] = []
+    for one in sorted(found, key=lambda one: (one.start, -one.end)):
+        if not kept or kept[-1].end <= one.start:
+            kept.append(one)
+    return kept
+
+
+def _occurrences(text: str, form: str, label: int) -> Iterator[Mention]:
+    start = text.find(form) if form else -1
+    while start >= 0:
+        end = start + len(form)
+        if is_apart(text, start, end):
+            yield Mention(start, end, label)
+        start = text.find(form, end)
