@@ -1,6 +1,7 @@
-"""Fields of a request whose type says too little: ids, and enums that may carry any number."""
+"""Fields of a request whose type says too little: ids, texts with a NUL, enums that may carry any number."""
 
 import uuid
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import TypeVar
 
@@ -15,6 +16,18 @@ def checked_id(field: str, text: str) -> str:
         return str(uuid.UUID(text))
     except ValueError as error:
         raise InvalidField(field=field, problem="must be a UUID") from error
+
+
+def checked_text(field: str, text: str) -> str:
+    """A text that may be looked up: Postgres knows no NUL."""
+    if "\x00" in text:
+        raise InvalidField(field=field, problem="must not contain a NUL")
+    return text
+
+
+def checked_texts(field: str, texts: Iterable[str]) -> tuple[str, ...]:
+    """All of them, checked."""
+    return tuple(checked_text(field, text) for text in texts)
 
 
 def checked_choice(field: str, choices: type[Choice], number: int) -> Choice:

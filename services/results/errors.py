@@ -35,6 +35,13 @@ class RunIncomplete(ResultsError):
     reason = "RUN_INCOMPLETE"
 
 
+class RunNotFinished(ResultsError):
+    """Run {run_id} is not finished, so its figures may still change; wait for it or cancel it."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "RUN_NOT_FINISHED"
+
+
 class SampleSetNotFound(ResultsError):
     """Sample set {sample_set_id} not found."""
 
@@ -82,3 +89,38 @@ class InvalidPageToken(ResultsError):
 
     kind = ErrorKind.INVALID
     reason = "INVALID_PAGE_TOKEN"
+
+
+class UnknownMetric(ResultsError):
+    """No metric {metric!r} here. Supported: {supported}."""
+
+    kind = ErrorKind.INVALID
+    reason = "UNKNOWN_METRIC"
+
+
+class OtherSuite(ResultsError):
+    """The runs are of suites {first} and {second}; only runs of the same suite can be compared."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "NOT_COMPARABLE"
+
+
+class OtherScoring(ResultsError):
+    """Choices were scored by {first} in one run and by {second} in another; force it to see it anyway."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "NOT_COMPARABLE"
+
+
+class NoCommonSamples(ResultsError):
+    """Runs {first} and {second} have no sample in common; there is nothing to pair."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "NO_COMMON_SAMPLES"
+
+
+class NoRunOfModel(ResultsError):
+    """Model {model} has no completed run of suite {suite}."""
+
+    kind = ErrorKind.NOT_FOUND
+    reason = "RUN_NOT_FOUND"

@@ -6,7 +6,7 @@ import grpc
 
 from proctor.v1 import results_service_pb2 as pb
 from proctor.v1 import results_service_pb2_grpc as pb_grpc
-from services.results.checked_fields import checked_choice, checked_id
+from services.results.checked_fields import checked_choice, checked_id, checked_text
 from services.results.outcomes.list_outcomes import ListOutcomes, OutcomeQuery
 from services.results.outcomes.outcome import OutcomeStatus
 from services.results.outcomes.proto_outcomes import recorded_to_proto
@@ -38,7 +38,7 @@ class GrpcPublicApi(pb_grpc.ResultsServiceServicer):
             checked_id("run_id", request.run_id),
             request.page_size,
             request.page_token,
-            request.task,
+            checked_text("task", request.task),
             checked_choice("status", OutcomeStatus, request.status) if request.status else None,
         )
         page = await self._list_outcomes(query)

@@ -8,7 +8,7 @@ import grpc
 
 from proctor.v1 import run_record_service_pb2 as pb
 from proctor.v1 import run_record_service_pb2_grpc as pb_grpc
-from services.results.checked_fields import checked_id
+from services.results.checked_fields import checked_choice, checked_id
 from services.results.runs.close_run import CloseRun
 from services.results.runs.list_missing import ListMissing
 from services.results.runs.open_run import OpenRun
@@ -19,6 +19,7 @@ from services.results.runs.proto_runs import (
     tasks_to_proto,
 )
 from services.results.runs.report_counts import ReportCounts
+from services.results.runs.run_record import FinalState
 from services.results.samples.proto_samples import asked_to_proto, sample_from_proto
 from services.results.samples.store_sample_set import StoreSampleSet
 
@@ -92,5 +93,8 @@ class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
         self, request: pb.CloseRunRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.CloseRunResponse:
         run_id = checked_id("run_id", request.run_id)
-        summary = await self._use_cases.close_run(run_id, request.epoch, allow_partial=request.allow_partial)
+        state = checked_choice("state", FinalState, request.state)
+        summary = await self._use_cases.close_run(
+            run_id, request.epoch, state, allow_partial=request.allow_partial
+        )
         return pb.CloseRunResponse(summary=summary_to_proto(summary))

@@ -71,6 +71,11 @@ class PostgresTransaction:
         self.connection = connection
         self._queries = queries
 
+    async def fetch(self, name: str, *arguments: object) -> list[asyncpg.Record]:
+        """The rows of a query."""
+        rows: list[asyncpg.Record] = await self.connection.fetch(self._queries[name], *arguments)
+        return rows
+
     async def fetchrow(self, name: str, *arguments: object) -> asyncpg.Record | None:
         """The first row of a query."""
         row: asyncpg.Record | None = await self.connection.fetchrow(self._queries[name], *arguments)

@@ -9,12 +9,15 @@ SELECT digest, same_as::text AS same_as FROM sample_sets WHERE set_id = $1::uuid
 -- name: unstage_samples: drop what a repeated chunk replaces ($1 set, $2 positions)
 DELETE FROM samples WHERE set_id = $1::uuid AND position = ANY ($2::integer[]);
 
--- name: measure_samples: what is staged: how many, gaps, digest over the ordered digests ($1 set)
+-- name: measure_samples: what is staged: how many, gaps, digest over the ordered digests and what shares a passage ($1 set)
 SELECT
     count(*) AS staged,
     coalesce(max(position), -1) + 1 AS end_position,
     coalesce(min(position), 0) AS first_position,
-    sha256(coalesce(string_agg(digest, ''::bytea ORDER BY position), ''::bytea)) AS digest
+    sha256(coalesce(string_agg(
+        digest || CASE cluster WHEN '' THEN ''::bytea ELSE sha256(convert_to(cluster, 'UTF8')) END,
+        ''::bytea ORDER BY position
+    ), ''::bytea)) AS digest
 FROM samples
 WHERE set_id = $1::uuid;
 
@@ -50,7 +53,7 @@ SELECT count(*) AS swept FROM swept;
 -- name: read_samples: samples of a committed set by position ($1 set, $2 positions)
 SELECT
     s.position, s.doc_id, s.digest, s.prompt_text, s.prompt_messages, s.choices, s.target_choice,
-    s.target_texts, s.cluster
+    s.target_texts, s.right_choices, s.wrong_texts, s.choice_texts, s.cluster
 FROM samples AS s
 WHERE s.set_id = $1::uuid
     AND s.position = ANY ($2::integer[])
@@ -66,16 +69,28 @@ FROM samples
 WHERE set_id = $1::uuid AND position = ANY ($2::integer[]);
 
 -- name: read_targets: what is expected of samples ($1 set, $2 positions)
-SELECT position, choices, target_choice, target_texts
+SELECT position, choices, target_choice, target_texts, right_choices, wrong_texts, choice_texts
 FROM samples
 WHERE set_id = $1::uuid AND position = ANY ($2::integer[]);
 
 -- name: read_clusters: the samples of a set that share a passage ($1 set)
 SELECT position, cluster FROM samples WHERE set_id = $1::uuid AND cluster <> '' ORDER BY position;
 
--- name: add_run_record: make the record of a run ($1 run, $2 epoch, $3 rollouts, $4 scoring method, $5 cut left)
-INSERT INTO run_records (run_id, epoch, rollouts, scoring_method, is_truncated_left)
-VALUES ($1::uuid, $2::integer, $3::integer, $4::smallint, $5::boolean)
+-- name: read_label_count: how many choices a sample of a set has, where all have as many ($1 set)
+SELECT min(cardinality(choices)) AS labels
+FROM samples
+WHERE set_id = $1::uuid
+HAVING min(cardinality(choices)) = max(cardinality(choices));
+
+-- name: add_run_record: make the record of a run ($1 run, $2 epoch, $3 rollouts, $4 scoring method, $5 cut left, $6 suite, $7 its version, $8 model, $9 project, $10 user, $11 ordered at, $12 limit, $13 shots, $14 missing tasks, $15 groups)
+INSERT INTO run_records (
+    run_id, epoch, rollouts, scoring_method, is_truncated_left, suite, suite_version, model, project_id, username,
+    created_at, row_limit, num_fewshot, missing_tasks, groups
+)
+VALUES (
+    $1::uuid, $2::integer, $3::integer, $4::smallint, $5::boolean, $6::text, $7::integer, $8::text, $9::bigint,
+    $10::text, $11::timestamptz, $12::integer, $13::integer, $14::text[], $15::jsonb
+)
 ON CONFLICT (run_id) DO NOTHING
 RETURNING run_id::text AS run_id;
 
@@ -88,7 +103,7 @@ VALUES ($1::uuid, $2::smallint, $3::text, $4::uuid, $5::bigint, $6::integer, $7:
 SELECT epoch, is_frozen FROM run_records WHERE run_id = $1::uuid FOR UPDATE;
 
 -- name: open_epoch: a later epoch takes outcomes again ($1 run, $2 epoch)
-UPDATE run_records SET epoch = $2::integer, is_frozen = false WHERE run_id = $1::uuid;
+UPDATE run_records SET epoch = $2::integer, is_frozen = false, state = 0, closed_at = NULL WHERE run_id = $1::uuid;
 
 -- name: uncount_failures: failures of the epochs before count as missing from now on ($1 run)
 DELETE FROM task_counts WHERE run_id = $1::uuid AND failure_class > 0;
@@ -96,11 +111,13 @@ DELETE FROM task_counts WHERE run_id = $1::uuid AND failure_class > 0;
 -- name: uncount_shards: shards of the epochs before are over ($1 run)
 DELETE FROM shard_counts WHERE run_id = $1::uuid;
 
--- name: freeze_run: refuse outcomes from now on ($1 run)
-UPDATE run_records SET is_frozen = true WHERE run_id = $1::uuid;
+-- name: freeze_run: refuse outcomes from now on ($1 run, $2 final state)
+UPDATE run_records SET is_frozen = true, state = $2::smallint, closed_at = now() WHERE run_id = $1::uuid;
 
 -- name: read_run_record: the record of a run ($1 run)
-SELECT epoch, is_frozen, rollouts, scoring_method, is_truncated_left
+SELECT
+    epoch, is_frozen, rollouts, scoring_method, is_truncated_left, suite, suite_version, model, project_id, username,
+    created_at, row_limit, num_fewshot, missing_tasks, groups, state, closed_at
 FROM run_records
 WHERE run_id = $1::uuid;
 
@@ -112,8 +129,7 @@ ORDER BY task_index;
 
 -- name: add_summary: keep the figures of a frozen epoch; the first ones stay ($1 run, $2 epoch, $3 summary)
 INSERT INTO run_summaries (run_id, epoch, summary)
-SELECT $1::uuid, $2::integer, $3::jsonb
-WHERE EXISTS (SELECT FROM run_records WHERE run_id = $1::uuid AND epoch = $2::integer AND is_frozen)
+VALUES ($1::uuid, $2::integer, $3::json)
 ON CONFLICT (run_id, epoch) DO NOTHING;
 
 -- name: read_summary: the figures kept for an epoch ($1 run, $2 epoch)
@@ -296,3 +312,406 @@ WHERE run_id = $1::uuid AND failure_class = 0;
 
 -- name: count_recorded: final outcomes of a run in its present epoch ($1 run)
 SELECT coalesce(sum(recorded), 0)::bigint AS recorded FROM task_counts WHERE run_id = $1::uuid;
+
+-- name: export_outcomes: what counts in the present epoch of one task, beside its samples ($1 run, $2 after sample, $3 after rollout, $4 set, $5 first sample, $6 end, exclusive, $7 rows, $8 with the rows that samples were made from)
+SELECT
+    o.sample, o.rollout, o.task_index, o.shard, o.epoch, o.attempt, o.status, o.failure_class, o.failure_message,
+    o.answer_text, o.finish_reason, o.choices, o.prediction, o.scores, o.prompt_tokens,
+    o.completion_tokens, o.cached_tokens, o.reasoning_tokens, o.total_seconds, o.queue_seconds,
+    o.first_token_seconds, s.position, s.doc_id, s.digest, s.prompt_text, s.prompt_messages,
+    s.choices AS sample_choices, s.target_choice, s.target_texts, s.right_choices, s.wrong_texts,
+    s.choice_texts, s.cluster,
+    CASE WHEN $8::boolean THEN s.doc_json ELSE '' END AS doc_json
+FROM outcomes AS o
+JOIN samples AS s ON s.set_id = $4::uuid AND s.position = o.sample - $5::bigint
+WHERE o.run_id = $1::uuid
+    AND (o.sample, o.rollout) > ($2::bigint, $3::integer)
+    AND o.sample < $6::bigint
+    AND (o.failure_class = 0 OR o.epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid))
+ORDER BY o.sample, o.rollout
+LIMIT $7::integer;
+
+-- name: hold_closed_epoch: keep a frozen epoch from being left before the transaction ends ($1 run, $2 epoch)
+SELECT epoch FROM run_records WHERE run_id = $1::uuid AND epoch = $2::integer AND is_frozen FOR SHARE;
+
+-- name: drop_earlier_close: a run is listed as it was closed last ($1 run, $2 epoch)
+DELETE FROM closed_runs WHERE run_id = $1::uuid AND epoch < $2::integer;
+
+-- name: add_closed_run: list a run that says of what suite and model it is, once per epoch ($1 run, $2 standing)
+INSERT INTO closed_runs (run_id, epoch, suite, model, project_id, state, closed_at, standing)
+SELECT run_id, epoch, suite, model, project_id, state, closed_at, $2::json
+FROM run_records
+WHERE run_id = $1::uuid AND suite <> '' AND model <> ''
+ON CONFLICT (run_id) DO NOTHING
+RETURNING run_id::text AS run_id;
+
+-- name: add_history_entries: the histories of a closed run ($1 run)
+INSERT INTO history_entries (suite, model, closed_at, run_id)
+SELECT suites.suite, models.model, c.closed_at, c.run_id
+FROM closed_runs AS c
+CROSS JOIN LATERAL (VALUES (c.suite), ('')) AS suites (suite)
+CROSS JOIN LATERAL (VALUES (c.model), ('')) AS models (model)
+WHERE c.run_id = $1::uuid;
+
+-- name: add_board_entries: the boards of a closed run, if it is complete ($1 run, $2 terms, $3 metrics, $4 figures)
+INSERT INTO board_entries (suite, project, metric, model, terms, closed_at, run_id, mean)
+SELECT c.suite, projects.project, figures.metric, c.model, $2::text, c.closed_at, c.run_id, figures.mean
+FROM closed_runs AS c
+CROSS JOIN LATERAL (VALUES (c.project_id::text), ('')) AS projects (project)
+CROSS JOIN unnest($3::text[], $4::double precision[]) AS figures (metric, mean)
+WHERE c.run_id = $1::uuid AND c.state = 4;
+
+-- name: list_board_metrics: metrics of a board, one step in the key for each ($1 suite, $2 project, empty for all)
+WITH RECURSIVE found AS (
+    (
+        SELECT metric
+        FROM board_entries
+        WHERE suite = $1::text AND project = $2::text
+        ORDER BY metric
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT next.metric
+    FROM found
+    CROSS JOIN LATERAL (
+        SELECT metric
+        FROM board_entries
+        WHERE suite = $1::text AND project = $2::text AND metric > found.metric
+        ORDER BY metric
+        LIMIT 1
+    ) AS next
+)
+SELECT metric FROM found;
+
+-- name: list_latest_entries: the latest run of each model and terms, one step in the key for each ($1 suite, $2 project, empty for all, $3 metric)
+WITH RECURSIVE latest AS (
+    (
+        SELECT model, terms, closed_at, run_id
+        FROM board_entries
+        WHERE suite = $1::text AND project = $2::text AND metric = $3::text
+        ORDER BY model DESC, terms DESC, closed_at DESC, run_id DESC
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT next.model, next.terms, next.closed_at, next.run_id
+    FROM latest
+    CROSS JOIN LATERAL (
+        SELECT model, terms, closed_at, run_id
+        FROM board_entries
+        WHERE suite = $1::text AND project = $2::text AND metric = $3::text
+            AND (model, terms) < (latest.model, latest.terms)
+        ORDER BY model DESC, terms DESC, closed_at DESC, run_id DESC
+        LIMIT 1
+    ) AS next
+)
+SELECT
+    c.run_id::text AS run_id, c.suite, c.model, c.project_id, c.state, c.closed_at, c.standing,
+    true AS is_latest, previous.run_id::text AS previous_run_id
+FROM latest
+CROSS JOIN LATERAL (
+    -- The limit keeps the planner from reading the whole table instead of a row for each.
+    SELECT r.run_id, r.suite, r.model, r.project_id, r.state, r.closed_at, r.standing
+    FROM closed_runs AS r
+    WHERE r.run_id = latest.run_id
+    LIMIT 1
+) AS c
+LEFT JOIN LATERAL (
+    SELECT e.run_id
+    FROM board_entries AS e
+    WHERE e.suite = $1::text AND e.project = '' AND e.metric = $3::text
+        AND e.model = latest.model AND e.terms = latest.terms
+        AND (e.closed_at, e.run_id) < (latest.closed_at, latest.run_id)
+    ORDER BY e.closed_at DESC, e.run_id DESC
+    LIMIT 1
+) AS previous ON true;
+
+-- name: list_best_entries: the best run of each model and terms, as list_latest_entries ($1 suite, $2 project, empty for all, $3 metric)
+WITH RECURSIVE best AS (
+    (
+        SELECT model, terms, closed_at, run_id
+        FROM board_entries
+        WHERE suite = $1::text AND project = $2::text AND metric = $3::text
+        ORDER BY model DESC, terms DESC, mean DESC, closed_at DESC, run_id DESC
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT next.model, next.terms, next.closed_at, next.run_id
+    FROM best
+    CROSS JOIN LATERAL (
+        SELECT model, terms, closed_at, run_id
+        FROM board_entries
+        WHERE suite = $1::text AND project = $2::text AND metric = $3::text
+            AND (model, terms) < (best.model, best.terms)
+        ORDER BY model DESC, terms DESC, mean DESC, closed_at DESC, run_id DESC
+        LIMIT 1
+    ) AS next
+)
+SELECT
+    c.run_id::text AS run_id, c.suite, c.model, c.project_id, c.state, c.closed_at, c.standing,
+    NOT EXISTS (
+        SELECT
+        FROM board_entries AS e
+        WHERE e.suite = $1::text AND e.project = $2::text AND e.metric = $3::text
+            AND e.model = best.model AND e.terms = best.terms
+            AND (e.closed_at, e.run_id) > (best.closed_at, best.run_id)
+    ) AS is_latest,
+    previous.run_id::text AS previous_run_id
+FROM best
+CROSS JOIN LATERAL (
+    -- The limit keeps the planner from reading the whole table instead of a row for each.
+    SELECT r.run_id, r.suite, r.model, r.project_id, r.state, r.closed_at, r.standing
+    FROM closed_runs AS r
+    WHERE r.run_id = best.run_id
+    LIMIT 1
+) AS c
+LEFT JOIN LATERAL (
+    SELECT e.run_id
+    FROM board_entries AS e
+    WHERE e.suite = $1::text AND e.project = '' AND e.metric = $3::text
+        AND e.model = best.model AND e.terms = best.terms
+        AND (e.closed_at, e.run_id) < (best.closed_at, best.run_id)
+    ORDER BY e.closed_at DESC, e.run_id DESC
+    LIMIT 1
+) AS previous ON true;
+
+-- name: read_newest_baselines: of the newest of some runs whose baselines are computed ($1 runs)
+SELECT baselines
+FROM closed_runs
+WHERE run_id = ANY ($1::uuid[]) AND baselines IS NOT NULL
+ORDER BY closed_at DESC, run_id DESC
+LIMIT 1;
+
+-- name: list_history: closed runs since a moment that come after a key, newest first ($1 suite, $2 model, each empty for all, $3 since, $4 closed before, $5 run, $6 rows)
+SELECT
+    c.run_id::text AS run_id, c.suite, c.model, c.project_id, c.state, c.closed_at, c.standing
+FROM history_entries AS h
+JOIN closed_runs AS c USING (run_id)
+WHERE h.suite = $1::text AND h.model = $2::text
+    AND h.closed_at >= $3::timestamptz
+    AND (h.closed_at, h.run_id) < ($4::timestamptz, $5::uuid)
+ORDER BY h.closed_at DESC, h.run_id DESC
+LIMIT $6::integer;
+
+-- name: count_history: closed runs since a moment; reads nothing but the key ($1 suite, $2 model, each empty for all, $3 since)
+SELECT count(*) AS runs
+FROM history_entries
+WHERE suite = $1::text AND model = $2::text AND closed_at >= $3::timestamptz;
+
+-- name: list_runs_without_baselines: complete runs whose baselines are to be computed, newest first ($1 rows)
+SELECT run_id::text AS run_id
+FROM closed_runs
+WHERE baselines IS NULL AND state = 4
+ORDER BY closed_at DESC
+LIMIT $1::integer;
+
+-- name: keep_run_baselines: the baselines of a run's suite ($1 run, $2 baselines)
+UPDATE closed_runs SET baselines = $2::json WHERE run_id = $1::uuid;
+
+-- name: read_task_baselines: the baselines of a sample set ($1 set, $2 digest of how it is scored)
+SELECT baselines FROM task_baselines WHERE set_id = $1::uuid AND scoring_digest = $2::bytea;
+
+-- name: add_task_baselines: keep the baselines of a sample set; the first ones stay ($1 set, $2 digest of how it is scored, $3 baselines)
+INSERT INTO task_baselines (set_id, scoring_digest, baselines)
+VALUES ($1::uuid, $2::bytea, $3::json)
+ON CONFLICT (set_id, scoring_digest) DO NOTHING;
+
+-- name: join_by_hash: within a transaction; a run closed just now has no statistics, and by any other join that trusts them 100,000 pairs take hours
+SELECT
+    set_config('plan_cache_mode', 'force_custom_plan', true),
+    set_config('enable_nestloop', 'off', true),
+    set_config('enable_mergejoin', 'off', true),
+    set_config('enable_sort', 'off', true),
+    set_config('work_mem', '64MB', true),
+    set_config('jit', 'off', true);
+
+-- name: read_pairs: what two runs scored on the samples both have, like pairs counted ($1 first run, $2 second, $3 … $8 places, first samples and sets of the tasks in both, $9 the task of each metric, $10 metrics; tasks and metrics are numbered from 1)
+-- Equal sets are paired by position; others by digest, the n-th of equal samples with the n-th. A sample without an
+-- answer counts as failed; scores are listed by rollout.
+WITH asked AS (
+    SELECT place, first_index, second_index, first_start, second_start, first_set, second_set
+    FROM unnest($3::smallint[], $4::smallint[], $5::bigint[], $6::bigint[], $7::uuid[], $8::uuid[]) WITH ORDINALITY
+        AS task (first_index, second_index, first_start, second_start, first_set, second_set, place)
+), wanted AS (
+    SELECT place, name, metric
+    FROM unnest($9::bigint[], $10::text[]) WITH ORDINALITY AS one (place, name, metric)
+), first_answers AS (
+    SELECT
+        asked.place, wanted.metric, o.sample - asked.first_start AS position,
+        string_agg(o.scores ->> wanted.name, ',' ORDER BY o.rollout) AS scores,
+        count(*) FILTER (WHERE o.status = 2) AS unparsed,
+        bool_and(o.failure_class > 0) AS is_failed
+    FROM outcomes AS o
+    JOIN asked ON asked.first_index = o.task_index
+    JOIN wanted USING (place)
+    WHERE o.run_id = $1::uuid
+        AND (o.failure_class = 0 OR o.epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid))
+    GROUP BY asked.place, wanted.metric, o.sample - asked.first_start
+), second_answers AS (
+    SELECT
+        asked.place, wanted.metric, o.sample - asked.second_start AS position,
+        string_agg(o.scores ->> wanted.name, ',' ORDER BY o.rollout) AS scores,
+        count(*) FILTER (WHERE o.status = 2) AS unparsed,
+        bool_and(o.failure_class > 0) AS is_failed
+    FROM outcomes AS o
+    JOIN asked ON asked.second_index = o.task_index
+    JOIN wanted USING (place)
+    WHERE o.run_id = $2::uuid
+        AND (o.failure_class = 0 OR o.epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $2::uuid))
+    GROUP BY asked.place, wanted.metric, o.sample - asked.second_start
+), first_samples AS (
+    SELECT
+        asked.place, s.position, s.digest,
+        row_number() OVER (PARTITION BY asked.place, s.digest ORDER BY s.position) AS nth
+    FROM samples AS s
+    JOIN asked ON asked.first_set = s.set_id AND asked.first_set <> asked.second_set
+    WHERE s.set_id = ANY ($7::uuid[])
+), second_samples AS (
+    SELECT
+        asked.place, s.position, s.digest,
+        row_number() OVER (PARTITION BY asked.place, s.digest ORDER BY s.position) AS nth
+    FROM samples AS s
+    JOIN asked ON asked.second_set = s.set_id AND asked.first_set <> asked.second_set
+    WHERE s.set_id = ANY ($8::uuid[])
+), second_beside_first AS (
+    SELECT s.place, s.metric, s.position, s.scores, s.unparsed, s.is_failed
+    FROM second_answers AS s
+    JOIN asked USING (place)
+    WHERE asked.first_set = asked.second_set
+    UNION ALL
+    SELECT s.place, s.metric, first_samples.position, s.scores, s.unparsed, s.is_failed
+    FROM second_answers AS s
+    JOIN second_samples USING (place, position)
+    JOIN first_samples USING (place, digest, nth)
+), clustered AS (
+    SELECT asked.place, s.position, s.cluster
+    FROM samples AS s
+    JOIN asked ON asked.first_set = s.set_id
+    WHERE s.set_id = ANY ($7::uuid[]) AND s.cluster <> ''
+)
+SELECT
+    f.place, f.metric, c.cluster, f.scores AS first_scores, s.scores AS second_scores,
+    f.unparsed AS first_unparsed, s.unparsed AS second_unparsed,
+    f.is_failed AS first_failed, s.is_failed AS second_failed, count(*) AS pairs
+FROM first_answers AS f
+JOIN second_beside_first AS s USING (place, metric, position)
+LEFT JOIN clustered AS c USING (place, position)
+GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9;
+
+-- name: list_flips: samples whose scores differ, in the order of the first run ($1 first run, $2 second, $3, $4 their first samples of the task, $5, $6 the ends, exclusive, $7, $8 sets, $9 metric, $10 after sample, $11 rows)
+WITH first_answers AS (
+    SELECT
+        sample - $3::bigint AS position,
+        string_agg(scores ->> $9::text, ',' ORDER BY rollout) AS scores,
+        (array_agg(prediction ORDER BY rollout))[1] AS prediction
+    FROM outcomes
+    WHERE run_id = $1::uuid AND sample > $10::bigint AND sample < $5::bigint AND failure_class = 0
+    GROUP BY sample
+), second_answers AS (
+    SELECT
+        sample - $4::bigint AS position,
+        string_agg(scores ->> $9::text, ',' ORDER BY rollout) AS scores,
+        (array_agg(prediction ORDER BY rollout))[1] AS prediction
+    FROM outcomes
+    WHERE run_id = $2::uuid AND sample >= $4::bigint AND sample < $6::bigint AND failure_class = 0
+    GROUP BY sample
+), first_samples AS (
+    SELECT position, digest, row_number() OVER (PARTITION BY digest ORDER BY position) AS nth
+    FROM samples
+    WHERE set_id = $7::uuid AND $7::uuid <> $8::uuid
+), second_samples AS (
+    SELECT position, digest, row_number() OVER (PARTITION BY digest ORDER BY position) AS nth
+    FROM samples
+    WHERE set_id = $8::uuid AND $7::uuid <> $8::uuid
+), second_beside_first AS (
+    SELECT position, scores, prediction FROM second_answers WHERE $7::uuid = $8::uuid
+    UNION ALL
+    SELECT first_samples.position, s.scores, s.prediction
+    FROM second_answers AS s
+    JOIN second_samples USING (position)
+    JOIN first_samples USING (digest, nth)
+)
+SELECT
+    position, f.scores AS first_scores, s.scores AS second_scores, f.prediction AS first_prediction,
+    s.prediction AS second_prediction
+FROM first_answers AS f
+JOIN second_beside_first AS s USING (position)
+WHERE f.scores <> s.scores
+ORDER BY position
+LIMIT $11::integer;
+
+-- name: find_latest_runs: the latest completed run of some models on a suite, one that can be ranked where there is one ($1 suite, $2 models)
+SELECT DISTINCT ON (h.model) h.model, h.run_id::text AS run_id
+FROM history_entries AS h
+JOIN run_records AS r USING (run_id)
+LEFT JOIN board_entries AS e
+    ON e.run_id = h.run_id AND e.suite = h.suite AND e.project = '' AND e.metric = 'score' AND e.model = h.model
+WHERE h.suite = $1::text AND h.model = ANY ($2::text[]) AND r.state = 4
+ORDER BY h.model, (coalesce(e.terms, '') <> '') DESC, h.closed_at DESC, h.run_id DESC;
+
+-- name: list_runs_to_compare: completed runs that were not compared since they were closed ($1 rows)
+SELECT run_id::text AS run_id
+FROM run_records
+WHERE state = 4 AND compared_epoch < epoch
+ORDER BY closed_at
+LIMIT $1::integer;
+
+-- name: find_previous_run: the complete run of a model on the same terms before some run ($1 run, $2 suite, $3 model, $4 terms)
+SELECT e.run_id::text AS run_id
+FROM board_entries AS e
+WHERE e.suite = $2::text AND e.project = '' AND e.metric = 'score' AND e.model = $3::text AND e.terms = $4::text
+    AND (e.closed_at, e.run_id) < (SELECT c.closed_at, c.run_id FROM closed_runs AS c WHERE c.run_id = $1::uuid)
+ORDER BY e.closed_at DESC, e.run_id DESC
+LIMIT 1;
+
+-- name: keep_comparison: what two runs prove about each other; a repeated comparison replaces it ($1 first run, $2 second, $3, $4 their epochs, $5 … columns)
+INSERT INTO run_comparisons (
+    first_run_id, second_run_id, first_epoch, second_epoch, task, metric, difference, ci_low, ci_high, p_value,
+    verdict, pairs, test
+)
+SELECT
+    $1::uuid, $2::uuid, $3::integer, $4::integer, task, metric, difference, ci_low, ci_high, p_value, verdict, pairs,
+    test
+FROM unnest(
+    $5::text[], $6::text[], $7::double precision[], $8::double precision[], $9::double precision[],
+    $10::double precision[], $11::smallint[], $12::bigint[], $13::text[]
+) AS one (task, metric, difference, ci_low, ci_high, p_value, verdict, pairs, test)
+ON CONFLICT (first_run_id, second_run_id, task, metric) DO UPDATE SET
+    first_epoch = EXCLUDED.first_epoch,
+    second_epoch = EXCLUDED.second_epoch,
+    difference = EXCLUDED.difference,
+    ci_low = EXCLUDED.ci_low,
+    ci_high = EXCLUDED.ci_high,
+    p_value = EXCLUDED.p_value,
+    verdict = EXCLUDED.verdict,
+    pairs = EXCLUDED.pairs,
+    test = EXCLUDED.test;
+
+-- name: mark_compared: a run of an epoch was compared with the runs beside it ($1 run, $2 epoch)
+UPDATE run_records SET compared_epoch = $2::integer WHERE run_id = $1::uuid AND compared_epoch < $2::integer;
+
+-- name: read_p_values: of what is kept between any two of some runs, by their places in the list, in one row ($1 runs, $2 metric)
+WITH asked AS (
+    SELECT r.run_id, r.epoch, (listed.place - 1)::integer AS place
+    FROM unnest($1::uuid[]) WITH ORDINALITY AS listed (run_id, place)
+    JOIN run_records AS r USING (run_id)
+)
+SELECT
+    coalesce(array_agg(first.place), '{}') AS first_places,
+    coalesce(array_agg(second.place), '{}') AS second_places,
+    coalesce(array_agg(c.p_value), '{}') AS p_values
+FROM asked AS first
+JOIN run_comparisons AS c ON c.first_run_id = first.run_id AND c.first_epoch = first.epoch
+JOIN asked AS second ON c.second_run_id = second.run_id AND c.second_epoch = second.epoch
+WHERE c.task = '' AND c.metric = $2::text;
+
+-- name: read_comparisons: what is kept of the suite as a whole between any two of some runs ($1 runs, $2 metric)
+SELECT
+    c.first_run_id::text AS first_run_id, c.second_run_id::text AS second_run_id, c.difference, c.ci_low, c.ci_high,
+    c.p_value, c.pairs, c.test
+FROM run_comparisons AS c
+WHERE c.first_run_id = ANY ($1::uuid[])
+    AND c.second_run_id = ANY ($1::uuid[])
+    AND c.task = ''
+    AND c.metric = $2::text
+    AND c.first_epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = c.first_run_id)
+    AND c.second_epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = c.second_run_id);

@@ -17,6 +17,18 @@ from services.common.postgres import connect_pool, migrate
 from services.common.structured_logs import get_logger
 from services.common.subjects import outcome_consumer
 from services.results import grpc_public_api, grpc_record_api
+from services.results.comparisons import grpc_comparison_api
+from services.results.comparisons.compare_pair import ComparePair
+from services.results.comparisons.compare_runs import CompareRuns
+from services.results.comparisons.grpc_comparison_api import GrpcComparisonApi
+from services.results.comparisons.list_flips import ListFlips
+from services.results.comparisons.postgres_comparisons import PostgresComparisons
+from services.results.comparisons.postgres_pairs import PostgresPairs
+from services.results.comparisons.store_comparisons import StoreComparisons
+from services.results.exports import grpc_export_api
+from services.results.exports.export_run import ExportRun
+from services.results.exports.grpc_export_api import FORMS, GrpcExportApi
+from services.results.exports.postgres_exports import PostgresExports
 from services.results.grpc_public_api import GrpcPublicApi
 from services.results.grpc_record_api import GrpcRecordApi, RecordUseCases
 from services.results.outcomes.list_outcomes import ListOutcomes
@@ -25,6 +37,9 @@ from services.results.outcomes.postgres_outcomes import PostgresOutcomes
 from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.ports import Stores
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
+from services.results.rescoring import grpc_rescore_api
+from services.results.rescoring.grpc_rescore_api import GrpcRescoreApi
+from services.results.rescoring.rescore_task import RescoreTask
 from services.results.runs.close_run import CloseRun
 from services.results.runs.list_missing import ListMissing
 from services.results.runs.nats_progress_publisher import NatsProgressPublisher
@@ -35,8 +50,17 @@ from services.results.runs.summarize_run import SummarizeRun
 from services.results.samples.postgres_sample_sets import PostgresSampleSets
 from services.results.samples.store_sample_set import StoreSampleSet
 from services.results.settings import ResultsSettings
+from services.results.standings import grpc_standings_api
+from services.results.standings.add_baselines import AddBaselines
+from services.results.standings.grpc_standings_api import GrpcStandingsApi
+from services.results.standings.list_history import ListHistory
+from services.results.standings.postgres_baselines import PostgresBaselines
+from services.results.standings.postgres_standings import PostgresStandings
+from services.results.standings.rank_models import RankModels
 
 SWEEP_SECONDS = 300.0
+BASELINE_SECONDS = 2.0
+COMPARE_SECONDS = 1.0
 CLOSE_SECONDS = 5.0
 
 log = get_logger()
@@ -49,6 +73,8 @@ class ResultsParts:
     grpc: GrpcServer
     consumer: NatsOutcomeConsumer
     sample_sets: StoreSampleSet
+    add_baselines: AddBaselines
+    store_comparisons: StoreComparisons
 
 
 class RunningResults:
@@ -60,7 +86,11 @@ class RunningResults:
         self._sample_sets = parts.sample_sets
         self._drain_seconds = drain_seconds
         self._consuming = asyncio.ensure_future(parts.consumer.run())
-        self._sweeping = asyncio.ensure_future(every(SWEEP_SECONDS, self._sweep, name="sweep sample sets"))
+        self._loops = [
+            asyncio.ensure_future(every(SWEEP_SECONDS, self._sweep, name="sweep sample sets")),
+            asyncio.ensure_future(every(BASELINE_SECONDS, parts.add_baselines, name="add baselines")),
+            asyncio.ensure_future(every(COMPARE_SECONDS, parts.store_comparisons, name="store comparisons")),
+        ]
 
     async def set_ready(self, is_ready: bool) -> None:  # noqa: FBT001  # the port of lifecycle
         await self.grpc.set_serving(is_ready)
@@ -77,9 +107,9 @@ class RunningResults:
         await asyncio.wait((self._consuming,), timeout=self._drain_seconds)
 
     async def close(self) -> None:
-        for task in (self._consuming, self._sweeping):
+        for task in (self._consuming, *self._loops):
             task.cancel()
-        await asyncio.gather(self._consuming, self._sweeping, return_exceptions=True)
+        await asyncio.gather(self._consuming, *self._loops, return_exceptions=True)
 
     async def _sweep(self) -> None:
         swept = await self._sample_sets.sweep()
@@ -119,12 +149,30 @@ async def _parts(settings: ResultsSettings, pool: asyncpg.Pool, nats: Client) ->
         )
     )
     public_api = GrpcPublicApi(summarize, ListOutcomes(stores))
-    grpc = await serve_grpc(
-        settings.results_address,
-        [record_api.register, public_api.register],
-        [grpc_record_api.SERVICE_NAME, grpc_public_api.SERVICE_NAME],
-    )
-    return ResultsParts(grpc, _consumer(settings, stores, nats), sample_sets)
+    exports = PostgresExports(session)
+    export_api = GrpcExportApi(ExportRun(stores.records, exports, summarize, FORMS))
+    rescore_api = GrpcRescoreApi(RescoreTask(stores, exports, summarize))
+    pairs = PostgresPairs(session)
+    compare_runs = CompareRuns(stores.records, stores.sample_sets, pairs)
+    comparison_api = GrpcComparisonApi(compare_runs, ListFlips(stores, pairs))
+    standings = PostgresStandings(session)
+    comparisons = PostgresComparisons(session)
+    compare_pair = ComparePair(stores.records, comparisons, compare_runs)
+    rank_models = RankModels(standings, comparisons, compare_pair, clock)
+    standings_api = GrpcStandingsApi(rank_models, ListHistory(standings, clock))
+    apis = {
+        grpc_record_api.SERVICE_NAME: record_api.register,
+        grpc_public_api.SERVICE_NAME: public_api.register,
+        grpc_export_api.SERVICE_NAME: export_api.register,
+        grpc_rescore_api.SERVICE_NAME: rescore_api.register,
+        grpc_standings_api.SERVICE_NAME: standings_api.register,
+        grpc_comparison_api.SERVICE_NAME: comparison_api.register,
+    }
+    grpc = await serve_grpc(settings.results_address, list(apis.values()), list(apis))
+    add_baselines = AddBaselines(stores, PostgresBaselines(session))
+    store_comparisons = StoreComparisons(stores.records, standings, comparisons, compare_pair)
+    consumer = _consumer(settings, stores, nats)
+    return ResultsParts(grpc, consumer, sample_sets, add_baselines, store_comparisons)
 
 
 def _consumer(settings: ResultsSettings, stores: Stores, nats: Client) -> NatsOutcomeConsumer:

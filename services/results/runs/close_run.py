@@ -3,9 +3,10 @@
 from services.results.errors import RecordNotFound
 from services.results.ports import RunRecordStore
 from services.results.runs.list_missing import check_epoch
-from services.results.runs.run_record import RunRecord
+from services.results.runs.run_record import FinalState, RunRecord
 from services.results.runs.run_summary import RunSummary
 from services.results.runs.summarize_run import SummarizeRun
+from services.results.standings.standing import standing_of
 
 
 class CloseRun:
@@ -13,7 +14,9 @@ class CloseRun:
         self._records = records
         self._summarize = summarize
 
-    async def __call__(self, run_id: str, epoch: int, *, allow_partial: bool) -> RunSummary:
+    async def __call__(
+        self, run_id: str, epoch: int, state: FinalState, *, allow_partial: bool
+    ) -> RunSummary:
         """A repeated call gives the summary of the first; one that died on the way is taken up again.
 
         The rows cannot change between the freeze and the figures, so no lock is held while they are computed.
@@ -26,8 +29,9 @@ class CloseRun:
         kept = await self._records.find_summary(run_id, epoch)
         if kept is not None:
             return kept
-        await self._records.freeze(record.plan, epoch, allow_partial=allow_partial)
-        return await self._records.keep_summary(await self._summarize.compute(record))
+        await self._records.freeze(record.plan, epoch, state, allow_partial=allow_partial)
+        summary = await self._summarize.compute(record)
+        return await self._records.keep_summary(summary, standing_of(record.plan, summary))
 
     async def _found(self, run_id: str) -> RunRecord:
         record = await self._records.find(run_id)

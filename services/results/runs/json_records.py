@@ -7,11 +7,18 @@ from typing import Any
 
 import orjson
 
-from services.results.figures import Figure
+from services.results.figures.figure import Figure
 from services.results.outcomes.outcome import Timing, TokenUsage
-from services.results.runs.run_record import MetricUse, ScoringMethod, ScoringRecipe, TaskProvenance
-from services.results.runs.run_summary import RunSummary, TaskSummary
-from services.results.task_scoring import OutputType
+from services.results.runs.run_record import (
+    GroupMetric,
+    MetricUse,
+    ScoringMethod,
+    ScoringRecipe,
+    TaskGroup,
+    TaskProvenance,
+)
+from services.results.runs.run_summary import GroupSummary, RunSummary, TaskSummary
+from services.results.scores.task_scoring import OutputType
 
 _Fields = Mapping[str, Any]
 
@@ -35,12 +42,29 @@ def provenance_from_json(text: str) -> TaskProvenance:
     return TaskProvenance(**{**fields, "stop": tuple(fields["stop"])})
 
 
+def groups_to_json(groups: tuple[TaskGroup, ...]) -> str:
+    return orjson.dumps([asdict(group) for group in groups]).decode()
+
+
+def groups_from_json(text: str) -> tuple[TaskGroup, ...]:
+    return tuple(
+        TaskGroup(
+            fields["group"],
+            tuple(fields["tasks"]),
+            tuple(GroupMetric(**metric) for metric in fields["metrics"]),
+        )
+        for fields in orjson.loads(text)
+    )
+
+
 def summary_from_json(text: str) -> RunSummary:
     fields: _Fields = orjson.loads(text)
     return RunSummary(
         **{
             **fields,
             "tasks": tuple(_task_summary(task) for task in fields["tasks"]),
+            # Summaries kept before there were groups have none.
+            "groups": tuple(_group_summary(group) for group in fields.get("groups", ())),
             "computed_at": datetime.fromisoformat(fields["computed_at"]),
             "usage": TokenUsage(**fields["usage"]),
             "mean_timing": Timing(**fields["mean_timing"]),
@@ -49,7 +73,18 @@ def summary_from_json(text: str) -> RunSummary:
 
 
 def _task_summary(fields: _Fields) -> TaskSummary:
-    figures = {metric: Figure(**figure) for metric, figure in fields["figures"].items()}
-    return TaskSummary(
-        **{**fields, "scoring_method": ScoringMethod(fields["scoring_method"]), "figures": figures}
+    method, figures = ScoringMethod(fields["scoring_method"]), figures_from_fields(fields["figures"])
+    return TaskSummary(**{**fields, "scoring_method": method, "figures": figures})
+
+
+def _group_summary(fields: _Fields) -> GroupSummary:
+    return GroupSummary(
+        fields["group"],
+        tuple(fields["tasks"]),
+        figures_from_fields(fields["figures"]),
+        tuple(fields["missing_tasks"]),
     )
+
+
+def figures_from_fields(fields: Mapping[str, _Fields]) -> dict[str, Figure]:
+    return {metric: Figure(**figure) for metric, figure in fields.items()}

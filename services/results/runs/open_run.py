@@ -5,7 +5,7 @@ from itertools import pairwise
 from services.results.errors import InvalidField
 from services.results.ports import RunRecordStore
 from services.results.runs.run_record import RunPlan, RunRecord
-from services.results.task_scoring import InvalidScoring
+from services.results.scores.task_scoring import InvalidScoring
 
 
 class OpenRun:

@@ -11,14 +11,25 @@ from services.results.outcomes.outcome import FailureClass
 from services.results.ports import ShardKey
 from services.results.postgres_session import PostgresSession, PostgresTransaction, storable
 from services.results.runs.json_records import (
+    groups_from_json,
+    groups_to_json,
     provenance_from_json,
     scoring_from_json,
     summary_from_json,
     to_json,
 )
 from services.results.runs.run_counts import RunCounts, TaskCount
-from services.results.runs.run_record import PlannedTask, RunPlan, RunRecord, ScoringMethod
+from services.results.runs.run_record import (
+    FinalState,
+    PlannedTask,
+    RunFacts,
+    RunPlan,
+    RunRecord,
+    ScoringMethod,
+)
 from services.results.runs.run_summary import RunSummary
+from services.results.standings.postgres_standings import add_standing
+from services.results.standings.standing import RunStanding
 
 
 class PostgresRunRecords:
@@ -47,8 +58,10 @@ class PostgresRunRecords:
             row["rollouts"],
             ScoringMethod(row["scoring_method"]),
             row["is_truncated_left"],
+            _facts(row),
+            groups_from_json(row["groups"]),
         )
-        return RunRecord(plan, row["epoch"], row["is_frozen"])
+        return RunRecord(plan, row["epoch"], row["is_frozen"], FinalState(row["state"]), row["closed_at"])
 
     async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardKey]) -> list[RunCounts]:
         asked = [run_id for run_id, _ in shards], [shard for _, shard in shards]
@@ -63,7 +76,7 @@ class PostgresRunRecords:
         [counts] = await self._counts([run], {run.run_id: {row["shard"]: row["recorded"] for row in rows}})
         return counts
 
-    async def freeze(self, plan: RunPlan, epoch: int, *, allow_partial: bool) -> None:
+    async def freeze(self, plan: RunPlan, epoch: int, state: FinalState, *, allow_partial: bool) -> None:
         async def once() -> None:
             async with self._session.transaction() as transaction:
                 await _lock(transaction, plan.run_id, epoch, is_later_allowed=False)
@@ -72,12 +85,21 @@ class PostgresRunRecords:
                 missing = plan.total - (recorded["recorded"] if recorded else 0)
                 if missing and not allow_partial:
                     raise RunIncomplete(run_id=plan.run_id, missing=missing)
-                await transaction.execute("freeze_run", plan.run_id)
+                await transaction.execute("freeze_run", plan.run_id, state)
 
         await self._session.repeat(once)
 
-    async def keep_summary(self, summary: RunSummary) -> RunSummary:
-        await self._session.fetch("add_summary", summary.run_id, summary.epoch, to_json(summary))
+    async def keep_summary(self, summary: RunSummary, standing: RunStanding) -> RunSummary:
+        run_id, epoch = summary.run_id, summary.epoch
+
+        async def once() -> None:
+            async with self._session.transaction() as transaction:
+                if await transaction.fetchrow("hold_closed_epoch", run_id, epoch) is not None:
+                    await transaction.execute("add_summary", run_id, epoch, to_json(summary))
+                    await transaction.execute("drop_earlier_close", run_id, epoch)
+                    await add_standing(transaction, run_id, standing)
+
+        await self._session.repeat(once)
         return await self.find_summary(summary.run_id, summary.epoch) or summary
 
     async def find_summary(self, run_id: str, epoch: int) -> RunSummary | None:
@@ -98,7 +120,14 @@ class PostgresRunRecords:
 
 async def _add(transaction: PostgresTransaction, plan: RunPlan, epoch: int) -> bool:
     added = await transaction.fetchrow(
-        "add_run_record", plan.run_id, epoch, plan.rollouts, plan.scoring_method, plan.is_truncated_left
+        "add_run_record",
+        plan.run_id,
+        epoch,
+        plan.rollouts,
+        plan.scoring_method,
+        plan.is_truncated_left,
+        *_fact_columns(plan.facts),
+        groups_to_json(plan.groups),
     )
     if added is None:
         return False
@@ -139,6 +168,35 @@ async def _lock(transaction: PostgresTransaction, run_id: str, epoch: int, *, is
     if epoch > current and not is_later_allowed:
         raise EpochNotOpen(run_id=run_id, epoch=epoch, current=current)
     return current
+
+
+def _fact_columns(facts: RunFacts) -> tuple[object, ...]:
+    """In the order of the columns of `add_run_record`."""
+    return (
+        facts.suite,
+        facts.suite_version,
+        facts.model,
+        facts.project_id,
+        facts.user,
+        facts.created_at,
+        facts.limit,
+        facts.num_fewshot,
+        facts.missing_tasks,
+    )
+
+
+def _facts(row: asyncpg.Record) -> RunFacts:
+    return RunFacts(
+        row["suite"],
+        row["suite_version"],
+        row["model"],
+        row["project_id"],
+        row["username"],
+        row["created_at"],
+        row["row_limit"],
+        row["num_fewshot"],
+        tuple(row["missing_tasks"]),
+    )
 
 
 def _task(row: asyncpg.Record) -> PlannedTask:

@@ -1,6 +1,7 @@
 """Plans, counts and summaries between the contract and the domain."""
 
 from collections.abc import Sequence
+from datetime import UTC
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -14,19 +15,22 @@ from proctor.v1 import (
 )
 from services.results.checked_fields import checked_choice
 from services.results.errors import InvalidField
-from services.results.figures import Figure
+from services.results.figures.figure import Figure
 from services.results.outcomes.outcome import Timing, TokenUsage
 from services.results.runs.run_counts import RunCounts
 from services.results.runs.run_record import (
+    GroupMetric,
     MetricUse,
     PlannedTask,
+    RunFacts,
     RunPlan,
     ScoringMethod,
     ScoringRecipe,
+    TaskGroup,
     TaskProvenance,
 )
-from services.results.runs.run_summary import RunSummary, TaskSummary
-from services.results.task_scoring import OutputType
+from services.results.runs.run_summary import GroupSummary, RunSummary, TaskSummary
+from services.results.scores.task_scoring import OutputType
 
 _OUTPUT_TYPES = {
     sample_pb2.OUTPUT_TYPE_MULTIPLE_CHOICE: OutputType.MULTIPLE_CHOICE,
@@ -42,7 +46,28 @@ def plan_from_proto(request: run_record_service_pb2.OpenRunRequest) -> RunPlan:
         request.rollouts,
         checked_choice("scoring_method", ScoringMethod, request.scoring_method),
         request.truncation == run_pb2.TRUNCATION_LEFT,
+        _facts_from_proto(request.facts),
+        tuple(_group_from_proto(group) for group in request.groups),
     )
+
+
+def _facts_from_proto(message: run_record_service_pb2.RunFacts) -> RunFacts:
+    return RunFacts(
+        suite=message.suite,
+        suite_version=message.suite_version,
+        model=message.model,
+        project_id=message.project_id,
+        user=message.user,
+        created_at=message.created_at.ToDatetime(UTC) if message.HasField("created_at") else None,
+        limit=message.limit if message.HasField("limit") else None,
+        num_fewshot=message.num_fewshot if message.HasField("num_fewshot") else None,
+        missing_tasks=tuple(message.missing_tasks),
+    )
+
+
+def _group_from_proto(message: sample_pb2.TaskGroup) -> TaskGroup:
+    metrics = tuple(GroupMetric(use.metric, use.is_weighted_by_size) for use in message.metrics)
+    return TaskGroup(message.group, tuple(message.tasks), metrics)
 
 
 def _task_from_proto(message: sample_pb2.PlannedTask) -> PlannedTask:
@@ -60,6 +85,7 @@ def _task_from_proto(message: sample_pb2.PlannedTask) -> PlannedTask:
             dataset_revision=message.dataset_revision,
             stop=tuple(message.stop),
             max_tokens=message.max_tokens,
+            temperature=message.temperature if message.HasField("temperature") else None,
         ),
     )
 
@@ -101,6 +127,7 @@ def _task_to_proto(task: PlannedTask) -> sample_pb2.PlannedTask:
         dataset_revision=origin.dataset_revision,
         stop=origin.stop,
         max_tokens=origin.max_tokens,
+        temperature=origin.temperature,
     )
 
 
@@ -130,7 +157,7 @@ def summary_to_proto(summary: RunSummary) -> summary_pb2.RunSummary:
         run_id=summary.run_id,
         epoch=summary.epoch,
         is_partial=summary.is_partial,
-        tasks=[_task_summary_to_proto(task) for task in summary.tasks],
+        tasks=[task_summary_to_proto(task) for task in summary.tasks],
         failures=summary.failures,
         total=summary.total,
         answered=summary.answered,
@@ -140,10 +167,20 @@ def summary_to_proto(summary: RunSummary) -> summary_pb2.RunSummary:
         mean_timing=timing_to_proto(summary.mean_timing),
         computed_at=computed_at,
         is_truncated_left=summary.is_truncated_left,
+        groups=[_group_summary_to_proto(group) for group in summary.groups],
     )
 
 
-def _task_summary_to_proto(task: TaskSummary) -> summary_pb2.TaskSummary:
+def _group_summary_to_proto(group: GroupSummary) -> summary_pb2.GroupSummary:
+    return summary_pb2.GroupSummary(
+        group=group.group,
+        tasks=group.tasks,
+        metrics=[figure_to_proto(metric, figure) for metric, figure in group.figures.items()],
+        missing_tasks=group.missing_tasks,
+    )
+
+
+def task_summary_to_proto(task: TaskSummary) -> summary_pb2.TaskSummary:
     return summary_pb2.TaskSummary(
         task=task.task,
         version=task.version,
@@ -154,13 +191,13 @@ def _task_summary_to_proto(task: TaskSummary) -> summary_pb2.TaskSummary:
         answered=task.answered,
         failed=task.failed,
         unparsed=task.unparsed,
-        metrics=[_figure_to_proto(metric, figure) for metric, figure in task.figures.items()],
+        metrics=[figure_to_proto(metric, figure) for metric, figure in task.figures.items()],
         dataset=task.dataset,
         dataset_revision=task.dataset_revision,
     )
 
 
-def _figure_to_proto(metric: str, figure: Figure) -> summary_pb2.MetricFigure:
+def figure_to_proto(metric: str, figure: Figure) -> summary_pb2.MetricFigure:
     return summary_pb2.MetricFigure(
         metric=metric,
         mean=figure.mean,
@@ -170,6 +207,7 @@ def _figure_to_proto(metric: str, figure: Figure) -> summary_pb2.MetricFigure:
         ci_high=figure.ci_high,
         n=figure.n,
         interval_method=figure.interval_method,
+        within_std=figure.within_std,
     )
 
 

@@ -3,10 +3,14 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import IntEnum
 from functools import cached_property
 
-from services.results.task_scoring import OutputType, TaskScoring, read_filters, read_metric
+from services.results.scores.choice_metrics import SPOKEN_METRICS
+from services.results.scores.scoring_options import read_filters, read_metric
+from services.results.scores.task_scoring import OutputType, TaskScoring
+from services.results.scores.timed_regex import SlowTime
 
 
 class ScoringMethod(IntEnum):
@@ -16,6 +20,10 @@ class ScoringMethod(IntEnum):
     LOGLIKELIHOOD = 1
     GENERATE = 2
     CONSTRAINED = 3
+
+
+SPOKEN_METHODS = frozenset({ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED})
+"""The model says its choice in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +43,28 @@ class ScoringRecipe:
     filters_json: str = ""
     target_delimiter: str = ""
 
-    def read(self) -> TaskScoring:
-        """The recipe as the scorers take it; raises InvalidScoring."""
-        metrics = tuple(read_metric(use.name, use.options_json) for use in self.metrics)
-        return TaskScoring(self.output_type, metrics, read_filters(self.filters_json), self.target_delimiter)
+    def read(
+        self, method: ScoringMethod = ScoringMethod.LOGLIKELIHOOD, slow_time: SlowTime | None = None
+    ) -> TaskScoring:
+        """The recipe as the scorers take it; raises InvalidScoring. `slow_time` is shared by its patterns.
+
+        Where choices are said in words, metrics that need their log-probabilities are left out.
+        """
+        is_spoken = self.output_type is OutputType.MULTIPLE_CHOICE and method in SPOKEN_METHODS
+        slow_time = slow_time or SlowTime()
+        metrics = [read_metric(use.name, use.options_json, slow_time) for use in self.metrics]
+        return TaskScoring(
+            self.output_type,
+            tuple(metric for metric in metrics if not is_spoken or metric.name in SPOKEN_METRICS),
+            read_filters(self.filters_json, slow_time),
+            self.target_delimiter,
+            is_spoken,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class TaskProvenance:
-    """Where the rows of a task came from and how they were put."""
+    """Where the rows of a task came from and how they were put; `temperature` None where nobody said it."""
 
     version: str = ""
     num_fewshot: int = 0
@@ -52,6 +73,7 @@ class TaskProvenance:
     dataset_revision: str = ""
     stop: tuple[str, ...] = ()
     max_tokens: int = 0
+    temperature: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +93,58 @@ class PlannedTask:
         return self.first_sample + self.sample_count
 
 
+class FinalState(IntEnum):
+    """How a run ended; the numbers are those of the contract. UNSPECIFIED while it is open."""
+
+    UNSPECIFIED = 0
+    COMPLETED = 4
+    FAILED = 5
+    CANCELLED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What a run was ordered as. `num_fewshot` None: as each task says; `limit` None: all rows."""
+
+    suite: str = ""
+    suite_version: int = 0
+    model: str = ""
+    project_id: int = 0
+    user: str = ""
+    created_at: datetime | None = None
+    limit: int | None = None
+    num_fewshot: int | None = None
+    missing_tasks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMetric:
+    """A metric summed up over a group: each sample counts the same, or each task."""
+
+    metric: str
+    is_weighted_by_size: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGroup:
+    """Tasks that are also summed up together; no `metrics` means every metric that some task has."""
+
+    group: str
+    tasks: tuple[str, ...]
+    metrics: tuple[GroupMetric, ...] = ()
+
+
 @dataclass(frozen=True)
 class RunPlan:
-    """What never changes once a run is opened."""
+    """What never changes once a run is opened. The last of the `groups` is the suite itself."""
 
     run_id: str
     tasks: tuple[PlannedTask, ...]
     rollouts: int = 1
     scoring_method: ScoringMethod = ScoringMethod.UNSPECIFIED
     is_truncated_left: bool = False
+    facts: RunFacts = field(default_factory=RunFacts)
+    groups: tuple[TaskGroup, ...] = ()
 
     @property
     def total(self) -> int:
@@ -111,7 +176,8 @@ class RunPlan:
     @cached_property
     def scorings(self) -> Sequence[TaskScoring]:
         """How each task is scored."""
-        return [task.scoring.read() for task in self.tasks]
+        slow_time = SlowTime()
+        return [task.scoring.read(self.scoring_method, slow_time) for task in self.tasks]
 
     @cached_property
     def _by_first_sample(self) -> list[int]:
@@ -131,3 +197,5 @@ class RunRecord:
     plan: RunPlan
     epoch: int
     is_frozen: bool = False
+    state: FinalState = FinalState.UNSPECIFIED
+    closed_at: datetime | None = None

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from services.results.figures import Figure
+from services.results.figures.figure import Figure
 from services.results.outcomes.outcome import Timing, TokenUsage
 from services.results.runs.run_record import ScoringMethod
 
@@ -28,8 +28,21 @@ class TaskSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupSummary:
+    """The figures of several tasks together; `missing_tasks` belong to it and were not part of the run."""
+
+    group: str
+    tasks: tuple[str, ...]
+    figures: Mapping[str, Figure]
+    missing_tasks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RunSummary:
-    """Partial where not every sample has a final outcome. `failures` goes by the word of the class."""
+    """Partial where not every sample has a final outcome. `failures` goes by the word of the class.
+
+    The last of the `groups` is the suite itself.
+    """
 
     run_id: str
     epoch: int
@@ -41,6 +54,7 @@ class RunSummary:
     usage: TokenUsage = field(default_factory=TokenUsage)
     mean_timing: Timing = field(default_factory=Timing)
     is_truncated_left: bool = False
+    groups: tuple[GroupSummary, ...] = ()
 
     @property
     def answered(self) -> int:

@@ -25,8 +25,30 @@ class SampleMeans:
         deviations = self.values - mean
         if self.clusters is None:
             return deviations
-        _, numbers = np.unique(self.clusters, return_inverse=True)
-        return np.bincount(numbers, weights=deviations).astype(np.float64)
+        return np.bincount(self._cluster_numbers(), weights=deviations).astype(np.float64)
+
+    def cluster_sizes(self) -> Array:
+        if self.clusters is None:
+            return np.ones_like(self.values)
+        return np.bincount(self._cluster_numbers()).astype(np.float64)
+
+    def intraclass_correlation(self) -> float:
+        """How alike samples of a cluster are, 0 to 1: from the mean squares between and within clusters."""
+        sizes, mean = self.cluster_sizes(), float(self.values.mean())
+        total, clusters = len(self.values), len(sizes)
+        if not 1 < clusters < total:
+            return 0.0
+        of_means = np.square(self.cluster_sums_around(mean)) / sizes
+        between = of_means.sum() / (clusters - 1)
+        within = (np.square(self.values - mean).sum() - of_means.sum()) / (total - clusters)
+        typical_size = (total - np.square(sizes).sum() / total) / (clusters - 1)
+        spread = between + (typical_size - 1) * within
+        return float(np.clip((between - within) / spread, 0.0, 1.0)) if spread > 0 else 0.0
+
+    def _cluster_numbers(self) -> Numbers:
+        assert self.clusters is not None
+        numbers: Numbers = np.unique(self.clusters, return_inverse=True)[1]
+        return numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +68,11 @@ class ScoreColumns:
     def has_rollouts(self) -> bool:
         return self.rollouts is not None and len(np.unique(self.rollouts)) > 1
 
+    def only_numbers(self) -> "ScoreColumns":
+        """Without the rows whose score is NaN."""
+        is_number = ~np.isnan(self.scores)
+        return self if is_number.all() else self._chosen(is_number)
+
     def sample_means(self) -> SampleMeans:
         if self.samples is None:
             return SampleMeans(self.scores, self.clusters)
@@ -54,11 +81,27 @@ class ScoreColumns:
         clusters = None if self.clusters is None else self.clusters[first]
         return SampleMeans(sums / np.bincount(numbers), clusters)
 
+    def within_sample_std(self) -> float | None:
+        """How far the scores of a sample's own rollouts lie apart: standard deviation, mean over samples."""
+        if self.samples is None:
+            return None
+        _, numbers, counts = np.unique(self.samples, return_inverse=True, return_counts=True)
+        deviations = self.scores - (np.bincount(numbers, weights=self.scores) / counts)[numbers]
+        squares = np.bincount(numbers, weights=np.square(deviations))
+        has_several = counts > 1
+        if not has_several.any():
+            return None
+        return float(np.sqrt(squares[has_several] / (counts[has_several] - 1)).mean())
+
     def rollout_means(self) -> Array:
         assert self.rollouts is not None
         _, numbers = np.unique(self.rollouts, return_inverse=True)
         means: Array = np.bincount(numbers, weights=self.scores) / np.bincount(numbers)
         return means
+
+    def _chosen(self, rows: NDArray[np.bool_]) -> "ScoreColumns":
+        keys = (self.samples, self.rollouts, self.clusters)
+        return ScoreColumns(self.scores[rows], *(None if key is None else key[rows] for key in keys))
 
 
 @dataclass(frozen=True, slots=True)

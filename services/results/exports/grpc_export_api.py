@@ -1,0 +1,50 @@
+"""Runs as files over gRPC: convert, call, pass on piece by piece."""
+
+# ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
+
+from collections.abc import AsyncIterator
+
+import grpc
+
+from proctor.v1 import export_service_pb2 as pb
+from proctor.v1 import export_service_pb2_grpc as pb_grpc
+from services.results.checked_fields import checked_id, checked_text
+from services.results.exports.csv_export import CSV
+from services.results.exports.export_form import ExportForm
+from services.results.exports.export_run import ExportRun
+from services.results.exports.html_report import HTML
+from services.results.exports.json_export import JSON
+from services.results.exports.jsonl_export import JSONL
+from services.results.exports.lm_eval_samples import LM_EVAL
+from services.results.exports.parquet_export import PARQUET
+
+SERVICE_NAME = pb.DESCRIPTOR.services_by_name["ExportService"].full_name
+
+FORMS: dict[int, ExportForm] = {
+    pb.EXPORT_FORMAT_CSV: CSV,
+    pb.EXPORT_FORMAT_JSON: JSON,
+    pb.EXPORT_FORMAT_JSONL: JSONL,
+    pb.EXPORT_FORMAT_PARQUET: PARQUET,
+    pb.EXPORT_FORMAT_HTML: HTML,
+    pb.EXPORT_FORMAT_LM_EVAL: LM_EVAL,
+}
+PIECE_BYTES = 1024 * 1024
+
+
+class GrpcExportApi(pb_grpc.ExportServiceServicer):
+    def __init__(self, export_run: ExportRun) -> None:
+        self._export_run = export_run
+
+    def register(self, server: grpc.aio.Server) -> None:
+        """Adds the service to a server."""
+        pb_grpc.add_ExportServiceServicer_to_server(self, server)
+
+    async def ExportRun(
+        self, request: pb.ExportRunRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> AsyncIterator[pb.ExportRunResponse]:
+        run_id, task = checked_id("run_id", request.run_id), checked_text("task", request.task)
+        file = await self._export_run(run_id, request.format, task)
+        yield pb.ExportRunResponse(file_name=file.name, media_type=file.media_type)
+        async for piece in file.pieces:
+            for start in range(0, len(piece), PIECE_BYTES):
+                yield pb.ExportRunResponse(data=piece[start : start + PIECE_BYTES])

@@ -1,0 +1,128 @@
+"""A page with the figures of a run and charts of them, which needs nothing beside it: no script, no font."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from services.results.exports.export_form import ExportForm
+from services.results.exports.exported_run import ExportedRun
+from services.results.exports.interval_chart import IntervalChart, interval_chart
+from services.results.figures.figure import Figure
+from services.results.outcomes.listed_outcome import ListedOutcome
+from services.results.runs.run_record import ScoringMethod
+from services.results.runs.run_summary import RunSummary, TaskSummary
+
+_PAGE = "report.html.j2"
+_METHODS: Mapping[ScoringMethod, str] = {
+    ScoringMethod.LOGLIKELIHOOD: "log-likelihood",
+    ScoringMethod.GENERATE: "free answers",
+    ScoringMethod.CONSTRAINED: "constrained answers",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerShares:
+    """Percent of a task's samples by what became of them; what is missing to 100 has no outcome yet."""
+
+    task: str
+    scored: float
+    unparsed: float
+    failed: float
+
+
+class HtmlReport:
+    def __init__(self, run: ExportedRun) -> None:
+        self._run = run
+
+    def begin(self) -> bytes:
+        summary = self._run.summary
+        return (
+            _environment()
+            .get_template(_PAGE)
+            .render(
+                run=self._run,
+                facts=self._run.record.plan.facts,
+                summary=summary,
+                chart=_chart(summary),
+                shares=[_shares(task) for task in summary.tasks],
+                notes=_notes(self._run),
+            )
+            .encode()
+        )
+
+    def write(self, _: Sequence[ListedOutcome]) -> bytes:
+        return b""
+
+    def end(self) -> bytes:
+        return b""
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(figure=_figure_text, interval=_interval_text, method=_method_text)
+    return environment
+
+
+def _figure_text(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.4f}"
+
+
+def _interval_text(figure: Figure) -> str:
+    if figure.ci_low is None or figure.ci_high is None:
+        return "–"
+    return f"{figure.ci_low:.4f} to {figure.ci_high:.4f}"
+
+
+def _method_text(method: ScoringMethod) -> str:
+    return _METHODS.get(method, "–")
+
+
+def _chart(summary: RunSummary) -> IntervalChart | None:
+    """The main metric of each task; those on another scale than 0 to 1 stand in the table only."""
+    mains = [(f"{task.task} · {name}", figure) for task in summary.tasks for name, figure in _main(task)]
+    return interval_chart([(label, figure) for label, figure in mains if _is_share(figure)])
+
+
+def _main(task: TaskSummary) -> Sequence[tuple[str, Figure]]:
+    return list(task.figures.items())[:1]
+
+
+def _is_share(figure: Figure) -> bool:
+    return figure.mean is not None and -1 <= figure.mean <= 1
+
+
+def _shares(task: TaskSummary) -> AnswerShares:
+    total = max(task.total, 1)
+    scored = task.answered - task.unparsed
+    return AnswerShares(
+        task.task, 100 * scored / total, 100 * task.unparsed / total, 100 * task.failed / total
+    )
+
+
+def _notes(run: ExportedRun) -> list[str]:
+    """What must be known to read the figures."""
+    summary, facts = run.summary, run.record.plan.facts
+    stand_ins = [task.task for task in summary.tasks if task.is_stand_in]
+    notes = {
+        "Not every sample has an outcome yet: these figures are partial.": summary.is_partial,
+        f"Only the first {facts.limit} rows of each task were asked.": facts.limit is not None,
+        f"Stand-in rows, not the official split: {', '.join(stand_ins)}.": bool(stand_ins),
+        f"Tasks of the suite that were not asked: {', '.join(facts.missing_tasks)}.": bool(
+            facts.missing_tasks
+        ),
+        "Prompts longer than the context were cut from the left.": summary.is_truncated_left,
+        f"{summary.failed} failures of the machinery are left out of every figure.": summary.failed > 0,
+        f"{summary.unparsed} answers could not be parsed; they count as not right.": summary.unparsed > 0,
+    }
+    return [note for note, applies in notes.items() if applies]
+
+
+HTML = ExportForm(".html", "text/html; charset=utf-8", HtmlReport, has_outcomes=False)

@@ -1,0 +1,81 @@
+"""A Parquet file: one row per outcome, a row group per chunk, so that nothing is held.
+
+A column per metric has the scores that are one number; `scores` has all of them, as JSON text.
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from services.results.exports.export_form import ExportForm
+from services.results.exports.exported_run import ExportedRun, OutcomeRecord, outcome_record
+from services.results.exports.score_fields import SCORE_PREFIX, field_names
+from services.results.outcomes.listed_outcome import ListedOutcome
+
+SCORES = "scores"
+
+_TEXT, _LONG, _DOUBLE = pa.string(), pa.int64(), pa.float64()
+_TYPES: Mapping[str, pa.DataType] = {
+    "doc_id": _LONG,
+    "rollout": _LONG,
+    "choices": pa.list_(_TEXT),
+    "choice_logprobs": pa.list_(_DOUBLE),
+    "prompt_tokens": _LONG,
+    "completion_tokens": _LONG,
+    "cached_tokens": _LONG,
+    "reasoning_tokens": _LONG,
+    "total_seconds": _DOUBLE,
+    "queue_seconds": _DOUBLE,
+    "first_token_seconds": _DOUBLE,
+}
+
+
+class ParquetFile:
+    def __init__(self, run: ExportedRun) -> None:
+        self._metrics = run.metrics
+        names = (*field_names(self._metrics), SCORES)
+        self._schema = pa.schema([(name, _type_of(name)) for name in names])
+        self._buffer = io.BytesIO()
+        self._writer: pq.ParquetWriter | None = None
+
+    def begin(self) -> bytes:
+        self._writer = pq.ParquetWriter(self._buffer, self._schema, compression="zstd")
+        return self._written()
+
+    def write(self, outcomes: Sequence[ListedOutcome]) -> bytes:
+        assert self._writer is not None
+        rows = [self._row(outcome_record(one)) for one in outcomes]
+        self._writer.write_table(pa.Table.from_pylist(rows, self._schema))
+        return self._written()
+
+    def end(self) -> bytes:
+        assert self._writer is not None
+        self._writer.close()
+        return self._written()
+
+    def _row(self, record: OutcomeRecord) -> Mapping[str, object]:
+        scores = record[SCORES]
+        assert isinstance(scores, Mapping)
+        flat = {SCORE_PREFIX + metric: _number(scores.get(metric)) for metric in self._metrics}
+        return {**record, **flat, SCORES: orjson.dumps(scores).decode()}
+
+    def _written(self) -> bytes:
+        """What the writer has made since; it only ever appends."""
+        piece = self._buffer.getvalue()
+        self._buffer.seek(0)
+        self._buffer.truncate()
+        return piece
+
+
+def _type_of(name: str) -> pa.DataType:
+    return _DOUBLE if name.startswith(SCORE_PREFIX) else _TYPES.get(name, _TEXT)
+
+
+def _number(score: object) -> float | None:
+    return float(score) if isinstance(score, int | float) else None
+
+
+PARQUET = ExportForm(".parquet", "application/vnd.apache.parquet", ParquetFile)

@@ -1,0 +1,61 @@
+"""Outcomes beside their samples, chunk by chunk, as exports want them."""
+
+from collections.abc import AsyncIterator, Sequence
+
+import asyncpg
+
+from services.results.outcomes.listed_outcome import ListedOutcome
+from services.results.outcomes.postgres_outcomes import scored_outcome
+from services.results.postgres_session import PostgresSession
+from services.results.runs.run_record import RunPlan
+from services.results.samples.postgres_sample_sets import sample_from_row
+
+MOST_ROWS = 1000
+FIRST_ROWS = 100
+CHUNK_BYTES = 4 * 1024 * 1024
+
+
+class PostgresExports:
+    """Pages by key and no cursor: a slow reader keeps no transaction open."""
+
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
+
+    async def chunks(
+        self, plan: RunPlan, task_index: int, *, has_docs: bool
+    ) -> AsyncIterator[Sequence[ListedOutcome]]:
+        """Heavy samples come a few at a time: the next chunk is as large as the last one suggests."""
+        task = plan.tasks[task_index]
+        after, size = (task.first_sample, -1), FIRST_ROWS
+        while True:
+            rows = await self._session.fetch(
+                "export_outcomes",
+                plan.run_id,
+                *after,
+                task.sample_set_id,
+                task.first_sample,
+                task.end_sample,
+                size,
+                has_docs,
+            )
+            if rows:
+                yield [_listed(plan, task_index, row) for row in rows]
+            if len(rows) < size:
+                return
+            after = (rows[-1]["sample"], rows[-1]["rollout"])
+            size = _next_size(rows)
+
+
+def _listed(plan: RunPlan, task_index: int, row: asyncpg.Record) -> ListedOutcome:
+    sample = sample_from_row(row, "sample_choices", row["doc_json"])
+    return ListedOutcome(plan.tasks[task_index], sample, scored_outcome(plan.run_id, row))
+
+
+def _next_size(rows: Sequence[asyncpg.Record]) -> int:
+    per_row = max(1, sum(map(_weight, rows)) // len(rows))
+    return max(1, min(MOST_ROWS, CHUNK_BYTES // per_row))
+
+
+def _weight(row: asyncpg.Record) -> int:
+    texts = ("prompt_text", "prompt_messages", "answer_text", "doc_json")
+    return sum(len(row[name] or "") for name in texts) + sum(map(len, row["sample_choices"]))

@@ -1,0 +1,122 @@
+"""A leaderboard: which runs can stand beside each other, and why the others cannot."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from services.results.figures.figure import Figure
+from services.results.runs.run_record import ScoringMethod
+from services.results.standings.run_terms import RunTerms
+from services.results.standings.standing import ClosedRun, SuiteBaselines, SuiteFigure
+from services.results.standings.trend import Trend
+
+
+@dataclass(frozen=True, slots=True)
+class BoardEntry:
+    """The latest run of a model on some terms, or its best one; flawed runs of a model share one entry."""
+
+    run: ClosedRun
+    metric: str
+    previous_run_id: str = ""
+    is_latest: bool = True
+
+    @property
+    def terms(self) -> RunTerms:
+        return self.run.standing.terms
+
+    @property
+    def figure(self) -> Figure:
+        return self.run.standing.figures[self.metric].figure
+
+    @property
+    def can_be_ranked(self) -> bool:
+        return self.run.standing.is_whole and self.figure.mean is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A model on a board. Rank 0: it is listed apart. A baseline has no run.
+
+    `tied_with`: listed models whose comparison with it shows no difference, of whatever rank;
+    `not_compared_with`: those for which there is none, or none that allows a test.
+    """
+
+    model: str
+    metric: str
+    figure: SuiteFigure
+    run: ClosedRun | None = None
+    rank: int = 0
+    tied_with: tuple[str, ...] = ()
+    not_compared_with: tuple[str, ...] = ()
+    trend: Trend | None = None
+    is_selected_best: bool = False
+    apart_because: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """`total_models` counts all that are ranked, beyond the limit too."""
+
+    metric: str
+    scoring_method: ScoringMethod = ScoringMethod.UNSPECIFIED
+    standings: Sequence[Standing] = ()
+    apart: Sequence[Standing] = ()
+    baselines: Sequence[Standing] = ()
+    total_models: int = 0
+    last_updated: datetime | None = None
+
+
+def choose_terms(
+    entries: Sequence[BoardEntry], scoring_method: ScoringMethod, num_fewshot: int | None
+) -> RunTerms:
+    """What ranked runs agree on: the newest version of the suite; scored as asked, else as most are."""
+    whole = [entry for entry in entries if entry.can_be_ranked] or entries
+    version = max((entry.terms.suite_version for entry in whole), default=0)
+    asked_alike = [
+        one for one in whole if (one.terms.num_fewshot, one.terms.suite_version) == (num_fewshot, version)
+    ]
+    method = scoring_method or _most_frequent(one.terms.scoring_method for one in asked_alike or whole)
+    return RunTerms(method, num_fewshot, version)
+
+
+def ranked_entries(entries: Iterable[BoardEntry], terms: RunTerms) -> list[BoardEntry]:
+    """By figure, the best one first; equal ones by name."""
+    ranked = [entry for entry in entries if entry.can_be_ranked and entry.terms == terms]
+    return sorted(ranked, key=lambda entry: (-(entry.figure.mean or 0.0), entry.run.model))
+
+
+def entries_apart(entries: Iterable[BoardEntry], ranked: Iterable[BoardEntry]) -> list[BoardEntry]:
+    """The newest run of each model that has none among the ranked."""
+    models = {entry.run.model for entry in ranked}
+    newest: dict[str, BoardEntry] = {}
+    for entry in sorted(entries, key=lambda entry: (entry.run.closed_at, entry.run.run_id)):
+        if entry.run.model not in models:
+            newest[entry.run.model] = entry
+    return sorted(newest.values(), key=lambda entry: entry.run.model)
+
+
+def standing_on_board(entry: BoardEntry) -> Standing:
+    """As yet without rank."""
+    figure = entry.run.standing.figures[entry.metric]
+    return Standing(entry.run.model, entry.metric, figure, entry.run, is_selected_best=not entry.is_latest)
+
+
+def standing_apart(entry: BoardEntry, terms: RunTerms) -> Standing:
+    undefined = (f"{entry.metric} is undefined",) if entry.figure.mean is None else ()
+    reasons = (*entry.terms.differences(terms), *entry.run.standing.flaws, *undefined)
+    return replace(standing_on_board(entry), apart_because=reasons)
+
+
+def baseline_standings(baselines: SuiteBaselines, metric: str) -> list[Standing]:
+    return [
+        Standing(f"baseline/{name}", metric, figures[metric])
+        for name, figures in baselines.items()
+        if metric in figures
+    ]
+
+
+def _most_frequent(methods: Iterable[ScoringMethod]) -> ScoringMethod:
+    """Of several that are as frequent, the first in the order of the contract."""
+    counts = Counter(methods)
+    return min(counts, key=lambda method: (-counts[method], method), default=ScoringMethod.UNSPECIFIED)

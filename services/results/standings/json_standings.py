@@ -1,0 +1,64 @@
+"""Standings and baselines as the JSON that Postgres keeps, and back."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+
+from services.results.figures.figure import Figure
+from services.results.runs.json_records import figures_from_fields
+from services.results.runs.run_record import ScoringMethod
+from services.results.standings.baseline import TaskBaselines
+from services.results.standings.run_terms import RunTerms
+from services.results.standings.standing import RunStanding, SuiteBaselines, SuiteFigure
+
+_Fields = Mapping[str, Any]
+
+
+def standing_to_json(standing: RunStanding) -> str:
+    return orjson.dumps(asdict(standing)).decode()
+
+
+def standing_from_json(text: str) -> RunStanding:
+    fields: _Fields = orjson.loads(text)
+    terms: _Fields = fields["terms"]
+    return RunStanding(
+        RunTerms(
+            **{
+                **terms,
+                "scoring_method": ScoringMethod(terms["scoring_method"]),
+                "missing_tasks": tuple(terms["missing_tasks"]),
+                "stand_in_tasks": tuple(terms["stand_in_tasks"]),
+            }
+        ),
+        _suite_figures(fields["figures"]),
+        fields["answered"],
+        fields["failed"],
+        fields["unparsed"],
+        tuple(fields["failing_tasks"]),
+    )
+
+
+def baselines_to_json(baselines: SuiteBaselines | TaskBaselines) -> str:
+    """Of a suite or of a task: names, metrics, figures."""
+    by_name = {
+        name: {metric: asdict(figure) for metric, figure in figures.items()}
+        for name, figures in baselines.items()
+    }
+    return orjson.dumps(by_name).decode()
+
+
+def baselines_from_json(text: str) -> SuiteBaselines:
+    return {name: _suite_figures(figures) for name, figures in orjson.loads(text).items()}
+
+
+def task_baselines_from_json(text: str) -> TaskBaselines:
+    return {name: figures_from_fields(figures) for name, figures in orjson.loads(text).items()}
+
+
+def _suite_figures(fields: Mapping[str, _Fields]) -> dict[str, SuiteFigure]:
+    return {
+        metric: SuiteFigure(Figure(**figure["figure"]), figure["task_count"])
+        for metric, figure in fields.items()
+    }
