@@ -1,5 +1,8 @@
 """What the gateway refuses by itself; all else is refused by the service that a request is for."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from services.common.errors import DomainError, ErrorKind
 
 
@@ -23,3 +26,51 @@ class RunNotFound(GatewayError):
 
     kind = ErrorKind.NOT_FOUND
     reason = "RUN_NOT_FOUND"
+
+
+class NoSuchSuite(GatewayError):
+    """There is no suite {suite}. Supported: {supported}."""
+
+    kind = ErrorKind.NOT_FOUND
+    reason = "UNKNOWN_SUITE"
+
+
+class NoSuchVersion(GatewayError):
+    """No user's suite {suite} has a version {version}."""
+
+    kind = ErrorKind.NOT_FOUND
+    reason = "UNKNOWN_SUITE"
+
+
+class SuiteVersionNamed(GatewayError):
+    """{given} names a version; runs are looked for over all versions of a suite: name it {suite}."""
+
+
+class NotSuiteText(GatewayError):
+    """The body is no UTF-8 text; send the YAML file as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteFault:
+    """Something wrong with a suite: `file` is empty for the document itself, `line` 0 where unknown."""
+
+    file: str
+    line: int
+    key: str
+    problem: str
+
+    def sentence(self) -> str:
+        place = " ".join(
+            part for part in (self.file, f"line {self.line}" if self.line else "", self.key) if part
+        )
+        return f"{place}: {self.problem}" if place else self.problem
+
+
+class SuiteRefused(GatewayError):
+    """The suite cannot be run. {sentences}"""
+
+    reason = "INVALID_SUITE_FILE"
+
+    def __init__(self, faults: Sequence[SuiteFault]) -> None:
+        super().__init__(sentences=" · ".join(fault.sentence() for fault in faults))
+        self.faults = tuple(faults)

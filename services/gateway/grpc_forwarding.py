@@ -9,19 +9,41 @@ import grpc
 from google.protobuf import message
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
-from proctor.v1 import results_service_pb2, scheduler_service_pb2
+from proctor.v1 import (
+    comparison_service_pb2,
+    export_service_pb2,
+    rescore_service_pb2,
+    results_service_pb2,
+    scheduler_service_pb2,
+    standings_service_pb2,
+    suite_service_pb2,
+)
 from services.common.errors import DependencyUnavailable
 from services.gateway.errors import MalformedRequest
-from services.gateway.grpc_backends import RESULTS, SCHEDULER, backend_error
+from services.gateway.grpc_calls import RESULTS, SCHEDULER, backend_error
+from services.gateway.suites import suite_versions
 
 SCHEDULER_SERVICE: ServiceDescriptor = scheduler_service_pb2.DESCRIPTOR.services_by_name["SchedulerService"]
-RESULTS_SERVICE: ServiceDescriptor = results_service_pb2.DESCRIPTOR.services_by_name["ResultsService"]
+SUITE_SERVICE: ServiceDescriptor = suite_service_pb2.DESCRIPTOR.services_by_name["SuiteService"]
+OF_RESULTS: tuple[ServiceDescriptor, ...] = (
+    results_service_pb2.DESCRIPTOR.services_by_name["ResultsService"],
+    comparison_service_pb2.DESCRIPTOR.services_by_name["ComparisonService"],
+    standings_service_pb2.DESCRIPTOR.services_by_name["StandingsService"],
+    rescore_service_pb2.DESCRIPTOR.services_by_name["RescoreService"],
+    export_service_pb2.DESCRIPTOR.services_by_name["ExportService"],
+)
 
 # What gRPC itself puts on a call; the next hop gets its own.
 _HOP_METADATA = ("grpc-", ":", "user-agent", "content-type", "te")
 
 Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 Amend: TypeAlias = Callable[[bytes], bytes]
+LooksForRuns: TypeAlias = (
+    comparison_service_pb2.CompareRunsRequest
+    | standings_service_pb2.GetLeaderboardRequest
+    | standings_service_pb2.GetHistoryRequest
+    | scheduler_service_pb2.ListRunsRequest
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +95,11 @@ class Forwarded:
         return forward
 
 
-def public_services(scheduler: grpc.aio.Channel, results: grpc.aio.Channel) -> tuple[Forwarded, Forwarded]:
+def public_services(scheduler: grpc.aio.Channel, results: grpc.aio.Channel) -> tuple[Forwarded, ...]:
     return (
-        Forwarded(SCHEDULER_SERVICE, scheduler, SCHEDULER, {"SubmitRun": with_request_id}),
-        Forwarded(RESULTS_SERVICE, results, RESULTS),
+        Forwarded(SCHEDULER_SERVICE, scheduler, SCHEDULER, {"SubmitRun": with_request_id, **OF_ALL_VERSIONS}),
+        Forwarded(SUITE_SERVICE, scheduler, SCHEDULER),
+        *(Forwarded(service, results, RESULTS, OF_ALL_VERSIONS) for service in OF_RESULTS),
     )
 
 
@@ -88,6 +111,27 @@ def with_request_id(request: bytes) -> bytes:
         raise MalformedRequest(expected="SubmitRunRequest") from error
     submission.request_id = submission.request_id or str(uuid.uuid4())
     return submission.SerializeToString()
+
+
+def of_all_versions(kind: type[LooksForRuns]) -> Amend:
+    """Refuses what names a version of a suite; else the request as it is."""
+
+    def checked(request: bytes) -> bytes:
+        try:
+            suite_versions.of_all_versions(kind.FromString(request).suite)
+        except message.DecodeError as error:
+            raise MalformedRequest(expected=kind.DESCRIPTOR.name) from error
+        return request
+
+    return checked
+
+
+OF_ALL_VERSIONS: Mapping[str, Amend] = {
+    "CompareRuns": of_all_versions(comparison_service_pb2.CompareRunsRequest),
+    "GetLeaderboard": of_all_versions(standings_service_pb2.GetLeaderboardRequest),
+    "GetHistory": of_all_versions(standings_service_pb2.GetHistoryRequest),
+    "ListRuns": of_all_versions(scheduler_service_pb2.ListRunsRequest),
+}
 
 
 async def _pass_on(error: grpc.aio.AioRpcError, context: Context, backend: str) -> NoReturn:

@@ -3,29 +3,39 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from fastapi import FastAPI, Response
+from fastapi import APIRouter, Depends, FastAPI, Response
 from fastapi.responses import RedirectResponse
 from fastapi_offline import FastAPIOffline
 
 from services.common.clock import Clock
-from services.gateway.grpc_backends import Backends
+from services.gateway.comparisons.http_comparisons import ComparisonApi
+from services.gateway.exports.http_exports import ExportApi
 from services.gateway.grpc_health import BackendHealth, is_ready
-from services.gateway.http_benchmarks import BenchmarkApi
+from services.gateway.grpc_results import ResultsBackend
+from services.gateway.grpc_scheduler import SchedulerBackend
 from services.gateway.http_guard import BodyBound, CanonicalLine
+from services.gateway.http_health_bodies import Liveness, Readiness
 from services.gateway.http_identity import Identity
+from services.gateway.http_parameters import known_parameters
+from services.gateway.http_paths import SUITES
 from services.gateway.http_problems import handle_problems
-from services.gateway.http_responses import Liveness, Readiness
+from services.gateway.rescoring.http_rescoring import RescoringApi
+from services.gateway.runs.http_benchmarks import BenchmarkApi
+from services.gateway.standings.http_standings import StandingsApi
+from services.gateway.suites.http_suites import SuiteApi
 
 
 @dataclass(frozen=True, slots=True)
 class HttpParts:
     """What the HTTP door is made of."""
 
-    backends: Backends
+    scheduler: SchedulerBackend
+    results: ResultsBackend
     health: BackendHealth
     identity: Identity
     clock: Clock
     max_body_bytes: int
+    max_suite_body_bytes: int
 
 
 def http_app(parts: HttpParts) -> FastAPI:
@@ -38,13 +48,26 @@ def http_app(parts: HttpParts) -> FastAPI:
         static_url="/docs/assets",
     )
     handle_problems(app)
-    app.include_router(BenchmarkApi(parts.backends, parts.identity, parts.clock).router())
+    for router in _routers(parts):
+        app.include_router(router, dependencies=[Depends(known_parameters)])
     app.get("/healthz", tags=["health"], summary="The process answers")(_alive)
     app.get("/readyz", tags=["health"], summary="Scheduler and results answer")(_readiness(parts.health))
     app.get("/", include_in_schema=False)(_front)
-    app.add_middleware(BodyBound, max_bytes=parts.max_body_bytes)
+    suite_bound = {SUITES: parts.max_suite_body_bytes}
+    app.add_middleware(BodyBound, max_bytes=parts.max_body_bytes, of_paths=suite_bound)
     app.add_middleware(CanonicalLine, clock=parts.clock)
     return app
+
+
+def _routers(parts: HttpParts) -> tuple[APIRouter, ...]:
+    return (
+        BenchmarkApi(parts.scheduler, parts.results, parts.identity, parts.clock).router(),
+        ComparisonApi(parts.results).router(),
+        StandingsApi(parts.scheduler, parts.results).router(),
+        ExportApi(parts.results).router(),
+        RescoringApi(parts.results).router(),
+        SuiteApi(parts.scheduler, parts.identity).router(),
+    )
 
 
 async def _alive() -> Liveness:

@@ -1,5 +1,7 @@
 """What surrounds every HTTP request: a bound on its body and one log line when it is done."""
 
+from collections.abc import Mapping
+
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -15,9 +17,11 @@ _PROBES = frozenset({"/healthz", "/readyz"})
 class BodyBound:
     """Refuses a body that says it is too large, and one that turns out to be, when it is read."""
 
-    def __init__(self, app: ASGIApp, *, max_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, *, max_bytes: int, of_paths: Mapping[str, int]) -> None:
+        """`of_paths` are bounds of their own."""
         self._app = app
         self._max_bytes = max_bytes
+        self._of_paths = of_paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         bounded = self._bounded(scope, receive) if scope["type"] == "http" else receive
@@ -25,18 +29,17 @@ class BodyBound:
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
         declared, taken = _declared_bytes(scope), 0
+        max_bytes = self._of_paths.get(scope["path"], self._max_bytes)
         # FastAPI lets an error of this class pass and takes any other for a body that cannot be parsed.
-        too_large = HTTPException(
-            413, f"The body is larger than {self._max_bytes} bytes; send a smaller one."
-        )
+        too_large = HTTPException(413, f"The body is larger than {max_bytes} bytes; send a smaller one.")
 
         async def bounded() -> Message:
             nonlocal taken
-            if declared > self._max_bytes:
+            if declared > max_bytes:
                 raise too_large
             message = await receive()
             taken += len(message.get("body", b""))
-            if taken > self._max_bytes:
+            if taken > max_bytes:
                 raise too_large
             return message
 

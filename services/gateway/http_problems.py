@@ -1,7 +1,7 @@
 """Errors on HTTP: the sentence that clients know as `detail`, with the fields of RFC 9457 beside it.
 
 DomainError
-├── kind INVALID      → 400 (422 for a parameter out of range)
+├── kind INVALID      → 400 (422 for a parameter out of range or a suite that cannot be run, 404 for a row)
 ├── kind NOT_FOUND    → 404
 ├── kind CONFLICT     → 409
 ├── kind EXHAUSTED    → 429 with Retry-After
@@ -22,7 +22,8 @@ from starlette.exceptions import HTTPException
 
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
-from services.gateway.http_responses import FieldProblem, Problem
+from services.gateway.errors import SuiteRefused
+from services.gateway.http_problem_bodies import FieldProblem, FileProblem, Problem
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -34,6 +35,8 @@ _STATUS = {
     ErrorKind.UNAVAILABLE: 503,
     ErrorKind.INTERNAL: 500,
 }
+# Where the reason says more than the kind.
+_STATUS_OF_REASON = {"INVALID_PARAMETER": 422, "NO_SUCH_ROW": 404}
 # Sentences that existing clients look for.
 _DETAILS = {
     "UNKNOWN_SUITE": "Invalid benchmark suite. Supported: {supported}",
@@ -47,6 +50,7 @@ log = get_logger()
 
 def handle_problems(app: FastAPI) -> None:
     app.add_exception_handler(DomainError, _domain_problem)
+    app.add_exception_handler(SuiteRefused, _suite_problem)
     app.add_exception_handler(RequestValidationError, _malformed_problem)
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(Exception, _masked_problem)
@@ -73,7 +77,7 @@ def problem_response(problem: Problem) -> JSONResponse:
 
 
 def _status(error: DomainError) -> int:
-    return 422 if error.reason == "INVALID_PARAMETER" else _STATUS[error.kind]
+    return _STATUS_OF_REASON.get(error.reason, _STATUS[error.kind])
 
 
 def _detail(reason: str, facts: Mapping[str, str], message: str) -> str:
@@ -102,6 +106,17 @@ def _plain_problem(request: Request, status: int, reason: str, detail: str) -> P
 async def _domain_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, DomainError)
     return problem_response(problem_of(error, request.url.path))
+
+
+async def _suite_problem(request: Request, error: Exception) -> JSONResponse:
+    """Unlike a broken suite of the installation (409), a refused one is the request itself."""
+    assert isinstance(error, SuiteRefused)
+    named = [
+        FileProblem(file=fault.file, line=fault.line or None, key=fault.key, problem=fault.problem)
+        for fault in error.faults
+    ]
+    problem = problem_of(error, request.url.path)
+    return problem_response(problem.model_copy(update={"status": 422, "problems": named or None}))
 
 
 async def _malformed_problem(request: Request, error: Exception) -> JSONResponse:

@@ -4,10 +4,15 @@ from datetime import UTC, datetime
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from proctor.v1 import run_pb2
+from proctor.v1 import comparison_pb2, run_pb2, sample_pb2, standings_pb2
 
 STATES: dict[str, run_pb2.RunState.ValueType] = {
     name.removeprefix("RUN_STATE_").lower(): value for name, value in run_pb2.RunState.items() if value
+}
+
+# "unspecified" with them: no choice was made.
+SCORING_METHODS: dict[str, run_pb2.ScoringMethod.ValueType] = {
+    name.removeprefix("SCORING_METHOD_").lower(): value for name, value in run_pb2.ScoringMethod.items()
 }
 
 
@@ -17,6 +22,26 @@ def state_word(state: run_pb2.RunState.ValueType) -> str:
 
 def scoring_word(method: run_pb2.ScoringMethod.ValueType) -> str:
     return run_pb2.ScoringMethod.Name(method).removeprefix("SCORING_METHOD_").lower()
+
+
+def choice_scoring(method: run_pb2.ScoringMethod.ValueType) -> str:
+    """Empty where there are no choices to score."""
+    return "" if method == run_pb2.SCORING_METHOD_UNSPECIFIED else scoring_word(method)
+
+
+def output_word(output_type: sample_pb2.OutputType.ValueType) -> str:
+    return sample_pb2.OutputType.Name(output_type).removeprefix("OUTPUT_TYPE_").lower()
+
+
+def verdict_word(verdict: comparison_pb2.Verdict.ValueType) -> str:
+    return comparison_pb2.Verdict.Name(verdict).removeprefix("VERDICT_").lower()
+
+
+def trend_word(direction: standings_pb2.TrendDirection.ValueType) -> str | None:
+    """None where there is no previous run."""
+    if direction == standings_pb2.TREND_DIRECTION_UNSPECIFIED:
+        return None
+    return standings_pb2.TrendDirection.Name(direction).removeprefix("TREND_DIRECTION_").lower()
 
 
 def moment(timestamp: Timestamp) -> datetime | None:

@@ -19,5 +19,7 @@ class GatewaySettings(BaseSettings):
     # Name of a user to the key that speaks for it, as a JSON object.
     api_keys: Mapping[str, SecretStr] = Field(default_factory=dict)
     gateway_max_body_bytes: int = Field(default=1024 * 1024, ge=1024)
+    # A suite with its data files may hold 3 MiB; as JSON with escapes it takes more.
+    gateway_max_suite_body_bytes: int = Field(default=6 * 1024 * 1024, ge=1024)
     gateway_call_timeout_seconds: float = Field(default=30.0, gt=0)
     gateway_drain_seconds: int = Field(default=10, ge=0)

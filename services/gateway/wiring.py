@@ -10,9 +10,11 @@ from services.common.clock import SystemClock
 from services.common.grpc_client import open_channel
 from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.lifecycle import every
-from services.gateway.grpc_backends import RESULTS, SCHEDULER, SENT_ONCE, Backends
+from services.gateway.grpc_calls import RESULTS, SCHEDULER, SENT_ONCE
 from services.gateway.grpc_forwarding import public_services
 from services.gateway.grpc_health import BackendHealth, is_ready
+from services.gateway.grpc_results import ResultsBackend
+from services.gateway.grpc_scheduler import SchedulerBackend
 from services.gateway.http_app import HttpParts, http_app
 from services.gateway.http_identity import Identity
 from services.gateway.http_server import HttpServer
@@ -64,11 +66,13 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
         grpc_server = await _open_grpc(settings, scheduler, results)
         opened.push_async_callback(grpc_server.stop, drain_seconds)
         parts = HttpParts(
-            backends=Backends(scheduler, results, timeout_seconds=settings.gateway_call_timeout_seconds),
+            scheduler=SchedulerBackend(scheduler, timeout_seconds=settings.gateway_call_timeout_seconds),
+            results=ResultsBackend(results, timeout_seconds=settings.gateway_call_timeout_seconds),
             health=health,
             identity=Identity(settings.api_keys),
             clock=SystemClock(),
             max_body_bytes=settings.gateway_max_body_bytes,
+            max_suite_body_bytes=settings.gateway_max_suite_body_bytes,
         )
         address = settings.gateway_http_address
         http = await HttpServer.start(address, http_app(parts), drain_seconds=drain_seconds)

@@ -1,39 +1,29 @@
 """The benchmark API: start, look, cancel, retry, list. Each handler converts, calls and converts back."""
 
 import uuid
-from http import HTTPStatus
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.common.clock import Clock
 from services.common.errors import ErrorKind, RemoteError
-from services.gateway.duration_text import duration_text
-from services.gateway.errors import RunNotFound
-from services.gateway.grpc_backends import Backends
+from services.gateway.grpc_results import ResultsBackend
+from services.gateway.grpc_scheduler import SchedulerBackend
 from services.gateway.http_identity import Identity
-from services.gateway.http_job_results import job_listed, job_results
-from services.gateway.http_requests import RunRequest
-from services.gateway.http_responses import JobMessage, JobPage, JobResults, JobStarted, Problem
+from services.gateway.http_paths import BENCHMARKING
+from services.gateway.http_problem_bodies import problems
 from services.gateway.proto_words import STATES
-
-PREFIX = "/api/v1/benchmarking"
+from services.gateway.runs.duration_text import duration_text
+from services.gateway.runs.http_job_bodies import JobMessage, JobPage, JobResults, JobStarted
+from services.gateway.runs.http_job_id import JobId
+from services.gateway.runs.http_job_results import job_listed, job_results
+from services.gateway.runs.http_run_requests import RunRequest
+from services.gateway.suites.http_suite_names import SuiteFilter, refuse_unknown
 
 Status = Literal["pending", "running", "paused", "completed", "failed", "cancelled"]
-
-
-def _known_form(job_id: Annotated[str, Path(description="UUID")]) -> str:
-    """A name that no job can have names no job."""
-    try:
-        return str(uuid.UUID(job_id))
-    except ValueError as error:
-        raise RunNotFound(run_id=job_id) from error
-
-
-JobId = Annotated[str, Depends(_known_form)]
 
 
 class ListQuery:
@@ -42,7 +32,7 @@ class ListQuery:
     def __init__(
         self,
         model_name: Annotated[str, Query(description='"provider/name"')] = "",
-        suite: str = "",
+        suite: SuiteFilter = "",
         status: Status | None = None,
         limit: Annotated[int, Query(ge=1, le=500)] = 20,
         cursor: Annotated[str, Query(description="next_cursor of the page before")] = "",
@@ -59,17 +49,20 @@ class ListQuery:
 class BenchmarkApi:
     """The handlers, with what they ask."""
 
-    def __init__(self, backends: Backends, identity: Identity, clock: Clock) -> None:
-        self._backends = backends
+    def __init__(
+        self, scheduler: SchedulerBackend, results: ResultsBackend, identity: Identity, clock: Clock
+    ) -> None:
+        self._scheduler = scheduler
+        self._results = results
         self._identity = identity
         self._clock = clock
 
     def router(self) -> APIRouter:
-        router = APIRouter(prefix=PREFIX, tags=["benchmarks"])
-        one, change = _problems(404, 422, 503), _problems(404, 409, 422, 503)
-        start = router.post("/run", responses=_problems(400, 422, 429, 503), summary="Start a benchmark")
+        router = APIRouter(prefix=BENCHMARKING, tags=["benchmarks"])
+        one, change = problems(404, 422, 503), problems(404, 409, 422, 503)
+        start = router.post("/run", responses=problems(400, 422, 429, 503), summary="Start a benchmark")
         start(self.start)
-        router.get("/results", responses=_problems(400, 422, 503), summary="List jobs")(self.list_jobs)
+        router.get("/results", responses=problems(400, 404, 422, 503), summary="List jobs")(self.list_jobs)
         router.get(
             "/results/{job_id}",
             responses=one,
@@ -81,7 +74,7 @@ class BenchmarkApi:
         return router
 
     async def start(self, body: RunRequest, request: Request) -> JobStarted:
-        response = await self._backends.submit_run(
+        response = await self._scheduler.submit_run(
             scheduler_pb2.SubmitRunRequest(
                 order=body.to_order(),
                 user=await self._identity.user(request),
@@ -98,12 +91,12 @@ class BenchmarkApi:
         )
 
     async def results(self, job_id: JobId) -> JobResults:
-        run = await self._backends.get_run(job_id)
+        run = await self._scheduler.get_run(job_id)
         return job_results(run, await self._summary(job_id), self._clock.now())
 
     async def _summary(self, job_id: str) -> summary_pb2.RunSummary:
         try:
-            return await self._backends.get_summary(job_id)
+            return await self._results.get_summary(job_id)
         except RemoteError as error:
             # A run has no record before it is planned.
             if error.kind is ErrorKind.NOT_FOUND:
@@ -111,21 +104,19 @@ class BenchmarkApi:
             raise
 
     async def cancel(self, job_id: JobId) -> JobMessage:
-        await self._backends.cancel_run(job_id)
+        await self._scheduler.cancel_run(job_id)
         return JobMessage(message=f"Job {job_id} cancelled successfully")
 
     async def retry(self, job_id: JobId) -> JobMessage:
-        await self._backends.retry_run(job_id)
+        await self._scheduler.retry_run(job_id)
         return JobMessage(message=f"Job {job_id} waits to be run again for what is missing")
 
     async def list_jobs(self, query: Annotated[ListQuery, Depends()]) -> JobPage:
-        page = await self._backends.list_runs(query.request)
+        page = await self._scheduler.list_runs(query.request)
+        if not page.total:
+            await refuse_unknown(self._scheduler, query.request.suite)
         return JobPage(
             results=[job_listed(run) for run in page.runs],
             total=page.total,
             next_cursor=page.next_page_token or None,
         )
-
-
-def _problems(*statuses: int) -> dict[int | str, dict[str, object]]:
-    return {status: {"model": Problem, "description": HTTPStatus(status).phrase} for status in statuses}

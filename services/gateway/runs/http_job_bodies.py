@@ -1,4 +1,4 @@
-"""Bodies that go out over HTTP. Fields that say nothing (`error` of a run that did not fail) are left out."""
+"""Jobs as they go out over HTTP. Fields that say nothing (`error` of one that did not fail) are left out."""
 
 from datetime import datetime
 
@@ -43,6 +43,26 @@ class Figure(BaseModel):
     stderr: float | None
     ci95: tuple[float, float] | None
     n: int
+    scoring: str = Field(
+        default="", description="How choices were scored, where there are some; two ways cannot be compared"
+    )
+    within_std: float | None = Field(
+        default=None, description="Mean spread of a sample's own scores; only with several rollouts"
+    )
+
+
+class TaskCounts(BaseModel):
+    answered: int
+    failed: int = Field(description="Samples the machinery failed on; never scored")
+    unparsed: int
+    unparsed_rate: float | None = Field(description="Of the answers; null where there are none")
+    failed_rate: float | None = Field(description="Of the samples that came to an end; null where none did")
+
+
+class GroupFigures(BaseModel):
+    tasks: list[str]
+    missing_tasks: list[str] = Field(description="Tasks of the group that were not part of the run")
+    figures: dict[str, Figure] = Field(description="By metric")
 
 
 class JobWait(BaseModel):
@@ -61,8 +81,14 @@ class JobResults(BaseModel):
     performance_data: dict[str, dict[str, dict[str, Figure]]] = Field(
         description="suite → task → metric → figure"
     )
+    groups: dict[str, GroupFigures] = Field(
+        description="Tasks summed up together; the last one is the suite itself"
+    )
+    tasks: dict[str, TaskCounts]
     failures: dict[str, int] = Field(description="Class of machinery failure → count")
     unparsed: int = Field(description="Answers that could not be parsed")
+    unparsed_rate: float | None = Field(description="Of the answers; null where there are none")
+    failed_rate: float | None = Field(description="Of the samples that came to an end; null where none did")
     completed_at: datetime | None
     error: str = Field(default="", description="Why it failed; only there when it did")
     wait: JobWait | None = Field(default=None, description="Why it waits; only there while it does")
@@ -81,30 +107,3 @@ class JobPage(BaseModel):
     results: list[JobListed]
     total: int = Field(description="Over all pages")
     next_cursor: str | None
-
-
-class FieldProblem(BaseModel):
-    field: str
-    message: str
-
-
-class Problem(BaseModel):
-    """RFC 9457; `detail` is the sentence for people."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    instance: str
-    reason: str
-    retry_after: int | None = Field(default=None, description="Seconds; only with 429 and 503")
-    errors: list[FieldProblem] | None = Field(default=None, description="Only for a malformed body")
-
-
-class Liveness(BaseModel):
-    status: str
-
-
-class Readiness(BaseModel):
-    status: str
-    dependencies: dict[str, str]

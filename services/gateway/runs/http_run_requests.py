@@ -4,23 +4,17 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from google.protobuf.struct_pb2 import Struct
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from proctor.v1 import run_pb2
+from services.gateway.http_text import Text
+from services.gateway.proto_words import SCORING_METHODS
 
 _INT32_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
 # Protobuf reads no message that is much deeper.
 _MAX_NESTING = 16
 
-
-def _utf8(text: str) -> str:
-    """JSON can write half a character (a lone surrogate), which nothing behind this door can carry."""
-    text.encode()  # raises UnicodeEncodeError, a ValueError
-    return text
-
-
-Text = Annotated[str, AfterValidator(_utf8)]
 Temperature = Annotated[float | None, Field(ge=0, le=2, description="0 is greedy")]
 TopP = Annotated[float | None, Field(ge=0, le=1)]
 TopK = Annotated[int | None, Field(ge=0, le=100, description="0 means no limit")]
@@ -33,6 +27,13 @@ _PRIORITIES = {
     "normal": run_pb2.PRIORITY_NORMAL,
     "low": run_pb2.PRIORITY_LOW,
 }
+_SCORING_METHODS = {**SCORING_METHODS, "auto": run_pb2.SCORING_METHOD_UNSPECIFIED}
+_PROMPT_FORMS = {
+    "auto": run_pb2.PROMPT_FORM_UNSPECIFIED,
+    "chat": run_pb2.PROMPT_FORM_CHAT,
+    "completion": run_pb2.PROMPT_FORM_COMPLETION,
+}
+_TRUNCATIONS = {"none": run_pb2.TRUNCATION_NONE, "left": run_pb2.TRUNCATION_LEFT}
 
 
 class Params(BaseModel):
@@ -106,13 +107,28 @@ class RunRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     project_id: int = Field(ge=0, le=_INT64_MAX, description="Groups runs; a project is made on first use")
-    suite: Text = Field(min_length=1, max_length=128, examples=["starter"])
+    suite: Text = Field(
+        min_length=1,
+        max_length=128,
+        examples=["starter"],
+        description='"mine@2" names version 2 of a suite of your own',
+    )
     config: ModelConfig
     tasks: list[Text] = Field(default_factory=list, description="Tasks of the suite; empty means all")
     limit: Count = Field(default=None, description="First N rows of each task")
     num_fewshot: int | None = Field(default=None, ge=0, le=_INT32_MAX, description="Examples in each prompt")
     rollouts: int | None = Field(default=None, ge=1, le=100, description="Repetitions of each sample")
     priority: Literal["high", "normal", "low"] = "high"
+    scoring_method: Literal["auto", "loglikelihood", "generate", "constrained"] = Field(
+        default="auto", description="How choices are scored; auto takes what the engine can do"
+    )
+    prompt_form: Literal["auto", "chat", "completion"] = Field(
+        default="auto", description="How prompts are put"
+    )
+    truncate: Literal["none", "left"] = Field(
+        default="none",
+        description="What becomes of a prompt over the context: a failure, or cut from the left",
+    )
     params: Params | None = Field(default=None, description="Parameters for any provider")
 
     @model_validator(mode="after")
@@ -134,4 +150,7 @@ class RunRequest(BaseModel):
             rollouts=self.rollouts,
             priority=_PRIORITIES[self.priority],
             params=params.to_proto() if params else None,
+            scoring_method=_SCORING_METHODS[self.scoring_method],
+            prompt_form=_PROMPT_FORMS[self.prompt_form],
+            truncation=_TRUNCATIONS[self.truncate],
         )

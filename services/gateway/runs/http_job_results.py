@@ -3,15 +3,17 @@
 from datetime import datetime
 
 from proctor.v1 import run_pb2, summary_pb2
-from services.gateway.http_responses import (
-    Figure,
+from services.gateway.proto_words import moment, scoring_word, state_word
+from services.gateway.runs.http_figures import figure_body, group_scoring, rate, task_figures
+from services.gateway.runs.http_job_bodies import (
+    GroupFigures,
     JobListed,
     JobProgress,
     JobResults,
     JobSummary,
     JobWait,
+    TaskCounts,
 )
-from services.gateway.proto_words import moment, scoring_word, state_word
 
 # How a failed run says why, by reason. Other sentences stand as the scheduler wrote them.
 _ERROR_FORMS = {
@@ -28,9 +30,13 @@ def job_results(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime
         status=state_word(run.state),
         progress=_progress(run.progress),
         summary=_summary(run, summary, now),
-        performance_data={run.order.suite: {task.task: _figures(task) for task in summary.tasks}},
+        performance_data={run.order.suite: {task.task: task_figures(task) for task in summary.tasks}},
+        groups=_groups(summary),
+        tasks={task.task: _counts(task) for task in summary.tasks},
         failures=dict(summary.failures),
         unparsed=summary.unparsed,
+        unparsed_rate=rate(summary.unparsed, summary.answered),
+        failed_rate=rate(summary.failed, summary.answered + summary.failed),
         completed_at=moment(run.finished_at),
         error=_error(run.error) if run.state == run_pb2.RUN_STATE_FAILED else "",
         wait=_wait(run),
@@ -73,19 +79,28 @@ def _summary(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime) -
     )
 
 
-def _figures(task: summary_pb2.TaskSummary) -> dict[str, Figure]:
-    return {figure.metric: _figure(figure) for figure in task.metrics}
-
-
-def _figure(figure: summary_pb2.MetricFigure) -> Figure:
-    has_interval = figure.HasField("ci_low") and figure.HasField("ci_high")
-    return Figure(
-        mean=figure.mean if figure.HasField("mean") else None,
-        std=figure.std if figure.HasField("std") else None,
-        stderr=figure.stderr if figure.HasField("stderr") else None,
-        ci95=(figure.ci_low, figure.ci_high) if has_interval else None,
-        n=figure.n,
+def _counts(task: summary_pb2.TaskSummary) -> TaskCounts:
+    return TaskCounts(
+        answered=task.answered,
+        failed=task.failed,
+        unparsed=task.unparsed,
+        unparsed_rate=rate(task.unparsed, task.answered),
+        failed_rate=rate(task.failed, task.answered + task.failed),
     )
+
+
+def _groups(summary: summary_pb2.RunSummary) -> dict[str, GroupFigures]:
+    return {
+        group.group: GroupFigures(
+            tasks=list(group.tasks),
+            missing_tasks=list(group.missing_tasks),
+            figures={
+                each.metric: figure_body(each, group_scoring(group, each.metric, summary))
+                for each in group.metrics
+            },
+        )
+        for group in summary.groups
+    }
 
 
 def _error(error: run_pb2.RunError) -> str:

@@ -1,0 +1,63 @@
+"""What the HTTP door asks of results: figures, comparisons, standings and files, one method per call."""
+
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
+
+import grpc
+
+from proctor.v1 import comparison_pb2, results_service_pb2, results_service_pb2_grpc, summary_pb2
+from proctor.v1 import comparison_service_pb2 as comparing_pb2
+from proctor.v1 import comparison_service_pb2_grpc as comparing_grpc
+from proctor.v1 import export_service_pb2 as export_pb2
+from proctor.v1 import export_service_pb2_grpc as export_grpc
+from proctor.v1 import rescore_service_pb2 as rescore_pb2
+from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
+from proctor.v1 import standings_service_pb2 as standings_pb2
+from proctor.v1 import standings_service_pb2_grpc as standings_grpc
+from services.gateway.grpc_calls import RESULTS, BackendCalls
+
+if TYPE_CHECKING:
+    from proctor.v1.comparison_service_pb2_grpc import ComparisonServiceAsyncStub
+    from proctor.v1.export_service_pb2_grpc import ExportServiceAsyncStub
+    from proctor.v1.rescore_service_pb2_grpc import RescoreServiceAsyncStub
+    from proctor.v1.results_service_pb2_grpc import ResultsServiceAsyncStub
+    from proctor.v1.standings_service_pb2_grpc import StandingsServiceAsyncStub
+
+# Scoring a whole run again takes longer than looking something up.
+_RESCORE_PATIENCE = 10
+
+
+class ResultsBackend:
+    """Results behind the gateway."""
+
+    def __init__(self, channel: grpc.aio.Channel, *, timeout_seconds: float) -> None:
+        self._figures: ResultsServiceAsyncStub = results_service_pb2_grpc.ResultsServiceStub(channel)
+        self._comparisons: ComparisonServiceAsyncStub = comparing_grpc.ComparisonServiceStub(channel)
+        self._standings: StandingsServiceAsyncStub = standings_grpc.StandingsServiceStub(channel)
+        self._rescoring: RescoreServiceAsyncStub = rescore_grpc.RescoreServiceStub(channel)
+        self._exports: ExportServiceAsyncStub = export_grpc.ExportServiceStub(channel)
+        self._calls = BackendCalls(RESULTS, timeout_seconds=timeout_seconds)
+        self._rescore_seconds = timeout_seconds * _RESCORE_PATIENCE
+
+    async def get_summary(self, run_id: str) -> summary_pb2.RunSummary:
+        request = results_service_pb2.GetSummaryRequest(run_id=run_id)
+        return (await self._calls.ask(self._figures.GetSummary, request)).summary
+
+    async def compare_runs(self, request: comparing_pb2.CompareRunsRequest) -> comparison_pb2.Comparison:
+        return (await self._calls.ask(self._comparisons.CompareRuns, request)).comparison
+
+    async def get_leaderboard(
+        self, request: standings_pb2.GetLeaderboardRequest
+    ) -> standings_pb2.GetLeaderboardResponse:
+        return await self._calls.ask(self._standings.GetLeaderboard, request)
+
+    async def get_history(self, request: standings_pb2.GetHistoryRequest) -> standings_pb2.GetHistoryResponse:
+        return await self._calls.ask(self._standings.GetHistory, request)
+
+    async def rescore_task(self, request: rescore_pb2.RescoreTaskRequest) -> rescore_pb2.RescoreTaskResponse:
+        return await self._calls.ask(self._rescoring.RescoreTask, request, self._rescore_seconds)
+
+    def export_run(
+        self, request: export_pb2.ExportRunRequest
+    ) -> AsyncGenerator[export_pb2.ExportRunResponse]:
+        return self._calls.pieces(self._exports.ExportRun, request)

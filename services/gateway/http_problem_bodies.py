@@ -1,0 +1,41 @@
+"""The body of every refusal over HTTP, and how a path declares which ones it can answer with."""
+
+from http import HTTPStatus
+
+from pydantic import BaseModel, Field
+
+
+class FieldProblem(BaseModel):
+    field: str
+    message: str
+
+
+class FileProblem(BaseModel):
+    file: str = Field(description="Empty for the document itself")
+    line: int | None = Field(description="From 1; null where unknown")
+    key: str = Field(description='Such as "tasks.0.doc_to_text"; may be empty')
+    problem: str
+
+
+class Problem(BaseModel):
+    """RFC 9457; `detail` is the sentence for people."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    reason: str
+    retry_after: int | None = Field(default=None, description="Seconds; only with 429 and 503")
+    errors: list[FieldProblem] | None = Field(default=None, description="Only for a malformed body")
+    problems: list[FileProblem] | None = Field(
+        default=None, description="Only for a suite that cannot be run"
+    )
+
+
+Described = dict[int | str, dict[str, object]]
+
+
+def problems(*statuses: int) -> Described:
+    """For the description of a path."""
+    return {status: {"model": Problem, "description": HTTPStatus(status).phrase} for status in statuses}

@@ -1,0 +1,76 @@
+"""Another scoring of stored answers, and the figures it gives."""
+
+import json
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from proctor.v1 import sample_pb2
+from services.gateway.http_text import Text
+from services.gateway.runs.http_job_bodies import Figure
+
+
+def _json(value: object) -> str:
+    """Raises ValueError for what JSON cannot write: NaN, half a character."""
+    text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+    text.encode()
+    return text
+
+
+def _writable(value: dict[str, Any]) -> dict[str, Any]:
+    _json(value)
+    return value
+
+
+class MetricWanted(BaseModel):
+    """A metric with its options beside it, as in a metric_list."""
+
+    model_config = ConfigDict(extra="allow")
+
+    metric: Text = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def options_can_be_sent(self) -> Self:
+        _json(self.model_extra)
+        return self
+
+
+class RescoreRequest(BaseModel):
+    """Other metrics or filters for one task. What is recorded stays as it is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    task: Text = Field(min_length=1)
+    metrics: list[Text | MetricWanted] = Field(
+        default_factory=list,
+        description="Names, or entries of a metric_list with their options; empty means the task's own",
+        examples=[["exact_match", {"metric": "exact_match", "ignore_case": True}]],
+    )
+    filters: list[Annotated[dict[str, Any], AfterValidator(_writable)]] | None = Field(
+        default=None, description="In the form of a filter_list; null means the task's own, empty means none"
+    )
+
+    def metric_uses(self) -> list[sample_pb2.MetricUse]:
+        return [_metric_use(metric) for metric in self.metrics]
+
+    def filters_json(self) -> str | None:
+        if self.filters is None:
+            return None
+        return _json(self.filters) if self.filters else ""
+
+
+class Rescored(BaseModel):
+    job_id: str
+    task: str
+    figures: dict[str, Figure] = Field(description="By metric, under the other scoring")
+    recorded: dict[str, Figure] = Field(description="By metric, as recorded")
+    changed: int = Field(description="Answers that are taken as something else than recorded")
+    unparsed: int
+    recorded_unparsed: int
+
+
+def _metric_use(metric: str | MetricWanted) -> sample_pb2.MetricUse:
+    if isinstance(metric, str):
+        return sample_pb2.MetricUse(name=metric)
+    options = metric.model_extra
+    return sample_pb2.MetricUse(name=metric.metric, options_json=_json(options) if options else "")

@@ -1,0 +1,23 @@
+"""Suites that a request over HTTP names to look for runs: one rule, whatever it looks for."""
+
+from typing import Annotated
+
+from fastapi import Query
+from pydantic import AfterValidator
+
+from services.gateway.errors import NoSuchSuite
+from services.gateway.grpc_scheduler import SchedulerBackend
+from services.gateway.http_text import Text
+from services.gateway.suites.suite_versions import of_all_versions
+
+_RULE = "Of all versions. A suite without runs has none to show; one that does not exist is refused (404)"
+
+SuiteName = Annotated[Text, AfterValidator(of_all_versions)]
+SuiteFilter = Annotated[SuiteName, Query(description=_RULE)]
+
+
+async def refuse_unknown(scheduler: SchedulerBackend, suite: str) -> None:
+    """Asked where nothing was found: runs of a suite that was removed are still shown."""
+    known = [listed.suite for listed in await scheduler.list_suites()]
+    if suite and suite not in known:
+        raise NoSuchSuite(suite=suite, supported=", ".join(known) or "none")
