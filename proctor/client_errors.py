@@ -23,6 +23,17 @@ _REFUSALS = frozenset(
         grpc.StatusCode.UNIMPLEMENTED,
     }
 )
+# What a request names and is nowhere, which for a service is a bad request.
+_NOWHERE = frozenset(
+    {
+        "UNKNOWN_SUITE",
+        "UNKNOWN_TASK",
+        "UNKNOWN_MODEL",
+        "UNKNOWN_PROVIDER",
+        "UNKNOWN_METRIC",
+        "NO_SUCH_ROW",
+    }
+)
 
 
 class ClientError(Exception):
@@ -61,7 +72,7 @@ def client_error(error: grpc.aio.AioRpcError, address: str) -> ClientError:
             f"No gateway answers at {address}: start one with `proctor up`, or name another with --gateway "
             "(PROCTOR_GATEWAY)."
         )
-    return _kind(code)(error.details() or code.name, reason, facts)
+    return _kind(code, reason)(error.details() or code.name, reason, facts)
 
 
 def error_info(error: grpc.aio.AioRpcError) -> tuple[str, dict[str, str]]:
@@ -78,8 +89,8 @@ def error_info(error: grpc.aio.AioRpcError) -> tuple[str, dict[str, str]]:
     return "", {}
 
 
-def _kind(code: grpc.StatusCode) -> type[ClientError]:
-    if code == grpc.StatusCode.NOT_FOUND:
+def _kind(code: grpc.StatusCode, reason: str) -> type[ClientError]:
+    if code == grpc.StatusCode.NOT_FOUND or reason in _NOWHERE:
         return NotFound
     if code in _REFUSALS:
         return Refused

@@ -1,11 +1,22 @@
 """`proctor`: the command line put together."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 
 import typer
 
-from proctor.cli import catalog_commands, run_command, runs_commands, stack_commands
+from proctor.cli import (
+    answer_commands,
+    compare_command,
+    models_command,
+    run_command,
+    runs_commands,
+    stack_commands,
+    standings_commands,
+    suites_commands,
+)
 from proctor.cli.exit_codes import EXIT_CODES_HELP
+from proctor.cli.terminal import Terminal
 
 app = typer.Typer(
     help="Proctor examines language models.",
@@ -15,19 +26,44 @@ app = typer.Typer(
     add_completion=False,
 )
 
+_WHAT_THERE_IS = "What there is"
 _PANELS: Mapping[str, Sequence[Callable[..., None]]] = {
     "The local stack": (stack_commands.up, stack_commands.down, stack_commands.status),
     "Examine": (run_command.run, run_command.watch),
-    "Runs": (runs_commands.runs, runs_commands.results, runs_commands.cancel, runs_commands.retry),
-    "What there is": (catalog_commands.suites, catalog_commands.models),
+    "Runs": (
+        runs_commands.runs,
+        runs_commands.results,
+        runs_commands.cancel,
+        runs_commands.retry,
+        answer_commands.export,
+        answer_commands.rescore,
+    ),
+    "What runs prove": (
+        compare_command.compare,
+        standings_commands.leaderboard,
+        standings_commands.history,
+    ),
+    _WHAT_THERE_IS: (models_command.models,),
 }
 for panel, commands in _PANELS.items():
     for command in commands:
         app.command(rich_help_panel=panel, epilog=EXIT_CODES_HELP)(command)
+app.add_typer(suites_commands.suites_group(), name="suites", rich_help_panel=_WHAT_THERE_IS)
 
 
 def main() -> None:
-    app()
+    try:
+        app()
+    except SystemExit as ended:
+        _tell_usage_as_json(ended.__context__)
+        raise
+
+
+def _tell_usage_as_json(error: BaseException | None) -> None:
+    """What typer refuses before a command begins: told on stderr by then. It exports no class for it."""
+    told = getattr(error, "format_message", None)
+    if told is not None and "--json" in sys.argv[1:]:
+        Terminal(is_json=True).emit({"error": {"reason": "INVALID_PARAMETER", "message": told()}})
 
 
 if __name__ == "__main__":

@@ -17,3 +17,4 @@ AsJson = Annotated[
 ]
 RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run (see `proctor runs`).")]
 User = Annotated[str, typer.Option(envvar="PROCTOR_USER", help="Who orders, for limits per user.")]
+Page = Annotated[str, typer.Option(help="Token of the page, from the page before.")]

@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
 
 EXIT_CODES_HELP = (
     "Exit codes: 0 done, run completed · 1 run failed · 2 wrong usage or refused input · "
-    "3 no gateway answers · 4 not found · 5 run cancelled · "
+    "3 no gateway answers · 4 something named does not exist · 5 run cancelled · "
     "6 a fault inside · 7 a stack is already running · 8 a port is taken · "
     "130 interrupted; the run goes on."
 )

@@ -75,9 +75,9 @@ def order_of(options: OrderOptions) -> run_pb2.RunOrder:
             limit=selection.limit,
             num_fewshot=selection.num_fewshot,
             rollouts=selection.rollouts,
-            priority=_chosen(PRIORITIES, options.priority, "--priority"),
+            priority=chosen(PRIORITIES, options.priority, "--priority"),
             params=params if params.ListFields() else None,
-            scoring_method=_chosen(SCORING_METHODS, form.scoring, "--scoring"),
+            scoring_method=chosen(SCORING_METHODS, form.scoring, "--scoring"),
             truncation=run_pb2.TRUNCATION_LEFT if form.is_truncated_left else run_pb2.TRUNCATION_NONE,
             prompt_form=_PROMPT_FORMS[form.is_chat],
         )
@@ -125,7 +125,7 @@ def _parsed(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def _chosen(words: Mapping[str, T], word: str, option: str) -> T:
+def chosen(words: Mapping[str, T], word: str, option: str) -> T:
     if word not in words:
         raise Refused(f"{option} {word}: it must be one of {', '.join(words)}.", "INVALID_PARAMETER")
     return words[word]

@@ -3,23 +3,24 @@
 from typing import Annotated
 
 import typer
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from proctor.cli import run_words
-from proctor.cli.command_options import AsJson, Gateway, RunId
+from proctor.cli.command_options import AsJson, Gateway, Page, RunId
+from proctor.cli.compact_table import RUN_ID_WIDTH, compact_table, two_lines
 from proctor.cli.exit_codes import ExitCode
 from proctor.cli.gateway_address import find_gateway
 from proctor.cli.json_documents import Json, document
 from proctor.cli.outcomes_table import OutcomeChoice, outcome_status, print_outcomes
 from proctor.cli.program_name import program_name
+from proctor.cli.suite_names import refuse_unknown_suite
 from proctor.cli.summary_table import figures_so_far, print_summary
 from proctor.cli.terminal import Terminal, execute, say
 from proctor.client import ProctorClient, RunFilter
 from proctor.client_errors import Refused
 from proctor.v1 import results_service_pb2, run_pb2
-
-Page = Annotated[str, typer.Option(help="Token of the page, from the page before.")]
 
 
 def runs(
@@ -40,10 +41,12 @@ def runs(
         chosen = RunFilter(_state(state), suite, model, project)
         async with ProctorClient(find_gateway(gateway)) as client:
             found = await client.list_runs(chosen, page_size=limit, page_token=page)
+            if not found.total:
+                await refuse_unknown_suite(client, suite)
         if as_json:
             terminal.emit(document(found))
             return ExitCode.OK
-        terminal.out.print(runs_table(list(found.runs)))
+        terminal.out.print(runs_table(terminal.out, list(found.runs)))
         if found.next_page_token:
             more = f"{found.total} in all; the next page: --page {found.next_page_token}"
             say(terminal.out, more, style="dim")
@@ -101,20 +104,20 @@ def retry(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> No
     execute(terminal, work)
 
 
-def runs_table(found: list[run_pb2.Run]) -> Table:
-    table = Table()
-    for column in ("run", "state", "suite", "model", "project", "created (UTC)", "took"):
-        table.add_column(column, no_wrap=column == "run")
+def runs_table(console: Console, found: list[run_pb2.Run]) -> Table:
+    """Two lines for each run: its id is needed and takes a line of its own."""
+    table = compact_table(console)
+    table.add_column("model, run", overflow="fold", min_width=RUN_ID_WIDTH)
+    for column in ("suite, project", "created (UTC)", "state, took"):
+        table.add_column(column, overflow="fold")
     for run in found:
         took = run_words.elapsed_seconds(run)
+        state = Text(run_words.state_word(run.state), run_words.STATE_STYLES.get(run.state, ""))
         table.add_row(
-            run.run_id,
-            Text(run_words.state_word(run.state), run_words.STATE_STYLES.get(run.state, "")),
-            run.order.suite,
-            run.order.model,
-            str(run.order.project_id),
-            f"{run.created_at.ToDatetime():%Y-%m-%d %H:%M:%S}",
-            run_words.duration(took) if took else "",
+            two_lines(run.order.model, run.run_id),
+            two_lines(run.order.suite, str(run.order.project_id)),
+            two_lines(*f"{run.created_at.ToDatetime():%Y-%m-%d %H:%M:%S}".split()),
+            two_lines(state, run_words.duration(took) if took else ""),
         )
     return table
 

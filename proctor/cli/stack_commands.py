@@ -85,7 +85,7 @@ def status(gateway: Gateway = None, as_json: AsJson = False) -> None:
         else:
             _print_stack(terminal, stack)
             terminal.out.print(_workers_table(workers))
-            terminal.out.print(runs_table(runs) if runs else "Nothing runs or waits.")
+            terminal.out.print(runs_table(terminal.out, runs) if runs else "Nothing runs or waits.")
         return ExitCode.OK
 
     execute(terminal, work)

@@ -8,18 +8,12 @@ from urllib.parse import urlsplit
 
 from proctor.stack.environments import ensure_starter_model
 from proctor.stack.errors import StackError
+from proctor.stack.remote_providers import REMOTE_PROVIDERS, remote_pool
 from proctor.stack.stack_options import Pool, RemotePool, ServedModel, VllmPool
 from proctor.stack.supervised_child import Report
 from proctor.stack.vllm_python import find_vllm_python
 
 STARTER_MODEL = "vllm/starter"
-# Providers that are asked over the network; any other first part of a name belongs to a hub id.
-_REMOTE_BASE_URLS: Mapping[str, str | None] = {
-    "openai": "https://api.openai.com/v1",
-    "grok": "https://api.x.ai/v1",
-    "ollama": "http://127.0.0.1:11434/v1",
-    "remote": None,
-}
 
 
 class ModelUnusable(StackError):
@@ -47,7 +41,7 @@ def choose_model(given: str) -> ChosenModel:
         return ChosenModel(given, STARTER_MODEL)
     if given.startswith((".", "/", "~")) or Path(given).is_dir():
         return _local_folder(Path(given).expanduser().absolute())
-    if provider in _REMOTE_BASE_URLS and rest:
+    if provider in REMOTE_PROVIDERS and rest:
         return ChosenModel(given)
     hub_id = rest if provider == "vllm" else given
     if "/" not in hub_id:
@@ -104,23 +98,18 @@ def _local_folder(folder: Path) -> ChosenModel:
 
 
 def _remote_pool(provider: str, environ: Mapping[str, str]) -> RemotePool:
-    return RemotePool(
-        base_url_of(provider, environ),
-        name=f"remote-{provider}",
-        provider=provider,
-        api_key_env=f"{provider.upper()}_API_KEY",
-    )
+    return remote_pool(REMOTE_PROVIDERS[provider], base_url_of(provider, environ), environ)
 
 
 def base_url_of(provider: str, environ: Mapping[str, str]) -> str:
     """The address of a provider's server; ModelUnusable when none is known, or when it is none."""
-    variable = f"{provider.upper()}_BASE_URL"
-    base_url = environ.get(variable) or _REMOTE_BASE_URLS[provider]
+    known = REMOTE_PROVIDERS[provider]
+    variable, base_url = known.url_variable, known.address(environ)
     if not base_url:
         raise ModelUnusable(f"Set {variable} to the address of the server, such as http://127.0.0.1:8000/v1.")
     if not _is_web_address(base_url):
         raise ModelUnusable(
-            f"{variable} cannot be {base_url!r}: write it as http://HOST:PORT/v1 or https://…"
+            f"{variable} cannot be {base_url!r}: write it as {known.base_url or 'http://HOST:PORT/v1'}."
         )
     return base_url
 

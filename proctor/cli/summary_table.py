@@ -1,16 +1,22 @@
 """The figures of a run as a table, with all that one must know to read them."""
 
+from collections.abc import Iterator, Mapping
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from proctor.cli import run_words
+from proctor.cli.compact_table import compact_table, is_wide
+from proctor.cli.figure_words import NONE, interval, mean_and_half_width, scoring_word
 from proctor.cli.terminal import say
 from proctor.client import ProctorClient
 from proctor.client_errors import NotFound
 from proctor.v1 import run_pb2, summary_pb2
 
-_NONE = "–"
+_INTERVAL = "95 % interval"
+_TEXTS = ("task", "metric", "scored by")
+_COLUMNS = ("task", "metric", "mean ± 95 %", _INTERVAL, "n", "failed", "unparsed", "scored by")
 
 
 async def figures_so_far(client: ProctorClient, run_id: str) -> summary_pb2.RunSummary:
@@ -23,20 +29,25 @@ async def figures_so_far(client: ProctorClient, run_id: str) -> summary_pb2.RunS
 
 def print_summary(console: Console, run: run_pb2.Run, summary: summary_pb2.RunSummary) -> None:
     if summary.tasks:
-        console.print(figures_table(summary))
+        console.print(figures_table(console, summary))
     for line in facts(run, summary):
         say(console, line)
 
 
-def figures_table(summary: summary_pb2.RunSummary) -> Table:
-    table = Table(title="Partial figures" if summary.is_partial else None, title_justify="left")
-    for column in ("task", "metric"):
-        table.add_column(column)
-    for column in ("mean ± 95 %", "95 % interval", "n", "failed", "unparsed"):
-        table.add_column(column, justify="right")
-    table.add_column("scored by")
+def figures_table(console: Console, summary: summary_pb2.RunSummary) -> Table:
+    """Where there is no room for the interval, its half width stands alone."""
+    table = compact_table(console, "Partial figures" if summary.is_partial else None)
+    for column in _COLUMNS:
+        is_number = column not in _TEXTS
+        if column != _INTERVAL or is_wide(console):
+            table.add_column(
+                column, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold"
+            )
     for task in summary.tasks:
         _add_task(table, task)
+    for group in summary.groups:
+        table.add_section()
+        _add_group(table, group, summary)
     return table
 
 
@@ -47,44 +58,65 @@ def facts(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> list[Text]:
         return lines
     failed = run_words.failures(dict(summary.failures)) or "none"
     lines.append(_fact("Failures of the machinery", f"{failed} (of {summary.total} samples; never scored)"))
-    lines.append(_fact("Unparsed answers", str(summary.unparsed)))
+    lines.append(_fact("Unparsed answers", _unparsed(summary)))
     lines.append(_fact("Tokens", _tokens(summary)))
     lines.append(_fact("Time", _times(run, summary)))
-    stand_ins = [task for task in summary.tasks if task.is_stand_in]
-    if stand_ins:
-        names = "; ".join(
-            f"{task.task} ({task.dataset})" if task.dataset else task.task for task in stand_ins
-        )
-        lines.append(_fact("Stand-in rows, not the official split", names))
-    if summary.is_truncated_left:
-        lines.append(_fact("Long prompts", "cut from the left to fit the model's context"))
+    lines.extend(_notes(summary))
     return lines
 
 
-def mean_and_half_width(figure: summary_pb2.MetricFigure) -> str:
-    if not figure.HasField("mean"):
-        return _NONE
-    if not _has_interval(figure):
-        return f"{figure.mean:.4f}"
-    return f"{figure.mean:.4f} ± {(figure.ci_high - figure.ci_low) / 2:.4f}"
-
-
 def _add_task(table: Table, task: summary_pb2.TaskSummary) -> None:
-    name = f"{task.task} (stand-in)" if task.is_stand_in else task.task
-    scored_by = run_pb2.ScoringMethod.Name(task.scoring_method).removeprefix("SCORING_METHOD_").lower()
-    counts = (str(task.failed), str(task.unparsed), "" if task.scoring_method == 0 else scored_by)
-    figures = list(task.metrics) or [summary_pb2.MetricFigure(metric=_NONE)]
-    for place, figure in enumerate(figures):
-        interval = f"{figure.ci_low:.4f} to {figure.ci_high:.4f}" if _has_interval(figure) else _NONE
-        shared = ("", "", "") if place else counts
-        table.add_row(
-            "" if place else name,
-            figure.metric,
-            mean_and_half_width(figure),
-            interval,
-            str(figure.n),
-            *shared,
-        )
+    """What the figures share stands once, in the first row."""
+    shared = {
+        "task": f"{task.task} (stand-in)" if task.is_stand_in else task.task,
+        "failed": str(task.failed),
+        "unparsed": str(task.unparsed),
+        "scored by": scoring_word(task.scoring_method),
+    }
+    for place, figure in enumerate(task.metrics or [summary_pb2.MetricFigure(metric=NONE)]):
+        _add_row(table, figure, {} if place else shared)
+
+
+def _add_group(table: Table, group: summary_pb2.GroupSummary, summary: summary_pb2.RunSummary) -> None:
+    members = [task for task in summary.tasks if task.task in group.tasks]
+    for place, figure in enumerate(group.metrics):
+        # A figure that no task has is one of all of them.
+        having = [task for task in members if any(each.metric == figure.metric for each in task.metrics)]
+        ways = dict.fromkeys(scoring_word(task.scoring_method) for task in having or members)
+        scored_by = ", ".join(way for way in ways if way)
+        _add_row(table, figure, {"task": "" if place else group.group, "scored by": scored_by})
+
+
+def _add_row(table: Table, figure: summary_pb2.MetricFigure, more: Mapping[str, str]) -> None:
+    cells = {
+        "metric": figure.metric,
+        "mean ± 95 %": mean_and_half_width(figure),
+        _INTERVAL: interval(figure),
+        "n": str(figure.n),
+        **more,
+    }
+    table.add_row(*(cells.get(str(column.header), "") for column in table.columns))
+
+
+def _notes(summary: summary_pb2.RunSummary) -> Iterator[Text]:
+    """What makes a figure another one than it seems."""
+    stand_ins = [task for task in summary.tasks if task.is_stand_in]
+    if stand_ins:
+        names = (f"{task.task} ({task.dataset})" if task.dataset else task.task for task in stand_ins)
+        yield _fact("Stand-in rows, not the official split", "; ".join(names))
+    for group in summary.groups:
+        if group.missing_tasks:
+            yield _fact(f"{group.group} without", ", ".join(group.missing_tasks))
+    if summary.is_truncated_left:
+        yield _fact("Long prompts", "cut from the left to fit the model's context")
+    spreads = [
+        f"{task.task} {figure.metric} {figure.within_std:.4f}"
+        for task in summary.tasks
+        for figure in task.metrics
+        if figure.HasField("within_std")
+    ]
+    if spreads:
+        yield _fact("Mean spread of a sample over its rollouts", ", ".join(spreads))
 
 
 def _state_line(run: run_pb2.Run) -> Text:
@@ -97,6 +129,13 @@ def _state_line(run: run_pb2.Run) -> Text:
 
 def _fact(name: str, value: str) -> Text:
     return Text.assemble((f"{name}: ", "bold"), value)
+
+
+def _unparsed(summary: summary_pb2.RunSummary) -> str:
+    if not (summary.unparsed and summary.answered):
+        return str(summary.unparsed)
+    share = summary.unparsed / summary.answered
+    return f"{summary.unparsed} ({share:.1%} of the answers; they count as not right)"
 
 
 def _tokens(summary: summary_pb2.RunSummary) -> str:
@@ -114,7 +153,3 @@ def _times(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> str:
     if timing.HasField("first_token_seconds"):
         parts.append(f"{timing.first_token_seconds * 1000:.0f} ms to the first token")
     return ", ".join(parts)
-
-
-def _has_interval(figure: summary_pb2.MetricFigure) -> bool:
-    return figure.HasField("ci_low") and figure.HasField("ci_high")

@@ -1,0 +1,162 @@
+"""`proctor export` and `proctor rescore`: stored answers as a file, or under another scoring."""
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from proctor.cli.command_options import AsJson, Gateway, RunId
+from proctor.cli.compact_table import compact_table
+from proctor.cli.exit_codes import ExitCode
+from proctor.cli.figure_words import mean_and_half_width
+from proctor.cli.gateway_address import find_gateway
+from proctor.cli.json_documents import Json, document
+from proctor.cli.order_options import chosen
+from proctor.cli.terminal import Terminal, execute, say
+from proctor.cli.written_file import STDOUT, refuse_existing, write_file, write_stdout
+from proctor.cli.yaml_files import filter_list
+from proctor.client import ProctorClient
+from proctor.client_errors import Refused
+from proctor.v1 import export_service_pb2 as export_pb2
+from proctor.v1 import rescore_service_pb2 as rescore_pb2
+from proctor.v1 import sample_pb2, summary_pb2
+
+FORMATS: Mapping[str, export_pb2.ExportFormat.ValueType] = {
+    "csv": export_pb2.EXPORT_FORMAT_CSV,
+    "json": export_pb2.EXPORT_FORMAT_JSON,
+    "jsonl": export_pb2.EXPORT_FORMAT_JSONL,
+    "parquet": export_pb2.EXPORT_FORMAT_PARQUET,
+    "html": export_pb2.EXPORT_FORMAT_HTML,
+    "lm_eval": export_pb2.EXPORT_FORMAT_LM_EVAL,
+}
+
+
+def export(
+    *,
+    run_id: RunId,
+    form: Annotated[str, typer.Option("--format", help=" | ".join(FORMATS))],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE|-", help="Where to; - is stdout.")],
+    task: Annotated[
+        str, typer.Option(help="Only this task; lm_eval needs one where there are several.")
+    ] = "",
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    gateway: Gateway = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a run as a file: the whole file, or none."""
+    terminal = Terminal(as_json)
+
+    async def work() -> ExitCode:
+        request = export_pb2.ExportRunRequest(
+            run_id=run_id, format=chosen(FORMATS, form, "--format"), task=task
+        )
+        if output == STDOUT and as_json:
+            raise Refused("With -o - stdout is the file; --json needs another place.", "INVALID_PARAMETER")
+        async with ProctorClient(find_gateway(gateway)) as client:
+            if output == STDOUT:
+                await write_stdout(_bytes(client.answers.export(request)))
+                return ExitCode.OK
+            refuse_existing(Path(output), is_forced=force)
+            size = await write_file(Path(output), _bytes(client.answers.export(request)), is_forced=force)
+        if as_json:
+            terminal.emit({"file": output, "bytes": size})
+        else:
+            say(terminal.out, f"{output}: {size:,} bytes")
+        return ExitCode.OK
+
+    execute(terminal, work)
+
+
+def rescore(
+    *,
+    run_id: RunId,
+    task: Annotated[str, typer.Option(help="A task of the run.")],
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME|JSON",
+            help='Another metric, or \'{"metric": "f1", "average": "macro"}\'; repeat for several.',
+        ),
+    ] = None,
+    filters: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Other filters, YAML or JSON in the form of a filter_list."),
+    ] = None,
+    gateway: Gateway = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score stored answers with other filters or metrics, without asking the model. The record stays."""
+    terminal = Terminal(as_json)
+
+    async def work() -> ExitCode:
+        request = rescore_pb2.RescoreTaskRequest(
+            run_id=run_id,
+            task=task,
+            metrics=[metric_use(text) for text in metric or ()],
+            filters_json=None if filters is None else filters_json(filters),
+        )
+        async with ProctorClient(find_gateway(gateway)) as client:
+            response = await client.answers.rescore(request)
+        if as_json:
+            terminal.emit(document(response))
+            return ExitCode.OK
+        terminal.out.print(_rescored_table(terminal.out, response))
+        say(terminal.out, f"{response.changed} answers are taken as something else than recorded.")
+        unparsed = f"Unparsed: {response.summary.unparsed}, recorded {response.recorded.unparsed}"
+        say(terminal.out, f"{unparsed}, of {response.summary.answered}.")
+        return ExitCode.OK
+
+    execute(terminal, work)
+
+
+def metric_use(text: str) -> sample_pb2.MetricUse:
+    """A name, or a JSON object as it stands in a metric_list."""
+    if not text.lstrip().startswith("{"):
+        return sample_pb2.MetricUse(name=text)
+    try:
+        options = json.loads(text)
+        name = options.pop("metric")
+    except (ValueError, KeyError) as error:
+        raise Refused(
+            f'--metric {text}: write it as {{"metric": "f1", "average": "macro"}}.', "INVALID_PARAMETER"
+        ) from error
+    return sample_pb2.MetricUse(name=name, options_json=_json_text(options) if options else "")
+
+
+def filters_json(path: Path) -> str:
+    """Empty for no filters at all."""
+    filters = filter_list(path)
+    return _json_text(filters) if filters else ""
+
+
+def _json_text(value: Json) -> str:
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:  # YAML has dates and NaN
+        raise Refused(f"This cannot be sent: {error}.", "INVALID_PARAMETER") from error
+
+
+def _rescored_table(console: Console, response: rescore_pb2.RescoreTaskResponse) -> Table:
+    table = compact_table(console)
+    table.add_column("metric")
+    for column in ("recorded", "now"):
+        table.add_column(column, justify="right")
+    recorded, now = _by_metric(response.recorded.metrics), _by_metric(response.summary.metrics)
+    for name in dict.fromkeys((*recorded, *now)):
+        table.add_row(name, recorded.get(name, ""), now.get(name, ""))
+    return table
+
+
+def _by_metric(figures: Sequence[summary_pb2.MetricFigure]) -> dict[str, str]:
+    return {figure.metric: mean_and_half_width(figure) for figure in figures}
+
+
+async def _bytes(pieces: AsyncGenerator[export_pb2.ExportRunResponse]) -> AsyncIterator[bytes]:
+    async with aclosing(pieces):
+        async for piece in pieces:
+            yield piece.data

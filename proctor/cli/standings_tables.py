@@ -1,0 +1,95 @@
+"""The leaderboard and the history as a person reads them."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from proctor.cli import run_words
+from proctor.cli.compact_table import RUN_ID_WIDTH, compact_table, two_lines
+from proctor.cli.figure_words import NONE, interval, mean_and_half_width, scoring_word
+from proctor.cli.terminal import say
+from proctor.v1 import standings_pb2
+from proctor.v1 import standings_service_pb2 as service_pb2
+
+_TRENDS = {
+    standings_pb2.TREND_DIRECTION_UP: ("up", "green"),
+    standings_pb2.TREND_DIRECTION_DOWN: ("down", "red"),
+    standings_pb2.TREND_DIRECTION_STEADY: ("steady", ""),
+}
+
+
+def print_leaderboard(console: Console, suite: str, board: service_pb2.GetLeaderboardResponse) -> None:
+    how = scoring_word(board.scoring_method)
+    title = f"{suite} by {board.metric}{f', scored by {how}' if how else ''}"
+    console.print(_board_table(console, title, board))
+    more = board.total_models - len(board.standings)
+    if more > 0:
+        say(console, f"{more} more: --limit {min(board.total_models, 100)}", style="dim")
+    if any(standing.is_selected_best for standing in board.standings):
+        say(console, "* the best of several runs: selected, so its figure flatters", style="yellow")
+    if board.apart:
+        console.print(_apart_table(console, board.apart))
+
+
+def history_table(console: Console, found: Sequence[standings_pb2.Standing]) -> Table:
+    """Two lines for each run: its id is needed and takes a line of its own."""
+    table = compact_table(console)
+    table.add_column("model, run", overflow="fold", min_width=RUN_ID_WIDTH)
+    for column in ("suite", "closed", "scored, by", "trend"):
+        table.add_column(column, overflow="fold")
+    for standing in found:
+        style = run_words.STATE_STYLES.get(standing.state, "")
+        table.add_row(
+            two_lines(standing.model, standing.run_id),
+            standing.suite,
+            two_lines(
+                f"{standing.closed_at.ToDatetime():%Y-%m-%d}", run_words.state_word(standing.state), style
+            ),
+            two_lines(mean_and_half_width(standing.figure), scoring_word(standing.scoring_method)),
+            _trend(standing.trend, "\n"),
+        )
+    return table
+
+
+def _board_table(console: Console, title: str, board: service_pb2.GetLeaderboardResponse) -> Table:
+    table = compact_table(console, title)
+    table.add_column("rank", justify="right", no_wrap=True)
+    table.add_column("model", overflow="fold")
+    for column in ("score", "95 % interval", "tasks"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("trend", no_wrap=True)
+    for standing in board.standings:
+        tie = "=" if standing.tied_with else ""
+        mark = " *" if standing.is_selected_best else ""
+        table.add_row(f"{standing.rank}{tie}", f"{standing.model}{mark}", *_figures(standing))
+    table.add_section()
+    for standing in board.baselines:
+        table.add_row("", standing.model, *_figures(standing), style="dim")
+    return table
+
+
+def _apart_table(console: Console, apart: Sequence[standings_pb2.Standing]) -> Table:
+    table = compact_table(console, "Not ranked with the others")
+    table.add_column("model", overflow="fold")
+    table.add_column("score", justify="right", no_wrap=True)
+    table.add_column("because", overflow="fold")
+    for standing in apart:
+        table.add_row(standing.model, _score(standing), "; ".join(standing.apart_because))
+    return table
+
+
+def _figures(standing: standings_pb2.Standing) -> tuple[str | Text, ...]:
+    return _score(standing), interval(standing.figure), str(standing.task_count or ""), _trend(standing.trend)
+
+
+def _score(standing: standings_pb2.Standing) -> str:
+    return f"{standing.figure.mean:.4f}" if standing.figure.HasField("mean") else NONE
+
+
+def _trend(trend: standings_pb2.Trend, between: str = " ") -> Text:
+    """Its p-value is in the JSON."""
+    word, style = _TRENDS.get(trend.direction, ("", ""))
+    size = f"{between}{trend.difference:+z.4f}" if word and trend.HasField("difference") else ""
+    return Text(f"{word}{size}", style)
