@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -42,10 +42,12 @@ class ModelServerProcess:
 
 
 @asynccontextmanager
-async def model_server_process() -> AsyncIterator[ModelServerProcess]:
-    """Starts the server on a free port and stops it at the end."""
+async def model_server_process(models: Sequence[str] = ("fake",)) -> AsyncIterator[ModelServerProcess]:
+    """Starts the server on a free port and stops it at the end. Models but the first are of another mind."""
+    named = [argument for model in models for argument in ("--model", model)]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.fakes.model_server", "--port", "0", stdout=asyncio.subprocess.PIPE
+        *(sys.executable, "-m", "tests.fakes.model_server", "--port", "0", *named),
+        stdout=asyncio.subprocess.PIPE,
     )
     try:
         assert process.stdout is not None

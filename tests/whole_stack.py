@@ -37,6 +37,8 @@ class StackOrder:
     more_pools: tuple[Pool, ...] = ()
     # Folders of suites to have beside the keyed one.
     suites: tuple[Path, ...] = ()
+    # What the fake model server serves, without provider; it answers each in another way.
+    models: tuple[str, ...] = ("fake",)
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ async def whole_stack(folder: Path, order: StackOrder | None = None) -> AsyncIte
     for suite in wanted.suites:
         (folder / "suites" / suite.name).symlink_to(suite)
     async with AsyncExitStack() as open_parts:
-        server = await open_parts.enter_async_context(model_server_process())
+        server = await open_parts.enter_async_context(model_server_process(wanted.models))
         environment = {
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "OPENAI_API_KEY": "test",

@@ -1,11 +1,18 @@
-"""`make bench`: prints every figure; `python -m tests.bench cost` or `engine` prints one."""
+"""`make bench`: prints every figure; `python -m tests.bench render` prints one."""
 
 import argparse
 import asyncio
 
-from tests.bench import cost_per_sample, engine_throughput
+from tests.bench import comparing, cost_per_sample, engine_throughput, parity, rendering, standings
 
-BENCHES = {"cost": cost_per_sample.main, "engine": engine_throughput.main}
+BENCHES = {
+    "render": rendering.main,
+    "compare": comparing.main,
+    "standings": standings.main,
+    "cost": cost_per_sample.main,
+    "engine": engine_throughput.main,
+    "parity": parity.main,
+}
 
 
 def main() -> None:

@@ -1,173 +1,121 @@
-"""GLUE against lm-evaluation-harness: the same rows and model give the same prompts, scores and figures.
+"""The golden files of lm-evaluation-harness: the same rows and model give the same prompts, scores, figures.
 
-Everything goes through the functions that a run uses: suite files, rows, rendering, scoring, figures.
+Everything goes through the functions that a run uses, from the suite files to the summary.
 """
 
-import hashlib
-import json
-import os
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
-from typing import TypedDict, cast
+from functools import cache
 
-import numpy as np
 import pytest
 
-from services.results import scoring, task_scoring
-from services.results.figures import Figure, figure_of, is_label_metric
-from services.results.score_columns import LabelColumns, ScoreColumns
-from services.scheduler.suites.mirror_rows import MirrorRows
-from services.scheduler.suites.render_samples import open_task
-from services.scheduler.suites.row_source import RowSet, RowsReference
-from services.scheduler.suites.sample import Sample
-from services.scheduler.suites.task_definition import TaskDefinition
-from services.scheduler.suites.yaml_suites import load_suites
+from services.results.figures.figure import Figure
+from tests.examined_tasks import Examination, Examined, examine, suites
+from tests.golden_comparison import assert_same_figures, assert_same_questions, assert_same_scores
+from tests.golden_reference import (
+    GOLDEN_FILES,
+    GOLDEN_PLACES,
+    GOLDEN_TASKS,
+    GoldenFile,
+    GoldenTask,
+    golden_file,
+    golden_rows,
+    hash_answer,
+)
 
-SUITES = Path(__file__).parents[2] / "suites"
-TASKS = ["cola", "sst2", "mrpc", "qqp", "mnli", "qnli", "rte", "wnli"]
-GOLDEN = [("golden_0shot.json", 0, 30), ("golden_3shot.json", 3, 12)]
+# What lm-evaluation-harness gives as version of a task that names none: the class of the task.
+NO_VERSION = "Yaml"
 
-GoldenDoc = dict[str, object]
-
-
-class GoldenTask(TypedDict):
-    version: float
-    docs: list[GoldenDoc]
-    results: dict[str, float]
+each_file = pytest.mark.parametrize("file", GOLDEN_FILES, ids=lambda file: f"{file.shots}shot")
+each_place = pytest.mark.parametrize(("suite", "task"), GOLDEN_PLACES)
 
 
-@dataclass(frozen=True)
-class FirstRows:
-    """The first rows of a mirror, whichever split is asked for: a golden pool is the evaluated rows."""
-
-    mirror: MirrorRows
-    evaluated: RowsReference
-    count: int
-
-    def open(self, _: RowsReference) -> RowSet:
-        found = self.mirror.open(self.evaluated)
-        return RowSet(islice(found.rows, self.count), found.provenance)
-
-
-@dataclass(frozen=True)
-class Examined:
-    samples: Sequence[Sample]
-    scores: Sequence[scoring.Score]
-    figures: dict[str, Figure]
-
-
-def folder_of(variable: str) -> Path:
-    if variable not in os.environ:
-        pytest.skip(f"{variable} is not set: parity is not checked without the real rows and golden files")
-    return Path(os.environ[variable])
-
-
-def golden_task(file: str, task: str) -> GoldenTask:
-    golden = json.loads((folder_of("PROCTOR_REFERENCE_DIR") / "lm_eval" / file).read_text())
-    return cast("GoldenTask", golden[task])
-
-
-def hash_logprob(context: str, continuation: str) -> tuple[float, bool]:
-    digest = int(hashlib.sha256(f"{context}\0{continuation}".encode()).hexdigest(), 16) % 1000
-    return -digest / 100.0, digest < 100
-
-
-def answer_of(sample: Sample) -> scoring.Answer:
-    weighed = [hash_logprob(sample.prompt, choice) for choice in sample.choices]
-    logprobs, is_greedy = zip(*weighed, strict=True)
-    return scoring.Answer(choice_logprobs=tuple(logprobs), choice_is_greedy=tuple(is_greedy))
-
-
-def scoring_of(task: TaskDefinition) -> task_scoring.TaskScoring:
-    declared = task.scoring
-    return task_scoring.TaskScoring(
-        output_type=task_scoring.OutputType(declared.output_type),
-        metrics=tuple(task_scoring.read_metric(use.name, use.options_json) for use in declared.metrics),
-        filters=task_scoring.read_filters(declared.filters_json),
-        target_delimiter=declared.target_delimiter,
+@cache
+def examined(suite: str, tasks: Sequence[str], file: GoldenFile) -> Examined:
+    definition = suites().suite(suite)
+    return examine(
+        Examination(
+            suite=definition,
+            tasks=[definition.task(task) for task in tasks],
+            rows_of=lambda reference: golden_rows(reference, file.rows),
+            answer_of=hash_answer,
+            num_fewshot=file.shots,
+        )
     )
 
 
-def figure(metric: str, scores: Sequence[scoring.Score]) -> Figure:
-    values = [score.scores[metric] for score in scores]
-    if not is_label_metric(metric):
-        return figure_of(metric, ScoreColumns(np.array(values, dtype=np.float64)))
-    pairs = np.array(values, dtype=np.int64)
-    return figure_of(metric, LabelColumns(pairs[:, 0], pairs[:, 1]))
+def examined_and_golden(suite: str, task: str, file: GoldenFile) -> tuple[Examined, GoldenTask]:
+    golden = golden_file(file)[task]
+    return examined(suite, GOLDEN_TASKS[suite], file), golden
 
 
-def examine(name: str, shots: int, rows: int) -> Examined:
-    task = load_suites(SUITES).suite("glue").task(name)
-    source = FirstRows(MirrorRows(folder_of("PROCTOR_DATA_DIR")), task.rows, rows)
-    samples = list(open_task(task, source, num_fewshot=shots).samples)
-    how = scoring_of(task)
-    targets = [scoring.Target(sample.choices, sample.target.choice) for sample in samples]
-    scores = [
-        scoring.score_answer(how, target, answer_of(sample))
-        for target, sample in zip(targets, samples, strict=True)
-    ]
-    figures = {metric: figure(metric, scores) for metric in task_scoring.metric_names(how)}
-    return Examined(samples, scores, figures)
-
-
-def as_golden(value: float | scoring.LabelPair) -> object:
-    """The golden files hold a predicted label as text."""
-    return [value[0], str(value[1])] if isinstance(value, tuple) else value
-
-
-@pytest.mark.parametrize(("file", "shots", "rows"), GOLDEN)
-@pytest.mark.parametrize("name", TASKS)
+@each_file
+@each_place
 def test_prompts_continuations_and_targets_equal_the_golden_ones(
-    name: str, file: str, shots: int, rows: int
+    suite: str, task: str, file: GoldenFile
 ) -> None:
-    golden = golden_task(file, name)
-    examined = examine(name, shots, rows)
-    assert [
-        {
-            "doc_id": sample.doc_id,
-            "arguments": [[sample.prompt, choice] for choice in sample.choices],
-            "target": sample.target.choice,
-        }
-        for sample in examined.samples
-    ] == [{key: doc[key] for key in ("doc_id", "arguments", "target")} for doc in golden["docs"]]
+    ours, golden = examined_and_golden(suite, task, file)
+    assert_same_questions(ours.samples[task], golden)
 
 
-@pytest.mark.parametrize(("file", "shots", "rows"), GOLDEN)
-@pytest.mark.parametrize("name", TASKS)
-def test_scores_of_each_sample_equal_the_golden_ones(name: str, file: str, shots: int, rows: int) -> None:
-    golden = golden_task(file, name)
-    examined = examine(name, shots, rows)
-    for score, doc in zip(examined.scores, golden["docs"], strict=True):
-        metrics = doc.keys() - {"doc_id", "arguments", "target"}
-        assert {metric: as_golden(score.scores[metric]) for metric in metrics} == {
-            metric: doc[metric] for metric in metrics
-        }
+@each_file
+@each_place
+def test_scores_of_each_sample_equal_the_golden_ones(suite: str, task: str, file: GoldenFile) -> None:
+    ours, golden = examined_and_golden(suite, task, file)
+    assert_same_scores(ours.outcomes[task], golden)
 
 
-@pytest.mark.parametrize(("file", "shots", "rows"), GOLDEN)
-@pytest.mark.parametrize("name", TASKS)
-def test_figures_equal_the_golden_ones(name: str, file: str, shots: int, rows: int) -> None:
-    results = golden_task(file, name)["results"]
-    examined = examine(name, shots, rows)
-    golden_metrics = {key.removesuffix(",none") for key in results if key.endswith(",none")}
-    compared = [metric for metric in examined.figures if metric in golden_metrics]
-    assert compared
-    for metric in compared:
-        ours = examined.figures[metric]
-        assert ours.n == rows
-        assert ours.mean == pytest.approx(results[f"{metric},none"], abs=1e-9)
-        # Two bootstraps of 1,000 resamples differ by some per cent; a mean's error is exact.
-        relative = 0.12 if is_label_metric(metric) else 0.0
-        assert ours.stderr == pytest.approx(results[f"{metric}_stderr,none"], rel=relative, abs=1e-9)
+@each_file
+@each_place
+def test_figures_equal_the_golden_ones(suite: str, task: str, file: GoldenFile) -> None:
+    ours, golden = examined_and_golden(suite, task, file)
+    [summary] = [one for one in ours.summary.tasks if one.task == task]
+    assert_same_figures(summary.figures, golden)
 
 
-@pytest.mark.parametrize("name", TASKS)
-def test_the_version_is_the_one_of_the_golden_file(name: str) -> None:
-    task = load_suites(SUITES).suite("glue").task(name)
-    assert task.version == str(golden_task("golden_0shot.json", name)["version"])
+@each_place
+def test_the_version_is_the_one_of_the_golden_file(suite: str, task: str) -> None:
+    version = golden_file(GOLDEN_FILES[0])[task]["version"]
+    assert version in (NO_VERSION, float(suites().suite(suite).task(task).version))
 
 
-def test_every_task_of_the_suite_is_compared() -> None:
-    assert [task.name for task in load_suites(SUITES).suite("glue").tasks] == TASKS
+@each_file
+def test_every_task_of_the_golden_file_is_compared(file: GoldenFile) -> None:
+    assert golden_file(file).keys() == {task for _, task in GOLDEN_PLACES}
+
+
+@each_file
+@pytest.mark.parametrize(
+    ("suite", "group"),
+    [
+        ("mmlu", "mmlu_stem"),
+        ("mmlu", "mmlu_humanities"),
+        ("mmlu", "mmlu_other"),
+        ("mmlu", "mmlu"),
+        ("medical", "medical"),
+    ],
+)
+def test_a_group_is_weighted_by_size_with_the_pooled_error_of_the_reference(
+    suite: str, group: str, file: GoldenFile
+) -> None:
+    ours = examined(suite, GOLDEN_TASKS[suite], file)
+    [summary] = [one for one in ours.summary.groups if one.group == group]
+    assert len(summary.tasks) > 1
+    results = [golden_file(file)[task]["results"] for task in summary.tasks]
+    mean, stderr = pooled(
+        [float(one["acc,none"]) for one in results],
+        [float(one["acc_stderr,none"]) for one in results],
+        [int(one["sample_len"]) for one in results],
+    )
+    figure: Figure = summary.figures["acc"]
+    assert figure.n == file.rows * len(results)
+    assert figure.mean == pytest.approx(mean, abs=1e-9)
+    assert figure.stderr == pytest.approx(stderr, abs=1e-9)
+
+
+def pooled(means: Sequence[float], stderrs: Sequence[float], sizes: Sequence[int]) -> tuple[float, float]:
+    """As aggregate_subtask_metrics and pooled_sample_stderr of lm_eval.api.metrics have it."""
+    total = sum(sizes)
+    mean = sum(mean * size for mean, size in zip(means, sizes, strict=True)) / total
+    variances = [(size - 1) * size * stderr**2 for size, stderr in zip(sizes, stderrs, strict=True)]
+    return mean, math.sqrt(sum(variances) / (total - len(sizes)) / total)

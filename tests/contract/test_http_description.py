@@ -1,5 +1,6 @@
 """The description of the HTTP interface, and a page to read it that needs nothing from elsewhere."""
 
+import json
 import re
 
 import aiohttp
@@ -20,9 +21,34 @@ async def test_description_names_every_promised_path() -> None:
         "/api/v1/benchmarking/results/{job_id}",
         "/api/v1/benchmarking/cancel/{job_id}",
         "/api/v1/benchmarking/retry/{job_id}",
+        "/api/v1/benchmarking/results/{job_id}/export",
+        "/api/v1/benchmarking/rescore/{job_id}",
+        "/api/v1/benchmarking/compare",
+        "/api/v1/benchmarking/leaderboard",
+        "/api/v1/benchmarking/history",
+        "/api/v1/suites",
+        "/api/v1/suites/{suite}/tasks/{task}/samples/{row}",
+        "/api/v1/suites/{suite}/versions/{version}",
         "/healthz",
         "/readyz",
     }
+
+
+async def test_every_reference_of_the_description_leads_somewhere() -> None:
+    async with (
+        gateway_stand() as stand,
+        aiohttp.ClientSession() as session,
+        session.get(f"{stand.http}/openapi.json") as response,
+    ):
+        text = await response.text()
+    described = json.loads(text)
+    references = set(re.findall(r'"\$ref":\s*"#/([^"]+)"', text))
+    assert references
+    for reference in references:
+        place = described
+        for part in reference.split("/"):
+            assert part in place, reference
+            place = place[part]
 
 
 async def test_docs_page_loads_its_parts_from_the_gateway_itself() -> None:

@@ -31,7 +31,37 @@ HOT = {
     "read_shard_counts": f"ARRAY[{RUN}]::uuid[], ARRAY[7]",
     "read_task_counts": f"ARRAY[{RUN}]::uuid[]",
     "read_all_shard_counts": RUN,
+    "list_board_metrics": "'glue', ''",
+    "list_latest_entries": "'glue', '', 'acc'",
+    "list_best_entries": "'glue', '7', 'acc'",
+    "list_history": "'glue', '', now() - interval '1 day', 'infinity', gen_random_uuid(), 100",
+    "count_history": "'', 'p/7', now() - interval '1 day'",
+    "read_comparisons": f"ARRAY[{RUN}, {SET}]::uuid[], 'acc'",
+    "find_previous_run": f"{RUN}, 'glue', 'p/7', 'terms'",
+    "list_runs_to_compare": "100",
 }
+# Of ten models, one run a minute.
+CLOSED_RUNS = """
+        CREATE TEMPORARY TABLE closed AS
+        SELECT gen_random_uuid() AS run_id, place % 20 AS project_id, 'p/' || place % 10 AS model,
+            now() - place * interval '1 minute' AS closed_at
+        FROM generate_series(1, 10000) AS place;
+        INSERT INTO run_records (run_id, epoch, rollouts, scoring_method, is_truncated_left)
+        SELECT run_id, 1, 1, 1, false FROM closed;
+        INSERT INTO closed_runs (run_id, epoch, suite, model, project_id, state, closed_at, standing)
+        SELECT run_id, 1, 'glue', model, project_id, 4, closed_at, '{}' FROM closed;
+        INSERT INTO history_entries (suite, model, closed_at, run_id)
+        SELECT suite, model_or_all, closed_at, run_id
+        FROM closed, unnest(ARRAY['glue', '']) AS suite, unnest(ARRAY[model, '']) AS model_or_all;
+        INSERT INTO board_entries (suite, project, metric, model, terms, closed_at, run_id, mean)
+        SELECT 'glue', project, metric, model, 'terms', closed_at, run_id, random()
+        FROM closed, unnest(ARRAY[project_id::text, '']) AS project, unnest(ARRAY['acc', 'score']) AS metric;
+        INSERT INTO run_comparisons
+            (first_run_id, second_run_id, task, metric, first_epoch, second_epoch, verdict, pairs, test)
+        SELECT run_id, lead(run_id) OVER (), '', 'acc', 1, 1, 3, 100, ''
+        FROM closed
+        LIMIT 9999;
+"""
 SMALL_TABLES = {"run_tasks", "sample_sets", "run_records", "run_environments"}
 
 
@@ -67,6 +97,7 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
         INSERT INTO sample_sets (set_id, digest) VALUES ({SET}, 'd');
         INSERT INTO run_records VALUES ({RUN}, 1, false, 1, 1, false);
         INSERT INTO run_tasks VALUES ({RUN}, 0, 't', {SET}, 0, 20000, '{{}}', '{{}}');
+        {CLOSED_RUNS}
         ANALYZE;
         """
     )
@@ -87,6 +118,24 @@ async def test_hot_query_reads_no_table_as_a_whole(full_tables: asyncpg.Connecti
     plan = await full_tables.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE hot_{name} ({HOT[name]})")
     scanned = set(re.findall(r'"Node Type": "Seq Scan".*?"Relation Name": "(\w+)"', plan, flags=re.DOTALL))
     assert scanned <= SMALL_TABLES, json.loads(plan)
+
+
+@pytest.mark.parametrize("name", ["read_pairs", "list_flips"])
+async def test_runs_are_paired_by_hashing_whatever_the_statistics_say(
+    connection: asyncpg.Connection, name: str
+) -> None:
+    """Right after a run there are none, and a loop within a loop over 100,000 samples would take hours."""
+    async with connection.transaction():
+        await connection.execute(QUERIES["join_by_hash"])
+        await connection.execute(f"PREPARE pairs_{name} AS {QUERIES[name]}")
+        arguments = {
+            "read_pairs": f"{RUN}, {SET}, '{{0}}', '{{0}}', '{{0}}', '{{0}}', ARRAY[{SET}]::uuid[],"
+            f" ARRAY[{RUN}]::uuid[], '{{1}}', '{{acc}}'",
+            "list_flips": f"{RUN}, {SET}, 0, 0, 20000, 20000, {SET}, {RUN}, 'acc', 0, 100",
+        }[name]
+        plan = await connection.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE pairs_{name} ({arguments})")
+    joins = set(re.findall(r'"Node Type": "((?:Hash|Merge) Join|Nested Loop)"', plan))
+    assert joins == {"Hash Join"}
 
 
 async def test_conflicts_are_found_by_the_key_of_an_outcome(full_tables: asyncpg.Connection) -> None:

@@ -162,7 +162,7 @@ async def test_command_line_refuses_with_exit_code_and_sentence(
     standing: WholeStack, refusal: Refusal
 ) -> None:
     end = await proctor(standing, f"run --suite keyed --model openai/fake {refusal.arguments}")
-    assert (end.code, end.out) == (2, "")
+    assert (end.code, end.out) == (4 if refusal.reason.startswith("UNKNOWN_") else 2, "")
     assert_clear(end.err, refusal)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from proctor.cli.exit_codes import ExitCode
 from proctor.stack.stack_state import is_locked
 from tests.e2e.doors import CommandEnd, proctor_with
 from tests.fakes.state_dir import temporary_state_dir
@@ -78,7 +79,7 @@ async def test_make_run_examines_a_model_and_leaves_nothing_behind(machine: Mach
 
 async def test_make_run_with_an_unknown_suite_is_one_sentence(machine: Machine) -> None:
     end = await machine.make_run("--suite glu --model openai/fake")
-    assert end.code == 2
+    assert end.code == ExitCode.NOT_FOUND
     assert "Invalid benchmark suite. Supported: keyed" in end.err
     assert "Traceback" not in end.err
     assert machine.left_behind() == []

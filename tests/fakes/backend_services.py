@@ -11,19 +11,28 @@ from typing import Any
 
 import grpc
 
+from proctor.v1 import (
+    comparison_service_pb2_grpc,
+    export_service_pb2_grpc,
+    rescore_service_pb2_grpc,
+    run_pb2,
+    standings_service_pb2_grpc,
+    suite_service_pb2_grpc,
+    summary_pb2,
+)
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import results_service_pb2_grpc as results_grpc
-from proctor.v1 import run_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from services.common.errors import ErrorKind, RemoteError
 from services.common.grpc_server import GrpcServer, serve_grpc
+from tests.fakes.refusals import refused
+from tests.fakes.results_services import FakeComparisons, FakeExports, FakeRescoring, FakeStandings
+from tests.fakes.suite_service import FakeSuites
+
+__all__ = ["FINAL", "FakeResults", "FakeScheduler", "refused", "results_server", "scheduler_server"]
 
 FINAL = (run_pb2.RUN_STATE_COMPLETED, run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED)
-
-
-def refused(kind: ErrorKind, reason: str, message: str, **facts: str) -> RemoteError:
-    return RemoteError(kind, reason, message, facts)
 
 
 @dataclass
@@ -34,6 +43,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     """
 
     runs: dict[str, run_pb2.Run] = field(default_factory=dict)
+    suites: FakeSuites = field(default_factory=FakeSuites)
     submitted: list[scheduler_pb2.SubmitRunRequest] = field(default_factory=list)
     listed: list[scheduler_pb2.ListRunsRequest] = field(default_factory=list)
     estimated_seconds: float | None = None
@@ -168,6 +178,10 @@ class FakeResults(results_grpc.ResultsServiceServicer):
     """Has the summaries that it was given."""
 
     summaries: dict[str, summary_pb2.RunSummary] = field(default_factory=dict)
+    comparisons: FakeComparisons = field(default_factory=FakeComparisons)
+    standings: FakeStandings = field(default_factory=FakeStandings)
+    rescoring: FakeRescoring = field(default_factory=FakeRescoring)
+    exports: FakeExports = field(default_factory=FakeExports)
 
     async def GetSummary(
         self, request: results_pb2.GetSummaryRequest, context: Any
@@ -191,6 +205,7 @@ class FakeResults(results_grpc.ResultsServiceServicer):
 async def scheduler_server(fake: FakeScheduler, address: str = "127.0.0.1:0") -> AsyncIterator[GrpcServer]:
     def register(server: grpc.aio.Server) -> None:
         scheduler_grpc.add_SchedulerServiceServicer_to_server(fake, server)
+        suite_service_pb2_grpc.add_SuiteServiceServicer_to_server(fake.suites, server)
 
     async with _serving(register, address, "proctor.v1.SchedulerService") as server:
         yield server
@@ -200,6 +215,10 @@ async def scheduler_server(fake: FakeScheduler, address: str = "127.0.0.1:0") ->
 async def results_server(fake: FakeResults, address: str = "127.0.0.1:0") -> AsyncIterator[GrpcServer]:
     def register(server: grpc.aio.Server) -> None:
         results_grpc.add_ResultsServiceServicer_to_server(fake, server)
+        comparison_service_pb2_grpc.add_ComparisonServiceServicer_to_server(fake.comparisons, server)
+        standings_service_pb2_grpc.add_StandingsServiceServicer_to_server(fake.standings, server)
+        rescore_service_pb2_grpc.add_RescoreServiceServicer_to_server(fake.rescoring, server)
+        export_service_pb2_grpc.add_ExportServiceServicer_to_server(fake.exports, server)
 
     async with _serving(register, address, "proctor.v1.ResultsService") as server:
         yield server

@@ -20,6 +20,7 @@ def a_shard(
     epoch: int = 1,
     method: Method = Method.GENERATE,
     deadline: datetime = FAR_FUTURE,
+    choices: tuple[str, ...] = (),
 ) -> Shard:
     return Shard(
         run_id=RunId(run_id),
@@ -29,7 +30,7 @@ def a_shard(
         model="openai/fake",
         task="addition",
         rollout=0,
-        samples=tuple(ShardSample(sample, Prompt(text=f"sample {sample}")) for sample in samples),
+        samples=tuple(ShardSample(sample, Prompt(text=f"sample {sample}"), choices) for sample in samples),
         method=method,
         sampling=Sampling(max_tokens=8),
         truncate_left=False,

@@ -4,7 +4,7 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 from services.common.clock import SystemClock
 from services.results.errors import (
@@ -24,12 +24,15 @@ from services.results.outcomes.outcome import (
     TokenUsage,
     supersedes,
 )
-from services.results.ports import OutcomePage, ScoredRow, ShardKey, Stores
+from services.results.ports import OutcomePage, ShardKey, Stores
 from services.results.runs.run_counts import RunCounts, TaskCount
-from services.results.runs.run_record import RunPlan, RunRecord
+from services.results.runs.run_record import FinalState, RunPlan, RunRecord
 from services.results.runs.run_summary import RunCosts, RunSummary
+from services.results.runs.scored_row import ScoredRow
 from services.results.samples.sample_set import Sample, SampleSet
-from services.results.scoring import Target
+from services.results.scores.answer import Target
+from services.results.standings.baseline import TaskBaselines
+from services.results.standings.standing import ClosedRun, RunStanding, SuiteBaselines
 
 Key = tuple[str, int, int]
 
@@ -44,6 +47,9 @@ class MemoryRows:
     records: dict[str, RunRecord] = field(default_factory=dict)
     outcomes: dict[Key, ScoredOutcome] = field(default_factory=dict)
     summaries: dict[tuple[str, int], RunSummary] = field(default_factory=dict)
+    closed: dict[str, ClosedRun] = field(default_factory=dict)
+    task_baselines: dict[str, TaskBaselines] = field(default_factory=dict)
+    run_baselines: dict[str, SuiteBaselines] = field(default_factory=dict)
     environments: dict[str, dict[str, set[str]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(set))
     )
@@ -76,7 +82,7 @@ class MemorySampleSets:
             raise SampleSetNotFound(sample_set_id=staging_id)
         if sorted(staged) != list(range(sample_count)):
             raise SampleSetIncomplete(sample_set_id=staging_id, staged=len(staged), sample_count=sample_count)
-        digest = hashlib.sha256(b"".join(staged[at].digest for at in range(sample_count))).digest()
+        digest = hashlib.sha256(b"".join(_identity(staged[at]) for at in range(sample_count))).digest()
         same = [kept for kept in self._rows.committed.values() if kept.digest == digest]
         kept = same[0] if same else SampleSet(staging_id, digest)
         self._rows.committed[staging_id] = kept
@@ -100,6 +106,10 @@ class MemorySampleSets:
         samples = self._rows.samples[set_id]
         return {position: samples[position].cluster for position in samples if samples[position].cluster}
 
+    async def label_count(self, set_id: str) -> int:
+        counts = {len(sample.target.choices) for sample in self._rows.samples[set_id].values()}
+        return counts.pop() if len(counts) == 1 else 0
+
     async def sweep(self, touched_before: datetime) -> int:
         staged = self._rows.samples.keys() - self._rows.committed.keys()
         leftovers = [set_id for set_id in staged if self._rows.touched[set_id] < touched_before]
@@ -111,6 +121,11 @@ class MemorySampleSets:
 def _weight(sample: Sample) -> int:
     said = (sample.prompt.text or "", *(turn.content for turn in sample.prompt.messages))
     return sum(len(text.encode()) for text in (*said, *sample.target.choices, *sample.target.texts))
+
+
+def _identity(sample: Sample) -> bytes:
+    """What makes a set another one: what is asked and expected, and what shares a passage."""
+    return sample.digest + (hashlib.sha256(sample.cluster.encode()).digest() if sample.cluster else b"")
 
 
 class MemoryRunRecords:
@@ -141,7 +156,7 @@ class MemoryRunRecords:
     async def all_counts(self, run: RunPlan) -> RunCounts:
         return self._counts(run, None)
 
-    async def freeze(self, plan: RunPlan, epoch: int, *, allow_partial: bool) -> None:
+    async def freeze(self, plan: RunPlan, epoch: int, state: FinalState, *, allow_partial: bool) -> None:
         record = self._rows.records.get(plan.run_id)
         if record is None:
             raise RecordNotFound(run_id=plan.run_id)
@@ -151,9 +166,15 @@ class MemoryRunRecords:
         missing = plan.total - len(self._rows.counted(plan.run_id))
         if missing and not allow_partial:
             raise RunIncomplete(run_id=plan.run_id, missing=missing)
-        self._rows.records[plan.run_id] = RunRecord(record.plan, epoch, is_frozen=True)
+        closed_at = datetime.now(UTC)  # noqa: TID251  # as the database's own clock
+        self._rows.records[plan.run_id] = RunRecord(record.plan, epoch, True, state, closed_at)  # noqa: FBT003
 
-    async def keep_summary(self, summary: RunSummary) -> RunSummary:
+    async def keep_summary(self, summary: RunSummary, standing: RunStanding) -> RunSummary:
+        record = self._rows.records[summary.run_id]
+        if record.epoch != summary.epoch or not record.is_frozen:
+            return summary
+        if (summary.run_id, summary.epoch) not in self._rows.summaries and record.plan.facts.suite:
+            self._rows.closed[summary.run_id] = _closed_run(record, standing)
         return self._rows.summaries.setdefault((summary.run_id, summary.epoch), summary)
 
     async def find_summary(self, run_id: str, epoch: int) -> RunSummary | None:
@@ -176,6 +197,14 @@ class MemoryRunRecords:
             {shard: count for shard, count in by_shard.items() if shards is None or shard in shards},
             {name: "; ".join(sorted(values)) for name, values in said.items()},
         )
+
+
+def _closed_run(record: RunRecord, standing: RunStanding) -> ClosedRun:
+    assert record.closed_at is not None
+    run_id, facts = record.plan.run_id, record.plan.facts
+    return ClosedRun(
+        run_id, facts.suite, facts.model, facts.project_id, record.state, record.closed_at, standing
+    )
 
 
 def _task_count(counted: Sequence[ScoredOutcome], index: int) -> TaskCount:

@@ -1,8 +1,9 @@
 """A small real OpenAI-compatible server for tests: answers by rule, counts, and misbehaves when told.
 
 `python -m tests.fakes.model_server --port 0` prints {"port": N} once it listens. A chat or a completion is
-answered "The answer is <K>." with the word K after the last `KEY=` of the prompt. Echo scoring is a hash of
-text alone: see `token_logprob`. GET /stats counts; POST /ctl sets fault, latency and known continuations.
+answered "The answer is <K>." with the word K after the last `KEY=` of the prompt; where it is given options,
+see `choice_answers`. Echo scoring is a hash of text alone: see `token_logprob`. GET /stats counts; POST /ctl
+sets fault, latency and known continuations.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from typing import Any, Literal
 import orjson
 from aiohttp import web
 
-FaultKind = Literal["status", "half_body", "malformed", "hang", "slow", "reset"]
+from tests.fakes.choice_answers import constrained_reply, free_reply
+
+FaultKind = Literal["status", "half_body", "malformed", "hang", "slow", "drip", "reset"]
 _KEY = re.compile(r"KEY=(\w+)")
 _TOKEN = re.compile(r"\s*\S+|\s+$")
 
@@ -34,7 +37,7 @@ class Fault:
 
     status: answers that status with `message` and Retry-After · half_body: promises a length, sends half,
     closes · malformed: 200 and no JSON · hang: nothing for `seconds`, then closes · slow: the right answer
-    after `seconds` · reset: closes at once.
+    after `seconds` · drip: a byte of it every `seconds` · reset: closes at once.
     """
 
     kind: FaultKind
@@ -97,7 +100,7 @@ def split_tokens(text: str, continuations: tuple[str, ...]) -> list[str]:
     return _TOKEN.findall(head) + ([known] if known else [])
 
 
-def echo_logprobs(text: str, continuations: tuple[str, ...]) -> dict[str, Any]:
+def echo_logprobs(text: str, continuations: tuple[str, ...], salt: str = "") -> dict[str, Any]:
     """Greedy tokens (above -1) head their own top_logprobs; the others are beaten by a made-up word."""
     tokens = split_tokens(text, continuations)
     offsets: list[int] = []
@@ -105,7 +108,7 @@ def echo_logprobs(text: str, continuations: tuple[str, ...]) -> dict[str, Any]:
     tops: list[dict[str, float] | None] = []
     start = 0
     for token in tokens:
-        value = token_logprob(text[:start], token)
+        value = token_logprob(salt + text[:start], token)
         offsets.append(start)
         logprobs.append(value if start else None)
         tops.append(({token: value} if value > -1 else {"<likelier>": -0.001}) if start else None)
@@ -115,7 +118,9 @@ def echo_logprobs(text: str, continuations: tuple[str, ...]) -> dict[str, Any]:
 
 def answer_text(prompt: str) -> str:
     keys = _KEY.findall(prompt)
-    return f"The answer is {keys[-1]}." if keys else "The answer is unknown."
+    if keys:
+        return f"The answer is {keys[-1]}."
+    return free_reply(prompt) or "The answer is unknown."
 
 
 def usage(prompt: str, answer: str) -> dict[str, Any]:
@@ -130,16 +135,19 @@ def usage(prompt: str, answer: str) -> dict[str, Any]:
 
 def chat_answer(body: dict[str, Any]) -> dict[str, Any]:
     prompt = "\n".join(message["content"] for message in body["messages"])
-    text = answer_text(prompt)
+    text = constrained_reply(body, prompt) or answer_text(prompt)
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     return {"id": "chatcmpl-1", "object": "chat.completion", "model": body["model"], "choices": [choice],
             "usage": usage(prompt, text)}  # fmt: skip
 
 
-def completion_choice(server: ModelServer, index: int, prompt: str, *, echo: bool) -> dict[str, Any]:
-    text = f" {answer_text(prompt)}"
-    logprobs = echo_logprobs(prompt, server.continuations) if echo else None
+def completion_choice(server: ModelServer, index: int, prompt: str, body: dict[str, Any]) -> dict[str, Any]:
+    echo = bool(body.get("echo"))
+    text = constrained_reply(body, prompt) or f" {answer_text(prompt)}"
+    # The first model is the one of the reference scores; others are of another mind.
+    salt = "" if body["model"] == server.models[0] else body["model"]
+    logprobs = echo_logprobs(prompt, server.continuations, salt) if echo else None
     return {
         "index": index,
         "text": prompt + text if echo else text,
@@ -151,7 +159,7 @@ def completion_choice(server: ModelServer, index: int, prompt: str, *, echo: boo
 def completion_answer(server: ModelServer, body: dict[str, Any]) -> dict[str, Any]:
     prompts = body["prompt"] if isinstance(body["prompt"], list) else [body["prompt"]]
     echo = bool(body.get("echo"))
-    choices = [completion_choice(server, i, prompt, echo=echo) for i, prompt in enumerate(prompts)]
+    choices = [completion_choice(server, i, prompt, body) for i, prompt in enumerate(prompts)]
     return {
         "id": "cmpl-1",
         "object": "text_completion",
@@ -185,6 +193,12 @@ async def misbehave(request: web.Request, fault: Fault, payload: bytes) -> web.S
             response = web.StreamResponse(headers={"Content-Length": str(len(payload))})
             await response.prepare(request)
             await response.write(payload[: len(payload) // 2])
+        case "drip":
+            response = web.StreamResponse(headers={"Content-Length": str(len(payload))})
+            await response.prepare(request)
+            for byte in payload:
+                await response.write(bytes((byte,)))
+                await asyncio.sleep(fault.seconds)
         case "hang" | "slow":
             await asyncio.sleep(fault.seconds)
     if fault.kind == "slow":

@@ -17,8 +17,8 @@ from services.results.outcomes.outcome import (
 )
 from services.results.runs.run_record import MetricUse, PlannedTask, RunPlan, ScoringMethod, ScoringRecipe
 from services.results.samples.sample_set import Prompt, Sample
-from services.results.scoring import Answer, LabelPair, Target
-from services.results.task_scoring import OutputType
+from services.results.scores.answer import Answer, ScoreValue, Target
+from services.results.scores.task_scoring import OutputType
 
 SHARD_SAMPLES = 10
 CHOICE_RECIPE = ScoringRecipe(
@@ -76,5 +76,5 @@ def scored(run_id: str, outcome: Outcome, epoch: int = 1, task_index: int = 0) -
     """As the scorer leaves it; every answer is right."""
     if isinstance(outcome.result, Failure):
         return ScoredOutcome(run_id, epoch, task_index, outcome, OutcomeStatus.FAILED, "", {})
-    scores: dict[str, float | LabelPair] = {"acc": 1.0, "mcc": (0, 0)}
+    scores: dict[str, ScoreValue] = {"acc": 1.0, "mcc": (0, 0)}
     return ScoredOutcome(run_id, epoch, task_index, outcome, OutcomeStatus.SCORED, "even", scores)

@@ -25,7 +25,7 @@ from services.common.subjects import OUTCOMES, PROGRESS_OF_ALL_RUNS, outcome_sub
 from services.results.outcomes.outcome import OutcomeBatch
 from services.results.outcomes.proto_outcomes import outcome_to_proto
 from services.results.runs.proto_runs import tasks_to_proto
-from services.results.runs.run_record import RunPlan
+from services.results.runs.run_record import RunFacts, RunPlan, TaskGroup
 from services.results.samples.sample_set import Sample
 from services.results.settings import ResultsSettings
 from services.results.wiring import RunningResults, running_results
@@ -69,7 +69,9 @@ class ResultsStand:
                 epoch=epoch,
                 tasks=tasks_to_proto(plan.tasks),
                 rollouts=plan.rollouts,
-                scoring_method=run_pb2.SCORING_METHOD_LOGLIKELIHOOD,
+                scoring_method=run_pb2.ScoringMethod.ValueType(plan.scoring_method),
+                facts=facts_to_proto(plan.facts),
+                groups=[group_to_proto(group) for group in plan.groups],
             )
         )
         return plan
@@ -102,6 +104,30 @@ class ResultsStand:
             yield connection
         finally:
             await connection.close()
+
+
+def facts_to_proto(facts: RunFacts) -> run_record_service_pb2.RunFacts:
+    message = run_record_service_pb2.RunFacts(
+        suite=facts.suite,
+        suite_version=facts.suite_version,
+        model=facts.model,
+        project_id=facts.project_id,
+        user=facts.user,
+        limit=facts.limit,
+        num_fewshot=facts.num_fewshot,
+        missing_tasks=facts.missing_tasks,
+    )
+    if facts.created_at is not None:
+        message.created_at.FromDatetime(facts.created_at)
+    return message
+
+
+def group_to_proto(group: TaskGroup) -> sample_pb2.TaskGroup:
+    metrics = [
+        sample_pb2.GroupMetric(metric=use.metric, is_weighted_by_size=use.is_weighted_by_size)
+        for use in group.metrics
+    ]
+    return sample_pb2.TaskGroup(group=group.group, tasks=group.tasks, metrics=metrics)
 
 
 @asynccontextmanager
@@ -152,8 +178,15 @@ def sample_to_proto(sample: Sample) -> sample_pb2.Sample:
         digest=sample.digest,
         prompt=sample_pb2.Prompt(text=sample.prompt.text),
         choices=sample.target.choices,
-        target=sample_pb2.Target(choice=sample.target.choice, texts=sample.target.texts),
+        target=sample_pb2.Target(
+            choice=sample.target.choice,
+            texts=sample.target.texts,
+            right_choices=sample.target.right_choices,
+            wrong_texts=sample.target.wrong_texts,
+            choice_texts=sample.target.choice_texts,
+        ),
         cluster=sample.cluster,
+        doc_json=sample.doc_json,
     )
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 from services.scheduler.pools.pool import Pool, Worker
-from services.scheduler.ports import Admission, Fence
+from services.scheduler.ports import Admission, Fence, RunRecord
 from services.scheduler.runs.cancel_run import CancelRun
 from services.scheduler.runs.drive_run import DriveRun, DriveTools, Patience
 from services.scheduler.runs.finish_run import FinishRun
@@ -21,6 +21,7 @@ from services.scheduler.shards.plan_retry import PlanRetry
 from services.scheduler.shards.plan_run import PlanRun
 from services.scheduler.shards.progress_board import ProgressBoard
 from services.scheduler.shards.reconcile_shards import ReconcileShards
+from services.scheduler.suites.suite_threads import SuiteThreads
 from tests.fakes.in_memory_runs import NO_TERM, InMemoryRuns
 from tests.fakes.scheduler_world import (
     InMemoryRecord,
@@ -115,10 +116,14 @@ class SchedulerStand:
                 await self.work(run_id, failure_of)
         raise AssertionError("the run does not end")
 
+    def planner(self, record: RunRecord) -> PlanRun:
+        threads = SuiteThreads(LIMITS.max_running)
+        return PlanRun(self.runs, record, self.suites, self.rows, "0.1.0", self.clock, threads)
+
     def _tools(self) -> DriveTools:
         return DriveTools(
             runs=self.runs,
-            planner=PlanRun(self.runs, self.record, self.suites, self.rows, "0.1.0"),
+            planner=self.planner(self.record),
             retry_planner=PlanRetry(self.runs, self.runs, self.record),
             dispatcher=DispatchShards(self.runs, self.wire, self.board, self.crew, self.rule),
             reconciler=ReconcileShards(self.runs, self.runs, self.record, self.wire, self.board, self.clock),

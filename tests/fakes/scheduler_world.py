@@ -9,13 +9,13 @@ from hashlib import sha256
 
 from services.common.errors import ErrorKind, RemoteError
 from services.scheduler.pools.pool import Worker
-from services.scheduler.ports import CommittedSet, TaskToOpen
+from services.scheduler.ports import CommittedSet, PlanToOpen
 from services.scheduler.runs.run import Run, RunId, RunState
 from services.scheduler.runs.run_counts import ProgressNews, RunCounts, TaskCounts
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import FilledShard, Shard
 from services.scheduler.shards.shard_plan import MissingSample
-from services.scheduler.suites.sample import Sample
+from services.scheduler.suites.rendering.sample import Sample
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -67,6 +67,7 @@ class _Record:
     tasks: list[PlannedTask]
     outcomes: dict[tuple[int, int], tuple[int, str, int]] = field(default_factory=dict)
     is_closed: bool = False
+    state: RunState | None = None
 
     def is_final(self, key: tuple[int, int]) -> bool:
         if key not in self.outcomes:
@@ -86,7 +87,7 @@ class InMemoryRecord:
         self.sets: dict[str, list[Sample]] = {}
         self.records: dict[RunId, _Record] = {}
         self.closings: list[tuple[RunId, int, bool]] = []
-        self.refusal: RemoteError | None = None
+        self.refusal: Exception | None = None
 
     async def put_samples(self, staging_id: str, samples: Sequence[Sample]) -> None:
         if self.refusal is not None:
@@ -100,8 +101,8 @@ class InMemoryRecord:
         self.sets[digest.hex()] = samples
         return CommittedSet(digest.hex(), digest)
 
-    async def open_run(self, run: Run, tasks: Sequence[TaskToOpen]) -> Sequence[str]:
-        planned = [task.planned for task in tasks]
+    async def open_run(self, run: Run, plan: PlanToOpen) -> Sequence[str]:
+        planned = [task.planned for task in plan.tasks]
         record = self.records.setdefault(run.run_id, _Record(run.epoch, run.order.rollouts, planned))
         if run.epoch < record.epoch:
             _check_epoch(record, run.run_id, run.epoch)
@@ -133,7 +134,7 @@ class InMemoryRecord:
                 if not record.is_final((sample, rollout)):
                     yield MissingSample(sample, rollout)
 
-    async def close_run(self, run: Run, *, allow_partial: bool) -> RunCounts | None:
+    async def close_run(self, run: Run, state: RunState, *, allow_partial: bool) -> RunCounts | None:
         if run.run_id not in self.records:
             return None
         record = self.records[run.run_id]
@@ -143,6 +144,7 @@ class InMemoryRecord:
         if not allow_partial and [item async for item in self.missing(run.run_id, run.epoch)]:
             raise RemoteError(ErrorKind.CONFLICT, "RUN_INCOMPLETE", "outcomes are missing", {})
         self.closings.append((run.run_id, run.epoch, allow_partial))
+        record.state = state
         record.is_closed = True
         return (await self.counts(run.run_id)).counts
 

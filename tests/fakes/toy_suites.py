@@ -1,12 +1,12 @@
 """A suite of two small tasks in code: one with choices, one that generates. Rows come from memory."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from services.scheduler.ports import BrokenSuite
-from services.scheduler.suites.prompt_template import compile_template
-from services.scheduler.suites.row_source import Provenance, Row, RowSet, RowsReference
+from services.scheduler.suites.rows.row_source import Provenance, Row, RowSet, RowsReference
 from services.scheduler.suites.suite_errors import DatasetUnavailable, InvalidSuiteFile, UnknownSuite
+from services.scheduler.suites.suite_summary import SuiteSummary, summary_of
 from services.scheduler.suites.task_definition import (
     Generation,
     MetricUse,
@@ -16,6 +16,7 @@ from services.scheduler.suites.task_definition import (
     TaskScoring,
     TaskTemplates,
 )
+from services.scheduler.suites.templates.prompt_template import compile_template
 
 SUITE = "toy"
 MODEL = "openai/fake"
@@ -27,31 +28,45 @@ class ToyCatalogue:
 
     broken: dict[str, InvalidSuiteFile] = field(default_factory=dict)
 
-    def suite(self, name: str) -> SuiteDefinition:
+    async def suite(self, name: str) -> SuiteDefinition:
         if name in self.broken:
             raise self.broken[name]
         if name != SUITE:
             raise UnknownSuite(name, [SUITE])
+        return self._toys()
+
+    def _toys(self) -> SuiteDefinition:
         return SuiteDefinition(SUITE, "Two small tasks.", (_choice_task(), _generation_task()))
 
-    def suites(self) -> Sequence[SuiteDefinition | BrokenSuite]:
-        return [self.suite(SUITE), *(BrokenSuite(name, str(error)) for name, error in self.broken.items())]
+    async def suites(self) -> Sequence[SuiteSummary | BrokenSuite]:
+        return [
+            summary_of(self._toys()),
+            *(BrokenSuite(name, str(error)) for name, error in self.broken.items()),
+        ]
 
 
 @dataclass
 class ToyRows:
-    """The same number of rows for every task; None: nowhere. `broken` is what opening them raises."""
+    """The same number of rows for every task; None: nowhere. `broken` is what opening them raises.
+
+    `on_row` is called whenever one is read.
+    """
 
     count: int | None = 100
     broken: Exception | None = None
+    on_row: Callable[[], object] = lambda: None
 
     def open(self, reference: RowsReference) -> RowSet:
         if self.broken is not None:
             raise self.broken
         if self.count is None:
             raise DatasetUnavailable(SUITE, str(reference), ["the mirror has it not", "the hub is away"])
-        rows: list[Row] = [{"text": f"row {number}", "label": number % 2} for number in range(self.count)]
-        return RowSet(rows, Provenance("memory", "here", "revision 1", is_stand_in=True))
+        return RowSet(self._rows(self.count), Provenance("memory", "here", "revision 1", is_stand_in=True))
+
+    def _rows(self, count: int) -> Iterator[Row]:
+        for number in range(count):
+            self.on_row()
+            yield {"text": f"row {number}", "label": number % 2}
 
 
 def _choice_task() -> TaskDefinition:
@@ -78,7 +93,7 @@ def _task(
         name=name,
         version="1",
         rows=RowsReference(suite=SUITE, dataset_id=f"toys/{name}", split="test"),
-        fewshot_rows=None,
+        fewshot_rows=RowsReference(suite=SUITE, dataset_id=f"toys/{name}", split="train"),
         templates=templates,
         scoring=scoring,
         generation=generation,

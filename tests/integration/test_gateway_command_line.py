@@ -1,64 +1,19 @@
 """The command line as a script sees it: exit codes, JSON on stdout, Ctrl-C; against a real gateway."""
 
-import asyncio
-import json
-import os
 import signal
-import sys
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from proctor.v1 import run_pb2, summary_pb2
 from services.common.errors import ErrorKind
 from tests.fakes.backend_services import FakeScheduler, refused
+from tests.fakes.command_line import CommandLine, ended
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway_stand import GatewayStand, gateway_stand
 
-ROOT = Path(__file__).parents[2]
 ORDER = ("run", "--suite", "glue", "--model", "vllm/starter", "--limit", "4")
-
-
-@dataclass(frozen=True)
-class Finished:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.out)
-
-
-class CommandLine:
-    def __init__(self, gateway: str, state_dir: Path) -> None:
-        own = {"PROCTOR_GATEWAY": gateway, "PROCTOR_STATE_DIR": str(state_dir), "PYTHONPATH": str(ROOT)}
-        self._environment = {**os.environ, **own}
-
-    async def start(self, *arguments: str) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "proctor.cli",
-            *arguments,
-            env=self._environment,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-
-    async def __call__(self, *arguments: str) -> Finished:
-        return await ended(await self.start(*arguments))
-
-
-async def ended(process: asyncio.subprocess.Process) -> Finished:
-    async with asyncio.timeout(30):
-        out, err = await process.communicate()
-    assert process.returncode is not None
-    return Finished(process.returncode, out.decode(), err.decode())
 
 
 @pytest.fixture
@@ -145,12 +100,19 @@ async def test_run_that_failed_before_planning_says_why(stand: GatewayStand, pro
     assert "failed: Failed to load GLUE dataset: no rows." in finished.out
 
 
-async def test_refused_order_is_one_sentence_and_code_2(stand: GatewayStand, proctor: CommandLine) -> None:
+async def test_order_of_what_does_not_exist_is_one_sentence_and_code_4(
+    stand: GatewayStand, proctor: CommandLine
+) -> None:
     stand.scheduler.refusal = refused(ErrorKind.INVALID, "UNKNOWN_SUITE", "There is no suite glu.")
     finished = await proctor(*ORDER)
-    assert (finished.code, finished.out, finished.err) == (2, "", "There is no suite glu.\n")
+    assert (finished.code, finished.out, finished.err) == (4, "", "There is no suite glu.\n")
     finished = await proctor(*ORDER, "--json")
     assert finished.document == {"error": {"reason": "UNKNOWN_SUITE", "message": "There is no suite glu."}}
+
+
+async def test_refused_order_is_code_2(stand: GatewayStand, proctor: CommandLine) -> None:
+    stand.scheduler.refusal = refused(ErrorKind.INVALID, "INVALID_PARAMETER", "limit is 0.")
+    assert (await proctor(*ORDER)).code == 2
 
 
 @pytest.mark.parametrize(
@@ -158,6 +120,19 @@ async def test_refused_order_is_one_sentence_and_code_2(stand: GatewayStand, pro
 )
 async def test_wrong_usage_is_code_2(proctor: CommandLine, arguments: tuple[str, ...]) -> None:
     assert (await proctor(*arguments)).code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [(("export", "r1", "--format", "json"), "--output"), (("runs", "--nonsense"), "--nonsense")],
+)
+async def test_wrong_usage_is_a_document_where_one_was_asked_for(
+    proctor: CommandLine, arguments: tuple[str, ...], named: str
+) -> None:
+    finished = await proctor(*arguments, "--json")
+    assert (finished.code, finished.document["error"]["reason"]) == (2, "INVALID_PARAMETER")
+    assert named in finished.document["error"]["message"]
+    assert (await proctor(*arguments)).out == ""
 
 
 @pytest.mark.parametrize("command", ["watch", "results", "cancel", "retry"])

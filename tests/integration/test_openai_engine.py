@@ -9,11 +9,14 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from services.worker import engine
+from services.worker.http_exchange import Endpoint
 from services.worker.openai_engine import OpenAIEngine, OpenAISettings
+from services.worker.pool import ConstrainedField
 from tests.fakes.eventually import eventually
 from tests.fakes.model_server import Fault, ModelServer, serving, token_logprob
 
@@ -30,7 +33,7 @@ async def server() -> AsyncIterator[tuple[ModelServer, OpenAISettings]]:
         yield (
             state,
             OpenAISettings(
-                f"http://127.0.0.1:{port}/v1", "fake-provider", api_key=SECRET, timeout_seconds=5.0
+                Endpoint(f"http://127.0.0.1:{port}/v1", "fake-provider", SECRET, timeout_seconds=5.0)
             ),
         )
 
@@ -50,6 +53,10 @@ async def openai(settings: OpenAISettings) -> AsyncIterator[OpenAIEngine]:
     opened = OpenAIEngine(settings)
     yield opened
     await opened.close()
+
+
+def elsewhere(settings: OpenAISettings, **changes: Any) -> OpenAISettings:
+    return replace(settings, endpoint=replace(settings.endpoint, **changes))
 
 
 async def failure_of(openai: OpenAIEngine, model: str = MODEL) -> engine.EngineFailure:
@@ -127,6 +134,40 @@ async def test_messages_cannot_be_scored_by_echo(openai: OpenAIEngine) -> None:
         await openai.score_choices(MODEL, prompt, [" yes"], truncate_left=False)
 
 
+CHOICES = (" not at all", " a bit", " quite so")
+CHOOSING = replace(SAMPLING, allowed_texts=CHOICES)
+
+
+@pytest.mark.parametrize("field", list(ConstrainedField))
+async def test_only_the_choices_are_said_by_whichever_field_the_server_knows(
+    settings: OpenAISettings, state: ModelServer, field: ConstrainedField
+) -> None:
+    openai = OpenAIEngine(replace(settings, constrained_field=field))
+    chat = engine.Prompt(messages=(engine.ChatMessage("user", "So?"),))
+    said = {(await openai.generate(MODEL, prompt, CHOOSING)).text for prompt in (engine.Prompt("So?"), chat)}
+    assert said <= set(CHOICES)
+    assert field.value in state.last_request
+    [model] = await openai.list_models()
+    assert model.capabilities.constrained
+    await openai.generate(MODEL, QUESTION, SAMPLING)
+    assert field.value not in state.last_request
+    await openai.close()
+
+
+async def test_constraint_of_a_pool_that_names_no_field_is_refused_before_asking(
+    openai: OpenAIEngine, state: ModelServer
+) -> None:
+    with pytest.raises(engine.UnsupportedRequest, match="constrained_field"):
+        await openai.generate(MODEL, QUESTION, CHOOSING)
+    assert state.counts["requests"] == 0
+
+
+async def test_size_of_the_context_belongs_to_the_server(openai: OpenAIEngine, state: ModelServer) -> None:
+    with pytest.raises(engine.RequestRefused, match="takes no context_tokens"):
+        await openai.generate(MODEL, QUESTION, replace(SAMPLING, context_tokens=2048))
+    assert state.counts["requests"] == 0
+
+
 reference_dir = os.environ.get("PROCTOR_REFERENCE_DIR", "")
 
 
@@ -189,7 +230,7 @@ async def test_rate_limit_tells_when_to_come_back(openai: OpenAIEngine, state: M
 
 async def test_silent_server_is_a_timeout(settings: OpenAISettings, state: ModelServer) -> None:
     state.fault = Fault("hang", seconds=30)
-    openai = OpenAIEngine(replace(settings, timeout_seconds=0.2))
+    openai = OpenAIEngine(elsewhere(settings, timeout_seconds=0.2))
     started = time.monotonic()
     assert (await failure_of(openai)).failure_class is engine.FailureClass.TIMEOUT
     assert time.monotonic() - started < 3
@@ -197,7 +238,7 @@ async def test_silent_server_is_a_timeout(settings: OpenAISettings, state: Model
 
 
 async def test_wrong_key_is_refused_without_telling_it(settings: OpenAISettings) -> None:
-    openai = OpenAIEngine(replace(settings, api_key="sk-wrong-key"))
+    openai = OpenAIEngine(elsewhere(settings, api_key="sk-wrong-key"))
     failure = await failure_of(openai)
     assert failure.failure_class is engine.FailureClass.REFUSED
     assert "API key" in str(failure)
@@ -216,7 +257,7 @@ async def test_unknown_model_is_refused(openai: OpenAIEngine) -> None:
 
 
 async def test_server_that_is_not_there_is_named() -> None:
-    openai = OpenAIEngine(OpenAISettings("http://127.0.0.1:9/v1", "fake-provider"))
+    openai = OpenAIEngine(OpenAISettings(Endpoint("http://127.0.0.1:9/v1", "fake-provider")))
     failure = await failure_of(openai)
     assert failure.is_transient
     assert "127.0.0.1:9" in str(failure)
@@ -240,7 +281,7 @@ async def test_models_are_listed_under_the_providers_name(openai: OpenAIEngine) 
 
 
 async def test_description_holds_no_password(settings: OpenAISettings) -> None:
-    openai = OpenAIEngine(replace(settings, base_url="http://me:hidden@example.org/v1"))
+    openai = OpenAIEngine(elsewhere(settings, base_url="http://me:hidden@example.org/v1"))
     assert (await openai.describe())["base_url"] == "http://example.org/v1"
     await openai.close()
 

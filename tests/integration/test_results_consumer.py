@@ -13,7 +13,7 @@ from services.common.errors import DependencyUnavailable
 from services.common.jetstream import JetStream, connect_nats
 from services.common.subjects import OUTCOMES, outcome_consumer, outcome_subject
 from services.results.outcomes import nats_outcome_consumer
-from services.results.outcomes.nats_outcome_consumer import BatchLimits, NatsOutcomeConsumer
+from services.results.outcomes.nats_outcome_consumer import WRITERS, BatchLimits, NatsOutcomeConsumer
 from services.results.outcomes.outcome import Failure, Outcome, OutcomeBatch
 from services.results.outcomes.record_outcomes import Recorded
 from tests.fakes.eventually import eventually
@@ -37,17 +37,26 @@ async def jetstream() -> AsyncIterator[JetStream]:
 
 
 class Recorder:
-    """Keeps what it is given; refuses the first sample of some runs, and everything while it is away."""
+    """Keeps what it is given; refuses the first sample of some runs, and everything while it is away.
+
+    Slow runs take as long as they must.
+    """
 
     def __init__(self) -> None:
         self.calls: list[list[OutcomeBatch]] = []
         self.refused: set[str] = set()
+        self.slow: set[str] = set()
+        self.slow_may_end = asyncio.Event()
         self.trouble: Exception | None = None
         self.attempts = 0
+        self.last: list[str] = []
         self.is_away = False
 
     async def __call__(self, batches: Sequence[OutcomeBatch]) -> Recorded:
         self.attempts += 1
+        self.last = [one.run_id for one in batches]
+        if any(one.run_id in self.slow for one in batches):
+            await self.slow_may_end.wait()
         if self.is_away:
             raise DependencyUnavailable(dependency="Postgres")
         if self.trouble is not None:
@@ -112,6 +121,23 @@ async def test_messages_are_held_while_postgres_is_away(jetstream: JetStream) ->
         recorder.is_away = False
         await eventually(lambda: is_empty(jetstream), "it is taken")
     assert recorder.runs == [run_id]
+
+
+async def test_batches_that_take_long_hold_up_no_others(
+    jetstream: JetStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nats_outcome_consumer, "PATIENCE_SECONDS", 0.05)
+    recorder, quick, slow = Recorder(), new_id(), [new_id() for _ in range(WRITERS + 1)]
+    recorder.slow.update(slow)
+    async with consuming(jetstream, recorder):
+        for run_id in slow:
+            await send(jetstream, run_id)
+            await eventually(lambda: recorder.last == [run_id], "it is being recorded")  # noqa: B023  # awaited
+        await send(jetstream, quick)
+        await eventually(lambda: recorder.runs == [quick], "the other run is recorded")
+        recorder.slow_may_end.set()
+        await eventually(lambda: is_empty(jetstream), "all are taken")
+    assert sorted(recorder.runs) == sorted([quick, *slow])
 
 
 async def test_one_message_that_cannot_be_recorded_holds_no_other_back(jetstream: JetStream) -> None:

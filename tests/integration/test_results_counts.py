@@ -16,7 +16,7 @@ from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.ports import Stores
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
 from services.results.runs.postgres_run_records import PostgresRunRecords
-from services.results.runs.run_record import RunPlan
+from services.results.runs.run_record import FinalState, RunPlan
 from services.results.samples.postgres_sample_sets import PostgresSampleSets
 from tests.fakes.eventually import eventually
 from tests.fakes.memory_results import MemoryProgress
@@ -151,7 +151,7 @@ async def test_counts_equal_rows_when_epochs_change_under_way(
             group.create_task(record_all(record, disorder([plan], seed)))
         for epoch in (2, 3):
             await eventually(lambda: has_rows(observer, plan), "some rows are there", limit_seconds=60)
-            await stores.records.freeze(plan, epoch - 1, allow_partial=True)
+            await stores.records.freeze(plan, epoch - 1, FinalState.COMPLETED, allow_partial=True)
             await stores.records.open(plan, epoch)
     await assert_counts_equal_rows(observer, plan)
     await observer.close()

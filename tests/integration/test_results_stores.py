@@ -1,5 +1,6 @@
 """The promises of what results keeps, held by the fake in memory and by Postgres alike."""
 
+import math
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,16 +11,26 @@ import pytest_asyncio
 from services.common.clock import SystemClock
 from services.common.postgres import connect_pool, migrate
 from services.results import errors
-from services.results.outcomes.outcome import Failure, FailureClass, Outcome, OutcomeStatus, ScoredOutcome
+from services.results.figures.figure import Figure
+from services.results.outcomes.outcome import (
+    Failure,
+    FailureClass,
+    ModelAnswer,
+    Outcome,
+    OutcomeStatus,
+    ScoredOutcome,
+)
 from services.results.outcomes.postgres_outcomes import PostgresOutcomes
 from services.results.ports import OutcomePage, Stores
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
 from services.results.runs.postgres_run_records import PostgresRunRecords
-from services.results.runs.run_record import RunPlan
+from services.results.runs.run_record import FinalState, GroupMetric, RunFacts, RunPlan, TaskGroup
 from services.results.runs.summarize_run import SummarizeRun
 from services.results.samples.postgres_sample_sets import PostgresSampleSets
 from services.results.samples.sample_set import ChatMessage, Prompt, Sample
-from services.results.scoring import Target
+from services.results.scores.answer import Answer, ScoringImpossible, Target
+from services.results.scores.scoring import score_answer
+from services.results.standings.standing import standing_of
 from tests.fakes.memory_results import memory_stores
 from tests.fakes.recorded_run import answered, choice_sample, failed, new_id, plan_of, said, scored
 from tests.servers import postgres_server
@@ -88,7 +99,7 @@ async def test_an_outcome_that_moves_to_another_shard_is_counted_there(stores: S
 async def test_a_later_epoch_counts_only_what_stays(stores: Stores) -> None:
     plan = await open_run(stores, 3)
     await record(stores, plan, answered(0), failed(1))
-    await stores.records.freeze(plan, 1, allow_partial=True)
+    await stores.records.freeze(plan, 1, FinalState.COMPLETED, allow_partial=True)
     assert await record(stores, plan, answered(2)) == 0
 
     reopened = await stores.records.open(plan, 2)
@@ -115,28 +126,86 @@ async def test_a_run_freezes_only_complete_unless_partial_is_allowed(stores: Sto
     plan = await open_run(stores, 2)
     await record(stores, plan, answered(0))
     with pytest.raises(errors.RunIncomplete):
-        await stores.records.freeze(plan, 1, allow_partial=False)
+        await stores.records.freeze(plan, 1, FinalState.COMPLETED, allow_partial=False)
     with pytest.raises(errors.EpochNotOpen):
-        await stores.records.freeze(plan, 2, allow_partial=True)
+        await stores.records.freeze(plan, 2, FinalState.COMPLETED, allow_partial=True)
     await record(stores, plan, failed(1))
-    await stores.records.freeze(plan, 1, allow_partial=False)
-    await stores.records.freeze(plan, 1, allow_partial=False)
+    await stores.records.freeze(plan, 1, FinalState.COMPLETED, allow_partial=False)
+    await stores.records.freeze(plan, 1, FinalState.COMPLETED, allow_partial=False)
     found = await stores.records.find(plan.run_id)
     assert found is not None
     assert found.is_frozen
 
 
+async def test_what_a_run_was_ordered_as_and_how_it_ended_is_kept(stores: Stores) -> None:
+    ordered = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    facts = RunFacts("glue", 2, "vllm/tiny", 7, "ann", ordered, 100, 3, ("rte", "wnli"))
+    groups = (TaskGroup("glue", ("t0",), (GroupMetric("acc", is_weighted_by_size=False),)),)
+    set_id = new_id()
+    await stores.sample_sets.stage(set_id, [choice_sample(0, set_id)])
+    await stores.sample_sets.commit(set_id, 1)
+    plan = replace(plan_of([1], [set_id]), facts=facts, groups=groups)
+    assert (await stores.records.open(plan, 1)).plan == plan
+
+    await stores.records.freeze(plan, 1, FinalState.FAILED, allow_partial=True)
+    closed = await stores.records.find(plan.run_id)
+    assert closed is not None
+    assert (closed.plan, closed.state) == (plan, FinalState.FAILED)
+    assert closed.closed_at is not None
+
+    reopened = await stores.records.open(plan, 2)
+    assert (reopened.state, reopened.closed_at) == (FinalState.UNSPECIFIED, None)
+
+
+async def test_all_that_a_target_may_hold_is_kept(stores: Stores) -> None:
+    set_id = new_id()
+    several = Target((" a", " b", " c"), None, ("b", "c"), (1, 2), ("a",), ("A", "B", "C"))
+    await stores.sample_sets.stage(set_id, [replace(choice_sample(0, set_id), target=several, doc_json="{}")])
+    await stores.sample_sets.commit(set_id, 1)
+    assert await stores.sample_sets.targets(set_id, [0]) == {0: several}
+    assert await stores.sample_sets.label_count(set_id) == 3
+    assert (await stores.sample_sets.read(set_id, [0]))[0].target == several
+
+
+async def test_a_set_whose_samples_share_other_passages_is_another_set(stores: Stores) -> None:
+    """Its figures have other errors: they rest on how many passages there are."""
+    salt = new_id()
+    committed = []
+    for clusters in (("", ""), ("p", "p"), ("p", "q"), ("p", "p")):
+        set_id = new_id()
+        samples = [replace(choice_sample(at, salt), cluster=cluster) for at, cluster in enumerate(clusters)]
+        await stores.sample_sets.stage(set_id, samples)
+        committed.append((await stores.sample_sets.commit(set_id, 2)).set_id)
+    assert len(set(committed)) == 3
+    assert committed[1] == committed[3]
+    assert await stores.sample_sets.clusters(committed[0]) == {}
+    assert await stores.sample_sets.clusters(committed[2]) == {0: "p", 1: "q"}
+
+
 async def test_the_first_summary_of_an_epoch_stays(stores: Stores) -> None:
     plan = await open_run(stores, 2)
     await record(stores, plan, answered(0), answered(1))
-    await stores.records.freeze(plan, 1, allow_partial=False)
+    await stores.records.freeze(plan, 1, FinalState.COMPLETED, allow_partial=False)
     found = await stores.records.find(plan.run_id)
     assert found is not None
     summary = await SummarizeRun(stores, SystemClock()).compute(found)
-    assert await stores.records.keep_summary(summary) == summary
-    assert await stores.records.keep_summary(replace(summary, total=99)) == summary
+    standing = standing_of(plan, summary)
+    assert await stores.records.keep_summary(summary, standing) == summary
+    assert await stores.records.keep_summary(replace(summary, total=99), standing) == summary
     assert await stores.records.find_summary(plan.run_id, 1) == summary
     assert await stores.records.find_summary(plan.run_id, 2) is None
+
+
+async def test_figures_stay_in_the_order_of_the_task(stores: Stores) -> None:
+    plan = await open_run(stores, 2)
+    await stores.records.freeze(plan, 1, FinalState.FAILED, allow_partial=True)
+    found = await stores.records.find(plan.run_id)
+    assert found is not None
+    summary = await SummarizeRun(stores, SystemClock()).compute(found)
+    in_order = {"rougeL_max": Figure(), "mcc": Figure(), "acc": Figure()}
+    summary = replace(summary, tasks=(replace(summary.tasks[0], figures=in_order),))
+    kept = await stores.records.keep_summary(summary, standing_of(plan, summary))
+    assert list(kept.tasks[0].figures) == ["rougeL_max", "mcc", "acc"]
 
 
 async def test_what_engines_said_is_kept_side_by_side(stores: Stores) -> None:
@@ -158,7 +227,9 @@ async def test_only_the_named_shards_are_counted(stores: Stores) -> None:
 async def test_an_answer_comes_back_as_it_was_sent(stores: Stores) -> None:
     plan = await open_run(stores, 4)
     odd = replace(answered(1), result=Failure(FailureClass.SANDBOX, "it broke — ½"))
-    sent = [answered(0), odd, said(2, "line\nbreak 😀")]
+    said_in_vain = ModelAnswer(Answer("ab", (-1.0, -math.inf), (True, False)), "stop", (1, 2))
+    unscored = replace(answered(3), result=Failure(FailureClass.SCORING, "too slow", said_in_vain))
+    sent = [answered(0), odd, said(2, "line\nbreak 😀"), unscored]
     await record(stores, plan, *sent)
     assert [one.outcome for one in await recorded(stores, plan)] == sent
 
@@ -209,6 +280,7 @@ async def test_a_set_is_readable_once_committed(stores: Stores) -> None:
     assert await stores.sample_sets.read(set_id, [1, 0]) == {0: samples[0], 1: samples[1]}
     assert await stores.sample_sets.targets(set_id, [1, 7]) == {1: samples[1].target}
     assert await stores.sample_sets.clusters(set_id) == {0: "passage"}
+    assert await stores.sample_sets.label_count(set_id) == 0
     assert (await stores.sample_sets.weights(set_id, [1, 7])) == {1: len("How?sothus")}
     with pytest.raises(errors.SampleSetCommitted):
         await stores.sample_sets.stage(set_id, samples)
@@ -242,3 +314,14 @@ async def test_a_set_that_is_still_being_staged_is_no_leftover(stores: Stores) -
     await stores.sample_sets.stage(set_id, [choice_sample(1, set_id)])
     await stores.sample_sets.sweep(after_the_first_chunk)
     assert (await stores.sample_sets.commit(set_id, 2)).set_id == set_id
+
+
+async def test_weights_that_are_no_numbers_are_not_scored_later_either(stores: Stores) -> None:
+    plan = await open_run(stores, 1)
+    overflowed = ModelAnswer(Answer("", (-1.0, math.nan), (True, False)), "stop", (1, 2))
+    sent = replace(answered(0), result=Failure(FailureClass.SCORING, "no number", overflowed))
+    await record(stores, plan, sent)
+    [kept] = await recorded(stores, plan)
+    assert kept.outcome.answer is not None
+    with pytest.raises(ScoringImpossible):
+        score_answer(plan.scorings[0], choice_sample(0).target, kept.outcome.answer.answer)

@@ -9,12 +9,11 @@ import pytest_asyncio
 
 from proctor.v1 import results_service_pb2
 from services.common.grpc_client import open_channel
-from services.scheduler.ports import TaskToOpen
+from services.scheduler.ports import PlanToOpen
 from services.scheduler.runs.cancel_run import CancelRun
 from services.scheduler.runs.finish_run import FinishRun
 from services.scheduler.runs.run import Run, RunState
 from services.scheduler.shards.grpc_run_record import GrpcRunRecord
-from services.scheduler.shards.plan_run import PlanRun
 from tests.fakes.results_stand import ResultsStand, results_stand
 from tests.fakes.scheduler_stand import SchedulerStand
 
@@ -40,8 +39,8 @@ class RecordOfStoppedRuns(GrpcRunRecord):
         super().__init__(channel)
         self._cancelling = cancelling
 
-    async def open_run(self, run: Run, tasks: Sequence[TaskToOpen]) -> Sequence[str]:
-        sets = await super().open_run(run, tasks)
+    async def open_run(self, run: Run, plan: PlanToOpen) -> Sequence[str]:
+        sets = await super().open_run(run, plan)
         await self._cancelling.cancel(run.run_id)
         return sets
 
@@ -50,7 +49,7 @@ def on_results(stand: SchedulerStand, record: GrpcRunRecord) -> None:
     """Joins the scheduler to the results service instead of the record in memory."""
     stand.tools = replace(
         stand.tools,
-        planner=PlanRun(stand.runs, record, stand.suites, stand.rows, "0.1.0"),
+        planner=stand.planner(record),
         finisher=FinishRun(stand.runs, record, stand.wire, stand.controls, stand.clock),
     )
 

@@ -113,6 +113,18 @@ def test_prompt_too_long_is_a_failure_unless_it_may_be_cut(seen: dict[str, Any])
 def test_unknown_parameter_is_refused_by_name(seen: dict[str, Any]) -> None:
     assert seen["scoring"]["unknown_parameter"]["type"] == "RequestRefused"
     assert "no_such" in seen["scoring"]["unknown_parameter"]["says"]
+    assert "context_tokens" in seen["scoring"]["context_tokens"]["says"]
+
+
+def test_only_the_choices_can_be_said_where_decoding_is_constrained(seen: dict[str, Any]) -> None:
+    constraining = seen["constraining"]
+    assert set(constraining["said"]) <= set(constraining["allowed"])
+    assert len(set(constraining["said"])) > 1
+    assert constraining["finish_reasons"] == ["stop"]
+
+
+def test_constrained_and_greedy_the_likeliest_choice_is_said(seen: dict[str, Any]) -> None:
+    assert seen["constraining"]["greedy"] == seen["constraining"]["likeliest"]
 
 
 def test_cancelling_the_task_aborts_the_request(seen: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from proctor.v1 import outcome_pb2, run_pb2
+from services.worker.choice_prompt import INSTRUCTION_VERSION
 from services.worker.engine import EngineDied, RateLimited
 from services.worker.protobuf_shards import shard_from_proto
 from services.worker.settings import WorkerSettings
@@ -16,6 +17,8 @@ from tests.fakes.eventually import eventually
 from tests.fakes.scripted_engine import ScriptedEngine
 from tests.fakes.worker_stand import WorkStand, crash, pool_of, work_shard, work_stand, worker_in_process
 from tests.servers import RunningServer, nats_server
+
+OTHER_RUN = "22222222-2222-4222-8222-222222222222"
 
 
 @pytest.fixture
@@ -46,6 +49,21 @@ async def test_every_sample_is_asked_once_and_its_outcome_published(
     assert first.answer.text == "answer to sample 0 KEY=k0"
     assert (first.shard, first.attempt, first.usage.prompt_tokens) == (0, 1, 3)
     assert stand.batches[0].environment["engine"] == "scripted"
+
+
+async def test_only_a_run_whose_choices_were_named_says_in_which_words(
+    nats: RunningServer, stand: WorkStand
+) -> None:
+    weighed, answered = work_shard(0, [0]), work_shard(1, [1], run_id=OTHER_RUN)
+    for work in (weighed, answered):
+        work.samples[0].choices.extend([" a", " b"])
+    answered.scoring_method = run_pb2.SCORING_METHOD_GENERATE
+    await stand.send(weighed)
+    await stand.send(answered)
+    async with worker_in_process(nats.address, ScriptedEngine()):
+        await stand.until_answered(2)
+    said = {batch.run_id: batch.environment.get("choice_instruction") for batch in stand.batches}
+    assert said == {weighed.run_id: None, OTHER_RUN: INSTRUCTION_VERSION}
 
 
 async def test_an_urgent_shard_goes_before_those_that_wait(nats: RunningServer, stand: WorkStand) -> None:
@@ -113,7 +131,12 @@ async def test_what_a_drained_worker_leaves_is_asked_by_the_next_and_nothing_twi
         await worker.server.drain(0.1)
         await worker.batcher.drain()
         assert worker.desk.intake.held == 0
-    assert await stand.left_in_work() == 1
+
+    async def only_the_rest_is_left() -> bool:
+        return await stand.left_in_work() == 1
+
+    # The acknowledgement of the whole is on its way when the worker has left.
+    await eventually(only_the_rest_is_left, "what it leaves waits in one message")
     async with worker_in_process(nats.address, second):
         await stand.until_answered(64)
         await stand.until_settled()

@@ -135,6 +135,30 @@ async def see_scoring(vllm: VllmEngine) -> Seen:
         "unknown_parameter": await failure_of(
             vllm.generate(FIRST, QUESTION, engine.Sampling(max_tokens=1, extra={"no_such": 1}))
         ),
+        "context_tokens": await failure_of(
+            vllm.generate(FIRST, QUESTION, engine.Sampling(max_tokens=1, context_tokens=64))
+        ),
+    }
+
+
+async def see_constraining(vllm: VllmEngine) -> Seen:
+    """Hot, so that without a constraint it would say anything; and told what no model says by itself."""
+    colours = ("blue", "blue green", ' crimson "dark"')
+    chat = engine.Prompt(messages=(engine.ChatMessage("user", QUESTION.text),))
+    hot = [
+        engine.Sampling(max_tokens=64, temperature=2.0, seed=seed, allowed_texts=colours)
+        for seed in range(20)
+    ]
+    answers = await asyncio.gather(*(vllm.generate(FIRST, QUESTION, sampling) for sampling in hot))
+    chatted = await vllm.generate(FIRST, chat, hot[0])
+    answers_given = [" positive", " negative"]
+    greedy = engine.Sampling(max_tokens=64, allowed_texts=tuple(answers_given))
+    return {
+        "allowed": colours,
+        "said": [answer.text for answer in (*answers, chatted)],
+        "finish_reasons": sorted({answer.finish_reason for answer in answers}),
+        "greedy": (await vllm.generate(FIRST, QUESTION, greedy)).text,
+        "likeliest": (await likeliest_first(vllm))[0],
     }
 
 
@@ -191,6 +215,7 @@ async def observe(folder: Path) -> Seen:
         "loading": await see_loading(vllm),
         "generating": await see_generating(vllm),
         "scoring": await see_scoring(vllm),
+        "constraining": await see_constraining(vllm),
         "cancelling": await see_cancelling(vllm),
         "dying": await see_dying(vllm),
         "swapping": await see_swapping(vllm),

@@ -15,6 +15,7 @@ from proctor.stack.stack_options import RemotePool
         ("Qwen/Qwen3-0.6B", "vllm/Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B"),
         ("vllm/Qwen/Qwen3-0.6B", "vllm/Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B"),
         ("openai/gpt-5", "openai/gpt-5", ""),
+        ("ollama/hf.co/a/b:Q8_0", "ollama/hf.co/a/b:Q8_0", ""),
     ],
 )
 def test_name_tells_where_the_model_is(given: str, name: str, source: str) -> None:
@@ -48,6 +49,13 @@ def test_remote_model_is_served_by_a_pool_of_its_provider() -> None:
         "http://127.0.0.1:18080/v1",
         "OPENAI_API_KEY",
     )
+
+
+@pytest.mark.parametrize("provider", ["ollama", "gemini", "anthropic"])
+def test_provider_with_an_api_of_its_own_is_asked_by_its_own_engine(provider: str) -> None:
+    (pool,) = pools_for([choose_model(f"{provider}/m")], {}, print)
+    assert isinstance(pool, RemotePool)
+    assert (pool.engine, pool.provider) == (provider, provider)
 
 
 def test_remote_server_without_an_address_is_refused() -> None:

@@ -38,3 +38,14 @@ def test_a_masked_error_says_only_where_to_look() -> None:
 
     assert status.code == code_pb2.INTERNAL
     assert "abc123" in status.message
+
+
+def test_what_is_too_long_for_a_header_keeps_its_ends() -> None:
+    status = status_of(RoomTaken(room="é" * 200_000, hour=4))
+    info = error_details_pb2.ErrorInfo()
+
+    assert status.ByteSize() < 3000
+    assert status.details[0].Unpack(info)
+    assert status.message.startswith("Room éé")
+    assert status.message.endswith("é is taken until 4 o'clock. Ask for another.")
+    assert "é…é" in info.metadata["room"]

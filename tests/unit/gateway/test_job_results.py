@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from proctor.v1 import run_pb2, summary_pb2
-from services.gateway.duration_text import duration_text
-from services.gateway.http_job_results import job_results
+from services.gateway.runs.duration_text import duration_text
+from services.gateway.runs.http_job_results import job_results
 from services.scheduler.runs.proto_runs import run_to_proto
 from tests.fakes.scheduler_stand import TIME_LIMIT, SchedulerStand
 
@@ -47,6 +47,8 @@ def test_running_job_shows_its_progress_and_partial_figures() -> None:
         "stderr": 0.1,
         "ci95": (0.5, 0.9),
         "n": 16,
+        "scoring": "loglikelihood",
+        "within_std": None,
     }
     assert body["failures"] == {"timeout": 3}
     assert body["unparsed"] == 2
@@ -55,7 +57,28 @@ def test_running_job_shows_its_progress_and_partial_figures() -> None:
 
 def test_undefined_figure_is_null_and_never_a_number() -> None:
     figure = job_results(running(), summary(), NOW).performance_data["glue"]["cola"]["mcc"]
-    assert figure.model_dump() == {"mean": None, "std": None, "stderr": None, "ci95": None, "n": 0}
+    shown = figure.model_dump(exclude_defaults=True)
+    assert shown == {"mean": None, "std": None, "stderr": None, "ci95": None, "n": 0}
+
+
+def test_groups_stand_beside_the_tasks_with_their_scoring_and_what_they_miss() -> None:
+    told = summary()
+    told.tasks[1].scoring_method = run_pb2.SCORING_METHOD_GENERATE
+    score = summary_pb2.MetricFigure(metric="score", mean=0.75, n=16)
+    accuracy = summary_pb2.MetricFigure(metric="acc", mean=0.75, n=16)
+    told.groups.add(group="glue", tasks=["sst2", "cola"], missing_tasks=["rte"], metrics=[score, accuracy])
+    group = job_results(running(), told, NOW).groups["glue"]
+    assert (group.tasks, group.missing_tasks) == (["sst2", "cola"], ["rte"])
+    assert (group.figures["score"].mean, group.figures["score"].scoring) == (0.75, "loglikelihood, generate")
+    assert group.figures["acc"].scoring == "loglikelihood"
+
+
+def test_rates_are_of_what_came_to_an_end_and_null_where_nothing_did() -> None:
+    told = summary()
+    told.tasks[0].unparsed, told.tasks[0].failed = 4, 4
+    tasks = job_results(running(), told, NOW).tasks
+    assert (tasks["sst2"].unparsed_rate, tasks["sst2"].failed_rate) == (0.25, 0.2)
+    assert (tasks["cola"].unparsed_rate, tasks["cola"].failed_rate) == (None, None)
 
 
 def test_summary_counts_only_tasks_that_were_evaluated_and_names_stand_ins() -> None:

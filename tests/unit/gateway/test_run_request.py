@@ -7,7 +7,7 @@ from google.protobuf.json_format import MessageToDict
 from pydantic import ValidationError
 
 from proctor.v1 import run_pb2
-from services.gateway.http_requests import RunRequest
+from services.gateway.runs.http_run_requests import RunRequest
 
 
 def body(**more: Any) -> dict[str, Any]:
@@ -94,3 +94,15 @@ def test_top_p_may_be_0_at_this_door_too() -> None:
     params = RunRequest.model_validate(body(params={"top_p": 0})).to_order().params
     assert params.HasField("top_p")
     assert params.top_p == 0
+
+
+def test_scoring_form_and_truncation_reach_the_order() -> None:
+    order = RunRequest.model_validate(
+        body(scoring_method="constrained", prompt_form="chat", truncate="left")
+    ).to_order()
+    assert order.scoring_method == run_pb2.SCORING_METHOD_CONSTRAINED
+    assert order.prompt_form == run_pb2.PROMPT_FORM_CHAT
+    assert order.truncation == run_pb2.TRUNCATION_LEFT
+    unset = RunRequest.model_validate(body()).to_order()
+    assert unset.scoring_method == run_pb2.SCORING_METHOD_UNSPECIFIED
+    assert unset.prompt_form == run_pb2.PROMPT_FORM_UNSPECIFIED

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from services.results.figures import Figure, figure_of, is_label_metric
-from services.results.score_columns import LabelColumns, ScoreColumns
+from services.results.figures.figure import Figure, figure_of
+from services.results.figures.metric_kind import is_label_metric, is_right_or_wrong
+from services.results.figures.score_columns import LabelColumns, ScoreColumns
 
 GENERATOR = np.random.default_rng(7)
 
@@ -81,6 +82,18 @@ def test_ten_of_ten_leave_room_for_doubt(value: float) -> None:
     assert figure.ci_low <= value <= figure.ci_high
 
 
+def test_scores_in_per_cent_that_happen_to_be_0_are_not_right_or_wrong() -> None:
+    figure = figure_of("bleu_diff", ScoreColumns(scores(*[0.0] * 20)))
+    assert (figure.mean, figure.ci_low, figure.interval_method) == (0.0, None, "")
+    figure = figure_of("squad_f1,strict", ScoreColumns(scores(*[1.0] * 6, *[0.0] * 4)))
+    assert figure.interval_method == "student-t"
+
+
+def test_a_metric_is_right_or_wrong_whatever_it_scored() -> None:
+    assert all(map(is_right_or_wrong, ["acc", "exact_match,strict", "rougeL_acc", "pass@4,strict"]))
+    assert not any(map(is_right_or_wrong, ["squad_f1", "bleu_diff", "rougeL_max", "f1", "pearson"]))
+
+
 @pytest.mark.parametrize("metric", ["acc", "f1", "mcc"])
 def test_nothing_has_no_figure_and_one_sample_no_spread(metric: str) -> None:
     if is_label_metric(metric):
@@ -126,7 +139,6 @@ def test_samples_of_one_passage_are_not_taken_for_independent() -> None:
     assert together.stderr is not None
     assert apart.stderr is not None
     assert together.stderr > 1.5 * apart.stderr
-    assert together.interval_method == "student-t"
 
 
 def test_clusters_of_one_are_no_clusters() -> None:
@@ -143,6 +155,39 @@ def test_label_figures_are_those_of_the_book(
     columns = labels(200, classes)
     expected = by_the_book(columns.gold, columns.predicted)
     assert figure_of(metric, columns).mean == pytest.approx(expected, abs=1e-12)
+
+
+def f1_of_label(gold: Labels, predicted: Labels, label: int) -> float:
+    hits = int(((gold == label) & (predicted == label)).sum())
+    both = int((gold == label).sum() + (predicted == label).sum())
+    return 2 * hits / both if both else 0.0
+
+
+def test_an_f1_over_several_labels_is_their_mean() -> None:
+    columns = labels(120, classes=4)
+    by_label = [f1_of_label(columns.gold, columns.predicted, label) for label in range(4)]
+    macro = figure_of("f1", columns, "macro")
+    assert macro.mean == pytest.approx(np.mean(by_label))
+    assert macro.stderr is not None
+    weighted = np.average(by_label, weights=np.bincount(columns.gold, minlength=4))
+    assert figure_of("f1", columns, "weighted").mean == pytest.approx(weighted)
+    accuracy = float((columns.gold == columns.predicted).mean())
+    assert figure_of("f1", columns, "micro").mean == pytest.approx(accuracy)
+
+
+@pytest.mark.parametrize(("average", "mean"), [("macro", (1 + 0 + 2 / 3) / 3), ("micro", 2 * 2 / (3 + 2))])
+def test_an_unread_label_is_no_label_of_its_own(average: str, mean: float) -> None:
+    """A label in the middle that never occurs counts as 0, as in lm-evaluation-harness's cb."""
+    columns = LabelColumns(numbers(0, 2, 2), numbers(0, 2, -1))
+    assert figure_of("f1", columns, average).mean == pytest.approx(mean)
+
+
+def test_a_label_of_the_task_that_never_occurs_counts_as_0() -> None:
+    """Also behind the largest one that does: lm-evaluation-harness's cb has three labels in any case."""
+    columns = LabelColumns(numbers(0, 1, 0, 1), numbers(0, 1, 0, 1))
+    assert figure_of("f1", columns, "macro", label_count=3).mean == pytest.approx(2 / 3)
+    assert figure_of("f1", columns, "macro").mean == 1.0
+    assert figure_of("f1", columns, "micro", label_count=3).mean == 1.0
 
 
 @pytest.mark.parametrize("metric", ["f1", "mcc"])

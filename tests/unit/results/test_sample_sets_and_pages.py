@@ -16,7 +16,7 @@ from services.results.runs.list_missing import WINDOW_SAMPLES, ListMissing
 from services.results.runs.open_run import OpenRun
 from services.results.runs.run_record import MetricUse, RunPlan, ScoringRecipe
 from services.results.samples.store_sample_set import MOST_POSITIONS, StoreSampleSet
-from services.results.task_scoring import OutputType
+from services.results.scores.task_scoring import OutputType
 from tests.fakes.memory_results import memory_stores
 from tests.fakes.recorded_run import answered, choice_sample, failed, new_id, plan_of, said, scored
 

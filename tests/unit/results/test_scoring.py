@@ -5,17 +5,18 @@ import math
 
 import pytest
 
-from services.results.scoring import Answer, ScoringImpossible, Target, score_answer
-from services.results.task_scoring import (
+from services.results.scores.answer import Answer, ScoringImpossible, Target
+from services.results.scores.scoring import score_answer
+from services.results.scores.scoring_options import read_filters, read_metric
+from services.results.scores.task_scoring import (
     InvalidScoring,
     Metric,
     OutputType,
     TaskScoring,
     metric_names,
-    read_filters,
-    read_metric,
 )
-from services.results.text_match import TextMatch
+from services.results.scores.text_match import TextMatch
+from services.results.scores.timed_regex import TimedRegex
 
 CHOICES = (" no", " yes", " perhaps")
 
@@ -185,7 +186,7 @@ def test_several_filters_give_a_figure_each() -> None:
 
 def test_options_become_what_is_overlooked() -> None:
     options = '{"ignore_case": true, "regexes_to_ignore": ["a"]}'
-    expected = Metric("exact_match", TextMatch(ignore_case=True, regexes_to_ignore=("a",)))
+    expected = Metric("exact_match", TextMatch(ignore_case=True, regexes_to_ignore=(TimedRegex("a"),)))
     assert read_metric("exact_match", options) == expected
 
 

@@ -1,9 +1,26 @@
 """The pools of a stack that nobody has told which to have."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+
+import pytest
 
 from proctor.stack.default_pools import default_pools
+from proctor.stack.pools_file import read_pools_file, write_pools_file
+from proctor.stack.remote_providers import REMOTE_PROVIDERS, remote_pool
 from proctor.stack.stack_options import RemotePool, ServedModel, VllmPool, starter_model_dir
+from services.scheduler.pools.yaml_pools import read_pools
+from services.scheduler.runs.run_order import ScoringMethod
+from services.worker.pool import ConstrainedField
+from services.worker.yaml_pools import read_pool
+
+
+def pool_of(
+    provider: str, base_url: str = "", environ: Mapping[str, str] = MappingProxyType({})
+) -> RemotePool:
+    known = REMOTE_PROVIDERS[provider]
+    return remote_pool(known, base_url or known.base_url, environ)
 
 
 def test_vllm_serves_the_starter_model_once_it_is_built(tmp_path: Path) -> None:
@@ -15,11 +32,63 @@ def test_vllm_serves_the_starter_model_once_it_is_built(tmp_path: Path) -> None:
     assert default_pools(environ, tmp_path) == (VllmPool((model,), python=Path("/vllm/python")),)
 
 
-def test_a_key_or_a_server_brings_the_remote_pool(tmp_path: Path) -> None:
-    none = {"PROCTOR_CACHE_DIR": str(tmp_path)}
-    assert default_pools({**none, "OPENAI_API_KEY": "x"}, tmp_path) == (
-        RemotePool("https://api.openai.com/v1"),
+def test_a_key_or_a_server_brings_the_pool_of_its_provider(tmp_path: Path) -> None:
+    none = {"PROCTOR_CACHE_DIR": str(tmp_path), "OPENAI_API_KEY": ""}
+    assert default_pools(none, tmp_path) == ()
+    told = {"OPENAI_API_KEY": "x", "GOOGLE_API_KEY": "y", "OLLAMA_BASE_URL": "http://gpu:11434"}
+    pools = default_pools({**none, **told}, tmp_path)
+    assert all(isinstance(pool, RemotePool) for pool in pools)
+    assert [(pool.name, pool.engine, pool.base_url) for pool in pools if isinstance(pool, RemotePool)] == [
+        ("remote-openai", "openai", "https://api.openai.com/v1"),
+        ("remote-gemini", "gemini", "https://generativelanguage.googleapis.com/v1beta"),
+        ("remote-ollama", "ollama", "http://gpu:11434"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("provider", "environ", "variable"),
+    [
+        ("grok", {}, "GROK_API_KEY"),
+        ("grok", {"XAI_API_KEY": "x"}, "XAI_API_KEY"),
+        ("grok", {"XAI_API_KEY": "x", "GROK_API_KEY": "y"}, "GROK_API_KEY"),
+        ("gemini", {}, "GOOGLE_API_KEY"),
+        ("gemini", {"GOOGLE_API_KEY": "", "GEMINI_API_KEY": "x"}, "GEMINI_API_KEY"),
+        ("anthropic", {}, "ANTHROPIC_API_KEY"),
+    ],
+)
+def test_key_is_that_of_the_first_variable_that_is_set(
+    provider: str, environ: dict[str, str], variable: str
+) -> None:
+    assert pool_of(provider, environ=environ).api_key_env == variable
+
+
+def test_chat_servers_are_known_not_to_score_given_texts() -> None:
+    openai = pool_of("openai", "https://api.openai.com/v1/")
+    grok = pool_of("grok", "https://proxy.example.org/v1")
+    for pool in (openai, grok):
+        assert (pool.can, pool.constrained_field) == (("generate", "constrained"), "response_format")
+    unknown = pool_of("openai", "http://here/v1")
+    assert (unknown.can, unknown.constrained_field) == ((), "")
+
+
+def test_what_is_known_of_a_server_is_written_for_all_who_read_the_pools_file(tmp_path: Path) -> None:
+    pools = (
+        pool_of("openai", "https://api.openai.com/v1"),
+        RemotePool("http://here/v1", name="here", provider="here"),
+        pool_of("anthropic"),
     )
-    assert default_pools({**none, "OPENAI_BASE_URL": "http://here/v1"}, tmp_path) == (
-        RemotePool("http://here/v1"),
-    )
+    file = write_pools_file(tmp_path / "pools.yaml", pools)
+    assert read_pools_file(file) == pools
+    openai, here, anthropic = read_pools(file)
+    assert openai.scoring_methods(None) == (ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED)
+    assert here.scoring_methods(None) == (ScoringMethod.LOGLIKELIHOOD, ScoringMethod.GENERATE)
+    assert anthropic.scoring_methods(None) == (ScoringMethod.GENERATE,)
+    provider = read_pool(file, "remote-openai").provider
+    assert provider is not None
+    assert provider.constrained_field is ConstrainedField.RESPONSE_FORMAT
+
+
+@pytest.mark.parametrize("name", sorted(REMOTE_PROVIDERS))
+def test_worker_and_scheduler_read_the_pool_of_every_provider(tmp_path: Path, name: str) -> None:
+    file = write_pools_file(tmp_path / "pools.yaml", (pool_of(name, "http://here/v1"),))
+    assert read_pool(file, f"remote-{name}").engine == read_pools(file)[0].engine

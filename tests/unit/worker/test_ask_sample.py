@@ -24,6 +24,7 @@ from tests.fakes.held_shard import a_shard
 from tests.fakes.scripted_engine import ScriptedEngine
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+YES_OR_NO = (" yes", " no")
 
 
 class StandingClock:
@@ -114,9 +115,48 @@ async def test_choices_are_scored() -> None:
     assert isinstance(outcome.result, ScoredChoices)
 
 
-async def test_constrained_decoding_is_refused_in_one_sentence() -> None:
-    failure = await failure_of(ScriptedEngine(), a_shard(7, method=Method.CONSTRAINED))
+def saying(text: str) -> ScriptedEngine:
+    async def answer(_: str) -> str:
+        return text
+
+    return ScriptedEngine(answer)
+
+
+async def test_choices_are_named_to_a_model_that_answers_freely() -> None:
+    engine = saying("I cannot tell.")
+    outcome = await ask(engine, a_shard(7, method=Method.GENERATE, choices=YES_OR_NO))
+    assert outcome is not None
+    assert isinstance(outcome.result, Generated)
+    assert outcome.result.text == "I cannot tell."
+    [asked] = engine.asked
+    assert asked.startswith("Reply with the text of exactly one of these options")
+    assert engine.last_sampling == a_shard(7).sampling
+
+
+async def test_only_the_choices_can_be_said_where_decoding_is_constrained() -> None:
+    engine = saying(" yes")
+    outcome = await ask(engine, a_shard(7, method=Method.CONSTRAINED, choices=YES_OR_NO))
+    assert outcome is not None
+    assert isinstance(outcome.result, Generated)
+    assert engine.last_sampling is not None
+    assert engine.last_sampling.allowed_texts == YES_OR_NO
+
+
+async def test_what_is_none_of_the_choices_is_no_answer_where_decoding_is_constrained() -> None:
+    engine = saying("perhaps")
+    failure = await failure_of(engine, a_shard(7, method=Method.CONSTRAINED, choices=YES_OR_NO))
+    assert failure.failure_class is FailureClass.PROVIDER_ERROR
+    assert engine.asked.total() == 3
+
+
+@pytest.mark.parametrize("method", [Method.GENERATE, Method.CONSTRAINED])
+async def test_choices_that_read_the_same_are_refused_unless_they_are_weighed(method: Method) -> None:
+    same = (" yes", " yes ")
+    failure = await failure_of(ScriptedEngine(), a_shard(7, method=method, choices=same))
     assert failure.failure_class is FailureClass.REFUSED
+    weighed = await ask(ScriptedEngine(), a_shard(7, method=Method.SCORE_CHOICES, choices=same))
+    assert weighed is not None
+    assert isinstance(weighed.result, ScoredChoices)
 
 
 async def test_an_answer_that_no_message_can_carry_is_a_failure() -> None:

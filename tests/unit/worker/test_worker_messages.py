@@ -57,6 +57,21 @@ def test_choices_are_scored_as_continuations_unless_the_order_says_generate() ->
     assert shard_from_proto(work, completes_text=True).method is Method.CONSTRAINED
 
 
+def test_a_sample_without_choices_is_generated_whatever_the_order_says_of_choices() -> None:
+    work = work_shard(1, [7])
+    work.scoring_method = run_pb2.SCORING_METHOD_CONSTRAINED
+    assert shard_from_proto(work, completes_text=True).method is Method.GENERATE
+
+
+def test_choices_that_are_answered_in_words_take_the_form_of_the_pool() -> None:
+    work = work_shard(1, [7])
+    work.samples[0].choices.extend([" a", " b"])
+    for method in (run_pb2.SCORING_METHOD_GENERATE, run_pb2.SCORING_METHOD_CONSTRAINED):
+        work.scoring_method = method
+        assert shard_from_proto(work, completes_text=False).samples[0].prompt.is_chat
+        assert not shard_from_proto(work, completes_text=True).samples[0].prompt.is_chat
+
+
 def test_each_rollout_has_a_seed_of_its_own_and_whole_numbers_stay_whole() -> None:
     work = work_shard(1, [7])
     work.rollout = 2
@@ -66,6 +81,13 @@ def test_each_rollout_has_a_seed_of_its_own_and_whole_numbers_stay_whole() -> No
     assert sampling.seed == 102
     assert sampling.extra == {"n_probs": 3, "nested": {"x": [1, 0.5]}, "flag": True}
     assert isinstance(sampling.extra["n_probs"], int)
+
+
+def test_size_of_the_context_reaches_the_engine() -> None:
+    work = work_shard(1, [7])
+    assert shard_from_proto(work, completes_text=True).sampling.context_tokens is None
+    work.params.context_tokens = 2048
+    assert shard_from_proto(work, completes_text=True).sampling.context_tokens == 2048
 
 
 def test_what_is_not_set_is_left_to_the_engine() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from services.worker.errors import PoolsFileInvalid, UnknownPool
+from services.worker.pool import ConstrainedField, Provider
 from services.worker.yaml_pools import read_pool
 
 POOLS = """
@@ -47,6 +48,35 @@ def test_a_pool_of_models_and_a_pool_of_a_provider(tmp_path: Path) -> None:
     assert (remote.concurrency, remote.model_names, remote.completes_text) == (64, (), False)
 
 
+def remote(more: str = "") -> str:
+    return f"pools: [{{name: p, engine: openai, concurrency: 1, provider: x, base_url: 'http://x/v1'{more}}}]"
+
+
+def of_engine(engine: str, method: str) -> str:
+    return remote(f", can: [generate, {method}]").replace("engine: openai", f"engine: {engine}")
+
+
+def provider_of(tmp_path: Path, more: str) -> Provider:
+    provider = read_pool(write(tmp_path, remote(more)), "p").provider
+    assert provider is not None
+    return provider
+
+
+def test_a_server_constrains_where_the_file_says_by_which_field(tmp_path: Path) -> None:
+    silent = provider_of(tmp_path, "")
+    assert (silent.has_loglikelihood, silent.constrained_field) == (True, None)
+    told = provider_of(tmp_path, ", constrained_field: guided_choice")
+    assert (told.has_loglikelihood, told.constrained_field) == (True, ConstrainedField.GUIDED_CHOICE)
+    more = ", can: [generate, constrained], constrained_field: response_format"
+    chat_only = provider_of(tmp_path, more)
+    assert (chat_only.has_loglikelihood, chat_only.constrained_field) == (
+        False,
+        ConstrainedField.RESPONSE_FORMAT,
+    )
+    withheld = provider_of(tmp_path, ", can: [generate], constrained_field: guided_choice")
+    assert withheld.constrained_field is None
+
+
 def test_an_unknown_pool_is_told_with_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(UnknownPool, match="has no pool gpu; it has: local, remote"):
         read_pool(write(tmp_path, POOLS), "gpu")
@@ -59,12 +89,24 @@ def test_an_unknown_pool_is_told_with_those_there_are(tmp_path: Path) -> None:
         ("- 1", "no list `pools`"),
         ("pools: [{name: p, engine: vllm}]", "pool p has no 'concurrency'"),
         ("pools: [{name: 'a.b', engine: vllm, concurrency: 1}]", "no NATS subject can carry"),
-        ("pools: [{name: p, engine: magic, concurrency: 1}]", "names the engine magic; known: vllm, openai"),
+        (
+            "pools: [{name: p, engine: magic, concurrency: 1}]",
+            "names the engine magic; known: vllm, openai, ollama",
+        ),
         ("pools: [{name: p, engine: vllm, concurrency: 0}]", "has a concurrency below 1"),
         ("pools: [{name: p, engine: vllm, concurrency: many}]", "invalid literal"),
         ("pools: [{name: p, engine: vllm, concurrency: 1}]", "lists no models"),
         ("pools: [{name: p, engine: openai, concurrency: 1}]", "names no provider"),
         ("pools: [{name: p, engine: openai, concurrency: 1, provider: x}]", "has no 'base_url'"),
+        (remote(", can: [guess]"), "can lists something else than loglikelihood, generate, constrained"),
+        (remote(", can: generate"), "can lists something else than"),
+        (remote(", can: 7"), "can lists something else than"),
+        (remote(", can: [loglikelihood]"), "can leaves out generate"),
+        ("pools: [{name: p, engine: gemini, concurrency: 1}]", "names no provider"),
+        (of_engine("gemini", "loglikelihood"), "can lists loglikelihood, but the engine gemini has generate"),
+        (of_engine("anthropic", "constrained"), "can lists constrained, but the engine anthropic has gener"),
+        (remote(", can: [generate, constrained]"), "no constrained_field (structured_outputs, guided"),
+        (remote(", constrained_field: regex"), "constrained_field is regex; known: structured_outputs, gu"),
         (with_url("localhost:9999/v1"), "has a base_url that is no http:// or https:// address"),
         (with_url("ftp://host/v1"), "has a base_url that is no http:// or https:// address"),
         (with_url("http:///v1"), "has a base_url that is no http:// or https:// address"),

@@ -7,8 +7,10 @@ import pytest
 from services.scheduler.errors import InvalidPoolsFile
 from services.scheduler.pools.pool import Pool, Worker, models_of, pool_of, supported_providers
 from services.scheduler.pools.yaml_pools import read_pools
+from services.scheduler.runs.run_order import PromptForm, ScoringMethod
 
-LOCAL = Pool("local", "vllm", 256, models=("vllm/starter",))
+ALL = tuple(ScoringMethod)
+LOCAL = Pool("local", "vllm", 256, models=("vllm/starter",), can=frozenset(ALL))
 REMOTE = Pool("remote", "openai", 64, provider="openai")
 ANY_VLLM = Pool("big", "openai", 64, provider="vllm")
 
@@ -50,6 +52,56 @@ def test_pools_file_is_read(tmp_path: Path) -> None:
     assert read_pools(file) == (LOCAL, REMOTE)
 
 
+def remote(more: str) -> str:
+    return f"pools: [{{name: a, engine: openai, provider: x{more}}}]"
+
+
+@pytest.mark.parametrize(
+    ("more", "methods"),
+    [
+        ("", (ScoringMethod.LOGLIKELIHOOD, ScoringMethod.GENERATE)),
+        (", constrained_field: guided_choice", ALL),
+        (", can: [generate]", (ScoringMethod.GENERATE,)),
+        (
+            ", can: [constrained, generate], constrained_field: response_format",
+            (ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED),
+        ),
+    ],
+)
+def test_file_says_how_a_server_can_score_choices(
+    tmp_path: Path, more: str, methods: tuple[ScoringMethod, ...]
+) -> None:
+    file = tmp_path / "pools.yaml"
+    file.write_text(remote(more))
+    [pool] = read_pools(file)
+    assert pool.scoring_methods(None) == methods
+
+
+@pytest.mark.parametrize(
+    ("engine", "can_complete", "methods"),
+    [
+        ("vllm", True, ALL),
+        ("openai", True, ALL[:2]),
+        ("ollama", True, ALL[1:]),
+        ("gemini", False, ALL[1:]),
+        ("anthropic", False, (ScoringMethod.GENERATE,)),
+    ],
+)
+def test_engine_tells_what_a_pool_can_where_the_file_does_not(
+    tmp_path: Path, engine: str, *, can_complete: bool, methods: tuple[ScoringMethod, ...]
+) -> None:
+    file = tmp_path / "pools.yaml"
+    file.write_text(f"pools: [{{name: a, engine: {engine}, provider: x}}]")
+    [pool] = read_pools(file)
+    assert (pool.can_complete, pool.scoring_methods(None)) == (can_complete, methods)
+
+
+def test_text_after_a_chat_is_scored_by_an_engine_in_the_worker_only() -> None:
+    assert LOCAL.scoring_methods(PromptForm.CHAT) == ALL
+    assert REMOTE.scoring_methods(PromptForm.COMPLETION) == ALL[:2]
+    assert REMOTE.scoring_methods(PromptForm.CHAT) == (ScoringMethod.GENERATE,)
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -58,6 +110,19 @@ def test_pools_file_is_read(tmp_path: Path) -> None:
         ("pool: []", "it has no list named pools"),
         ("pools: [{engine: vllm, models: [{name: a/b}]}]", "name is missing"),
         ("pools: [{name: a, engine: vllm}]", "pool a has neither models nor a provider"),
+        (remote(", can: [guess]"), "can of pool a lists something else than loglikelihood, generate, const"),
+        (remote(", can: generate"), "can of pool a lists something else"),
+        (remote(", can: 7"), "can of pool a lists something else"),
+        (remote(", can: [loglikelihood]"), "can of pool a leaves out generate"),
+        (remote(", can: [generate, constrained]"), "constrained, but constrained_field is missing"),
+        (
+            "pools: [{name: a, engine: gemini, provider: x, can: [generate, loglikelihood]}]",
+            "can of pool a lists loglikelihood, which the engine gemini cannot do",
+        ),
+        (
+            "pools: [{name: a, engine: magic, provider: x}]",
+            "pool a names the engine magic; known: vllm, openai, ollama, gemini, anthropic",
+        ),
         ("pools: [{name: 'a.b', engine: vllm, provider: x}]", "may only have letters"),
     ],
 )

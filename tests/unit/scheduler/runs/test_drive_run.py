@@ -8,7 +8,6 @@ from services.common.errors import ErrorKind, RemoteError
 from services.scheduler.errors import LeadershipLost, RunNotRetryable
 from services.scheduler.runs.run import RunError, RunState
 from services.scheduler.shards.credit import CreditRule
-from services.scheduler.shards.plan_run import RenderingBroke
 from tests.fakes.scheduler_stand import SchedulerStand, ready_worker, toy_order
 
 
@@ -31,8 +30,15 @@ async def test_environment_says_what_is_needed_to_repeat_the_run() -> None:
     ended = await stand.finish(run.run_id, driver)
     assert ended.environment["proctor"] == "0.1.0"
     assert ended.environment["task.choose.dataset_revision"] == "revision 1"
-    assert ended.environment["fewshot.seed"] == "1234"
+    assert "task.choose.fewshot_seed" not in ended.environment
     assert ended.environment["engine"] == "fake 1"
+
+
+async def test_environment_says_by_which_seed_examples_were_drawn() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start(toy_order(num_fewshot=2))
+    ended = await stand.finish(run.run_id, driver)
+    assert ended.environment["task.choose.fewshot_seed"] == "1234"
 
 
 async def test_no_more_goes_out_than_the_credit_allows() -> None:
@@ -78,17 +84,38 @@ async def test_results_that_is_away_while_a_run_is_planned_fails_no_run() -> Non
     assert (await stand.finish(run.run_id, driver)).state is RunState.COMPLETED
 
 
-async def test_planning_that_breaks_again_and_again_fails_the_run_with_an_incident() -> None:
+@pytest.mark.parametrize("place", ["rows", "record"])
+async def test_planning_that_breaks_again_and_again_fails_the_run_with_an_incident(place: str) -> None:
     stand = SchedulerStand()
-    stand.rows.broken = KeyError("nobody foresaw this")
+    broken = ValueError("nobody foresaw this")
+    if place == "rows":
+        stand.rows.broken = broken
+    else:
+        stand.record.refusal = broken
     run, driver = await stand.start()
     for _ in range(stand.tools.patience.unforeseen_failures - 1):
-        with pytest.raises(RenderingBroke):
+        with pytest.raises(ValueError, match="nobody foresaw"):
             await stand.advance(driver)
     ended = await stand.finish(run.run_id, driver)
     assert ended.error is not None
     assert ended.error.reason == "INTERNAL"
     assert "incident" in ended.error.message
+
+
+async def test_planning_ends_where_the_time_of_the_run_ends() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    read: list[float] = []
+
+    def take_an_hour() -> None:
+        stand.clock.seconds += 3600
+        read.append(stand.clock.seconds)
+
+    stand.rows.on_row = take_an_hour
+    ended = await stand.finish(run.run_id, driver)
+    assert ended.error is not None
+    assert ended.error.reason == "DEADLINE_REACHED"
+    assert len(read) < 10
 
 
 async def test_too_many_machinery_failures_fail_the_run_and_say_which() -> None:

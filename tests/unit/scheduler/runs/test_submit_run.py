@@ -1,13 +1,22 @@
 """What may be ordered, and the sentence for what may not."""
 
+from dataclasses import replace
 from math import inf, nan
 from pathlib import Path
 
 import pytest
 
 from services.scheduler import errors
+from services.scheduler.pools.pool import METHODS_OF, Pool
 from services.scheduler.runs.run import Run, RunId, RunState
-from services.scheduler.runs.run_order import GenerationParams, Priority, RunOrder, ScoringMethod, Truncation
+from services.scheduler.runs.run_order import (
+    GenerationParams,
+    Priority,
+    PromptForm,
+    RunOrder,
+    ScoringMethod,
+    Truncation,
+)
 from services.scheduler.runs.submit_run import Submission
 from services.scheduler.suites.suite_errors import InvalidSuiteFile
 from tests.fakes.scheduler_stand import SchedulerStand, toy_order
@@ -28,6 +37,23 @@ async def test_accepted_order_is_stored_as_pending_and_told() -> None:
 async def test_suite_that_only_generates_is_scored_by_generation() -> None:
     run = await SchedulerStand().submit(toy_order(tasks=("say",)))
     assert run.scoring_method is ScoringMethod.GENERATE
+
+
+@pytest.mark.parametrize(
+    ("order", "method"),
+    [
+        (toy_order(scoring_method=ScoringMethod.GENERATE), ScoringMethod.GENERATE),
+        (toy_order(prompt_form=PromptForm.CHAT), ScoringMethod.GENERATE),
+        (toy_order(model="vllm/starter"), ScoringMethod.LOGLIKELIHOOD),
+        (toy_order(model="vllm/starter", prompt_form=PromptForm.CHAT), ScoringMethod.LOGLIKELIHOOD),
+        (toy_order(tasks=("say",), scoring_method=ScoringMethod.CONSTRAINED), ScoringMethod.GENERATE),
+    ],
+)
+async def test_choices_are_scored_as_ordered_else_as_the_pool_can(
+    order: RunOrder, method: ScoringMethod
+) -> None:
+    run = await SchedulerStand().submit(order)
+    assert run.scoring_method is method
 
 
 @pytest.mark.parametrize(
@@ -95,9 +121,14 @@ async def test_suite_that_only_generates_is_scored_by_generation() -> None:
             "Pool remote cannot cut prompts: only a vLLM pool knows their tokens. Leave truncation out.",
         ),
         (
-            toy_order(scoring_method=ScoringMethod.GENERATE),
+            toy_order(scoring_method=ScoringMethod.CONSTRAINED),
             errors.Unsupported,
-            "Task choose is multiple choice; only loglikelihood scores it, not generate. Leave it out.",
+            "Pool remote cannot score choices by constrained. It can by loglikelihood or generate.",
+        ),
+        (
+            toy_order(scoring_method=ScoringMethod.LOGLIKELIHOOD, prompt_form=PromptForm.CHAT),
+            errors.Unsupported,
+            "Pool remote cannot score choices by loglikelihood after a chat prompt. It can by generate.",
         ),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
@@ -110,6 +141,18 @@ async def test_bad_order_is_refused_in_one_sentence_and_leaves_nothing(
         await stand.submit(order)
     assert refusal.value.message == sentence
     assert not stand.runs.runs
+
+
+@pytest.mark.parametrize("engine", ["gemini", "anthropic"])
+async def test_plain_text_is_no_order_for_an_engine_that_only_chats(engine: str) -> None:
+    stand = SchedulerStand()
+    pool = Pool("chats", engine, 64, provider="openai", can=METHODS_OF[engine])
+    stand.submitting = replace(stand.submitting, pools=(pool,))
+    sentence = f"Pool chats continues no plain text: its engine {engine} only chats. Order prompt_form chat."
+    with pytest.raises(errors.CannotComplete) as refusal:
+        await stand.submit(toy_order(prompt_form=PromptForm.COMPLETION))
+    assert refusal.value.message == sentence
+    assert (await stand.submit(toy_order())).scoring_method is ScoringMethod.GENERATE
 
 
 @pytest.mark.parametrize("model", ["openai", "", "openai/"])

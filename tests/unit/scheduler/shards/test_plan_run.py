@@ -1,14 +1,19 @@
 """Planning: sample sets, shards, and what stops it."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
+from services.scheduler.ports import TaskToOpen
 from services.scheduler.runs.run import RunState
 from services.scheduler.runs.run_order import GenerationParams
 from services.scheduler.shards.plan_run import PlanningFailed, RunStopped
 from services.scheduler.shards.planned_task import merged_params
+from services.scheduler.shards.proto_samples import task_to_proto
+from services.scheduler.suites.task_definition import OutputType, TaskScoring
 from tests.fakes.scheduler_stand import SchedulerStand, toy_order
+from tests.fakes.toy_suites import ToyRows
 
 
 async def test_tasks_own_ranges_that_follow_each_other() -> None:
@@ -50,8 +55,25 @@ async def test_run_cancelled_in_planning_is_not_planned_to_the_end() -> None:
     assert not stand.record.sets
 
 
-async def test_too_many_fewshot_examples_fail_the_run_as_a_bad_parameter() -> None:
+async def test_run_cancelled_while_slow_rows_are_rendered_is_left_within_a_second() -> None:
     stand = SchedulerStand()
+    run, _ = await stand.start()
+    read: list[float] = []
+
+    def take_half_a_second() -> None:
+        stand.clock.seconds += 0.5
+        read.append(stand.clock.seconds)
+        if len(read) == 10:
+            asyncio.run(stand.cancelling.cancel(run.run_id))
+
+    stand.rows.on_row = take_half_a_second
+    with pytest.raises(RunStopped):
+        await stand.tools.planner.plan(stand.fence, run)
+    assert 10 <= len(read) <= 14
+
+
+async def test_too_many_fewshot_examples_fail_the_run_as_a_bad_parameter() -> None:
+    stand = SchedulerStand(rows=ToyRows(count=3))
     run, _ = await stand.start(toy_order(num_fewshot=3))
     with pytest.raises(PlanningFailed) as failure:
         await stand.tools.planner.plan(stand.fence, run)
@@ -87,6 +109,20 @@ async def test_order_overrides_what_the_task_says() -> None:
     assert (merged.temperature, merged.seed, merged.max_tokens) == (0.7, 3, 8)
     choose = replace(say, generation=None)
     assert merged_params(GenerationParams(), choose).max_tokens is None
+
+
+async def test_results_is_told_how_was_generated_and_of_choices_nothing() -> None:
+    stand = SchedulerStand()
+    run, _ = await stand.start()
+    await stand.tools.planner.plan(stand.fence, run)
+    say = (await stand.runs.planned_tasks(run.run_id))[1]
+    scoring = TaskScoring(OutputType.GENERATE_UNTIL, ())
+    told = task_to_proto(TaskToOpen(say, scoring), GenerationParams(max_tokens=64))
+    assert (list(told.stop), told.max_tokens, told.temperature) == (["\n"], 64, 0.0)
+    choose = task_to_proto(
+        TaskToOpen(replace(say, generation=None), scoring), GenerationParams(max_tokens=64)
+    )
+    assert (choose.max_tokens, choose.HasField("temperature")) == (0, False)
 
 
 async def test_top_p_of_0_is_sent_as_greedy() -> None:

@@ -2,7 +2,11 @@
 
 import pytest
 
-from services.scheduler.suites.prompt_template import FieldProblem, InvalidTemplate, compile_template
+from services.scheduler.suites.templates.prompt_template import (
+    FieldProblem,
+    InvalidTemplate,
+    compile_template,
+)
 
 
 def test_a_column_is_taken_as_it_is() -> None:
@@ -23,6 +27,58 @@ def test_regex_replace_of_lm_eval_is_there() -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("{{ ([answer ~ '.'] | string)[1:-1] }}", '"it\'s."'),
+        (
+            "{% for word in words if word != 'b' %}{{ loop.index }}/{{ loop.length }}{{ word }} {% endfor %}",
+            "1/2a 2/2c ",
+        ),
+        ("{{ words | unique(case_sensitive=true) | sort | join(', ') }}", "a, b, c"),
+        ("{{ words | map('upper') | list }}", "['A', 'B', 'C']"),
+        ("{{ ['b', 'z'] | select('in', words) | list }}", "['b']"),
+        ("{{ words.index('c') }}{{ words[1:] | length }}{{ words[-1] }}", "22c"),
+        (
+            "{% set n = namespace(x=0) %}{% for w in words %}{% set n.x = n.x + 2 %}{% endfor %}{{ n.x }}",
+            "6",
+        ),
+        (
+            "{% macro row(x, y=1) %}<{{ x }}{{ y }}>{% endmacro %}{{ row('a') }}{{ row('b', y=2) }}",
+            "<a1><b2>",
+        ),
+        ("{% filter upper %}{{ answer }}{% endfilter %}", "IT'S"),
+        ("{% for first, second in pairs.items() %}{{ first }}={{ second }};{% endfor %}", "x=1;y=2;"),
+        (
+            "{{ '%s is %.2f' | format('a', 1) }} {{ '%5.1f' % 2 }} {{ '{:>4}|{a}'.format(7, a='b') }}",
+            "a is 1.00   2.0    7|b",
+        ),
+        ("{{ words | batch(2) | list }}{{ missing | default('none') }}", "[['a', 'b'], ['c']]none"),
+        ("{{ 2 ** 10 }} {{ 'ab' * 2 }} {{ 7 % 4 }} {{ [1] + [2] }}", "1024 abab 3 [1, 2]"),
+        (
+            "{{ words[[0, 1].index(1)] }}{{ 'yes' if 'a' in words and not missing is defined else 'no' }}",
+            "byes",
+        ),
+    ],
+)
+def test_what_templates_of_lm_eval_use_is_there(source: str, text: str) -> None:
+    row = {"answer": "it's", "words": ["a", "b", "c"], "pairs": {"x": 1, "y": 2}}
+    assert compile_template(source).text(row) == text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "replacement", "text"),
+    [(r"(\w+) (\w+)", r"\2 \g<1>", "two one."), ("[aeiou]", "", "n tw."), ("(?i)ONE|x", "1", "1 two.")],
+)
+def test_patterns_are_those_of_python(pattern: str, replacement: str, text: str) -> None:
+    template = compile_template("{{ said | regex_replace(pattern, replacement) }}")
+    assert template.text({"said": "one two.", "pattern": pattern, "replacement": replacement}) == text
+
+
+def test_only_as_many_places_are_replaced_as_asked() -> None:
+    assert compile_template("{{ 'aaa' | regex_replace('a', 'b', count=2) }}").text({}) == "bba"
+
+
+@pytest.mark.parametrize(
     ("source", "row", "problem"),
     [
         ("label", {}, "the field 'label' is missing"),
@@ -34,6 +90,11 @@ def test_regex_replace_of_lm_eval_is_there() -> None:
             "the template '{{words.first}}' failed: 'dict object' has no attribute",
         ),
         ("{{ 1 // n }}", {"n": 0}, "the template '{{ 1 // n }}' failed: "),
+        (
+            "{{ premise ~ hypothesis }}",
+            {"premise": "a", "hypothesis": None},
+            "the field 'hypothesis' is null",
+        ),
         ("{{ n.upper() }}", {"n": 1}, "the template '{{ n.upper() }}' failed: "),
         (
             "{{ a | regex_replace('(', '') }}",
@@ -54,10 +115,10 @@ def test_a_broken_template_does_not_compile(source: str) -> None:
         compile_template(source)
 
 
-def test_a_template_cannot_reach_into_python() -> None:
-    template = compile_template("{{ text.__class__.__mro__ }}")
-    with pytest.raises(FieldProblem):
-        template.text({"text": "x"})
+def test_a_long_template_is_told_by_its_beginning() -> None:
+    with pytest.raises(FieldProblem) as raised:
+        compile_template("x" * 1000 + "{{ 1 // 0 }}").text({})
+    assert len(raised.value.problem) < 300
 
 
 def test_a_template_cannot_change_a_row() -> None:

@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from services.scheduler.suites.render_samples import MAX_SAMPLE_BYTES, RenderedTask, open_task, render_task
-from services.scheduler.suites.row_source import Provenance, Row, UnreadableRow
-from services.scheduler.suites.sample import Question, Target, encode_question
+from services.scheduler.suites.rendering.render_samples import (
+    MAX_SAMPLE_BYTES,
+    RenderedTask,
+    open_task,
+    render_task,
+)
+from services.scheduler.suites.rendering.sample import Question, Target, encode_question
+from services.scheduler.suites.rows.row_source import Provenance, Row, UnreadableRow
 from services.scheduler.suites.suite_errors import FewshotPoolTooSmall, InvalidRow, NoFewshotPool, NoRows
 from tests.fakes.suite_folder import RowsInMemory, load_one
 
@@ -85,7 +90,14 @@ def test_the_digest_is_stable_between_versions_of_the_program(tmp_path: Path) ->
         ({"thing": "sky", "label": 2}, "", "the label 2 is none of the 2 choices"),
         ({"thing": "sky", "label": -1}, "", "the label -1 is none of the 2 choices"),
         ({"thing": "sky", "label": "blue"}, "", "the label 'blue' is none of the 2 choices"),
-        ({"thing": "sky", "label": [0, 1]}, "", "2 right choices where there must be exactly one"),
+        ({"thing": "sky", "label": [0, 2]}, "", "the label 2 is none of the 2 choices"),
+        ({"thing": "sky", "label": []}, "", "doc_to_target gives an empty list"),
+        ({"thing": "sky", "label": 1.0}, "", "the label 1.0 is none of the 2 choices"),
+        (
+            {"thing": "sky", "label": "1"},
+            "",
+            "the label '1' is none of the 2 choices (it is text; as a template, {{…}}, it would be an index)",
+        ),
         ({"thing": "\ud800", "label": 0}, "", "its text is not valid Unicode (a lone surrogate)"),
     ],
 )
@@ -124,6 +136,9 @@ def test_a_row_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         ("label", {"label": True}, 1),
         ("{{ 1 - label }}", {"label": 0}, 1),
         ("{{ colour }}", {"colour": "green"}, 1),
+        ("{{ label }}", {"label": "1"}, 1),
+        ("labels", {"labels": [1]}, 1),
+        ("{{ [label] }}", {"label": 1}, 1),
         (1, {}, 1),
     ],
 )
@@ -134,14 +149,85 @@ def test_a_right_choice_is_an_index_or_a_text(
     assert next(render_task(task, [{"thing": "grass", **row}])).target == Target(choice=choice)
 
 
-@pytest.mark.parametrize("choices", ["options", "{{ options }}", "['{{options[0]}}', '{{options[1]}}']"])
+@pytest.mark.parametrize(
+    "choices",
+    ["options", "{{ options }}", "['{{options[0]}}', '{{options[1]}}']", "{{ options | tojson }}"],
+)
 def test_choices_come_from_a_column_or_a_template(tmp_path: Path, choices: str) -> None:
     task = load_one(tmp_path, doc_to_choice=choices)
     sample = next(render_task(task, [{"thing": "sky", "options": ["blue", "grey"], "label": 0}]))
     assert sample.choices == (" blue", " grey")
 
 
-@pytest.mark.parametrize("options", [[], "blue", ["", "grey"], None])
+@pytest.mark.parametrize(
+    ("target", "right"),
+    [
+        ("labels", (0, 2)),
+        ("{{ labels }}", (0, 2)),
+        ("{{ ['c', 'a'] }}", (0, 2)),
+        ("[{% for label in labels %}{{ label }},{% endfor %}]", (0, 2)),
+        ([2, 0], (0, 2)),
+    ],
+)
+def test_several_choices_may_be_right(tmp_path: Path, target: object, right: tuple[int, ...]) -> None:
+    task = load_one(tmp_path, doc_to_target=target, doc_to_choice=["a", "b", "c"])
+    sample = next(render_task(task, [{"thing": "sky", "labels": [2, 0, 2]}]))
+    assert sample.target == Target(right_choices=right)
+
+
+def test_an_example_shows_the_first_of_several_right_choices(tmp_path: Path) -> None:
+    task = load_one(
+        tmp_path, doc_to_target="labels", doc_to_choice=["a", "b", "c"], fewshot_config={"sampler": "first_n"}
+    )
+    pool = [{"thing": "moss", "labels": [2, 0]}]
+    assert next(render_task(task, [{"thing": "sky", "labels": [1]}], pool, 1)).prompt == "moss is c\n\nsky is"
+
+
+def test_texts_stand_beside_a_choice_for_metrics_that_compare_texts(tmp_path: Path) -> None:
+    task = load_one(
+        tmp_path,
+        doc_to_answers="{{ names }}",
+        doc_to_choice_text="entities",
+        metric_list=[{"metric": "squad_f1"}],
+    )
+    row = {"thing": "sky", "label": 1, "names": ["Blue", "Azure"], "entities": ["R", "G"]}
+    first = next(render_task(task, [row]))
+    assert first.target == Target(choice=1, texts=("Blue", "Azure"), choice_texts=("R", "G"))
+    others = [{**row, "names": ["Blue"]}, {**row, "entities": ["R", "B"]}]
+    assert len({first.digest, *(sample.digest for sample in render_task(task, others))}) == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"entities": ["R"]}, "doc_to_choice_text gives 1 texts for 2 choices"),
+        ({"names": []}, "doc_to_answers gives no list of texts"),
+        ({"names": "Blue"}, "doc_to_answers gives no list of texts"),
+        ({"names": ["Blue", None]}, "doc_to_answers gives a list with a null"),
+    ],
+)
+def test_texts_beside_a_choice_that_do_not_fit_are_refused(
+    tmp_path: Path, changes: dict[str, object], problem: str
+) -> None:
+    task = load_one(
+        tmp_path, doc_to_answers="names", doc_to_choice_text="entities", metric_list=[{"metric": "squad_f1"}]
+    )
+    row = {"thing": "sky", "label": 1, "names": ["Blue", "Azure"], "entities": ["R", "G"]}
+    with pytest.raises(InvalidRow, match=problem):
+        list(render_task(task, [{**row, **changes}]))
+
+
+def test_right_and_wrong_texts_are_told_apart(tmp_path: Path) -> None:
+    changes = {**GENERATION, "metric_list": [{"metric": "bleu_max"}]}
+    task = load_one(tmp_path, **changes, doc_to_target="right", doc_to_wrong_target="{{ wrong | list }}")
+    row = {"thing": "2 + 2", "right": ["4", "four"], "wrong": ["5"]}
+    sample = next(render_task(task, [row]))
+    assert sample.target == Target(texts=("4", "four"), wrong_texts=("5",))
+    swapped = next(render_task(task, [{**row, "right": ["4"], "wrong": ["four", "5"]}]))
+    assert swapped.digest != sample.digest
+
+
+@pytest.mark.parametrize("options", [[], "blue", ["", "grey"], ["blue", None], None])
 def test_choices_that_are_none_are_refused(tmp_path: Path, options: object) -> None:
     task = load_one(tmp_path, doc_to_choice="options")
     with pytest.raises(InvalidRow):
@@ -200,6 +286,42 @@ def test_the_pool_is_opened_only_when_examples_are_shown(tmp_path: Path) -> None
     assert rendered.fewshot_provenance is None
     with pytest.raises(KeyError):
         open_task(load_one(tmp_path), source, num_fewshot=1)
+
+
+def test_examples_that_the_file_holds_need_no_pool(tmp_path: Path) -> None:
+    own = {"sampler": "first_n", "samples": [{"thing": "coal", "label": 0}, {"thing": "leaf", "label": 1}]}
+    task = load_one(
+        tmp_path, dataset={"id": "org/colours", "split": "validation"}, num_fewshot=1, fewshot_config=own
+    )
+    source = RowsInMemory({"validation": ROWS})
+    rendered = open_task(task, source)
+    assert next(rendered.samples).prompt == "coal is red\n\ngrass is"
+    assert rendered.fewshot_provenance is None
+    assert next(open_task(task, source, num_fewshot=2).samples).prompt.startswith(
+        "coal is red\n\nleaf is green"
+    )
+    with pytest.raises(FewshotPoolTooSmall, match="cannot show 3 few-shot examples: its pool has 2 rows"):
+        list(open_task(task, source, num_fewshot=3).samples)
+
+
+def test_of_a_pool_whose_first_rows_are_shown_no_more_is_read(tmp_path: Path) -> None:
+    endless = ({"thing": str(number), "label": 0} for number in count())
+    task = load_one(tmp_path, fewshot_config={"sampler": "first_n", "drop_document": False})
+    rendered = open_task(task, RowsInMemory({"validation": ROWS, "train": endless}), num_fewshot=2)
+    assert next(rendered.samples).prompt == "0 is red\n\n1 is red\n\ngrass is"
+
+
+def test_a_sample_carries_its_row_and_the_size_of_both(tmp_path: Path) -> None:
+    row = {"thing": "grass", "label": 1, "other": ["é", None]}
+    sample = next(render_task(load_one(tmp_path), [row]))
+    assert sample.doc_json == '{"thing":"grass","label":1,"other":["é",null]}'
+    assert sample.stored_bytes == sample.size_bytes + len(sample.doc_json.encode())
+    assert sample.digest == next(render_task(load_one(tmp_path), ROWS)).digest
+
+
+def test_a_row_that_is_too_large_to_keep_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRow, match="bytes as JSON, more than the 4194304 allowed"):
+        list(render_task(load_one(tmp_path), [{**ROWS[0], "other": "x" * MAX_SAMPLE_BYTES}]))
 
 
 def test_examples_come_from_the_pool_of_the_task(tmp_path: Path) -> None:

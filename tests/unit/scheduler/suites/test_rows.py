@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from services.scheduler.suites.file_rows import FileRows
-from services.scheduler.suites.find_rows import FirstSourceThatHasThem
-from services.scheduler.suites.mirror_rows import MirrorRows
-from services.scheduler.suites.row_source import RowSet, RowsNotHere, RowsReference, UnreadableRow
+from services.scheduler.suites.rows import hub_rows
+from services.scheduler.suites.rows.file_rows import FileRows
+from services.scheduler.suites.rows.find_rows import FirstSourceThatHasThem
+from services.scheduler.suites.rows.mirror_rows import MirrorRows
+from services.scheduler.suites.rows.row_source import RowSet, RowsNotHere, RowsReference, UnreadableRow
 from services.scheduler.suites.suite_errors import DatasetUnavailable
 
 LINES = '{"text": "a\\u2028b", "label": 1}\n\n{"text": "c", "label": 0}'
@@ -34,7 +35,7 @@ def test_rows_come_from_the_file_that_the_mirror_names(tmp_path: Path) -> None:
     found = source.open(HUB)
     assert list(found.rows) == [{"text": "a\u2028b", "label": 1}, {"text": "c", "label": 0}]
     assert found.provenance.revision == f"sha256:{hashlib.sha256(LINES.encode()).hexdigest()}"
-    assert (found.provenance.row_count, found.provenance.is_stand_in) == (2, False)
+    assert not found.provenance.is_stand_in
 
 
 def test_rows_that_stand_in_for_others_say_so(tmp_path: Path) -> None:
@@ -98,3 +99,20 @@ def test_a_missing_file_of_a_suite_is_told(tmp_path: Path) -> None:
         DatasetUnavailable, match=r"Failed to load OWN dataset: .*gone.jsonl: the file cannot"
     ):
         places.open(RowsReference("own", file=tmp_path / "gone.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "fetched", "revision"),
+    [
+        ("main", "a1" * 20, "a1" * 20),
+        (None, "a1" * 20, "a1" * 20),
+        ("v2", "1b2c", "v2"),
+        (None, "1b2c", "fingerprint:f00"),
+        (None, None, "fingerprint:f00"),
+    ],
+)
+def test_the_revision_of_a_hub_data_set_is_the_commit_that_was_fetched(
+    asked: str | None, fetched: str | None, revision: str
+) -> None:
+    reference = RowsReference("own", dataset_id="org/set", split="test", revision=asked)
+    assert hub_rows.pinned_revision(reference, fetched, "f00") == revision

@@ -2,15 +2,16 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from services.scheduler.suites.format.yaml_suites import load_suites, reload_suites
 from services.scheduler.suites.suite_errors import InvalidSuiteFile, UnknownSuite, UnknownTask
 from services.scheduler.suites.task_definition import FewshotRule, FewshotSampler, Generation, OutputType
-from services.scheduler.suites.yaml_suites import load_suites, reload_suites
 from tests.fakes.suite_folder import CHOICE_TASK, load_one, without, write_suite
 
 SUITES = Path(__file__).parents[4] / "suites"
@@ -49,7 +50,7 @@ def test_a_broken_file_breaks_its_own_suite_only(tmp_path: Path) -> None:
     write_suite(tmp_path, without(CHOICE_TASK, "doc_to_text"), suite="broken")
     registry = load_suites(tmp_path)
     assert registry.names() == ["shades"]
-    with pytest.raises(InvalidSuiteFile, match="'doc_to_text' is a required property"):
+    with pytest.raises(InvalidSuiteFile, match="doc_to_text: is missing"):
         registry.suite("broken")
 
 
@@ -60,13 +61,14 @@ def invalid(folder: Path, **changes: object) -> InvalidSuiteFile:
 
 
 def test_a_key_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    assert "'doc_to_txt' was unexpected" in str(invalid(tmp_path, doc_to_txt="x"))
+    problem = "doc_to_txt: there is no such key; did you mean doc_to_text?"
+    assert problem in str(invalid(tmp_path, doc_to_txt="x"))
 
 
 def test_a_wrong_value_is_told_with_line_and_key(tmp_path: Path) -> None:
     error = invalid(tmp_path, metric_list=[{"metric": "acc"}, {"metric": "beauty"}])
     assert error.key == "metric_list.1.metric"
-    assert f"{error.file}, line {error.line}: metric_list.1.metric: 'beauty' is not one of" in str(error)
+    assert f"{error.file}, line {error.line}: metric_list.1.metric: 'beauty' is none of" in str(error)
     assert error.line == next(
         number for number, line in enumerate(error.file.read_text().splitlines(), 1) if "beauty" in line
     )
@@ -97,11 +99,10 @@ def test_a_task_without_its_file_is_told(tmp_path: Path) -> None:
     [
         ({"task": "other"}, "cannot be read"),
         ({"doc_to_choice": None}, "multiple_choice needs doc_to_choice"),
-        ({"generation_kwargs": {"until": "."}}, "only generate_until generates"),
-        ({"filter_list": [{"name": "a", "filter": [{"function": "lowercase"}]}]}, "no text to filter"),
+        ({"generation_kwargs": {"until": "."}}, "only generate_until has it"),
         ({**GENERATION, "metric_list": [{"metric": "mcc"}]}, "mcc does not fit output_type generate_until"),
         ({"dataset": {"id": "a/b"}}, "'split' is a dependency of 'id'"),
-        ({"dataset": {"id": "a/b", "split": "s", "file": "x"}}, "is valid under each of"),
+        ({"dataset": {"id": "a/b", "split": "s", "file": "x"}}, "exactly one of id, file is needed"),
         ({"doc_to_choice": []}, "non-empty"),
         ({"num_fewshot": -1}, "less than the minimum of 0"),
     ],
@@ -148,7 +149,7 @@ def test_defaults_are_those_of_lm_eval(tmp_path: Path) -> None:
 
 
 def test_generation_options_are_read(tmp_path: Path) -> None:
-    options = {"until": ["\n", "."], "max_gen_toks": 8, "temperature": 0.5, "top_p": 0.9, "do_sample": False}
+    options = {"until": ["\n", "."], "max_gen_toks": 8, "temperature": 0.5, "top_p": 0.9, "do_sample": True}
     task = load_one(tmp_path, **GENERATION, generation_kwargs=options)
     assert task.generation == Generation(until=("\n", "."), max_tokens=8, temperature=0.5, top_p=0.9)
 
@@ -172,3 +173,48 @@ def test_suites_are_read_again_only_when_a_file_changed(tmp_path: Path) -> None:
         changed.suite("shades").tasks[0].definition_digest
         != registry.suite("shades").tasks[0].definition_digest
     )
+
+
+LM_EVAL_TASK = """\
+task: hues
+include: _base
+dataset_path: org/colours
+validation_split: validation
+doc_to_target: "{{name}}"
+"""
+
+
+def test_a_file_of_lm_eval_in_the_folder_is_a_suite_of_its_name(tmp_path: Path) -> None:
+    (tmp_path / "hues.yaml").write_text(LM_EVAL_TASK)
+    (tmp_path / "_base").write_text("doc_to_text: It is\n")
+    registry = load_suites(tmp_path)
+    assert registry.names() == ["hues"]
+    assert [group.name for group in registry.suite("hues").groups] == ["hues"]
+    (tmp_path / "hues.yaml").rename(tmp_path / "tints.yaml")
+    assert "'hues' is not the name of its folder or file, 'tints'" in str(
+        load_suites(tmp_path).broken["tints"]
+    )
+
+
+def test_a_change_of_an_included_file_is_noticed_also_its_coming(tmp_path: Path) -> None:
+    (tmp_path / "hues.yaml").write_text(LM_EVAL_TASK)
+    registry = load_suites(tmp_path)
+    assert "_base cannot be read (No such file or directory)" in str(registry.broken["hues"])
+    (tmp_path / "_base").write_text("doc_to_text: It is\n")
+    come = reload_suites(registry)
+    assert come.suite("hues").tasks[0].templates.text.source == "It is"
+    (tmp_path / "_base").write_text("doc_to_text: It looks\n")
+    changed = reload_suites(come)
+    assert changed.suite("hues").tasks[0].templates.text.source == "It looks"
+    assert reload_suites(changed) is changed
+
+
+def test_only_the_suite_that_changed_is_read_again(tmp_path: Path) -> None:
+    write_suite(tmp_path, CHOICE_TASK)
+    registry = load_suites(write_suite(tmp_path, {**CHOICE_TASK, "task": "tones"}, suite="other"))
+    (tmp_path / "other" / "tones.yaml").unlink()
+    changed = reload_suites(registry)
+    assert changed.suite("shades") is registry.suite("shades")
+    assert list(changed.broken) == ["other"]
+    shutil.rmtree(tmp_path / "other")
+    assert reload_suites(changed).names() == ["shades"]

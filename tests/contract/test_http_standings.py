@@ -1,0 +1,164 @@
+"""Leaderboard and history over a socket: promised fields, ties, reasons, no number where there is none."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from proctor.v1 import run_pb2, standings_pb2, summary_pb2
+from services.common.errors import ErrorKind
+from tests.fakes.backend_services import refused
+from tests.fakes.gateway_stand import GatewayStand, gateway_stand
+from tests.fakes.http_calls import call
+
+API = "/api/v1/benchmarking"
+
+
+@pytest.fixture
+async def stand() -> AsyncIterator[GatewayStand]:
+    async with gateway_stand() as running:
+        yield running
+
+
+def standing(model: str, rank: int, score: float) -> standings_pb2.Standing:
+    figure = summary_pb2.MetricFigure(
+        metric="acc", mean=score, ci_low=score - 0.1, ci_high=score + 0.1, n=500
+    )
+    return standings_pb2.Standing(
+        rank=rank,
+        model=model,
+        run_id="r1",
+        figure=figure,
+        task_count=8,
+        suite="glue",
+        scoring_method=run_pb2.SCORING_METHOD_LOGLIKELIHOOD,
+        state=run_pb2.RUN_STATE_COMPLETED,
+    )
+
+
+async def test_leaderboard_has_the_promised_fields(stand: GatewayStand) -> None:
+    board = stand.results.standings.board
+    first = standing("vllm/Qwen/Qwen3-0.6B", 1, 0.5)
+    first.tied_with.append("vllm/b")
+    first.trend.direction, first.trend.previous_run_id = standings_pb2.TREND_DIRECTION_UP, "r0"
+    first.trend.difference = 0.25
+    first.closed_at.FromSeconds(1_700_000_000)
+    board.standings.append(first)
+    board.apart.add(model="vllm/c", run_id="r3", apart_because=["limit 100"])
+    board.baselines.add(model="baseline/majority")
+    board.total_models, board.metric = 1, "acc"
+    board.scoring_method = run_pb2.SCORING_METHOD_LOGLIKELIHOOD
+    board.last_updated.FromSeconds(1_700_000_000)
+    status, body, _ = await call(
+        stand, "GET", f"{API}/leaderboard?suite=glue&metric=accuracy&limit=5&best=true"
+    )
+    assert status == 200
+    [top] = body["leaderboard"]
+    promised = {"rank": 1, "model": "vllm/Qwen/Qwen3-0.6B", "score": 0.5, "provider": "vllm"}
+    promised |= {"benchmark_count": 8, "ci95": [0.4, 0.6], "tied_with": ["vllm/b"], "trend": "up"}
+    assert {name: top[name] for name in promised} == promised
+    assert top["trend_details"] == {"difference": 0.25, "p_value": None, "previous_job_id": "r0"}
+    assert (body["total_models"], body["last_updated"]) == (1, "2023-11-14T22:13:20Z")
+    assert (body["scoring"], body["metric"]) == ("loglikelihood", "acc")
+    [apart], [baseline] = body["apart"], body["baselines"]
+    assert (apart["rank"], apart["score"], apart["apart_because"]) == (None, None, ["limit 100"])
+    assert (baseline["provider"], baseline["job_id"], baseline["trend"]) == ("baseline", None, None)
+    [asked] = stand.results.standings.boards_asked
+    assert (asked.suite, asked.metric, asked.limit, asked.is_best) == ("glue", "accuracy", 5, True)
+    assert not asked.HasField("num_fewshot")
+
+
+async def test_leaderboard_without_runs_is_empty(stand: GatewayStand) -> None:
+    status, body, _ = await call(stand, "GET", f"{API}/leaderboard?suite=starter")
+    assert status == 200
+    assert (body["leaderboard"], body["total_models"], body["last_updated"]) == ([], 0, None)
+
+
+async def test_leaderboard_is_of_glue_by_no_metric_in_particular_unless_asked_otherwise(
+    stand: GatewayStand,
+) -> None:
+    stand.results.standings.board.standings.append(standing("vllm/a", 1, 0.5))
+    assert (await call(stand, "GET", f"{API}/leaderboard"))[0] == 200
+    [asked] = stand.results.standings.boards_asked
+    assert (asked.suite, asked.metric, asked.limit) == ("glue", "", 10)
+
+
+@pytest.mark.parametrize("path", ["leaderboard", "history", "results"])
+async def test_suite_that_does_not_exist_is_not_found_and_one_without_runs_is_empty(
+    stand: GatewayStand, path: str
+) -> None:
+    status, body, _ = await call(stand, "GET", f"{API}/{path}?suite=nope")
+    assert (status, body["reason"]) == (404, "UNKNOWN_SUITE")
+    assert body["detail"].endswith("Supported: mine, starter")
+    assert (await call(stand, "GET", f"{API}/{path}?suite=starter"))[0] == 200
+
+
+async def test_runs_of_a_suite_that_was_removed_are_shown(stand: GatewayStand) -> None:
+    stand.results.standings.board.apart.append(standing("vllm/a", 0, 0.5))
+    stand.results.standings.page.total = 1
+    assert (await call(stand, "GET", f"{API}/leaderboard?suite=gone"))[0] == 200
+    assert (await call(stand, "GET", f"{API}/history?suite=gone"))[0] == 200
+
+
+@pytest.mark.parametrize("path", ["leaderboard", "history", "results"])
+async def test_version_of_a_suite_is_refused_where_runs_are_looked_for(
+    stand: GatewayStand, path: str
+) -> None:
+    status, body, _ = await call(stand, "GET", f"{API}/{path}?suite=mine@1")
+    assert (status, body["reason"]) == (422, "INVALID_PARAMETER")
+    assert body["detail"].endswith("name it mine.")
+
+
+async def test_leaderboard_of_a_metric_that_nobody_has_is_refused(stand: GatewayStand) -> None:
+    stand.results.standings.refusal = refused(ErrorKind.INVALID, "UNKNOWN_METRIC", "No run has it.")
+    status, body, _ = await call(stand, "GET", f"{API}/leaderboard?metric=beauty")
+    assert (status, body["reason"]) == (400, "UNKNOWN_METRIC")
+
+
+async def test_history_has_the_promised_fields(stand: GatewayStand) -> None:
+    page = stand.results.standings.page
+    page.standings.append(standing("vllm/a", 0, 0.5))
+    page.total, page.next_page_token = 12, "next"
+    status, body, _ = await call(stand, "GET", f"{API}/history?model_name=vllm/a&days=7&limit=1&cursor=here")
+    assert status == 200
+    assert (body["total_runs"], body["date_range"], body["next_cursor"]) == (12, "Last 7 days", "next")
+    [run] = body["history"]
+    assert (run["job_id"], run["status"], run["model_name"], run["benchmark_suite"]) == (
+        "r1",
+        "completed",
+        "vllm/a",
+        "glue",
+    )
+    assert (run["score"], run["unparsed_rate"], run["scoring"]) == (0.5, None, "loglikelihood")
+    [asked] = stand.results.standings.pages_asked
+    assert (asked.model, asked.days, asked.page_size, asked.page_token) == ("vllm/a", 7, 1, "here")
+
+
+async def test_history_is_of_30_days_unless_asked_otherwise(stand: GatewayStand) -> None:
+    _, body, _ = await call(stand, "GET", f"{API}/history")
+    assert body == {"history": [], "total_runs": 0, "date_range": "Last 30 days", "next_cursor": None}
+    [asked] = stand.results.standings.pages_asked
+    assert (asked.days, asked.metric) == (30, "")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "leaderboard?scoring=generate",
+        "leaderboard?limit=0",
+        "leaderboard?limit=101",
+        "leaderboard?scoring_method=magic",
+        "history?days=0",
+    ],
+)
+async def test_query_out_of_range_is_422(stand: GatewayStand, path: str) -> None:
+    assert (await call(stand, "GET", f"{API}/{path}"))[0] == 422
+
+
+async def test_parameter_that_does_not_exist_is_named_beside_those_that_do(stand: GatewayStand) -> None:
+    status, body, _ = await call(stand, "GET", f"{API}/leaderboard?suite=starter&scoring=generate")
+    assert (status, body["reason"]) == (422, "INVALID_PARAMETER")
+    [fault] = body["errors"]
+    assert fault["field"] == "scoring"
+    assert "scoring_method" in fault["message"]
+    status, body, _ = await call(stand, "GET", f"{API}/results/r1?verbose=true")
+    assert (status, body["errors"][0]["field"]) == (422, "verbose")

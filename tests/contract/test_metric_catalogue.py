@@ -1,0 +1,60 @@
+"""What a suite file may name, the scheduler's catalogue and the scorers of results know the same."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from services.results.scores.answer_filters import FILTERS, MAJORITY_VOTE
+from services.results.scores.choice_metrics import WEIGHED_METRICS
+from services.results.scores.scoring_options import METRIC_OPTIONS, read_filters, read_metric
+from services.results.scores.task_scoring import Average, InvalidScoring
+from services.results.scores.text_metrics import TEXT_METRICS
+from services.scheduler.suites.format.metric_catalogue import METRICS, options_of
+from services.scheduler.suites.task_definition import OutputType
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "suites" / "task.schema.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("output_type", "scored"),
+    [
+        (OutputType.MULTIPLE_CHOICE, frozenset(WEIGHED_METRICS)),
+        (OutputType.GENERATE_UNTIL, TEXT_METRICS),
+    ],
+)
+def test_the_catalogue_lets_through_what_results_scores(
+    output_type: OutputType, scored: frozenset[str]
+) -> None:
+    assert {name for name, metric in METRICS.items() if output_type in metric.output_types} == scored
+
+
+def test_a_suite_file_may_name_the_metrics_of_the_catalogue() -> None:
+    assert set(SCHEMA["$defs"]["metric_name"]["enum"]) == set(METRICS)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_metric_has_the_same_options_on_both_sides(name: str) -> None:
+    allowed = {
+        option for output_type in METRICS[name].output_types for option in options_of(name, output_type)
+    }
+    assert allowed == METRIC_OPTIONS.get(name, frozenset())
+    examples = {"average": "macro", "regexes_to_ignore": [","]}
+    read_metric(name, json.dumps({option: examples.get(option, True) for option in allowed}))
+    with pytest.raises(InvalidScoring):
+        read_metric(name, '{"flavour": true}')
+
+
+def test_the_averages_of_f1_are_those_of_the_schema() -> None:
+    assert SCHEMA["$defs"]["metric"]["properties"]["average"]["enum"] == [str(one) for one in Average]
+
+
+def test_the_filters_of_a_suite_file_are_those_that_results_knows() -> None:
+    named = SCHEMA["$defs"]["filter_function"]["enum"]
+    assert set(named) == {*FILTERS, MAJORITY_VOTE}
+    for function in named:
+        options = {"regex_pattern": "x", "group_select": -1} if function == "regex" else {}
+        [pipeline] = read_filters(
+            json.dumps([{"name": "one", "filter": [{"function": function, **options}]}])
+        )
+        assert pipeline.is_majority == (function == MAJORITY_VOTE)

@@ -1,0 +1,54 @@
+"""A small comparison as results would tell it: two models, two tasks, one of them decided."""
+
+import uuid
+
+from proctor.v1 import comparison_pb2, run_pb2
+
+
+def two_models() -> comparison_pb2.Comparison:
+    """b is ahead on the suite as a whole, shown on rte and not shown on sst2; the whole is undecided."""
+    comparison = comparison_pb2.Comparison(suite="glue", corrected_over=3, warnings=["qqp: only a has it"])
+    for model, score in (("vllm/a", 0.8), ("vllm/b", 0.82)):
+        comparison.runs.add(
+            run_id=str(uuid.uuid5(uuid.NAMESPACE_URL, model)),
+            model=model,
+            score=score,
+            scoring_method=run_pb2.SCORING_METHOD_LOGLIKELIHOOD,
+        )
+    _add(comparison, "sst2", -0.01, 0.4, comparison_pb2.VERDICT_NOT_SHOWN)
+    _add(comparison, "rte", -0.06, 0.003, comparison_pb2.VERDICT_SECOND_BETTER)
+    _add(comparison, "", -0.02, 0.06, comparison_pb2.VERDICT_NOT_SHOWN)
+    comparison.differences.add(
+        second=1, task="cola", metric="mcc", pairs=1, verdict="VERDICT_UNDEFINED", remark="only one pair"
+    )
+    return comparison
+
+
+def _add(
+    comparison: comparison_pb2.Comparison,
+    task: str,
+    difference: float,
+    p_value: float,
+    verdict: comparison_pb2.Verdict.ValueType,
+) -> None:
+    comparison.differences.add(
+        first=0,
+        second=1,
+        task=task,
+        metric="acc",
+        first_mean=0.8,
+        second_mean=0.8 - difference,
+        difference=difference,
+        ci_low=difference - 0.02,
+        ci_high=difference + 0.02,
+        p_value=p_value / 2,
+        adjusted_p_value=p_value,
+        test="exact McNemar" if task else "stratified normal",
+        pairs=400,
+        smallest_detectable=0.04,
+        second_unparsed=2,
+        difference_if_parsed=difference + 0.001,
+        only_first_right=10,
+        only_second_right=18,
+        verdict=verdict,
+    )

@@ -1,0 +1,120 @@
+"""A small server that answers as Ollama documents: chat, completion, tags, show, and its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from tests.fakes.model_server import answer_text, json_response
+from tests.fakes.provider_server import SERVER, ErrorResponse, Json, ProviderServer
+
+NANOSECONDS = 1_000_000_000
+SMALLEST_CONTEXT = 4096
+
+
+def error(status: int, message: str) -> ErrorResponse:
+    """Nothing but a sentence."""
+    return ErrorResponse(status, {"error": message})
+
+
+def chat_answer(text: str, *, thinking: str | None = None, **facts: Any) -> Json:
+    message = {"role": "assistant", "content": text} | ({"thinking": thinking} if thinking else {})
+    return {**_frame(text), "message": message, **facts}
+
+
+def completion_answer(text: str, **facts: Any) -> Json:
+    return {**_frame(text), "response": text, **facts}
+
+
+def _frame(text: str) -> Json:
+    return {
+        "model": "fake",
+        "created_at": "2026-11-01T12:00:00.000000Z",
+        "done": True,
+        "done_reason": "stop",
+        "total_duration": 3 * NANOSECONDS,
+        "load_duration": NANOSECONDS,
+        "prompt_eval_count": 26,
+        "prompt_eval_duration": NANOSECONDS // 10,
+        "eval_count": len(text.split()),
+        "eval_duration": NANOSECONDS,
+    }
+
+
+def tag(name: str, **details: str) -> Json:
+    return {
+        "name": name,
+        "model": name,
+        "modified_at": "2026-10-01T12:00:00Z",
+        "size": 1_321_098_329,
+        "digest": "baf6a787fdffd633537aa2eb51cfd54cb93ff08e28040095462bb63daf552878",
+        "details": {"family": "llama", "format": "gguf", "quantization_level": "Q4_K_M", **details},
+    }
+
+
+def shown(name: str) -> Json:
+    capability = "embedding" if name.startswith("embed") else "completion"
+    return {
+        "details": tag(name)["details"],
+        "model_info": {"general.architecture": "llama", "llama.context_length": 131072},
+        "capabilities": [capability],
+    }
+
+
+def _refusal(server: ProviderServer, body: Json) -> ErrorResponse | None:
+    if body.get("model") not in server.models:
+        return error(404, f"model '{body.get('model')}' not found")
+    options = body.get("options", {})
+    if not isinstance(options, dict):
+        return error(400, "json: cannot unmarshal options")
+    words = len(orjson.dumps(body.get("messages") or body.get("prompt")).split())
+    if words > options.get("num_ctx", SMALLEST_CONTEXT) and body.get("truncate") is False:
+        return error(400, "the input length exceeds the context length")
+    return None
+
+
+def _text(body: Json, prompt: str) -> str:
+    """By rule; held to a schema it is an object with the first of what is allowed in each field."""
+    if "format" not in body:
+        return answer_text(prompt)
+    fields = body["format"]["properties"]
+    return orjson.dumps({name: schema["enum"][0] for name, schema in fields.items()}).decode()
+
+
+async def chat(request: web.Request) -> web.StreamResponse:
+    server = request.app[SERVER]
+    body = await request.json()
+    refused = _refusal(server, body)
+    if refused is not None:
+        return refused.response()
+    prompt = "\n".join(message["content"] for message in body["messages"])
+    return json_response(server.answer or chat_answer(_text(body, prompt)))
+
+
+async def generate(request: web.Request) -> web.StreamResponse:
+    server = request.app[SERVER]
+    body = await request.json()
+    refused = _refusal(server, body)
+    if refused is not None:
+        return refused.response()
+    return json_response(server.answer or completion_answer(_text(body, body["prompt"])))
+
+
+async def tags(request: web.Request) -> web.StreamResponse:
+    return json_response({"models": [tag(name) for name in request.app[SERVER].models]})
+
+
+async def show(request: web.Request) -> web.StreamResponse:
+    name = (await request.json())["model"]
+    return error(500, "broken blob").response() if name.startswith("broken") else json_response(shown(name))
+
+
+ROUTES: Sequence[web.RouteDef] = (
+    web.post("/api/chat", chat),
+    web.post("/api/generate", generate),
+    web.get("/api/tags", tags),
+    web.post("/api/show", show),
+)

@@ -1,0 +1,40 @@
+"""Scores and labels of two made-up runs on the same samples, as comparisons take them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.results.comparisons.label_pairs import LabelPairs, Readings
+from services.results.comparisons.score_pairs import ScorePairs
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+def scores_of(
+    first: Sequence[float] | Array | Flags,
+    second: Sequence[float] | Array | Flags,
+    clusters: Numbers | None = None,
+) -> ScorePairs:
+    """One row per sample; judged where there is nothing but 0 and 1."""
+    counts = np.ones(len(first), dtype=np.int64)
+    scores = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    return ScorePairs(*scores, counts, clusters, is_judged=bool(np.isin(scores, (0.0, 1.0)).all()))
+
+
+def right_or_wrong(both: int, only_first: int, only_second: int, neither: int) -> ScorePairs:
+    """Grouped, as the database gives them."""
+    counts = np.array([both, only_first, only_second, neither])
+    return ScorePairs(np.array([1.0, 1.0, 0.0, 0.0]), np.array([1.0, 0.0, 1.0, 0.0]), counts, is_judged=True)
+
+
+def labels_of(gold: Array | Numbers, first: Array | Numbers, second: Array | Numbers) -> LabelPairs:
+    """One unit per sample."""
+    count = len(gold)
+    units, ones = np.arange(count), np.ones(count)
+    readings = [
+        Readings(units, gold.astype(np.float64), run.astype(np.float64), ones) for run in (first, second)
+    ]
+    return LabelPairs(readings[0], readings[1], np.ones(count, dtype=np.int64), pairs=count)

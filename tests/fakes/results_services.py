@@ -1,0 +1,124 @@
+"""In the place of results: comparisons, standings, rescoring and exports that say what a test gave them."""
+
+# ruff: noqa: N802, ARG002  # names and parameters are those of the contracts
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from proctor.v1 import comparison_pb2
+from proctor.v1 import comparison_service_pb2 as comparing_pb2
+from proctor.v1 import comparison_service_pb2_grpc as comparing_grpc
+from proctor.v1 import export_service_pb2 as export_pb2
+from proctor.v1 import export_service_pb2_grpc as export_grpc
+from proctor.v1 import rescore_service_pb2 as rescore_pb2
+from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
+from proctor.v1 import standings_service_pb2 as standings_pb2
+from proctor.v1 import standings_service_pb2_grpc as standings_grpc
+from services.common.errors import RemoteError
+
+
+@dataclass
+class FakeComparisons(comparing_grpc.ComparisonServiceServicer):
+    """Flips come two to a page."""
+
+    comparison: comparison_pb2.Comparison = field(default_factory=comparison_pb2.Comparison)
+    flips: list[comparison_pb2.Flip] = field(default_factory=list)
+    compared: list[comparing_pb2.CompareRunsRequest] = field(default_factory=list)
+    listed: list[comparing_pb2.ListFlipsRequest] = field(default_factory=list)
+    refusal: RemoteError | None = None
+
+    async def CompareRuns(
+        self, request: comparing_pb2.CompareRunsRequest, context: Any
+    ) -> comparing_pb2.CompareRunsResponse:
+        self.compared.append(request)
+        if self.refusal and not request.is_forced:
+            raise self.refusal
+        return comparing_pb2.CompareRunsResponse(comparison=self.comparison)
+
+    async def ListFlips(
+        self, request: comparing_pb2.ListFlipsRequest, context: Any
+    ) -> comparing_pb2.ListFlipsResponse:
+        self.listed.append(request)
+        start = int(request.page_token or 0)
+        end = start + 2
+        token = str(end) if end < len(self.flips) else ""
+        return comparing_pb2.ListFlipsResponse(
+            flips=self.flips[start:end], next_page_token=token, total=len(self.flips)
+        )
+
+
+@dataclass
+class FakeStandings(standings_grpc.StandingsServiceServicer):
+    """Has one leaderboard and one page of history."""
+
+    board: standings_pb2.GetLeaderboardResponse = field(default_factory=standings_pb2.GetLeaderboardResponse)
+    page: standings_pb2.GetHistoryResponse = field(default_factory=standings_pb2.GetHistoryResponse)
+    boards_asked: list[standings_pb2.GetLeaderboardRequest] = field(default_factory=list)
+    pages_asked: list[standings_pb2.GetHistoryRequest] = field(default_factory=list)
+    refusal: RemoteError | None = None
+
+    async def GetLeaderboard(
+        self, request: standings_pb2.GetLeaderboardRequest, context: Any
+    ) -> standings_pb2.GetLeaderboardResponse:
+        self.boards_asked.append(request)
+        if self.refusal:
+            raise self.refusal
+        return self.board
+
+    async def GetHistory(
+        self, request: standings_pb2.GetHistoryRequest, context: Any
+    ) -> standings_pb2.GetHistoryResponse:
+        self.pages_asked.append(request)
+        return self.page
+
+
+@dataclass
+class FakeRescoring(rescore_grpc.RescoreServiceServicer):
+    """Has one answer."""
+
+    response: rescore_pb2.RescoreTaskResponse = field(default_factory=rescore_pb2.RescoreTaskResponse)
+    asked: list[rescore_pb2.RescoreTaskRequest] = field(default_factory=list)
+
+    async def RescoreTask(
+        self, request: rescore_pb2.RescoreTaskRequest, context: Any
+    ) -> rescore_pb2.RescoreTaskResponse:
+        self.asked.append(request)
+        return self.response
+
+
+@dataclass
+class FakeExports(export_grpc.ExportServiceServicer):
+    """Sends `pieces`, or `refusal` before the piece of that number; counts what was taken from it."""
+
+    pieces: list[bytes] = field(default_factory=list)
+    file_name: str = "run.csv"
+    media_type: str = "text/csv"
+    refusal: RemoteError | None = None
+    refuse_at: int = 0
+    is_endless: bool = False
+    asked: list[export_pb2.ExportRunRequest] = field(default_factory=list)
+    taken: int = 0
+    streams_open: int = 0
+
+    async def ExportRun(
+        self, request: export_pb2.ExportRunRequest, context: Any
+    ) -> AsyncIterator[export_pb2.ExportRunResponse]:
+        self.asked.append(request)
+        self.streams_open += 1
+        try:
+            for number, data in enumerate(self.pieces):
+                self._refuse(number)
+                name, kind = (self.file_name, self.media_type) if number == 0 else ("", "")
+                yield export_pb2.ExportRunResponse(data=data, file_name=name, media_type=kind)
+                self.taken += 1
+            self._refuse(len(self.pieces))
+            if self.is_endless:
+                await asyncio.Event().wait()
+        finally:
+            self.streams_open -= 1
+
+    def _refuse(self, number: int) -> None:
+        if self.refusal and number == self.refuse_at:
+            raise self.refusal

@@ -1,0 +1,100 @@
+"""In the place of the scheduler: suites of users. A line that begins with `broken` is what is wrong."""
+
+# ruff: noqa: N802, ARG002  # names and parameters are those of the contracts
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from proctor.v1 import sample_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1 import suite_service_pb2 as suite_pb2
+from proctor.v1 import suite_service_pb2_grpc as suite_grpc
+from services.common.errors import ErrorKind
+from tests.fakes.refusals import refused
+
+ROWS = 5
+BROKEN = "broken"
+
+
+@dataclass
+class FakeSuites(suite_grpc.SuiteServiceServicer):
+    """Every document is the suite `mine`; versions that a run used are `in_use`."""
+
+    kept: list[str] = field(default_factory=list)
+    in_use: set[int] = field(default_factory=set)
+    added: list[suite_pb2.AddSuiteRequest] = field(default_factory=list)
+    checked: list[suite_pb2.SuiteDocument] = field(default_factory=list)
+    shown: list[suite_pb2.ShowSampleRequest] = field(default_factory=list)
+    sample: sample_pb2.Sample = field(default_factory=sample_pb2.Sample)
+
+    async def CheckSuite(
+        self, request: suite_pb2.CheckSuiteRequest, context: Any
+    ) -> suite_pb2.CheckSuiteResponse:
+        self.checked.append(request.document)
+        problems = _problems(request.document)
+        suite = None if problems else _suite(request.document, 0)
+        return suite_pb2.CheckSuiteResponse(problems=problems, suite=suite)
+
+    async def AddSuite(self, request: suite_pb2.AddSuiteRequest, context: Any) -> suite_pb2.AddSuiteResponse:
+        problems = _problems(request.document)
+        if problems:
+            raise refused(ErrorKind.CONFLICT, "INVALID_SUITE_FILE", problems[0].problem)
+        self.added.append(request)
+        digest = _digest(request.document)
+        is_known = digest in self.kept
+        if not is_known:
+            self.kept.append(digest)
+        suite = _suite(request.document, self.kept.index(digest) + 1)
+        return suite_pb2.AddSuiteResponse(suite=suite, is_known=is_known)
+
+    async def DeleteSuite(
+        self, request: suite_pb2.DeleteSuiteRequest, context: Any
+    ) -> suite_pb2.DeleteSuiteResponse:
+        facts = {"suite": request.suite, "version": str(request.version)}
+        if request.suite != "mine" or not 0 < request.version <= len(self.kept):
+            raise refused(ErrorKind.INVALID, "UNKNOWN_SUITE", f"There is no suite {request.suite}.", **facts)
+        if request.version in self.in_use:
+            raise refused(ErrorKind.CONFLICT, "SUITE_IN_USE", "A run used this version.", **facts)
+        self.kept[request.version - 1] = ""
+        return suite_pb2.DeleteSuiteResponse()
+
+    async def ShowSample(
+        self, request: suite_pb2.ShowSampleRequest, context: Any
+    ) -> suite_pb2.ShowSampleResponse:
+        self.shown.append(request)
+        if request.task != "sentiment":
+            raise refused(ErrorKind.INVALID, "UNKNOWN_TASK", f"There is no task {request.task}.")
+        if request.row >= ROWS:
+            raise refused(ErrorKind.INVALID, "NO_SUCH_ROW", f"The task has {ROWS} rows.", rows=str(ROWS))
+        scoring = sample_pb2.TaskScoring(
+            output_type=sample_pb2.OUTPUT_TYPE_MULTIPLE_CHOICE,
+            metrics=[sample_pb2.MetricUse(name="f1", options_json='{"average": "macro"}')],
+        )
+        return suite_pb2.ShowSampleResponse(
+            sample=self.sample, scoring=scoring, stop=["\n"], dataset="own rows", dataset_revision="ab12"
+        )
+
+
+def _problems(document: suite_pb2.SuiteDocument) -> list[suite_pb2.SuiteProblem]:
+    lines = document.text.splitlines()
+    return [
+        suite_pb2.SuiteProblem(line=number, key="tasks.0", problem=f"{line.strip()} is no key")
+        for number, line in enumerate(lines, 1)
+        if line.strip().startswith(BROKEN)
+    ]
+
+
+def _suite(document: suite_pb2.SuiteDocument, version: int) -> scheduler_pb2.SuiteInfo:
+    task = scheduler_pb2.TaskInfo(
+        task="sentiment",
+        version="1",
+        metrics=["f1"],
+        dataset=", ".join(sorted(document.files)),
+        output_type=sample_pb2.OUTPUT_TYPE_MULTIPLE_CHOICE,
+    )
+    return scheduler_pb2.SuiteInfo(suite="mine", version=version, digest=_digest(document), tasks=[task])
+
+
+def _digest(document: suite_pb2.SuiteDocument) -> str:
+    return hashlib.sha256(document.SerializeToString(deterministic=True)).hexdigest()

@@ -1,0 +1,150 @@
+"""The engine `anthropic`, against a server that answers as Anthropic documents."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from services.worker import engine
+from tests.fakes import anthropic_server
+from tests.fakes.provider_engines import ANTHROPIC, SAMPLING, NativeStand, native_stand
+from tests.fakes.provider_server import SECRET
+
+
+@pytest.fixture
+async def stand() -> AsyncIterator[NativeStand]:
+    async with native_stand(ANTHROPIC) as made:
+        yield made
+
+
+async def test_request_carries_key_and_version_and_what_was_set(stand: NativeStand) -> None:
+    thinking = {"type": "disabled"}
+    await stand.ask(sampling=replace(SAMPLING, stop=("\nQ:",), extra={"thinking": thinking, "max_tokens": 9}))
+    asked = stand.server.asked[-1]
+    assert (asked.headers["x-api-key"], asked.headers["anthropic-version"]) == (SECRET, "2026-10-21")
+    assert asked.body == {
+        "model": "fake",
+        "messages": [{"role": "user", "content": "What follows? KEY=seven"}],
+        "max_tokens": 16,
+        "stop_sequences": ["\nQ:"],
+        "thinking": thinking,
+    }
+
+
+async def test_words_of_the_system_stand_apart_from_the_turns(stand: NativeStand) -> None:
+    turns = (("system", "Be brief."), ("user", "KEY=one"), ("assistant", "One."), ("user", "KEY=two"))
+    prompt = engine.Prompt(messages=tuple(engine.ChatMessage(*turn) for turn in turns))
+    assert (await stand.asked.generate(stand.model, prompt, SAMPLING)).text == "The answer is two."
+    assert stand.server.last_body["system"] == "Be brief."
+    assert [turn["role"] for turn in stand.server.last_body["messages"]] == ["user", "assistant", "user"]
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        replace(SAMPLING, temperature=0.7),
+        replace(SAMPLING, top_p=0.9),
+        replace(SAMPLING, top_k=40),
+        replace(SAMPLING, seed=7),
+        replace(SAMPLING, repetition_penalty=1.1),
+        replace(SAMPLING, context_tokens=2048),
+    ],
+)
+async def test_parameter_that_the_api_has_no_more_is_refused_in_one_sentence(
+    stand: NativeStand, sampling: engine.Sampling
+) -> None:
+    with pytest.raises(engine.RequestRefused, match=r"^Anthropic takes no \w+; leave it out"):
+        await stand.ask(sampling=sampling)
+    assert not stand.server.asked
+
+
+async def test_constraint_is_refused(stand: NativeStand) -> None:
+    with pytest.raises(engine.UnsupportedRequest, match="constrains no answer"):
+        await stand.ask(sampling=replace(SAMPLING, allowed_texts=("yes", "no")))
+
+
+async def test_run_is_told_that_the_sampling_is_the_providers(stand: NativeStand) -> None:
+    facts = await stand.asked.describe()
+    assert (facts["engine"], facts["api_version"]) == ("anthropic", "2026-10-21")
+    assert "no temperature" in facts["sampling"]
+
+
+async def test_stop_of_white_space_alone_ends_the_answer_though_the_api_refuses_it(
+    stand: NativeStand,
+) -> None:
+    stand.server.answer = anthropic_server.message("Seven.\n\nEight.", stop_reason="max_tokens")
+    generated = await stand.ask(sampling=replace(SAMPLING, stop=("\n\n", "Q:")))
+    assert (generated.text, generated.finish_reason) == ("Seven.", "stop")
+    assert stand.server.last_body["stop_sequences"] == ["Q:"]
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "finish_reason"),
+    [
+        ("end_turn", "stop"),
+        ("stop_sequence", "stop"),
+        ("max_tokens", "length"),
+        ("model_context_window_exceeded", "length"),
+        ("pause_turn", "pause_turn"),
+    ],
+)
+async def test_end_is_told_in_common_words(stand: NativeStand, stop_reason: str, finish_reason: str) -> None:
+    stand.server.answer = anthropic_server.message("Seven.", stop_reason=stop_reason)
+    assert (await stand.ask()).finish_reason == finish_reason
+
+
+@pytest.mark.parametrize("text", ["", "To build one, first"])
+async def test_refusal_is_no_answer_whatever_was_said_before_it(stand: NativeStand, text: str) -> None:
+    stand.server.answer = anthropic_server.refusal(text)
+    with pytest.raises(engine.RequestRefused, match=r"refused to answer \(category cyber\)"):
+        await stand.ask()
+
+
+async def test_tokens_of_the_cache_are_tokens_of_the_prompt(stand: NativeStand) -> None:
+    usage = {
+        "input_tokens": 10,
+        "cache_read_input_tokens": 200,
+        "cache_creation_input_tokens": 3000,
+        "output_tokens": 50,
+        "output_tokens_details": {"thinking_tokens": 45},
+    }
+    stand.server.answer = anthropic_server.message("Seven.", usage=usage)
+    assert (await stand.ask()).usage == engine.Usage(
+        prompt_tokens=3210, completion_tokens=50, cached_tokens=200, reasoning_tokens=45
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "message", "failure"),
+    [
+        (400, "invalid_request_error", "prompt is too long: 250000 tokens > 200000", engine.PromptTooLong),
+        (400, "billing_error", "Your credit balance is too low", engine.RequestRefused),
+        (413, "request_too_large", "Request exceeds the maximum size", engine.PromptTooLong),
+        (529, "overloaded_error", "Overloaded", engine.ProviderFailed),
+    ],
+)
+async def test_types_of_errors_are_understood(
+    stand: NativeStand, status: int, kind: str, message: str, failure: type[engine.EngineFailure]
+) -> None:
+    stand.server.error = anthropic_server.error(status, kind, message)
+    with pytest.raises(failure, match=message[:15]):
+        await stand.ask()
+
+
+async def test_wrong_key_is_told_by_its_variable(stand: NativeStand) -> None:
+    async with stand.other_engine(api_key="not-the-key") as other:
+        with pytest.raises(engine.RequestRefused, match="check the API key in ANTHROPIC_API_KEY") as caught:
+            await other.list_models()
+    assert "not-the-key" not in str(caught.value)
+
+
+async def test_all_pages_of_models_are_listed(stand: NativeStand) -> None:
+    stand.server.models = ("claude-a", "claude-b", "claude-c")
+    models = await stand.asked.list_models()
+    assert [model.name for model in models] == [f"anthropic/{name}" for name in stand.server.models]
+    assert models[0].context_length == 200000
+    assert models[0].capabilities == engine.EngineCapabilities(
+        loglikelihood=False, chat=True, completion=False, constrained=False
+    )

@@ -1,0 +1,156 @@
+"""The engine `gemini`, against a server that answers as Google documents."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from services.worker import engine
+from tests.fakes import gemini_server
+from tests.fakes.provider_engines import GEMINI, SAMPLING, NativeStand, native_stand
+from tests.fakes.provider_server import SECRET
+
+
+@pytest.fixture
+async def stand() -> AsyncIterator[NativeStand]:
+    async with native_stand(GEMINI) as made:
+        yield made
+
+
+async def test_parameters_have_googles_names_and_the_key_a_header(stand: NativeStand) -> None:
+    thinking = {"thinkingBudget": 0}
+    sampling = engine.Sampling(
+        max_tokens=8,
+        temperature=0.5,
+        top_p=0.9,
+        top_k=40,
+        seed=7,
+        stop=("\n\n",),
+        extra={"thinkingConfig": thinking, "safetySettings": [], "temperature": 2},
+    )
+    await stand.ask(sampling=sampling)
+    asked = stand.server.asked[-1]
+    assert asked.path == "/models/fake:generateContent"
+    assert asked.headers["x-goog-api-key"] == SECRET
+    assert asked.body == {
+        "contents": [{"role": "user", "parts": [{"text": "What follows? KEY=seven"}]}],
+        "safetySettings": [],
+        "generationConfig": {
+            "maxOutputTokens": 8,
+            "temperature": 0.5,
+            "topP": 0.9,
+            "topK": 40,
+            "seed": 7,
+            "stopSequences": ["\n\n"],
+            "thinkingConfig": thinking,
+        },
+    }
+
+
+async def test_turns_have_googles_roles_and_the_system_a_place_of_its_own(stand: NativeStand) -> None:
+    turns = (("system", "Be brief."), ("user", "KEY=one"), ("assistant", "One."), ("user", "KEY=two"))
+    prompt = engine.Prompt(messages=tuple(engine.ChatMessage(*turn) for turn in turns))
+    assert (await stand.asked.generate(stand.model, prompt, SAMPLING)).text == "The answer is two."
+    assert stand.server.last_body["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
+    assert [turn["role"] for turn in stand.server.last_body["contents"]] == ["user", "model", "user"]
+
+
+async def test_only_given_texts_are_said(stand: NativeStand) -> None:
+    assert (await stand.ask(sampling=replace(SAMPLING, allowed_texts=("a bit", "none")))).text == "a bit"
+
+
+@pytest.mark.parametrize(
+    "sampling", [replace(SAMPLING, repetition_penalty=1.1), replace(SAMPLING, context_tokens=2048)]
+)
+async def test_parameter_that_the_api_does_not_have_is_refused(
+    stand: NativeStand, sampling: engine.Sampling
+) -> None:
+    with pytest.raises(engine.RequestRefused, match=r"^Gemini takes no \w+; leave it out"):
+        await stand.ask(sampling=sampling)
+    assert not stand.server.asked
+
+
+async def test_more_stops_than_the_api_takes_end_the_answer_all_the_same(stand: NativeStand) -> None:
+    stand.server.answer = gemini_server.answer("Seven. STOP6 Eight. STOP5 Nine.")
+    sampling = replace(SAMPLING, stop=tuple(f"STOP{number}" for number in range(7)))
+    generated = await stand.ask(sampling=sampling)
+    assert (generated.text, generated.finish_reason) == ("Seven. ", "stop")
+    assert stand.server.last_body["generationConfig"]["stopSequences"] == list(sampling.stop[:5])
+
+
+async def test_blocked_prompt_is_refused(stand: NativeStand) -> None:
+    stand.server.answer = gemini_server.blocked_prompt("PROHIBITED_CONTENT")
+    with pytest.raises(engine.RequestRefused, match=r"blocked the prompt \(PROHIBITED_CONTENT\)"):
+        await stand.ask()
+
+
+@pytest.mark.parametrize("reason", ["SAFETY", "RECITATION", "BLOCKLIST", "SPII"])
+async def test_withheld_answer_is_none_whatever_was_said_before(stand: NativeStand, reason: str) -> None:
+    stand.server.answer = gemini_server.answer("To build one, first", finish_reason=reason)
+    with pytest.raises(engine.RequestRefused, match=rf"withheld the answer \({reason}\)"):
+        await stand.ask()
+
+
+async def test_answer_that_was_all_thought_is_cut_at_the_limit(stand: NativeStand) -> None:
+    stand.server.answer = gemini_server.answer("", finish_reason="MAX_TOKENS")
+    generated = await stand.ask()
+    assert (generated.text, generated.finish_reason) == ("", "length")
+
+
+async def test_other_ends_keep_googles_word_and_need_a_text(stand: NativeStand) -> None:
+    stand.server.answer = gemini_server.answer("Sept.", finish_reason="LANGUAGE")
+    assert (await stand.ask()).finish_reason == "LANGUAGE"
+    stand.server.answer = gemini_server.answer("", finish_reason="MALFORMED_RESPONSE")
+    with pytest.raises(engine.ProviderFailed, match="MALFORMED_RESPONSE"):
+        await stand.ask()
+
+
+async def test_thoughts_are_tokens_of_the_answer(stand: NativeStand) -> None:
+    usage = {
+        "promptTokenCount": 900,
+        "cachedContentTokenCount": 800,
+        "candidatesTokenCount": 5,
+        "thoughtsTokenCount": 95,
+        "totalTokenCount": 1000,
+    }
+    stand.server.answer = gemini_server.answer("Seven.", usage=usage)
+    assert (await stand.ask()).usage == engine.Usage(
+        prompt_tokens=900, completion_tokens=100, cached_tokens=800, reasoning_tokens=95
+    )
+
+
+async def test_wrong_key_is_known_though_it_comes_as_a_bad_request(stand: NativeStand) -> None:
+    async with stand.other_engine(api_key="not-the-key") as other:
+        with pytest.raises(engine.RequestRefused, match="check the API key in GEMINI_API_KEY") as caught:
+            await other.list_models()
+    assert "not-the-key" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("delay", "seconds"), [("34.5s", 34.5), ("0s", 0.0), ("soon", None)])
+async def test_rate_limit_tells_when_to_come_back_in_its_body(
+    stand: NativeStand, delay: str, seconds: float | None
+) -> None:
+    info = gemini_server.retry_info(delay)
+    stand.server.error = gemini_server.error(429, "RESOURCE_EXHAUSTED", "Quota exceeded", info)
+    with pytest.raises(engine.RateLimited) as caught:
+        await stand.ask()
+    assert caught.value.retry_after_seconds == seconds
+
+
+async def test_prompt_that_is_too_long_is_told_apart(stand: NativeStand) -> None:
+    problem = "The input token count (2000000) exceeds the maximum number of tokens allowed (1048576)."
+    stand.server.error = gemini_server.error(400, "INVALID_ARGUMENT", problem)
+    with pytest.raises(engine.PromptTooLong, match="2000000"):
+        await stand.ask()
+
+
+async def test_all_pages_of_models_are_listed_without_embedders(stand: NativeStand) -> None:
+    stand.server.models = ("gemini-a", "embed-b", "gemini-c")
+    models = await stand.asked.list_models()
+    assert [model.name for model in models] == ["gemini/gemini-a", "gemini/gemini-c"]
+    assert models[0].context_length == 1048576
+    assert models[0].capabilities == engine.EngineCapabilities(
+        loglikelihood=False, chat=True, completion=False, constrained=True
+    )

@@ -1,0 +1,124 @@
+"""The engine `ollama`, against a server that answers as Ollama documents."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from services.worker import engine
+from tests.fakes import ollama_server
+from tests.fakes.provider_engines import OLLAMA, SAMPLING, NativeStand, chat, native_stand
+
+
+@pytest.fixture
+async def stand() -> AsyncIterator[NativeStand]:
+    async with native_stand(OLLAMA) as made:
+        yield made
+
+
+async def test_parameters_have_ollamas_names(stand: NativeStand) -> None:
+    sampling = engine.Sampling(
+        max_tokens=8,
+        temperature=0.5,
+        top_p=0.9,
+        top_k=40,
+        seed=7,
+        stop=("\n\n",),
+        repetition_penalty=1.1,
+        context_tokens=2048,
+        extra={"keep_alive": "10m", "think": False, "num_keep": 4, "num_predict": 999},
+    )
+    await stand.ask(sampling=sampling)
+    assert stand.server.last_body == {
+        "model": "fake",
+        "messages": [{"role": "user", "content": "What follows? KEY=seven"}],
+        "stream": False,
+        "truncate": False,
+        "shift": False,
+        "keep_alive": "10m",
+        "think": False,
+        "options": {
+            "num_keep": 4,
+            "num_predict": 8,
+            "temperature": 0.5,
+            "top_p": 0.9,
+            "top_k": 40,
+            "seed": 7,
+            "stop": ["\n\n"],
+            "repeat_penalty": 1.1,
+            "num_ctx": 2048,
+        },
+    }
+
+
+async def test_only_what_was_set_is_sent(stand: NativeStand) -> None:
+    await stand.ask()
+    assert stand.server.last_body["options"] == {"num_predict": 16, "temperature": 0.0}
+    assert "format" not in stand.server.last_body
+
+
+async def test_text_is_continued_without_a_template(stand: NativeStand) -> None:
+    generated = await stand.asked.generate(stand.model, engine.Prompt("So KEY=ten"), SAMPLING)
+    assert generated.text == "The answer is ten."
+    assert stand.server.asked[-1].path == "/api/generate"
+    assert stand.server.last_body["raw"] is True
+    assert stand.server.last_body["prompt"] == "So KEY=ten"
+
+
+@pytest.mark.parametrize("prompt", [chat("So?"), engine.Prompt("So?")], ids=["chat", "completion"])
+async def test_only_given_texts_are_said(stand: NativeStand, prompt: engine.Prompt) -> None:
+    choosing = replace(SAMPLING, allowed_texts=("not at all", "a bit"))
+    assert (await stand.asked.generate(stand.model, prompt, choosing)).text == "not at all"
+
+
+async def test_answer_outside_of_the_schema_may_be_asked_for_again(stand: NativeStand) -> None:
+    stand.server.answer = ollama_server.chat_answer("not at all")
+    with pytest.raises(engine.ProviderFailed, match="JSON format"):
+        await stand.ask(sampling=replace(SAMPLING, allowed_texts=("not at all",)))
+
+
+async def test_prompt_that_does_not_fit_the_context_is_no_silently_cut_prompt(stand: NativeStand) -> None:
+    with pytest.raises(engine.PromptTooLong, match="exceeds the context length"):
+        await stand.ask("word " * 100, replace(SAMPLING, context_tokens=64))
+    assert (await stand.ask("word " * 100, replace(SAMPLING, context_tokens=128))).text
+
+
+async def test_prompt_that_is_too_long_is_known_by_its_words_whatever_the_status(stand: NativeStand) -> None:
+    stand.server.error = ollama_server.error(500, "the input length exceeds the context length")
+    with pytest.raises(engine.PromptTooLong):
+        await stand.ask()
+
+
+async def test_answer_cut_at_the_limit_says_so(stand: NativeStand) -> None:
+    stand.server.answer = ollama_server.chat_answer("The answer", done_reason="length")
+    assert (await stand.ask()).finish_reason == "length"
+
+
+async def test_answer_that_is_not_done_is_none(stand: NativeStand) -> None:
+    stand.server.answer = ollama_server.chat_answer("The answer", done=False)
+    with pytest.raises(engine.ProviderFailed, match="before the model was done"):
+        await stand.ask()
+
+
+async def test_tokens_are_counted_as_ollama_does(stand: NativeStand) -> None:
+    stand.server.answer = ollama_server.chat_answer("Seven.", prompt_eval_count=26, eval_count=290)
+    assert (await stand.ask()).usage == engine.Usage(prompt_tokens=26, completion_tokens=290)
+
+
+async def test_models_are_listed_with_size_and_quantization_and_without_embedders(stand: NativeStand) -> None:
+    stand.server.models = ("llama3.2:latest", "embed-text:latest", "hf.co/a/b:Q8_0", "broken")
+    [llama, other, broken] = await stand.asked.list_models()
+    assert (llama.name, other.name) == ("ollama/llama3.2:latest", "ollama/hf.co/a/b:Q8_0")
+    assert (llama.size_bytes, llama.quantization, llama.context_length) == (1_321_098_329, "Q4_K_M", 131072)
+    assert (broken.name, broken.context_length) == ("ollama/broken", None)
+    assert llama.capabilities == engine.EngineCapabilities(
+        loglikelihood=False, chat=True, completion=True, constrained=True
+    )
+
+
+async def test_server_without_keys_is_asked_without_one(stand: NativeStand) -> None:
+    async with stand.other_engine(api_key=None) as keyless:
+        assert (await keyless.generate(stand.model, chat("KEY=one"), SAMPLING)).text == "The answer is one."
+    assert "Authorization" not in stand.server.asked[-1].headers

@@ -1,0 +1,74 @@
+"""The reference of the field in a virtual environment of its own: made once and kept for later tests."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+REQUIREMENTS = Path(__file__).parent / "lm_eval_requirements.txt"
+_READY = "ready"
+_QUIET_AND_OFFLINE = {
+    "HF_HUB_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "PYTHONWARNINGS": "ignore",
+}
+
+
+def lm_eval_python() -> Path:
+    """Its interpreter. PROCTOR_LM_EVAL_VENV names a folder that has it already; otherwise one is made."""
+    given = os.environ.get("PROCTOR_LM_EVAL_VENV")
+    return _interpreter(Path(given) if given else _made_venv())
+
+
+def run_in_lm_eval(
+    arguments: Sequence[str | Path], environment: Mapping[str, str] | None = None, input_text: str = ""
+) -> str:
+    """What `python <arguments>` prints there. Where it fails, its last words are in the error."""
+    # Without PYTHONPATH of the test: what is compared must not come from our own tree.
+    variables = {**os.environ, **_QUIET_AND_OFFLINE, **(environment or {})}
+    variables.pop("PYTHONPATH", None)
+    command = [str(lm_eval_python()), *map(str, arguments)]
+    done = subprocess.run(
+        command, input=input_text, env=variables, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"{command} exited with {done.returncode}:\n{done.stderr[-4000:]}")
+    return done.stdout
+
+
+def _made_venv() -> Path:
+    """One per list of requirements, so that a changed list makes another."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "proctor"
+    digest = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()[:12]
+    venv = cache / f"lm-eval-{digest}"
+    cache.mkdir(parents=True, exist_ok=True)
+    with _locked(cache / f"lm-eval-{digest}.lock"):
+        if not (venv / _READY).exists():
+            _make(venv)
+    return venv
+
+
+def _make(venv: Path) -> None:
+    shutil.rmtree(venv, ignore_errors=True)
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    pip = [str(_interpreter(venv)), "-m", "pip", "install", "--quiet", "-r", str(REQUIREMENTS)]
+    subprocess.run(pip, check=True)
+    (venv / _READY).touch()
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    """Processes that want the same environment at once make it once."""
+    with file.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _interpreter(venv: Path) -> Path:
+    return venv / "bin" / "python"

@@ -1,0 +1,214 @@
+"""What a person sees of comparisons, standings, suites and samples, on 80 columns as well."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from proctor.cli.comparison_tables import print_comparison, print_flips
+from proctor.cli.models_command import models_table
+from proctor.cli.runs_commands import runs_table
+from proctor.cli.sample_view import print_sample
+from proctor.cli.standings_tables import history_table, print_leaderboard
+from proctor.cli.suites_commands import suites_table
+from proctor.cli.summary_table import print_summary
+from proctor.v1 import (
+    comparison_pb2,
+    run_pb2,
+    sample_pb2,
+    scheduler_service_pb2,
+    standings_pb2,
+    standings_service_pb2,
+    suite_service_pb2,
+    summary_pb2,
+)
+from tests.fakes.compared_runs import two_models
+
+RUN = "1b671a64-40d5-491e-99b0-da01ff1f3341"
+
+
+class Shown:
+    """A console of a width, and what it shows."""
+
+    def __init__(self, width: int = 80, *, is_terminal: bool = True) -> None:
+        self._file = io.StringIO()
+        self.console = Console(
+            file=self._file,
+            width=width,
+            force_terminal=is_terminal,
+            color_system=None,
+            highlight=False,
+            markup=False,
+        )
+
+    @property
+    def text(self) -> str:
+        return self._file.getvalue()
+
+    def lines(self, *words: str) -> list[str]:
+        return [line for line in self.text.splitlines() if all(word in line for word in words)]
+
+
+def figure(metric: str, mean: float) -> summary_pb2.MetricFigure:
+    return summary_pb2.MetricFigure(metric=metric, mean=mean, ci_low=mean - 0.02, ci_high=mean + 0.02, n=872)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_comparison_has_a_row_per_task_with_its_verdict(width: int) -> None:
+    shown = Shown(width)
+    print_comparison(shown.console, two_models())
+    [rte] = shown.lines("rte", "B is better")
+    assert "-0.0600" in rte
+    assert "-0.0800 to -0.0400" in rte
+    assert shown.lines("all tasks", "-0.0200", "0.060", "not shown")
+    assert max(map(len, shown.text.splitlines())) <= width
+
+
+def test_comparison_says_what_must_be_known_to_read_it() -> None:
+    shown = Shown(200)
+    print_comparison(shown.console, two_models())
+    assert shown.lines("all tasks (acc): 400 pairs would have shown a difference of 0.0400", "not equal")
+    assert shown.lines("2 answers were unparsed", "without them the difference is -0.0190")
+    assert shown.lines("cola (mcc): only one pair")
+    assert shown.lines("corrected (Holm) over 3 tests")
+    assert shown.lines("Note: qqp: only a has it")
+    assert shown.lines("loglikelihood, 0.8000 on the whole suite")
+
+
+def test_flips_show_both_answers_with_their_blanks() -> None:
+    shown = Shown()
+    flip = comparison_pb2.Flip(
+        task="sst2", doc_id=17, prompt="Q: \x1b[31m?", target="yes", first_prediction=" yes", first_score=1
+    )
+    print_flips(shown.console, two_models(), [flip])
+    assert shown.lines("sst2 row 17")
+    assert shown.lines("A 1", '" yes"')
+    assert shown.lines("B 0", '""')
+    assert "\x1b" not in shown.text
+
+
+def board() -> standings_service_pb2.GetLeaderboardResponse:
+    found = standings_service_pb2.GetLeaderboardResponse(metric="acc", total_models=12)
+    first = standings_pb2.Standing(rank=1, model="vllm/a", figure=figure("acc", 0.83), tied_with=["vllm/b"])
+    first.trend.direction, first.trend.difference = standings_pb2.TREND_DIRECTION_UP, 0.0134
+    second = standings_pb2.Standing(rank=1, model="vllm/b", figure=figure("acc", 0.82), tied_with=["vllm/a"])
+    second.is_selected_best = True
+    found.standings.extend([first, second])
+    found.baselines.add(model="baseline/majority", figure=summary_pb2.MetricFigure(mean=0.5))
+    found.apart.add(model="vllm/c", apart_because=["scored by generate", "limit 100"])
+    return found
+
+
+def test_leaderboard_shows_ties_trends_baselines_and_who_stands_apart() -> None:
+    shown = Shown()
+    print_leaderboard(shown.console, "glue", board())
+    assert shown.lines("1=", "vllm/a", "0.8300", "0.8100 to 0.8500", "up +0.0134")
+    assert shown.lines("1=", "vllm/b *")
+    assert shown.lines("* the best of several runs: selected")
+    assert shown.lines("baseline/majority", "0.5000")
+    assert shown.lines("vllm/c", "–", "scored by generate; limit 100")
+    assert shown.lines("10 more: --limit 12")
+
+
+def test_history_shows_the_whole_run_id_on_80_columns() -> None:
+    shown = Shown()
+    run = standings_pb2.Standing(
+        run_id=RUN, model="vllm/Qwen/Qwen3-0.6B", suite="glue", state=run_pb2.RUN_STATE_COMPLETED
+    )
+    run.figure.CopyFrom(figure("acc", 0.83))
+    shown.console.print(history_table(shown.console, [run]))
+    assert shown.lines(RUN, "completed")
+    assert shown.lines("vllm/Qwen/Qwen3-0.6B", "glue", "0.8300 ± 0.0200")
+
+
+def test_runs_show_the_whole_run_id_on_80_columns() -> None:
+    shown = Shown()
+    order = run_pb2.RunOrder(suite="truthfulqa", model="vllm/Qwen/Qwen3-0.6B", project_id=7)
+    run = run_pb2.Run(run_id=RUN, order=order, state=run_pb2.RUN_STATE_COMPLETED)
+    run.created_at.FromSeconds(1_700_000_000)
+    shown.console.print(runs_table(shown.console, [run]))
+    assert shown.lines("vllm/Qwen/Qwen3-0.6B", "truthfulqa", "2023-11-14", "completed")
+    assert shown.lines(RUN, "7", "22:13:20")
+
+
+def test_suites_and_models_are_folded_between_words_on_80_columns() -> None:
+    shown = Shown()
+    tasks = [scheduler_service_pb2.TaskInfo(task=f"task_{number}") for number in range(12)]
+    about = "Nine tasks of general understanding"
+    suite = scheduler_service_pb2.SuiteInfo(suite="glue", description=about, version=3, tasks=tasks)
+    model = scheduler_service_pb2.ModelInfo(model=f"vllm/{'long/' * 14}name", pool="local", is_loaded=True)
+    shown.console.print(suites_table(shown.console, [suite]))
+    shown.console.print(models_table(shown.console, [model]))
+    assert shown.lines("glue (version 3)", "task_0,", "Nine tasks")
+    assert shown.lines("vllm/long/", "local", "yes")
+    assert all(f"task_{number}" in shown.text for number in range(12))
+    assert max(map(len, shown.text.splitlines())) <= 80
+
+
+def test_a_difference_that_rounds_to_nothing_has_no_minus() -> None:
+    shown = Shown()
+    comparison = two_models()
+    for each in comparison.differences:
+        each.difference = each.ci_low = -0.00001
+    print_comparison(shown.console, comparison)
+    assert "+0.0000" in shown.text
+    assert "-0.0000" not in shown.text
+
+
+@pytest.mark.parametrize(("width", "has_interval"), [(80, False), (120, True)])
+def test_groups_stand_below_the_tasks(width: int, has_interval: bool) -> None:  # noqa: FBT001  # a case
+    shown = Shown(width)
+    task = summary_pb2.TaskSummary(
+        task="sst2", metrics=[figure("acc", 0.91)], scoring_method=run_pb2.SCORING_METHOD_GENERATE
+    )
+    summary = summary_pb2.RunSummary(tasks=[task], answered=872, total=872, unparsed=8)
+    summary.groups.add(
+        group="glue", tasks=["sst2"], metrics=[figure("score", 0.86)], missing_tasks=["rte", "wnli"]
+    )
+    print_summary(shown.console, run_pb2.Run(run_id=RUN), summary)
+    assert shown.lines("sst2", "0.9100 ± 0.0200", "generate")
+    assert shown.lines("glue", "score", "0.8600 ± 0.0200", "generate")
+    assert bool(shown.lines("0.8400 to 0.8800")) is has_interval
+    assert shown.lines("glue without: rte, wnli")
+    assert shown.lines("Unparsed answers: 8 (0.9% of the answers; they count as not right)")
+
+
+def sample() -> suite_service_pb2.ShowSampleResponse:
+    prompt = sample_pb2.Prompt(text="Review:\tfine \x1b[31m\nSentiment:")
+    return suite_service_pb2.ShowSampleResponse(
+        sample=sample_pb2.Sample(
+            prompt=prompt, choices=[" negative", " positive"], target=sample_pb2.Target(choice=1)
+        ),
+        scoring=sample_pb2.TaskScoring(metrics=[sample_pb2.MetricUse(name="acc")]),
+        stop=["\n\n"],
+        dataset="own rows",
+        dataset_revision="ab12",
+        is_stand_in=True,
+    )
+
+
+def test_sample_is_shown_verbatim_with_blanks_seen() -> None:
+    shown = Shown(is_terminal=False)
+    print_sample(shown.console, sample())
+    assert "Review:\tfine \x1b[31m\nSentiment:\n" in shown.text
+    assert shown.lines("0", '" negative"')
+    assert shown.lines("1 right", '" positive"')
+    assert shown.lines("stops at:", r'"\n\n"')
+    assert shown.lines("row from: own rows, ab12 (stand-in rows")
+
+
+def test_control_characters_of_a_row_do_not_reach_a_terminal() -> None:
+    shown = Shown(is_terminal=True)
+    print_sample(shown.console, sample())
+    assert "Review:\tfine ␛[31m\nSentiment:" in shown.text
+
+
+def test_chat_is_shown_turn_by_turn() -> None:
+    shown = Shown()
+    chat = suite_service_pb2.ShowSampleResponse()
+    chat.sample.prompt.messages.add(role="system", content="Be brief.")
+    chat.sample.prompt.messages.add(role="user", content="2 + 2?")
+    chat.sample.target.texts.extend(["4", "four"])
+    print_sample(shown.console, chat)
+    assert shown.text.index("system") < shown.text.index("Be brief.") < shown.text.index("user")
+    assert shown.lines('expected: "4", "four"')

@@ -1,0 +1,234 @@
+"""Files of rows: JSON lines, CSV and Parquet; what cannot be read is told with its row."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from services.scheduler.suites.rows import parquet_file
+from services.scheduler.suites.rows.file_formats import open_rows
+from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES, Row, RowsNotHere, UnreadableRow
+
+BOM = "\ufeff"
+
+
+def rows_of(folder: Path, name: str, content: str | bytes) -> Iterator[Row]:
+    file = folder / name
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return iter(open_rows(file).rows)
+
+
+def problem_of(rows: Iterator[Row]) -> str:
+    with pytest.raises(UnreadableRow) as raised:
+        list(rows)
+    return str(raised.value)
+
+
+def written(folder: Path, table: pa.Table, **options: object) -> Path:
+    file = folder / "rows.parquet"
+    parquet.write_table(table, file, **options)
+    return file
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
+def test_the_revision_is_the_digest_of_the_file(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text('{"a": 1}\n')
+    digest = hashlib.sha256(b'{"a": 1}\n').hexdigest()
+    assert open_rows(tmp_path / name).revision == f"sha256:{digest}"
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "rows.xlsx").write_text("")
+    with pytest.raises(
+        RowsNotHere, match=r"rows.xlsx is none of the files that are read: .jsonl, .csv, .parq"
+    ):
+        open_rows(tmp_path / "rows.xlsx")
+
+
+def test_a_pipe_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "rows.jsonl")
+    with pytest.raises(OSError, match="no regular file"):
+        open_rows(tmp_path / "rows.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("content", "rows"),
+    [
+        ('{"a": 1}\n\n  \r\n{"a": "é\u2028"}', [{"a": 1}, {"a": "é\u2028"}]),
+        (BOM + '{"a": 1}\r\n', [{"a": 1}]),
+        ("", []),
+    ],
+)
+def test_json_lines_are_read(tmp_path: Path, content: str, rows: list[Row]) -> None:
+    assert list(rows_of(tmp_path, "a.jsonl", content)) == rows
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b'{"a": 1}\n{"a": "\xff"}', "row 2: no valid UTF-8 (byte 8 of the line)"),
+        (b'{"a": "x\0y"}', "row 1: no valid JSON: Invalid control character"),
+        (b"\xff\xfe{\0}\0", "row 1: no valid UTF-8"),
+        (b"[" * 100_000, "row 1: its lists and objects are nested too deeply"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "row 1: no valid JSON: Exceeds the limit"),
+        (b'{}\n"' + b"x" * 2 * MAX_ROW_BYTES, "row 2: the line has more than 4194304 bytes"),
+        (b"{} {}", "row 1: no valid JSON: Extra data"),
+    ],
+)
+def test_a_line_that_is_no_row_is_told(tmp_path: Path, content: bytes, problem: str) -> None:
+    assert problem_of(rows_of(tmp_path, "a.jsonl", content)).startswith(problem)
+
+
+def test_a_line_may_be_as_long_as_the_limit(tmp_path: Path) -> None:
+    line = '{"a":"' + "x" * (MAX_ROW_BYTES - 8) + '"}\r\n'
+    assert len(list(rows_of(tmp_path, "a.jsonl", line * 2))) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "rows"),
+    [
+        ("a,b\n1,x\n2,y\n", [{"a": "1", "b": "x"}, {"a": "2", "b": "y"}]),
+        (BOM + "a,b\r\n1,x\r\n", [{"a": "1", "b": "x"}]),
+        ('"a, c","b"\n"say ""hi""","two\nlines"', [{"a, c": 'say "hi"', "b": "two\nlines"}]),
+        ("a,b\n\n,\n\n", [{"a": "", "b": ""}]),
+        ("a\né\n", [{"a": "é"}]),
+        ("a,b\n", []),
+    ],
+)
+def test_csv_is_read_and_every_value_is_text(tmp_path: Path, content: str, rows: list[Row]) -> None:
+    assert list(rows_of(tmp_path, "a.csv", content)) == rows
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", "a.csv has no header"),
+        ("a,,b\n1,2,3\n", "the header of a.csv has a field without a name"),
+        ("a,b,a\n1,2,3\n", "the header of a.csv names 'a' twice"),
+        ('a,"b\n', "the header of a.csv cannot be read: no valid CSV: unexpected end of data"),
+        ("x" * (MAX_ROW_BYTES + 1), "the header of a.csv cannot be read: it has more than 4194304 bytes"),
+    ],
+)
+def test_a_csv_without_a_usable_header_is_told_at_once(tmp_path: Path, content: str, problem: str) -> None:
+    with pytest.raises(RowsNotHere) as raised:
+        rows_of(tmp_path, "a.csv", content)
+    assert str(raised.value) == problem
+
+
+@pytest.mark.parametrize(
+    ("rest", "problem"),
+    [
+        (b"1,2\n1\n", "row 2: it has 1 fields where the header names 2"),
+        (b"1,2,3\n", "row 1: it has 3 fields where the header names 2"),
+        (b'1,"2\n', "row 1: no valid CSV: unexpected end of data"),
+        (b'1,"2" x\n', "row 1: no valid CSV: ',' expected after '\"'"),
+        (b"1,2\n\n1,\xff\n", "row 2: no valid UTF-8"),
+        (b"1,a\0b\n", "row 1: it holds a NUL character"),
+        (b"1," + b"x" * 2 * MAX_ROW_BYTES, "row 1: it has more than 4194304 bytes"),
+        (b'1,"' + b"x" * 999 + b"\n" + (b"x" * 999 + b"\n") * 5000, "row 1: it has more than 4194304 bytes"),
+    ],
+)
+def test_a_csv_row_that_is_unfit_is_told(tmp_path: Path, rest: bytes, problem: str) -> None:
+    assert problem_of(rows_of(tmp_path, "a.csv", b"a,b\n" + rest)) == problem
+
+
+def test_a_csv_field_may_be_large(tmp_path: Path) -> None:
+    (row,) = rows_of(tmp_path, "a.csv", "a,b\n1," + "x" * 3_000_000)
+    assert len(str(row["b"])) == 3_000_000
+
+
+def test_parquet_gives_nested_values_as_python_has_them(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"text": "é", "choices": ["a", "b"], "about": {"id": 1, "tags": []}, "day": date(2026, 1, 2)},
+        {"text": None, "choices": [], "about": None, "day": None},
+    ]
+    kinds = {"price": [Decimal("1.50"), None], "raw": [b"\xff", b""], "score": [0.5, None]}
+    table = pa.Table.from_pylist(rows)
+    for name, values in kinds.items():
+        table = table.append_column(name, pa.array(values))
+    read = list(open_rows(written(tmp_path, table)).rows)
+    extra = [dict(zip(kinds, values, strict=True)) for values in zip(*kinds.values(), strict=True)]
+    assert read == [{**row, **more} for row, more in zip(rows, extra, strict=True)]
+
+
+def test_parquet_is_read_over_batches_and_row_groups(tmp_path: Path) -> None:
+    table = pa.table({"number": list(range(1000))})
+    rows = open_rows(written(tmp_path, table, row_group_size=150)).rows
+    assert [row["number"] for row in rows] == list(range(1000))
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + b"x" * 100 + b"PAR1"])
+def test_what_is_no_parquet_is_told_at_once(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(RowsNotHere, match=r"a\.parquet is no readable Parquet file"):
+        rows_of(tmp_path, "a.parquet", content)
+
+
+def test_a_parquet_file_that_is_damaged_in_the_middle_is_told(tmp_path: Path) -> None:
+    file = written(tmp_path, pa.table({"a": ["x" * 50] * 1000}), compression="snappy", use_dictionary=False)
+    content = bytearray(file.read_bytes())
+    content[10:200] = b"\xff" * 190
+    file.write_bytes(content)
+    assert problem_of(iter(open_rows(file).rows)).startswith("row 1: no valid Parquet")
+
+
+def test_parquet_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    table = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
+    with pytest.raises(RowsNotHere, match="names 'a' twice"):
+        open_rows(written(tmp_path, table))
+
+
+def test_parquet_that_would_have_to_be_held_whole_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(tmp_path, pa.table({"a": ["x" * 1000] * 100}))
+    monkeypatch.setattr(parquet_file, "MAX_GROUP_BYTES", 10)
+    with pytest.raises(RowsNotHere, match=r"a row group of \d+ bytes, more than the 10 allowed"):
+        open_rows(file)
+
+
+def test_parquet_rows_that_are_too_large_are_told(tmp_path: Path) -> None:
+    file = written(tmp_path, pa.table({"a": ["x" * (MAX_ROW_BYTES + 1)] * 64}))
+    assert problem_of(iter(open_rows(file).rows)).startswith("row 1: it and those after it have more than")
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
+@pytest.mark.parametrize("how", ["written to", "replaced", "removed"])
+def test_a_file_that_changes_after_its_digest_was_taken_is_noticed(
+    tmp_path: Path, suffix: str, how: str
+) -> None:
+    file = tmp_path / f"rows{suffix}"
+    write(file, "first")
+    rows = iter(open_rows(file).rows)
+    if how == "removed":
+        file.unlink()
+    else:
+        other = file if how == "written to" else tmp_path / "other"
+        write(other, "other")
+        os.utime(other, ns=(1, 1))
+        other.replace(file)
+    with pytest.raises(UnreadableRow, match=r"changed since its digest was taken|cannot be read again"):
+        next(rows)
+
+
+def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    write(file, "first")
+    rows = iter(open_rows(file).rows)
+    next(rows)
+    with file.open("a") as more:
+        more.write('{"a": "more"}\n')
+    with pytest.raises(UnreadableRow, match="row 2: the file was changed"):
+        next(rows)
+
+
+def write(file: Path, value: str) -> None:
+    if file.suffix == ".parquet" or (file.name == "other" and (file.parent / "rows.parquet").exists()):
+        parquet.write_table(pa.table({"a": [value]}), file)
+    else:
+        file.write_text(f'{{"a": "{value}"}}\n{{"a": "second"}}\n')

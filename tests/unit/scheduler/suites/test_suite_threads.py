@@ -1,0 +1,93 @@
+"""Work in threads ends where nobody waits for it any more."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from services.scheduler import errors
+from services.scheduler.suites.format.yaml_user_document import YamlUserDocuments
+from services.scheduler.suites.show_sample import ShowSample, WantedSample
+from services.scheduler.suites.suite_threads import SuiteThreads, WorkStopped
+from services.scheduler.suites.templates.prompt_template import compile_template
+from services.scheduler.suites.users.check_suite import CheckSuite
+from services.scheduler.suites.yaml_suite_catalogue import YamlSuiteCatalogue
+from tests.fakes.suite_documents import TASK, document
+from tests.fakes.toy_suites import SUITE, ToyCatalogue, ToyRows
+
+
+@dataclass
+class HeldRows:
+    """The third row is read only when it is let go."""
+
+    is_reached: Event = field(default_factory=Event)
+    let_go: Event = field(default_factory=Event)
+    read: int = 0
+
+    def on_row(self) -> None:
+        self.read += 1
+        if self.read == 3:
+            self.is_reached.set()
+            assert self.let_go.wait(10)
+
+
+async def test_rows_that_nobody_waits_for_are_read_no_further() -> None:
+    held, threads = HeldRows(), SuiteThreads(1)
+    showing = ShowSample(ToyCatalogue(), ToyRows(1000, on_row=held.on_row), threads)
+    shown = asyncio.create_task(showing.show(WantedSample(SUITE, "choose", 900)))
+    assert await asyncio.to_thread(held.is_reached.wait, 10)
+    shown.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await shown
+    held.let_go.set()
+    await threads.run(lambda: None)
+    assert held.read == 3
+
+
+async def test_a_sample_that_takes_too_long_is_refused_with_the_limit() -> None:
+    held = HeldRows()
+    showing = ShowSample(ToyCatalogue(), ToyRows(1000, on_row=held.on_row), SuiteThreads(1, 0.05))
+    with pytest.raises(errors.ShowingTooLong, match=r"Task choose takes over 0\.05 s up to row 900"):
+        await showing.show(WantedSample(SUITE, "choose", 900))
+    held.let_go.set()
+
+
+async def test_a_document_that_takes_too_long_to_read_has_this_problem(tmp_path: Path) -> None:
+    checking = CheckSuite(YamlUserDocuments(), YamlSuiteCatalogue(tmp_path), SuiteThreads(1, 0.0))
+    reading = await checking.check(document(TASK))
+    assert reading.suite is None
+    assert [problem.problem for problem in reading.problems] == [
+        "it takes more than 0 s to read; make its templates smaller"
+    ]
+
+
+async def test_no_template_is_compiled_or_rendered_for_nobody() -> None:
+    threads, is_running, let_go = SuiteThreads(1), Event(), Event()
+    template = compile_template("{{ 1 }}")
+    stopped: list[bool] = []
+
+    def work() -> None:
+        is_running.set()
+        assert let_go.wait(10)
+        stopped.append(_is_stopped(lambda: template.value({})))
+        stopped.append(_is_stopped(lambda: compile_template("{{ 2 }}")))
+
+    running = asyncio.create_task(threads.run(work))
+    assert await asyncio.to_thread(is_running.wait, 10)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    let_go.set()
+    await threads.run(lambda: None)
+    assert stopped == [True, True]
+
+
+def _is_stopped(work: Callable[[], object]) -> bool:
+    try:
+        work()
+    except WorkStopped:
+        return True
+    return False
