@@ -13,7 +13,7 @@ PYTEST_ARGS ?=
 ##@ Use
 .PHONY: run up down
 # A model that a server answers for needs no vLLM here.
-run: $(VENV)/.installed $(if $(filter openai/% grok/% ollama/% remote/%,$(MODEL)),,vllm) ## Examine a model: MODEL=… SUITE=… LIMIT=…
+run: $(VENV)/.installed $(if $(filter openai/% grok/% gemini/% anthropic/% ollama/% remote/%,$(MODEL)),,vllm) ## Examine a model: MODEL=… SUITE=… LIMIT=…
 	@$(BIN)/python -m proctor.cli.quick_run --suite "$(SUITE)" $(if $(MODEL),--model "$(MODEL)") $(if $(LIMIT),--limit "$(LIMIT)") $(RUN_ARGS)
 
 up: $(VENV)/.installed vllm ## Start the local stack and keep it in the foreground
@@ -61,7 +61,7 @@ test: $(VENV)/.installed vllm ## All tests; they start what they need
 test-unit: $(VENV)/.installed ## Seconds, no servers
 	$(BIN)/pytest -q tests/unit
 
-test-contract: $(VENV)/.installed ## Protos, SQL, errors, parity
+test-contract: $(VENV)/.installed ## Protos, SQL, suites, documentation, parity
 	$(BIN)/pytest -q tests/contract
 
 test-integration: $(VENV)/.installed vllm ## Real Postgres, NATS, vLLM
@@ -73,7 +73,7 @@ test-e2e: $(VENV)/.installed vllm ## The whole flow
 test-chaos: $(VENV)/.installed vllm ## Faults, then counts
 	$(BIN)/pytest -q tests/chaos
 
-bench: $(VENV)/.installed vllm ## The cost figures, as tables
+bench: $(VENV)/.installed vllm ## Cost per sample, comparisons, boards, engine, parity: as tables
 	$(BIN)/python -m tests.bench
 
 ##@ Set-up
@@ -92,4 +92,4 @@ clean: ## Remove both virtual environments (data of runs stays in .proctor)
 	rm -rf $(VENV) .venv-vllm
 
 help: ## This text
-	@awk 'BEGIN {FS = ":.*##"} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*##/ {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*##"} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*##/ {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
