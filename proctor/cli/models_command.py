@@ -13,7 +13,7 @@ from proctor.cli.gateway_address import find_gateway
 from proctor.cli.json_documents import document
 from proctor.cli.terminal import Terminal, execute
 from proctor.client import ProctorClient
-from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1 import model_pb2
 
 
 def models(
@@ -36,7 +36,7 @@ def models(
     execute(terminal, work)
 
 
-def models_table(console: Console, found: list[scheduler_pb2.ModelInfo]) -> Table:
+def models_table(console: Console, found: list[model_pb2.ModelInfo]) -> Table:
     table = compact_table(console)
     for column in ("model", "pool", "loaded", "context"):
         table.add_column(column, overflow="fold")

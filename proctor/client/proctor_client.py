@@ -14,7 +14,14 @@ from proctor.client.comparisons import ComparisonClient
 from proctor.client.gateway_calls import GatewayCalls
 from proctor.client.standings import StandingsClient
 from proctor.client.suites import SuiteClient
-from proctor.v1 import outcome_pb2, results_service_pb2, results_service_pb2_grpc, run_pb2, summary_pb2
+from proctor.v1 import (
+    model_pb2,
+    outcome_pb2,
+    results_service_pb2,
+    results_service_pb2_grpc,
+    run_pb2,
+    summary_pb2,
+)
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 
@@ -108,7 +115,7 @@ class ProctorClient:
         response = await self._calls.call(self._scheduler.ListSuites, request)
         return list(response.suites)
 
-    async def list_models(self, provider: str = "") -> list[scheduler_pb2.ModelInfo]:
+    async def list_models(self, provider: str = "") -> list[model_pb2.ModelInfo]:
         request = scheduler_pb2.ListModelsRequest(provider=provider)
         response = await self._calls.call(self._scheduler.ListModels, request)
         return list(response.models)

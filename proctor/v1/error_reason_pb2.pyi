@@ -27,7 +27,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_INVALID_PARAMETER: _ErrorReason.ValueType  # 1
     """INVALID_ARGUMENT. {"field": "order.limit"}"""
     ERROR_REASON_UNKNOWN_SUITE: _ErrorReason.ValueType  # 2
-    """INVALID_ARGUMENT. {"suite": "glu", "supported": "glue, starter"}"""
+    """INVALID_ARGUMENT, or NOT_FOUND where a path names it. {"suite": "glu", "supported": "glue, starter"}"""
     ERROR_REASON_UNKNOWN_TASK: _ErrorReason.ValueType  # 3
     """INVALID_ARGUMENT. {"suite": "glue", "task": "sst3"}"""
     ERROR_REASON_UNKNOWN_MODEL: _ErrorReason.ValueType  # 4
@@ -82,6 +82,22 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """INVALID_ARGUMENT. {"metric": "accuracy", "supported": "acc, f1"}"""
     ERROR_REASON_NO_SUCH_ROW: _ErrorReason.ValueType  # 29
     """INVALID_ARGUMENT. {"task": "sst2", "row": "872", "rows": "872"}"""
+    ERROR_REASON_COST_LIMIT_REACHED: _ErrorReason.ValueType  # 30
+    """The run's tokens cost as much as its order allows. {"run_id": "…", "limit": "cost"}"""
+    ERROR_REASON_NO_PRICE: _ErrorReason.ValueType  # 31
+    """FAILED_PRECONDITION. {"model": "openai/…"}: a cost limit needs a price."""
+    ERROR_REASON_PRIORITY_NOT_ALLOWED: _ErrorReason.ValueType  # 32
+    """FAILED_PRECONDITION. {"user": "local", "priority": "high", "allowed": "normal, low"}"""
+    ERROR_REASON_TOO_MANY_REQUESTS: _ErrorReason.ValueType  # 33
+    """RESOURCE_EXHAUSTED. {"user": "local", "limit": "100", "retry_after_seconds": "12"}"""
+    ERROR_REASON_RUN_NOT_PAUSABLE: _ErrorReason.ValueType  # 34
+    """FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: only a running run can be paused."""
+    ERROR_REASON_RUN_NOT_PAUSED: _ErrorReason.ValueType  # 35
+    """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a paused run can be resumed."""
+    ERROR_REASON_PROVIDER_REFUSED: _ErrorReason.ValueType  # 36
+    """The provider refuses every request of the run: its key, the model. {"model": "openai/…"}"""
+    ERROR_REASON_BASE_URL_NOT_ALLOWED: _ErrorReason.ValueType  # 37
+    """FAILED_PRECONDITION. {"base_url": "http://…"}"""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call was refused. The comment gives the status code and an example of the metadata."""
@@ -91,7 +107,7 @@ ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
 ERROR_REASON_INVALID_PARAMETER: ErrorReason.ValueType  # 1
 """INVALID_ARGUMENT. {"field": "order.limit"}"""
 ERROR_REASON_UNKNOWN_SUITE: ErrorReason.ValueType  # 2
-"""INVALID_ARGUMENT. {"suite": "glu", "supported": "glue, starter"}"""
+"""INVALID_ARGUMENT, or NOT_FOUND where a path names it. {"suite": "glu", "supported": "glue, starter"}"""
 ERROR_REASON_UNKNOWN_TASK: ErrorReason.ValueType  # 3
 """INVALID_ARGUMENT. {"suite": "glue", "task": "sst3"}"""
 ERROR_REASON_UNKNOWN_MODEL: ErrorReason.ValueType  # 4
@@ -146,4 +162,20 @@ ERROR_REASON_UNKNOWN_METRIC: ErrorReason.ValueType  # 28
 """INVALID_ARGUMENT. {"metric": "accuracy", "supported": "acc, f1"}"""
 ERROR_REASON_NO_SUCH_ROW: ErrorReason.ValueType  # 29
 """INVALID_ARGUMENT. {"task": "sst2", "row": "872", "rows": "872"}"""
+ERROR_REASON_COST_LIMIT_REACHED: ErrorReason.ValueType  # 30
+"""The run's tokens cost as much as its order allows. {"run_id": "…", "limit": "cost"}"""
+ERROR_REASON_NO_PRICE: ErrorReason.ValueType  # 31
+"""FAILED_PRECONDITION. {"model": "openai/…"}: a cost limit needs a price."""
+ERROR_REASON_PRIORITY_NOT_ALLOWED: ErrorReason.ValueType  # 32
+"""FAILED_PRECONDITION. {"user": "local", "priority": "high", "allowed": "normal, low"}"""
+ERROR_REASON_TOO_MANY_REQUESTS: ErrorReason.ValueType  # 33
+"""RESOURCE_EXHAUSTED. {"user": "local", "limit": "100", "retry_after_seconds": "12"}"""
+ERROR_REASON_RUN_NOT_PAUSABLE: ErrorReason.ValueType  # 34
+"""FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: only a running run can be paused."""
+ERROR_REASON_RUN_NOT_PAUSED: ErrorReason.ValueType  # 35
+"""FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a paused run can be resumed."""
+ERROR_REASON_PROVIDER_REFUSED: ErrorReason.ValueType  # 36
+"""The provider refuses every request of the run: its key, the model. {"model": "openai/…"}"""
+ERROR_REASON_BASE_URL_NOT_ALLOWED: ErrorReason.ValueType  # 37
+"""FAILED_PRECONDITION. {"base_url": "http://…"}"""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

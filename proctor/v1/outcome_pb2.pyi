@@ -138,27 +138,35 @@ class Timing(_message.Message):
     QUEUE_SECONDS_FIELD_NUMBER: _builtins.int
     FIRST_TOKEN_SECONDS_FIELD_NUMBER: _builtins.int
     TOTAL_SECONDS_FIELD_NUMBER: _builtins.int
+    BETWEEN_TOKENS_SECONDS_FIELD_NUMBER: _builtins.int
     queue_seconds: _builtins.float
     """From acceptance by the engine to its start; unset where unknown."""
     first_token_seconds: _builtins.float
     """To the first token; unset where unknown."""
     total_seconds: _builtins.float
     """From sending the request to the last token."""
+    between_tokens_seconds: _builtins.float
+    """Mean time between tokens after the first, (total - first token) / (completion tokens - 1); unset where unknown."""
     def __init__(
         self,
         *,
         queue_seconds: _builtins.float | None = ...,
         first_token_seconds: _builtins.float | None = ...,
         total_seconds: _builtins.float = ...,
+        between_tokens_seconds: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_first_token_seconds", b"_first_token_seconds", "_queue_seconds", b"_queue_seconds", "first_token_seconds", b"first_token_seconds", "queue_seconds", b"queue_seconds"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_between_tokens_seconds", b"_between_tokens_seconds", "_first_token_seconds", b"_first_token_seconds", "_queue_seconds", b"_queue_seconds", "between_tokens_seconds", b"between_tokens_seconds", "first_token_seconds", b"first_token_seconds", "queue_seconds", b"queue_seconds"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_first_token_seconds", b"_first_token_seconds", "_queue_seconds", b"_queue_seconds", "first_token_seconds", b"first_token_seconds", "queue_seconds", b"queue_seconds", "total_seconds", b"total_seconds"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_between_tokens_seconds", b"_between_tokens_seconds", "_first_token_seconds", b"_first_token_seconds", "_queue_seconds", b"_queue_seconds", "between_tokens_seconds", b"between_tokens_seconds", "first_token_seconds", b"first_token_seconds", "queue_seconds", b"queue_seconds", "total_seconds", b"total_seconds"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__between_tokens_seconds: _TypeAlias = _typing.Literal["between_tokens_seconds"]  # noqa: Y015
+    _WhichOneofArgType__between_tokens_seconds: _TypeAlias = _typing.Literal["_between_tokens_seconds", b"_between_tokens_seconds"]  # noqa: Y015
     _WhichOneofReturnType__first_token_seconds: _TypeAlias = _typing.Literal["first_token_seconds"]  # noqa: Y015
     _WhichOneofArgType__first_token_seconds: _TypeAlias = _typing.Literal["_first_token_seconds", b"_first_token_seconds"]  # noqa: Y015
     _WhichOneofReturnType__queue_seconds: _TypeAlias = _typing.Literal["queue_seconds"]  # noqa: Y015
     _WhichOneofArgType__queue_seconds: _TypeAlias = _typing.Literal["_queue_seconds", b"_queue_seconds"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__between_tokens_seconds) -> _WhichOneofReturnType__between_tokens_seconds | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__first_token_seconds) -> _WhichOneofReturnType__first_token_seconds | None: ...
     @_typing.overload
@@ -356,6 +364,7 @@ class RecordedOutcome(_message.Message):
     PREDICTION_FIELD_NUMBER: _builtins.int
     SCORES_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
+    IS_REUSED_FIELD_NUMBER: _builtins.int
     task: _builtins.str
     """Name of the task."""
     status: Global___OutcomeStatus.ValueType
@@ -370,6 +379,8 @@ class RecordedOutcome(_message.Message):
     """What the answer was taken as: the text of the choice, or what the filters extracted."""
     digest: _builtins.bytes
     """SHA-256 of the sample: 32 bytes."""
+    is_reused: _builtins.bool
+    """Taken from an earlier run, so it carries no times."""
     @_builtins.property
     def outcome(self) -> Global___Outcome:
         """As the worker sent it."""
@@ -395,10 +406,11 @@ class RecordedOutcome(_message.Message):
         prediction: _builtins.str = ...,
         scores: _abc.Mapping[_builtins.str, _builtins.float] | None = ...,
         digest: _builtins.bytes = ...,
+        is_reused: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "digest", b"digest", "doc_id", b"doc_id", "outcome", b"outcome", "prediction", b"prediction", "prompt", b"prompt", "scores", b"scores", "status", b"status", "target", b"target", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "digest", b"digest", "doc_id", b"doc_id", "is_reused", b"is_reused", "outcome", b"outcome", "prediction", b"prediction", "prompt", b"prompt", "scores", b"scores", "status", b"status", "target", b"target", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -24,9 +24,10 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from proctor.v1 import outcome_pb2 as proctor_dot_v1_dot_outcome__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14proctor/v1/run.proto\x12\nproctor.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd6\x02\n\x10GenerationParams\x12\x18\n\x0btemperature\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\x05top_p\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12\x12\n\x05top_k\x18\x03 \x01(\x05H\x02\x88\x01\x01\x12\x17\n\nmax_tokens\x18\x04 \x01(\x05H\x03\x88\x01\x01\x12\x11\n\x04seed\x18\x05 \x01(\x03H\x04\x88\x01\x01\x12\x1f\n\x12repetition_penalty\x18\x06 \x01(\x01H\x05\x88\x01\x01\x12\x1b\n\x0e\x63ontext_tokens\x18\x07 \x01(\x05H\x06\x88\x01\x01\x12\x30\n\x0fprovider_params\x18\x08 \x01(\x0b\x32\x17.google.protobuf.StructB\x0e\n\x0c_temperatureB\x08\n\x06_top_pB\x08\n\x06_top_kB\r\n\x0b_max_tokensB\x07\n\x05_seedB\x15\n\x13_repetition_penaltyB\x11\n\x0f_context_tokens\"\x99\x03\n\x08RunOrder\x12\x12\n\nproject_id\x18\x01 \x01(\x03\x12\r\n\x05suite\x18\x02 \x01(\t\x12\r\n\x05tasks\x18\x03 \x03(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\x12\n\x05limit\x18\x05 \x01(\x05H\x00\x88\x01\x01\x12\x18\n\x0bnum_fewshot\x18\x06 \x01(\x05H\x01\x88\x01\x01\x12\x15\n\x08rollouts\x18\x07 \x01(\x05H\x02\x88\x01\x01\x12&\n\x08priority\x18\x08 \x01(\x0e\x32\x14.proctor.v1.Priority\x12,\n\x06params\x18\t \x01(\x0b\x32\x1c.proctor.v1.GenerationParams\x12\x31\n\x0escoring_method\x18\n \x01(\x0e\x32\x19.proctor.v1.ScoringMethod\x12*\n\ntruncation\x18\x0b \x01(\x0e\x32\x16.proctor.v1.Truncation\x12+\n\x0bprompt_form\x18\x0c \x01(\x0e\x32\x16.proctor.v1.PromptFormB\x08\n\x06_limitB\x0e\n\x0c_num_fewshotB\x0b\n\t_rollouts\"+\n\x08RunError\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"b\n\x07RunWait\x12\x10\n\x08position\x18\x01 \x01(\x05\x12\x0f\n\x07held_by\x18\x02 \x01(\t\x12\x1e\n\x11\x65stimated_seconds\x18\x03 \x01(\x01H\x00\x88\x01\x01\x42\x14\n\x12_estimated_seconds\"u\n\x0cTaskProgress\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\r\n\x05total\x18\x02 \x01(\x03\x12\x11\n\tcompleted\x18\x03 \x01(\x03\x12\x0e\n\x06\x66\x61iled\x18\x04 \x01(\x03\x12\x10\n\x08unparsed\x18\x05 \x01(\x03\x12\x13\n\x0bis_stand_in\x18\x06 \x01(\x08\"\xba\x02\n\x0bRunProgress\x12\r\n\x05total\x18\x01 \x01(\x03\x12\x11\n\tcompleted\x18\x02 \x01(\x03\x12\x14\n\x0c\x63urrent_step\x18\x03 \x01(\t\x12\'\n\x05tasks\x18\x04 \x03(\x0b\x32\x18.proctor.v1.TaskProgress\x12\x1f\n\x12samples_per_second\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x18\n\x0b\x65ta_seconds\x18\x06 \x01(\x01H\x01\x88\x01\x01\x12\x37\n\x08\x66\x61ilures\x18\x07 \x03(\x0b\x32%.proctor.v1.RunProgress.FailuresEntry\x1a/\n\rFailuresEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x42\x15\n\x13_samples_per_secondB\x0e\n\x0c_eta_seconds\"\xf1\x04\n\x03Run\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12#\n\x05order\x18\x02 \x01(\x0b\x32\x14.proctor.v1.RunOrder\x12\x0c\n\x04user\x18\x03 \x01(\t\x12#\n\x05state\x18\x04 \x01(\x0e\x32\x14.proctor.v1.RunState\x12\r\n\x05\x65poch\x18\x05 \x01(\x05\x12\x0c\n\x04pool\x18\x06 \x01(\t\x12.\n\ncreated_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nstarted_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x66inished_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x64\x65\x61\x64line\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12#\n\x05\x65rror\x18\x0b \x01(\x0b\x32\x14.proctor.v1.RunError\x12!\n\x04wait\x18\x0c \x01(\x0b\x32\x13.proctor.v1.RunWait\x12)\n\x08progress\x18\r \x01(\x0b\x32\x17.proctor.v1.RunProgress\x12\x35\n\x0b\x65nvironment\x18\x0e \x03(\x0b\x32 .proctor.v1.Run.EnvironmentEntry\x12\x31\n\x0escoring_method\x18\x0f \x01(\x0e\x32\x19.proctor.v1.ScoringMethod\x12\x15\n\rsuite_version\x18\x10 \x01(\x05\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01*\xb1\x01\n\x08RunState\x12\x19\n\x15RUN_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11RUN_STATE_PENDING\x10\x01\x12\x15\n\x11RUN_STATE_RUNNING\x10\x02\x12\x14\n\x10RUN_STATE_PAUSED\x10\x03\x12\x17\n\x13RUN_STATE_COMPLETED\x10\x04\x12\x14\n\x10RUN_STATE_FAILED\x10\x05\x12\x17\n\x13RUN_STATE_CANCELLED\x10\x06*^\n\x08Priority\x12\x18\n\x14PRIORITY_UNSPECIFIED\x10\x00\x12\x11\n\rPRIORITY_HIGH\x10\x01\x12\x13\n\x0fPRIORITY_NORMAL\x10\x02\x12\x10\n\x0cPRIORITY_LOW\x10\x03*\x8e\x01\n\rScoringMethod\x12\x1e\n\x1aSCORING_METHOD_UNSPECIFIED\x10\x00\x12 \n\x1cSCORING_METHOD_LOGLIKELIHOOD\x10\x01\x12\x1b\n\x17SCORING_METHOD_GENERATE\x10\x02\x12\x1e\n\x1aSCORING_METHOD_CONSTRAINED\x10\x03*R\n\nTruncation\x12\x1a\n\x16TRUNCATION_UNSPECIFIED\x10\x00\x12\x13\n\x0fTRUNCATION_NONE\x10\x01\x12\x13\n\x0fTRUNCATION_LEFT\x10\x02*[\n\nPromptForm\x12\x1b\n\x17PROMPT_FORM_UNSPECIFIED\x10\x00\x12\x1a\n\x16PROMPT_FORM_COMPLETION\x10\x01\x12\x14\n\x10PROMPT_FORM_CHAT\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14proctor/v1/run.proto\x12\nproctor.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18proctor/v1/outcome.proto\"\xd6\x02\n\x10GenerationParams\x12\x18\n\x0btemperature\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\x05top_p\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12\x12\n\x05top_k\x18\x03 \x01(\x05H\x02\x88\x01\x01\x12\x17\n\nmax_tokens\x18\x04 \x01(\x05H\x03\x88\x01\x01\x12\x11\n\x04seed\x18\x05 \x01(\x03H\x04\x88\x01\x01\x12\x1f\n\x12repetition_penalty\x18\x06 \x01(\x01H\x05\x88\x01\x01\x12\x1b\n\x0e\x63ontext_tokens\x18\x07 \x01(\x05H\x06\x88\x01\x01\x12\x30\n\x0fprovider_params\x18\x08 \x01(\x0b\x32\x17.google.protobuf.StructB\x0e\n\x0c_temperatureB\x08\n\x06_top_pB\x08\n\x06_top_kB\r\n\x0b_max_tokensB\x07\n\x05_seedB\x15\n\x13_repetition_penaltyB\x11\n\x0f_context_tokens\"\xfe\x03\n\x08RunOrder\x12\x12\n\nproject_id\x18\x01 \x01(\x03\x12\r\n\x05suite\x18\x02 \x01(\t\x12\r\n\x05tasks\x18\x03 \x03(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\x12\n\x05limit\x18\x05 \x01(\x05H\x00\x88\x01\x01\x12\x18\n\x0bnum_fewshot\x18\x06 \x01(\x05H\x01\x88\x01\x01\x12\x15\n\x08rollouts\x18\x07 \x01(\x05H\x02\x88\x01\x01\x12&\n\x08priority\x18\x08 \x01(\x0e\x32\x14.proctor.v1.Priority\x12,\n\x06params\x18\t \x01(\x0b\x32\x1c.proctor.v1.GenerationParams\x12\x31\n\x0escoring_method\x18\n \x01(\x0e\x32\x19.proctor.v1.ScoringMethod\x12*\n\ntruncation\x18\x0b \x01(\x0e\x32\x16.proctor.v1.Truncation\x12+\n\x0bprompt_form\x18\x0c \x01(\x0e\x32\x16.proctor.v1.PromptForm\x12\x15\n\rreuse_answers\x18\r \x01(\x08\x12\x15\n\x08max_cost\x18\x0e \x01(\x01H\x03\x88\x01\x01\x12\x16\n\x0estream_answers\x18\x0f \x01(\x08\x12\x10\n\x08\x62\x61se_url\x18\x10 \x01(\tB\x08\n\x06_limitB\x0e\n\x0c_num_fewshotB\x0b\n\t_rolloutsB\x0b\n\t_max_cost\"\x99\x01\n\nModelPrice\x12\x19\n\x11input_per_million\x18\x01 \x01(\x01\x12%\n\x18\x63\x61\x63hed_input_per_million\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x1a\n\x12output_per_million\x18\x03 \x01(\x01\x12\x10\n\x08\x63urrency\x18\x04 \x01(\tB\x1b\n\x19_cached_input_per_million\"+\n\x08RunError\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"\xe0\x01\n\x07RunWait\x12\x10\n\x08position\x18\x01 \x01(\x05\x12\x0f\n\x07held_by\x18\x02 \x01(\t\x12\x1e\n\x11\x65stimated_seconds\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\"\n\x15\x65stimated_low_seconds\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12#\n\x16\x65stimated_high_seconds\x18\x05 \x01(\x01H\x02\x88\x01\x01\x42\x14\n\x12_estimated_secondsB\x18\n\x16_estimated_low_secondsB\x19\n\x17_estimated_high_seconds\"u\n\x0cTaskProgress\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\r\n\x05total\x18\x02 \x01(\x03\x12\x11\n\tcompleted\x18\x03 \x01(\x03\x12\x0e\n\x06\x66\x61iled\x18\x04 \x01(\x03\x12\x10\n\x08unparsed\x18\x05 \x01(\x03\x12\x13\n\x0bis_stand_in\x18\x06 \x01(\x08\"\xfd\x02\n\x0bRunProgress\x12\r\n\x05total\x18\x01 \x01(\x03\x12\x11\n\tcompleted\x18\x02 \x01(\x03\x12\x14\n\x0c\x63urrent_step\x18\x03 \x01(\t\x12\'\n\x05tasks\x18\x04 \x03(\x0b\x32\x18.proctor.v1.TaskProgress\x12\x1f\n\x12samples_per_second\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x18\n\x0b\x65ta_seconds\x18\x06 \x01(\x01H\x01\x88\x01\x01\x12\x37\n\x08\x66\x61ilures\x18\x07 \x03(\x0b\x32%.proctor.v1.RunProgress.FailuresEntry\x12%\n\x05usage\x18\x08 \x01(\x0b\x32\x16.proctor.v1.TokenUsage\x12\x11\n\x04\x63ost\x18\t \x01(\x01H\x02\x88\x01\x01\x1a/\n\rFailuresEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x42\x15\n\x13_samples_per_secondB\x0e\n\x0c_eta_secondsB\x07\n\x05_cost\"\xb0\x05\n\x03Run\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12#\n\x05order\x18\x02 \x01(\x0b\x32\x14.proctor.v1.RunOrder\x12\x0c\n\x04user\x18\x03 \x01(\t\x12#\n\x05state\x18\x04 \x01(\x0e\x32\x14.proctor.v1.RunState\x12\r\n\x05\x65poch\x18\x05 \x01(\x05\x12\x0c\n\x04pool\x18\x06 \x01(\t\x12.\n\ncreated_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nstarted_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x66inished_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x64\x65\x61\x64line\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12#\n\x05\x65rror\x18\x0b \x01(\x0b\x32\x14.proctor.v1.RunError\x12!\n\x04wait\x18\x0c \x01(\x0b\x32\x13.proctor.v1.RunWait\x12)\n\x08progress\x18\r \x01(\x0b\x32\x17.proctor.v1.RunProgress\x12\x35\n\x0b\x65nvironment\x18\x0e \x03(\x0b\x32 .proctor.v1.Run.EnvironmentEntry\x12\x31\n\x0escoring_method\x18\x0f \x01(\x0e\x32\x19.proctor.v1.ScoringMethod\x12\x15\n\rsuite_version\x18\x10 \x01(\x05\x12%\n\x05price\x18\x11 \x01(\x0b\x32\x16.proctor.v1.ModelPrice\x12\x16\n\x0ereused_answers\x18\x12 \x01(\x03\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01*\xb1\x01\n\x08RunState\x12\x19\n\x15RUN_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11RUN_STATE_PENDING\x10\x01\x12\x15\n\x11RUN_STATE_RUNNING\x10\x02\x12\x14\n\x10RUN_STATE_PAUSED\x10\x03\x12\x17\n\x13RUN_STATE_COMPLETED\x10\x04\x12\x14\n\x10RUN_STATE_FAILED\x10\x05\x12\x17\n\x13RUN_STATE_CANCELLED\x10\x06*^\n\x08Priority\x12\x18\n\x14PRIORITY_UNSPECIFIED\x10\x00\x12\x11\n\rPRIORITY_HIGH\x10\x01\x12\x13\n\x0fPRIORITY_NORMAL\x10\x02\x12\x10\n\x0cPRIORITY_LOW\x10\x03*\x8e\x01\n\rScoringMethod\x12\x1e\n\x1aSCORING_METHOD_UNSPECIFIED\x10\x00\x12 \n\x1cSCORING_METHOD_LOGLIKELIHOOD\x10\x01\x12\x1b\n\x17SCORING_METHOD_GENERATE\x10\x02\x12\x1e\n\x1aSCORING_METHOD_CONSTRAINED\x10\x03*R\n\nTruncation\x12\x1a\n\x16TRUNCATION_UNSPECIFIED\x10\x00\x12\x13\n\x0fTRUNCATION_NONE\x10\x01\x12\x13\n\x0fTRUNCATION_LEFT\x10\x02*[\n\nPromptForm\x12\x1b\n\x17PROMPT_FORM_UNSPECIFIED\x10\x00\x12\x1a\n\x16PROMPT_FORM_COMPLETION\x10\x01\x12\x14\n\x10PROMPT_FORM_CHAT\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,32 +38,34 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RUNPROGRESS_FAILURESENTRY']._serialized_options = b'8\001'
   _globals['_RUN_ENVIRONMENTENTRY']._loaded_options = None
   _globals['_RUN_ENVIRONMENTENTRY']._serialized_options = b'8\001'
-  _globals['_RUNSTATE']._serialized_start=2066
-  _globals['_RUNSTATE']._serialized_end=2243
-  _globals['_PRIORITY']._serialized_start=2245
-  _globals['_PRIORITY']._serialized_end=2339
-  _globals['_SCORINGMETHOD']._serialized_start=2342
-  _globals['_SCORINGMETHOD']._serialized_end=2484
-  _globals['_TRUNCATION']._serialized_start=2486
-  _globals['_TRUNCATION']._serialized_end=2568
-  _globals['_PROMPTFORM']._serialized_start=2570
-  _globals['_PROMPTFORM']._serialized_end=2661
-  _globals['_GENERATIONPARAMS']._serialized_start=100
-  _globals['_GENERATIONPARAMS']._serialized_end=442
-  _globals['_RUNORDER']._serialized_start=445
-  _globals['_RUNORDER']._serialized_end=854
-  _globals['_RUNERROR']._serialized_start=856
-  _globals['_RUNERROR']._serialized_end=899
-  _globals['_RUNWAIT']._serialized_start=901
-  _globals['_RUNWAIT']._serialized_end=999
-  _globals['_TASKPROGRESS']._serialized_start=1001
-  _globals['_TASKPROGRESS']._serialized_end=1118
-  _globals['_RUNPROGRESS']._serialized_start=1121
-  _globals['_RUNPROGRESS']._serialized_end=1435
-  _globals['_RUNPROGRESS_FAILURESENTRY']._serialized_start=1349
-  _globals['_RUNPROGRESS_FAILURESENTRY']._serialized_end=1396
-  _globals['_RUN']._serialized_start=1438
-  _globals['_RUN']._serialized_end=2063
-  _globals['_RUN_ENVIRONMENTENTRY']._serialized_start=2013
-  _globals['_RUN_ENVIRONMENTENTRY']._serialized_end=2063
+  _globals['_RUNSTATE']._serialized_start=2606
+  _globals['_RUNSTATE']._serialized_end=2783
+  _globals['_PRIORITY']._serialized_start=2785
+  _globals['_PRIORITY']._serialized_end=2879
+  _globals['_SCORINGMETHOD']._serialized_start=2882
+  _globals['_SCORINGMETHOD']._serialized_end=3024
+  _globals['_TRUNCATION']._serialized_start=3026
+  _globals['_TRUNCATION']._serialized_end=3108
+  _globals['_PROMPTFORM']._serialized_start=3110
+  _globals['_PROMPTFORM']._serialized_end=3201
+  _globals['_GENERATIONPARAMS']._serialized_start=126
+  _globals['_GENERATIONPARAMS']._serialized_end=468
+  _globals['_RUNORDER']._serialized_start=471
+  _globals['_RUNORDER']._serialized_end=981
+  _globals['_MODELPRICE']._serialized_start=984
+  _globals['_MODELPRICE']._serialized_end=1137
+  _globals['_RUNERROR']._serialized_start=1139
+  _globals['_RUNERROR']._serialized_end=1182
+  _globals['_RUNWAIT']._serialized_start=1185
+  _globals['_RUNWAIT']._serialized_end=1409
+  _globals['_TASKPROGRESS']._serialized_start=1411
+  _globals['_TASKPROGRESS']._serialized_end=1528
+  _globals['_RUNPROGRESS']._serialized_start=1531
+  _globals['_RUNPROGRESS']._serialized_end=1912
+  _globals['_RUNPROGRESS_FAILURESENTRY']._serialized_start=1817
+  _globals['_RUNPROGRESS_FAILURESENTRY']._serialized_end=1864
+  _globals['_RUN']._serialized_start=1915
+  _globals['_RUN']._serialized_end=2603
+  _globals['_RUN_ENVIRONMENTENTRY']._serialized_start=2553
+  _globals['_RUN_ENVIRONMENTENTRY']._serialized_end=2603
 # @@protoc_insertion_point(module_scope)

@@ -10,6 +10,7 @@ from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from proctor.v1 import outcome_pb2 as _outcome_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -34,7 +35,7 @@ class _RunStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunState.Val
     RUN_STATE_RUNNING: _RunState.ValueType  # 2
     """Admitted: being planned, dispatched and recorded."""
     RUN_STATE_PAUSED: _RunState.ValueType  # 3
-    """No new shard is dispatched until it is resumed."""
+    """No shard is dispatched until it is resumed; what is being asked is finished and recorded. It holds no place among the running ones."""
     RUN_STATE_COMPLETED: _RunState.ValueType  # 4
     """Every sample has a final outcome and machinery failures stay below the allowed share. Final."""
     RUN_STATE_FAILED: _RunState.ValueType  # 5
@@ -52,7 +53,7 @@ RUN_STATE_PENDING: RunState.ValueType  # 1
 RUN_STATE_RUNNING: RunState.ValueType  # 2
 """Admitted: being planned, dispatched and recorded."""
 RUN_STATE_PAUSED: RunState.ValueType  # 3
-"""No new shard is dispatched until it is resumed."""
+"""No shard is dispatched until it is resumed; what is being asked is finished and recorded. It holds no place among the running ones."""
 RUN_STATE_COMPLETED: RunState.ValueType  # 4
 """Every sample has a final outcome and machinery failures stay below the allowed share. Final."""
 RUN_STATE_FAILED: RunState.ValueType  # 5
@@ -262,6 +263,10 @@ class RunOrder(_message.Message):
     SCORING_METHOD_FIELD_NUMBER: _builtins.int
     TRUNCATION_FIELD_NUMBER: _builtins.int
     PROMPT_FORM_FIELD_NUMBER: _builtins.int
+    REUSE_ANSWERS_FIELD_NUMBER: _builtins.int
+    MAX_COST_FIELD_NUMBER: _builtins.int
+    STREAM_ANSWERS_FIELD_NUMBER: _builtins.int
+    BASE_URL_FIELD_NUMBER: _builtins.int
     project_id: _builtins.int
     """Groups runs; a project is made on first use."""
     suite: _builtins.str
@@ -282,6 +287,14 @@ class RunOrder(_message.Message):
     """Unspecified means none."""
     prompt_form: Global___PromptForm.ValueType
     """Unspecified lets the scheduler choose."""
+    reuse_answers: _builtins.bool
+    """Take stored answers of earlier runs to the same request, rollout, model revision and engine version; they carry no timings."""
+    max_cost: _builtins.float
+    """The run stops as failed when its tokens cost so much, in the currency of the price file; unset means no limit."""
+    stream_answers: _builtins.bool
+    """Ask providers to stream, so that the times to the first token and between tokens are measured; an engine in the worker always measures them."""
+    base_url: _builtins.str
+    """A server of the OpenAI protocol that is asked instead of the pool's own, without any key; refused unless an operator allowed it."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Tasks of the suite to run; empty means all."""
@@ -305,13 +318,19 @@ class RunOrder(_message.Message):
         scoring_method: Global___ScoringMethod.ValueType = ...,
         truncation: Global___Truncation.ValueType = ...,
         prompt_form: Global___PromptForm.ValueType = ...,
+        reuse_answers: _builtins.bool = ...,
+        max_cost: _builtins.float | None = ...,
+        stream_answers: _builtins.bool = ...,
+        base_url: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "limit", b"limit", "num_fewshot", b"num_fewshot", "params", b"params", "rollouts", b"rollouts"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "limit", b"limit", "max_cost", b"max_cost", "num_fewshot", b"num_fewshot", "params", b"params", "rollouts", b"rollouts"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "limit", b"limit", "model", b"model", "num_fewshot", b"num_fewshot", "params", b"params", "priority", b"priority", "project_id", b"project_id", "prompt_form", b"prompt_form", "rollouts", b"rollouts", "scoring_method", b"scoring_method", "suite", b"suite", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "base_url", b"base_url", "limit", b"limit", "max_cost", b"max_cost", "model", b"model", "num_fewshot", b"num_fewshot", "params", b"params", "priority", b"priority", "project_id", b"project_id", "prompt_form", b"prompt_form", "reuse_answers", b"reuse_answers", "rollouts", b"rollouts", "scoring_method", b"scoring_method", "stream_answers", b"stream_answers", "suite", b"suite", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
     _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
+    _WhichOneofReturnType__max_cost: _TypeAlias = _typing.Literal["max_cost"]  # noqa: Y015
+    _WhichOneofArgType__max_cost: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost"]  # noqa: Y015
     _WhichOneofReturnType__num_fewshot: _TypeAlias = _typing.Literal["num_fewshot"]  # noqa: Y015
     _WhichOneofArgType__num_fewshot: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot"]  # noqa: Y015
     _WhichOneofReturnType__rollouts: _TypeAlias = _typing.Literal["rollouts"]  # noqa: Y015
@@ -319,11 +338,49 @@ class RunOrder(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_cost) -> _WhichOneofReturnType__max_cost | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__num_fewshot) -> _WhichOneofReturnType__num_fewshot | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__rollouts) -> _WhichOneofReturnType__rollouts | None: ...
 
 Global___RunOrder: _TypeAlias = RunOrder  # noqa: Y015
+
+@_typing.final
+class ModelPrice(_message.Message):
+    """What tokens of a model cost, from the price file, as it was when the run was submitted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INPUT_PER_MILLION_FIELD_NUMBER: _builtins.int
+    CACHED_INPUT_PER_MILLION_FIELD_NUMBER: _builtins.int
+    OUTPUT_PER_MILLION_FIELD_NUMBER: _builtins.int
+    CURRENCY_FIELD_NUMBER: _builtins.int
+    input_per_million: _builtins.float
+    """Of a million prompt tokens."""
+    cached_input_per_million: _builtins.float
+    """Of a million prompt tokens that the provider read from its cache; unset means as other prompt tokens."""
+    output_per_million: _builtins.float
+    """Of a million generated tokens, those of hidden reasoning included."""
+    currency: _builtins.str
+    """Such as "USD"."""
+    def __init__(
+        self,
+        *,
+        input_per_million: _builtins.float = ...,
+        cached_input_per_million: _builtins.float | None = ...,
+        output_per_million: _builtins.float = ...,
+        currency: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cached_input_per_million", b"_cached_input_per_million", "cached_input_per_million", b"cached_input_per_million"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cached_input_per_million", b"_cached_input_per_million", "cached_input_per_million", b"cached_input_per_million", "currency", b"currency", "input_per_million", b"input_per_million", "output_per_million", b"output_per_million"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__cached_input_per_million: _TypeAlias = _typing.Literal["cached_input_per_million"]  # noqa: Y015
+    _WhichOneofArgType__cached_input_per_million: _TypeAlias = _typing.Literal["_cached_input_per_million", b"_cached_input_per_million"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cached_input_per_million) -> _WhichOneofReturnType__cached_input_per_million | None: ...
+
+Global___ModelPrice: _TypeAlias = ModelPrice  # noqa: Y015
 
 @_typing.final
 class RunError(_message.Message):
@@ -360,25 +417,42 @@ class RunWait(_message.Message):
     POSITION_FIELD_NUMBER: _builtins.int
     HELD_BY_FIELD_NUMBER: _builtins.int
     ESTIMATED_SECONDS_FIELD_NUMBER: _builtins.int
+    ESTIMATED_LOW_SECONDS_FIELD_NUMBER: _builtins.int
+    ESTIMATED_HIGH_SECONDS_FIELD_NUMBER: _builtins.int
     position: _builtins.int
     """Place in the queue, 1 is next."""
     held_by: _builtins.str
     """The limit that holds it, in one sentence."""
     estimated_seconds: _builtins.float
-    """Seconds until its turn, told from earlier runs of its model and suite; unset when there is no history to tell from."""
+    """Seconds until its turn, told from the pace of what runs and from earlier runs; unset when there is nothing to tell from."""
+    estimated_low_seconds: _builtins.float
+    """The same if all goes as fast as it ever did; set with estimated_seconds."""
+    estimated_high_seconds: _builtins.float
+    """The same if all goes as slowly as it ever did; set with estimated_seconds."""
     def __init__(
         self,
         *,
         position: _builtins.int = ...,
         held_by: _builtins.str = ...,
         estimated_seconds: _builtins.float | None = ...,
+        estimated_low_seconds: _builtins.float | None = ...,
+        estimated_high_seconds: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_estimated_seconds", b"_estimated_seconds", "estimated_seconds", b"estimated_seconds"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_estimated_high_seconds", b"_estimated_high_seconds", "_estimated_low_seconds", b"_estimated_low_seconds", "_estimated_seconds", b"_estimated_seconds", "estimated_high_seconds", b"estimated_high_seconds", "estimated_low_seconds", b"estimated_low_seconds", "estimated_seconds", b"estimated_seconds"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_estimated_seconds", b"_estimated_seconds", "estimated_seconds", b"estimated_seconds", "held_by", b"held_by", "position", b"position"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_estimated_high_seconds", b"_estimated_high_seconds", "_estimated_low_seconds", b"_estimated_low_seconds", "_estimated_seconds", b"_estimated_seconds", "estimated_high_seconds", b"estimated_high_seconds", "estimated_low_seconds", b"estimated_low_seconds", "estimated_seconds", b"estimated_seconds", "held_by", b"held_by", "position", b"position"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__estimated_high_seconds: _TypeAlias = _typing.Literal["estimated_high_seconds"]  # noqa: Y015
+    _WhichOneofArgType__estimated_high_seconds: _TypeAlias = _typing.Literal["_estimated_high_seconds", b"_estimated_high_seconds"]  # noqa: Y015
+    _WhichOneofReturnType__estimated_low_seconds: _TypeAlias = _typing.Literal["estimated_low_seconds"]  # noqa: Y015
+    _WhichOneofArgType__estimated_low_seconds: _TypeAlias = _typing.Literal["_estimated_low_seconds", b"_estimated_low_seconds"]  # noqa: Y015
     _WhichOneofReturnType__estimated_seconds: _TypeAlias = _typing.Literal["estimated_seconds"]  # noqa: Y015
     _WhichOneofArgType__estimated_seconds: _TypeAlias = _typing.Literal["_estimated_seconds", b"_estimated_seconds"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_high_seconds) -> _WhichOneofReturnType__estimated_high_seconds | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_low_seconds) -> _WhichOneofReturnType__estimated_low_seconds | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_seconds) -> _WhichOneofReturnType__estimated_seconds | None: ...
 
 Global___RunWait: _TypeAlias = RunWait  # noqa: Y015
@@ -458,6 +532,8 @@ class RunProgress(_message.Message):
     SAMPLES_PER_SECOND_FIELD_NUMBER: _builtins.int
     ETA_SECONDS_FIELD_NUMBER: _builtins.int
     FAILURES_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
+    COST_FIELD_NUMBER: _builtins.int
     total: _builtins.int
     """Samples × rollouts to do; 0 until planned."""
     completed: _builtins.int
@@ -468,6 +544,8 @@ class RunProgress(_message.Message):
     """Samples per second over the last seconds; unset until measured."""
     eta_seconds: _builtins.float
     """Seconds until done at the present rate; unset until measured."""
+    cost: _builtins.float
+    """What they cost; unset where the model has no price."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskProgress]:
         """In the order of the suite."""
@@ -475,6 +553,10 @@ class RunProgress(_message.Message):
     @_builtins.property
     def failures(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Failure class name (as in FailureClass, lower case without prefix) to count."""
+
+    @_builtins.property
+    def usage(self) -> _outcome_pb2.TokenUsage:
+        """Tokens of all answers so far."""
 
     def __init__(
         self,
@@ -486,15 +568,21 @@ class RunProgress(_message.Message):
         samples_per_second: _builtins.float | None = ...,
         eta_seconds: _builtins.float | None = ...,
         failures: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        usage: _outcome_pb2.TokenUsage | None = ...,
+        cost: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_eta_seconds", b"_eta_seconds", "_samples_per_second", b"_samples_per_second", "eta_seconds", b"eta_seconds", "samples_per_second", b"samples_per_second"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_eta_seconds", b"_eta_seconds", "_samples_per_second", b"_samples_per_second", "cost", b"cost", "eta_seconds", b"eta_seconds", "samples_per_second", b"samples_per_second", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_eta_seconds", b"_eta_seconds", "_samples_per_second", b"_samples_per_second", "completed", b"completed", "current_step", b"current_step", "eta_seconds", b"eta_seconds", "failures", b"failures", "samples_per_second", b"samples_per_second", "tasks", b"tasks", "total", b"total"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_eta_seconds", b"_eta_seconds", "_samples_per_second", b"_samples_per_second", "completed", b"completed", "cost", b"cost", "current_step", b"current_step", "eta_seconds", b"eta_seconds", "failures", b"failures", "samples_per_second", b"samples_per_second", "tasks", b"tasks", "total", b"total", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__cost: _TypeAlias = _typing.Literal["cost"]  # noqa: Y015
+    _WhichOneofArgType__cost: _TypeAlias = _typing.Literal["_cost", b"_cost"]  # noqa: Y015
     _WhichOneofReturnType__eta_seconds: _TypeAlias = _typing.Literal["eta_seconds"]  # noqa: Y015
     _WhichOneofArgType__eta_seconds: _TypeAlias = _typing.Literal["_eta_seconds", b"_eta_seconds"]  # noqa: Y015
     _WhichOneofReturnType__samples_per_second: _TypeAlias = _typing.Literal["samples_per_second"]  # noqa: Y015
     _WhichOneofArgType__samples_per_second: _TypeAlias = _typing.Literal["_samples_per_second", b"_samples_per_second"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cost) -> _WhichOneofReturnType__cost | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__eta_seconds) -> _WhichOneofReturnType__eta_seconds | None: ...
     @_typing.overload
@@ -544,6 +632,8 @@ class Run(_message.Message):
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
     SCORING_METHOD_FIELD_NUMBER: _builtins.int
     SUITE_VERSION_FIELD_NUMBER: _builtins.int
+    PRICE_FIELD_NUMBER: _builtins.int
+    REUSED_ANSWERS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     user: _builtins.str
@@ -558,6 +648,8 @@ class Run(_message.Message):
     """The scoring method that the scheduler settled on for choices."""
     suite_version: _builtins.int
     """Version of a suite that a user brought, settled when the run was submitted; 0 for a suite of the installation."""
+    reused_answers: _builtins.int
+    """Answers taken from earlier runs."""
     @_builtins.property
     def order(self) -> Global___RunOrder:
         """What was ordered."""
@@ -594,6 +686,10 @@ class Run(_message.Message):
     def environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """What is needed to repeat it: versions, digests, seeds, engine and hardware."""
 
+    @_builtins.property
+    def price(self) -> Global___ModelPrice:
+        """What its tokens cost; unset where the model has no price."""
+
     def __init__(
         self,
         *,
@@ -613,10 +709,12 @@ class Run(_message.Message):
         environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         scoring_method: Global___ScoringMethod.ValueType = ...,
         suite_version: _builtins.int = ...,
+        price: Global___ModelPrice | None = ...,
+        reused_answers: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "deadline", b"deadline", "error", b"error", "finished_at", b"finished_at", "order", b"order", "progress", b"progress", "started_at", b"started_at", "wait", b"wait"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "deadline", b"deadline", "error", b"error", "finished_at", b"finished_at", "order", b"order", "price", b"price", "progress", b"progress", "started_at", b"started_at", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "deadline", b"deadline", "environment", b"environment", "epoch", b"epoch", "error", b"error", "finished_at", b"finished_at", "order", b"order", "pool", b"pool", "progress", b"progress", "run_id", b"run_id", "scoring_method", b"scoring_method", "started_at", b"started_at", "state", b"state", "suite_version", b"suite_version", "user", b"user", "wait", b"wait"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "deadline", b"deadline", "environment", b"environment", "epoch", b"epoch", "error", b"error", "finished_at", b"finished_at", "order", b"order", "pool", b"pool", "price", b"price", "progress", b"progress", "reused_answers", b"reused_answers", "run_id", b"run_id", "scoring_method", b"scoring_method", "started_at", b"started_at", "state", b"state", "suite_version", b"suite_version", "user", b"user", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -187,6 +187,7 @@ class RunFacts(_message.Message):
     LIMIT_FIELD_NUMBER: _builtins.int
     MISSING_TASKS_FIELD_NUMBER: _builtins.int
     NUM_FEWSHOT_FIELD_NUMBER: _builtins.int
+    PRICE_FIELD_NUMBER: _builtins.int
     suite: _builtins.str
     """Name of the suite, without version."""
     suite_version: _builtins.int
@@ -209,6 +210,10 @@ class RunFacts(_message.Message):
     def missing_tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Tasks of the suite that were not ordered, in the order of the suite."""
 
+    @_builtins.property
+    def price(self) -> _run_pb2.ModelPrice:
+        """What its tokens cost; unset where the model has no price."""
+
     def __init__(
         self,
         *,
@@ -221,10 +226,11 @@ class RunFacts(_message.Message):
         limit: _builtins.int | None = ...,
         missing_tasks: _abc.Iterable[_builtins.str] | None = ...,
         num_fewshot: _builtins.int | None = ...,
+        price: _run_pb2.ModelPrice | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_num_fewshot", b"_num_fewshot", "created_at", b"created_at", "limit", b"limit", "num_fewshot", b"num_fewshot"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_num_fewshot", b"_num_fewshot", "created_at", b"created_at", "limit", b"limit", "num_fewshot", b"num_fewshot", "price", b"price"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_num_fewshot", b"_num_fewshot", "created_at", b"created_at", "limit", b"limit", "missing_tasks", b"missing_tasks", "model", b"model", "num_fewshot", b"num_fewshot", "project_id", b"project_id", "suite", b"suite", "suite_version", b"suite_version", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_num_fewshot", b"_num_fewshot", "created_at", b"created_at", "limit", b"limit", "missing_tasks", b"missing_tasks", "model", b"model", "num_fewshot", b"num_fewshot", "price", b"price", "project_id", b"project_id", "suite", b"suite", "suite_version", b"suite_version", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
     _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
@@ -316,6 +322,80 @@ class OpenRunResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___OpenRunResponse: _TypeAlias = OpenRunResponse  # noqa: Y015
+
+@_typing.final
+class ReuseAnswersRequest(_message.Message):
+    """Request of ReuseAnswers."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class EnvironmentEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    ENVIRONMENT_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID."""
+    epoch: _builtins.int
+    """Its open epoch."""
+    @_builtins.property
+    def environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """What the engine that would answer says of itself; answers of an engine that said otherwise are not taken."""
+
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        epoch: _builtins.int = ...,
+        environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["environment", b"environment", "epoch", b"epoch", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReuseAnswersRequest: _TypeAlias = ReuseAnswersRequest  # noqa: Y015
+
+@_typing.final
+class ReuseAnswersResponse(_message.Message):
+    """Response of ReuseAnswers."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REUSED_FIELD_NUMBER: _builtins.int
+    reused: _builtins.int
+    """Answers of the run that were taken from earlier ones, those of an earlier call included."""
+    def __init__(
+        self,
+        *,
+        reused: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reused", b"reused"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReuseAnswersResponse: _TypeAlias = ReuseAnswersResponse  # noqa: Y015
 
 @_typing.final
 class GetCountsRequest(_message.Message):

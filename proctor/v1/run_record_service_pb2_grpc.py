@@ -55,6 +55,11 @@ class RunRecordServiceStub:
                 request_serializer=proctor_dot_v1_dot_run__record__service__pb2.OpenRunRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_run__record__service__pb2.OpenRunResponse.FromString,
                 _registered_method=True)
+        self.ReuseAnswers = channel.unary_unary(
+                '/proctor.v1.RunRecordService/ReuseAnswers',
+                request_serializer=proctor_dot_v1_dot_run__record__service__pb2.ReuseAnswersRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_run__record__service__pb2.ReuseAnswersResponse.FromString,
+                _registered_method=True)
         self.GetCounts = channel.unary_unary(
                 '/proctor.v1.RunRecordService/GetCounts',
                 request_serializer=proctor_dot_v1_dot_run__record__service__pb2.GetCountsRequest.SerializeToString,
@@ -104,6 +109,13 @@ class RunRecordServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReuseAnswers(self, request, context):
+        """Copies stored answers of earlier runs to the same requests into an open run, in bulk; they count as recorded.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetCounts(self, request, context):
         """Gives the absolute counts of a run.
         """
@@ -147,6 +159,11 @@ def add_RunRecordServiceServicer_to_server(servicer, server):
                     servicer.OpenRun,
                     request_deserializer=proctor_dot_v1_dot_run__record__service__pb2.OpenRunRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_run__record__service__pb2.OpenRunResponse.SerializeToString,
+            ),
+            'ReuseAnswers': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReuseAnswers,
+                    request_deserializer=proctor_dot_v1_dot_run__record__service__pb2.ReuseAnswersRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_run__record__service__pb2.ReuseAnswersResponse.SerializeToString,
             ),
             'GetCounts': grpc.unary_unary_rpc_method_handler(
                     servicer.GetCounts,
@@ -273,6 +290,33 @@ class RunRecordService:
             '/proctor.v1.RunRecordService/OpenRun',
             proctor_dot_v1_dot_run__record__service__pb2.OpenRunRequest.SerializeToString,
             proctor_dot_v1_dot_run__record__service__pb2.OpenRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReuseAnswers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.RunRecordService/ReuseAnswers',
+            proctor_dot_v1_dot_run__record__service__pb2.ReuseAnswersRequest.SerializeToString,
+            proctor_dot_v1_dot_run__record__service__pb2.ReuseAnswersResponse.FromString,
             options,
             channel_credentials,
             insecure,

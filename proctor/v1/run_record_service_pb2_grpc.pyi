@@ -41,6 +41,8 @@ class RunRecordServiceStub:
     """Gives samples as a worker may see them: without targets."""
     OpenRun: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.OpenRunRequest, _run_record_service_pb2.OpenRunResponse]
     """Makes or reopens the record of a run for an epoch. Outcomes of earlier epochs are refused from then on."""
+    ReuseAnswers: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.ReuseAnswersRequest, _run_record_service_pb2.ReuseAnswersResponse]
+    """Copies stored answers of earlier runs to the same requests into an open run, in bulk; they count as recorded."""
     GetCounts: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.GetCountsRequest, _run_record_service_pb2.GetCountsResponse]
     """Gives the absolute counts of a run."""
     ListMissing: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.ListMissingRequest, _run_record_service_pb2.ListMissingResponse]
@@ -61,6 +63,8 @@ class RunRecordServiceAsyncStub(RunRecordServiceStub):
     """Gives samples as a worker may see them: without targets."""
     OpenRun: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.OpenRunRequest, _run_record_service_pb2.OpenRunResponse]  # type: ignore[assignment]
     """Makes or reopens the record of a run for an epoch. Outcomes of earlier epochs are refused from then on."""
+    ReuseAnswers: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.ReuseAnswersRequest, _run_record_service_pb2.ReuseAnswersResponse]  # type: ignore[assignment]
+    """Copies stored answers of earlier runs to the same requests into an open run, in bulk; they count as recorded."""
     GetCounts: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.GetCountsRequest, _run_record_service_pb2.GetCountsResponse]  # type: ignore[assignment]
     """Gives the absolute counts of a run."""
     ListMissing: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.ListMissingRequest, _run_record_service_pb2.ListMissingResponse]  # type: ignore[assignment]
@@ -102,6 +106,14 @@ class RunRecordServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_run_record_service_pb2.OpenRunResponse, _abc.Awaitable[_run_record_service_pb2.OpenRunResponse]]:
         """Makes or reopens the record of a run for an epoch. Outcomes of earlier epochs are refused from then on."""
+
+    @_abc_1.abstractmethod
+    def ReuseAnswers(
+        self,
+        request: _run_record_service_pb2.ReuseAnswersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_run_record_service_pb2.ReuseAnswersResponse, _abc.Awaitable[_run_record_service_pb2.ReuseAnswersResponse]]:
+        """Copies stored answers of earlier runs to the same requests into an open run, in bulk; they count as recorded."""
 
     @_abc_1.abstractmethod
     def GetCounts(

@@ -346,6 +346,7 @@ class PlannedTask(_message.Message):
     STOP_FIELD_NUMBER: _builtins.int
     MAX_TOKENS_FIELD_NUMBER: _builtins.int
     TEMPERATURE_FIELD_NUMBER: _builtins.int
+    REQUEST_DIGEST_FIELD_NUMBER: _builtins.int
     task: _builtins.str
     """Name of the task."""
     version: _builtins.str
@@ -368,6 +369,10 @@ class PlannedTask(_message.Message):
     """Upper limit of generated tokens, as ordered or else by the task; 0 for multiple choice."""
     temperature: _builtins.float
     """Temperature of a generation task, as ordered or else by the task; unset where neither says it."""
+    request_digest: _builtins.bytes
+    """SHA-256 of all that makes two runs ask the same of a sample beside the sample itself: parameters, stops, scoring
+    method, prompt form, truncation, server. 32 bytes.
+    """
     @_builtins.property
     def scoring(self) -> Global___TaskScoring:
         """How answers are scored."""
@@ -392,10 +397,11 @@ class PlannedTask(_message.Message):
         stop: _abc.Iterable[_builtins.str] | None = ...,
         max_tokens: _builtins.int = ...,
         temperature: _builtins.float | None = ...,
+        request_digest: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_temperature", b"_temperature", "scoring", b"scoring", "temperature", b"temperature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_temperature", b"_temperature", "dataset", b"dataset", "dataset_revision", b"dataset_revision", "first_sample", b"first_sample", "is_stand_in", b"is_stand_in", "max_tokens", b"max_tokens", "num_fewshot", b"num_fewshot", "sample_count", b"sample_count", "sample_set_id", b"sample_set_id", "scoring", b"scoring", "stop", b"stop", "task", b"task", "temperature", b"temperature", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_temperature", b"_temperature", "dataset", b"dataset", "dataset_revision", b"dataset_revision", "first_sample", b"first_sample", "is_stand_in", b"is_stand_in", "max_tokens", b"max_tokens", "num_fewshot", b"num_fewshot", "request_digest", b"request_digest", "sample_count", b"sample_count", "sample_set_id", b"sample_set_id", "scoring", b"scoring", "stop", b"stop", "task", b"task", "temperature", b"temperature", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__temperature: _TypeAlias = _typing.Literal["temperature"]  # noqa: Y015
     _WhichOneofArgType__temperature: _TypeAlias = _typing.Literal["_temperature", b"_temperature"]  # noqa: Y015

@@ -23,61 +23,74 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from proctor.v1 import model_pb2 as proctor_dot_v1_dot_model__pb2
 from proctor.v1 import run_pb2 as proctor_dot_v1_dot_run__pb2
 from proctor.v1 import sample_pb2 as proctor_dot_v1_dot_sample__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"proctor/v1/scheduler_service.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14proctor/v1/run.proto\x1a\x17proctor/v1/sample.proto\"Y\n\x10SubmitRunRequest\x12#\n\x05order\x18\x01 \x01(\x0b\x32\x14.proctor.v1.RunOrder\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"g\n\x11SubmitRunResponse\x12\x1c\n\x03run\x18\x01 \x01(\x0b\x32\x0f.proctor.v1.Run\x12\x1e\n\x11\x65stimated_seconds\x18\x02 \x01(\x01H\x00\x88\x01\x01\x42\x14\n\x12_estimated_seconds\"\x1f\n\rGetRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\".\n\x0eGetRunResponse\x12\x1c\n\x03run\x18\x01 \x01(\x0b\x32\x0f.proctor.v1.Run\"\xa3\x01\n\x0fListRunsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12#\n\x05state\x18\x03 \x01(\x0e\x32\x14.proctor.v1.RunState\x12\r\n\x05suite\x18\x04 \x01(\t\x12\r\n\x05model\x18\x05 \x01(\t\x12\x17\n\nproject_id\x18\x06 \x01(\x03H\x00\x88\x01\x01\x42\r\n\x0b_project_id\"Y\n\x10ListRunsResponse\x12\x1d\n\x04runs\x18\x01 \x03(\x0b\x32\x0f.proctor.v1.Run\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\r\n\x05total\x18\x03 \x01(\x03\"\"\n\x10\x43\x61ncelRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\"1\n\x11\x43\x61ncelRunResponse\x12\x1c\n\x03run\x18\x01 \x01(\x0b\x32\x0f.proctor.v1.Run\"!\n\x0fRetryRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\"0\n\x10RetryRunResponse\x12\x1c\n\x03run\x18\x01 \x01(\x0b\x32\x0f.proctor.v1.Run\"!\n\x0fWatchRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\"0\n\x10WatchRunResponse\x12\x1c\n\x03run\x18\x01 \x01(\x0b\x32\x0f.proctor.v1.Run\"\x13\n\x11ListSuitesRequest\"x\n\x08TaskInfo\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12+\n\x0boutput_type\x18\x03 \x01(\x0e\x32\x16.proctor.v1.OutputType\x12\x0f\n\x07metrics\x18\x04 \x03(\t\x12\x0f\n\x07\x64\x61taset\x18\x05 \x01(\t\"\x86\x01\n\tSuiteInfo\x12\r\n\x05suite\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12#\n\x05tasks\x18\x03 \x03(\x0b\x32\x14.proctor.v1.TaskInfo\x12\x0f\n\x07problem\x18\x04 \x01(\t\x12\x0f\n\x07version\x18\x05 \x01(\x05\x12\x0e\n\x06\x64igest\x18\x06 \x01(\t\";\n\x12ListSuitesResponse\x12%\n\x06suites\x18\x01 \x03(\x0b\x32\x15.proctor.v1.SuiteInfo\"%\n\x11ListModelsRequest\x12\x10\n\x08provider\x18\x01 \x01(\t\"k\n\tModelInfo\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0c\n\x04pool\x18\x02 \x01(\t\x12\x11\n\tis_loaded\x18\x03 \x01(\x08\x12\x1b\n\x0e\x63ontext_tokens\x18\x04 \x01(\x05H\x00\x88\x01\x01\x42\x11\n\x0f_context_tokens\";\n\x12ListModelsResponse\x12%\n\x06models\x18\x01 \x03(\x0b\x32\x15.proctor.v1.ModelInfo\"\x14\n\x12ListWorkersRequest\"\xbb\x01\n\nWorkerInfo\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x0c\n\x04pool\x18\x02 \x01(\t\x12\x0e\n\x06\x65ngine\x18\x03 \x01(\t\x12\x14\n\x0cloaded_model\x18\x04 \x01(\t\x12\x11\n\tin_flight\x18\x05 \x01(\x05\x12\x13\n\x0b\x63oncurrency\x18\x06 \x01(\x05\x12+\n\x07seen_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tcondition\x18\x08 \x01(\t\">\n\x13ListWorkersResponse\x12\'\n\x07workers\x18\x01 \x03(\x0b\x32\x16.proctor.v1.WorkerInfo2\xa8\x05\n\x10SchedulerService\x12H\n\tSubmitRun\x12\x1c.proctor.v1.SubmitRunRequest\x1a\x1d.proctor.v1.SubmitRunResponse\x12?\n\x06GetRun\x12\x19.proctor.v1.GetRunRequest\x1a\x1a.proctor.v1.GetRunResponse\x12\x45\n\x08ListRuns\x12\x1b.proctor.v1.ListRunsRequest\x1a\x1c.proctor.v1.ListRunsResponse\x12H\n\tCancelRun\x12\x1c.proctor.v1.CancelRunRequest\x1a\x1d.proctor.v1.CancelRunResponse\x12\x45\n\x08RetryRun\x12\x1b.proctor.v1.RetryRunRequest\x1a\x1c.proctor.v1.RetryRunResponse\x12G\n\x08WatchRun\x12\x1b.proctor.v1.WatchRunRequest\x1a\x1c.proctor.v1.WatchRunResponse0\x01\x12K\n\nListSuites\x12\x1d.proctor.v1.ListSuitesRequest\x1a\x1e.proctor.v1.ListSuitesResponse\x12K\n\nListModels\x12\x1d.proctor.v1.ListModelsRequest\x1a\x1e.proctor.v1.ListModelsResponse\x12N\n\x0bListWorkers\x12\x1e.proctor.v1.ListWorkersRequest\x1a\x1f.proctor.v1.ListWorkersResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"proctor/v1/scheduler_service.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16proctor/v1/model.proto\x1a\x14proctor/v1/run.proto\x1a\x17proctor/v1/sample.proto\"Y\n\x10SubmitRunRequest\x12#\n\x05order\x18\x01 \x01(\x0b\x32\x14.proctor.v1.RunOrder\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"\x97\x01\n\x11SubmitRunResponse\x12\x1c\n\x03run\x18\x01 \x01(\x0b\x32\x0f.proctor.v1.Run\x12\x1e\n\x11\x65stimated_seconds\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x1b\n\x0e\x65stimated_cost\x18\x03 \x01(\x01H\x01\x88\x01\x01\x42\x14\n\x12_estimated_secondsB\x11\n\x0f_estimated_cost\"\x1f\n\rGetRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\".\n\x0eGetRunResponse\x12\x1c\n\x03run\x18\x01 \x01(\x0b\x32\x0f.proctor.v1.Run\"\xa3\x01\n\x0fListRunsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12#\n\x05state\x18\x03 \x01(\x0e\x32\x14.proctor.v1.RunState\x12\r\n\x05suite\x18\x04 \x01(\t\x12\r\n\x05model\x18\x05 \x01(\t\x12\x17\n\nproject_id\x18\x06 \x01(\x03H\x00\x88\x01\x01\x42\r\n\x0b_project_id\"Y\n\x10ListRunsResponse\x12\x1d\n\x04runs\x18\x01 \x03(\x0b\x32\x0f.proctor.v1.Run\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\r\n\x05total\x18\x03 \x01(\x03\"\"\n\x10\x43\x61ncelRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\"1\n\x11\x43\x61ncelRunResponse\x12\x1c\n\x03run\x18\x01 \x01(\x0b\x32\x0f.proctor.v1.Run\"!\n\x0fRetryRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\"0\n\x10RetryRunResponse\x12\x1c\n\x03run\x18\x01 \x01(\x0b\x32\x0f.proctor.v1.Run\"!\n\x0fPauseRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\"0\n\x10PauseRunResponse\x12\x1c\n\x03run\x18\x01 \x01(\x0b\x32\x0f.proctor.v1.Run\"\"\n\x10ResumeRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\"1\n\x11ResumeRunResponse\x12\x1c\n\x03run\x18\x01 \x01(\x0b\x32\x0f.proctor.v1.Run\"!\n\x0fWatchRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\"0\n\x10WatchRunResponse\x12\x1c\n\x03run\x18\x01 \x01(\x0b\x32\x0f.proctor.v1.Run\"\x13\n\x11ListSuitesRequest\"x\n\x08TaskInfo\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12+\n\x0boutput_type\x18\x03 \x01(\x0e\x32\x16.proctor.v1.OutputType\x12\x0f\n\x07metrics\x18\x04 \x03(\t\x12\x0f\n\x07\x64\x61taset\x18\x05 \x01(\t\"\x86\x01\n\tSuiteInfo\x12\r\n\x05suite\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12#\n\x05tasks\x18\x03 \x03(\x0b\x32\x14.proctor.v1.TaskInfo\x12\x0f\n\x07problem\x18\x04 \x01(\t\x12\x0f\n\x07version\x18\x05 \x01(\x05\x12\x0e\n\x06\x64igest\x18\x06 \x01(\t\";\n\x12ListSuitesResponse\x12%\n\x06suites\x18\x01 \x03(\x0b\x32\x15.proctor.v1.SuiteInfo\"%\n\x11ListModelsRequest\x12\x10\n\x08provider\x18\x01 \x01(\t\"}\n\x0bModelSource\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x10\n\x08provider\x18\x02 \x01(\t\x12\x0e\n\x06\x65ngine\x18\x03 \x01(\t\x12\x0f\n\x07problem\x18\x04 \x01(\t\x12-\n\tlisted_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"e\n\x12ListModelsResponse\x12%\n\x06models\x18\x01 \x03(\x0b\x32\x15.proctor.v1.ModelInfo\x12(\n\x07sources\x18\x02 \x03(\x0b\x32\x17.proctor.v1.ModelSource\"\x14\n\x12ListWorkersRequest\"\xe3\x02\n\nWorkerInfo\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x0c\n\x04pool\x18\x02 \x01(\t\x12\x0e\n\x06\x65ngine\x18\x03 \x01(\t\x12\x14\n\x0cloaded_model\x18\x04 \x01(\t\x12\x11\n\tin_flight\x18\x05 \x01(\x05\x12\x13\n\x0b\x63oncurrency\x18\x06 \x01(\x05\x12+\n\x07seen_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tcondition\x18\x08 \x01(\t\x12\x10\n\x08provider\x18\t \x01(\t\x12$\n\x04load\x18\n \x01(\x0b\x32\x16.proctor.v1.EngineLoad\x12;\n\x0b\x63\x61nnot_load\x18\x0b \x03(\x0b\x32&.proctor.v1.WorkerInfo.CannotLoadEntry\x1a\x31\n\x0f\x43\x61nnotLoadEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\">\n\x13ListWorkersResponse\x12\'\n\x07workers\x18\x01 \x03(\x0b\x32\x16.proctor.v1.WorkerInfo2\xb9\x06\n\x10SchedulerService\x12H\n\tSubmitRun\x12\x1c.proctor.v1.SubmitRunRequest\x1a\x1d.proctor.v1.SubmitRunResponse\x12?\n\x06GetRun\x12\x19.proctor.v1.GetRunRequest\x1a\x1a.proctor.v1.GetRunResponse\x12\x45\n\x08ListRuns\x12\x1b.proctor.v1.ListRunsRequest\x1a\x1c.proctor.v1.ListRunsResponse\x12H\n\tCancelRun\x12\x1c.proctor.v1.CancelRunRequest\x1a\x1d.proctor.v1.CancelRunResponse\x12\x45\n\x08RetryRun\x12\x1b.proctor.v1.RetryRunRequest\x1a\x1c.proctor.v1.RetryRunResponse\x12\x45\n\x08PauseRun\x12\x1b.proctor.v1.PauseRunRequest\x1a\x1c.proctor.v1.PauseRunResponse\x12H\n\tResumeRun\x12\x1c.proctor.v1.ResumeRunRequest\x1a\x1d.proctor.v1.ResumeRunResponse\x12G\n\x08WatchRun\x12\x1b.proctor.v1.WatchRunRequest\x1a\x1c.proctor.v1.WatchRunResponse0\x01\x12K\n\nListSuites\x12\x1d.proctor.v1.ListSuitesRequest\x1a\x1e.proctor.v1.ListSuitesResponse\x12K\n\nListModels\x12\x1d.proctor.v1.ListModelsRequest\x1a\x1e.proctor.v1.ListModelsResponse\x12N\n\x0bListWorkers\x12\x1e.proctor.v1.ListWorkersRequest\x1a\x1f.proctor.v1.ListWorkersResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'proctor.v1.scheduler_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SUBMITRUNREQUEST']._serialized_start=130
-  _globals['_SUBMITRUNREQUEST']._serialized_end=219
-  _globals['_SUBMITRUNRESPONSE']._serialized_start=221
-  _globals['_SUBMITRUNRESPONSE']._serialized_end=324
-  _globals['_GETRUNREQUEST']._serialized_start=326
-  _globals['_GETRUNREQUEST']._serialized_end=357
-  _globals['_GETRUNRESPONSE']._serialized_start=359
-  _globals['_GETRUNRESPONSE']._serialized_end=405
-  _globals['_LISTRUNSREQUEST']._serialized_start=408
-  _globals['_LISTRUNSREQUEST']._serialized_end=571
-  _globals['_LISTRUNSRESPONSE']._serialized_start=573
-  _globals['_LISTRUNSRESPONSE']._serialized_end=662
-  _globals['_CANCELRUNREQUEST']._serialized_start=664
-  _globals['_CANCELRUNREQUEST']._serialized_end=698
-  _globals['_CANCELRUNRESPONSE']._serialized_start=700
-  _globals['_CANCELRUNRESPONSE']._serialized_end=749
-  _globals['_RETRYRUNREQUEST']._serialized_start=751
-  _globals['_RETRYRUNREQUEST']._serialized_end=784
-  _globals['_RETRYRUNRESPONSE']._serialized_start=786
-  _globals['_RETRYRUNRESPONSE']._serialized_end=834
-  _globals['_WATCHRUNREQUEST']._serialized_start=836
-  _globals['_WATCHRUNREQUEST']._serialized_end=869
-  _globals['_WATCHRUNRESPONSE']._serialized_start=871
-  _globals['_WATCHRUNRESPONSE']._serialized_end=919
-  _globals['_LISTSUITESREQUEST']._serialized_start=921
-  _globals['_LISTSUITESREQUEST']._serialized_end=940
-  _globals['_TASKINFO']._serialized_start=942
-  _globals['_TASKINFO']._serialized_end=1062
-  _globals['_SUITEINFO']._serialized_start=1065
-  _globals['_SUITEINFO']._serialized_end=1199
-  _globals['_LISTSUITESRESPONSE']._serialized_start=1201
-  _globals['_LISTSUITESRESPONSE']._serialized_end=1260
-  _globals['_LISTMODELSREQUEST']._serialized_start=1262
-  _globals['_LISTMODELSREQUEST']._serialized_end=1299
-  _globals['_MODELINFO']._serialized_start=1301
-  _globals['_MODELINFO']._serialized_end=1408
-  _globals['_LISTMODELSRESPONSE']._serialized_start=1410
-  _globals['_LISTMODELSRESPONSE']._serialized_end=1469
-  _globals['_LISTWORKERSREQUEST']._serialized_start=1471
-  _globals['_LISTWORKERSREQUEST']._serialized_end=1491
-  _globals['_WORKERINFO']._serialized_start=1494
-  _globals['_WORKERINFO']._serialized_end=1681
-  _globals['_LISTWORKERSRESPONSE']._serialized_start=1683
-  _globals['_LISTWORKERSRESPONSE']._serialized_end=1745
-  _globals['_SCHEDULERSERVICE']._serialized_start=1748
-  _globals['_SCHEDULERSERVICE']._serialized_end=2428
+  _globals['_WORKERINFO_CANNOTLOADENTRY']._loaded_options = None
+  _globals['_WORKERINFO_CANNOTLOADENTRY']._serialized_options = b'8\001'
+  _globals['_SUBMITRUNREQUEST']._serialized_start=154
+  _globals['_SUBMITRUNREQUEST']._serialized_end=243
+  _globals['_SUBMITRUNRESPONSE']._serialized_start=246
+  _globals['_SUBMITRUNRESPONSE']._serialized_end=397
+  _globals['_GETRUNREQUEST']._serialized_start=399
+  _globals['_GETRUNREQUEST']._serialized_end=430
+  _globals['_GETRUNRESPONSE']._serialized_start=432
+  _globals['_GETRUNRESPONSE']._serialized_end=478
+  _globals['_LISTRUNSREQUEST']._serialized_start=481
+  _globals['_LISTRUNSREQUEST']._serialized_end=644
+  _globals['_LISTRUNSRESPONSE']._serialized_start=646
+  _globals['_LISTRUNSRESPONSE']._serialized_end=735
+  _globals['_CANCELRUNREQUEST']._serialized_start=737
+  _globals['_CANCELRUNREQUEST']._serialized_end=771
+  _globals['_CANCELRUNRESPONSE']._serialized_start=773
+  _globals['_CANCELRUNRESPONSE']._serialized_end=822
+  _globals['_RETRYRUNREQUEST']._serialized_start=824
+  _globals['_RETRYRUNREQUEST']._serialized_end=857
+  _globals['_RETRYRUNRESPONSE']._serialized_start=859
+  _globals['_RETRYRUNRESPONSE']._serialized_end=907
+  _globals['_PAUSERUNREQUEST']._serialized_start=909
+  _globals['_PAUSERUNREQUEST']._serialized_end=942
+  _globals['_PAUSERUNRESPONSE']._serialized_start=944
+  _globals['_PAUSERUNRESPONSE']._serialized_end=992
+  _globals['_RESUMERUNREQUEST']._serialized_start=994
+  _globals['_RESUMERUNREQUEST']._serialized_end=1028
+  _globals['_RESUMERUNRESPONSE']._serialized_start=1030
+  _globals['_RESUMERUNRESPONSE']._serialized_end=1079
+  _globals['_WATCHRUNREQUEST']._serialized_start=1081
+  _globals['_WATCHRUNREQUEST']._serialized_end=1114
+  _globals['_WATCHRUNRESPONSE']._serialized_start=1116
+  _globals['_WATCHRUNRESPONSE']._serialized_end=1164
+  _globals['_LISTSUITESREQUEST']._serialized_start=1166
+  _globals['_LISTSUITESREQUEST']._serialized_end=1185
+  _globals['_TASKINFO']._serialized_start=1187
+  _globals['_TASKINFO']._serialized_end=1307
+  _globals['_SUITEINFO']._serialized_start=1310
+  _globals['_SUITEINFO']._serialized_end=1444
+  _globals['_LISTSUITESRESPONSE']._serialized_start=1446
+  _globals['_LISTSUITESRESPONSE']._serialized_end=1505
+  _globals['_LISTMODELSREQUEST']._serialized_start=1507
+  _globals['_LISTMODELSREQUEST']._serialized_end=1544
+  _globals['_MODELSOURCE']._serialized_start=1546
+  _globals['_MODELSOURCE']._serialized_end=1671
+  _globals['_LISTMODELSRESPONSE']._serialized_start=1673
+  _globals['_LISTMODELSRESPONSE']._serialized_end=1774
+  _globals['_LISTWORKERSREQUEST']._serialized_start=1776
+  _globals['_LISTWORKERSREQUEST']._serialized_end=1796
+  _globals['_WORKERINFO']._serialized_start=1799
+  _globals['_WORKERINFO']._serialized_end=2154
+  _globals['_WORKERINFO_CANNOTLOADENTRY']._serialized_start=2105
+  _globals['_WORKERINFO_CANNOTLOADENTRY']._serialized_end=2154
+  _globals['_LISTWORKERSRESPONSE']._serialized_start=2156
+  _globals['_LISTWORKERSRESPONSE']._serialized_end=2218
+  _globals['_SCHEDULERSERVICE']._serialized_start=2221
+  _globals['_SCHEDULERSERVICE']._serialized_end=3046
 # @@protoc_insertion_point(module_scope)

@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from proctor.v1 import model_pb2 as _model_pb2
 from proctor.v1 import run_pb2 as _run_pb2
 from proctor.v1 import sample_pb2 as _sample_pb2
 import builtins as _builtins
@@ -61,8 +62,11 @@ class SubmitRunResponse(_message.Message):
 
     RUN_FIELD_NUMBER: _builtins.int
     ESTIMATED_SECONDS_FIELD_NUMBER: _builtins.int
+    ESTIMATED_COST_FIELD_NUMBER: _builtins.int
     estimated_seconds: _builtins.float
     """Seconds the run is expected to take, queue included; unset when there is no history to tell from."""
+    estimated_cost: _builtins.float
+    """What its tokens are expected to cost, told from earlier runs of the suite; unset without history or price."""
     @_builtins.property
     def run(self) -> _run_pb2.Run:
         """The stored run."""
@@ -72,13 +76,19 @@ class SubmitRunResponse(_message.Message):
         *,
         run: _run_pb2.Run | None = ...,
         estimated_seconds: _builtins.float | None = ...,
+        estimated_cost: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_estimated_seconds", b"_estimated_seconds", "estimated_seconds", b"estimated_seconds", "run", b"run"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_estimated_cost", b"_estimated_cost", "_estimated_seconds", b"_estimated_seconds", "estimated_cost", b"estimated_cost", "estimated_seconds", b"estimated_seconds", "run", b"run"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_estimated_seconds", b"_estimated_seconds", "estimated_seconds", b"estimated_seconds", "run", b"run"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_estimated_cost", b"_estimated_cost", "_estimated_seconds", b"_estimated_seconds", "estimated_cost", b"estimated_cost", "estimated_seconds", b"estimated_seconds", "run", b"run"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__estimated_cost: _TypeAlias = _typing.Literal["estimated_cost"]  # noqa: Y015
+    _WhichOneofArgType__estimated_cost: _TypeAlias = _typing.Literal["_estimated_cost", b"_estimated_cost"]  # noqa: Y015
     _WhichOneofReturnType__estimated_seconds: _TypeAlias = _typing.Literal["estimated_seconds"]  # noqa: Y015
     _WhichOneofArgType__estimated_seconds: _TypeAlias = _typing.Literal["_estimated_seconds", b"_estimated_seconds"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_cost) -> _WhichOneofReturnType__estimated_cost | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_seconds) -> _WhichOneofReturnType__estimated_seconds | None: ...
 
 Global___SubmitRunResponse: _TypeAlias = SubmitRunResponse  # noqa: Y015
@@ -298,6 +308,98 @@ class RetryRunResponse(_message.Message):
 Global___RetryRunResponse: _TypeAlias = RetryRunResponse  # noqa: Y015
 
 @_typing.final
+class PauseRunRequest(_message.Message):
+    """Request of PauseRun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PauseRunRequest: _TypeAlias = PauseRunRequest  # noqa: Y015
+
+@_typing.final
+class PauseRunResponse(_message.Message):
+    """Response of PauseRun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def run(self) -> _run_pb2.Run:
+        """The paused run."""
+
+    def __init__(
+        self,
+        *,
+        run: _run_pb2.Run | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["run", b"run"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run", b"run"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PauseRunResponse: _TypeAlias = PauseRunResponse  # noqa: Y015
+
+@_typing.final
+class ResumeRunRequest(_message.Message):
+    """Request of ResumeRun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResumeRunRequest: _TypeAlias = ResumeRunRequest  # noqa: Y015
+
+@_typing.final
+class ResumeRunResponse(_message.Message):
+    """Response of ResumeRun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def run(self) -> _run_pb2.Run:
+        """The run, pending again."""
+
+    def __init__(
+        self,
+        *,
+        run: _run_pb2.Run | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["run", b"run"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run", b"run"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResumeRunResponse: _TypeAlias = ResumeRunResponse  # noqa: Y015
+
+@_typing.final
 class WatchRunRequest(_message.Message):
     """Request of WatchRun."""
 
@@ -491,40 +593,44 @@ class ListModelsRequest(_message.Message):
 Global___ListModelsRequest: _TypeAlias = ListModelsRequest  # noqa: Y015
 
 @_typing.final
-class ModelInfo(_message.Message):
-    """A model that can be examined."""
+class ModelSource(_message.Message):
+    """Who was asked for models: a pool, by its live workers."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    MODEL_FIELD_NUMBER: _builtins.int
     POOL_FIELD_NUMBER: _builtins.int
-    IS_LOADED_FIELD_NUMBER: _builtins.int
-    CONTEXT_TOKENS_FIELD_NUMBER: _builtins.int
-    model: _builtins.str
-    """"provider/name"."""
+    PROVIDER_FIELD_NUMBER: _builtins.int
+    ENGINE_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    LISTED_AT_FIELD_NUMBER: _builtins.int
     pool: _builtins.str
-    """Pool that serves it."""
-    is_loaded: _builtins.bool
-    """A live worker has it loaded."""
-    context_tokens: _builtins.int
-    """Context in tokens; unset where unknown."""
+    """Pool."""
+    provider: _builtins.str
+    """Provider."""
+    engine: _builtins.str
+    """Engine: "vllm", "openai"."""
+    problem: _builtins.str
+    """Why its models are not told live, in one sentence; empty when they are."""
+    @_builtins.property
+    def listed_at(self) -> _timestamp_pb2.Timestamp:
+        """When its models were told; unset when they were not."""
+
     def __init__(
         self,
         *,
-        model: _builtins.str = ...,
         pool: _builtins.str = ...,
-        is_loaded: _builtins.bool = ...,
-        context_tokens: _builtins.int | None = ...,
+        provider: _builtins.str = ...,
+        engine: _builtins.str = ...,
+        problem: _builtins.str = ...,
+        listed_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_context_tokens", b"_context_tokens", "context_tokens", b"context_tokens"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["listed_at", b"listed_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_context_tokens", b"_context_tokens", "context_tokens", b"context_tokens", "is_loaded", b"is_loaded", "model", b"model", "pool", b"pool"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["engine", b"engine", "listed_at", b"listed_at", "pool", b"pool", "problem", b"problem", "provider", b"provider"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__context_tokens: _TypeAlias = _typing.Literal["context_tokens"]  # noqa: Y015
-    _WhichOneofArgType__context_tokens: _TypeAlias = _typing.Literal["_context_tokens", b"_context_tokens"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__context_tokens) -> _WhichOneofReturnType__context_tokens | None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ModelInfo: _TypeAlias = ModelInfo  # noqa: Y015
+Global___ModelSource: _TypeAlias = ModelSource  # noqa: Y015
 
 @_typing.final
 class ListModelsResponse(_message.Message):
@@ -533,18 +639,24 @@ class ListModelsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     MODELS_FIELD_NUMBER: _builtins.int
+    SOURCES_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def models(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelInfo]:
+    def models(self) -> _containers.RepeatedCompositeFieldContainer[_model_pb2.ModelInfo]:
         """By name. A pool that serves any model of a provider lists those that its provider tells of."""
+
+    @_builtins.property
+    def sources(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelSource]:
+        """Every pool of the provider asked for, by name."""
 
     def __init__(
         self,
         *,
-        models: _abc.Iterable[Global___ModelInfo] | None = ...,
+        models: _abc.Iterable[_model_pb2.ModelInfo] | None = ...,
+        sources: _abc.Iterable[Global___ModelSource] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["models", b"models"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["models", b"models", "sources", b"sources"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -573,6 +685,26 @@ class WorkerInfo(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class CannotLoadEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     WORKER_ID_FIELD_NUMBER: _builtins.int
     POOL_FIELD_NUMBER: _builtins.int
     ENGINE_FIELD_NUMBER: _builtins.int
@@ -581,6 +713,9 @@ class WorkerInfo(_message.Message):
     CONCURRENCY_FIELD_NUMBER: _builtins.int
     SEEN_AT_FIELD_NUMBER: _builtins.int
     CONDITION_FIELD_NUMBER: _builtins.int
+    PROVIDER_FIELD_NUMBER: _builtins.int
+    LOAD_FIELD_NUMBER: _builtins.int
+    CANNOT_LOAD_FIELD_NUMBER: _builtins.int
     worker_id: _builtins.str
     """Its id."""
     pool: _builtins.str
@@ -595,9 +730,19 @@ class WorkerInfo(_message.Message):
     """Most samples asked at a time."""
     condition: _builtins.str
     """"loading", "ready", "draining" or what is wrong."""
+    provider: _builtins.str
+    """Provider that it serves."""
     @_builtins.property
     def seen_at(self) -> _timestamp_pb2.Timestamp:
         """Last heartbeat."""
+
+    @_builtins.property
+    def load(self) -> _model_pb2.EngineLoad:
+        """How busy the engine in it is; unset where the engine runs elsewhere."""
+
+    @_builtins.property
+    def cannot_load(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Model "provider/name" to the engine's or provider's own reason why it cannot be served."""
 
     def __init__(
         self,
@@ -610,10 +755,13 @@ class WorkerInfo(_message.Message):
         concurrency: _builtins.int = ...,
         seen_at: _timestamp_pb2.Timestamp | None = ...,
         condition: _builtins.str = ...,
+        provider: _builtins.str = ...,
+        load: _model_pb2.EngineLoad | None = ...,
+        cannot_load: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["seen_at", b"seen_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load", "seen_at", b"seen_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["concurrency", b"concurrency", "condition", b"condition", "engine", b"engine", "in_flight", b"in_flight", "loaded_model", b"loaded_model", "pool", b"pool", "seen_at", b"seen_at", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "condition", b"condition", "engine", b"engine", "in_flight", b"in_flight", "load", b"load", "loaded_model", b"loaded_model", "pool", b"pool", "provider", b"provider", "seen_at", b"seen_at", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

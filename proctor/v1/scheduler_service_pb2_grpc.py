@@ -60,6 +60,16 @@ class SchedulerServiceStub:
                 request_serializer=proctor_dot_v1_dot_scheduler__service__pb2.RetryRunRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.RetryRunResponse.FromString,
                 _registered_method=True)
+        self.PauseRun = channel.unary_unary(
+                '/proctor.v1.SchedulerService/PauseRun',
+                request_serializer=proctor_dot_v1_dot_scheduler__service__pb2.PauseRunRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.PauseRunResponse.FromString,
+                _registered_method=True)
+        self.ResumeRun = channel.unary_unary(
+                '/proctor.v1.SchedulerService/ResumeRun',
+                request_serializer=proctor_dot_v1_dot_scheduler__service__pb2.ResumeRunRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.ResumeRunResponse.FromString,
+                _registered_method=True)
         self.WatchRun = channel.unary_stream(
                 '/proctor.v1.SchedulerService/WatchRun',
                 request_serializer=proctor_dot_v1_dot_scheduler__service__pb2.WatchRunRequest.SerializeToString,
@@ -121,6 +131,20 @@ class SchedulerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PauseRun(self, request, context):
+        """Pauses a running run: no shard goes out, what is being asked is finished and recorded.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResumeRun(self, request, context):
+        """Lets a paused run wait for its turn again; it goes on where it stopped.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def WatchRun(self, request, context):
         """Sends the run at once, at each change and when it ends. A stream by decision 0005.
         """
@@ -136,7 +160,7 @@ class SchedulerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListModels(self, request, context):
-        """Lists the models that pools and live workers serve.
+        """Lists the models that pools serve, as their providers and workers tell now; what does not answer soon is named and delays nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -176,6 +200,16 @@ def add_SchedulerServiceServicer_to_server(servicer, server):
                     servicer.RetryRun,
                     request_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.RetryRunRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_scheduler__service__pb2.RetryRunResponse.SerializeToString,
+            ),
+            'PauseRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.PauseRun,
+                    request_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.PauseRunRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_scheduler__service__pb2.PauseRunResponse.SerializeToString,
+            ),
+            'ResumeRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResumeRun,
+                    request_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.ResumeRunRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_scheduler__service__pb2.ResumeRunResponse.SerializeToString,
             ),
             'WatchRun': grpc.unary_stream_rpc_method_handler(
                     servicer.WatchRun,
@@ -334,6 +368,60 @@ class SchedulerService:
             '/proctor.v1.SchedulerService/RetryRun',
             proctor_dot_v1_dot_scheduler__service__pb2.RetryRunRequest.SerializeToString,
             proctor_dot_v1_dot_scheduler__service__pb2.RetryRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PauseRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.SchedulerService/PauseRun',
+            proctor_dot_v1_dot_scheduler__service__pb2.PauseRunRequest.SerializeToString,
+            proctor_dot_v1_dot_scheduler__service__pb2.PauseRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResumeRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.SchedulerService/ResumeRun',
+            proctor_dot_v1_dot_scheduler__service__pb2.ResumeRunRequest.SerializeToString,
+            proctor_dot_v1_dot_scheduler__service__pb2.ResumeRunResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -43,12 +43,16 @@ class SchedulerServiceStub:
     """Cancels a run: no new shard starts, requests in flight are aborted, what is recorded stays."""
     RetryRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.RetryRunRequest, _scheduler_service_pb2.RetryRunResponse]
     """Starts a new epoch of a failed or cancelled run, which asks only for what is missing or failed by machinery."""
+    PauseRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.PauseRunRequest, _scheduler_service_pb2.PauseRunResponse]
+    """Pauses a running run: no shard goes out, what is being asked is finished and recorded."""
+    ResumeRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ResumeRunRequest, _scheduler_service_pb2.ResumeRunResponse]
+    """Lets a paused run wait for its turn again; it goes on where it stopped."""
     WatchRun: _grpc.UnaryStreamMultiCallable[_scheduler_service_pb2.WatchRunRequest, _scheduler_service_pb2.WatchRunResponse]
     """Sends the run at once, at each change and when it ends. A stream by decision 0005."""
     ListSuites: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSuitesRequest, _scheduler_service_pb2.ListSuitesResponse]
     """Lists registered suites and their tasks; broken ones with what is wrong."""
     ListModels: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListModelsRequest, _scheduler_service_pb2.ListModelsResponse]
-    """Lists the models that pools and live workers serve."""
+    """Lists the models that pools serve, as their providers and workers tell now; what does not answer soon is named and delays nothing."""
     ListWorkers: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListWorkersRequest, _scheduler_service_pb2.ListWorkersResponse]
     """Lists live workers."""
 
@@ -67,12 +71,16 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     """Cancels a run: no new shard starts, requests in flight are aborted, what is recorded stays."""
     RetryRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.RetryRunRequest, _scheduler_service_pb2.RetryRunResponse]  # type: ignore[assignment]
     """Starts a new epoch of a failed or cancelled run, which asks only for what is missing or failed by machinery."""
+    PauseRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.PauseRunRequest, _scheduler_service_pb2.PauseRunResponse]  # type: ignore[assignment]
+    """Pauses a running run: no shard goes out, what is being asked is finished and recorded."""
+    ResumeRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ResumeRunRequest, _scheduler_service_pb2.ResumeRunResponse]  # type: ignore[assignment]
+    """Lets a paused run wait for its turn again; it goes on where it stopped."""
     WatchRun: _aio.UnaryStreamMultiCallable[_scheduler_service_pb2.WatchRunRequest, _scheduler_service_pb2.WatchRunResponse]  # type: ignore[assignment]
     """Sends the run at once, at each change and when it ends. A stream by decision 0005."""
     ListSuites: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSuitesRequest, _scheduler_service_pb2.ListSuitesResponse]  # type: ignore[assignment]
     """Lists registered suites and their tasks; broken ones with what is wrong."""
     ListModels: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListModelsRequest, _scheduler_service_pb2.ListModelsResponse]  # type: ignore[assignment]
-    """Lists the models that pools and live workers serve."""
+    """Lists the models that pools serve, as their providers and workers tell now; what does not answer soon is named and delays nothing."""
     ListWorkers: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListWorkersRequest, _scheduler_service_pb2.ListWorkersResponse]  # type: ignore[assignment]
     """Lists live workers."""
 
@@ -120,6 +128,22 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         """Starts a new epoch of a failed or cancelled run, which asks only for what is missing or failed by machinery."""
 
     @_abc_1.abstractmethod
+    def PauseRun(
+        self,
+        request: _scheduler_service_pb2.PauseRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.PauseRunResponse, _abc.Awaitable[_scheduler_service_pb2.PauseRunResponse]]:
+        """Pauses a running run: no shard goes out, what is being asked is finished and recorded."""
+
+    @_abc_1.abstractmethod
+    def ResumeRun(
+        self,
+        request: _scheduler_service_pb2.ResumeRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.ResumeRunResponse, _abc.Awaitable[_scheduler_service_pb2.ResumeRunResponse]]:
+        """Lets a paused run wait for its turn again; it goes on where it stopped."""
+
+    @_abc_1.abstractmethod
     def WatchRun(
         self,
         request: _scheduler_service_pb2.WatchRunRequest,
@@ -141,7 +165,7 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _scheduler_service_pb2.ListModelsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.ListModelsResponse, _abc.Awaitable[_scheduler_service_pb2.ListModelsResponse]]:
-        """Lists the models that pools and live workers serve."""
+        """Lists the models that pools serve, as their providers and workers tell now; what does not answer soon is named and delays nothing."""
 
     @_abc_1.abstractmethod
     def ListWorkers(

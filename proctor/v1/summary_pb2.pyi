@@ -209,6 +209,102 @@ class GroupSummary(_message.Message):
 Global___GroupSummary: _TypeAlias = GroupSummary  # noqa: Y015
 
 @_typing.final
+class Percentiles(_message.Message):
+    """How a time or a rate is spread over the answers of which it is known, as vLLM's own benchmark tells it: percentiles
+    by linear interpolation.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    N_FIELD_NUMBER: _builtins.int
+    MEAN_FIELD_NUMBER: _builtins.int
+    STD_FIELD_NUMBER: _builtins.int
+    P50_FIELD_NUMBER: _builtins.int
+    P90_FIELD_NUMBER: _builtins.int
+    P95_FIELD_NUMBER: _builtins.int
+    P99_FIELD_NUMBER: _builtins.int
+    n: _builtins.int
+    """Answers of which it is known."""
+    mean: _builtins.float
+    """Mean."""
+    std: _builtins.float
+    """Standard deviation."""
+    p50: _builtins.float
+    """Half lie below."""
+    p90: _builtins.float
+    """90 of 100 lie below."""
+    p95: _builtins.float
+    """95 of 100 lie below."""
+    p99: _builtins.float
+    """99 of 100 lie below."""
+    def __init__(
+        self,
+        *,
+        n: _builtins.int = ...,
+        mean: _builtins.float = ...,
+        std: _builtins.float = ...,
+        p50: _builtins.float = ...,
+        p90: _builtins.float = ...,
+        p95: _builtins.float = ...,
+        p99: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["mean", b"mean", "n", b"n", "p50", b"p50", "p90", b"p90", "p95", b"p95", "p99", b"p99", "std", b"std"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Percentiles: _TypeAlias = Percentiles  # noqa: Y015
+
+@_typing.final
+class TimingSummary(_message.Message):
+    """Times of the answers of a run, in seconds. Unset where no answer tells; reused answers tell nothing."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    FIRST_TOKEN_FIELD_NUMBER: _builtins.int
+    BETWEEN_TOKENS_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    TOKENS_PER_SECOND_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def queue(self) -> Global___Percentiles:
+        """From acceptance by the engine to its start."""
+
+    @_builtins.property
+    def first_token(self) -> Global___Percentiles:
+        """Time to the first token (TTFT)."""
+
+    @_builtins.property
+    def between_tokens(self) -> Global___Percentiles:
+        """Mean time between the tokens of an answer after its first (TPOT)."""
+
+    @_builtins.property
+    def total(self) -> Global___Percentiles:
+        """From sending the request to the last token (E2EL)."""
+
+    @_builtins.property
+    def tokens_per_second(self) -> Global___Percentiles:
+        """Generated tokens of an answer by its total time, per second."""
+
+    def __init__(
+        self,
+        *,
+        queue: Global___Percentiles | None = ...,
+        first_token: Global___Percentiles | None = ...,
+        between_tokens: Global___Percentiles | None = ...,
+        total: Global___Percentiles | None = ...,
+        tokens_per_second: Global___Percentiles | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["between_tokens", b"between_tokens", "first_token", b"first_token", "queue", b"queue", "tokens_per_second", b"tokens_per_second", "total", b"total"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["between_tokens", b"between_tokens", "first_token", b"first_token", "queue", b"queue", "tokens_per_second", b"tokens_per_second", "total", b"total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TimingSummary: _TypeAlias = TimingSummary  # noqa: Y015
+
+@_typing.final
 class RunSummary(_message.Message):
     """The figures of a run; partial until the run is closed."""
 
@@ -248,6 +344,10 @@ class RunSummary(_message.Message):
     COMPUTED_AT_FIELD_NUMBER: _builtins.int
     IS_TRUNCATED_LEFT_FIELD_NUMBER: _builtins.int
     GROUPS_FIELD_NUMBER: _builtins.int
+    TIMING_FIELD_NUMBER: _builtins.int
+    COST_FIELD_NUMBER: _builtins.int
+    PRICE_FIELD_NUMBER: _builtins.int
+    REUSED_ANSWERS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     epoch: _builtins.int
@@ -264,6 +364,10 @@ class RunSummary(_message.Message):
     """Answers that could not be parsed."""
     is_truncated_left: _builtins.bool
     """Prompts longer than the context were cut from the left."""
+    cost: _builtins.float
+    """What its tokens cost, those of reused answers left out; unset where the model has no price."""
+    reused_answers: _builtins.int
+    """Answers taken from earlier runs."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskSummary]:
         """In the order of the suite."""
@@ -288,6 +392,14 @@ class RunSummary(_message.Message):
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___GroupSummary]:
         """In the order of the suite; the last one is the suite itself."""
 
+    @_builtins.property
+    def timing(self) -> Global___TimingSummary:
+        """How its times are spread."""
+
+    @_builtins.property
+    def price(self) -> _run_pb2.ModelPrice:
+        """By which price."""
+
     def __init__(
         self,
         *,
@@ -305,11 +417,17 @@ class RunSummary(_message.Message):
         computed_at: _timestamp_pb2.Timestamp | None = ...,
         is_truncated_left: _builtins.bool = ...,
         groups: _abc.Iterable[Global___GroupSummary] | None = ...,
+        timing: Global___TimingSummary | None = ...,
+        cost: _builtins.float | None = ...,
+        price: _run_pb2.ModelPrice | None = ...,
+        reused_answers: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["computed_at", b"computed_at", "mean_timing", b"mean_timing", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "computed_at", b"computed_at", "cost", b"cost", "mean_timing", b"mean_timing", "price", b"price", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "computed_at", b"computed_at", "epoch", b"epoch", "failed", b"failed", "failures", b"failures", "groups", b"groups", "is_partial", b"is_partial", "is_truncated_left", b"is_truncated_left", "mean_timing", b"mean_timing", "run_id", b"run_id", "tasks", b"tasks", "total", b"total", "unparsed", b"unparsed", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "answered", b"answered", "computed_at", b"computed_at", "cost", b"cost", "epoch", b"epoch", "failed", b"failed", "failures", b"failures", "groups", b"groups", "is_partial", b"is_partial", "is_truncated_left", b"is_truncated_left", "mean_timing", b"mean_timing", "price", b"price", "reused_answers", b"reused_answers", "run_id", b"run_id", "tasks", b"tasks", "timing", b"timing", "total", b"total", "unparsed", b"unparsed", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__cost: _TypeAlias = _typing.Literal["cost"]  # noqa: Y015
+    _WhichOneofArgType__cost: _TypeAlias = _typing.Literal["_cost", b"_cost"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cost) -> _WhichOneofReturnType__cost | None: ...
 
 Global___RunSummary: _TypeAlias = RunSummary  # noqa: Y015

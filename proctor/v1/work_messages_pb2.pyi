@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from proctor.v1 import model_pb2 as _model_pb2
 from proctor.v1 import outcome_pb2 as _outcome_pb2
 from proctor.v1 import run_pb2 as _run_pb2
 from proctor.v1 import sample_pb2 as _sample_pb2
@@ -79,6 +80,8 @@ class WorkShard(_message.Message):
     PROMPT_FORM_FIELD_NUMBER: _builtins.int
     TRUNCATION_FIELD_NUMBER: _builtins.int
     DEADLINE_FIELD_NUMBER: _builtins.int
+    STREAM_ANSWERS_FIELD_NUMBER: _builtins.int
+    BASE_URL_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     shard: _builtins.int
@@ -99,6 +102,10 @@ class WorkShard(_message.Message):
     """How a text prompt is put to the model."""
     truncation: _run_pb2.Truncation.ValueType
     """What happens to prompts that are too long."""
+    stream_answers: _builtins.bool
+    """Ask the provider to stream, so that times between tokens are measured."""
+    base_url: _builtins.str
+    """The server to ask instead of the pool's own, without its key; empty means the pool's own."""
     @_builtins.property
     def samples(self) -> _containers.RepeatedCompositeFieldContainer[Global___WorkSample]:
         """What is asked."""
@@ -132,10 +139,12 @@ class WorkShard(_message.Message):
         prompt_form: _run_pb2.PromptForm.ValueType = ...,
         truncation: _run_pb2.Truncation.ValueType = ...,
         deadline: _timestamp_pb2.Timestamp | None = ...,
+        stream_answers: _builtins.bool = ...,
+        base_url: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline", "params", b"params"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "deadline", b"deadline", "epoch", b"epoch", "model", b"model", "params", b"params", "prompt_form", b"prompt_form", "rollout", b"rollout", "run_id", b"run_id", "samples", b"samples", "scoring_method", b"scoring_method", "shard", b"shard", "stop", b"stop", "task", b"task", "truncation", b"truncation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "base_url", b"base_url", "deadline", b"deadline", "epoch", b"epoch", "model", b"model", "params", b"params", "prompt_form", b"prompt_form", "rollout", b"rollout", "run_id", b"run_id", "samples", b"samples", "scoring_method", b"scoring_method", "shard", b"shard", "stop", b"stop", "stream_answers", b"stream_answers", "task", b"task", "truncation", b"truncation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -315,6 +324,7 @@ class ProgressReport(_message.Message):
     SHARDS_FIELD_NUMBER: _builtins.int
     FAILURES_FIELD_NUMBER: _builtins.int
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     epoch: _builtins.int
@@ -335,6 +345,10 @@ class ProgressReport(_message.Message):
     def environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Environment of the engines that answered."""
 
+    @_builtins.property
+    def usage(self) -> _outcome_pb2.TokenUsage:
+        """Tokens of all recorded outcomes."""
+
     def __init__(
         self,
         *,
@@ -344,10 +358,11 @@ class ProgressReport(_message.Message):
         shards: _abc.Iterable[Global___ShardCount] | None = ...,
         failures: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        usage: _outcome_pb2.TokenUsage | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["environment", b"environment", "epoch", b"epoch", "failures", b"failures", "run_id", b"run_id", "shards", b"shards", "tasks", b"tasks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["environment", b"environment", "epoch", b"epoch", "failures", b"failures", "run_id", b"run_id", "shards", b"shards", "tasks", b"tasks", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -361,19 +376,23 @@ class RunControl(_message.Message):
 
     STATE_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
+    IS_RETRY_BUDGET_SPENT_FIELD_NUMBER: _builtins.int
     state: _run_pb2.RunState.ValueType
     """State."""
     epoch: _builtins.int
     """Epoch."""
+    is_retry_budget_spent: _builtins.bool
+    """The run has used up what it may spend on trying again: a sample that fails now has failed."""
     def __init__(
         self,
         *,
         state: _run_pb2.RunState.ValueType = ...,
         epoch: _builtins.int = ...,
+        is_retry_budget_spent: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "is_retry_budget_spent", b"is_retry_budget_spent", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -405,6 +424,26 @@ class WorkerStatus(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class EnvironmentEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     WORKER_ID_FIELD_NUMBER: _builtins.int
     POOL_FIELD_NUMBER: _builtins.int
     ENGINE_FIELD_NUMBER: _builtins.int
@@ -416,6 +455,8 @@ class WorkerStatus(_message.Message):
     CONDITION_FIELD_NUMBER: _builtins.int
     SENT_AT_FIELD_NUMBER: _builtins.int
     CANNOT_LOAD_FIELD_NUMBER: _builtins.int
+    LOAD_FIELD_NUMBER: _builtins.int
+    ENVIRONMENT_FIELD_NUMBER: _builtins.int
     worker_id: _builtins.str
     """Its id."""
     pool: _builtins.str
@@ -444,6 +485,14 @@ class WorkerStatus(_message.Message):
     def cannot_load(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Model "provider/name" to the engine's own reason why it cannot be loaded."""
 
+    @_builtins.property
+    def load(self) -> _model_pb2.EngineLoad:
+        """How busy the engine in the worker is; unset where the engine runs elsewhere."""
+
+    @_builtins.property
+    def environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """What its outcomes say of engine, version and hardware, as far as known."""
+
     def __init__(
         self,
         *,
@@ -458,11 +507,222 @@ class WorkerStatus(_message.Message):
         condition: _builtins.str = ...,
         sent_at: _timestamp_pb2.Timestamp | None = ...,
         cannot_load: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        load: _model_pb2.EngineLoad | None = ...,
+        environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["sent_at", b"sent_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load", "sent_at", b"sent_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "condition", b"condition", "engine", b"engine", "in_flight", b"in_flight", "loaded_model", b"loaded_model", "models", b"models", "pool", b"pool", "provider", b"provider", "sent_at", b"sent_at", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "condition", b"condition", "engine", b"engine", "environment", b"environment", "in_flight", b"in_flight", "load", b"load", "loaded_model", b"loaded_model", "models", b"models", "pool", b"pool", "provider", b"provider", "sent_at", b"sent_at", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___WorkerStatus: _TypeAlias = WorkerStatus  # noqa: Y015
+
+@_typing.final
+class PaceReport(_message.Message):
+    """What a worker has met at a provider since it started. Core NATS, subject pace.<pace>, where <pace> names provider
+    and key without telling the key; every second while it asks. All counts are absolute, so that a lost one does no harm.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class RetriesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    WORKER_ID_FIELD_NUMBER: _builtins.int
+    PACE_FIELD_NUMBER: _builtins.int
+    SENT_FIELD_NUMBER: _builtins.int
+    ACCEPTED_FIELD_NUMBER: _builtins.int
+    LIMITED_FIELD_NUMBER: _builtins.int
+    TOKENS_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    RESUME_AT_FIELD_NUMBER: _builtins.int
+    ALLOWED_REQUESTS_PER_SECOND_FIELD_NUMBER: _builtins.int
+    ALLOWED_TOKENS_PER_SECOND_FIELD_NUMBER: _builtins.int
+    RETRIES_FIELD_NUMBER: _builtins.int
+    worker_id: _builtins.str
+    """Its id."""
+    pace: _builtins.str
+    """Names provider and key."""
+    sent: _builtins.int
+    """Requests sent."""
+    accepted: _builtins.int
+    """Requests that the provider took, whatever came of them."""
+    limited: _builtins.int
+    """Requests that it refused by 429."""
+    tokens: _builtins.int
+    """Tokens of what it took, prompt and completion."""
+    waiting: _builtins.int
+    """Requests that would go out now if the pace let them."""
+    allowed_requests_per_second: _builtins.float
+    """Requests per second that the provider's headers allow the key; unset when they say nothing."""
+    allowed_tokens_per_second: _builtins.float
+    """Tokens per second that they allow; unset when they say nothing."""
+    @_builtins.property
+    def resume_at(self) -> _timestamp_pb2.Timestamp:
+        """Nothing may be sent before, by the provider's word; unset when it said nothing."""
+
+    @_builtins.property
+    def retries(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Run to requests that were sent again after a failure that was no 429."""
+
+    def __init__(
+        self,
+        *,
+        worker_id: _builtins.str = ...,
+        pace: _builtins.str = ...,
+        sent: _builtins.int = ...,
+        accepted: _builtins.int = ...,
+        limited: _builtins.int = ...,
+        tokens: _builtins.int = ...,
+        waiting: _builtins.int = ...,
+        resume_at: _timestamp_pb2.Timestamp | None = ...,
+        allowed_requests_per_second: _builtins.float | None = ...,
+        allowed_tokens_per_second: _builtins.float | None = ...,
+        retries: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_allowed_requests_per_second", b"_allowed_requests_per_second", "_allowed_tokens_per_second", b"_allowed_tokens_per_second", "allowed_requests_per_second", b"allowed_requests_per_second", "allowed_tokens_per_second", b"allowed_tokens_per_second", "resume_at", b"resume_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allowed_requests_per_second", b"_allowed_requests_per_second", "_allowed_tokens_per_second", b"_allowed_tokens_per_second", "accepted", b"accepted", "allowed_requests_per_second", b"allowed_requests_per_second", "allowed_tokens_per_second", b"allowed_tokens_per_second", "limited", b"limited", "pace", b"pace", "resume_at", b"resume_at", "retries", b"retries", "sent", b"sent", "tokens", b"tokens", "waiting", b"waiting", "worker_id", b"worker_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__allowed_requests_per_second: _TypeAlias = _typing.Literal["allowed_requests_per_second"]  # noqa: Y015
+    _WhichOneofArgType__allowed_requests_per_second: _TypeAlias = _typing.Literal["_allowed_requests_per_second", b"_allowed_requests_per_second"]  # noqa: Y015
+    _WhichOneofReturnType__allowed_tokens_per_second: _TypeAlias = _typing.Literal["allowed_tokens_per_second"]  # noqa: Y015
+    _WhichOneofArgType__allowed_tokens_per_second: _TypeAlias = _typing.Literal["_allowed_tokens_per_second", b"_allowed_tokens_per_second"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__allowed_requests_per_second) -> _WhichOneofReturnType__allowed_requests_per_second | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__allowed_tokens_per_second) -> _WhichOneofReturnType__allowed_tokens_per_second | None: ...
+
+Global___PaceReport: _TypeAlias = PaceReport  # noqa: Y015
+
+@_typing.final
+class PaceGrant(_message.Message):
+    """How fast the workers may ask a provider, settled by the leader. Key-value bucket PACES, key <pace>."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class SharesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.float
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.float = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    PACE_FIELD_NUMBER: _builtins.int
+    REQUESTS_PER_SECOND_FIELD_NUMBER: _builtins.int
+    TOKENS_PER_SECOND_FIELD_NUMBER: _builtins.int
+    SHARES_FIELD_NUMBER: _builtins.int
+    RESUME_AT_FIELD_NUMBER: _builtins.int
+    pace: _builtins.str
+    """Names provider and key."""
+    requests_per_second: _builtins.float
+    """Requests per second of all workers together; unset while no limit is known."""
+    tokens_per_second: _builtins.float
+    """Tokens per second of all workers together; unset while no limit is known."""
+    @_builtins.property
+    def shares(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
+        """Worker to its share, 0 to 1; they sum to at most 1. A worker that is not named takes the smallest share."""
+
+    @_builtins.property
+    def resume_at(self) -> _timestamp_pb2.Timestamp:
+        """Nothing may be sent before; unset when nothing holds."""
+
+    def __init__(
+        self,
+        *,
+        pace: _builtins.str = ...,
+        requests_per_second: _builtins.float | None = ...,
+        tokens_per_second: _builtins.float | None = ...,
+        shares: _abc.Mapping[_builtins.str, _builtins.float] | None = ...,
+        resume_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_requests_per_second", b"_requests_per_second", "_tokens_per_second", b"_tokens_per_second", "requests_per_second", b"requests_per_second", "resume_at", b"resume_at", "tokens_per_second", b"tokens_per_second"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_requests_per_second", b"_requests_per_second", "_tokens_per_second", b"_tokens_per_second", "pace", b"pace", "requests_per_second", b"requests_per_second", "resume_at", b"resume_at", "shares", b"shares", "tokens_per_second", b"tokens_per_second"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__requests_per_second: _TypeAlias = _typing.Literal["requests_per_second"]  # noqa: Y015
+    _WhichOneofArgType__requests_per_second: _TypeAlias = _typing.Literal["_requests_per_second", b"_requests_per_second"]  # noqa: Y015
+    _WhichOneofReturnType__tokens_per_second: _TypeAlias = _typing.Literal["tokens_per_second"]  # noqa: Y015
+    _WhichOneofArgType__tokens_per_second: _TypeAlias = _typing.Literal["_tokens_per_second", b"_tokens_per_second"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__requests_per_second) -> _WhichOneofReturnType__requests_per_second | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__tokens_per_second) -> _WhichOneofReturnType__tokens_per_second | None: ...
+
+Global___PaceGrant: _TypeAlias = PaceGrant  # noqa: Y015
+
+@_typing.final
+class ListPoolModelsRequest(_message.Message):
+    """Asks the workers of a pool for the models that they can serve. Core NATS, subject models.<pool>; one of them answers."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListPoolModelsRequest: _TypeAlias = ListPoolModelsRequest  # noqa: Y015
+
+@_typing.final
+class ListPoolModelsResponse(_message.Message):
+    """What a worker answers to ListPoolModelsRequest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODELS_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    problem: _builtins.str
+    """Why they cannot be told, in one sentence; empty when they are told."""
+    @_builtins.property
+    def models(self) -> _containers.RepeatedCompositeFieldContainer[_model_pb2.ModelInfo]:
+        """As the provider or the engine tells now."""
+
+    def __init__(
+        self,
+        *,
+        models: _abc.Iterable[_model_pb2.ModelInfo] | None = ...,
+        problem: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["models", b"models", "problem", b"problem"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListPoolModelsResponse: _TypeAlias = ListPoolModelsResponse  # noqa: Y015

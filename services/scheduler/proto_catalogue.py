@@ -1,6 +1,6 @@
 """Suites, models and workers on the wire."""
 
-from proctor.v1 import scheduler_service_pb2
+from proctor.v1 import model_pb2, scheduler_service_pb2
 from services.scheduler.pools.pool import Model, Worker
 from services.scheduler.ports import BrokenSuite
 from services.scheduler.proto_words import OUTPUT_TYPES
@@ -22,8 +22,8 @@ def suite_to_proto(suite: SuiteSummary | BrokenSuite) -> scheduler_service_pb2.S
     )
 
 
-def model_to_proto(model: Model) -> scheduler_service_pb2.ModelInfo:
-    return scheduler_service_pb2.ModelInfo(model=model.name, pool=model.pool, is_loaded=model.is_loaded)
+def model_to_proto(model: Model) -> model_pb2.ModelInfo:
+    return model_pb2.ModelInfo(model=model.name, pool=model.pool, is_loaded=model.is_loaded)
 
 
 def worker_to_proto(worker: Worker) -> scheduler_service_pb2.WorkerInfo:

@@ -3,21 +3,21 @@ SELECT pg_advisory_xact_lock(hashtext('proctor queue'), hashtext($1));
 
 -- name: find_ordered finds the run of an earlier call ($1 run, $2 request)
 SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
-       suite_version, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
   FROM runs
  WHERE run_id = $1 OR request_id = $2;
 
 -- name: count_pending_of_user counts what waits for a user ($1 user)
 SELECT count(*) FROM runs WHERE state = 'pending' AND username = $1;
 
--- name: insert_run stores a run as pending ($1 run, $2 request, $3 user, $4 project, $5 suite, $6 model, $7 pool, $8 priority, $9 order, $10 scoring method, $11 time, $12 environment, $13 version of a user's suite or 0)
+-- name: insert_run stores a run as pending ($1 run, $2 request, $3 user, $4 project, $5 suite, $6 model, $7 pool, $8 priority, $9 order, $10 scoring method, $11 time, $12 environment, $13 version of a user's suite or 0, $14 price)
 INSERT INTO runs (run_id, request_id, username, project_id, suite, model, pool, priority, ordered,
-                  scoring_method, state, epoch, created_at, queued_at, environment, suite_version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10, 'pending', 1, $11, $11, $12::jsonb, nullif($13, 0));
+                  scoring_method, state, epoch, created_at, queued_at, environment, suite_version, price)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10, 'pending', 1, $11, $11, $12::jsonb, nullif($13, 0), $14::jsonb);
 
 -- name: get_run gives one run ($1 run)
 SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
-       suite_version, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
   FROM runs
  WHERE run_id = $1;
 
@@ -26,7 +26,7 @@ SET LOCAL plan_cache_mode = force_custom_plan;
 
 -- name: list_runs gives a page, newest first ($1 state, $2 suite, $3 model, $4 project, $5 time and $6 run behind which it begins, $7 size)
 SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
-       suite_version, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
   FROM runs
  WHERE ($1::text IS NULL OR state = $1)
    AND ($2::text IS NULL OR suite = $2)
@@ -49,16 +49,16 @@ UPDATE runs
    SET state = 'cancelled', finished_at = $3
  WHERE run_id = $1 AND (state = ANY ($2::text[]) OR (state = 'cancelled' AND finished_at = $3))
 RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
-       suite_version, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
 
 -- name: requeue_run lets a closed run wait again in a new epoch; can be repeated ($1 run, $2 states, $3 time)
 UPDATE runs
    SET state = 'pending', epoch = epoch + (state <> 'pending')::int, queued_at = $3, is_closed = false, step = '', started_at = NULL,
-       finished_at = NULL, deadline = NULL, error_reason = NULL, error_message = NULL, final_counts = NULL
+       admitted_at = NULL, ran_seconds = 0, finished_at = NULL, deadline = NULL, error_reason = NULL, error_message = NULL, final_counts = NULL
  WHERE run_id = $1
    AND ((state = ANY ($2::text[]) AND is_closed) OR (state = 'pending' AND queued_at = $3))
 RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
-       suite_version, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
 
 -- name: queue_position gives the place of a pending run, 1 is next ($1 run)
 SELECT count(*)
@@ -107,7 +107,7 @@ WITH chosen AS MATERIALIZED (
        FOR UPDATE
 )
 UPDATE runs
-   SET state = 'running', started_at = $2, deadline = $3
+   SET state = 'running', started_at = $2, admitted_at = $2, deadline = $3
   FROM chosen
  WHERE runs.run_id = chosen.run_id AND runs.state = 'pending'
 RETURNING runs.run_id;

@@ -14,6 +14,7 @@ import grpc
 from proctor.v1 import (
     comparison_service_pb2_grpc,
     export_service_pb2_grpc,
+    model_pb2,
     rescore_service_pb2_grpc,
     run_pb2,
     standings_service_pb2_grpc,
@@ -145,9 +146,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     async def ListModels(
         self, request: scheduler_pb2.ListModelsRequest, context: Any
     ) -> scheduler_pb2.ListModelsResponse:
-        model = scheduler_pb2.ModelInfo(
-            model="vllm/starter", pool="local", is_loaded=True, context_tokens=1024
-        )
+        model = model_pb2.ModelInfo(model="vllm/starter", pool="local", is_loaded=True, context_tokens=1024)
         return scheduler_pb2.ListModelsResponse(models=[model])
 
     async def ListWorkers(

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from services.scheduler.runs.model_price import ModelPrice, TokenUsage
 from services.scheduler.runs.run_counts import RunCounts, TaskCounts
 from services.scheduler.runs.run_order import (
     GenerationParams,
@@ -45,7 +46,18 @@ def counts_from_json(text: str | None) -> RunCounts | None:
     if text is None:
         return None
     stored: dict[str, Any] = json.loads(text)
-    return RunCounts(**{**stored, "tasks": tuple(TaskCounts(**task) for task in stored["tasks"])})
+    usage = TokenUsage(**stored.pop("usage", {}))
+    return RunCounts(
+        **{**stored, "tasks": tuple(TaskCounts(**task) for task in stored["tasks"]), "usage": usage}
+    )
+
+
+def price_to_json(price: ModelPrice | None) -> str | None:
+    return json.dumps(asdict(price)) if price else None
+
+
+def price_from_json(text: str | None) -> ModelPrice | None:
+    return ModelPrice(**json.loads(text)) if text is not None else None
 
 
 def generation_to_json(generation: Generation | None) -> str | None:

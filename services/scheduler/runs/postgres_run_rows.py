@@ -7,6 +7,7 @@ from services.scheduler.runs.json_runs import (
     facts_from_json,
     generation_from_json,
     order_from_json,
+    price_from_json,
 )
 from services.scheduler.runs.run import Run, RunError, RunId, RunState
 from services.scheduler.runs.run_estimate import PastRun
@@ -36,6 +37,10 @@ def run_from_row(row: asyncpg.Record) -> Run:
         environment=facts_from_json(row["environment"]),
         final_counts=counts_from_json(row["final_counts"]),
         suite_version=row["suite_version"] or 0,
+        price=price_from_json(row["price"]),
+        reused_answers=row["reused_answers"],
+        admitted_at=row["admitted_at"],
+        ran_seconds=row["ran_seconds"],
     )
 
 

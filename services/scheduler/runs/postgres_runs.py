@@ -8,7 +8,7 @@ import asyncpg
 
 from services.scheduler.errors import QueueFull, RunNotFound, UnknownSuite
 from services.scheduler.postgres_sessions import Connection, Queries, Sessions
-from services.scheduler.runs.json_runs import facts_to_json, order_to_json
+from services.scheduler.runs.json_runs import facts_to_json, order_to_json, price_to_json
 from services.scheduler.runs.postgres_run_rows import past_run_from_row, run_from_row, task_from_row
 from services.scheduler.runs.run import Run, RunId, RunState, states_before
 from services.scheduler.runs.run_estimate import PastRun
@@ -132,4 +132,5 @@ async def _insert(connection: Connection, run: Run, request: UUID | None) -> Non
         run.created_at,
         facts_to_json(run.environment),
         run.suite_version,
+        price_to_json(run.price),
     )

@@ -44,6 +44,10 @@ def order_from_proto(order: run_pb2.RunOrder) -> RunOrder:
         scoring_method=_word("scoring_method", SCORING_METHODS, order.scoring_method),
         truncation=_word("truncation", TRUNCATIONS, order.truncation) or Truncation.NONE,
         prompt_form=_word("prompt_form", PROMPT_FORMS, order.prompt_form),
+        reuse_answers=order.reuse_answers,
+        max_cost=order.max_cost if order.HasField("max_cost") else None,
+        stream_answers=order.stream_answers,
+        base_url=order.base_url,
     )
 
 
@@ -61,6 +65,10 @@ def order_to_proto(order: RunOrder) -> run_pb2.RunOrder:
         scoring_method=SCORING_METHODS[order.scoring_method] if order.scoring_method else _UNSPECIFIED_METHOD,
         truncation=TRUNCATIONS[order.truncation],
         prompt_form=PROMPT_FORMS[order.prompt_form] if order.prompt_form else _UNSPECIFIED_FORM,
+        reuse_answers=order.reuse_answers,
+        max_cost=order.max_cost,
+        stream_answers=order.stream_answers,
+        base_url=order.base_url,
     )
 
 

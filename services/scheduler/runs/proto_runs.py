@@ -1,11 +1,13 @@
 """Runs on the wire."""
 
+from dataclasses import asdict
 from datetime import datetime
 
 from google.protobuf import timestamp_pb2
 
 from proctor.v1 import run_pb2
 from services.scheduler.proto_words import RUN_STATES, SCORING_METHODS
+from services.scheduler.runs.model_price import ModelPrice
 from services.scheduler.runs.proto_orders import order_to_proto
 from services.scheduler.runs.run import Run
 from services.scheduler.runs.run_snapshot import RunProgress, RunSnapshot, RunWait, TaskProgress
@@ -36,7 +38,13 @@ def run_to_proto(run: Run) -> run_pb2.Run:
         environment=run.environment,
         scoring_method=SCORING_METHODS[run.scoring_method],
         suite_version=run.suite_version,
+        price=price_to_proto(run.price),
+        reused_answers=run.reused_answers,
     )
+
+
+def price_to_proto(price: ModelPrice | None) -> run_pb2.ModelPrice | None:
+    return run_pb2.ModelPrice(**asdict(price)) if price else None
 
 
 def time_to_proto(time: datetime | None) -> timestamp_pb2.Timestamp | None:

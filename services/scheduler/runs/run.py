@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
+from services.scheduler.runs.model_price import ModelPrice
 from services.scheduler.runs.run_counts import RunCounts
 from services.scheduler.runs.run_order import RunOrder, ScoringMethod
 
@@ -60,7 +61,8 @@ class Run:
     """`is_closed`: results has frozen it and its summary is stored. `total` is 0 until it is planned.
 
     `planned_epoch` is the latest epoch whose shards are stored, 0 while there is none. `suite_version` is
-    that of a suite that a user brought, settled when the run was submitted.
+    that of a suite that a user brought, settled when the run was submitted. A run that gives its place away
+    and gets one again has `ran_seconds` of its earlier stays; the present one began at `admitted_at`.
     """
 
     run_id: RunId
@@ -82,6 +84,10 @@ class Run:
     environment: Mapping[str, str] = field(default_factory=dict)
     final_counts: RunCounts | None = None
     suite_version: int = 0
+    price: ModelPrice | None = None
+    reused_answers: int = 0
+    admitted_at: datetime | None = None
+    ran_seconds: float = 0.0
 
     @property
     def suite_name(self) -> str:

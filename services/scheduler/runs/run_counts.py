@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from services.scheduler.runs.model_price import TokenUsage
+
 
 @dataclass(frozen=True, slots=True)
 class TaskCounts:
@@ -22,6 +24,7 @@ class RunCounts:
     tasks: tuple[TaskCounts, ...] = ()
     failures: Mapping[str, int] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+    usage: TokenUsage = field(default_factory=TokenUsage)
 
     @property
     def recorded(self) -> int:

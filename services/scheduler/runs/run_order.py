@@ -50,7 +50,10 @@ class GenerationParams:
 
 @dataclass(frozen=True, slots=True)
 class RunOrder:
-    """`tasks` empty means all; `limit` takes the first rows of each; what is unset the scheduler chooses."""
+    """`tasks` empty means all; `limit` takes the first rows of each; what is unset the scheduler chooses.
+
+    `max_cost` is in the currency of the price file. `base_url` names a server instead of the pool's own.
+    """
 
     suite: str
     model: str
@@ -64,6 +67,10 @@ class RunOrder:
     scoring_method: ScoringMethod | None = None
     truncation: Truncation = Truncation.NONE
     prompt_form: PromptForm | None = None
+    reuse_answers: bool = False
+    max_cost: float | None = None
+    stream_answers: bool = False
+    base_url: str = ""
 
     @property
     def provider(self) -> str:

@@ -135,6 +135,8 @@ def _frame(run: Run, task: PlannedTask) -> work_messages_pb2.WorkShard:
         prompt_form=PROMPT_FORMS[order.prompt_form] if order.prompt_form else _settled_form(method),
         truncation=TRUNCATIONS[order.truncation],
         deadline=time_to_proto(run.deadline),
+        stream_answers=order.stream_answers,
+        base_url=order.base_url,
     )
 
 

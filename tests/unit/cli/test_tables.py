@@ -14,6 +14,7 @@ from proctor.cli.suites_commands import suites_table
 from proctor.cli.summary_table import print_summary
 from proctor.v1 import (
     comparison_pb2,
+    model_pb2,
     run_pb2,
     sample_pb2,
     scheduler_service_pb2,
@@ -136,7 +137,7 @@ def test_suites_and_models_are_folded_between_words_on_80_columns() -> None:
     tasks = [scheduler_service_pb2.TaskInfo(task=f"task_{number}") for number in range(12)]
     about = "Nine tasks of general understanding"
     suite = scheduler_service_pb2.SuiteInfo(suite="glue", description=about, version=3, tasks=tasks)
-    model = scheduler_service_pb2.ModelInfo(model=f"vllm/{'long/' * 14}name", pool="local", is_loaded=True)
+    model = model_pb2.ModelInfo(model=f"vllm/{'long/' * 14}name", pool="local", is_loaded=True)
     shown.console.print(suites_table(shown.console, [suite]))
     shown.console.print(models_table(shown.console, [model]))
     assert shown.lines("glue (version 3)", "task_0,", "Nine tasks")
