@@ -1,5 +1,6 @@
 """The leaderboard and the history as a person reads them."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -29,6 +30,10 @@ def print_leaderboard(console: Console, suite: str, board: service_pb2.GetLeader
         say(console, f"{more} more: --limit {min(board.total_models, 100)}", style="dim")
     if any(standing.is_selected_best for standing in board.standings):
         say(console, "* the best of several runs: selected, so its figure flatters", style="yellow")
+    if any(standing.not_compared_with for standing in board.standings):
+        say(
+            console, "some pairs are not compared: a shared rank proves nothing of them (--json)", style="dim"
+        )
     if board.apart:
         console.print(_apart_table(console, board.apart))
 
@@ -60,8 +65,9 @@ def _board_table(console: Console, title: str, board: service_pb2.GetLeaderboard
     for column in ("score", "95 % interval", "tasks"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("trend", no_wrap=True)
+    holders = Counter(standing.rank for standing in board.standings)
     for standing in board.standings:
-        tie = "=" if standing.tied_with else ""
+        tie = "=" if holders[standing.rank] > 1 else ""
         mark = " *" if standing.is_selected_best else ""
         table.add_row(f"{standing.rank}{tie}", f"{standing.model}{mark}", *_figures(standing))
     table.add_section()

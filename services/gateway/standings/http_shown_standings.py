@@ -16,6 +16,7 @@ def ranked(standing: standings_pb2.Standing) -> Ranked:
         benchmark_count=standing.task_count,
         ci95=interval(figure),
         tied_with=list(standing.tied_with),
+        not_compared_with=list(standing.not_compared_with),
         trend=trend_word(standing.trend.direction),
         trend_details=_trend(standing.trend),
         job_id=standing.run_id or None,

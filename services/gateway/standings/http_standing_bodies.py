@@ -18,7 +18,12 @@ class Ranked(BaseModel):
     provider: str
     benchmark_count: int = Field(description="Tasks behind the figure")
     ci95: tuple[float, float] | None
-    tied_with: list[str] = Field(description="Models that no paired test tells apart from it")
+    tied_with: list[str] = Field(
+        description="Listed models whose own comparison with it shows no difference, of whatever rank"
+    )
+    not_compared_with: list[str] = Field(
+        description="Listed models of which no paired test says anything: not compared yet, or none is possible"
+    )
     trend: str | None = Field(description="up, down or steady against its previous run; null without one")
     trend_details: TrendShown | None
     job_id: str | None = Field(description="Null for a baseline")

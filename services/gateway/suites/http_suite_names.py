@@ -1,5 +1,6 @@
 """Suites that a request over HTTP names to look for runs: one rule, whatever it looks for."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import Query
@@ -10,6 +11,7 @@ from services.gateway.grpc_scheduler import SchedulerBackend
 from services.gateway.http_text import Text
 from services.gateway.suites.suite_versions import of_all_versions
 
+_MOST_NAMED = 20
 _RULE = "Of all versions. A suite without runs has none to show; one that does not exist is refused (404)"
 
 SuiteName = Annotated[Text, AfterValidator(of_all_versions)]
@@ -20,4 +22,10 @@ async def refuse_unknown(scheduler: SchedulerBackend, suite: str) -> None:
     """Asked where nothing was found: runs of a suite that was removed are still shown."""
     known = [listed.suite for listed in await scheduler.list_suites()]
     if suite and suite not in known:
-        raise NoSuchSuite(suite=suite, supported=", ".join(known) or "none")
+        raise NoSuchSuite(suite=suite, supported=_listed(known))
+
+
+def _listed(names: Sequence[str]) -> str:
+    """As many as a sentence can hold."""
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "") or "none"

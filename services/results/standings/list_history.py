@@ -1,10 +1,11 @@
 """Lists the closed runs of the last days, newest first; failed ones too, with the figures they have."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from services.common.clock import Clock
-from services.results.errors import InvalidField
+from services.results.errors import InvalidField, UnknownMetric
 from services.results.ports import HistoryPage, HistoryStore
 from services.results.standings.board import Standing
 from services.results.standings.history_token import read_history_token, write_history_token
@@ -51,6 +52,7 @@ class ListHistory:
             query.suite, query.model, since, read_history_token(query.page_token), page_size + 1
         )
         runs = await self._history.page(page)
+        _refuse_unknown(query.metric, runs)
         listed = [_standing(run, query.metric) for run in runs[:page_size]]
         token = write_history_token(runs[page_size - 1]) if len(runs) > page_size else ""
         return History(listed, await self._history.count(page), token)
@@ -60,6 +62,13 @@ def _checked(field: str, number: int, most: int) -> int:
     if not 0 <= number <= most:
         raise InvalidField(field=field, problem=f"must be 1 to {most}, or 0 for the default")
     return number
+
+
+def _refuse_unknown(word: str, runs: Sequence[ClosedRun]) -> None:
+    """A metric that none of the runs has was meant otherwise; where there are none, nothing is known."""
+    metrics = {metric for run in runs for metric in run.standing.figures}
+    if word and metrics and metric_named(word, metrics) is None:
+        raise UnknownMetric(metric=word, supported=", ".join(sorted(metrics)))
 
 
 def _standing(run: ClosedRun, word: str) -> Standing:

@@ -76,3 +76,11 @@ async def test_numbers_out_of_range_are_refused(query: HistoryQuery) -> None:
 async def test_a_page_token_of_ones_own_making_is_refused(token: str) -> None:
     with pytest.raises(errors.InvalidPageToken):
         await ClosedRuns().list_history(HistoryQuery(page_token=token))
+
+
+async def test_a_metric_that_no_run_has_is_refused_with_those_there_are() -> None:
+    runs = ClosedRuns()
+    runs.add("p/a", 0.5)
+    with pytest.raises(errors.UnknownMetric, match="zzz.*Supported: acc"):
+        await runs.list_history(HistoryQuery(metric="zzz"))
+    assert (await ClosedRuns().list_history(HistoryQuery(metric="zzz"))).total == 0
