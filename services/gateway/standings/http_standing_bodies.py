@@ -22,7 +22,7 @@ class Ranked(BaseModel):
         description="Listed models whose own comparison with it shows no difference, of whatever rank"
     )
     not_compared_with: list[str] = Field(
-        description="Listed models of which no paired test says anything: not compared yet, or none is possible"
+        description="Listed models of which no paired test tells: not compared yet, or none is possible"
     )
     trend: str | None = Field(description="up, down or steady against its previous run; null without one")
     trend_details: TrendShown | None

@@ -81,6 +81,6 @@ async def test_a_page_token_of_ones_own_making_is_refused(token: str) -> None:
 async def test_a_metric_that_no_run_has_is_refused_with_those_there_are() -> None:
     runs = ClosedRuns()
     runs.add("p/a", 0.5)
-    with pytest.raises(errors.UnknownMetric, match="zzz.*Supported: acc"):
+    with pytest.raises(errors.UnknownMetric, match=r"zzz.*Supported: acc"):
         await runs.list_history(HistoryQuery(metric="zzz"))
     assert (await ClosedRuns().list_history(HistoryQuery(metric="zzz"))).total == 0
