@@ -716,6 +716,8 @@ class WorkerInfo(_message.Message):
     PROVIDER_FIELD_NUMBER: _builtins.int
     LOAD_FIELD_NUMBER: _builtins.int
     CANNOT_LOAD_FIELD_NUMBER: _builtins.int
+    LOADING_MODEL_FIELD_NUMBER: _builtins.int
+    READY_MODELS_FIELD_NUMBER: _builtins.int
     worker_id: _builtins.str
     """Its id."""
     pool: _builtins.str
@@ -732,6 +734,8 @@ class WorkerInfo(_message.Message):
     """"loading", "ready", "draining" or what is wrong."""
     provider: _builtins.str
     """Provider that it serves."""
+    loading_model: _builtins.str
+    """Model that it turns to; empty when none."""
     @_builtins.property
     def seen_at(self) -> _timestamp_pb2.Timestamp:
         """Last heartbeat."""
@@ -743,6 +747,10 @@ class WorkerInfo(_message.Message):
     @_builtins.property
     def cannot_load(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Model "provider/name" to the engine's or provider's own reason why it cannot be served."""
+
+    @_builtins.property
+    def ready_models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Models that it answers for as it is: the loaded one and those that share its engine."""
 
     def __init__(
         self,
@@ -758,10 +766,12 @@ class WorkerInfo(_message.Message):
         provider: _builtins.str = ...,
         load: _model_pb2.EngineLoad | None = ...,
         cannot_load: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        loading_model: _builtins.str = ...,
+        ready_models: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load", "seen_at", b"seen_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "condition", b"condition", "engine", b"engine", "in_flight", b"in_flight", "load", b"load", "loaded_model", b"loaded_model", "pool", b"pool", "provider", b"provider", "seen_at", b"seen_at", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "condition", b"condition", "engine", b"engine", "in_flight", b"in_flight", "load", b"load", "loaded_model", b"loaded_model", "loading_model", b"loading_model", "pool", b"pool", "provider", b"provider", "ready_models", b"ready_models", "seen_at", b"seen_at", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

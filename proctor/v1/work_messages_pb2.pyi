@@ -457,6 +457,8 @@ class WorkerStatus(_message.Message):
     CANNOT_LOAD_FIELD_NUMBER: _builtins.int
     LOAD_FIELD_NUMBER: _builtins.int
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
+    LOADING_MODEL_FIELD_NUMBER: _builtins.int
+    READY_MODELS_FIELD_NUMBER: _builtins.int
     worker_id: _builtins.str
     """Its id."""
     pool: _builtins.str
@@ -473,6 +475,8 @@ class WorkerStatus(_message.Message):
     """Most samples asked at a time."""
     condition: _builtins.str
     """"loading", "ready", "draining" or what is wrong."""
+    loading_model: _builtins.str
+    """Model that it turns to: what it holds of another is being finished, or it is being loaded; empty when none."""
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Models "provider/name" it can serve, as far as known."""
@@ -493,6 +497,10 @@ class WorkerStatus(_message.Message):
     def environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """What its outcomes say of engine, version and hardware, as far as known."""
 
+    @_builtins.property
+    def ready_models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Models that it answers for as it is: the loaded one and those that share its engine, such as LoRA adapters."""
+
     def __init__(
         self,
         *,
@@ -509,10 +517,12 @@ class WorkerStatus(_message.Message):
         cannot_load: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         load: _model_pb2.EngineLoad | None = ...,
         environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        loading_model: _builtins.str = ...,
+        ready_models: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load", "sent_at", b"sent_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "condition", b"condition", "engine", b"engine", "environment", b"environment", "in_flight", b"in_flight", "load", b"load", "loaded_model", b"loaded_model", "models", b"models", "pool", b"pool", "provider", b"provider", "sent_at", b"sent_at", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "condition", b"condition", "engine", b"engine", "environment", b"environment", "in_flight", b"in_flight", "load", b"load", "loaded_model", b"loaded_model", "loading_model", b"loading_model", "models", b"models", "pool", b"pool", "provider", b"provider", "ready_models", b"ready_models", "sent_at", b"sent_at", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
