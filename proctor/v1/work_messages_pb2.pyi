@@ -444,6 +444,26 @@ class WorkerStatus(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class RefusedRunsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     WORKER_ID_FIELD_NUMBER: _builtins.int
     POOL_FIELD_NUMBER: _builtins.int
     ENGINE_FIELD_NUMBER: _builtins.int
@@ -459,6 +479,7 @@ class WorkerStatus(_message.Message):
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
     LOADING_MODEL_FIELD_NUMBER: _builtins.int
     READY_MODELS_FIELD_NUMBER: _builtins.int
+    REFUSED_RUNS_FIELD_NUMBER: _builtins.int
     worker_id: _builtins.str
     """Its id."""
     pool: _builtins.str
@@ -501,6 +522,10 @@ class WorkerStatus(_message.Message):
     def ready_models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Models that it answers for as it is: the loaded one and those that share its engine, such as LoRA adapters."""
 
+    @_builtins.property
+    def refused_runs(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """"<run>/<epoch>" to the provider's own reason why it takes no request of this run: a wrong key, an unknown model."""
+
     def __init__(
         self,
         *,
@@ -519,10 +544,11 @@ class WorkerStatus(_message.Message):
         environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         loading_model: _builtins.str = ...,
         ready_models: _abc.Iterable[_builtins.str] | None = ...,
+        refused_runs: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load", "sent_at", b"sent_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "condition", b"condition", "engine", b"engine", "environment", b"environment", "in_flight", b"in_flight", "load", b"load", "loaded_model", b"loaded_model", "loading_model", b"loading_model", "models", b"models", "pool", b"pool", "provider", b"provider", "ready_models", b"ready_models", "sent_at", b"sent_at", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "condition", b"condition", "engine", b"engine", "environment", b"environment", "in_flight", b"in_flight", "load", b"load", "loaded_model", b"loaded_model", "loading_model", b"loading_model", "models", b"models", "pool", b"pool", "provider", b"provider", "ready_models", b"ready_models", "refused_runs", b"refused_runs", "sent_at", b"sent_at", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
