@@ -1,7 +1,7 @@
 """Suites, models and workers on the wire."""
 
 from proctor.v1 import model_pb2, scheduler_service_pb2
-from services.scheduler.pools.pool import Model, Worker
+from services.scheduler.pools.pool import EngineLoad, Model, Worker
 from services.scheduler.ports import BrokenSuite
 from services.scheduler.proto_words import OUTPUT_TYPES
 from services.scheduler.runs.proto_runs import time_to_proto
@@ -36,6 +36,22 @@ def worker_to_proto(worker: Worker) -> scheduler_service_pb2.WorkerInfo:
         concurrency=worker.concurrency,
         seen_at=time_to_proto(worker.sent_at),
         condition=worker.condition,
+        provider=worker.provider,
+        load=_load_to_proto(worker.load) if worker.load else None,
+        cannot_load=worker.cannot_load,
+        loading_model=worker.loading_model,
+        ready_models=worker.ready_models,
+    )
+
+
+def _load_to_proto(load: EngineLoad) -> model_pb2.EngineLoad:
+    return model_pb2.EngineLoad(
+        running_requests=load.running_requests,
+        waiting_requests=load.waiting_requests,
+        kv_cache_usage=load.kv_cache_usage,
+        prefix_cache_queries=load.prefix_cache_queries,
+        prefix_cache_hits=load.prefix_cache_hits,
+        generated_tokens=load.generated_tokens,
     )
 
 

@@ -6,11 +6,11 @@ from typing import NoReturn
 
 from google.protobuf.message import DecodeError
 
-from proctor.v1 import work_messages_pb2
+from proctor.v1 import model_pb2, work_messages_pb2
 from services.common.clock import Clock
 from services.common.jetstream import Bucket
 from services.common.structured_logs import get_logger
-from services.scheduler.pools.pool import Worker
+from services.scheduler.pools.pool import EngineLoad, Worker
 
 log = get_logger()
 
@@ -56,7 +56,14 @@ def _word(heard: tuple[float, Worker] | None) -> tuple[object, ...]:
     if heard is None:
         return ()
     worker = heard[1]
-    return (worker.condition, worker.loaded_model, worker.concurrency, worker.cannot_load)
+    return (
+        worker.condition,
+        worker.loaded_model,
+        worker.loading_model,
+        worker.ready_models,
+        worker.concurrency,
+        worker.cannot_load,
+    )
 
 
 def _worker_from_proto(status: work_messages_pb2.WorkerStatus) -> Worker:
@@ -72,4 +79,19 @@ def _worker_from_proto(status: work_messages_pb2.WorkerStatus) -> Worker:
         condition=status.condition,
         sent_at=status.sent_at.ToDatetime(tzinfo=UTC),
         cannot_load=dict(status.cannot_load),
+        loading_model=status.loading_model,
+        ready_models=tuple(status.ready_models),
+        load=_load_from_proto(status.load) if status.HasField("load") else None,
+        environment=dict(status.environment),
+    )
+
+
+def _load_from_proto(load: model_pb2.EngineLoad) -> EngineLoad:
+    return EngineLoad(
+        running_requests=load.running_requests,
+        waiting_requests=load.waiting_requests,
+        kv_cache_usage=load.kv_cache_usage,
+        prefix_cache_queries=load.prefix_cache_queries,
+        prefix_cache_hits=load.prefix_cache_hits,
+        generated_tokens=load.generated_tokens,
     )

@@ -67,8 +67,24 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineLoad:
+    """How busy an engine in a worker is; counts are of the engine's life."""
+
+    running_requests: int = 0
+    waiting_requests: int = 0
+    kv_cache_usage: float = 0.0
+    prefix_cache_queries: int = 0
+    prefix_cache_hits: int = 0
+    generated_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Worker:
-    """A live worker, from its last heartbeat. `cannot_load` maps a model to the engine's own reason."""
+    """A live worker, from its last heartbeat. `cannot_load` maps a model to the engine's own reason.
+
+    `ready_models` share the loaded engine; `loading_model` is what it turns to; `load` is None where the
+    engine runs elsewhere.
+    """
 
     worker_id: str
     pool: str
@@ -81,6 +97,13 @@ class Worker:
     condition: str = ""
     sent_at: datetime | None = None
     cannot_load: Mapping[str, str] = field(default_factory=dict)
+    loading_model: str = ""
+    ready_models: tuple[str, ...] = ()
+    load: EngineLoad | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def answers_for(self, model: str) -> bool:
+        return model == self.loaded_model or model in self.ready_models
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +128,7 @@ def models_of(pools: Iterable[Pool], workers: Sequence[Worker], provider: str = 
     found: dict[str, Model] = {}
     for pool in pools:
         crew = [worker for worker in workers if worker.pool == pool.name]
-        loaded = {worker.loaded_model for worker in crew}
+        loaded = {model for worker in crew for model in (worker.loaded_model, *worker.ready_models)}
         told = {model for worker in crew for model in worker.models if pool.serves(model)}
         for name in (*pool.models, *sorted(told)):
             found.setdefault(name, Model(name, pool.name, name in loaded))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from services.scheduler.pools.awaited_worker import awaited
 from services.scheduler.pools.pool import Worker
 from services.scheduler.runs.run import Run, RunState
 from services.scheduler.runs.run_counts import RunCounts, TaskCounts
@@ -80,16 +81,7 @@ def current_step(run: Run, counts: RunCounts, workers: Sequence[Worker]) -> str:
         return run.step or "planning"
     if counts.recorded >= run.total:
         return "summarising"
-    return _working_step(run, [worker for worker in workers if worker.pool == run.pool])
-
-
-def _working_step(run: Run, crew: Sequence[Worker]) -> str:
-    if not crew:
-        return f"waiting for a worker of pool {run.pool}"
-    has_ready_worker = any(worker.condition == "ready" for worker in crew)
-    if not has_ready_worker and any(worker.condition == "loading" for worker in crew):
-        return "loading model"
-    return "running"
+    return awaited(run.order.model, run.pool, workers) or "running"
 
 
 def _task_progress(run: Run, tasks: Sequence[PlannedTask], counts: RunCounts) -> Sequence[TaskProgress]:

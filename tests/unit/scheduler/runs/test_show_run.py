@@ -46,8 +46,9 @@ async def test_steps_follow_what_happens() -> None:
     assert await _step(stand, run.run_id) == "planning"
     await stand.advance(driver, 2)
     assert await _step(stand, run.run_id) == "running"
-    stand.crew.live = [ready_worker(condition="loading")]
-    assert await _step(stand, run.run_id) == "loading model"
+    model = run.order.model
+    stand.crew.live = [ready_worker(models=(model,), loading_model=model)]
+    assert await _step(stand, run.run_id) == f"loading {model}"
     stand.crew.live = []
     assert await _step(stand, run.run_id) == "waiting for a worker of pool remote"
     stand.crew.live = [ready_worker()]

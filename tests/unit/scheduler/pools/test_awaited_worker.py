@@ -1,0 +1,41 @@
+"""What a run of a model that no worker answers for is waiting for."""
+
+from services.scheduler.pools.awaited_worker import awaited
+from services.scheduler.pools.pool import Worker
+
+MODELS = ("vllm/a", "vllm/b", "vllm/c")
+
+
+def a_worker(loaded: str = "", loading: str = "", *, ready: tuple[str, ...] = ()) -> Worker:
+    return Worker(
+        "w", "local", "vllm", models=MODELS, loaded_model=loaded, loading_model=loading, ready_models=ready
+    )
+
+
+def test_nothing_is_awaited_where_a_worker_has_the_model_or_shares_its_engine() -> None:
+    assert awaited("vllm/a", "local", [a_worker("vllm/a")]) is None
+    assert awaited("vllm/b", "local", [a_worker("vllm/a", ready=("vllm/a", "vllm/b"))]) is None
+
+
+def test_worker_without_a_list_of_models_answers_for_any() -> None:
+    assert awaited("openai/x", "remote", [Worker("w", "remote", "openai", "openai")]) is None
+
+
+def test_model_that_is_being_loaded_is_named() -> None:
+    assert awaited("vllm/b", "local", [a_worker("vllm/a", "vllm/b")]) == "loading vllm/b"
+
+
+def test_what_the_workers_have_instead_is_named() -> None:
+    has_another = [a_worker("vllm/a")]
+    assert awaited("vllm/b", "local", has_another) == (
+        "waiting for the worker of pool local, which has vllm/a loaded"
+    )
+    several = [a_worker("vllm/a"), a_worker("vllm/c"), a_worker("vllm/a", "vllm/c")]
+    assert awaited("vllm/b", "local", several) == (
+        "waiting for one of 3 workers of pool local, which have vllm/a, vllm/c loaded"
+    )
+
+
+def test_workers_of_other_pools_do_not_help() -> None:
+    assert awaited("vllm/a", "large", [a_worker("vllm/a")]) == "waiting for a worker of pool large"
+    assert awaited("vllm/a", "local", [a_worker()]) == "waiting for a worker of pool local"
