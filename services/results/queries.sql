@@ -82,22 +82,22 @@ FROM samples
 WHERE set_id = $1::uuid
 HAVING min(cardinality(choices)) = max(cardinality(choices));
 
--- name: add_run_record: make the record of a run ($1 run, $2 epoch, $3 rollouts, $4 scoring method, $5 cut left, $6 suite, $7 its version, $8 model, $9 project, $10 user, $11 ordered at, $12 limit, $13 shots, $14 missing tasks, $15 groups)
+-- name: add_run_record: make the record of a run ($1 run, $2 epoch, $3 rollouts, $4 scoring method, $5 cut left, $6 suite, $7 its version, $8 model, $9 project, $10 user, $11 ordered at, $12 limit, $13 shots, $14 missing tasks, $15 groups, $16 price)
 INSERT INTO run_records (
     run_id, epoch, rollouts, scoring_method, is_truncated_left, suite, suite_version, model, project_id, username,
-    created_at, row_limit, num_fewshot, missing_tasks, groups
+    created_at, row_limit, num_fewshot, missing_tasks, groups, price
 )
 VALUES (
     $1::uuid, $2::integer, $3::integer, $4::smallint, $5::boolean, $6::text, $7::integer, $8::text, $9::bigint,
-    $10::text, $11::timestamptz, $12::integer, $13::integer, $14::text[], $15::jsonb
+    $10::text, $11::timestamptz, $12::integer, $13::integer, $14::text[], $15::jsonb, $16::jsonb
 )
 ON CONFLICT (run_id) DO NOTHING
 RETURNING run_id::text AS run_id;
 
--- name: add_run_task: one planned task ($1 run, $2 place, $3 name, $4 set, $5 first, $6 count, $7 scoring, $8 origin)
+-- name: add_run_task: one planned task ($1 run, $2 place, $3 name, $4 set, $5 first, $6 count, $7 scoring, $8 origin, $9 digest of how it asks or null)
 INSERT INTO run_tasks
-    (run_id, task_index, task, set_id, first_sample, sample_count, scoring, provenance)
-VALUES ($1::uuid, $2::smallint, $3::text, $4::uuid, $5::bigint, $6::integer, $7::jsonb, $8::jsonb);
+    (run_id, task_index, task, set_id, first_sample, sample_count, scoring, provenance, request_digest)
+VALUES ($1::uuid, $2::smallint, $3::text, $4::uuid, $5::bigint, $6::integer, $7::jsonb, $8::jsonb, $9::bytea);
 
 -- name: lock_run_record: epoch and state of a run; recorders wait until the transaction ends ($1 run)
 SELECT epoch, is_frozen FROM run_records WHERE run_id = $1::uuid FOR UPDATE;
@@ -117,12 +117,12 @@ UPDATE run_records SET is_frozen = true, state = $2::smallint, closed_at = now()
 -- name: read_run_record: the record of a run ($1 run)
 SELECT
     epoch, is_frozen, rollouts, scoring_method, is_truncated_left, suite, suite_version, model, project_id, username,
-    created_at, row_limit, num_fewshot, missing_tasks, groups, state, closed_at
+    created_at, row_limit, num_fewshot, missing_tasks, groups, price, state, closed_at
 FROM run_records
 WHERE run_id = $1::uuid;
 
 -- name: read_run_tasks: the planned tasks of a run in order ($1 run)
-SELECT task, set_id::text AS set_id, first_sample, sample_count, scoring, provenance
+SELECT task, set_id::text AS set_id, first_sample, sample_count, scoring, provenance, request_digest
 FROM run_tasks
 WHERE run_id = $1::uuid
 ORDER BY task_index;
@@ -137,7 +137,8 @@ SELECT summary FROM run_summaries WHERE run_id = $1::uuid AND epoch = $2::intege
 
 -- name: read_task_counts: epoch, environment, and counts per task and failure class, where there are any ($1 runs)
 SELECT
-    r.run_id::text AS run_id, r.epoch, said.environment, c.task_index, c.failure_class, c.recorded, c.unparsed
+    r.run_id::text AS run_id, r.epoch, said.environment, c.task_index, c.failure_class, c.recorded, c.unparsed,
+    c.prompt_tokens, c.completion_tokens, c.cached_tokens, c.reasoning_tokens
 FROM run_records AS r
 LEFT JOIN task_counts AS c USING (run_id)
 LEFT JOIN LATERAL (
@@ -221,14 +222,21 @@ WITH open_runs AS (
     WHERE stored.failure_class > 0
         AND (EXCLUDED.epoch, EXCLUDED.attempt) > (stored.epoch, stored.attempt)
     RETURNING
-        new.run_id, new.task_index, new.shard, new.failure_class, new.status,
-        old.shard AS old_shard, old.failure_class AS old_failure_class,
+        new.run_id, new.task_index, new.shard, new.failure_class, new.status, new.prompt_tokens,
+        new.completion_tokens, new.cached_tokens, new.reasoning_tokens,
+        old.shard AS old_shard, old.failure_class AS old_failure_class, old.prompt_tokens AS old_prompt_tokens,
+        old.completion_tokens AS old_completion_tokens, old.cached_tokens AS old_cached_tokens,
+        old.reasoning_tokens AS old_reasoning_tokens,
         coalesce(old.epoch = new.epoch, false) AS was_counted
 ), changes AS (
-    SELECT run_id, task_index, shard, failure_class, 1 AS recorded, (status = 2)::integer AS unparsed
+    SELECT
+        run_id, task_index, shard, failure_class, 1 AS recorded, (status = 2)::integer AS unparsed,
+        prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens
     FROM written
     UNION ALL
-    SELECT run_id, task_index, old_shard, old_failure_class, -1, 0
+    SELECT
+        run_id, task_index, old_shard, old_failure_class, -1, 0,
+        -old_prompt_tokens, -old_completion_tokens, -old_cached_tokens, -old_reasoning_tokens
     FROM written
     WHERE was_counted
 ), counted_shards AS (
@@ -236,14 +244,23 @@ WITH open_runs AS (
     SELECT run_id, shard, sum(recorded) FROM changes GROUP BY run_id, shard ORDER BY run_id, shard
     ON CONFLICT (run_id, shard) DO UPDATE SET recorded = counted.recorded + EXCLUDED.recorded
 ), counted_tasks AS (
-    INSERT INTO task_counts AS counted (run_id, task_index, failure_class, recorded, unparsed)
-    SELECT run_id, task_index, failure_class, sum(recorded), sum(unparsed)
+    INSERT INTO task_counts AS counted (
+        run_id, task_index, failure_class, recorded, unparsed, prompt_tokens, completion_tokens, cached_tokens,
+        reasoning_tokens
+    )
+    SELECT
+        run_id, task_index, failure_class, sum(recorded), sum(unparsed), sum(prompt_tokens),
+        sum(completion_tokens), sum(cached_tokens), sum(reasoning_tokens)
     FROM changes
     GROUP BY run_id, task_index, failure_class
     ORDER BY run_id, task_index, failure_class
     ON CONFLICT (run_id, task_index, failure_class) DO UPDATE SET
         recorded = counted.recorded + EXCLUDED.recorded,
-        unparsed = counted.unparsed + EXCLUDED.unparsed
+        unparsed = counted.unparsed + EXCLUDED.unparsed,
+        prompt_tokens = counted.prompt_tokens + EXCLUDED.prompt_tokens,
+        completion_tokens = counted.completion_tokens + EXCLUDED.completion_tokens,
+        cached_tokens = counted.cached_tokens + EXCLUDED.cached_tokens,
+        reasoning_tokens = counted.reasoning_tokens + EXCLUDED.reasoning_tokens
 )
 SELECT count(*) AS written FROM written;
 
@@ -309,6 +326,72 @@ SELECT
     avg(first_token_seconds) AS first_token_seconds
 FROM outcomes
 WHERE run_id = $1::uuid AND failure_class = 0;
+
+-- name: find_same_requests: tasks of earlier runs that asked as a task does, latest first ($1 run, $2 task, $3, $4 names and values that its engine says of itself, $5 rows)
+SELECT theirs.run_id::text AS run_id, theirs.task_index
+FROM run_tasks AS mine
+JOIN run_tasks AS theirs USING (request_digest, scoring)
+JOIN run_records AS r ON r.run_id = theirs.run_id
+WHERE mine.run_id = $1::uuid
+    AND mine.task_index = $2::smallint
+    AND theirs.run_id <> mine.run_id
+    AND EXISTS (SELECT FROM run_environments AS said WHERE said.run_id = theirs.run_id)
+    AND NOT EXISTS (
+        SELECT
+        FROM run_environments AS said
+        JOIN unnest($3::text[], $4::text[]) AS asked (name, value) ON asked.name = said.name
+        WHERE said.run_id = theirs.run_id AND said.value <> asked.value
+    )
+ORDER BY r.opened_at DESC, r.run_id
+LIMIT $5::integer;
+
+-- name: take_answers: copy answers that a task lacks from another run's task, by what the samples are ($1 run, $2 epoch, $3 task, $4 other run, $5 its task)
+-- Shard -1: no shard of the run holds them, and none waits for them.
+WITH open_run AS (
+    SELECT run_id, epoch, rollouts
+    FROM run_records
+    WHERE run_id = $1::uuid AND epoch = $2::integer AND NOT is_frozen
+    FOR SHARE
+), pairs AS (
+    SELECT DISTINCT ON (mine.first_sample + own.position)
+        mine.first_sample + own.position AS sample,
+        theirs.first_sample + other.position AS other_sample
+    FROM run_tasks AS mine
+    JOIN samples AS own ON own.set_id = mine.set_id
+    JOIN run_tasks AS theirs ON theirs.run_id = $4::uuid AND theirs.task_index = $5::smallint
+    JOIN samples AS other ON other.set_id = theirs.set_id AND other.digest = own.digest
+    WHERE mine.run_id = $1::uuid AND mine.task_index = $3::smallint
+    ORDER BY 1, 2
+), taken AS (
+    INSERT INTO outcomes (
+        run_id, sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message,
+        answer_text, finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens,
+        cached_tokens, reasoning_tokens, total_seconds, is_reused
+    )
+    SELECT
+        open_run.run_id, pairs.sample, o.rollout, $3::smallint, -1, open_run.epoch, 0, o.status, 0, '',
+        o.answer_text, o.finish_reason, o.choices, o.prediction, o.scores, o.prompt_tokens, o.completion_tokens,
+        o.cached_tokens, o.reasoning_tokens, 0, true
+    FROM pairs
+    CROSS JOIN open_run
+    JOIN outcomes AS o ON o.run_id = $4::uuid AND o.sample = pairs.other_sample
+    WHERE o.failure_class = 0 AND o.rollout < open_run.rollouts
+    ORDER BY pairs.sample, o.rollout
+    ON CONFLICT (run_id, sample, rollout) DO NOTHING
+    RETURNING run_id, task_index, status
+), counted AS (
+    INSERT INTO task_counts AS counted (run_id, task_index, failure_class, recorded, unparsed)
+    SELECT run_id, task_index, 0, count(*), count(*) FILTER (WHERE status = 2)
+    FROM taken
+    GROUP BY run_id, task_index
+    ON CONFLICT (run_id, task_index, failure_class) DO UPDATE SET
+        recorded = counted.recorded + EXCLUDED.recorded,
+        unparsed = counted.unparsed + EXCLUDED.unparsed
+)
+SELECT count(*) AS taken FROM taken;
+
+-- name: count_reused: answers of a run that were taken from others ($1 run)
+SELECT count(*) AS reused FROM outcomes WHERE run_id = $1::uuid AND is_reused;
 
 -- name: count_recorded: final outcomes of a run in its present epoch ($1 run)
 SELECT coalesce(sum(recorded), 0)::bigint AS recorded FROM task_counts WHERE run_id = $1::uuid;

@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime
 
 from services.common.clock import SystemClock
@@ -196,6 +196,7 @@ class MemoryRunRecords:
             dict(Counter(FailureClass(one.failure_class).word for one in counted if one.failure_class)),
             {shard: count for shard, count in by_shard.items() if shards is None or shard in shards},
             {name: "; ".join(sorted(values)) for name, values in said.items()},
+            _usage(counted),
         )
 
 
@@ -205,6 +206,11 @@ def _closed_run(record: RunRecord, standing: RunStanding) -> ClosedRun:
     return ClosedRun(
         run_id, facts.suite, facts.model, facts.project_id, record.state, record.closed_at, standing
     )
+
+
+def _usage(counted: Sequence[ScoredOutcome]) -> TokenUsage:
+    tokens = [astuple(one.outcome.usage) for one in counted]
+    return TokenUsage(*map(sum, zip(*tokens, strict=True)))
 
 
 def _task_count(counted: Sequence[ScoredOutcome], index: int) -> TaskCount:

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import astuple, replace
 
 import asyncpg
 import pytest
@@ -10,7 +11,7 @@ import pytest_asyncio
 
 from services.common.errors import DependencyUnavailable
 from services.common.postgres import connect_pool, migrate
-from services.results.outcomes.outcome import Outcome, OutcomeBatch
+from services.results.outcomes.outcome import Outcome, OutcomeBatch, TokenUsage
 from services.results.outcomes.postgres_outcomes import PostgresOutcomes
 from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.ports import Stores
@@ -31,14 +32,21 @@ KILLS = 6
 
 COUNTED_ROWS = """
     SELECT o.task_index, o.failure_class, count(*) AS recorded,
-        count(*) FILTER (WHERE o.status = 2) AS unparsed
+        count(*) FILTER (WHERE o.status = 2) AS unparsed, sum(o.prompt_tokens), sum(o.completion_tokens),
+        sum(o.cached_tokens), sum(o.reasoning_tokens)
     FROM outcomes AS o JOIN run_records AS r USING (run_id)
     WHERE o.run_id = $1::uuid AND (o.failure_class = 0 OR o.epoch = r.epoch)
     GROUP BY o.task_index, o.failure_class ORDER BY 1, 2
 """
 COUNTS = """
-    SELECT task_index, failure_class, recorded, unparsed FROM task_counts
-    WHERE run_id = $1::uuid AND recorded <> 0 ORDER BY 1, 2
+    SELECT task_index, failure_class, recorded, unparsed, prompt_tokens, completion_tokens, cached_tokens,
+        reasoning_tokens
+    FROM task_counts
+    WHERE run_id = $1::uuid AND (recorded, prompt_tokens, completion_tokens) <> (0, 0, 0) ORDER BY 1, 2
+"""
+TOKENS = """
+    SELECT sum(prompt_tokens), sum(completion_tokens), sum(cached_tokens), sum(reasoning_tokens)
+    FROM outcomes WHERE run_id = $1::uuid
 """
 SHARD_ROWS = """
     SELECT o.shard, count(*)::integer AS recorded
@@ -90,10 +98,20 @@ def disorder(plans: Sequence[RunPlan], seed: int) -> list[list[OutcomeBatch]]:
 
 def _dispatches(sample: int) -> list[Outcome]:
     if sample % 7 == 0:
-        return [failed(sample), failed(sample, attempt=2)]
+        return with_tokens(failed(sample), failed(sample, attempt=2))
     if sample % 5 == 0:
-        return [failed(sample), answered(sample, attempt=2)]
-    return [answered(sample), answered(sample, 1, attempt=2)]
+        return with_tokens(failed(sample), answered(sample, attempt=2))
+    return with_tokens(answered(sample), answered(sample, 1, attempt=2))
+
+
+def with_tokens(*outcomes: Outcome) -> list[Outcome]:
+    """No two alike, so that the sums tell which one was recorded."""
+    return [
+        replace(
+            one, usage=TokenUsage(10 * one.sample + one.attempt, one.sample, one.attempt, 3 * one.attempt)
+        )
+        for one in outcomes
+    ]
 
 
 async def record_all(record: RecordOutcomes, work: list[list[OutcomeBatch]]) -> None:
@@ -120,6 +138,7 @@ async def test_counts_equal_rows_under_concurrent_duplicates_and_killed_connecti
         await assert_counts_equal_rows(observer, plan)
         counts = await recorders[0][0].records.all_counts(plan)
         assert (counts.recorded, counts.failed) == (SAMPLES, len(range(0, SAMPLES, 7)))
+        assert astuple(counts.usage) == tuple(await observer.fetchrow(TOKENS, plan.run_id))
     await observer.close()
 
 

@@ -8,6 +8,7 @@ import orjson
 from services.results.exports.export_form import ExportForm
 from services.results.exports.exported_run import ExportedRun, outcome_record
 from services.results.outcomes.listed_outcome import ListedOutcome
+from services.results.runs.run_summary import RunSummary
 
 
 class JsonFile:
@@ -18,7 +19,7 @@ class JsonFile:
         self._has_outcomes = False
 
     def begin(self) -> bytes:
-        head = orjson.dumps({"run": run_facts(self._run), "summary": asdict(self._run.summary)})
+        head = orjson.dumps({"run": run_facts(self._run), "summary": _figures(self._run.summary)})
         return head.removesuffix(b"}") + b',"outcomes":['
 
     def write(self, outcomes: Sequence[ListedOutcome]) -> bytes:
@@ -31,6 +32,10 @@ class JsonFile:
 
     def end(self) -> bytes:
         return b"\n]}\n"
+
+
+def _figures(summary: RunSummary) -> Mapping[str, object]:
+    return {**asdict(summary), "cost": summary.cost}
 
 
 def run_facts(run: ExportedRun) -> Mapping[str, object]:

@@ -9,6 +9,7 @@ import orjson
 
 from services.results.figures.figure import Figure
 from services.results.outcomes.outcome import Timing, TokenUsage
+from services.results.runs.model_price import ModelPrice
 from services.results.runs.run_record import (
     GroupMetric,
     MetricUse,
@@ -57,6 +58,14 @@ def groups_from_json(text: str) -> tuple[TaskGroup, ...]:
     )
 
 
+def price_to_json(price: ModelPrice | None) -> str | None:
+    return orjson.dumps(asdict(price)).decode() if price else None
+
+
+def price_from_json(text: str | None) -> ModelPrice | None:
+    return ModelPrice(**orjson.loads(text)) if text is not None else None
+
+
 def summary_from_json(text: str) -> RunSummary:
     fields: _Fields = orjson.loads(text)
     return RunSummary(
@@ -68,6 +77,7 @@ def summary_from_json(text: str) -> RunSummary:
             "computed_at": datetime.fromisoformat(fields["computed_at"]),
             "usage": TokenUsage(**fields["usage"]),
             "mean_timing": Timing(**fields["mean_timing"]),
+            "price": ModelPrice(**fields["price"]) if fields.get("price") else None,
         }
     )
 

@@ -7,12 +7,14 @@ import asyncpg
 import orjson
 
 from services.results.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete, SampleSetNotFound
-from services.results.outcomes.outcome import FailureClass
+from services.results.outcomes.outcome import FailureClass, TokenUsage
 from services.results.ports import ShardKey
 from services.results.postgres_session import PostgresSession, PostgresTransaction, storable
 from services.results.runs.json_records import (
     groups_from_json,
     groups_to_json,
+    price_from_json,
+    price_to_json,
     provenance_from_json,
     scoring_from_json,
     summary_from_json,
@@ -128,6 +130,7 @@ async def _add(transaction: PostgresTransaction, plan: RunPlan, epoch: int) -> b
         plan.is_truncated_left,
         *_fact_columns(plan.facts),
         groups_to_json(plan.groups),
+        price_to_json(plan.facts.price),
     )
     if added is None:
         return False
@@ -145,6 +148,7 @@ async def _add(transaction: PostgresTransaction, plan: RunPlan, epoch: int) -> b
             task.sample_count,
             to_json(task.scoring),
             to_json(task.provenance),
+            task.request_digest or None,
         )
     return True
 
@@ -196,6 +200,7 @@ def _facts(row: asyncpg.Record) -> RunFacts:
         row["row_limit"],
         row["num_fewshot"],
         tuple(row["missing_tasks"]),
+        price_from_json(row["price"]),
     )
 
 
@@ -207,6 +212,7 @@ def _task(row: asyncpg.Record) -> PlannedTask:
         row["sample_count"],
         scoring_from_json(row["scoring"]),
         provenance_from_json(row["provenance"]),
+        row["request_digest"] or b"",
     )
 
 
@@ -215,7 +221,7 @@ def _run_counts(run: RunPlan, rows: Sequence[asyncpg.Record], shards: dict[int, 
     counted = [row for row in rows if row["task_index"] is not None]
     environment = orjson.loads(rows[0]["environment"] or "{}")
     tasks, failures = _task_counts(run, counted), _failures(counted)
-    return RunCounts(run.run_id, rows[0]["epoch"], tasks, failures, shards, environment)
+    return RunCounts(run.run_id, rows[0]["epoch"], tasks, failures, shards, environment, _usage(counted))
 
 
 def _task_counts(run: RunPlan, rows: Sequence[asyncpg.Record]) -> dict[str, TaskCount]:
@@ -226,6 +232,15 @@ def _task_counts(run: RunPlan, rows: Sequence[asyncpg.Record]) -> dict[str, Task
         unparsed[row["task_index"]] += row["unparsed"]
     columns = zip(run.tasks, recorded, failed, unparsed, strict=True)
     return {task.task: TaskCount(*counts) for task, *counts in columns}
+
+
+def _usage(rows: Sequence[asyncpg.Record]) -> TokenUsage:
+    return TokenUsage(
+        sum(row["prompt_tokens"] for row in rows),
+        sum(row["completion_tokens"] for row in rows),
+        sum(row["cached_tokens"] for row in rows),
+        sum(row["reasoning_tokens"] for row in rows),
+    )
 
 
 def _failures(rows: Sequence[asyncpg.Record]) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """Plans, counts and summaries between the contract and the domain."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -17,6 +18,7 @@ from services.results.checked_fields import checked_choice
 from services.results.errors import InvalidField
 from services.results.figures.figure import Figure
 from services.results.outcomes.outcome import Timing, TokenUsage
+from services.results.runs.model_price import ModelPrice
 from services.results.runs.run_counts import RunCounts
 from services.results.runs.run_record import (
     GroupMetric,
@@ -62,6 +64,17 @@ def _facts_from_proto(message: run_record_service_pb2.RunFacts) -> RunFacts:
         limit=message.limit if message.HasField("limit") else None,
         num_fewshot=message.num_fewshot if message.HasField("num_fewshot") else None,
         missing_tasks=tuple(message.missing_tasks),
+        price=_price_from_proto(message.price) if message.HasField("price") else None,
+    )
+
+
+def _price_from_proto(message: run_pb2.ModelPrice) -> ModelPrice:
+    has_cached = message.HasField("cached_input_per_million")
+    return ModelPrice(
+        message.input_per_million,
+        message.output_per_million,
+        message.cached_input_per_million if has_cached else None,
+        message.currency,
     )
 
 
@@ -87,6 +100,7 @@ def _task_from_proto(message: sample_pb2.PlannedTask) -> PlannedTask:
             max_tokens=message.max_tokens,
             temperature=message.temperature if message.HasField("temperature") else None,
         ),
+        message.request_digest,
     )
 
 
@@ -128,6 +142,7 @@ def _task_to_proto(task: PlannedTask) -> sample_pb2.PlannedTask:
         stop=origin.stop,
         max_tokens=origin.max_tokens,
         temperature=origin.temperature,
+        request_digest=task.request_digest,
     )
 
 
@@ -147,6 +162,7 @@ def counts_to_proto(counts: RunCounts) -> work_messages_pb2.ProgressReport:
         ],
         failures=counts.failures,
         environment=counts.environment,
+        usage=usage_to_proto(counts.usage),
     )
 
 
@@ -168,6 +184,8 @@ def summary_to_proto(summary: RunSummary) -> summary_pb2.RunSummary:
         computed_at=computed_at,
         is_truncated_left=summary.is_truncated_left,
         groups=[_group_summary_to_proto(group) for group in summary.groups],
+        cost=summary.cost,
+        price=run_pb2.ModelPrice(**asdict(summary.price)) if summary.price else None,
     )
 
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from services.results.outcomes.outcome import TokenUsage
+
 
 @dataclass(frozen=True, slots=True)
 class TaskCount:
@@ -14,7 +16,7 @@ class TaskCount:
 
 @dataclass(frozen=True, slots=True)
 class RunCounts:
-    """Counts of a run; failures of earlier epochs do not count."""
+    """Counts of a run; failures of earlier epochs do not count. `usage` has the tokens of all that counts."""
 
     run_id: str
     epoch: int
@@ -22,6 +24,7 @@ class RunCounts:
     failures: dict[str, int] = field(default_factory=dict)
     shards: dict[int, int] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
+    usage: TokenUsage = field(default_factory=TokenUsage)
 
     @property
     def recorded(self) -> int:

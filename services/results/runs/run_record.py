@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import IntEnum
 from functools import cached_property
 
+from services.results.runs.model_price import ModelPrice
 from services.results.scores.choice_metrics import SPOKEN_METRICS
 from services.results.scores.scoring_options import read_filters, read_metric
 from services.results.scores.task_scoring import OutputType, TaskScoring
@@ -78,7 +79,10 @@ class TaskProvenance:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTask:
-    """A task of a run: its samples have the numbers first_sample … first_sample + sample_count - 1."""
+    """A task of a run: its samples have the numbers first_sample … first_sample + sample_count - 1.
+
+    `request_digest`: of how they are asked; empty where nobody said it.
+    """
 
     task: str
     sample_set_id: str
@@ -86,6 +90,7 @@ class PlannedTask:
     sample_count: int
     scoring: ScoringRecipe
     provenance: TaskProvenance = field(default_factory=TaskProvenance)
+    request_digest: bytes = b""
 
     @property
     def end_sample(self) -> int:
@@ -115,6 +120,7 @@ class RunFacts:
     limit: int | None = None
     num_fewshot: int | None = None
     missing_tasks: tuple[str, ...] = ()
+    price: ModelPrice | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from services.results.figures.figure import Figure
 from services.results.outcomes.outcome import Timing, TokenUsage
+from services.results.runs.model_price import ModelPrice
 from services.results.runs.run_record import ScoringMethod
 
 
@@ -55,6 +56,12 @@ class RunSummary:
     mean_timing: Timing = field(default_factory=Timing)
     is_truncated_left: bool = False
     groups: tuple[GroupSummary, ...] = ()
+    price: ModelPrice | None = None
+
+    @property
+    def cost(self) -> float | None:
+        """Of the tokens that were asked for in the run; None where its model has no price."""
+        return self.price.cost(self.usage) if self.price else None
 
     @property
     def answered(self) -> int:

@@ -45,10 +45,11 @@ class SummarizeRun:
             total=plan.total,
             computed_at=self._clock.now(),
             failures=counts.failures,
-            usage=costs.usage,
+            usage=counts.usage,
             mean_timing=costs.mean_timing,
             is_truncated_left=plan.is_truncated_left,
             groups=tuple(group_summary(group, by_task) for group in plan.groups),
+            price=plan.facts.price,
         )
 
     async def _task_summary(self, plan: RunPlan, index: int, counts: RunCounts) -> TaskSummary:
