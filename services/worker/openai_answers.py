@@ -41,16 +41,20 @@ def _chattext_of(choice: Json, finish_reason: str) -> object:
 
 
 def read_usage(document: Json) -> engine.Usage:
+    """Most count what was reasoned among what was generated; xAI counts it apart, which the total tells."""
     usage = document.get("usage")
     if not isinstance(usage, dict):
         return engine.Usage()
     prompt_details = object_of(usage.get("prompt_tokens_details"))
     completion_details = object_of(usage.get("completion_tokens_details"))
+    prompt, completion = count_of(usage.get("prompt_tokens")), count_of(usage.get("completion_tokens"))
+    reasoning = count_of(completion_details.get("reasoning_tokens"))
+    is_apart = count_of(usage.get("total_tokens")) == prompt + completion + reasoning
     return engine.Usage(
-        prompt_tokens=count_of(usage.get("prompt_tokens")),
-        completion_tokens=count_of(usage.get("completion_tokens")),
+        prompt_tokens=prompt,
+        completion_tokens=completion + reasoning if is_apart else completion,
         cached_tokens=count_of(prompt_details.get("cached_tokens")),
-        reasoning_tokens=count_of(completion_details.get("reasoning_tokens")),
+        reasoning_tokens=reasoning,
     )
 
 

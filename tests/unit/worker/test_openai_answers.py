@@ -73,6 +73,16 @@ def test_usage_tells_cached_and_reasoning_tokens() -> None:
     assert usage == engine.Usage(9, 5, 4, 3)
 
 
+@pytest.mark.parametrize(("completion", "total"), [(9, 135), (103, 135)])
+def test_what_was_reasoned_is_among_what_was_generated_whoever_counts_it_apart(
+    completion: int, total: int
+) -> None:
+    """With 94 tokens of reasoning: xAI's 9 is the answer alone, OpenAI's 103 would be all of it."""
+    details = {"completion_tokens_details": {"reasoning_tokens": 94}}
+    usage = {"prompt_tokens": 32, "completion_tokens": completion, "total_tokens": total, **details}
+    assert read_usage({"usage": usage}) == engine.Usage(32, 103, 0, 94)
+
+
 def test_usage_may_be_missing() -> None:
     assert read_usage({"usage": None}) == engine.Usage()
 
