@@ -1,9 +1,14 @@
-"""How long a run will take, told from runs of the same model and suite that have ended."""
+"""How long a run takes and when its turn comes, told from ended runs of the same model and suite."""
 
+import heapq
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.scheduler.runs.run_order import RunOrder
+
+# What one past run, or one measured pace, says of the next: it may be twice as fast or half as fast.
+LONE_FACTOR = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,18 +21,79 @@ class PastRun:
     total: int
     seconds: float
 
+    @property
+    def pace(self) -> float:
+        """Seconds per outcome."""
+        return self.seconds / self.total
 
-def estimated_seconds(order: RunOrder, history: Sequence[PastRun], rounds_ahead: int) -> float | None:
-    """Measured throughput × the size of the order, once more for each round of the queue before it.
 
-    `rounds_ahead` is how often all places of the running runs must get free before this run's turn.
-    """
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Seconds, and the same if all goes as fast and as slowly as it ever did."""
+
+    seconds: float
+    low: float
+    high: float
+
+    def __add__(self, other: "Estimate") -> "Estimate":
+        return Estimate(self.seconds + other.seconds, self.low + other.low, self.high + other.high)
+
+    def at_most(self, seconds: float) -> "Estimate":
+        return Estimate(min(self.seconds, seconds), min(self.low, seconds), min(self.high, seconds))
+
+
+AT_ONCE = Estimate(0.0, 0.0, 0.0)
+# Of a run that nothing is told of: it may end now, or never.
+_UNKNOWN = Estimate(math.inf, 0.0, math.inf)
+
+
+def order_estimate(order: RunOrder, history: Sequence[PastRun]) -> Estimate | None:
+    """Of the whole run, from its start."""
     outcomes = _expected_outcomes(order, history)
-    total = sum(past.total for past in history)
-    if outcomes is None or total == 0:
+    return None if outcomes is None else outcomes_estimate(outcomes, history)
+
+
+def outcomes_estimate(
+    outcomes: float, history: Sequence[PastRun], measured_pace: float | None = None
+) -> Estimate | None:
+    """Of so many outcomes; the pace that is measured now counts for more than that of earlier runs."""
+    told = [past for past in history if past.total]
+    paces = [past.pace for past in told]
+    if measured_pace is not None:
+        paces.append(measured_pace)
+    if not paces:
         return None
-    seconds = outcomes * sum(past.seconds for past in history) / total
-    return seconds * (1 + rounds_ahead)
+    past_pace = sum(past.seconds for past in told) / sum(past.total for past in told) if told else 0.0
+    pace = past_pace if measured_pace is None else measured_pace
+    if len(paces) == 1:
+        return Estimate(outcomes * pace, outcomes * pace / LONE_FACTOR, outcomes * pace * LONE_FACTOR)
+    return Estimate(outcomes * pace, outcomes * min(paces), outcomes * max(paces))
+
+
+def turn_estimate(
+    running: Sequence[Estimate | None], ahead: Sequence[Estimate | None], places: int
+) -> Estimate | None:
+    """When a place gets free for the run behind all `ahead`, which take theirs in this order.
+
+    A run that nothing is told of is taken never to give its place back, and at best to do so at once: while
+    other places are told of, the turn comes at the latest then. None where no place is.
+    """
+    taken, coming = ([each or _UNKNOWN for each in runs] for runs in (running, ahead))
+    turn = Estimate(
+        _turn([each.seconds for each in taken], [each.seconds for each in coming], places),
+        _turn([each.low for each in taken], [each.low for each in coming], places),
+        _turn([each.high for each in taken], [each.high for each in coming], places),
+    )
+    return None if math.isinf(turn.seconds) else turn
+
+
+def _turn(running: Sequence[float], ahead: Sequence[float], places: int) -> float:
+    # Where a limit was lowered more runs go than there are places: the first to end free none.
+    ends = sorted([*running, *[0.0] * (places - len(running))])
+    free_at = ends[max(len(ends) - places, 0) :]
+    for seconds in ahead:
+        heapq.heapreplace(free_at, free_at[0] + seconds)
+    return free_at[0]
 
 
 def _expected_outcomes(order: RunOrder, history: Sequence[PastRun]) -> float | None:
@@ -37,3 +103,8 @@ def _expected_outcomes(order: RunOrder, history: Sequence[PastRun]) -> float | N
     if order.limit is not None and order.tasks:
         return order.limit * len(order.tasks) * order.rollouts
     return None
+
+
+def estimated_seconds(order: RunOrder, history: Sequence[PastRun], rounds_ahead: int) -> float | None:
+    told = order_estimate(order, history)
+    return told.seconds * (1 + rounds_ahead) if told else None

@@ -1,0 +1,80 @@
+"""Estimates are played through the places of the queue, with a band, and are none where nothing tells."""
+
+from dataclasses import replace
+
+import pytest
+
+from services.scheduler.runs.run_estimate import (
+    AT_ONCE,
+    LONE_FACTOR,
+    Estimate,
+    PastRun,
+    order_estimate,
+    outcomes_estimate,
+    turn_estimate,
+)
+from services.scheduler.runs.run_order import RunOrder
+
+ORDER = RunOrder("toy", "openai/fake")
+
+
+def past(seconds: float, total: int = 100, limit: int | None = None) -> PastRun:
+    return PastRun((), limit, 1, total, seconds)
+
+
+def exactly(seconds: float) -> Estimate:
+    return Estimate(seconds, seconds, seconds)
+
+
+def test_an_order_without_history_has_no_estimate() -> None:
+    assert order_estimate(ORDER, []) is None
+
+
+def test_an_order_of_another_size_has_none_where_its_size_is_not_known() -> None:
+    assert order_estimate(replace(ORDER, limit=7), [past(10)]) is None
+    assert order_estimate(replace(ORDER, limit=7, tasks=("choose",)), [past(50)]) == Estimate(3.5, 1.75, 7)
+
+
+def test_one_past_run_gives_a_band_by_the_stated_factor() -> None:
+    told = order_estimate(replace(ORDER, rollouts=2), [past(10)])
+    assert told == Estimate(20, 20 / LONE_FACTOR, 20 * LONE_FACTOR)
+
+
+def test_several_past_runs_give_a_band_from_the_fastest_to_the_slowest() -> None:
+    assert order_estimate(ORDER, [past(10), past(20), past(60)]) == Estimate(30, 10, 60)
+
+
+def test_the_measured_pace_counts_and_the_history_gives_the_band() -> None:
+    assert outcomes_estimate(50, [past(10), past(40)], measured_pace=0.2) == Estimate(10, 5, 20)
+    assert outcomes_estimate(50, [], measured_pace=0.2) == Estimate(10, 5, 20)
+
+
+def test_a_free_place_is_had_at_once() -> None:
+    assert turn_estimate([exactly(9), exactly(5)], [], places=3) == AT_ONCE
+    assert turn_estimate([None, None], [], places=3) == AT_ONCE
+
+
+def test_the_first_waits_for_the_run_that_ends_first() -> None:
+    assert turn_estimate([exactly(9), exactly(5), exactly(7)], [], places=3) == exactly(5)
+
+
+@pytest.mark.parametrize(("waiting_before", "turn"), [(1, 7.0), (2, 9.0), (3, 10.0), (4, 17.0)])
+def test_those_before_it_take_the_places_in_order(waiting_before: int, turn: float) -> None:
+    """Places get free at 5, 7 and 9; those before it last 5, 10, 20 and 10 seconds."""
+    ahead = [exactly(seconds) for seconds in (5, 10, 20, 10)][:waiting_before]
+    assert turn_estimate([exactly(9), exactly(5), exactly(7)], ahead, places=3) == exactly(turn)
+
+
+def test_the_band_is_played_through_as_well() -> None:
+    turn = turn_estimate([Estimate(10, 5, 20)], [Estimate(4, 2, 8)], places=1)
+    assert turn == Estimate(14, 7, 28)
+
+
+def test_a_run_that_nothing_is_told_of_keeps_its_place() -> None:
+    assert turn_estimate([None, exactly(5)], [exactly(3)], places=2) == Estimate(8, 3, 8)
+    assert turn_estimate([None], [], places=1) is None
+    assert turn_estimate([exactly(5)], [None], places=1) is None
+
+
+def test_a_lowered_limit_lets_the_first_ends_pass() -> None:
+    assert turn_estimate([exactly(1), exactly(5), exactly(9)], [], places=1) == exactly(9)
