@@ -71,6 +71,20 @@ class QueueFull(SchedulerError):
     reason = "QUEUE_FULL"
 
 
+class TooManyRequests(SchedulerError):
+    """User {user} has made the {limit} requests of this minute. Try again in {retry_after_seconds} s."""
+
+    kind = ErrorKind.EXHAUSTED
+    reason = "TOO_MANY_REQUESTS"
+
+
+class PriorityNotAllowed(SchedulerError):
+    """User {user} may not ask for the priority {priority}. Ask for one of these: {allowed}."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "PRIORITY_NOT_ALLOWED"
+
+
 class RunNotFound(SchedulerError):
     """Run {run_id} not found."""
 
@@ -90,6 +104,20 @@ class RunNotRetryable(SchedulerError):
 
     kind = ErrorKind.CONFLICT
     reason = "RUN_NOT_RETRYABLE"
+
+
+class RunNotPausable(SchedulerError):
+    """Run {run_id} is {state}; only a run that is running or waits can be paused."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "RUN_NOT_PAUSABLE"
+
+
+class RunNotPaused(SchedulerError):
+    """Run {run_id} is {state}; only a paused run can be resumed."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "RUN_NOT_PAUSED"
 
 
 class InvalidPageToken(SchedulerError):

@@ -1,11 +1,12 @@
 """What the use cases need of the world: stores, results, the wire, workers, suites."""
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NewType, Protocol
 
 from services.scheduler.pools.pool import Worker
+from services.scheduler.runs.queue_limits import LimitChanges, QueueLimits
 from services.scheduler.runs.run import Run, RunError, RunId, RunState
 from services.scheduler.runs.run_counts import ProgressNews, RunCounts
 from services.scheduler.runs.run_estimate import PastRun
@@ -22,6 +23,26 @@ from services.scheduler.suites.users.stored_suite import AddedSuite, StoredSuite
 
 # Number of a term of leadership. Each write of a leader checks it, in the same transaction.
 Fence = NewType("Fence", int)
+
+
+class LimitStore(Protocol):
+    """Limits that hold for all replicas, and the requests of users."""
+
+    async def limits(self) -> QueueLimits:
+        """For showing. A store that enforces a limit reads it in the same transaction."""
+        ...
+
+    async def change(self, changes: LimitChanges) -> QueueLimits:
+        """The limits as they are then; once it returns, nothing is decided by the old ones any more."""
+        ...
+
+    async def count_request(self, user: str, now: datetime) -> int:
+        """Requests that the user has left in this minute. Raises `TooManyRequests`."""
+        ...
+
+    async def forget_requests(self, before: datetime) -> None:
+        """Drops the counts of minutes that are over."""
+        ...
 
 
 class RunStore(Protocol):
@@ -72,6 +93,7 @@ class PlanRecord:
     tasks: tuple[PlannedTask, ...]
     total: int
     environment: dict[str, str] = field(default_factory=dict)
+    reused_answers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +196,10 @@ class RunRecord(Protocol):
 
     async def open_run(self, run: Run, plan: PlanToOpen) -> Sequence[str]:
         """Opens the epoch; gives the sample sets as results has recorded them, in order."""
+        ...
+
+    async def reuse_answers(self, run: Run, environment: Mapping[str, str]) -> int:
+        """Takes stored answers of earlier runs where the engine said the same; gives how many the run has."""
         ...
 
     async def counts(self, run_id: RunId) -> ProgressNews: ...

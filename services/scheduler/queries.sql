@@ -1,3 +1,38 @@
+-- name: get_limits gives what was changed of the limits; null is as the settings say ()
+SELECT max_running_runs, max_pending_runs_per_user, max_requests_per_minute, run_time_limit_seconds, min_stay_seconds,
+       ARRAY(SELECT username FROM user_priorities ORDER BY username) AS usernames,
+       ARRAY(SELECT highest FROM user_priorities ORDER BY username) AS highest_priorities
+  FROM limits;
+
+-- name: hold_limits lets nobody change the limits before this transaction has done what they allow ()
+SELECT is_only FROM limits FOR SHARE;
+
+-- name: change_limits changes those that are given ($1 runs running, $2 pending of a user, $3 requests in a minute, $4 seconds a run may take, $5 seconds it may stay)
+UPDATE limits
+   SET max_running_runs = coalesce($1, max_running_runs),
+       max_pending_runs_per_user = coalesce($2, max_pending_runs_per_user),
+       max_requests_per_minute = coalesce($3, max_requests_per_minute),
+       run_time_limit_seconds = coalesce($4, run_time_limit_seconds),
+       min_stay_seconds = coalesce($5, min_stay_seconds);
+
+-- name: drop_user_priorities makes room for others ()
+DELETE FROM user_priorities;
+
+-- name: add_user_priorities stores what users may ask for ($1 users, $2 highest priorities)
+INSERT INTO user_priorities (username, highest)
+SELECT username, highest FROM unnest($1::text[], $2::smallint[]) AS may (username, highest);
+
+-- name: count_request counts one request in its minute, or in the later one of a clock that is ahead ($1 user, $2 minute)
+INSERT INTO request_counts AS counted (username, minute, requests)
+VALUES ($1, $2, 1)
+    ON CONFLICT (username) DO UPDATE
+   SET requests = CASE WHEN counted.minute < excluded.minute THEN 1 ELSE counted.requests + 1 END,
+       minute = greatest(counted.minute, excluded.minute)
+RETURNING requests, (SELECT max_requests_per_minute FROM limits) AS changed_limit;
+
+-- name: forget_requests drops counts of earlier minutes ($1 time)
+DELETE FROM request_counts WHERE minute < $1;
+
 -- name: lock_user takes the user's queue for this transaction ($1 user)
 SELECT pg_advisory_xact_lock(hashtext('proctor queue'), hashtext($1));
 
@@ -73,7 +108,7 @@ SELECT count(*) FROM runs WHERE state = 'running';
 -- name: past_runs gives the last completed runs of a suite and model ($1 suite, $2 model)
 SELECT ordered, total, extract(epoch FROM finished_at - started_at)::float8 AS seconds
   FROM runs
- WHERE state = 'completed' AND suite = $1 AND model = $2 AND epoch = 1 AND total > 0
+ WHERE state = 'completed' AND suite = $1 AND model = $2 AND epoch = 1 AND total > 0 AND reused_answers = 0
  ORDER BY finished_at DESC
  LIMIT 5;
 
@@ -140,9 +175,9 @@ INSERT INTO tasks (run_id, task_index, task, version, sample_set_id, first_sampl
                    num_fewshot, is_stand_in, dataset, dataset_revision, generation)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13::jsonb);
 
--- name: mark_planned makes the shards of an epoch count ($1 run, $2 epoch, $3 total, $4 environment)
+-- name: mark_planned makes the shards of an epoch count ($1 run, $2 epoch, $3 total, $4 environment, $5 answers taken from earlier runs)
 UPDATE runs
-   SET planned_epoch = $2, total = $3, environment = $4::jsonb, step = ''
+   SET planned_epoch = $2, total = $3, environment = $4::jsonb, reused_answers = $5, step = ''
  WHERE run_id = $1 AND epoch = $2 AND state = 'running'
 RETURNING run_id;
 

@@ -3,6 +3,7 @@
 from os import getuid
 from pathlib import Path
 from tempfile import gettempdir
+from typing import Literal
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -28,9 +29,16 @@ class SchedulerSettings(BaseSettings):
     data_dir: Path | None = None
     log_level: str = "INFO"
 
+    # These limits hold until they are changed while the system runs.
     max_running_runs: int = Field(default=3, ge=1)
     max_pending_runs_per_user: int = Field(default=10, ge=1)
+    max_requests_per_minute: int = Field(default=100, ge=1)
     run_time_limit_seconds: float = Field(default=3 * 3600.0, gt=0)
+    # A run keeps its place so long before it has to let a run of another user go first.
+    min_stay_seconds: float = Field(default=60.0, ge=0)
+    # The highest priority that a user may ask for, as {"*": "normal", "ann": "high"}; "*" is everybody else.
+    highest_priorities: dict[str, Literal["high", "normal", "low"]] = Field(default_factory=dict)
+
     # A run with a larger share of machinery failures has failed.
     max_failed_share: float = Field(default=0.05, ge=0, le=1)
 

@@ -35,12 +35,16 @@ from services.scheduler.runs.lead_runs import LeadershipRules, LeadRuns
 from services.scheduler.runs.nats_run_controls import NatsRunControls
 from services.scheduler.runs.postgres_leadership import PostgresLeadership
 from services.scheduler.runs.postgres_led_runs import PostgresLedRuns
+from services.scheduler.runs.postgres_limits import PostgresLimits
 from services.scheduler.runs.postgres_runs import PostgresRuns
+from services.scheduler.runs.queue_limits import QueueLimits
 from services.scheduler.runs.retry_run import RetryRun
 from services.scheduler.runs.run import RunId
+from services.scheduler.runs.run_order import Priority
 from services.scheduler.runs.show_run import ShowRun
-from services.scheduler.runs.submit_run import QueueLimits, SubmitRun
+from services.scheduler.runs.submit_run import SubmitRun
 from services.scheduler.settings import SchedulerSettings
+from services.scheduler.shards.add_missing_shards import AddMissingShards
 from services.scheduler.shards.credit import CreditRule
 from services.scheduler.shards.dispatch_shards import DispatchShards
 from services.scheduler.shards.grpc_run_record import GrpcRunRecord
@@ -109,6 +113,7 @@ class SchedulerParts:
         self.user_suites = PostgresUserSuites(sessions)
         shelf = FileSuiteShelf(settings.suite_cache_dir)
         self.suites = AllSuites(self.installed_suites, self.user_suites, shelf, YamlUserDocuments())
+        self.limits = PostgresLimits(sessions, _limits_of(settings))
         self.runs = PostgresRuns(sessions)
         self.led_runs = PostgresLedRuns(sessions)
         self.shards = PostgresShards(sessions)
@@ -118,6 +123,7 @@ class SchedulerParts:
 
         async def forget() -> None:
             self.board.forget_idle(self.clock.monotonic())
+            await self.limits.forget_requests(self.clock.now())
 
         await every(FORGET_SECONDS, forget, name="forget idle runs")
 
@@ -179,7 +185,7 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
 
 
 def _use_cases(settings: SchedulerSettings, parts: SchedulerParts) -> SchedulerUseCases:
-    limits = QueueLimits(settings.max_running_runs, settings.max_pending_runs_per_user)
+    limits = _limits_of(settings)
     return SchedulerUseCases(
         submit=SubmitRun(parts.runs, parts.suites, parts.pools, parts.controls, parts.clock, limits),
         cancel=CancelRun(parts.runs, parts.controls, parts.clock),
@@ -190,6 +196,17 @@ def _use_cases(settings: SchedulerSettings, parts: SchedulerParts) -> SchedulerU
         suites=parts.suites,
         pools=parts.pools,
         crew=parts.crew,
+    )
+
+
+def _limits_of(settings: SchedulerSettings) -> QueueLimits:
+    return QueueLimits(
+        max_running=settings.max_running_runs,
+        max_pending_per_user=settings.max_pending_runs_per_user,
+        max_requests_per_minute=settings.max_requests_per_minute,
+        run_time_limit=timedelta(seconds=settings.run_time_limit_seconds),
+        min_stay=timedelta(seconds=settings.min_stay_seconds),
+        priorities={user: Priority[name.upper()] for user, name in settings.highest_priorities.items()},
     )
 
 
@@ -222,6 +239,7 @@ def _drive_tools(settings: SchedulerSettings, parts: SchedulerParts) -> DriveToo
         quiet_seconds=settings.reconcile_quiet_seconds,
         suspicious_seconds=min(settings.reconcile_quiet_seconds, 1.0),
     )
+    missing_shards = AddMissingShards(parts.led_runs, parts.record)
     return DriveTools(
         runs=parts.runs,
         planner=PlanRun(
@@ -232,8 +250,10 @@ def _drive_tools(settings: SchedulerSettings, parts: SchedulerParts) -> DriveToo
             _proctor_version(),
             parts.clock,
             SuiteThreads(settings.max_running_runs),
+            parts.crew,
+            missing_shards,
         ),
-        retry_planner=PlanRetry(parts.runs, parts.led_runs, parts.record),
+        retry_planner=PlanRetry(parts.runs, parts.led_runs, parts.record, missing_shards),
         dispatcher=DispatchShards(parts.shards, parts.wire, parts.board, parts.crew, rule),
         reconciler=ReconcileShards(
             parts.led_runs, parts.shards, parts.record, parts.wire, parts.board, parts.clock

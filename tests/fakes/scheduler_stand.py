@@ -10,11 +10,12 @@ from services.scheduler.ports import Admission, Fence, RunRecord
 from services.scheduler.runs.cancel_run import CancelRun
 from services.scheduler.runs.drive_run import DriveRun, DriveTools, Patience
 from services.scheduler.runs.finish_run import FinishRun
+from services.scheduler.runs.queue_limits import QueueLimits
 from services.scheduler.runs.retry_run import RetryRun
 from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_order import RunOrder
 from services.scheduler.runs.show_run import ShowRun
-from services.scheduler.runs.submit_run import QueueLimits, Submission, SubmitRun
+from services.scheduler.runs.submit_run import Submission, SubmitRun
 from services.scheduler.shards.credit import CreditRule
 from services.scheduler.shards.dispatch_shards import DispatchShards
 from services.scheduler.shards.plan_retry import PlanRetry

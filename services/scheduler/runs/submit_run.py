@@ -7,6 +7,7 @@ from services.common.clock import Clock
 from services.scheduler import errors
 from services.scheduler.pools.pool import Pool, pool_of, supported_providers
 from services.scheduler.ports import RunControls, RunStore, SuiteCatalogue
+from services.scheduler.runs.queue_limits import QueueLimits
 from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_estimate import estimated_seconds
 from services.scheduler.runs.run_order import (
@@ -19,12 +20,6 @@ from services.scheduler.runs.run_order import (
 )
 from services.scheduler.suites.suite_errors import SuiteError
 from services.scheduler.suites.task_definition import OutputType, SuiteDefinition, TaskDefinition
-
-
-@dataclass(frozen=True, slots=True)
-class QueueLimits:
-    max_running: int = 3
-    max_pending_per_user: int = 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,42 @@
+"""Limits in memory, as Postgres keeps them."""
+
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime, timedelta
+
+from services.scheduler.errors import TooManyRequests
+from services.scheduler.runs.queue_limits import LimitChanges, QueueLimits
+
+
+@dataclass
+class InMemoryLimits:
+    now: QueueLimits = field(default_factory=QueueLimits)
+    requests: dict[str, tuple[datetime, int]] = field(default_factory=dict)
+
+    async def limits(self) -> QueueLimits:
+        return self.now
+
+    async def change(self, changes: LimitChanges) -> QueueLimits:
+        given = {one.name: getattr(changes, one.name) for one in fields(changes)}
+        is_given = {name: value for name, value in given.items() if value is not None and value != {}}
+        self.now = replace(self.now, **is_given)
+        return self.now
+
+    async def count_request(self, user: str, now: datetime) -> int:
+        this_minute = now.replace(second=0, microsecond=0)
+        minute, count = self.requests.get(user, (this_minute, 0))
+        count = 1 if minute < this_minute else count + 1
+        self.requests[user] = (max(minute, this_minute), count)
+        left = self.now.max_requests_per_minute - count
+        if left < 0:
+            seconds = int((this_minute + timedelta(minutes=1) - now).total_seconds()) + 1
+            raise TooManyRequests(
+                user=user, limit=self.now.max_requests_per_minute, retry_after_seconds=seconds
+            )
+        return left
+
+    async def forget_requests(self, before: datetime) -> None:
+        self.requests = {
+            user: (minute, count)
+            for user, (minute, count) in self.requests.items()
+            if minute >= before - timedelta(minutes=1)
+        }
