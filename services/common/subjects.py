@@ -75,3 +75,8 @@ def progress_subject(run_id: str) -> str:
 def change_subject(run_id: str) -> str:
     """Core NATS, empty message: the state of a run has changed; look it up."""
     return f"changes.{run_id}"
+
+
+def model_list_subject(pool: str) -> str:
+    """Core NATS, request and reply: the models that a pool can serve; one of its workers answers."""
+    return f"models.{pool}"

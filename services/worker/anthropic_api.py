@@ -15,7 +15,9 @@ from services.worker.parameter_support import refuse_constraint, refuse_paramete
 from services.worker.stop_texts import cut_at_stops
 
 _NAME = "Anthropic"
-_CAPABILITIES = engine.EngineCapabilities(loglikelihood=False, chat=True, completion=False, constrained=False)
+_CAPABILITIES = engine.EngineCapabilities(
+    loglikelihood=False, chat=True, completion=False, constrained=False, seed=False, logprobs=False
+)
 _API_VERSION = "2026-10-21"
 # This version of the API refuses them all, even at their defaults.
 _UNKNOWN_PARAMETERS = ("top_p", "top_k", "seed", "repetition_penalty", "context_tokens")

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+LONGEST_ANSWER_CHARACTERS = 1_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
@@ -38,6 +40,8 @@ class Sampling:
     # The context window to ask of engines that size it by request.
     context_tokens: int | None = None
     truncate_left: bool = False
+    # Asks a server over HTTP to stream, so that it shows when the first token comes; the answer is the same.
+    is_streamed: bool = False
     # Where there are any, only one of them can be generated.
     allowed_texts: tuple[str, ...] = ()
     extra: Mapping[str, object] = field(default_factory=dict)
@@ -55,6 +59,8 @@ class Usage:
 class Timing:
     queue_seconds: float | None = None
     first_token_seconds: float | None = None
+    # The mean between the tokens after the first.
+    between_tokens_seconds: float | None = None
     total_seconds: float = 0.0
 
 
@@ -84,19 +90,32 @@ class ScoredChoices:
 
 @dataclass(frozen=True, slots=True)
 class EngineCapabilities:
+    """What every model behind an engine can be asked for; what only some or newer ones can is left out.
+
+    `logprobs` are those of what is generated.
+    """
+
     loglikelihood: bool
     chat: bool
     completion: bool
     constrained: bool
+    seed: bool
+    logprobs: bool
+    images: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
+    """`memory_bytes`: what serving it takes; `problem`: why it cannot be loaded, in one sentence."""
+
     name: str
     capabilities: EngineCapabilities
     context_length: int | None = None
     size_bytes: int | None = None
+    memory_bytes: int | None = None
     quantization: str = ""
+    is_loaded: bool = False
+    problem: str = ""
 
 
 class FailureClass(StrEnum):
@@ -141,6 +160,10 @@ class RequestRefused(EngineFailure):
     """The server or the model's owner says no: asking again gets the same answer."""
 
     failure_class = FailureClass.REFUSED
+
+
+class ModelRefused(RequestRefused):
+    """Not this request alone: the key, what it may use, or the model itself. It says nothing of the sample."""
 
 
 class PromptTooLong(EngineFailure):

@@ -15,7 +15,9 @@ from services.worker.parameter_support import refuse_parameters
 from services.worker.stop_texts import cut_at_stops
 
 _NAME = "Gemini"
-_CAPABILITIES = engine.EngineCapabilities(loglikelihood=False, chat=True, completion=False, constrained=True)
+_CAPABILITIES = engine.EngineCapabilities(
+    loglikelihood=False, chat=True, completion=False, constrained=True, seed=True, logprobs=False
+)
 _UNKNOWN_PARAMETERS = ("repetition_penalty", "context_tokens")
 # What of a run's own parameters stands beside the configuration of the generation.
 _REQUEST_FIELDS = frozenset({"safetySettings", "cachedContent", "serviceTier"})

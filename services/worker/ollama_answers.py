@@ -1,4 +1,4 @@
-"""Reads what Ollama answers: the text without what was thought, token counts, facts about a model."""
+"""Reads what Ollama answers: the text without what was thought, token counts."""
 
 from __future__ import annotations
 
@@ -27,16 +27,3 @@ def _usage(document: Json) -> engine.Usage:
         prompt_tokens=count_of(document.get("prompt_eval_count")),
         completion_tokens=count_of(document.get("eval_count")),
     )
-
-
-def is_generative(shown: Json) -> bool:
-    """A server that is too old to tell is believed to."""
-    capabilities = shown.get("capabilities")
-    return not isinstance(capabilities, list) or "completion" in capabilities
-
-
-def read_context_length(shown: Json) -> int | None:
-    """The longest context of the model, under a name that begins with its architecture's."""
-    facts = object_of(shown.get("model_info"))
-    architecture = text_of(facts.get("general.architecture"))
-    return count_of(facts.get(f"{architecture}.context_length")) or None

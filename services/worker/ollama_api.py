@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from services.worker import engine
 from services.worker.chat_messages import message_objects
 from services.worker.http_exchange import Dialect, Endpoint, HttpExchange
-from services.worker.json_answers import Json, count_of, object_of, objects_of, text_of
+from services.worker.json_answers import Json, objects_of
 from services.worker.json_choice import choice_schema
-from services.worker.ollama_answers import is_generative, read_context_length, read_generated
+from services.worker.ollama_answers import read_generated
+from services.worker.ollama_models import is_generative, read_loaded, read_model
 
-_CAPABILITIES = engine.EngineCapabilities(loglikelihood=False, chat=True, completion=True, constrained=True)
 # What of a run's own parameters stands beside the model; all others are options of the model.
 _REQUEST_FIELDS = frozenset({"keep_alive", "think", "truncate", "shift"})
 # By itself Ollama drops the beginning of what is too long, and nobody is told.
@@ -37,27 +38,28 @@ class OllamaApi:
     async def list_models(self) -> tuple[engine.ModelInfo, ...]:
         """Without the models that only embed."""
         document = await self._http.get("/api/tags")
-        names = [each for each in objects_of(document.get("models")) if each.get("model")]
+        tags = [each for each in objects_of(document.get("models")) if each.get("model")]
         gate = asyncio.Semaphore(_SHOWN_AT_A_TIME)
         async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(self._show(each, gate)) for each in names]
-        return tuple(info for task in asked if (info := task.result()) is not None)
+            running = group.create_task(self._running())
+            asked = [group.create_task(self._show(each, gate)) for each in tags]
+        loaded = read_loaded(running.result())
+        listed = ((tag, task.result()) for tag, task in zip(tags, asked, strict=True))
+        models = (read_model(tag, shown, loaded) for tag, shown in listed if is_generative(shown))
+        return tuple(replace(each, name=f"{self._endpoint.provider}/{each.name}") for each in models)
 
-    async def _show(self, tag: Json, gate: asyncio.Semaphore) -> engine.ModelInfo | None:
+    async def _running(self) -> Json:
+        """What is loaded is good to know, no more: an older server does not tell."""
+        with suppress(engine.EngineFailure):
+            return await self._http.get("/api/ps")
+        return {}
+
+    async def _show(self, tag: Json, gate: asyncio.Semaphore) -> Json:
         """A model that is there but cannot be shown is listed with what is known."""
-        shown: Json = {}
         async with gate:
             with suppress(engine.EngineFailure):
-                shown = await self._http.post("/api/show", {"model": tag["model"]})
-        if not is_generative(shown):
-            return None
-        return engine.ModelInfo(
-            f"{self._endpoint.provider}/{tag['model']}",
-            _CAPABILITIES,
-            context_length=read_context_length(shown),
-            size_bytes=count_of(tag.get("size")) or None,
-            quantization=text_of(object_of(tag.get("details")).get("quantization_level")),
-        )
+                return await self._http.post("/api/show", {"model": tag["model"]})
+        return {}
 
     def facts(self) -> Mapping[str, str]:
         return self._endpoint.facts("ollama")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from services.worker import engine, openai_answers, openai_failures
 from services.worker.chat_messages import message_objects
 from services.worker.http_exchange import Dialect, Endpoint, HttpExchange
-from services.worker.json_answers import Json, count_of, objects_of
+from services.worker.json_answers import Json, count_of, objects_of, text_of
 from services.worker.openai_answers import EchoedPrompt
 from services.worker.openai_constraint import constraint_fields, read_constrained
 from services.worker.parameter_support import refuse_parameters
@@ -87,14 +87,17 @@ class OpenAIEngine:
             chat=True,
             completion=settings.has_completions,
             constrained=settings.constrained_field is not None,
+            seed=True,
+            # A server that tells those of a given text tells those of its own.
+            logprobs=settings.has_loglikelihood,
         )
         document = await self._http.get("/models")
         return tuple(
             engine.ModelInfo(
-                f"{self._endpoint.provider}/{each['id']}", capabilities, each.get("max_model_len")
+                f"{self._endpoint.provider}/{name}", capabilities, count_of(each.get("max_model_len")) or None
             )
             for each in objects_of(document.get("data"))
-            if each.get("id")
+            if (name := text_of(each.get("id")))
         )
 
     async def describe(self) -> Mapping[str, str]:

@@ -27,4 +27,6 @@ class WorkerSettings(BaseSettings):
     worker_drain_seconds: float = Field(default=20.0, ge=0)
     worker_swap_after_seconds: float = Field(default=2.0, gt=0)
     worker_retry_load_seconds: float = Field(default=60.0, gt=0)
+    # How long listing the models of the pool may take.
+    worker_list_seconds: float = Field(default=8.0, gt=0)
     worker_heartbeat_seconds: float = Field(default=3.0, gt=0)

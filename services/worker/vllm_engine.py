@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 from services.worker import engine
 from services.worker.token_split import TokenSplit, cut_left, split_tokens
-from services.worker.vllm_models import VllmModel, VllmSettings, context_length, read_model_config
+from services.worker.vllm_model_list import list_vllm_models
+from services.worker.vllm_models import VllmModel, VllmSettings, read_model_config
 
 if TYPE_CHECKING:
     from services.worker.vllm_runtime import VllmRuntime
-
-_CAPABILITIES = engine.EngineCapabilities(loglikelihood=True, chat=True, completion=True, constrained=True)
 
 
 class VllmEngine:
@@ -62,10 +61,8 @@ class VllmEngine:
             return await runtime.score(fit_context(runtime, splits, truncate_left=truncate_left))
 
     async def list_models(self) -> tuple[engine.ModelInfo, ...]:
-        return tuple(
-            engine.ModelInfo(model.name, _CAPABILITIES, context_length(read_model_config(model)))
-            for model in self._settings.models
-        )
+        is_cpu = _is_built_for_cpu()
+        return await asyncio.to_thread(list_vllm_models, self._settings, self.loaded_model, is_cpu=is_cpu)
 
     async def describe(self) -> Mapping[str, str]:
         if self._runtime is None:
@@ -97,7 +94,7 @@ class VllmEngine:
 
     def _start_runtime(self, model: VllmModel) -> None:
         """In the starter's thread; the engine is kept here, so that a cancelled load leaves no orphan."""
-        is_cpu = "cpu" in metadata.version("vllm")
+        is_cpu = _is_built_for_cpu()
         for name, value in self._settings.environment(is_cpu=is_cpu).items():
             os.environ.setdefault(name, value)
         # Here and not above: vLLM reads its environment when it is imported.
@@ -112,6 +109,10 @@ class VllmEngine:
         if runtime is not None:
             runtime.stop_listening()
             await self._in_starter(runtime.stop)
+
+
+def _is_built_for_cpu() -> bool:
+    return "cpu" in metadata.version("vllm")
 
 
 def prompt_ids(runtime: VllmRuntime, prompt: engine.Prompt, sampling: engine.Sampling) -> Sequence[int]:

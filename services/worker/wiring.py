@@ -27,14 +27,17 @@ from services.worker.hold_messages import HeldMessages
 from services.worker.http_engine import HttpEngine
 from services.worker.http_exchange import Endpoint
 from services.worker.intake import Intake, IntakeLimits
+from services.worker.list_models import ModelLister
 from services.worker.load_models import ModelLoader
 from services.worker.nats_heartbeat import Identity, NatsHeartbeat
+from services.worker.nats_model_lists import NatsModelLists
 from services.worker.nats_outcome_publisher import NatsOutcomePublisher
 from services.worker.nats_run_states import follow_run_states
 from services.worker.nats_shard_consumer import NatsShardSource
 from services.worker.ollama_api import OllamaApi
 from services.worker.openai_engine import OpenAIEngine, OpenAISettings
 from services.worker.pool import Pool, Provider
+from services.worker.refused_runs import RefusedRuns
 from services.worker.retry_policy import RetryPolicy
 from services.worker.run_states import RunStates
 from services.worker.serve_shards import Pace, ShardServer
@@ -46,6 +49,8 @@ from services.worker.yaml_pools import read_pool
 _PUBLISH_SECONDS = 5.0
 _LOOK_SECONDS = 0.25
 _CANCEL_AGAIN_SECONDS = 0.2
+# Models are listed also while every slot waits for an answer.
+_LIST_CONNECTIONS = 4
 
 log = get_logger()
 
@@ -109,6 +114,8 @@ async def running_worker(settings: WorkerSettings) -> AsyncIterator[RunningWorke
         heartbeat = NatsHeartbeat(jetstream, identity, parts.server, parts.loader, parts.slots)
         opened.push_async_callback(leave_quietly, heartbeat)
         tasks = start_loops(settings, jetstream, parts, heartbeat)
+        lists = NatsModelLists(connection, pool.name, ModelLister(engine, settings.worker_list_seconds))
+        tasks.append(asyncio.create_task(lists.answer(), name="list models"))
         opened.push_async_callback(end_loops, parts, tasks)
         yield RunningWorker(parts, tasks, health, settings.worker_drain_seconds)
 
@@ -137,7 +144,7 @@ def _endpoint(provider: Provider, concurrency: int, timeout_seconds: float) -> E
         api_key=os.environ.get(provider.api_key_env, "").strip() or None,
         api_key_variable=provider.api_key_env,
         timeout_seconds=timeout_seconds,
-        connections=concurrency,
+        connections=concurrency + _LIST_CONNECTIONS,
     )
 
 
@@ -167,8 +174,9 @@ def join_parts(settings: WorkerSettings, identity: Identity, jetstream: JetStrea
     source = NatsShardSource(jetstream, pool, settings.work_ack_wait_seconds)
     slots = Slots(pool.concurrency)
     intake = Intake(IntakeLimits.for_concurrency(pool.concurrency), len(source.priorities))
-    desk = Desk(HeldMessages(), intake, RunStates())
-    asker = SampleAsker(engine, RetryPolicy(settings.worker_max_tries), clock, random.random)
+    desk = Desk(HeldMessages(), intake, RunStates(), RefusedRuns(clock))
+    policy = RetryPolicy(settings.worker_max_tries)
+    asker = SampleAsker(engine, policy, clock, random.random, desk.refused)
     executor = ShardExecutor(asker, batcher, slots, intake)
     work = ShardWork(executor, batcher, desk, clock)
     server = ShardServer(source, loader, work, desk, Pace(settings.worker_swap_after_seconds))

@@ -13,6 +13,7 @@ from tests.fakes.provider_server import SERVER, ErrorResponse, Json, ProviderSer
 
 NANOSECONDS = 1_000_000_000
 SMALLEST_CONTEXT = 4096
+_LOADING = frozenset({"/api/chat", "/api/generate"})
 
 
 def error(status: int, message: str) -> ErrorResponse:
@@ -55,11 +56,27 @@ def tag(name: str, **details: str) -> Json:
     }
 
 
+# Of Llama 3.2 1B.
+SHAPE = {
+    "llama.block_count": 16,
+    "llama.attention.head_count": 32,
+    "llama.attention.head_count_kv": 8,
+    "llama.embedding_length": 2048,
+}
+LOADED_BYTES = 2_101_098_329
+
+
+def running(name: str) -> Json:
+    """A model that is loaded."""
+    facts = {"size": LOADED_BYTES, "size_vram": LOADED_BYTES, "expires_at": "2026-11-01T12:05:00Z"}
+    return {**tag(name), **facts, "context_length": SMALLEST_CONTEXT}
+
+
 def shown(name: str) -> Json:
     capability = "embedding" if name.startswith("embed") else "completion"
     return {
         "details": tag(name)["details"],
-        "model_info": {"general.architecture": "llama", "llama.context_length": 131072},
+        "model_info": {"general.architecture": "llama", "llama.context_length": 131072} | SHAPE,
         "capabilities": [capability],
     }
 
@@ -112,9 +129,19 @@ async def show(request: web.Request) -> web.StreamResponse:
     return error(500, "broken blob").response() if name.startswith("broken") else json_response(shown(name))
 
 
+async def list_running(request: web.Request) -> web.StreamResponse:
+    """What was asked is loaded, as long as the server lives."""
+    server = request.app[SERVER]
+    names = dict.fromkeys(asked.body.get("model") for asked in server.asked if asked.path in _LOADING)
+    return json_response({"models": [running(name) for name in names if name in server.models]})
+
+
 ROUTES: Sequence[web.RouteDef] = (
     web.post("/api/chat", chat),
     web.post("/api/generate", generate),
     web.get("/api/tags", tags),
+    web.get("/api/ps", list_running),
     web.post("/api/show", show),
 )
+# Of a server that is too old to tell what is loaded.
+ROUTES_BEFORE_PS = tuple(route for route in ROUTES if route.path != "/api/ps")

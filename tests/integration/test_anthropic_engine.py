@@ -146,5 +146,5 @@ async def test_all_pages_of_models_are_listed(stand: NativeStand) -> None:
     assert [model.name for model in models] == [f"anthropic/{name}" for name in stand.server.models]
     assert models[0].context_length == 200000
     assert models[0].capabilities == engine.EngineCapabilities(
-        loglikelihood=False, chat=True, completion=False, constrained=False
+        loglikelihood=False, chat=True, completion=False, constrained=False, seed=False, logprobs=False
     )

@@ -152,5 +152,5 @@ async def test_all_pages_of_models_are_listed_without_embedders(stand: NativeSta
     assert [model.name for model in models] == ["gemini/gemini-a", "gemini/gemini-c"]
     assert models[0].context_length == 1048576
     assert models[0].capabilities == engine.EngineCapabilities(
-        loglikelihood=False, chat=True, completion=False, constrained=True
+        loglikelihood=False, chat=True, completion=False, constrained=True, seed=True, logprobs=False
     )

@@ -114,8 +114,23 @@ async def test_models_are_listed_with_size_and_quantization_and_without_embedder
     assert (llama.size_bytes, llama.quantization, llama.context_length) == (1_321_098_329, "Q4_K_M", 131072)
     assert (broken.name, broken.context_length) == ("ollama/broken", None)
     assert llama.capabilities == engine.EngineCapabilities(
-        loglikelihood=False, chat=True, completion=True, constrained=True
+        loglikelihood=False, chat=True, completion=True, constrained=True, seed=True, logprobs=False
     )
+
+
+async def test_memory_is_estimated_until_the_model_is_loaded(stand: NativeStand) -> None:
+    [fake] = await stand.asked.list_models()
+    cache = 2 * 16 * 8 * (2048 // 32) * 4096 * 2
+    assert (fake.is_loaded, fake.memory_bytes) == (False, 1_321_098_329 + cache)
+    await stand.ask()
+    [fake] = await stand.asked.list_models()
+    assert (fake.is_loaded, fake.memory_bytes) == (True, ollama_server.LOADED_BYTES)
+
+
+async def test_server_that_does_not_tell_what_is_loaded_lists_its_models() -> None:
+    async with native_stand(replace(OLLAMA, routes=ollama_server.ROUTES_BEFORE_PS)) as older:
+        [fake] = await older.asked.list_models()
+    assert (fake.name, fake.is_loaded) == ("ollama/fake", False)
 
 
 async def test_server_without_keys_is_asked_without_one(stand: NativeStand) -> None:
