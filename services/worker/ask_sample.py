@@ -10,29 +10,36 @@ from services.common.clock import Clock
 from services.common.structured_logs import get_logger
 from services.worker.choice_prompt import constrained_sampling, instructed_prompt, option_texts
 from services.worker.engine import (
+    LONGEST_ANSWER_CHARACTERS,
     Engine,
     EngineDied,
     EngineFailure,
     FailureClass,
     Generated,
     ModelCannotLoad,
+    ModelRefused,
     Prompt,
     ProviderFailed,
     ScoredChoices,
 )
+from services.worker.refused_runs import RefusedRuns
 from services.worker.retry_policy import RetryPolicy
 from services.worker.shard import Failure, Method, Outcome, Shard, ShardSample
-
-LONGEST_ANSWER_CHARACTERS = 1_000_000
 
 log = get_logger()
 
 
 class SampleAsker:
     def __init__(
-        self, engine: Engine, policy: RetryPolicy, clock: Clock, jitter: Callable[[], float]
+        self,
+        engine: Engine,
+        policy: RetryPolicy,
+        clock: Clock,
+        jitter: Callable[[], float],
+        refused: RefusedRuns,
     ) -> None:
         self._engine = engine
+        self._refused = refused
         self._policy = policy
         self._clock = clock
         self._jitter = jitter
@@ -40,22 +47,33 @@ class SampleAsker:
     async def ask(self, shard: Shard, sample: ShardSample) -> Outcome | None:
         """The outcome; None where the deadline came before the first try, so that nothing can be said.
 
-        Raises EngineDied and ModelCannotLoad: they say nothing about the sample.
+        Raises EngineDied and ModelCannotLoad, and ModelRefused where the whole run is: they say nothing about
+        the sample.
         """
         if self._clock.now() >= shard.deadline:
             return None
         tries = 0
         while True:
+            if reason := self._refused.reason_for(shard):
+                raise ModelRefused(reason)
             try:
-                return Outcome(shard, sample.number, _bounded(await self._ask_safely(shard, sample)))
+                result = await self._ask_safely(shard, sample)
             except (EngineDied, ModelCannotLoad):
                 raise
             except EngineFailure as failure:
                 tries += 1
                 delay = self._delay_before(shard, failure, tries)
                 if delay is None:
-                    return Outcome(shard, sample.number, Failure(failure.failure_class, str(failure)))
+                    return self._failed(shard, sample, failure)
+            else:
+                self._refused.answered(shard)
+                return Outcome(shard, sample.number, _bounded(result))
             await asyncio.sleep(delay)
+
+    def _failed(self, shard: Shard, sample: ShardSample, failure: EngineFailure) -> Outcome:
+        if isinstance(failure, ModelRefused) and self._refused.refuse(shard, str(failure)):
+            raise failure
+        return Outcome(shard, sample.number, Failure(failure.failure_class, str(failure)))
 
     def _delay_before(self, shard: Shard, failure: EngineFailure, tries: int) -> float | None:
         delay = self._policy.delay_seconds(failure, tries, self._jitter())

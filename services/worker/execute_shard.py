@@ -6,7 +6,7 @@ import asyncio
 
 from services.worker.ask_sample import SampleAsker
 from services.worker.batch_outcomes import OutcomeBatcher
-from services.worker.engine import EngineDied, EngineFailure, ModelCannotLoad
+from services.worker.engine import EngineDied, EngineFailure, ModelCannotLoad, ModelRefused
 from services.worker.hold_messages import Holding
 from services.worker.intake import Intake
 from services.worker.shard import Failure, Outcome, ShardSample
@@ -22,6 +22,10 @@ class EngineLost(Exception):
         self.has_died = isinstance(failure, EngineDied)
 
 
+class RunRefused(Exception):
+    """The provider takes no request of the run; the scheduler hears of it and fails the run."""
+
+
 class ShardExecutor:
     def __init__(self, asker: SampleAsker, batcher: OutcomeBatcher, slots: Slots, intake: Intake) -> None:
         self._asker = asker
@@ -30,8 +34,12 @@ class ShardExecutor:
         self._intake = intake
 
     async def execute(self, holding: Holding) -> None:
-        """Asks what is unfinished; raises EngineLost where the rest has to be asked by another engine."""
+        """Asks what is unfinished; raises EngineLost where the rest has to be asked by another engine.
+
+        Raises RunRefused where asking the rest would be refused as well.
+        """
         lost: EngineFailure | None = None
+        refusal: EngineFailure | None = None
         try:
             if holding.faults and len(holding.shard.samples) == 1:
                 await self._ask_alone(holding)
@@ -39,10 +47,14 @@ class ShardExecutor:
                 await self._ask_all(holding)
         except* (EngineDied, ModelCannotLoad) as failures:
             lost = _first(failures)
+        except* ModelRefused as refusals:
+            refusal = _first(refusals)
         finally:
             self._batcher.flush(holding.shard)
         if lost is not None:
             raise EngineLost(lost) from lost
+        if refusal is not None:
+            raise RunRefused from refusal
 
     async def _ask_all(self, holding: Holding) -> None:
         async with asyncio.TaskGroup() as group:

@@ -18,7 +18,10 @@ from services.worker.http_failures import (
     read_plain_error,
     read_retry_after,
 )
+from services.worker.http_stream import StreamReading, is_streamed
 from services.worker.json_answers import Json, read_document
+from services.worker.server_answer import ServerAnswer
+from services.worker.streamed_answer import BrokenOff, StreamedAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ class Endpoint:
     api_key_variable: str = ""
     timeout_seconds: float = 600.0
     connect_timeout_seconds: float = 10.0
+    # The longest silence in the middle of a streamed answer.
+    idle_timeout_seconds: float = 60.0
     connections: int = 256
 
     def server_model(self, model: str) -> str:
@@ -78,46 +83,67 @@ class HttpExchange:
         )
 
     async def get(self, path: str) -> Json:
-        return await self._exchange("GET", path, None)
+        return (await self._exchange("GET", path, None)).document
 
     async def post(self, path: str, body: Json) -> Json:
-        return await self._exchange("POST", path, orjson.dumps(body))
+        return (await self.ask(path, body)).document
+
+    async def ask(self, path: str, body: Json, stream: StreamedAnswer | None = None) -> ServerAnswer:
+        """As `post`, with its times; `stream` is what a streamed answer becomes, where one was asked for."""
+        return await self._exchange("POST", path, orjson.dumps(body), stream)
 
     async def close(self) -> None:
         await self._session.close()
 
-    async def _exchange(self, method: str, path: str, payload: bytes | None) -> Json:
+    async def _exchange(
+        self, method: str, path: str, payload: bytes | None, stream: StreamedAnswer | None = None
+    ) -> ServerAnswer:
         """One request; cancelling it closes the connection, by which a server knows that nobody waits."""
         self._require_key()
         try:
-            # A redirect is not followed: it could carry the key to another host.
-            async with self._session.request(
-                method, self._base_url + path, data=payload, allow_redirects=False
-            ) as response:
-                body = await response.read()
+            return await self._request(method, path, payload, stream)
+        except BrokenOff as error:
+            raise self._failure(error.status, {}, error.body, is_midway=True) from error
         except TimeoutError as error:
             raise engine.RequestTimedOut(f"The server at {self._host} did not answer in time.") from error
         except aiohttp.ClientPayloadError as error:
             raise engine.ProviderFailed(f"The answer of the server at {self._host} was cut off.") from error
         except aiohttp.InvalidURL as error:
-            raise engine.RequestRefused("The provider's base URL is not valid; check the pool.") from error
+            raise engine.ModelRefused("The provider's base URL is not valid; check the pool.") from error
         except (aiohttp.ClientError, OSError) as error:
             reason = f"The server at {self._host} cannot be reached or closed the connection"
             raise engine.ProviderFailed(f"{reason} ({type(error).__name__}).") from error
+
+    async def _request(
+        self, method: str, path: str, payload: bytes | None, stream: StreamedAnswer | None
+    ) -> ServerAnswer:
+        sent = time.monotonic()
+        # A redirect is not followed: it could carry the key to another host.
+        async with self._session.request(
+            method, self._base_url + path, data=payload, allow_redirects=False
+        ) as response:
+            if stream is not None and is_streamed(response):
+                reading = StreamReading(stream, sent, self._endpoint.idle_timeout_seconds)
+                return await reading.read(response.content)
+            body = await response.read()
+        seconds = time.monotonic() - sent
         if response.status >= 300:
             raise self._failure(response.status, response.headers, body)
-        return read_document(body)
+        return ServerAnswer(read_document(body), seconds)
 
-    def _failure(self, status: int, headers: Mapping[str, str], body: bytes) -> engine.EngineFailure:
+    def _failure(
+        self, status: int, headers: Mapping[str, str], body: bytes, *, is_midway: bool = False
+    ) -> engine.EngineFailure:
         said = self._dialect.read_error(self._without_key(body))
         wait = read_retry_after(headers, time.time())
-        return failure_of(ErrorAnswer(status, said, self._endpoint.api_key_variable, wait))
+        variable = self._endpoint.api_key_variable
+        return failure_of(ErrorAnswer(status, said, variable, wait, is_midway=is_midway))
 
     def _require_key(self) -> None:
         provider, variable = self._dialect.needs_key_of, self._endpoint.api_key_variable
         if provider and not self._endpoint.api_key:
             advice = f"set {variable} where the worker runs" if variable else "name its variable in the pool"
-            raise engine.RequestRefused(f"API key not configured for {provider}: {advice}.")
+            raise engine.ModelRefused(f"API key not configured for {provider}: {advice}.")
 
     @property
     def _host(self) -> str:

@@ -20,6 +20,13 @@ _TOO_LONG_TEXT = re.compile(
     re.IGNORECASE,
 )
 _TIMEOUT_STATUSES = frozenset({408, 504})
+# A key, an account, a model or a path that the server will not serve, whatever it is asked.
+_MODEL_STATUSES = frozenset({401, 402, 403, 404})
+# By 403 some servers refuse a key, and some a prompt.
+_FILTERED_TEXT = re.compile(
+    r"flagged|moderation|usage guidelines|safety (check|filter|system)|content (filter|policy|violat)",
+    re.IGNORECASE,
+)
 _LONGEST_RETRY_AFTER_SECONDS = 86400.0
 _ADVICE = {
     400: "check the parameters of the run",
@@ -55,15 +62,18 @@ class ErrorAnswer:
     said: SaidError
     key_variable: str = ""
     retry_after_seconds: float | None = None
+    # It came in the middle of a streamed answer, so the status is what its code stands for.
+    is_midway: bool = False
 
 
 def failure_of(answer: ErrorAnswer) -> engine.EngineFailure:
     """The class of failure for a status of 300 or more."""
     status, said = answer.status, answer.said
-    sentence = f"The server answered {status}" + (f" and said: {said.message}" if said.message else "")
+    answered = "broke off its answer with" if answer.is_midway else "answered"
+    sentence = f"The server {answered} {status}" + (f" and said: {said.message}" if said.message else "")
     wait = answer.retry_after_seconds if said.retry_after_seconds is None else said.retry_after_seconds
     if said.meaning is Meaning.NO_CREDIT:
-        return engine.RequestRefused(f"{sentence} ({_ADVICE[402]}).")
+        return engine.ModelRefused(f"{sentence} ({_ADVICE[402]}).")
     if status == 429:
         return engine.RateLimited(sentence, retry_after_seconds=wait)
     if status in _TIMEOUT_STATUSES:
@@ -72,9 +82,16 @@ def failure_of(answer: ErrorAnswer) -> engine.EngineFailure:
         return engine.PromptTooLong(sentence)
     if status >= 500:
         return engine.ProviderFailed(sentence, retry_after_seconds=wait)
-    if said.meaning is Meaning.FILTERED:
+    if said.meaning is Meaning.FILTERED or (status == 403 and _FILTERED_TEXT.search(said.message)):
         return engine.RequestRefused(f"The server's content filter refused the prompt: {said.message}")
-    return engine.RequestRefused(f"{sentence} ({_advice(answer)}).")
+    refused = engine.ModelRefused if _is_about_model(answer) else engine.RequestRefused
+    return refused(f"{sentence} ({_advice(answer)}).")
+
+
+def _is_about_model(answer: ErrorAnswer) -> bool:
+    """A redirect is not followed: the base URL is wrong for every request."""
+    is_status = answer.status < 400 or answer.status in _MODEL_STATUSES
+    return is_status or answer.said.meaning is Meaning.WRONG_KEY
 
 
 def _advice(answer: ErrorAnswer) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 
@@ -24,6 +26,7 @@ class Intake:
     def __init__(self, limits: IntakeLimits, ranks: int) -> None:
         self.unfinished = 0
         self.held = 0
+        self._aside = 0
         self._limits = limits
         self._is_flowing = [False] * ranks
         self._changed = asyncio.Event()
@@ -52,6 +55,18 @@ class Intake:
         self.held -= samples
         self._changed.set()
 
+    @contextmanager
+    def aside(self, unfinished: int, held: int) -> Iterator[None]:
+        """Samples that are held and not asked: others come in meanwhile."""
+        self.take(-unfinished, -held)
+        self._aside += held
+        self._changed.set()
+        try:
+            yield
+        finally:
+            self.take(unfinished, held)
+            self._aside -= held
+
     def report(self, rank: int, *, came: bool) -> None:
         """Whether the last pull of this rank brought anything."""
         if self._is_flowing[rank] != came:
@@ -71,7 +86,7 @@ class Intake:
         return False
 
     async def until_empty(self) -> None:
-        while self.held:
+        while self.held + self._aside:
             self._changed.clear()
             await self._changed.wait()
 

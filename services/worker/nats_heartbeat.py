@@ -40,7 +40,12 @@ class NatsHeartbeat:
 
     async def beat_if_due(self, every_seconds: float) -> None:
         """Beats when the time has come, or at once when there is something new to tell."""
-        news = (self.condition, self._loader.loaded_model, self._loader.cannot_load)
+        news = (
+            self.condition,
+            self._loader.loaded_model,
+            self._loader.cannot_load,
+            self._server.refused_runs,
+        )
         if news == self._told and self._clock.monotonic() < self._beat_at + every_seconds:
             return
         await self._bucket.put(self._identity.worker_id, self._status().SerializeToString())
@@ -73,6 +78,7 @@ class NatsHeartbeat:
             concurrency=self._slots.count,
             condition=self.condition,
             cannot_load=self._loader.cannot_load,
+            refused_runs={f"{run}/{epoch}": why for (run, epoch), why in self._server.refused_runs.items()},
         )
         status.sent_at.FromDatetime(self._clock.now())
         return status

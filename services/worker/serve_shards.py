@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from services.worker.hold_messages import Abandoned
 from services.worker.load_models import ModelLoader
 from services.worker.ports import ShardMessage, ShardSource
+from services.worker.shard import RunId
 from services.worker.work_on_shard import Desk, ShardWork
 
 
@@ -34,6 +36,11 @@ class ShardServer:
     @property
     def is_stopping(self) -> bool:
         return self._stopping.is_set()
+
+    @property
+    def refused_runs(self) -> Mapping[tuple[RunId, int], str]:
+        """Run and epoch to the provider's own reason why it takes no request of it."""
+        return self._desk.refused.reasons
 
     async def run(self) -> None:
         """Serves until told to stop, then until nothing is held."""

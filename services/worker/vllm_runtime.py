@@ -62,8 +62,8 @@ class VllmRuntime:
 
     def apply_chat_template(self, messages: Sequence[engine.ChatMessage]) -> str:
         if not self._tokenizer.chat_template:
-            raise engine.UnsupportedRequest(
-                f"The model {self.model.name} has no chat template; ask it with a text."
+            raise engine.ModelRefused(
+                f"The model {self.model.name} has no chat template: order prompt_form completion."
             )
         turns = [{"role": message.role, "content": message.content} for message in messages]
         text: str = self._tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)

@@ -8,14 +8,18 @@ from dataclasses import dataclass
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
 from services.worker.batch_outcomes import OutcomeBatcher
-from services.worker.execute_shard import EngineLost, ShardExecutor
+from services.worker.execute_shard import EngineLost, RunRefused, ShardExecutor
 from services.worker.hold_messages import Abandoned, HeldMessages, Holding
 from services.worker.intake import Intake
 from services.worker.isolate_shard import is_suspect, isolate_shard
+from services.worker.refused_runs import RefusedRuns
 from services.worker.run_states import RunStates
 from services.worker.settle_shard import Ending, Settlement, give_back, settle_shard
 
 log = get_logger()
+
+# By then the scheduler has failed the run; else its rest is tried elsewhere, or here again.
+_REFUSED_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,7 @@ class Desk:
     held: HeldMessages
     intake: Intake
     states: RunStates
+    refused: RefusedRuns
 
 
 class ShardWork:
@@ -60,7 +65,7 @@ class ShardWork:
         """In a task of its own, so that abandoning ends the asking and not the settling."""
         if holding.abandoned is not None:
             return Ending(has_rest=True)
-        asking = holding.asking = asyncio.create_task(self._executor.execute(holding), name="ask shard")
+        asking = holding.asking = asyncio.create_task(self._execute(holding), name="ask shard")
         try:
             await asyncio.wait((asking,))
         finally:
@@ -68,12 +73,23 @@ class ShardWork:
         if asking.cancelled():
             return Ending(has_rest=True)
         error = asking.exception()
+        if isinstance(error, RunRefused):
+            return Ending(has_rest=True)
         if isinstance(error, EngineLost):
             self._desk.intake.close()
             return Ending(has_rest=True, is_fault=error.has_died)
         if error is not None:
             raise error
         return Ending()
+
+    async def _execute(self, holding: Holding) -> None:
+        """What is refused rests a little before it travels on, and keeps no room from other runs."""
+        try:
+            await self._executor.execute(holding)
+        except RunRefused:
+            with self._desk.intake.aside(len(holding.unfinished), len(holding.shard.samples)):
+                await asyncio.sleep(_REFUSED_SECONDS)
+            raise
 
     def _release(self, holding: Holding, settlement: Settlement) -> None:
         self._desk.intake.finish(len(holding.unfinished))

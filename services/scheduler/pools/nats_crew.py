@@ -63,6 +63,7 @@ def _word(heard: tuple[float, Worker] | None) -> tuple[object, ...]:
         worker.ready_models,
         worker.concurrency,
         worker.cannot_load,
+        worker.refused_runs,
     )
 
 
@@ -79,6 +80,7 @@ def _worker_from_proto(status: work_messages_pb2.WorkerStatus) -> Worker:
         condition=status.condition,
         sent_at=status.sent_at.ToDatetime(tzinfo=UTC),
         cannot_load=dict(status.cannot_load),
+        refused_runs=dict(status.refused_runs),
         loading_model=status.loading_model,
         ready_models=tuple(status.ready_models),
         load=_load_from_proto(status.load) if status.HasField("load") else None,

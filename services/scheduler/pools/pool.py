@@ -82,6 +82,7 @@ class EngineLoad:
 class Worker:
     """A live worker, from its last heartbeat. `cannot_load` maps a model to the engine's own reason.
 
+    `refused_runs` maps "run/epoch" to the provider's reason for taking no request of that run.
     `ready_models` share the loaded engine; `loading_model` is what it turns to; `load` is None where the
     engine runs elsewhere.
     """
@@ -97,6 +98,7 @@ class Worker:
     condition: str = ""
     sent_at: datetime | None = None
     cannot_load: Mapping[str, str] = field(default_factory=dict)
+    refused_runs: Mapping[str, str] = field(default_factory=dict)
     loading_model: str = ""
     ready_models: tuple[str, ...] = ()
     load: EngineLoad | None = None
@@ -141,3 +143,22 @@ def why_no_worker_can_load(model: str, pool: str, workers: Sequence[Worker]) -> 
     crew = [worker for worker in workers if worker.pool == pool]
     reasons = [worker.cannot_load[model] for worker in crew if model in worker.cannot_load]
     return reasons[0] if reasons and len(reasons) == len(crew) else None
+
+
+def why_provider_refuses(run: str, epoch: int, workers: Sequence[Worker]) -> str | None:
+    """The provider's reason, from the first worker that met it: all workers ask with the same key."""
+    told = (worker.refused_runs.get(f"{run}/{epoch}") for worker in workers)
+    return next((reason for reason in told if reason), None)
+
+
+def engine_facts(model: str, pool: str, workers: Sequence[Worker]) -> Mapping[str, str]:
+    """What the live workers that have the model at hand say of their engine, where all say the same.
+
+    Of no account is the hardware. Empty where nobody tells, or not all the same: it is open who will answer.
+    """
+    told = [
+        {name: fact for name, fact in worker.environment.items() if name != "hardware"}
+        for worker in workers
+        if worker.pool == pool and worker.environment and worker.loaded_model in ("", model)
+    ]
+    return told[0] if told and all(facts == told[0] for facts in told) else {}

@@ -8,7 +8,7 @@ from uuid import uuid4
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind, RemoteError
 from services.common.structured_logs import get_logger
-from services.scheduler.pools.pool import why_no_worker_can_load
+from services.scheduler.pools.pool import why_no_worker_can_load, why_provider_refuses
 from services.scheduler.ports import Crew, Fence, RunControls, RunStore
 from services.scheduler.runs.finish_run import FinishRun
 from services.scheduler.runs.run import Run, RunError, RunId, RunState
@@ -127,7 +127,8 @@ class DriveRun:
         if reason:
             message = f"No worker of pool {run.pool} can load {run.order.model}: {reason}"
             return RunError("MODEL_CANNOT_LOAD", message)
-        return None
+        refusal = why_provider_refuses(run.run_id, run.epoch, self._tools.crew.workers())
+        return RunError("PROVIDER_REFUSED", f"AI provider error: {refusal}") if refusal else None
 
     async def _fail(self, run: Run, error: RunError) -> None:
         log.info("run failed", run=run.run_id, reason=error.reason, message=error.message)

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.worker.ask_sample import LONGEST_ANSWER_CHARACTERS, SampleAsker
+from services.worker.ask_sample import SampleAsker
+from services.worker.engine import LONGEST_ANSWER_CHARACTERS
 from services.worker.engine import (
     EngineDied,
     FailureClass,
@@ -18,6 +19,7 @@ from services.worker.engine import (
     RequestRefused,
     ScoredChoices,
 )
+from services.worker.refused_runs import RefusedRuns
 from services.worker.retry_policy import RetryPolicy
 from services.worker.shard import Failure, Method, Outcome, Shard
 from tests.fakes.held_shard import a_shard
@@ -50,7 +52,8 @@ def failing(*failures: Exception) -> ScriptedEngine:
 
 async def ask(engine: ScriptedEngine, shard: Shard) -> Outcome | None:
     policy = RetryPolicy(max_tries=3, first_delay_seconds=0.001)
-    asker = SampleAsker(engine, policy, StandingClock(), lambda: 0.5)
+    clock = StandingClock()
+    asker = SampleAsker(engine, policy, clock, lambda: 0.5, RefusedRuns(clock))
     return await asyncio.wait_for(asker.ask(shard, shard.samples[0]), 5)
 
 

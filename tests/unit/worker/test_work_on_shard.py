@@ -10,10 +10,11 @@ import pytest
 from services.common.clock import SystemClock
 from services.worker.ask_sample import SampleAsker
 from services.worker.batch_outcomes import OutcomeBatcher
-from services.worker.engine import EngineDied, FailureClass, ModelCannotLoad
+from services.worker.engine import EngineDied, FailureClass, ModelCannotLoad, ModelRefused
 from services.worker.execute_shard import ShardExecutor
 from services.worker.hold_messages import Abandoned, HeldMessages, Holding
 from services.worker.intake import Intake, IntakeLimits
+from services.worker.refused_runs import RefusedRuns
 from services.worker.retry_policy import RetryPolicy
 from services.worker.run_states import RunControl, RunStates
 from services.worker.shard import Failure, RunId
@@ -21,7 +22,7 @@ from services.worker.slots import Slots
 from services.worker.work_on_shard import Desk, ShardWork
 from tests.fakes.eventually import eventually
 from tests.fakes.held_shard import HeldBackPublisher, HeldShard, a_shard
-from tests.fakes.scripted_engine import ScriptedEngine
+from tests.fakes.scripted_engine import ScriptedEngine, echo
 
 
 class Bench:
@@ -32,8 +33,11 @@ class Bench:
         self.publisher = HeldBackPublisher()
         self.publisher.may_publish.set()
         self.batcher = OutcomeBatcher(self.publisher, lambda: "an id")
-        self.desk = Desk(HeldMessages(), Intake(IntakeLimits.for_concurrency(4), 3), RunStates())
-        asker = SampleAsker(self.engine, RetryPolicy(max_tries=1), SystemClock(), lambda: 0.5)
+        clock = SystemClock()
+        intake = Intake(IntakeLimits.for_concurrency(4), 3)
+        self.desk = Desk(HeldMessages(), intake, RunStates(), RefusedRuns(clock))
+        policy = RetryPolicy(max_tries=1)
+        asker = SampleAsker(self.engine, policy, clock, lambda: 0.5, self.desk.refused)
         self.slots = Slots(4)
         executor = ShardExecutor(asker, self.batcher, self.slots, self.desk.intake)
         self.work = ShardWork(executor, self.batcher, self.desk, SystemClock())
@@ -212,6 +216,46 @@ async def test_a_model_that_cannot_be_loaded_is_no_fault_of_the_samples(bench: B
     message = HeldShard(a_shard(1, 2))
     await bench.work_on(message)
     assert (message.rest, message.rest_faults) == ((1, 2), 0)
+
+
+async def refuses_key(_: str) -> str:
+    raise ModelRefused("The server answered 401 (check the API key).")
+
+
+async def test_a_run_that_the_provider_refuses_is_asked_once_and_travels_on_unrecorded(bench: Bench) -> None:
+    bench.engine.answer = refuses_key
+    first, second = HeldShard(a_shard(1, 2)), HeldShard(a_shard(3, number=2))
+    await bench.work_on(first)
+    asked = sum(bench.engine.asked.values())
+    await bench.work_on(second)
+    assert (first.rest, first.rest_faults, second.rest, second.rest_faults) == ((1, 2), 0, (3,), 0)
+    assert sum(bench.engine.asked.values()) == asked, "what is known is not asked again"
+    assert bench.desk.refused.reasons == {("run-1", 1): "The server answered 401 (check the API key)."}
+    assert bench.publisher.samples == []
+    assert bench.desk.intake.is_idle()
+
+
+async def test_a_refused_run_rests_without_keeping_room_and_is_dropped_when_it_ends(bench: Bench) -> None:
+    bench.engine.answer = refuses_key
+    message = HeldShard(a_shard(*range(200)))
+    holding, working = bench.start(message)
+    await eventually(lambda: bool(bench.desk.refused.reasons), "the refusal is known")
+    await asyncio.wait_for(bench.desk.intake.turn(0), 5)
+    holding.abandon(Abandoned.RUN_ENDED)
+    await asyncio.wait_for(working, 0.5)
+    assert message.fate == ["dropped"]
+    assert bench.desk.intake.is_idle()
+
+
+async def test_another_run_of_a_refused_one_is_asked_for_itself(bench: Bench) -> None:
+    bench.engine.answer = refuses_key
+    await bench.work_on(HeldShard(a_shard(1)))
+    bench.engine.answer = echo
+    other, retried = HeldShard(a_shard(1, run_id="run-2")), HeldShard(a_shard(2, epoch=2))
+    await bench.work_on(other)
+    await bench.work_on(retried)
+    assert (other.fate, retried.fate) == (["acknowledged"], ["acknowledged"])
+    assert bench.publisher.samples == [1, 2]
 
 
 async def test_what_a_draining_worker_leaves_travels_on_without_a_fault(bench: Bench) -> None:

@@ -166,6 +166,24 @@ async def test_model_that_no_worker_can_load_fails_the_run_with_the_engines_reas
     assert "no config.json" in ended.error.message
 
 
+async def test_run_that_the_provider_refuses_fails_by_the_word_of_one_worker() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    reason = "API key not configured for Gemini: set GOOGLE_API_KEY where the worker runs."
+    met_it = ready_worker(worker_id="w2", refused_runs={f"{run.run_id}/1": reason})
+    stand.crew.live = [ready_worker(refused_runs={"another/1": "no"}), met_it]
+    assert await stand.advance(driver, 10)
+    ended = await stand.runs.get(run.run_id)
+    assert ended.error == RunError("PROVIDER_REFUSED", f"AI provider error: {reason}")
+
+
+async def test_refusal_of_an_earlier_epoch_does_not_fail_a_retry() -> None:
+    stand = SchedulerStand()
+    run, driver = await stand.start()
+    stand.crew.live = [ready_worker(refused_runs={f"{run.run_id}/0": "wrong key"})]
+    assert (await stand.finish(run.run_id, driver)).state is RunState.COMPLETED
+
+
 async def test_run_goes_on_while_one_worker_can_load_the_model() -> None:
     stand = SchedulerStand()
     run, driver = await stand.start()
