@@ -156,7 +156,15 @@ def is_gone(pid: int) -> bool:
 
 def starting_engines(parent: int) -> list[int]:
     children = psutil.Process(parent).children(recursive=True)
-    return [each.pid for each in children if "--multiprocessing-fork" in each.cmdline()]
+    return [each.pid for each in children if "--multiprocessing-fork" in _command_line(each)]
+
+
+def _command_line(process: psutil.Process) -> list[str]:
+    """Empty for one that has just ended: others come and go while an engine starts."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
 
 
 def poll_until_not_empty(look: Callable[[], list[int]]) -> list[int]:
