@@ -163,7 +163,7 @@ class RequestRefused(EngineFailure):
 
 
 class ModelRefused(RequestRefused):
-    """Not this request alone: the key, what it may use, or the model itself. It says nothing of the sample."""
+    """Not this request alone: the key, what it may use, or the model. It says nothing of the sample."""
 
 
 class PromptTooLong(EngineFailure):

@@ -1,4 +1,4 @@
-"""Runs of which the provider takes no request: a wrong key or an unknown model fails the run, not its samples."""
+"""Runs of which the provider takes no request: a wrong key or an unknown model fails the whole run."""
 
 from __future__ import annotations
 

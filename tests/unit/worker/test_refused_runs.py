@@ -32,7 +32,7 @@ def test_stray_refusals_among_answers_are_their_samples() -> None:
     refused = RefusedRuns(Clock())
     for _ in range(3):
         refused.answered(SHARD)
-        assert not any([refused.refuse(SHARD, "no") for _ in range(REFUSALS_IN_A_ROW - 1)])
+        assert not any(refused.refuse(SHARD, "no") for _ in range(REFUSALS_IN_A_ROW - 1))
     assert refused.reasons == {}
 
 
@@ -64,4 +64,4 @@ def test_what_is_kept_of_runs_is_bounded() -> None:
     refused = RefusedRuns(Clock())
     for number in range(3000):
         refused.answered(a_shard(1, run_id=f"run-{number}"))
-    assert len(refused._since_answer) == 1024  # noqa: SLF001  # nothing else tells what is kept
+    assert len(refused._since_answer) == 1024
