@@ -9,6 +9,7 @@ import grpc
 from proctor.v1 import run_record_service_pb2 as pb
 from proctor.v1 import run_record_service_pb2_grpc as pb_grpc
 from services.results.checked_fields import checked_choice, checked_id
+from services.results.reuse.reuse_answers import ReuseAnswers
 from services.results.runs.close_run import CloseRun
 from services.results.runs.list_missing import ListMissing
 from services.results.runs.open_run import OpenRun
@@ -35,6 +36,7 @@ class RecordUseCases:
     report_counts: ReportCounts
     list_missing: ListMissing
     close_run: CloseRun
+    reuse_answers: ReuseAnswers
 
 
 class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
@@ -72,6 +74,13 @@ class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
         checked_id("run_id", request.run_id)
         record = await self._use_cases.open_run(plan_from_proto(request), request.epoch)
         return pb.OpenRunResponse(tasks=tasks_to_proto(record.plan.tasks))
+
+    async def ReuseAnswers(
+        self, request: pb.ReuseAnswersRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.ReuseAnswersResponse:
+        run_id = checked_id("run_id", request.run_id)
+        reused = await self._use_cases.reuse_answers(run_id, request.epoch, request.environment)
+        return pb.ReuseAnswersResponse(reused=reused)
 
     async def GetCounts(
         self, request: pb.GetCountsRequest, context: grpc.aio.ServicerContext[object, object]

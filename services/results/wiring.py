@@ -40,6 +40,8 @@ from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSessio
 from services.results.rescoring import grpc_rescore_api
 from services.results.rescoring.grpc_rescore_api import GrpcRescoreApi
 from services.results.rescoring.rescore_task import RescoreTask
+from services.results.reuse.postgres_reuse import PostgresReuse
+from services.results.reuse.reuse_answers import ReuseAnswers
 from services.results.runs.close_run import CloseRun
 from services.results.runs.list_missing import ListMissing
 from services.results.runs.nats_progress_publisher import NatsProgressPublisher
@@ -146,6 +148,7 @@ async def _parts(settings: ResultsSettings, pool: asyncpg.Pool, nats: Client) ->
             ReportCounts(stores.records),
             ListMissing(stores.records, stores.outcomes),
             CloseRun(stores.records, summarize),
+            ReuseAnswers(stores.records, PostgresReuse(session)),
         )
     )
     public_api = GrpcPublicApi(summarize, ListOutcomes(stores))

@@ -157,6 +157,7 @@ class InMemoryRuns:
             "planned_epoch": run.epoch,
             "total": plan.total,
             "environment": plan.environment,
+            "reused_answers": plan.reused_answers,
             "step": "",
         }
         is_changed = self._change(fence, run, **changes)

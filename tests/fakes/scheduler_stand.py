@@ -16,6 +16,7 @@ from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_order import RunOrder
 from services.scheduler.runs.show_run import ShowRun
 from services.scheduler.runs.submit_run import Submission, SubmitRun
+from services.scheduler.shards.add_missing_shards import AddMissingShards
 from services.scheduler.shards.credit import CreditRule
 from services.scheduler.shards.dispatch_shards import DispatchShards
 from services.scheduler.shards.plan_retry import PlanRetry
@@ -119,13 +120,18 @@ class SchedulerStand:
 
     def planner(self, record: RunRecord) -> PlanRun:
         threads = SuiteThreads(LIMITS.max_running)
-        return PlanRun(self.runs, record, self.suites, self.rows, "0.1.0", self.clock, threads)
+        missing_shards = AddMissingShards(self.runs, record)
+        return PlanRun(
+            self.runs, record, self.suites, self.rows, "0.1.0", self.clock, threads, self.crew, missing_shards
+        )
 
     def _tools(self) -> DriveTools:
         return DriveTools(
             runs=self.runs,
             planner=self.planner(self.record),
-            retry_planner=PlanRetry(self.runs, self.runs, self.record),
+            retry_planner=PlanRetry(
+                self.runs, self.runs, self.record, AddMissingShards(self.runs, self.record)
+            ),
             dispatcher=DispatchShards(self.runs, self.wire, self.board, self.crew, self.rule),
             reconciler=ReconcileShards(self.runs, self.runs, self.record, self.wire, self.board, self.clock),
             finisher=FinishRun(self.runs, self.record, self.wire, self.controls, self.clock),

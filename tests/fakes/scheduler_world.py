@@ -2,7 +2,7 @@
 
 # ruff: noqa: ARG002 - a fake takes what its port gives
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -109,6 +109,16 @@ class InMemoryRecord:
         if run.epoch > record.epoch:
             record.epoch, record.is_closed = run.epoch, False
         return [task.sample_set_id for task in record.tasks]
+
+    async def reuse_answers(self, run: Run, environment: Mapping[str, str]) -> int:
+        """From runs over the same samples, where anything is known of the engine."""
+        own = self._found(run.run_id)
+        own_sets = [task.sample_set_id for task in own.tasks]
+        for other in list(self.records.values()) if environment else []:
+            if other is not own and [task.sample_set_id for task in other.tasks] == own_sets:
+                answered = {key for key, (_, failure, _) in other.outcomes.items() if not failure}
+                own.outcomes |= dict.fromkeys(answered - own.outcomes.keys(), (-1, "", own.epoch))
+        return sum(shard == -1 for shard, _, _ in own.outcomes.values())
 
     async def counts(self, run_id: RunId) -> ProgressNews:
         record = self._found(run_id)

@@ -66,7 +66,7 @@ class PostgresLedRuns:
     async def mark_planned(self, fence: Fence, run: Run, plan: PlanRecord) -> bool:
         async def mark(connection: Connection) -> bool:
             environment = facts_to_json(plan.environment)
-            values = (run.run_id, run.epoch, plan.total, environment)
+            values = (run.run_id, run.epoch, plan.total, environment, plan.reused_answers)
             if await connection.fetchval(Queries["mark_planned"], *values) is None:
                 return False
             await connection.execute(Queries["drop_tasks"], run.run_id)

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from services.scheduler.ports import Crew, Fence, ShardMoves, ShardStore, ShardWire
+from services.scheduler.prices.cost_limit import affordable_samples
 from services.scheduler.runs.run import Run
 from services.scheduler.shards.credit import CreditRule, Demand, shard_credit
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.progress_board import ProgressBoard
 from services.scheduler.shards.shard import Shard
 from services.scheduler.shards.shard_ledger import ShardLedger
+from services.scheduler.shards.shard_plan import MAX_SHARD_SAMPLES
 
 # Shards that are filled and sent in one go: one read of samples, one write of attempts.
 BATCH_SHARDS = 16
@@ -50,7 +52,8 @@ class DispatchShards:
     async def dispatch(self, target: DispatchedRun, *, runs_of_pool: int, now: float) -> None:
         """Sends as much as the credit allows; what is done is written along with it."""
         credit = shard_credit(self.rule, self._demand(target.run, runs_of_pool, now))
-        while (room := credit - len(target.ledger.on_wire)) > 0:
+        credit = min(credit, self._paid_shards(target))
+        while (room := int(credit) - len(target.ledger.on_wire)) > 0:
             batch = await self._next_shards(target, min(room, BATCH_SHARDS))
             if not batch or not await self._send(target, batch):
                 break
@@ -74,6 +77,13 @@ class DispatchShards:
         # A crash from here on leaves shards that are counted as sent and are not: reconciling finds them.
         await self.wire.publish(target.run, filled)
         return True
+
+    def _paid_shards(self, target: DispatchedRun) -> float:
+        """How many shards may be on the wire for the money that the run has left; one tells what others cost."""
+        counts = self.board.counts(target.run.run_id, target.run.epoch)
+        samples = affordable_samples(target.run, counts)
+        largest = max((shard.size for shard in target.ledger.on_wire.values()), default=MAX_SHARD_SAMPLES)
+        return max(samples // largest, 1)
 
     def _demand(self, run: Run, runs_of_pool: int, now: float) -> Demand:
         capacity = sum(worker.concurrency for worker in self.crew.workers() if worker.pool == run.pool)

@@ -1,6 +1,6 @@
 """Results' record of runs over gRPC: sample sets, counts, what is missing, closing."""
 
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from typing import TypeVar
 
 import grpc
@@ -66,7 +66,7 @@ class GrpcRunRecord:
         request = run_record_service_pb2.OpenRunRequest(
             run_id=run.run_id,
             epoch=run.epoch,
-            tasks=[task_to_proto(task, run.order.params) for task in plan.tasks],
+            tasks=[task_to_proto(task, run) for task in plan.tasks],
             rollouts=run.order.rollouts,
             scoring_method=SCORING_METHODS[run.scoring_method],
             truncation=TRUNCATIONS[run.order.truncation],
@@ -75,6 +75,13 @@ class GrpcRunRecord:
         )
         response = await _answer(self._record.OpenRun(request, timeout=_CLOSE_SECONDS))
         return [task.sample_set_id for task in response.tasks]
+
+    async def reuse_answers(self, run: Run, environment: Mapping[str, str]) -> int:
+        request = run_record_service_pb2.ReuseAnswersRequest(
+            run_id=run.run_id, epoch=run.epoch, environment=environment
+        )
+        response = await _answer(self._record.ReuseAnswers(request, timeout=_CLOSE_SECONDS))
+        return response.reused
 
     async def counts(self, run_id: RunId) -> ProgressNews:
         request = run_record_service_pb2.GetCountsRequest(run_id=run_id)

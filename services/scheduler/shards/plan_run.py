@@ -7,7 +7,9 @@ from uuid import uuid4
 
 from services.common.clock import Clock
 from services.scheduler import errors
+from services.scheduler.pools.pool import engine_facts
 from services.scheduler.ports import (
+    Crew,
     Fence,
     LedRunStore,
     PlanRecord,
@@ -17,6 +19,7 @@ from services.scheduler.ports import (
     TaskToOpen,
 )
 from services.scheduler.runs.run import Run, RunError
+from services.scheduler.shards.add_missing_shards import AddMissingShards
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard_plan import ShardCutter, number_shards
 from services.scheduler.suites.rendering.render_samples import RenderedTask, open_task
@@ -63,6 +66,8 @@ class PlanRun:
     proctor_version: str
     clock: Clock
     threads: SuiteThreads
+    crew: Crew
+    missing_shards: AddMissingShards
 
     async def plan(self, fence: Fence, run: Run) -> None:
         """Raises `RunStopped` or `PlanningFailed`; a crash in between starts it anew."""
@@ -76,7 +81,7 @@ class PlanRun:
             refusal = errors.refusal_of(error)
             raise PlanningFailed(RunError(refusal.reason, refusal.message)) from error
         await self._open(run, suite, plan)
-        await self._store(fence, run, plan)
+        await self._store(fence, run, plan, await self._reuse_answers(fence, run))
 
     async def _note(self, fence: Fence, run: Run, step: str) -> None:
         is_late = run.deadline is not None and self.clock.now() >= run.deadline
@@ -116,19 +121,34 @@ class PlanRun:
             message = "The suite or its rows were changed while the run was being planned. Submit it again."
             raise PlanningFailed(RunError("INVALID_SUITE_FILE", message))
 
-    async def _store(self, fence: Fence, run: Run, plan: _Plan) -> None:
+    async def _reuse_answers(self, fence: Fence, run: Run) -> int:
+        """Of an engine that no live worker tells of, nothing is known that an answer could be the same by."""
+        if not run.order.reuse_answers:
+            return 0
+        await self._note(fence, run, "taking stored answers")
+        workers = self.crew.workers()
+        return await self.record.reuse_answers(run, engine_facts(run.order.model, run.pool, workers))
+
+    async def _store(self, fence: Fence, run: Run, plan: _Plan, reused_answers: int) -> None:
+        tasks = tuple(task.planned for task in plan.tasks)
+        is_going_on = (
+            await self.missing_shards.add(fence, run, tasks)
+            if reused_answers
+            else await self._add_shards(fence, run, plan)
+        )
+        total = plan.sample_count * run.order.rollouts
+        environment = {**run.environment, **plan.environment}
+        planned = PlanRecord(tasks, total, environment, reused_answers)
+        if not is_going_on or not await self.runs.mark_planned(fence, run, planned):
+            raise RunStopped
+
+    async def _add_shards(self, fence: Fence, run: Run, plan: _Plan) -> bool:
         await self.runs.drop_shards(fence, run)
         shards = number_shards(plan.ranges, run.order.rollouts)
         while chunk := list(islice(shards, _SHARDS_PER_WRITE)):
             if not await self.runs.add_shards(fence, run, chunk):
-                raise RunStopped
-        planned = PlanRecord(
-            tasks=tuple(task.planned for task in plan.tasks),
-            total=plan.sample_count * run.order.rollouts,
-            environment={**run.environment, **plan.environment},
-        )
-        if not await self.runs.mark_planned(fence, run, planned):
-            raise RunStopped
+                return False
+        return True
 
 
 def _ordered_tasks(run: Run, suite: SuiteDefinition) -> Sequence[TaskDefinition]:

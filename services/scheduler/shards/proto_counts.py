@@ -1,6 +1,7 @@
 """Counts of a run, as results reports them and as a summary holds them."""
 
-from proctor.v1 import summary_pb2, work_messages_pb2
+from proctor.v1 import outcome_pb2, summary_pb2, work_messages_pb2
+from services.scheduler.runs.model_price import TokenUsage
 from services.scheduler.runs.run_counts import ProgressNews, RunCounts, TaskCounts
 
 
@@ -12,6 +13,7 @@ def news_from_proto(report: work_messages_pb2.ProgressReport) -> ProgressNews:
         ),
         failures=dict(report.failures),
         environment=dict(report.environment),
+        usage=usage_from_proto(report.usage),
     )
     return ProgressNews(report.run_id, counts, {shard.shard: shard.recorded for shard in report.shards})
 
@@ -25,4 +27,11 @@ def counts_from_summary(summary: summary_pb2.RunSummary, environment: dict[str, 
         ),
         failures=dict(summary.failures),
         environment=environment,
+        usage=usage_from_proto(summary.usage),
+    )
+
+
+def usage_from_proto(usage: outcome_pb2.TokenUsage) -> TokenUsage:
+    return TokenUsage(
+        usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens
     )

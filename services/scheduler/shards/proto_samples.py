@@ -10,6 +10,7 @@ from services.scheduler.proto_words import OUTPUT_TYPES
 from services.scheduler.runs.run import Run
 from services.scheduler.runs.run_order import GenerationParams
 from services.scheduler.shards.planned_task import merged_params
+from services.scheduler.shards.request_digest import request_digest
 from services.scheduler.suites.rendering.sample import Sample
 from services.scheduler.suites.task_definition import TaskGroup, TaskScoring
 
@@ -33,9 +34,9 @@ def sample_to_proto(sample: Sample) -> sample_pb2.Sample:
     )
 
 
-def task_to_proto(task: TaskToOpen, ordered: GenerationParams) -> sample_pb2.PlannedTask:
+def task_to_proto(task: TaskToOpen, run: Run) -> sample_pb2.PlannedTask:
     planned = task.planned
-    params = merged_params(ordered, planned) if planned.generation else GenerationParams()
+    params = merged_params(run.order.params, planned) if planned.generation else GenerationParams()
     return sample_pb2.PlannedTask(
         task=planned.task,
         version=planned.version,
@@ -50,6 +51,7 @@ def task_to_proto(task: TaskToOpen, ordered: GenerationParams) -> sample_pb2.Pla
         stop=planned.stop,
         max_tokens=params.max_tokens or 0,
         temperature=params.temperature,
+        request_digest=request_digest(run, planned),
     )
 
 
@@ -66,6 +68,7 @@ def facts_to_proto(run: Run, missing_tasks: Sequence[str]) -> run_record_service
         limit=run.order.limit,
         num_fewshot=run.order.num_fewshot,
         missing_tasks=missing_tasks,
+        price=price_to_proto(run.price),
     )
 
 

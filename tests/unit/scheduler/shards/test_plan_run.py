@@ -117,11 +117,10 @@ async def test_results_is_told_how_was_generated_and_of_choices_nothing() -> Non
     await stand.tools.planner.plan(stand.fence, run)
     say = (await stand.runs.planned_tasks(run.run_id))[1]
     scoring = TaskScoring(OutputType.GENERATE_UNTIL, ())
-    told = task_to_proto(TaskToOpen(say, scoring), GenerationParams(max_tokens=64))
+    run = replace(run, order=toy_order(params=GenerationParams(max_tokens=64)))
+    told = task_to_proto(TaskToOpen(say, scoring), run)
     assert (list(told.stop), told.max_tokens, told.temperature) == (["\n"], 64, 0.0)
-    choose = task_to_proto(
-        TaskToOpen(replace(say, generation=None), scoring), GenerationParams(max_tokens=64)
-    )
+    choose = task_to_proto(TaskToOpen(replace(say, generation=None), scoring), run)
     assert (choose.max_tokens, choose.HasField("temperature")) == (0, False)
 
 
