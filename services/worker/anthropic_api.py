@@ -8,6 +8,7 @@ from urllib.parse import quote
 from services.worker import engine
 from services.worker.anthropic_answers import read_generated, read_model
 from services.worker.anthropic_failures import read_error
+from services.worker.anthropic_stream import AnthropicStream
 from services.worker.chat_messages import message_objects, require_chat, split_system
 from services.worker.http_exchange import Dialect, Endpoint, HttpExchange
 from services.worker.json_answers import Json, objects_of, text_of
@@ -36,8 +37,11 @@ class AnthropicApi:
     async def answer(self, model: str, prompt: engine.Prompt, sampling: engine.Sampling) -> engine.Generated:
         require_chat(prompt, _NAME)
         body = {"model": self._endpoint.server_model(model), **prompt_fields(prompt)}
-        document = await self._http.post("/v1/messages", sampling_fields(sampling) | body)
-        return cut_at_stops(read_generated(document), [stop for stop in sampling.stop if not stop.strip()])
+        stream = AnthropicStream() if sampling.is_streamed else None
+        fields = sampling_fields(sampling) | body | ({"stream": True} if stream else {})
+        answer = await self._http.ask("/v1/messages", fields, stream)
+        generated = answer.timed(read_generated(answer.document))
+        return cut_at_stops(generated, [stop for stop in sampling.stop if not stop.strip()])
 
     async def list_models(self) -> tuple[engine.ModelInfo, ...]:
         models: list[engine.ModelInfo] = []

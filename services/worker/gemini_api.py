@@ -9,6 +9,7 @@ from services.worker import engine
 from services.worker.chat_messages import require_chat, split_system
 from services.worker.gemini_answers import generates, read_generated, read_model
 from services.worker.gemini_failures import read_error
+from services.worker.gemini_stream import GeminiStream
 from services.worker.http_exchange import Dialect, Endpoint, HttpExchange
 from services.worker.json_answers import Json, objects_of, text_of
 from services.worker.parameter_support import refuse_parameters
@@ -37,8 +38,11 @@ class GeminiApi:
         require_chat(prompt, _NAME)
         name = quote(self._endpoint.server_model(model), safe="")
         body = sampling_fields(sampling) | prompt_fields(prompt)
-        document = await self._http.post(f"/models/{name}:generateContent", body)
-        return cut_at_stops(read_generated(document), sampling.stop[_MOST_STOPS:])
+        stream = GeminiStream() if sampling.is_streamed else None
+        method = "streamGenerateContent?alt=sse" if stream else "generateContent"
+        answer = await self._http.ask(f"/models/{name}:{method}", body, stream)
+        generated = answer.timed(read_generated(answer.document))
+        return cut_at_stops(generated, sampling.stop[_MOST_STOPS:])
 
     async def list_models(self) -> tuple[engine.ModelInfo, ...]:
         """Without the models that generate nothing, such as those that embed."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from services.worker import engine
@@ -43,9 +41,7 @@ class HttpEngine:
     async def generate(
         self, model: str, prompt: engine.Prompt, sampling: engine.Sampling
     ) -> engine.Generated:
-        started = time.monotonic()
-        generated = await self._api.answer(model, prompt, sampling)
-        return replace(generated, timing=engine.Timing(total_seconds=time.monotonic() - started))
+        return await self._api.answer(model, prompt, sampling)
 
     async def score_choices(
         self,

@@ -14,6 +14,7 @@ from services.worker.json_answers import Json, objects_of
 from services.worker.json_choice import choice_schema
 from services.worker.ollama_answers import read_generated
 from services.worker.ollama_models import is_generative, read_loaded, read_model
+from services.worker.ollama_stream import OllamaStream
 
 # What of a run's own parameters stands beside the model; all others are options of the model.
 _REQUEST_FIELDS = frozenset({"keep_alive", "think", "truncate", "shift"})
@@ -30,10 +31,12 @@ class OllamaApi:
         self._http = HttpExchange(endpoint, Dialect())
 
     async def answer(self, model: str, prompt: engine.Prompt, sampling: engine.Sampling) -> engine.Generated:
-        body = {"model": self._endpoint.server_model(model), **prompt_fields(prompt)}
+        stream = OllamaStream(is_chat=prompt.is_chat) if sampling.is_streamed else None
+        body = {"model": self._endpoint.server_model(model), "stream": stream is not None}
+        body |= prompt_fields(prompt)
         path = "/api/chat" if prompt.is_chat else "/api/generate"
-        document = await self._http.post(path, sampling_fields(sampling) | body)
-        return read_generated(document, is_json=bool(sampling.allowed_texts))
+        answer = await self._http.ask(path, sampling_fields(sampling) | body, stream)
+        return answer.timed(read_generated(answer.document, is_json=bool(sampling.allowed_texts)))
 
     async def list_models(self) -> tuple[engine.ModelInfo, ...]:
         """Without the models that only embed."""
@@ -71,8 +74,8 @@ class OllamaApi:
 def prompt_fields(prompt: engine.Prompt) -> Json:
     """A text is continued as it is, without the model's template around it."""
     if prompt.is_chat:
-        return {"messages": message_objects(prompt.messages), "stream": False}
-    return {"prompt": prompt.text, "raw": True, "stream": False}
+        return {"messages": message_objects(prompt.messages)}
+    return {"prompt": prompt.text, "raw": True}
 
 
 def sampling_fields(sampling: engine.Sampling) -> Json:

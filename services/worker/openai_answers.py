@@ -18,7 +18,7 @@ def read_choices(document: Json) -> Sequence[Json]:
     return choices
 
 
-def read_generated(document: Json, *, is_chat: bool, total_seconds: float) -> engine.Generated:
+def read_generated(document: Json, *, is_chat: bool) -> engine.Generated:
     """An empty text is an answer; so is a chat message without one, where the server says why it has none."""
     choice = read_choices(document)[0]
     finish_reason = text_of(choice.get("finish_reason"))
@@ -27,8 +27,7 @@ def read_generated(document: Json, *, is_chat: bool, total_seconds: float) -> en
         raise engine.RequestRefused("The server's content filter withheld the answer, or a part of it.")
     if not isinstance(text, str):
         raise engine.ProviderFailed("The server's answer holds no text.")
-    timing = engine.Timing(total_seconds=total_seconds)
-    return engine.Generated(text, finish_reason, read_usage(document), timing)
+    return engine.Generated(text, finish_reason, read_usage(document), engine.Timing())
 
 
 def _chattext_of(choice: Json, finish_reason: str) -> object:

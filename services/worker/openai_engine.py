@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +11,7 @@ from services.worker.http_exchange import Dialect, Endpoint, HttpExchange
 from services.worker.json_answers import Json, count_of, objects_of, text_of
 from services.worker.openai_answers import EchoedPrompt
 from services.worker.openai_constraint import constraint_fields, read_constrained
+from services.worker.openai_stream import STREAM_FIELDS, OpenAIStream
 from services.worker.parameter_support import refuse_parameters
 from services.worker.pool import ConstrainedField
 
@@ -47,13 +47,13 @@ class OpenAIEngine:
     async def generate(
         self, model: str, prompt: engine.Prompt, sampling: engine.Sampling
     ) -> engine.Generated:
-        started = time.monotonic()
         is_chat = prompt.is_chat or not self._settings.has_completions
         body = {"model": self._endpoint.server_model(model), **prompt_fields(prompt, is_chat=is_chat)}
         path = "/chat/completions" if is_chat else "/completions"
-        document = await self._http.post(path, self._sampling_fields(sampling) | body)
-        seconds = time.monotonic() - started
-        generated = openai_answers.read_generated(document, is_chat=is_chat, total_seconds=seconds)
+        stream = OpenAIStream(is_chat=is_chat) if sampling.is_streamed else None
+        fields = self._sampling_fields(sampling) | body | (STREAM_FIELDS if stream else {})
+        answer = await self._http.ask(path, fields, stream)
+        generated = answer.timed(openai_answers.read_generated(answer.document, is_chat=is_chat))
         return read_constrained(generated, self._settings.constrained_field, sampling.allowed_texts)
 
     async def score_choices(
@@ -71,14 +71,12 @@ class OpenAIEngine:
             )
         if not prompt.text.strip():
             raise engine.UnsupportedRequest("A choice cannot be scored after an empty prompt over HTTP.")
-        started = time.monotonic()
         texts = [prompt.text + choice for choice in choices]
         body = {"model": self._endpoint.server_model(model), **echo_fields(texts)}
-        document = await self._http.post("/completions", body)
-        scores = read_scores(document, len(prompt.text.rstrip()), texts)
-        timing = engine.Timing(total_seconds=time.monotonic() - started)
-        usage = replace(openai_answers.read_usage(document), completion_tokens=0)
-        return engine.ScoredChoices(scores, usage, timing)
+        answer = await self._http.ask("/completions", body)
+        scores = read_scores(answer.document, len(prompt.text.rstrip()), texts)
+        usage = replace(openai_answers.read_usage(answer.document), completion_tokens=0)
+        return engine.ScoredChoices(scores, usage, engine.Timing(total_seconds=answer.total_seconds))
 
     async def list_models(self) -> tuple[engine.ModelInfo, ...]:
         settings = self._settings

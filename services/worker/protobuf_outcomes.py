@@ -77,3 +77,5 @@ def _set_timing(message: outcome_pb2.Timing, timing: Timing) -> None:
         message.queue_seconds = timing.queue_seconds
     if timing.first_token_seconds is not None:
         message.first_token_seconds = timing.first_token_seconds
+    if timing.between_tokens_seconds is not None:
+        message.between_tokens_seconds = timing.between_tokens_seconds

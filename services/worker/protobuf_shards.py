@@ -84,6 +84,7 @@ def _sampling(work: work_messages_pb2.WorkShard) -> Sampling:
         repetition_penalty=params.repetition_penalty if params.HasField("repetition_penalty") else None,
         context_tokens=params.context_tokens if params.HasField("context_tokens") else None,
         truncate_left=work.truncation == run_pb2.TRUNCATION_LEFT,
+        is_streamed=work.stream_answers,
         extra=_whole_numbers(json_format.MessageToDict(params.provider_params)),
     )
 

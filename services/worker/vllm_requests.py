@@ -103,7 +103,7 @@ def read_generated(output: RequestOutput, total_seconds: float) -> engine.Genera
         cached_tokens=output.num_cached_tokens or 0,
     )
     return engine.Generated(
-        completion.text, completion.finish_reason or "", usage, _timing([output], total_seconds)
+        completion.text, completion.finish_reason or "", usage, _answer_timing(output, total_seconds)
     )
 
 
@@ -115,16 +115,25 @@ def read_scored_choices(
         prompt_tokens=sum(len(output.prompt_token_ids or ()) for output in outputs),
         cached_tokens=sum(output.num_cached_tokens or 0 for output in outputs),
     )
-    return engine.ScoredChoices(scores, usage, _timing(outputs, total_seconds))
+    return engine.ScoredChoices(scores, usage, _scoring_timing(outputs, total_seconds))
 
 
-def _timing(outputs: Iterable[RequestOutput], total_seconds: float) -> engine.Timing:
-    """The longest wait of the requests; vLLM tells it only where its statistics are on."""
-    stats = [output.metrics for output in outputs if output.metrics is not None]
-    if not stats:
+def _answer_timing(output: RequestOutput, total_seconds: float) -> engine.Timing:
+    """As the engine measured it, token by token; vLLM tells it only where its statistics are on."""
+    stats = output.metrics
+    if stats is None:
         return engine.Timing(total_seconds=total_seconds)
+    later_tokens = stats.num_generation_tokens - 1
+    decoding_seconds = stats.last_token_ts - stats.first_token_ts
     return engine.Timing(
-        queue_seconds=max(each.scheduled_ts - each.queued_ts for each in stats),
-        first_token_seconds=max(each.first_token_latency for each in stats),
+        queue_seconds=stats.scheduled_ts - stats.queued_ts,
+        first_token_seconds=stats.first_token_latency,
+        between_tokens_seconds=decoding_seconds / later_tokens if later_tokens > 0 else None,
         total_seconds=total_seconds,
     )
+
+
+def _scoring_timing(outputs: Iterable[RequestOutput], total_seconds: float) -> engine.Timing:
+    """The longest wait of the requests; what they generate is no answer, so its first token is none."""
+    waits = [each.metrics.scheduled_ts - each.metrics.queued_ts for each in outputs if each.metrics]
+    return engine.Timing(queue_seconds=max(waits, default=None), total_seconds=total_seconds)

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from services.worker.ask_sample import SampleAsker
-from services.worker.engine import LONGEST_ANSWER_CHARACTERS
 from services.worker.engine import (
+    LONGEST_ANSWER_CHARACTERS,
     EngineDied,
     FailureClass,
     Generated,

@@ -26,18 +26,18 @@ def echoed(values: list[float | None], tops: list[dict[str, float] | None]) -> d
 
 
 def test_empty_answer_is_an_answer() -> None:
-    generated = read_generated(chat_document({"content": ""}), is_chat=True, total_seconds=1.0)
+    generated = read_generated(chat_document({"content": ""}), is_chat=True)
     assert (generated.text, generated.finish_reason) == ("", "stop")
 
 
 def test_answer_without_text_is_an_empty_answer() -> None:
-    assert read_generated(chat_document({"content": None}), is_chat=True, total_seconds=1.0).text == ""
+    assert read_generated(chat_document({"content": None}), is_chat=True).text == ""
 
 
 @pytest.mark.parametrize("text", [None, "", "To build one, first"])
 def test_withheld_answer_is_a_refusal_whatever_was_said_before(text: str | None) -> None:
     with pytest.raises(engine.RequestRefused):
-        read_generated(chat_document({"content": text}, "content_filter"), is_chat=True, total_seconds=1.0)
+        read_generated(chat_document({"content": text}, "content_filter"), is_chat=True)
 
 
 @pytest.mark.parametrize(
@@ -45,18 +45,18 @@ def test_withheld_answer_is_a_refusal_whatever_was_said_before(text: str | None)
 )
 def test_document_without_an_answer_may_be_asked_for_again(document: dict[str, Any]) -> None:
     with pytest.raises(engine.ProviderFailed):
-        read_generated(document, is_chat=True, total_seconds=1.0)
+        read_generated(document, is_chat=True)
 
 
 def test_half_a_message_is_no_empty_answer() -> None:
     with pytest.raises(engine.ProviderFailed):
-        read_generated(chat_document({"content": None}, ""), is_chat=True, total_seconds=1.0)
+        read_generated(chat_document({"content": None}, ""), is_chat=True)
 
 
 @pytest.mark.parametrize("choice", [{"index": 0}, {"index": 0, "text": None, "finish_reason": "stop"}])
 def test_completion_without_text_is_no_empty_answer(choice: dict[str, Any]) -> None:
     with pytest.raises(engine.ProviderFailed):
-        read_generated({"choices": [choice]}, is_chat=False, total_seconds=1.0)
+        read_generated({"choices": [choice]}, is_chat=False)
 
 
 def test_usage_tells_cached_and_reasoning_tokens() -> None:
@@ -95,7 +95,7 @@ def test_odd_details_of_usage_are_not_counted() -> None:
 @pytest.mark.parametrize("odd", [3, ["stop"], {"reason": "stop"}])
 def test_odd_finish_reason_is_none(odd: object) -> None:
     document = {"choices": [{"text": "42", "finish_reason": odd}]}
-    assert read_generated(document, is_chat=False, total_seconds=1.0).finish_reason == ""
+    assert read_generated(document, is_chat=False).finish_reason == ""
 
 
 def test_score_sums_the_tokens_that_begin_inside_the_choice() -> None:

@@ -1,0 +1,68 @@
+"""Reads the answer of a server that streams it, as it comes, and tells whether it came to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import aiohttp
+
+from services.worker import engine
+from services.worker.event_stream import END_OF_STREAM
+from services.worker.server_answer import ServerAnswer
+from services.worker.streamed_answer import StreamedAnswer
+
+# After the last event only the end of the body is waited for, so that the connection serves again.
+_LAST_WORD_SECONDS = 1.0
+
+
+def is_streamed(response: aiohttp.ClientResponse) -> bool:
+    """A server that knows no streaming answers as ever, and an error is one document too."""
+    return response.status < 300 and response.content_type != "application/json"
+
+
+class StreamReading:
+    """One answer; `idle_seconds` is the longest silence in the middle of it."""
+
+    def __init__(self, stream: StreamedAnswer, sent: float, idle_seconds: float) -> None:
+        self._stream = stream
+        self._sent = sent
+        self._idle_seconds = idle_seconds
+
+    async def read(self, content: aiohttp.StreamReader) -> ServerAnswer:
+        """The times are those of what is told, not of the end of the body behind it."""
+        stream, first = self._stream, None
+        told = self._sent
+        async for piece in self._pieces(content):
+            events = stream.reader.feed(piece)
+            for event in events:
+                stream.add(event)
+            if events:
+                told = time.monotonic()
+            if first is None and stream.has_begun:
+                first = told - self._sent
+        if not stream.is_whole:
+            raise engine.ProviderFailed("The server's answer was cut off: it ended before its end was told.")
+        return ServerAnswer(stream.document(), told - self._sent, first, stream.shows_thoughts)
+
+    async def _pieces(self, content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+        try:
+            while piece := await self._next(content):
+                yield piece
+        except (aiohttp.ClientError, TimeoutError):
+            # Whatever befalls a connection behind the end of an answer, the answer is there.
+            if not self._stream.is_whole:
+                raise
+        yield END_OF_STREAM
+
+    async def _next(self, content: aiohttp.StreamReader) -> bytes:
+        stream = self._stream
+        limit = _LAST_WORD_SECONDS if stream.is_whole else self._idle_seconds if stream.has_begun else None
+        try:
+            async with asyncio.timeout(limit) as silence:
+                return await content.readany()
+        except TimeoutError as error:
+            if stream.is_whole or not silence.expired():
+                raise
+            raise engine.RequestTimedOut("The server fell silent in the middle of its answer.") from error
