@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from services.worker.anthropic_failures import status_of_error
 from services.worker.event_stream import ServerSentEvents, StreamEvent
+from services.worker.http_answer_stream import BrokenOff, StreamedText
 from services.worker.json_answers import Json, object_of, read_document, text_of
-from services.worker.streamed_answer import BrokenOff, StreamedText
 
 
 class AnthropicStream:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from services.worker.event_stream import ServerSentEvents, StreamEvent
+from services.worker.http_answer_stream import BrokenOff, StreamedText
 from services.worker.json_answers import Json, count_of, object_of, objects_of, read_document, text_of
-from services.worker.streamed_answer import BrokenOff, StreamedText
 
 
 class GeminiStream:

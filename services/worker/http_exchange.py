@@ -11,6 +11,8 @@ import orjson
 from yarl import URL
 
 from services.worker import engine
+from services.worker.http_answer import HttpAnswer
+from services.worker.http_answer_stream import AnswerStream, BrokenOff
 from services.worker.http_failures import (
     ErrorAnswer,
     SaidError,
@@ -20,8 +22,6 @@ from services.worker.http_failures import (
 )
 from services.worker.http_stream import StreamReading, is_streamed
 from services.worker.json_answers import Json, read_document
-from services.worker.server_answer import ServerAnswer
-from services.worker.streamed_answer import BrokenOff, StreamedAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class HttpExchange:
     async def post(self, path: str, body: Json) -> Json:
         return (await self.ask(path, body)).document
 
-    async def ask(self, path: str, body: Json, stream: StreamedAnswer | None = None) -> ServerAnswer:
+    async def ask(self, path: str, body: Json, stream: AnswerStream | None = None) -> HttpAnswer:
         """As `post`, with its times; `stream` is what a streamed answer becomes, where one was asked for."""
         return await self._exchange("POST", path, orjson.dumps(body), stream)
 
@@ -96,8 +96,8 @@ class HttpExchange:
         await self._session.close()
 
     async def _exchange(
-        self, method: str, path: str, payload: bytes | None, stream: StreamedAnswer | None = None
-    ) -> ServerAnswer:
+        self, method: str, path: str, payload: bytes | None, stream: AnswerStream | None = None
+    ) -> HttpAnswer:
         """One request; cancelling it closes the connection, by which a server knows that nobody waits."""
         self._require_key()
         try:
@@ -115,8 +115,8 @@ class HttpExchange:
             raise engine.ProviderFailed(f"{reason} ({type(error).__name__}).") from error
 
     async def _request(
-        self, method: str, path: str, payload: bytes | None, stream: StreamedAnswer | None
-    ) -> ServerAnswer:
+        self, method: str, path: str, payload: bytes | None, stream: AnswerStream | None
+    ) -> HttpAnswer:
         sent = time.monotonic()
         # A redirect is not followed: it could carry the key to another host.
         async with self._session.request(
@@ -129,7 +129,7 @@ class HttpExchange:
         seconds = time.monotonic() - sent
         if response.status >= 300:
             raise self._failure(response.status, response.headers, body)
-        return ServerAnswer(read_document(body), seconds)
+        return HttpAnswer(read_document(body), seconds)
 
     def _failure(
         self, status: int, headers: Mapping[str, str], body: bytes, *, is_midway: bool = False

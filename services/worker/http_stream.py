@@ -10,8 +10,8 @@ import aiohttp
 
 from services.worker import engine
 from services.worker.event_stream import END_OF_STREAM
-from services.worker.server_answer import ServerAnswer
-from services.worker.streamed_answer import StreamedAnswer
+from services.worker.http_answer import HttpAnswer
+from services.worker.http_answer_stream import AnswerStream
 
 # After the last event only the end of the body is waited for, so that the connection serves again.
 _LAST_WORD_SECONDS = 1.0
@@ -25,12 +25,12 @@ def is_streamed(response: aiohttp.ClientResponse) -> bool:
 class StreamReading:
     """One answer; `idle_seconds` is the longest silence in the middle of it."""
 
-    def __init__(self, stream: StreamedAnswer, sent: float, idle_seconds: float) -> None:
+    def __init__(self, stream: AnswerStream, sent: float, idle_seconds: float) -> None:
         self._stream = stream
         self._sent = sent
         self._idle_seconds = idle_seconds
 
-    async def read(self, content: aiohttp.StreamReader) -> ServerAnswer:
+    async def read(self, content: aiohttp.StreamReader) -> HttpAnswer:
         """The times are those of what is told, not of the end of the body behind it."""
         stream, first = self._stream, None
         told = self._sent
@@ -44,7 +44,7 @@ class StreamReading:
                 first = told - self._sent
         if not stream.is_whole:
             raise engine.ProviderFailed("The server's answer was cut off: it ended before its end was told.")
-        return ServerAnswer(stream.document(), told - self._sent, first, stream.shows_thoughts)
+        return HttpAnswer(stream.document(), told - self._sent, first, stream.shows_thoughts)
 
     async def _pieces(self, content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
         try:

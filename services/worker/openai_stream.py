@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from services.worker.event_stream import ServerSentEvents, StreamEvent
+from services.worker.http_answer_stream import BrokenOff, StreamedText
 from services.worker.json_answers import Json, object_of, objects_of, read_document, text_of
 from services.worker.openai_failures import status_of_error
-from services.worker.streamed_answer import BrokenOff, StreamedText
 
 # The tokens are counted in an event of their own, which is sent only when asked for.
 STREAM_FIELDS: Json = {"stream": True, "stream_options": {"include_usage": True}}

@@ -9,7 +9,7 @@ from services.worker.json_answers import Json
 
 
 @dataclass(frozen=True, slots=True)
-class ServerAnswer:
+class HttpAnswer:
     """The document, with its times from sending; the first token's only where it was streamed."""
 
     document: Json

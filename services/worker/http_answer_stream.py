@@ -18,7 +18,7 @@ class BrokenOff(Exception):
         self.body = body
 
 
-class StreamedAnswer(Protocol):
+class AnswerStream(Protocol):
     """Becomes the document that the same server answers unstreamed, so that one reading serves both."""
 
     @property
