@@ -1,0 +1,151 @@
+"""Answers are taken from run to run in Postgres: of the same request, sample, rollout and engine only."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+import pytest_asyncio
+
+from services.common.postgres import connect_pool, migrate
+from services.results import errors
+from services.results.outcomes.outcome import Outcome, OutcomeStatus
+from services.results.outcomes.postgres_outcomes import PostgresOutcomes
+from services.results.ports import Stores
+from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
+from services.results.reuse.postgres_reuse import PostgresReuse
+from services.results.reuse.reuse_answers import ReuseAnswers
+from services.results.runs.list_missing import ListMissing
+from services.results.runs.postgres_run_records import PostgresRunRecords
+from services.results.runs.run_record import FinalState, RunPlan
+from services.results.samples.postgres_sample_sets import PostgresSampleSets
+from services.results.samples.sample_set import Sample
+from tests.fakes.recorded_run import answered, choice_sample, failed, new_id, plan_of, scored
+from tests.servers import postgres_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SIZE = 12
+ENGINE = {"engine": "fake", "engine_version": "1"}
+ASKED_ALIKE = b"a" * 32
+
+
+@dataclass
+class Stand:
+    stores: Stores
+    reuse: ReuseAnswers
+
+    async def open(
+        self, samples: Sequence[Sample], *, digest: bytes = ASKED_ALIKE, rollouts: int = 1
+    ) -> RunPlan:
+        set_id = new_id()
+        await self.stores.sample_sets.stage(set_id, samples)
+        kept = await self.stores.sample_sets.commit(set_id, len(samples))
+        plan = plan_of([len(samples)], [kept.set_id], rollouts=rollouts)
+        tasks = tuple(replace(task, request_digest=digest) for task in plan.tasks)
+        return (await self.stores.records.open(replace(plan, tasks=tasks), 1)).plan
+
+    async def answer(
+        self, plan: RunPlan, outcomes: Sequence[Outcome], said: Mapping[str, str] = ENGINE
+    ) -> None:
+        await self.stores.outcomes.record([scored(plan.run_id, outcome) for outcome in outcomes])
+        await self.stores.records.add_environment(plan.run_id, said)
+
+    async def missing(self, plan: RunPlan) -> list[tuple[int, int]]:
+        page = await ListMissing(self.stores.records, self.stores.outcomes)(plan.run_id, 1, 0, "")
+        return page.missing
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stand() -> AsyncIterator[Stand]:
+    async with postgres_server() as server:
+        await migrate(server.address, SCHEMA, MIGRATIONS)
+        async with await connect_pool(server.address, schema=SCHEMA) as pool:
+            session = PostgresSession(pool)
+            stores = Stores(
+                PostgresRunRecords(session), PostgresSampleSets(session), PostgresOutcomes(session)
+            )
+            yield Stand(stores, ReuseAnswers(stores.records, PostgresReuse(session)))
+
+
+@pytest.fixture
+def samples() -> list[Sample]:
+    salt = new_id()
+    return [choice_sample(at, salt) for at in range(SIZE)]
+
+
+async def test_answers_are_taken_once_with_their_counts(stand: Stand, samples: list[Sample]) -> None:
+    first, second = await stand.open(samples), await stand.open(samples)
+    unparsed = replace(scored(first.run_id, answered(3)), status=OutcomeStatus.UNPARSED)
+    await stand.stores.outcomes.record([unparsed])
+    await stand.answer(first, [answered(at) for at in range(SIZE) if at not in (3, 5)])
+    await stand.answer(first, [failed(5)])
+    for _ in range(2):
+        assert await stand.reuse(second.run_id, 1, ENGINE) == SIZE - 1
+    counts = await stand.stores.records.all_counts(second)
+    assert (counts.recorded, counts.failed, counts.tasks["t0"].unparsed) == (SIZE - 1, 0, 1)
+    assert counts.usage.prompt_tokens == 0
+    assert await stand.missing(second) == [(0, 5)]
+    # What is asked after all goes its usual way.
+    await stand.answer(second, [answered(5), answered(4)])
+    assert (await stand.stores.records.all_counts(second)).recorded == SIZE
+
+
+async def test_a_limited_run_has_its_samples_from_a_whole_one(stand: Stand, samples: list[Sample]) -> None:
+    whole = await stand.open(samples)
+    await stand.answer(whole, [answered(at) for at in range(SIZE)])
+    part = await stand.open(samples[:5])
+    assert await stand.reuse(part.run_id, 1, ENGINE) == 5
+    more = await stand.open([*samples, replace(choice_sample(SIZE, new_id()), position=SIZE)])
+    assert await stand.reuse(more.run_id, 1, ENGINE) == SIZE
+    assert await stand.missing(more) == [(0, SIZE)]
+
+
+async def test_what_is_left_is_taken_from_an_older_run(stand: Stand, samples: list[Sample]) -> None:
+    older, newer = await stand.open(samples), await stand.open(samples)
+    await stand.answer(older, [answered(at) for at in range(8)])
+    await stand.answer(newer, [answered(at, 1) for at in range(6, SIZE)])
+    third = await stand.open(samples)
+    assert await stand.reuse(third.run_id, 1, ENGINE) == SIZE
+
+
+async def test_only_the_same_rollouts_are_taken(stand: Stand, samples: list[Sample]) -> None:
+    once = await stand.open(samples)
+    await stand.answer(once, [answered(at) for at in range(SIZE)])
+    thrice = await stand.open(samples, rollouts=3)
+    assert await stand.reuse(thrice.run_id, 1, ENGINE) == SIZE
+    assert {rollout for rollout, _ in await stand.missing(thrice)} == {1, 2}
+    await stand.answer(thrice, [answered(at, rollout=2) for at in range(SIZE)])
+    again = await stand.open(samples)
+    assert await stand.reuse(again.run_id, 1, ENGINE) == SIZE
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "digest"),
+    [
+        (ENGINE, {**ENGINE, "engine_version": "2"}, ASKED_ALIKE),
+        (ENGINE, ENGINE, b"b" * 32),
+        (ENGINE, {}, ASKED_ALIKE),
+        ({}, ENGINE, ASKED_ALIKE),
+    ],
+    ids=["another version", "another request", "nothing known now", "nothing known then"],
+)
+async def test_other_answers_are_not_taken(
+    stand: Stand, samples: list[Sample], said: dict[str, str], asked: dict[str, str], digest: bytes
+) -> None:
+    first, second = await stand.open(samples), await stand.open(samples, digest=digest)
+    await stand.answer(first, [answered(at) for at in range(SIZE)], said)
+    assert await stand.reuse(second.run_id, 1, asked) == 0
+    assert len(await stand.missing(second)) == SIZE
+
+
+async def test_a_frozen_run_takes_nothing_and_an_unknown_one_is_refused(
+    stand: Stand, samples: list[Sample]
+) -> None:
+    first, second = await stand.open(samples), await stand.open(samples)
+    await stand.answer(first, [answered(at) for at in range(SIZE)])
+    await stand.stores.records.freeze(second, 1, FinalState.CANCELLED, allow_partial=True)
+    assert await stand.reuse(second.run_id, 1, ENGINE) == 0
+    with pytest.raises(errors.EpochNotOpen):
+        await stand.reuse(first.run_id, 2, ENGINE)
+    with pytest.raises(errors.RecordNotFound):
+        await stand.reuse(new_id(), 1, ENGINE)
