@@ -133,6 +133,26 @@ class InvalidPoolsFile(SchedulerError):
     kind = ErrorKind.CONFLICT
 
 
+class InvalidPricesFile(SchedulerError):
+    """The price file {file} cannot be used: {problem}. Correct it or set PROCTOR_PRICES_FILE to another."""
+
+    kind = ErrorKind.CONFLICT
+
+
+class NoPrice(SchedulerError):
+    """No price is known of {model}, so max_cost cannot be kept. Leave max_cost out, or price the model."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "NO_PRICE"
+
+
+class CostLimitStays(SchedulerError):
+    """Run {run_id} cannot go on: {spent}. Order it again with a higher max_cost."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "COST_LIMIT_REACHED"
+
+
 class SuitesFolderMissing(SchedulerError):
     """The suites folder {folder} is not there. Set PROCTOR_SUITES_DIR to one that is."""
 

@@ -67,7 +67,9 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         submitted = await self._use.submit.submit(submission)
         snapshot = await self._use.show.show(submitted.run.run_id)
         return messages.SubmitRunResponse(
-            run=snapshot_to_proto(snapshot), estimated_seconds=submitted.estimated_seconds
+            run=snapshot_to_proto(snapshot),
+            estimated_seconds=submitted.estimated_seconds,
+            estimated_cost=submitted.estimated_cost,
         )
 
     async def GetRun(self, request: messages.GetRunRequest, context: Context) -> messages.GetRunResponse:

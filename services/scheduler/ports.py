@@ -2,15 +2,20 @@
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NewType, Protocol
 
 from services.scheduler.pools.pool import Worker
+from services.scheduler.prices.cost_estimate import PastUsage
+from services.scheduler.runs.model_price import ModelPrice
+from services.scheduler.runs.places import PlaceMoves
 from services.scheduler.runs.queue_limits import LimitChanges, QueueLimits
 from services.scheduler.runs.run import Run, RunError, RunId, RunState
 from services.scheduler.runs.run_counts import ProgressNews, RunCounts
-from services.scheduler.runs.run_estimate import PastRun
+from services.scheduler.runs.run_estimate import History
 from services.scheduler.runs.run_list import RunCursor, RunFilter, RunPage
+from services.scheduler.runs.run_order import ScoringMethod
+from services.scheduler.runs.run_queue import QueuedRuns
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import FilledShard, Shard
 from services.scheduler.shards.shard_plan import MissingSample
@@ -48,8 +53,11 @@ class LimitStore(Protocol):
 class RunStore(Protocol):
     """Runs as anyone may see, order and stop them."""
 
-    async def add(self, run: Run, request_id: str, max_pending: int) -> Run:
-        """Stores the run, or gives that of the first call with this id. Raises `QueueFull`."""
+    async def add(self, run: Run, request_id: str) -> Run:
+        """Stores the run, or gives that of the first call with this id.
+
+        Raises `QueueFull` or `PriorityNotAllowed`, by the limits of this moment.
+        """
         ...
 
     async def get(self, run_id: RunId) -> Run:
@@ -62,11 +70,24 @@ class RunStore(Protocol):
         """None where the run's state does not allow it."""
         ...
 
-    async def requeue(self, run_id: RunId, now: datetime, max_pending: int) -> Run | None:
-        """The run pending again in a new epoch; None where its state does not allow it."""
+    async def requeue(self, run_id: RunId, now: datetime) -> Run | None:
+        """The run pending again in a new epoch; None where its state does not allow it.
+
+        Raises `QueueFull`.
+        """
         ...
 
-    async def queue_position(self, run_id: RunId) -> int: ...
+    async def pause(self, run_id: RunId, now: datetime) -> Run | None:
+        """The run without a place in this epoch; None where its state does not allow it."""
+        ...
+
+    async def resume(self, run_id: RunId, now: datetime) -> Run | None:
+        """The run pending again in this epoch; None where it was not paused. Raises `QueueFull`."""
+        ...
+
+    async def queue_position(self, run_id: RunId) -> int:
+        """1 is next; 0 where the run does not wait."""
+        ...
 
     async def count_running(self) -> int: ...
 
@@ -74,16 +95,33 @@ class RunStore(Protocol):
         """The last completed ones, latest first."""
         ...
 
+    async def past_usage(self, suite: str, model: str, method: ScoringMethod) -> Sequence[PastUsage]:
+        """Tokens of the last completed ones of the model; where it has none, of the suite."""
+        ...
+
     async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """How many runs may run, and how long each may take."""
+class QueueStore(Protocol):
+    """The queue, to be looked at."""
 
-    max_running: int
-    time_limit: timedelta
-    now: datetime
+    async def queue(self, most: int) -> QueuedRuns:
+        """As of one moment, with at most so many waiting runs."""
+        ...
+
+    async def paused(self, most: int) -> Sequence[Run]:
+        """The latest first."""
+        ...
+
+    async def past_runs(self, wanted: Collection[tuple[str, str]]) -> History:
+        """The last completed ones of each suite and model."""
+        ...
+
+
+class Prices(Protocol):
+    """What models cost now."""
+
+    def price_of(self, model: str) -> ModelPrice | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +161,16 @@ class LedRunStore(Protocol):
     A write for a run that is no longer running in this epoch changes nothing and gives False.
     """
 
-    async def admit(self, fence: Fence, admission: Admission) -> Sequence[RunId]: ...
+    async def admit(self, fence: Fence, now: datetime) -> PlaceMoves:
+        """Gives the places of this moment's limits to those whose turn it is."""
+        ...
 
     async def unfinished(self) -> Sequence[RunId]:
         """Runs that are running, or in a final state and not closed."""
+        ...
+
+    async def live_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
+        """Those that are not over: also what waits or is paused."""
         ...
 
     async def note_step(self, fence: Fence, run: Run, step: str) -> bool: ...

@@ -95,22 +95,121 @@ UPDATE runs
 RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
        suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
 
--- name: queue_position gives the place of a pending run, 1 is next ($1 run)
-SELECT count(*)
-  FROM runs AS waiting, runs AS this
- WHERE this.run_id = $1
-   AND waiting.state = 'pending'
-   AND (waiting.priority, waiting.queued_at, waiting.run_id) <= (this.priority, this.queued_at, this.run_id);
+-- name: pause_run takes a run out of the queue, or from its place, with what it has ($1 run, $2 states, $3 time)
+UPDATE runs
+   SET state = 'paused', queued_at = $3, step = '', admitted_at = NULL, deadline = NULL,
+       ran_seconds = ran_seconds + greatest(coalesce(extract(epoch FROM $3 - admitted_at)::float8, 0), 0)
+ WHERE run_id = $1 AND state = ANY ($2::text[])
+RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
+
+-- name: resume_run lets a paused run wait for a place, in the same epoch; can be repeated ($1 run, $2 time)
+UPDATE runs
+   SET state = 'pending', queued_at = $2
+ WHERE run_id = $1 AND (state = 'paused' OR (state = 'pending' AND queued_at = $2))
+RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
+
+-- name: queue_order gives what waits in the order of its turn: priority, fair share of its user, age ($1 only this run, or null, $2 most)
+WITH shares AS (
+    SELECT username, count(*) AS places FROM runs WHERE state = 'running' GROUP BY username
+), claims AS (
+    SELECT run_id, username, priority, queued_at,
+           coalesce(places, 0)
+           + row_number() OVER (PARTITION BY username ORDER BY priority, queued_at, run_id) AS share
+      FROM runs LEFT JOIN shares USING (username)
+     WHERE state = 'pending'
+), turns AS (
+    SELECT run_id, username, priority,
+           row_number() OVER (ORDER BY priority, share, queued_at, run_id) AS position
+      FROM claims
+)
+SELECT run_id, username, priority, position
+  FROM turns
+ WHERE $1::uuid IS NULL OR run_id = $1
+ ORDER BY position
+ LIMIT $2;
 
 -- name: count_running counts the runs that run ()
 SELECT count(*) FROM runs WHERE state = 'running';
 
--- name: past_runs gives the last completed runs of a suite and model ($1 suite, $2 model)
-SELECT ordered, total, extract(epoch FROM finished_at - started_at)::float8 AS seconds
+-- name: look_at_one_moment lets all statements of this transaction see the same ()
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
+
+-- name: running_runs gives what runs, in the order of their start ()
+SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
   FROM runs
- WHERE state = 'completed' AND suite = $1 AND model = $2 AND epoch = 1 AND total > 0 AND reused_answers = 0
- ORDER BY finished_at DESC
- LIMIT 5;
+ WHERE state = 'running'
+ ORDER BY admitted_at, run_id;
+
+-- name: waiting_runs gives what waits, in the order of admission: by priority, fair share and age ($1 most)
+WITH shares AS (
+    SELECT username, count(*) AS running FROM runs WHERE state = 'running' GROUP BY username
+), ranked AS (
+    SELECT runs.run_id, count(*) OVER () AS total_waiting,
+           row_number() OVER (ORDER BY runs.priority, shared.rank, runs.queued_at, runs.run_id) AS place
+      FROM runs
+      JOIN (SELECT run_id, coalesce(running, 0)
+                   + row_number() OVER (PARTITION BY username, priority ORDER BY queued_at, run_id) AS rank
+              FROM runs LEFT JOIN shares USING (username)
+             WHERE state = 'pending') AS shared ON shared.run_id = runs.run_id
+     WHERE runs.state = 'pending'
+)
+SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts,
+       queued_at, total_waiting
+  FROM ranked JOIN runs USING (run_id)
+ WHERE place <= $1
+ ORDER BY place;
+
+-- name: paused_runs gives what is paused, the latest first ($1 most)
+SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
+  FROM runs
+ WHERE state = 'paused'
+ ORDER BY queued_at DESC, run_id DESC
+ LIMIT $1;
+
+-- name: user_shares counts what runs and waits of each user ()
+SELECT username, sum(is_running)::integer AS running, sum(1 - is_running)::integer AS pending
+  FROM (SELECT username, 1 AS is_running FROM runs WHERE state = 'running'
+        UNION ALL
+        SELECT username, 0 FROM runs WHERE state = 'pending') AS queued
+ GROUP BY username
+ ORDER BY username;
+
+-- name: past_runs gives the last completed runs of each suite and model ($1 suites, $2 their models)
+SELECT suite, model, ordered, total, seconds
+  FROM unnest($1::text[], $2::text[]) AS wanted (suite, model)
+ CROSS JOIN LATERAL (
+    SELECT ordered, total,
+           ran_seconds + extract(epoch FROM finished_at - coalesce(admitted_at, started_at))::float8 AS seconds
+      FROM runs
+     WHERE runs.suite = wanted.suite AND runs.model = wanted.model
+       AND state = 'completed' AND epoch = 1 AND total > 0 AND reused_answers = 0
+     ORDER BY finished_at DESC
+     LIMIT 5
+ ) AS past;
+
+-- name: past_usage gives tokens of the last completed runs of a suite: of the model, else of any ($1 suite, $2 model, $3 scoring method)
+WITH of_model AS MATERIALIZED (
+    SELECT ordered, total, final_counts, extract(epoch FROM finished_at - started_at)::float8 AS seconds
+      FROM runs
+     WHERE state = 'completed' AND suite = $1 AND model = $2 AND scoring_method = $3 AND reused_answers = 0
+     ORDER BY finished_at DESC
+     LIMIT 5
+), of_suite AS MATERIALIZED (
+    SELECT ordered, total, final_counts, extract(epoch FROM finished_at - started_at)::float8 AS seconds
+      FROM runs
+     WHERE state = 'completed' AND suite = $1 AND scoring_method = $3 AND reused_answers = 0
+       AND NOT EXISTS (SELECT FROM of_model)
+     ORDER BY created_at DESC
+     LIMIT 5
+)
+SELECT ordered, total, final_counts, seconds FROM of_model
+UNION ALL
+SELECT ordered, total, final_counts, seconds FROM of_suite;
 
 -- name: planned_tasks gives the tasks of a run in order ($1 run)
 SELECT task, version, sample_set_id, first_sample, sample_count, output_type, num_fewshot, is_stand_in,
@@ -131,26 +230,31 @@ SELECT run_id FROM runs WHERE run_id = $1 AND epoch = $2 AND state = 'running' F
 -- name: lock_admission lets one admission after the other count what runs ()
 SELECT pg_advisory_xact_lock(hashtext('proctor admission'));
 
--- name: admit_runs lets pending runs run, by priority and age ($1 most at a time, $2 time, $3 deadline)
--- Materialized: a sub-select with a limit may be evaluated once per row, and would then choose again and again.
-WITH chosen AS MATERIALIZED (
-    SELECT run_id
-      FROM runs
-     WHERE state = 'pending'
-     ORDER BY priority, queued_at, run_id
-     LIMIT greatest($1::bigint - (SELECT count(*) FROM runs WHERE state = 'running'), 0)
-       FOR UPDATE
-)
+-- name: places gives the runs that are running ()
+SELECT run_id, username, priority, admitted_at, planned_epoch = epoch AS is_planned FROM runs WHERE state = 'running';
+
+-- name: give_places lets running runs wait again, in the same epoch ($1 runs, $2 time)
 UPDATE runs
-   SET state = 'running', started_at = $2, admitted_at = $2, deadline = $3
-  FROM chosen
- WHERE runs.run_id = chosen.run_id AND runs.state = 'pending'
-RETURNING runs.run_id;
+   SET state = 'pending', queued_at = $2, step = '', admitted_at = NULL, deadline = NULL,
+       ran_seconds = ran_seconds + greatest(extract(epoch FROM $2 - admitted_at)::float8, 0)
+ WHERE run_id = ANY ($1::uuid[]) AND state = 'running'
+RETURNING run_id;
+
+-- name: take_places lets pending runs run, each for what is left of its time ($1 runs, $2 time, $3 seconds a run may take)
+UPDATE runs
+   SET state = 'running', started_at = coalesce(started_at, $2), admitted_at = $2,
+       deadline = $2 + make_interval(secs => $3 - ran_seconds)
+ WHERE run_id = ANY ($1::uuid[]) AND state = 'pending'
+RETURNING run_id;
 
 -- name: unfinished_runs gives the runs that the leader has to look after ()
 SELECT run_id FROM runs WHERE state = 'running'
 UNION ALL
 SELECT run_id FROM runs WHERE state IN ('completed', 'failed', 'cancelled') AND NOT is_closed;
+
+-- name: live_among gives those of some runs that are not over ($1 runs)
+SELECT run_id FROM runs
+ WHERE run_id = ANY ($1::uuid[]) AND NOT (is_closed AND state IN ('completed', 'failed', 'cancelled'));
 
 -- name: note_step says what happens to a run ($1 run, $2 epoch, $3 step)
 UPDATE runs SET step = $3 WHERE run_id = $1 AND epoch = $2 AND state = 'running' RETURNING run_id;

@@ -9,6 +9,7 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 _OWN_SUITES = Path(__file__).parents[2] / "suites"
+_OWN_PRICES = Path(__file__).parent / "prices" / "prices.yaml"
 
 
 class SchedulerSettings(BaseSettings):
@@ -22,6 +23,8 @@ class SchedulerSettings(BaseSettings):
     scheduler_address: str = "127.0.0.1:8082"
     results_address: str = "127.0.0.1:8083"
     pools_file: Path = Path("pools.yaml")
+    # What tokens of models cost; read again when it changes.
+    prices_file: Path = _OWN_PRICES
     suites_dir: Path = _OWN_SUITES
     # Where the data files of users' suites are unpacked; may be emptied at any time.
     suite_cache_dir: Path = Path(gettempdir()) / f"proctor-suites-{getuid()}"

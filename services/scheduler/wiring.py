@@ -27,6 +27,8 @@ from services.scheduler.pools.pool import Pool
 from services.scheduler.pools.yaml_pools import read_pools
 from services.scheduler.ports import Fence
 from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Sessions
+from services.scheduler.prices.settle_price import SettlePrice
+from services.scheduler.prices.yaml_prices import YamlPrices
 from services.scheduler.runs.campaign import campaign
 from services.scheduler.runs.cancel_run import CancelRun
 from services.scheduler.runs.drive_run import DriveRun, DriveTools, Patience
@@ -89,6 +91,7 @@ class Definitions:
 
     pools: tuple[Pool, ...]
     suites: YamlSuiteCatalogue
+    prices: YamlPrices
 
 
 class SchedulerParts:
@@ -115,6 +118,7 @@ class SchedulerParts:
         self.suites = AllSuites(self.installed_suites, self.user_suites, shelf, YamlUserDocuments())
         self.limits = PostgresLimits(sessions, _limits_of(settings))
         self.runs = PostgresRuns(sessions)
+        self.pricing = SettlePrice(definitions.prices, self.runs)
         self.led_runs = PostgresLedRuns(sessions)
         self.shards = PostgresShards(sessions)
 
@@ -156,7 +160,11 @@ class RunningScheduler:
 
 @asynccontextmanager
 async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[RunningScheduler]:
-    definitions = Definitions(read_pools(settings.pools_file), YamlSuiteCatalogue(settings.suites_dir))
+    definitions = Definitions(
+        read_pools(settings.pools_file),
+        YamlSuiteCatalogue(settings.suites_dir),
+        YamlPrices(settings.prices_file),
+    )
     async with AsyncExitStack() as opened:
         await migrate(settings.postgres_dsn, SCHEMA, MIGRATIONS)
         pool = await connect_pool(settings.postgres_dsn, schema=SCHEMA, max_size=settings.scheduler_pool_size)
@@ -187,7 +195,7 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
 def _use_cases(settings: SchedulerSettings, parts: SchedulerParts) -> SchedulerUseCases:
     limits = _limits_of(settings)
     return SchedulerUseCases(
-        submit=SubmitRun(parts.runs, parts.suites, parts.pools, parts.controls, parts.clock, limits),
+        submit=SubmitRun(parts.runs, parts.suites, parts.pools, parts.controls, parts.clock, limits, parts.pricing),
         cancel=CancelRun(parts.runs, parts.controls, parts.clock),
         retry=RetryRun(parts.runs, parts.controls, parts.clock, limits.max_pending_per_user),
         show=ShowRun(

@@ -6,10 +6,13 @@ from datetime import datetime
 
 from services.scheduler.errors import LeadershipLost, QueueFull, RunNotFound
 from services.scheduler.ports import Admission, Fence, PlanRecord, RunEnding, ShardMoves
+from services.scheduler.prices.cost_estimate import PastUsage
+from services.scheduler.runs.model_price import TokenUsage
 from services.scheduler.runs.run import Run, RunId, RunState, may_become
 from services.scheduler.runs.run_counts import RunCounts
 from services.scheduler.runs.run_estimate import PastRun
 from services.scheduler.runs.run_list import RunCursor, RunFilter, RunPage
+from services.scheduler.runs.run_order import ScoringMethod
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import Shard
 
@@ -107,6 +110,21 @@ class InMemoryRuns:
             )
             for run in reversed(self._in_state(RunState.COMPLETED))
             if (run.order.suite, run.order.model) == (suite, model) and run.finished_at and run.started_at
+        ]
+
+    async def past_usage(self, suite: str, model: str, method: ScoringMethod) -> Sequence[PastUsage]:
+        ended = [
+            run
+            for run in reversed(self._in_state(RunState.COMPLETED))
+            if (run.order.suite, run.scoring_method) == (suite, method) and run.final_counts
+        ]
+        of_model = [run for run in ended if run.order.model == model]
+        return [
+            PastUsage(
+                PastRun(run.order.tasks, run.order.limit, run.order.rollouts, run.total, 0.0),
+                run.final_counts.usage if run.final_counts else TokenUsage(),
+            )
+            for run in of_model or ended
         ]
 
     async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]:

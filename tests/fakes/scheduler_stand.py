@@ -7,6 +7,8 @@ from uuid import uuid4
 
 from services.scheduler.pools.pool import Pool, Worker
 from services.scheduler.ports import Admission, Fence, RunRecord
+from services.scheduler.prices.price_list import PriceList
+from services.scheduler.prices.settle_price import SettlePrice
 from services.scheduler.runs.cancel_run import CancelRun
 from services.scheduler.runs.drive_run import DriveRun, DriveTools, Patience
 from services.scheduler.runs.finish_run import FinishRun
@@ -63,12 +65,14 @@ class SchedulerStand:
     suites: ToyCatalogue = field(default_factory=ToyCatalogue)
     rows: ToyRows = field(default_factory=ToyRows)
     rule: CreditRule = field(default_factory=CreditRule)
+    prices: PriceList = field(default_factory=PriceList)
     fence: Fence = NO_TERM
     asked: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         pools = (POOL, LISTED_POOL)
-        self.submitting = SubmitRun(self.runs, self.suites, pools, self.controls, self.clock, LIMITS)
+        pricing = SettlePrice(self.prices, self.runs)
+        self.submitting = SubmitRun(self.runs, self.suites, pools, self.controls, self.clock, LIMITS, pricing)
         self.cancelling = CancelRun(self.runs, self.controls, self.clock)
         self.retrying = RetryRun(self.runs, self.controls, self.clock, LIMITS.max_pending_per_user)
         self.showing = ShowRun(self.runs, self.record, self.board, self.crew, self.clock, LIMITS.max_running)

@@ -3,13 +3,14 @@
 # ruff: noqa: ARG002 - a fake takes what its port gives
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 from services.common.errors import ErrorKind, RemoteError
 from services.scheduler.pools.pool import Worker
 from services.scheduler.ports import CommittedSet, PlanToOpen
+from services.scheduler.runs.model_price import TokenUsage
 from services.scheduler.runs.run import Run, RunId, RunState
 from services.scheduler.runs.run_counts import ProgressNews, RunCounts, TaskCounts
 from services.scheduler.shards.planned_task import PlannedTask
@@ -79,7 +80,7 @@ class _Record:
 class InMemoryRecord:
     """What results does, without scores: sets by their digests, outcomes once, counts, closing.
 
-    `refusal` is what it says to new samples.
+    `refusal` is what it says to new samples, `tokens_of_sample` what each answer took.
     """
 
     def __init__(self) -> None:
@@ -88,6 +89,7 @@ class InMemoryRecord:
         self.records: dict[RunId, _Record] = {}
         self.closings: list[tuple[RunId, int, bool]] = []
         self.refusal: Exception | None = None
+        self.tokens_of_sample = TokenUsage()
 
     async def put_samples(self, staging_id: str, samples: Sequence[Sample]) -> None:
         if self.refusal is not None:
@@ -130,11 +132,13 @@ class InMemoryRecord:
             TaskCounts(task.task, *_counts_of(task, {key: failure for key, (_, failure, _) in final.items()}))
             for task in record.tasks
         )
+        answers = sum(not failure for _, failure, _ in final.values())
+        usage = TokenUsage(*(tokens * answers for tokens in astuple(self.tokens_of_sample)))
         failures: dict[str, int] = {}
         for _, failure, _ in final.values():
             if failure:
                 failures[failure] = failures.get(failure, 0) + 1
-        return ProgressNews(run_id, RunCounts(record.epoch, tasks, failures, {"engine": "fake 1"}), shards)
+        return ProgressNews(run_id, RunCounts(record.epoch, tasks, failures, {"engine": "fake 1"}, usage), shards)
 
     async def missing(self, run_id: RunId, epoch: int) -> AsyncIterator[MissingSample]:
         record = self._found(run_id)

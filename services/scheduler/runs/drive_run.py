@@ -10,6 +10,7 @@ from services.common.errors import DomainError, ErrorKind, RemoteError
 from services.common.structured_logs import get_logger
 from services.scheduler.pools.pool import why_no_worker_can_load, why_provider_refuses
 from services.scheduler.ports import Crew, Fence, RunControls, RunStore
+from services.scheduler.prices.cost_limit import limit_problem
 from services.scheduler.runs.finish_run import FinishRun
 from services.scheduler.runs.run import Run, RunError, RunId, RunState
 from services.scheduler.shards.dispatch_shards import DispatchedRun, DispatchShards
@@ -169,6 +170,10 @@ class DriveRun:
         self._tools.dispatcher.settle(target)
         if self._is_full(target):
             await self._complete(run)
+            return
+        too_dear = limit_problem(run, self._tools.board.counts(run.run_id, run.epoch))
+        if too_dear:
+            await self._fail(run, too_dear)
             return
         if not self._is_suspicious:
             peers = max(self._peers(run.pool), 1)

@@ -24,6 +24,10 @@ class ModelPrice:
     cached_input_per_million: float | None = None
     currency: str = "USD"
 
+    @property
+    def is_above_zero(self) -> bool:
+        return self.input_per_million > 0 or self.output_per_million > 0
+
     def cost(self, usage: TokenUsage) -> float:
         """In the currency of the price."""
         cached = (

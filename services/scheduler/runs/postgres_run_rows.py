@@ -9,6 +9,8 @@ from services.scheduler.runs.json_runs import (
     order_from_json,
     price_from_json,
 )
+from services.scheduler.prices.cost_estimate import PastUsage
+from services.scheduler.runs.model_price import TokenUsage
 from services.scheduler.runs.run import Run, RunError, RunId, RunState
 from services.scheduler.runs.run_estimate import PastRun
 from services.scheduler.runs.run_order import ScoringMethod
@@ -47,6 +49,11 @@ def run_from_row(row: asyncpg.Record) -> Run:
 def past_run_from_row(row: asyncpg.Record) -> PastRun:
     order = order_from_json(row["ordered"])
     return PastRun(order.tasks, order.limit, order.rollouts, row["total"], row["seconds"])
+
+
+def past_usage_from_row(row: asyncpg.Record) -> PastUsage:
+    counts = counts_from_json(row["final_counts"])
+    return PastUsage(past_run_from_row(row), counts.usage if counts else TokenUsage())
 
 
 def task_from_row(row: asyncpg.Record) -> PlannedTask:

@@ -6,13 +6,21 @@ from uuid import UUID
 
 import asyncpg
 
-from services.scheduler.errors import QueueFull, RunNotFound, UnknownSuite
+from services.scheduler.errors import PriorityNotAllowed, QueueFull, RunNotFound, UnknownSuite
 from services.scheduler.postgres_sessions import Connection, Queries, Sessions
+from services.scheduler.prices.cost_estimate import PastUsage
 from services.scheduler.runs.json_runs import facts_to_json, order_to_json, price_to_json
-from services.scheduler.runs.postgres_run_rows import past_run_from_row, run_from_row, task_from_row
+from services.scheduler.runs.postgres_run_rows import (
+    past_run_from_row,
+    past_usage_from_row,
+    run_from_row,
+    task_from_row,
+)
+from services.scheduler.runs.postgres_limits import PostgresLimits
+from services.scheduler.runs.queue_limits import QueueLimits
 from services.scheduler.runs.run import Run, RunId, RunState, states_before
-from services.scheduler.runs.run_estimate import PastRun
 from services.scheduler.runs.run_list import RunCursor, RunFilter, RunPage
+from services.scheduler.runs.run_order import ScoringMethod
 from services.scheduler.shards.planned_task import PlannedTask
 
 RETRY_AFTER_SECONDS = 30
@@ -24,10 +32,11 @@ _BEFORE_ALL = RunCursor(datetime(9999, 1, 1, tzinfo=UTC), "ffffffff-ffff-ffff-ff
 class PostgresRuns:
     """Keeps runs in Postgres."""
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: Sessions, limits: PostgresLimits) -> None:
         self._sessions = sessions
+        self._limits = limits
 
-    async def add(self, run: Run, request_id: str, max_pending: int) -> Run:
+    async def add(self, run: Run, request_id: str) -> Run:
         request = UUID(request_id) if request_id else None
 
         async def add(connection: Connection) -> Run:
@@ -35,7 +44,9 @@ class PostgresRuns:
             found = await connection.fetchrow(Queries["find_ordered"], run.run_id, request)
             if found is not None:
                 return run_from_row(found)
-            await _check_queue(connection, run.user, max_pending)
+            limits = await self._limits.held_limits(connection)
+            _check_priority(run, limits)
+            await _check_queue(connection, run.user, limits.max_pending_per_user)
             await _insert(connection, run, request)
             return run
 
@@ -72,30 +83,25 @@ class PostgresRuns:
         )
         return run_from_row(row) if row else None
 
-    async def requeue(self, run_id: RunId, now: datetime, max_pending: int) -> Run | None:
+    async def requeue(self, run_id: RunId, now: datetime) -> Run | None:
         final_states = [state for state in states_before(RunState.PENDING) if state.is_final]
-        user = (await self.get(run_id)).user
+        return await self._let_wait("requeue_run", run_id, final_states, now)
 
-        async def requeue(connection: Connection) -> Run | None:
-            await connection.execute(Queries["lock_user"], user)
-            row = await connection.fetchrow(Queries["requeue_run"], run_id, final_states, now)
-            if row is not None:
-                await _check_queue(connection, user, max_pending + 1)
-            return run_from_row(row) if row else None
-
-        return await self._sessions.run(requeue)
-
-    async def queue_position(self, run_id: RunId) -> int:
-        return await self._count("queue_position", run_id)
-
-    async def count_running(self) -> int:
-        return await self._count("count_running")
-
-    async def past_runs(self, suite: str, model: str) -> Sequence[PastRun]:
-        rows = await self._sessions.read(
-            lambda connection: connection.fetch(Queries["past_runs"], suite, model)
+    async def pause(self, run_id: RunId, now: datetime) -> Run | None:
+        states = states_before(RunState.PAUSED)
+        row = await self._sessions.read(
+            lambda connection: connection.fetchrow(Queries["pause_run"], run_id, states, now)
         )
-        return [past_run_from_row(row) for row in rows]
+        return run_from_row(row) if row else None
+
+    async def resume(self, run_id: RunId, now: datetime) -> Run | None:
+        return await self._let_wait("resume_run", run_id, now)
+
+    async def past_usage(self, suite: str, model: str, method: ScoringMethod) -> Sequence[PastUsage]:
+        rows = await self._sessions.read(
+            lambda connection: connection.fetch(Queries["past_usage"], suite, model, method)
+        )
+        return [past_usage_from_row(row) for row in rows]
 
     async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]:
         rows = await self._sessions.read(
@@ -103,16 +109,32 @@ class PostgresRuns:
         )
         return tuple(task_from_row(row) for row in rows)
 
-    async def _count(self, query: str, *values: object) -> int:
-        count: int = await self._sessions.read(
-            lambda connection: connection.fetchval(Queries[query], *values)
-        )
-        return count
+    async def _let_wait(self, query: str, run_id: RunId, *values: object) -> Run | None:
+        """The run is pending again, where its user may have one more."""
+        user = (await self.get(run_id)).user
+
+        async def let_wait(connection: Connection) -> Run | None:
+            await connection.execute(Queries["lock_user"], user)
+            row = await connection.fetchrow(Queries[query], run_id, *values)
+            if row is not None:
+                limits = await self._limits.held_limits(connection)
+                await _check_queue(connection, user, limits.max_pending_per_user, own=1)
+            return run_from_row(row) if row else None
+
+        return await self._sessions.run(let_wait)
 
 
-async def _check_queue(connection: Connection, user: str, max_pending: int) -> None:
-    if await connection.fetchval(Queries["count_pending_of_user"], user) >= max_pending:
+async def _check_queue(connection: Connection, user: str, max_pending: int, own: int = 0) -> None:
+    """`own`: runs among the pending ones that ask to be."""
+    if await connection.fetchval(Queries["count_pending_of_user"], user) - own >= max_pending:
         raise QueueFull(user=user, limit=max_pending, retry_after_seconds=RETRY_AFTER_SECONDS)
+
+
+def _check_priority(run: Run, limits: QueueLimits) -> None:
+    allowed = limits.allowed_priorities(run.user)
+    if run.order.priority not in allowed:
+        names = ", ".join(priority.name.lower() for priority in allowed)
+        raise PriorityNotAllowed(user=run.user, priority=run.order.priority.name.lower(), allowed=names)
 
 
 async def _insert(connection: Connection, run: Run, request: UUID | None) -> None:

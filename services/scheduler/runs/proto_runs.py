@@ -5,7 +5,7 @@ from datetime import datetime
 
 from google.protobuf import timestamp_pb2
 
-from proctor.v1 import run_pb2
+from proctor.v1 import outcome_pb2, run_pb2
 from services.scheduler.proto_words import RUN_STATES, SCORING_METHODS
 from services.scheduler.runs.model_price import ModelPrice
 from services.scheduler.runs.proto_orders import order_to_proto
@@ -64,6 +64,8 @@ def _progress_to_proto(progress: RunProgress) -> run_pb2.RunProgress:
         samples_per_second=progress.samples_per_second,
         eta_seconds=progress.eta_seconds,
         failures=progress.failures,
+        usage=outcome_pb2.TokenUsage(**asdict(progress.usage)),
+        cost=progress.cost,
     )
 
 
@@ -79,6 +81,9 @@ def _task_to_proto(task: TaskProgress) -> run_pb2.TaskProgress:
 
 
 def _wait_to_proto(wait: RunWait) -> run_pb2.RunWait:
-    return run_pb2.RunWait(
-        position=wait.position, held_by=wait.held_by, estimated_seconds=wait.estimated_seconds
-    )
+    message = run_pb2.RunWait(position=wait.position, held_by=wait.held_by)
+    if wait.estimate is not None:
+        message.estimated_seconds = wait.estimate.seconds
+        message.estimated_low_seconds = wait.estimate.low
+        message.estimated_high_seconds = wait.estimate.high
+    return message

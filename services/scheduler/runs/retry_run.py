@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from services.common.clock import Clock
 from services.scheduler import errors
 from services.scheduler.ports import RunControls, RunStore
+from services.scheduler.prices.cost_limit import cost_of, spent
 from services.scheduler.runs.run import Run, RunId, RunState
 
 
@@ -17,6 +18,7 @@ class RetryRun:
 
     async def retry(self, run_id: RunId) -> Run:
         """Can be repeated, since an answer may be lost, while the retry waits or runs."""
+        _check_cost(await self.runs.get(run_id))
         pending = await self.runs.requeue(run_id, self.clock.now(), self.max_pending_per_user)
         if pending is None:
             return await self._under_way(run_id)
@@ -28,3 +30,10 @@ class RetryRun:
         if run.epoch == 1 or run.state not in (RunState.PENDING, RunState.RUNNING):
             raise errors.RunNotRetryable(run_id=run_id, state=run.state)
         return run
+
+
+def _check_cost(run: Run) -> None:
+    """What was paid stays paid: a run at its cost limit would stop at once."""
+    cost, most = cost_of(run, run.final_counts), run.order.max_cost
+    if cost is not None and most is not None and cost >= most:
+        raise errors.CostLimitStays(run_id=run.run_id, spent=spent(run, cost))

@@ -2,7 +2,7 @@
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from services.scheduler.runs.run_order import RunOrder
@@ -27,6 +27,10 @@ class PastRun:
         return self.seconds / self.total
 
 
+# By suite and model, the latest first.
+History = Mapping[tuple[str, str], Sequence[PastRun]]
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """Seconds, and the same if all goes as fast and as slowly as it ever did."""
@@ -49,7 +53,7 @@ _UNKNOWN = Estimate(math.inf, 0.0, math.inf)
 
 def order_estimate(order: RunOrder, history: Sequence[PastRun]) -> Estimate | None:
     """Of the whole run, from its start."""
-    outcomes = _expected_outcomes(order, history)
+    outcomes = expected_outcomes(order, history)
     return None if outcomes is None else outcomes_estimate(outcomes, history)
 
 
@@ -70,41 +74,36 @@ def outcomes_estimate(
     return Estimate(outcomes * pace, outcomes * min(paces), outcomes * max(paces))
 
 
-def turn_estimate(
-    running: Sequence[Estimate | None], ahead: Sequence[Estimate | None], places: int
-) -> Estimate | None:
-    """When a place gets free for the run behind all `ahead`, which take theirs in this order.
+def turn_estimates(
+    running: Sequence[Estimate | None], waiting: Sequence[Estimate | None], places: int
+) -> list[Estimate | None]:
+    """When a place gets free for each waiting run, where they take the places in this order.
 
     A run that nothing is told of is taken never to give its place back, and at best to do so at once: while
     other places are told of, the turn comes at the latest then. None where no place is.
     """
-    taken, coming = ([each or _UNKNOWN for each in runs] for runs in (running, ahead))
-    turn = Estimate(
-        _turn([each.seconds for each in taken], [each.seconds for each in coming], places),
-        _turn([each.low for each in taken], [each.low for each in coming], places),
-        _turn([each.high for each in taken], [each.high for each in coming], places),
+    taken, coming = ([each or _UNKNOWN for each in runs] for runs in (running, waiting))
+    turns = zip(
+        _turns([each.seconds for each in taken], [each.seconds for each in coming], places),
+        _turns([each.low for each in taken], [each.low for each in coming], places),
+        _turns([each.high for each in taken], [each.high for each in coming], places),
+        strict=True,
     )
-    return None if math.isinf(turn.seconds) else turn
+    return [None if math.isinf(turn[0]) else Estimate(*turn) for turn in turns]
 
 
-def _turn(running: Sequence[float], ahead: Sequence[float], places: int) -> float:
+def _turns(running: Sequence[float], waiting: Sequence[float], places: int) -> list[float]:
     # Where a limit was lowered more runs go than there are places: the first to end free none.
     ends = sorted([*running, *[0.0] * (places - len(running))])
-    free_at = ends[max(len(ends) - places, 0) :]
-    for seconds in ahead:
-        heapq.heapreplace(free_at, free_at[0] + seconds)
-    return free_at[0]
+    free_at = ends[len(ends) - places :]
+    return [heapq.heapreplace(free_at, free_at[0] + seconds) for seconds in waiting]
 
 
-def _expected_outcomes(order: RunOrder, history: Sequence[PastRun]) -> float | None:
+def expected_outcomes(order: RunOrder, history: Sequence[PastRun]) -> float | None:
+    """None where neither the order nor a run like it tells."""
     same = [past for past in history if set(past.tasks) == set(order.tasks) and past.limit == order.limit]
     if same:
         return same[0].total / same[0].rollouts * order.rollouts
     if order.limit is not None and order.tasks:
         return order.limit * len(order.tasks) * order.rollouts
     return None
-
-
-def estimated_seconds(order: RunOrder, history: Sequence[PastRun], rounds_ahead: int) -> float | None:
-    told = order_estimate(order, history)
-    return told.seconds * (1 + rounds_ahead) if told else None

@@ -139,6 +139,7 @@ OWN_FIELDS = frozenset(
 )
 
 _ALL_ROWS = " Leave it out to take all rows."
+_NO_LIMIT = " Leave it out for no limit."
 
 
 def first_problem(order: RunOrder) -> Problem | None:
@@ -149,6 +150,7 @@ def first_problem(order: RunOrder) -> Problem | None:
         (_Range("limit", 1, advice=_ALL_ROWS), order.limit),
         (_Range("num_fewshot", 0, MAX_FEWSHOT), order.num_fewshot),
         (_Range("rollouts", 1, MAX_ROLLOUTS), order.rollouts),
+        (_Range("max_cost", 0, above=True, advice=_NO_LIMIT), order.max_cost),
         (_Range("temperature", 0, 2), params.temperature),
         (_Range("top_p", 0, 1), params.top_p),
         (_Range("top_k", 0, 100), params.top_k),

@@ -5,8 +5,11 @@ from dataclasses import dataclass, field
 
 from services.scheduler.pools.awaited_worker import awaited
 from services.scheduler.pools.pool import Worker
+from services.scheduler.prices.cost_limit import cost_of
+from services.scheduler.runs.model_price import TokenUsage
 from services.scheduler.runs.run import Run, RunState
 from services.scheduler.runs.run_counts import RunCounts, TaskCounts
+from services.scheduler.runs.run_estimate import Estimate
 from services.scheduler.shards.planned_task import PlannedTask
 
 
@@ -27,15 +30,17 @@ class RunProgress:
     samples_per_second: float | None = None
     eta_seconds: float | None = None
     failures: Mapping[str, int] = field(default_factory=dict)
+    usage: TokenUsage = field(default_factory=TokenUsage)
+    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunWait:
-    """Place in the queue (1 is next), the limit that holds the run, seconds until its turn where known."""
+    """Place in the queue (1 is next), the limit that holds the run, time until its turn where known."""
 
     position: int
     held_by: str
-    estimated_seconds: float | None = None
+    estimate: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,8 @@ def progress_of(run: Run, live: LiveFigures) -> RunProgress:
         samples_per_second=rate,
         eta_seconds=missing / rate if rate and run.is_planned else None,
         failures=counts.failures,
+        usage=counts.usage,
+        cost=cost_of(run, counts),
     )
 
 

@@ -7,9 +7,9 @@ from services.common.clock import Clock
 from services.scheduler import errors
 from services.scheduler.pools.pool import Pool, pool_of, supported_providers
 from services.scheduler.ports import RunControls, RunStore, SuiteCatalogue
+from services.scheduler.prices.settle_price import SettlePrice
 from services.scheduler.runs.queue_limits import QueueLimits
 from services.scheduler.runs.run import Run, RunId
-from services.scheduler.runs.run_estimate import estimated_seconds
 from services.scheduler.runs.run_order import (
     PromptForm,
     RunOrder,
@@ -18,6 +18,7 @@ from services.scheduler.runs.run_order import (
     first_problem,
     user_problem,
 )
+from services.scheduler.runs.show_queue import ShowQueue
 from services.scheduler.suites.suite_errors import SuiteError
 from services.scheduler.suites.task_definition import OutputType, SuiteDefinition, TaskDefinition
 
@@ -36,6 +37,7 @@ class Submission:
 class SubmittedRun:
     run: Run
     estimated_seconds: float | None
+    estimated_cost: float | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class SubmitRun:
     controls: RunControls
     clock: Clock
     limits: QueueLimits
+    pricing: SettlePrice
+    queue: ShowQueue
 
     async def submit(self, submission: Submission) -> SubmittedRun:
         _check(submission.order, submission.user)
@@ -61,10 +65,11 @@ class SubmitRun:
             created_at=self.clock.now(),
             environment={"proctor.project": str(order.project_id)},
             suite_version=suite.version,
+            price=self.pricing.price_of(order),
         )
         stored = await self.runs.add(run, submission.request_id, self.limits.max_pending_per_user)
         await self.controls.tell(stored)
-        return SubmittedRun(stored, await self._estimate(stored))
+        return SubmittedRun(stored, await self.queue.seconds_to_end(stored), await self.pricing.estimate(stored))
 
     async def _ordered_suite(self, order: RunOrder) -> tuple[SuiteDefinition, Sequence[TaskDefinition]]:
         """The version that the run keeps to, whatever is added until it is planned."""
@@ -88,16 +93,6 @@ class SubmitRun:
         if order.prompt_form is PromptForm.COMPLETION and not pool.can_complete:
             raise errors.CannotComplete(pool=pool.name, engine=pool.engine)
         return pool
-
-    async def _estimate(self, run: Run) -> float | None:
-        history = await self.runs.past_runs(run.order.suite, run.order.model)
-        if not history:
-            return None
-        running = await self.runs.count_running()
-        position = await self.runs.queue_position(run.run_id)
-        free = max(self.limits.max_running - running, 0)
-        waiting_before = max(position - free, 0)
-        return estimated_seconds(run.order, history, -(-waiting_before // self.limits.max_running))
 
 
 def _check(order: RunOrder, user: str) -> None:

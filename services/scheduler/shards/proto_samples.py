@@ -7,6 +7,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from proctor.v1 import run_record_service_pb2, sample_pb2
 from services.scheduler.ports import TaskToOpen
 from services.scheduler.proto_words import OUTPUT_TYPES
+from services.scheduler.runs.proto_runs import price_to_proto
 from services.scheduler.runs.run import Run
 from services.scheduler.runs.run_order import GenerationParams
 from services.scheduler.shards.planned_task import merged_params
