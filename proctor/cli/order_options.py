@@ -47,6 +47,7 @@ class Form:
     scoring: str = "auto"
     is_chat: bool | None = None
     is_truncated_left: bool = False
+    is_reusing_answers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ def order_of(options: OrderOptions) -> run_pb2.RunOrder:
             scoring_method=chosen(SCORING_METHODS, form.scoring, "--scoring"),
             truncation=run_pb2.TRUNCATION_LEFT if form.is_truncated_left else run_pb2.TRUNCATION_NONE,
             prompt_form=_PROMPT_FORMS[form.is_chat],
+            reuse_answers=form.is_reusing_answers,
         )
     except ValueError as error:
         raise Refused(f"A number of the order is too large: {error}.", "INVALID_PARAMETER") from error

@@ -35,6 +35,9 @@ def run(
     scoring: Annotated[str, typer.Option(help=" | ".join(SCORING_METHODS))] = "auto",
     chat: Annotated[bool | None, typer.Option("--chat/--completion", help="How prompts are put.")] = None,
     truncate_left: Annotated[bool, typer.Option(help="Cut prompts that are too long from the left.")] = False,
+    reuse: Annotated[
+        bool, typer.Option("--reuse", help="Take stored answers of earlier runs to the same requests.")
+    ] = False,
     temperature: Annotated[float | None, typer.Option(help="0 to 2; 0 is greedy.")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Most tokens to generate.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the sampler.")] = None,
@@ -46,7 +49,7 @@ def run(
 ) -> None:
     """Examine a model by a suite: live progress, then the figures. Ctrl-C asks: cancel or detach?"""
     selection = Selection(suite, task or (), limit, num_fewshot, rollouts)
-    form = Form(scoring, chat, truncate_left)
+    form = Form(scoring, chat, truncate_left, reuse)
     params = {"temperature": temperature, "max_tokens": max_tokens, "seed": seed}
     options = OrderOptions(selection, model, form, params, param or (), project, priority)
     terminal = Terminal(as_json)

@@ -61,6 +61,8 @@ def facts(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> list[Text]:
     lines.append(_fact("Unparsed answers", _unparsed(summary)))
     lines.append(_fact("Tokens", _tokens(summary)))
     lines.append(_fact("Time", _times(run, summary)))
+    if run.order.reuse_answers:
+        lines.append(_fact("Answers of earlier runs", f"{run.reused_answers}, without times and costs"))
     lines.extend(_notes(summary))
     return lines
 

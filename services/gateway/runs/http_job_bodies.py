@@ -33,6 +33,9 @@ class JobSummary(BaseModel):
         description="How each task was scored; figures of two ways cannot be compared"
     )
     stand_in: list[str] = Field(description="Tasks whose rows are not the official split")
+    reused_answers: int = Field(
+        description="Answers taken from earlier runs: they have no times and cost nothing"
+    )
 
 
 class Figure(BaseModel):

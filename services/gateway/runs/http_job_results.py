@@ -76,6 +76,7 @@ def _summary(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime) -
         total_time_seconds=round(max(seconds, 0.0), 3),
         scoring={task.task: scoring_word(task.scoring_method) for task in summary.tasks},
         stand_in=[task.task for task in summary.tasks if task.is_stand_in],
+        reused_answers=run.reused_answers,
     )
 
 

@@ -129,6 +129,10 @@ class RunRequest(BaseModel):
         default="none",
         description="What becomes of a prompt over the context: a failure, or cut from the left",
     )
+    cache: Literal["off", "reuse"] = Field(
+        default="off",
+        description="reuse: take stored answers of earlier runs to the same requests of the same engine",
+    )
     params: Params | None = Field(default=None, description="Parameters for any provider")
 
     @model_validator(mode="after")
@@ -153,4 +157,5 @@ class RunRequest(BaseModel):
             scoring_method=_SCORING_METHODS[self.scoring_method],
             prompt_form=_PROMPT_FORMS[self.prompt_form],
             truncation=_TRUNCATIONS[self.truncate],
+            reuse_answers=self.cache == "reuse",
         )
