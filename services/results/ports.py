@@ -13,8 +13,9 @@ from services.results.outcomes.listed_outcome import ListedOutcome
 from services.results.outcomes.outcome import OutcomeStatus, ScoredOutcome
 from services.results.runs.run_counts import RunCounts
 from services.results.runs.run_record import FinalState, PlannedTask, RunPlan, RunRecord, ScoringMethod
-from services.results.runs.run_summary import RunCosts, RunSummary
+from services.results.runs.run_summary import RunSummary
 from services.results.runs.scored_row import ScoredRow
+from services.results.runs.timing_summary import TimingSummary
 from services.results.samples.sample_set import Sample, SampleSet
 from services.results.scores.answer import Target
 from services.results.standings.baseline import TaskBaselines
@@ -138,8 +139,8 @@ class OutcomeStore(Protocol):
         """Chunks of what the answers to a window of sample numbers scored, by sample and rollout."""
         ...
 
-    async def costs(self, run_id: str) -> RunCosts:
-        """Tokens and times of a run."""
+    async def timing(self, run_id: str) -> TimingSummary:
+        """Over the answers that were asked for in the run."""
         ...
 
 

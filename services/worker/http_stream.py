@@ -59,8 +59,9 @@ class StreamReading:
     async def _next(self, content: aiohttp.StreamReader) -> bytes:
         stream = self._stream
         limit = _LAST_WORD_SECONDS if stream.is_whole else self._idle_seconds if stream.has_begun else None
+        silence = asyncio.timeout(limit)
         try:
-            async with asyncio.timeout(limit) as silence:
+            async with silence:
                 return await content.readany()
         except TimeoutError as error:
             if stream.is_whole or not silence.expired():

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime
 
+import numpy as np
+
 from services.common.clock import SystemClock
 from services.results.errors import (
     EpochNotOpen,
@@ -18,17 +20,18 @@ from services.results.errors import (
 )
 from services.results.outcomes.outcome import (
     FailureClass,
+    Outcome,
     OutcomeStatus,
     ScoredOutcome,
-    Timing,
     TokenUsage,
     supersedes,
 )
 from services.results.ports import OutcomePage, ShardKey, Stores
 from services.results.runs.run_counts import RunCounts, TaskCount
 from services.results.runs.run_record import FinalState, RunPlan, RunRecord
-from services.results.runs.run_summary import RunCosts, RunSummary
+from services.results.runs.run_summary import RunSummary
 from services.results.runs.scored_row import ScoredRow
+from services.results.runs.timing_summary import Percentiles, TimingSummary
 from services.results.samples.sample_set import Sample, SampleSet
 from services.results.scores.answer import Target
 from services.results.standings.baseline import TaskBaselines
@@ -256,11 +259,33 @@ class MemoryOutcomes:
             if one.outcome.sample in window and not one.failure_class
         ]
 
-    async def costs(self, run_id: str) -> RunCosts:
-        answers = [one.outcome for one in self._rows.of_run(run_id) if not one.failure_class]
-        tokens = sum(one.usage.prompt_tokens for one in answers)
-        seconds = sum(one.timing.total_seconds for one in answers)
-        return RunCosts(TokenUsage(tokens), Timing(seconds / len(answers) if answers else 0.0))
+    async def timing(self, run_id: str) -> TimingSummary:
+        return timing_summary([one.outcome for one in self._rows.of_run(run_id) if not one.failure_class])
+
+
+def timing_summary(answers: Sequence[Outcome]) -> TimingSummary:
+    """As vLLM's benchmark takes it, by numpy."""
+    times = [one.timing for one in answers]
+    rates = [
+        one.usage.completion_tokens / one.timing.total_seconds
+        for one in answers
+        if one.usage.completion_tokens and one.timing.total_seconds
+    ]
+    return TimingSummary(
+        _percentiles([each.queue_seconds for each in times]),
+        _percentiles([each.first_token_seconds for each in times]),
+        _percentiles([each.between_tokens_seconds for each in times]),
+        _percentiles([each.total_seconds for each in times]),
+        _percentiles(rates),
+    )
+
+
+def _percentiles(values: Sequence[float | None]) -> Percentiles | None:
+    told = [value for value in values if value is not None]
+    if not told:
+        return None
+    shares = (float(share) for share in np.percentile(told, [50, 90, 95, 99]))
+    return Percentiles(len(told), float(np.mean(told)), float(np.std(told)), *shares)
 
 
 class MemoryProgress:

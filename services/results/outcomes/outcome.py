@@ -50,6 +50,7 @@ class Timing:
     total_seconds: float = 0.0
     queue_seconds: float | None = None
     first_token_seconds: float | None = None
+    between_tokens_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

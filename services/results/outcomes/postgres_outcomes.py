@@ -19,8 +19,8 @@ from services.results.outcomes.outcome import (
 from services.results.ports import OutcomePage
 from services.results.postgres_session import PostgresSession, storable
 from services.results.runs.run_record import RunRecord
-from services.results.runs.run_summary import RunCosts
 from services.results.runs.scored_row import ScoredRow
+from services.results.runs.timing_summary import Percentiles, TimingSummary
 from services.results.scores.answer import Answer
 
 CHUNK_SAMPLES = 1000
@@ -61,10 +61,9 @@ class PostgresOutcomes:
             rows = await self._session.fetch("read_scores", run_id, start, end)
             yield [(row["sample"], row["rollout"], orjson.loads(row["scores"])) for row in rows]
 
-    async def costs(self, run_id: str) -> RunCosts:
-        row = await self._session.fetchrow("read_costs", run_id)
-        assert row is not None
-        return RunCosts(_usage(row), _timing(row))
+    async def timing(self, run_id: str) -> TimingSummary:
+        rows = await self._session.fetch("summarize_timing", run_id)
+        return TimingSummary(**{row["name"]: _percentiles(row) for row in rows})
 
 
 def _row(place: int, scored: ScoredOutcome) -> tuple[object, ...]:
@@ -89,6 +88,7 @@ def _row(place: int, scored: ScoredOutcome) -> tuple[object, ...]:
         timing.total_seconds,
         timing.queue_seconds,
         timing.first_token_seconds,
+        timing.between_tokens_seconds,
     )
 
 
@@ -146,4 +146,13 @@ def _usage(row: asyncpg.Record) -> TokenUsage:
 
 
 def _timing(row: asyncpg.Record) -> Timing:
-    return Timing(row["total_seconds"], row["queue_seconds"], row["first_token_seconds"])
+    return Timing(
+        row["total_seconds"],
+        row["queue_seconds"],
+        row["first_token_seconds"],
+        row["between_tokens_seconds"],
+    )
+
+
+def _percentiles(row: asyncpg.Record) -> Percentiles:
+    return Percentiles(row["n"], row["mean"], row["std"], *row["percentiles"])

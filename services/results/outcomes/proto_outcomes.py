@@ -36,6 +36,7 @@ def outcome_from_proto(message: outcome_pb2.Outcome) -> Outcome:
             timing.total_seconds,
             timing.queue_seconds if timing.HasField("queue_seconds") else None,
             timing.first_token_seconds if timing.HasField("first_token_seconds") else None,
+            timing.between_tokens_seconds if timing.HasField("between_tokens_seconds") else None,
         ),
     )
 

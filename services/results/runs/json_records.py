@@ -19,6 +19,7 @@ from services.results.runs.run_record import (
     TaskProvenance,
 )
 from services.results.runs.run_summary import GroupSummary, RunSummary, TaskSummary
+from services.results.runs.timing_summary import Percentiles, TimingSummary
 from services.results.scores.task_scoring import OutputType
 
 _Fields = Mapping[str, Any]
@@ -77,9 +78,14 @@ def summary_from_json(text: str) -> RunSummary:
             "computed_at": datetime.fromisoformat(fields["computed_at"]),
             "usage": TokenUsage(**fields["usage"]),
             "mean_timing": Timing(**fields["mean_timing"]),
+            "timing": _timing_summary(fields.get("timing", {})),
             "price": ModelPrice(**fields["price"]) if fields.get("price") else None,
         }
     )
+
+
+def _timing_summary(fields: _Fields) -> TimingSummary:
+    return TimingSummary(**{name: Percentiles(**spread) for name, spread in fields.items() if spread})
 
 
 def _task_summary(fields: _Fields) -> TaskSummary:

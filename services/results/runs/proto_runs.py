@@ -1,7 +1,7 @@
 """Plans, counts and summaries between the contract and the domain."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import UTC
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -32,6 +32,7 @@ from services.results.runs.run_record import (
     TaskProvenance,
 )
 from services.results.runs.run_summary import GroupSummary, RunSummary, TaskSummary
+from services.results.runs.timing_summary import TimingSummary
 from services.results.scores.task_scoring import OutputType
 
 _OUTPUT_TYPES = {
@@ -184,9 +185,16 @@ def summary_to_proto(summary: RunSummary) -> summary_pb2.RunSummary:
         computed_at=computed_at,
         is_truncated_left=summary.is_truncated_left,
         groups=[_group_summary_to_proto(group) for group in summary.groups],
+        timing=_timing_summary_to_proto(summary.timing),
         cost=summary.cost,
         price=run_pb2.ModelPrice(**asdict(summary.price)) if summary.price else None,
     )
+
+
+def _timing_summary_to_proto(timing: TimingSummary) -> summary_pb2.TimingSummary:
+    spreads = {each.name: getattr(timing, each.name) for each in fields(timing)}
+    told = {name: summary_pb2.Percentiles(**asdict(spread)) for name, spread in spreads.items() if spread}
+    return summary_pb2.TimingSummary(**told)
 
 
 def _group_summary_to_proto(group: GroupSummary) -> summary_pb2.GroupSummary:
@@ -243,4 +251,5 @@ def timing_to_proto(timing: Timing) -> outcome_pb2.Timing:
         total_seconds=timing.total_seconds,
         queue_seconds=timing.queue_seconds,
         first_token_seconds=timing.first_token_seconds,
+        between_tokens_seconds=timing.between_tokens_seconds,
     )

@@ -8,6 +8,7 @@ from services.results.figures.figure import Figure
 from services.results.outcomes.outcome import Timing, TokenUsage
 from services.results.runs.model_price import ModelPrice
 from services.results.runs.run_record import ScoringMethod
+from services.results.runs.timing_summary import TimingSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class RunSummary:
     is_truncated_left: bool = False
     groups: tuple[GroupSummary, ...] = ()
     price: ModelPrice | None = None
+    timing: TimingSummary = field(default_factory=TimingSummary)
 
     @property
     def cost(self) -> float | None:
@@ -74,11 +76,3 @@ class RunSummary:
     @property
     def unparsed(self) -> int:
         return sum(task.unparsed for task in self.tasks)
-
-
-@dataclass(frozen=True, slots=True)
-class RunCosts:
-    """Tokens summed and times averaged over the answers of a run."""
-
-    usage: TokenUsage = field(default_factory=TokenUsage)
-    mean_timing: Timing = field(default_factory=Timing)

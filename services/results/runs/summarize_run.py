@@ -34,7 +34,7 @@ class SummarizeRun:
         """The figures as the rows have them now."""
         plan = record.plan
         [counts] = await self._stores.records.counts([plan], [])
-        costs = await self._stores.outcomes.costs(plan.run_id)
+        timing = await self._stores.outcomes.timing(plan.run_id)
         tasks = [await self._task_summary(plan, index, counts) for index in range(len(plan.tasks))]
         by_task = {task.task: task.figures for task in tasks}
         return RunSummary(
@@ -46,10 +46,11 @@ class SummarizeRun:
             computed_at=self._clock.now(),
             failures=counts.failures,
             usage=counts.usage,
-            mean_timing=costs.mean_timing,
+            mean_timing=timing.mean,
             is_truncated_left=plan.is_truncated_left,
             groups=tuple(group_summary(group, by_task) for group in plan.groups),
             price=plan.facts.price,
+            timing=timing,
         )
 
     async def _task_summary(self, plan: RunPlan, index: int, counts: RunCounts) -> TaskSummary:
