@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeVar
 
 import nats
@@ -56,6 +57,14 @@ class ConsumerSpec:
     filter_subject: str
     ack_wait_seconds: float
     max_ack_pending: int
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Messages of a consumer that were delivered to nobody yet, and when the first of them was sent."""
+
+    count: int
+    since: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -165,6 +174,26 @@ class JetStream:
             spec, lambda: self._js.stream_info(spec.name, subjects_filter=subject_filter)
         )
         return sum((info.state.subjects or {}).values())
+
+    async def waiting(self, spec: ConsumerSpec) -> Waiting:
+        """Everything under its subjects waits where nobody has pulled from the consumer yet."""
+        try:
+            info = await self._js.consumer_info(spec.stream.name, spec.durable)
+        except NotFoundError:
+            count, delivered = await self.pending(spec.stream, spec.filter_subject), 0
+        else:
+            count, delivered = info.num_pending or 0, info.delivered.stream_seq if info.delivered else 0
+        if not count:
+            return Waiting(0)
+        return Waiting(count, await self.sent_at(spec.stream, spec.filter_subject, after=delivered))
+
+    async def sent_at(self, spec: StreamSpec, subject_filter: str, *, after: int = 0) -> datetime | None:
+        """When the first message under the subjects was sent that comes after one of the stream."""
+        try:
+            message = await self._js.get_msg(spec.name, seq=after + 1, subject=subject_filter, next=True)
+        except NotFoundError:
+            return None
+        return message.time
 
     async def purge(self, spec: StreamSpec, subject_filter: str) -> None:
         """Removes what waits under the subjects."""

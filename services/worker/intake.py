@@ -28,12 +28,15 @@ class Intake:
         self.held = 0
         self._aside = 0
         self._limits = limits
-        self._is_flowing = [False] * ranks
+        # By rank: the models whose last pull brought something.
+        self._flowing: list[set[str | None]] = [set() for _ in range(ranks)]
         self._changed = asyncio.Event()
         self.closed = asyncio.Event()
 
     def open(self) -> None:
-        """Lets shards in again."""
+        """Lets shards in again, of other models maybe."""
+        for flowing in self._flowing:
+            flowing.clear()
         self.closed.clear()
 
     def close(self) -> None:
@@ -67,14 +70,15 @@ class Intake:
             self.take(unfinished, held)
             self._aside -= held
 
-    def report(self, rank: int, *, came: bool) -> None:
-        """Whether the last pull of this rank brought anything."""
-        if self._is_flowing[rank] != came:
-            self._is_flowing[rank] = came
+    def report(self, rank: int, model: str | None, *, came: bool) -> None:
+        """Whether the last pull of this rank and model brought anything."""
+        flowing = self._flowing[rank]
+        if came != (model in flowing):
+            flowing.symmetric_difference_update((model,))
             self._changed.set()
 
     def is_idle(self) -> bool:
-        return self.held == 0 and not any(self._is_flowing)
+        return self.held == 0 and not any(self._flowing)
 
     async def turn(self, rank: int) -> bool:
         """Waits until there is room and nothing more urgent is coming in; false when the intake is closed."""
@@ -92,4 +96,4 @@ class Intake:
 
     def _may_take(self, rank: int) -> bool:
         has_room = self.unfinished < self._limits.unfinished and self.held < self._limits.held
-        return has_room and not any(self._is_flowing[:rank])
+        return has_room and not any(self._flowing[:rank])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.common.clock import Clock
@@ -20,17 +21,24 @@ class _Refusal:
 
 
 class ModelLoader:
-    """A pool without a list serves any model of its provider; nothing is loaded for it."""
+    """`groups`: models of a group share an engine. Without any the pool serves any model of its provider."""
 
-    def __init__(self, engine: Engine, models: tuple[str, ...], clock: Clock, retry_seconds: float) -> None:
-        self.models = models
+    def __init__(
+        self, engine: Engine, groups: Sequence[Sequence[str]], clock: Clock, retry_seconds: float
+    ) -> None:
+        self.models = tuple(model for group in groups for model in group)
         self.is_loading = False
+        # The model that the worker has chosen and does not answer for yet.
+        self.turning_to: str | None = None
         self.environment: dict[str, str] = {}
         self._engine = engine
+        self._groups = groups
         self._clock = clock
         self._retry_seconds = retry_seconds
         self._refusals: dict[str, _Refusal] = {}
         self._served: set[str] = set()
+        self._ready: tuple[str, ...] = ()
+        self._ready_since = clock.monotonic()
 
     @property
     def serves_any(self) -> bool:
@@ -39,6 +47,16 @@ class ModelLoader:
     @property
     def loaded_model(self) -> str | None:
         return self._engine.loaded_model
+
+    @property
+    def ready_models(self) -> tuple[str, ...]:
+        """What can be asked as it is: the loaded model and those that share its engine."""
+        return self._ready if self._engine.loaded_model else ()
+
+    @property
+    def stayed_seconds(self) -> float:
+        """How long the engine has had this group."""
+        return self._clock.monotonic() - self._ready_since
 
     @property
     def cannot_load(self) -> dict[str, str]:
@@ -51,18 +69,32 @@ class ModelLoader:
         return model not in self.cannot_load
 
     async def load(self, model: str) -> bool:
-        """Whether the engine has the model now; started again where it died."""
-        self.is_loading = True
+        """Whether the engine has the model now, started again where it died; its group comes along."""
+        self.is_loading, self.turning_to = True, model
         try:
-            refusal = await self._refusal_of(model)
+            loaded = [each for each in self._group_of(model) if await self._try(each)]
         finally:
-            self.is_loading = False
+            self.is_loading, self.turning_to = False, None
+        if model not in loaded:
+            return False
+        if not set(loaded) & set(self._ready):
+            self._ready_since = self._clock.monotonic()
+        self._ready = tuple(loaded)
+        await self.describe()
+        return True
+
+    def _group_of(self, model: str) -> Sequence[str]:
+        """The model itself first."""
+        group = next((group for group in self._groups if model in group), (model,))
+        return (model, *(other for other in group if other != model and self.may_load(other)))
+
+    async def _try(self, model: str) -> bool:
+        refusal = await self._refusal_of(model)
         if refusal is not None:
             self._refusals[model] = _Refusal(str(refusal), self._clock.monotonic())
             return False
         self._refusals.pop(model, None)
         self._served.add(model)
-        await self.describe()
         return True
 
     async def _refusal_of(self, model: str) -> ModelCannotLoad | None:

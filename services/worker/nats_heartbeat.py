@@ -44,6 +44,8 @@ class NatsHeartbeat:
             self.condition,
             self._loader.loaded_model,
             self._loader.cannot_load,
+            self._loader.turning_to,
+            self._loader.ready_models,
             self._server.refused_runs,
         )
         if news == self._told and self._clock.monotonic() < self._beat_at + every_seconds:
@@ -78,6 +80,9 @@ class NatsHeartbeat:
             concurrency=self._slots.count,
             condition=self.condition,
             cannot_load=self._loader.cannot_load,
+            loading_model=self._loader.turning_to or "",
+            ready_models=self._loader.ready_models,
+            environment=self._loader.environment,
             refused_runs={f"{run}/{epoch}": why for (run, epoch), why in self._server.refused_runs.items()},
         )
         status.sent_at.FromDatetime(self._clock.now())

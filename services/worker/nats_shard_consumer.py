@@ -10,8 +10,9 @@ from nats.aio.msg import Msg
 
 from proctor.v1 import work_messages_pb2
 from services.common import subjects
-from services.common.jetstream import TRANSIENT_NATS, JetStream, Puller
+from services.common.jetstream import TRANSIENT_NATS, ConsumerSpec, JetStream, Puller
 from services.common.structured_logs import get_logger
+from services.worker.backlog import Backlog
 from services.worker.pool import Pool
 from services.worker.protobuf_shards import only_samples, shard_from_proto
 from services.worker.shard import faults_of, rest_message_id, single_message_id
@@ -71,20 +72,33 @@ class NatsShardSource:
         messages = [await self._read(message) for message in await puller.fetch(1, _PULL_SECONDS)]
         return [message for message in messages if message is not None]
 
-    async def waiting(self, model: str) -> int:
-        subject = f"work.{self._pool.name}.{subjects.model_token(model)}.>"
+    async def backlog(self, model: str) -> Backlog | None:
         try:
-            return await self._jetstream.pending(subjects.WORK, subject)
+            return await self._backlog(model)
         except TRANSIENT_NATS as error:
             log.info("cannot tell what waits", model=model, error=repr(error))
-            return 0
+            return None
+
+    async def _backlog(self, model: str) -> Backlog | None:
+        subject = f"work.{self._pool.name}.{subjects.model_token(model)}.>"
+        if not await self._jetstream.pending(subjects.WORK, subject):
+            return None
+        waits = [await self._jetstream.waiting(self._consumer(model, rank)) for rank in self._ranks]
+        sent = [wait.since for wait in waits if wait.since is not None]
+        # Nothing waits, so all of it is held; by nobody who lives, maybe.
+        since = min(sent) if sent else await self._jetstream.sent_at(subjects.WORK, subject)
+        return None if since is None else Backlog(model, sum(wait.count for wait in waits), since)
+
+    @property
+    def _ranks(self) -> range:
+        return range(len(self.priorities))
+
+    def _consumer(self, model: str | None, rank: int) -> ConsumerSpec:
+        token = subjects.ANY_MODEL if model is None else subjects.model_token(model)
+        return subjects.work_consumer(self._pool.name, token, self.priorities[rank], self._ack_wait_seconds)
 
     def _make_puller(self, model: str | None, rank: int) -> Puller:
-        token = subjects.ANY_MODEL if model is None else subjects.model_token(model)
-        consumer = subjects.work_consumer(
-            self._pool.name, token, self.priorities[rank], self._ack_wait_seconds
-        )
-        puller = self._pullers[model, rank] = self._jetstream.puller(consumer)
+        puller = self._pullers[model, rank] = self._jetstream.puller(self._consumer(model, rank))
         return puller
 
     async def _read(self, message: Msg) -> NatsShardMessage | None:

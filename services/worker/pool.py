@@ -9,11 +9,16 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True)
 class PoolModel:
-    """A model with local weights."""
+    """A model with local weights, or a LoRA adapter over those at `path`.
+
+    Models with the same `engine_key` are served by one engine, at once.
+    """
 
     name: str
     path: str
     engine_args: Mapping[str, object]
+    lora: str = ""
+    engine_key: str = ""
 
 
 class ConstrainedField(StrEnum):
@@ -56,6 +61,14 @@ class Pool:
     @property
     def model_names(self) -> tuple[str, ...]:
         return tuple(model.name for model in self.models)
+
+    @property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """Models that one engine serves together; each of the others is a group of its own."""
+        by_engine: dict[str, list[str]] = {}
+        for model in self.models:
+            by_engine.setdefault(model.engine_key or model.name, []).append(model.name)
+        return tuple(map(tuple, by_engine.values()))
 
     @property
     def completes_text(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from services.worker.backlog import Backlog, Colleague
 from services.worker.shard import OutcomeBatch, Shard
 
 
@@ -51,8 +52,15 @@ class ShardSource(Protocol):
     async def pull(self, model: str | None, rank: int) -> Sequence[ShardMessage]:
         """The next shards of the priority at this rank; none after a short wait."""
 
-    async def waiting(self, model: str) -> int:
-        """How many messages of the model wait or are held."""
+    async def backlog(self, model: str) -> Backlog | None:
+        """What waits of the model; None where nothing waits and nobody holds anything."""
+
+
+class Crew(Protocol):
+    """The other workers of the pool."""
+
+    async def others(self) -> Sequence[Colleague]:
+        """Those that live and stay, by their last heartbeat."""
 
 
 class OutcomePublisher(Protocol):

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from services.worker.choose_model import ModelChooser
 from services.worker.hold_messages import Abandoned
 from services.worker.load_models import ModelLoader
 from services.worker.ports import ShardMessage, ShardSource
 from services.worker.shard import RunId
 from services.worker.work_on_shard import Desk, ShardWork
 
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How often the worker looks around."""
-
-    swap_after_seconds: float = 2.0
-    look_for_work_seconds: float = 1.0
+_LOOK_FOR_WORK_SECONDS = 1.0
+# By then a heartbeat has told the others which model this worker turns to.
+_TOLD_SECONDS = 0.5
 
 
 class ShardServer:
     def __init__(
-        self, source: ShardSource, loader: ModelLoader, work: ShardWork, desk: Desk, pace: Pace
+        self, source: ShardSource, loader: ModelLoader, work: ShardWork, desk: Desk, chooser: ModelChooser
     ) -> None:
         self._source = source
         self._loader = loader
         self._work = work
         self._desk = desk
-        self._pace = pace
-        self._wanted = loader.models[0] if loader.models else None
+        self._chooser = chooser
+        self._wanted: str | None = None
         self._stopping = asyncio.Event()
 
     @property
@@ -46,6 +42,8 @@ class ShardServer:
         """Serves until told to stop, then until nothing is held."""
         if self._loader.serves_any:
             await self._loader.describe()
+        else:
+            self._wanted = await self._chooser.choose(is_idle=True) or self._loader.models[0]
         async with asyncio.TaskGroup() as shards:
             while not self._stopping.is_set():
                 if self._loader.serves_any or await self._have_model():
@@ -75,29 +73,31 @@ class ShardServer:
     async def _have_model(self) -> bool:
         """Loads what is wanted, or waits a little for work of a model that could be loaded."""
         if self._wanted is None or not self._loader.may_load(self._wanted):
-            self._wanted = await self._first_waiting()
+            self._wanted = await self._agree(self._stopping)
         if self._wanted is None:
-            await _happened(self._stopping, self._pace.look_for_work_seconds)
+            await _happened(self._stopping, _LOOK_FOR_WORK_SECONDS)
             return False
         await self._desk.intake.until_empty()
         return await self._loader.load(self._wanted)
 
     async def _serve_loaded(self, shards: asyncio.TaskGroup) -> None:
         """Pulls for the loaded model until the intake closes: for another model, a new engine, or the end."""
+        models = (None,) if self._loader.serves_any else self._loader.ready_models
         if not self._stopping.is_set():
             self._desk.intake.open()
         async with asyncio.TaskGroup() as pulls:
             for rank, priority in enumerate(self._source.priorities):
-                pulls.create_task(self._pull(rank, shards), name=f"pull {priority}")
-            if len(self._loader.models) > 1:
+                for model in models:
+                    pulls.create_task(self._pull(model, rank, shards), name=f"pull {priority} {model or ''}")
+            if len(self._loader.models) > len(models):
                 pulls.create_task(self._look_for_others(), name="look for other models")
 
-    async def _pull(self, rank: int, shards: asyncio.TaskGroup) -> None:
+    async def _pull(self, model: str | None, rank: int, shards: asyncio.TaskGroup) -> None:
         intake = self._desk.intake
         try:
             while await intake.turn(rank):
-                messages = await self._source.pull(self._wanted, rank)
-                intake.report(rank, came=bool(messages))
+                messages = await self._source.pull(model, rank)
+                intake.report(rank, model, came=bool(messages))
                 for message in messages:
                     await self._accept(message, shards)
         finally:
@@ -114,20 +114,26 @@ class ShardServer:
         shards.create_task(self._work.work_on(holding), name="shard")
 
     async def _look_for_others(self) -> None:
-        """An idle worker turns to a model that has work waiting."""
+        """What is held when the intake closes is finished before the next model is loaded."""
         intake = self._desk.intake
-        while not await _happened(intake.closed, self._pace.swap_after_seconds):
-            other = await self._first_waiting() if intake.is_idle() else None
+        while not await _happened(intake.closed, self._chooser.look_seconds):
+            other = await self._agree(intake.closed)
             if other is not None:
                 self._wanted = other
                 intake.close()
 
-    async def _first_waiting(self) -> str | None:
-        for model in self._loader.models:
-            is_loaded = model == self._wanted and self._loader.may_load(model)
-            if not is_loaded and self._loader.may_load(model) and await self._source.waiting(model):
-                return model
-        return None
+    async def _agree(self, given_up: asyncio.Event) -> str | None:
+        """The model to turn to, once the other workers know of it and none of them came first."""
+        intake = self._desk.intake
+        model = await self._chooser.choose(is_idle=intake.is_idle())
+        if model is None:
+            return None
+        self._loader.turning_to = model
+        is_over = await _happened(given_up, _TOLD_SECONDS)
+        if is_over or not await self._chooser.is_agreed(model, is_idle=intake.is_idle()):
+            self._loader.turning_to = None
+            return None
+        return model
 
 
 async def _happened(event: asyncio.Event, within_seconds: float) -> bool:

@@ -25,7 +25,9 @@ class WorkerSettings(BaseSettings):
     worker_request_timeout_seconds: float = Field(default=600.0, gt=0)
     # How long what is asked may go on after SIGTERM before it is handed to another worker.
     worker_drain_seconds: float = Field(default=20.0, ge=0)
+    # How long an idle worker, and one whose own model has work, stay before they turn to another model.
     worker_swap_after_seconds: float = Field(default=2.0, gt=0)
+    worker_min_stay_seconds: float = Field(default=60.0, gt=0)
     worker_retry_load_seconds: float = Field(default=60.0, gt=0)
     # How long listing the models of the pool may take.
     worker_list_seconds: float = Field(default=8.0, gt=0)

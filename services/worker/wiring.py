@@ -20,6 +20,7 @@ from services.common.structured_logs import get_logger
 from services.worker.anthropic_api import AnthropicApi
 from services.worker.ask_sample import SampleAsker
 from services.worker.batch_outcomes import OutcomeBatcher
+from services.worker.choose_model import ModelChooser, Stay
 from services.worker.engine import Engine
 from services.worker.execute_shard import ShardExecutor
 from services.worker.gemini_api import GeminiApi
@@ -29,6 +30,7 @@ from services.worker.http_exchange import Endpoint
 from services.worker.intake import Intake, IntakeLimits
 from services.worker.list_models import ModelLister
 from services.worker.load_models import ModelLoader
+from services.worker.nats_crew import NatsCrew
 from services.worker.nats_heartbeat import Identity, NatsHeartbeat
 from services.worker.nats_model_lists import NatsModelLists
 from services.worker.nats_outcome_publisher import NatsOutcomePublisher
@@ -40,7 +42,7 @@ from services.worker.pool import Pool, Provider
 from services.worker.refused_runs import RefusedRuns
 from services.worker.retry_policy import RetryPolicy
 from services.worker.run_states import RunStates
-from services.worker.serve_shards import Pace, ShardServer
+from services.worker.serve_shards import ShardServer
 from services.worker.settings import WorkerSettings
 from services.worker.slots import Slots
 from services.worker.work_on_shard import Desk, ShardWork
@@ -168,7 +170,7 @@ def _make_remote(engine: str, provider: Provider, endpoint: Endpoint) -> Engine:
 
 def join_parts(settings: WorkerSettings, identity: Identity, jetstream: JetStream, engine: Engine) -> Parts:
     pool, clock = identity.pool, SystemClock()
-    loader = ModelLoader(engine, pool.model_names, clock, settings.worker_retry_load_seconds)
+    loader = ModelLoader(engine, pool.groups, clock, settings.worker_retry_load_seconds)
     publisher = NatsOutcomePublisher(jetstream, identity.worker_id, lambda: loader.environment)
     batcher = OutcomeBatcher(publisher, lambda: uuid.uuid4().hex)
     source = NatsShardSource(jetstream, pool, settings.work_ack_wait_seconds)
@@ -179,7 +181,9 @@ def join_parts(settings: WorkerSettings, identity: Identity, jetstream: JetStrea
     asker = SampleAsker(engine, policy, clock, random.random, desk.refused)
     executor = ShardExecutor(asker, batcher, slots, intake)
     work = ShardWork(executor, batcher, desk, clock)
-    server = ShardServer(source, loader, work, desk, Pace(settings.worker_swap_after_seconds))
+    stay = Stay(settings.worker_swap_after_seconds, settings.worker_min_stay_seconds)
+    chooser = ModelChooser(source, NatsCrew(jetstream, identity), loader, clock, stay)
+    server = ShardServer(source, loader, work, desk, chooser)
     return Parts(loader, slots, desk, batcher, server)
 
 

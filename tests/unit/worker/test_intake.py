@@ -40,10 +40,10 @@ async def test_answers_that_cannot_be_sent_close_the_intake() -> None:
 
 async def test_what_is_less_urgent_waits_while_more_urgent_work_flows() -> None:
     intake = intake_of(unfinished=64)
-    intake.report(0, came=True)
+    intake.report(0, None, came=True)
     assert not await may_take(intake, rank=1)
     assert await may_take(intake, rank=0)
-    intake.report(0, came=False)
+    intake.report(0, None, came=False)
     assert await may_take(intake, rank=2)
 
 

@@ -34,7 +34,7 @@ class RefusesForAWhile(ScriptedEngine):
 
 async def test_a_refused_model_is_told_with_the_reason_and_tried_again_after_a_while() -> None:
     clock, engine = HandClock(), ScriptedEngine()
-    loader = ModelLoader(engine, ("vllm/a",), clock, retry_seconds=60)
+    loader = ModelLoader(engine, (("vllm/a",),), clock, retry_seconds=60)
     assert not await loader.load("vllm/a")
     assert loader.cannot_load == {"vllm/a": "There is no model vllm/a."}
     assert not loader.may_load("vllm/a")
@@ -45,7 +45,7 @@ async def test_a_refused_model_is_told_with_the_reason_and_tried_again_after_a_w
 
 async def test_a_loaded_model_is_no_longer_refused_and_the_engine_is_described() -> None:
     engine = ScriptedEngine()
-    loader = ModelLoader(engine, ("vllm/a",), HandClock(), retry_seconds=60)
+    loader = ModelLoader(engine, (("vllm/a",),), HandClock(), retry_seconds=60)
     await loader.load("vllm/a")
     engine.loadable.append("vllm/a")
     assert await loader.load("vllm/a")
@@ -56,7 +56,7 @@ async def test_a_loaded_model_is_no_longer_refused_and_the_engine_is_described()
 
 async def test_a_model_that_was_served_is_not_given_up_at_the_first_refusal() -> None:
     engine = RefusesForAWhile(loadable=("vllm/a",))
-    loader = ModelLoader(engine, ("vllm/a",), HandClock(), retry_seconds=60)
+    loader = ModelLoader(engine, (("vllm/a",),), HandClock(), retry_seconds=60)
     assert not await loader.load("vllm/a")
     engine.refusals = 0
     assert await loader.load("vllm/a")
