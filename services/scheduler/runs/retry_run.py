@@ -6,7 +6,7 @@ from services.common.clock import Clock
 from services.scheduler import errors
 from services.scheduler.ports import RunControls, RunStore
 from services.scheduler.prices.cost_limit import cost_of, spent
-from services.scheduler.runs.run import Run, RunId, RunState
+from services.scheduler.runs.run import Run, RunId, RunState, may_become
 
 
 @dataclass(frozen=True)
@@ -14,12 +14,11 @@ class RetryRun:
     runs: RunStore
     controls: RunControls
     clock: Clock
-    max_pending_per_user: int
 
     async def retry(self, run_id: RunId) -> Run:
         """Can be repeated, since an answer may be lost, while the retry waits or runs."""
         _check_cost(await self.runs.get(run_id))
-        pending = await self.runs.requeue(run_id, self.clock.now(), self.max_pending_per_user)
+        pending = await self.runs.requeue(run_id, self.clock.now())
         if pending is None:
             return await self._under_way(run_id)
         await self.controls.tell(pending)
@@ -35,5 +34,6 @@ class RetryRun:
 def _check_cost(run: Run) -> None:
     """What was paid stays paid: a run at its cost limit would stop at once."""
     cost, most = cost_of(run, run.final_counts), run.order.max_cost
-    if cost is not None and most is not None and cost >= most:
-        raise errors.CostLimitStays(run_id=run.run_id, spent=spent(run, cost))
+    is_at_limit = cost is not None and most is not None and cost >= most
+    if is_at_limit and may_become(run.state, RunState.PENDING):
+        raise errors.CostLimitStays(run_id=run.run_id, spent=spent(run, cost or 0.0))

@@ -79,7 +79,7 @@ class DispatchShards:
         return True
 
     def _paid_shards(self, target: DispatchedRun) -> float:
-        """Shards that may be on the wire for the money that the run has left; the first tells what one costs."""
+        """Shards that may be on the wire for the money the run has left; the first tells what one costs."""
         counts = self.board.counts(target.run.run_id, target.run.epoch)
         samples = affordable_samples(target.run, counts)
         largest = max((shard.size for shard in target.ledger.on_wire.values()), default=MAX_SHARD_SAMPLES)
