@@ -36,6 +36,13 @@ class UnknownProvider(SchedulerError):
     reason = "UNKNOWN_PROVIDER"
 
 
+class NoSuchProvider(SchedulerError):
+    """No pool serves the provider "{provider}". Providers: {supported}."""
+
+    kind = ErrorKind.INVALID
+    reason = "UNKNOWN_PROVIDER"
+
+
 class UnknownModel(SchedulerError):
     """No pool serves the model "{model}". Models of this provider: {supported}."""
 
@@ -62,6 +69,26 @@ class CannotComplete(SchedulerError):
 
     kind = ErrorKind.CONFLICT
     reason = "UNSUPPORTED"
+
+
+class CannotAskElsewhere(SchedulerError):
+    """Pool {pool} asks no other server: a base_url is for pools of the engine openai, not {engine}."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "UNSUPPORTED"
+
+
+class BaseUrlNotAllowed(SchedulerError):
+    """The base URL {base_url} is not allowed. An operator allows servers by PROCTOR_ALLOWED_BASE_URLS."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "BASE_URL_NOT_ALLOWED"
+
+
+class InvalidAllowedBaseUrls(SchedulerError):
+    """PROCTOR_ALLOWED_BASE_URLS cannot be used: each address in it {problem}."""
+
+    kind = ErrorKind.CONFLICT
 
 
 class QueueFull(SchedulerError):

@@ -2,7 +2,7 @@
 
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
@@ -12,13 +12,16 @@ from proctor.v1 import scheduler_service_pb2 as messages
 from proctor.v1 import scheduler_service_pb2_grpc
 from services.scheduler.errors import InvalidParameter, RunNotFound
 from services.scheduler.page_token import cursor_from_token, token_behind
-from services.scheduler.pools.pool import Pool, models_of
+from services.scheduler.pools.list_models import ListModels
+from services.scheduler.pools.proto_models import list_to_proto
 from services.scheduler.ports import Crew, SuiteCatalogue
-from services.scheduler.proto_catalogue import model_to_proto, suite_to_proto, worker_to_proto
+from services.scheduler.proto_catalogue import suite_to_proto, worker_to_proto
 from services.scheduler.proto_words import RUN_STATES, word_of
 from services.scheduler.runs.cancel_run import CancelRun
+from services.scheduler.runs.pause_run import PauseRun
 from services.scheduler.runs.proto_orders import order_from_proto
 from services.scheduler.runs.proto_runs import snapshot_to_proto
+from services.scheduler.runs.resume_run import ResumeRun
 from services.scheduler.runs.retry_run import RetryRun
 from services.scheduler.runs.run import RunId
 from services.scheduler.runs.run_list import RunFilter
@@ -40,9 +43,11 @@ class SchedulerUseCases:
     submit: SubmitRun
     cancel: CancelRun
     retry: RetryRun
+    pause: PauseRun
+    resume: ResumeRun
     show: ShowRun
     suites: SuiteCatalogue
-    pools: Sequence[Pool]
+    list_models: ListModels
     crew: Crew
 
 
@@ -102,6 +107,20 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         snapshot = await self._use.show.show(run.run_id)
         return messages.RetryRunResponse(run=snapshot_to_proto(snapshot))
 
+    async def PauseRun(
+        self, request: messages.PauseRunRequest, context: Context
+    ) -> messages.PauseRunResponse:
+        run = await self._use.pause.pause(_run_id(request.run_id))
+        snapshot = await self._use.show.show(run.run_id)
+        return messages.PauseRunResponse(run=snapshot_to_proto(snapshot))
+
+    async def ResumeRun(
+        self, request: messages.ResumeRunRequest, context: Context
+    ) -> messages.ResumeRunResponse:
+        run = await self._use.resume.resume(_run_id(request.run_id))
+        snapshot = await self._use.show.show(run.run_id)
+        return messages.ResumeRunResponse(run=snapshot_to_proto(snapshot))
+
     async def WatchRun(
         self, request: messages.WatchRunRequest, context: Context
     ) -> AsyncIterator[messages.WatchRunResponse]:
@@ -117,8 +136,7 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     async def ListModels(
         self, request: messages.ListModelsRequest, context: Context
     ) -> messages.ListModelsResponse:
-        models = models_of(self._use.pools, self._use.crew.workers(), request.provider)
-        return messages.ListModelsResponse(models=[model_to_proto(model) for model in models])
+        return list_to_proto(await self._use.list_models.list_models(request.provider))
 
     async def ListWorkers(
         self, request: messages.ListWorkersRequest, context: Context

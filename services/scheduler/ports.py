@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NewType, Protocol
 
+from services.scheduler.pools.listed_model import PoolListing
 from services.scheduler.pools.pool import Worker
 from services.scheduler.prices.cost_estimate import PastUsage
 from services.scheduler.runs.model_price import ModelPrice
@@ -90,10 +91,6 @@ class RunStore(Protocol):
         ...
 
     async def count_running(self) -> int: ...
-
-    async def past_runs(self, suite: str, model: str) -> Sequence[PastRun]:
-        """The last completed ones, latest first."""
-        ...
 
     async def past_usage(self, suite: str, model: str, method: ScoringMethod) -> Sequence[PastUsage]:
         """Tokens of the last completed ones of the model; where it has none, of the suite."""
@@ -310,6 +307,14 @@ class Crew(Protocol):
     """Live workers, as far as heard."""
 
     def workers(self) -> Sequence[Worker]: ...
+
+
+class ModelLists(Protocol):
+    """What pools tell of their models now."""
+
+    async def of_pool(self, pool: str) -> PoolListing:
+        """Within a time of its own; what keeps it from being told is told instead."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

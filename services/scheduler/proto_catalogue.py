@@ -1,7 +1,7 @@
-"""Suites, models and workers on the wire."""
+"""Suites and workers on the wire."""
 
 from proctor.v1 import model_pb2, scheduler_service_pb2
-from services.scheduler.pools.pool import EngineLoad, Model, Worker
+from services.scheduler.pools.pool import EngineLoad, Worker
 from services.scheduler.ports import BrokenSuite
 from services.scheduler.proto_words import OUTPUT_TYPES
 from services.scheduler.runs.proto_runs import time_to_proto
@@ -20,10 +20,6 @@ def suite_to_proto(suite: SuiteSummary | BrokenSuite) -> scheduler_service_pb2.S
         version=suite.version,
         digest=suite.digest,
     )
-
-
-def model_to_proto(model: Model) -> model_pb2.ModelInfo:
-    return model_pb2.ModelInfo(model=model.name, pool=model.pool, is_loaded=model.is_loaded)
 
 
 def worker_to_proto(worker: Worker) -> scheduler_service_pb2.WorkerInfo:

@@ -31,6 +31,8 @@ class SchedulerSettings(BaseSettings):
     # A local mirror of hub data sets, with its mirror.yaml.
     data_dir: Path | None = None
     log_level: str = "INFO"
+    # Servers that an order may name by base_url, each with all below it; between commas. None by default.
+    allowed_base_urls: str = ""
 
     # These limits hold until they are changed while the system runs.
     max_running_runs: int = Field(default=3, ge=1)
@@ -51,6 +53,9 @@ class SchedulerSettings(BaseSettings):
     dispatch_seconds_ahead: float = Field(default=1.0, gt=0)
     # Without progress for so long, and without a message on its way, a run is searched for what is lost.
     reconcile_quiet_seconds: float = Field(default=3.0, gt=0)
+
+    # How long one who lists models waits for a pool to tell of its own.
+    list_models_wait_seconds: float = Field(default=2.0, gt=0)
 
     scheduler_pool_size: int = Field(default=8, ge=2)
     scheduler_drain_seconds: float = Field(default=5.0, gt=0)

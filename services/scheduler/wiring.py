@@ -22,7 +22,9 @@ from services.common.postgres import connect_pool, migrate
 from services.scheduler import grpc_api, grpc_suite_api
 from services.scheduler.grpc_api import GrpcApi, SchedulerUseCases
 from services.scheduler.grpc_suite_api import GrpcSuiteApi, SuiteUseCases
+from services.scheduler.pools.list_models import ListingRules, ListModels
 from services.scheduler.pools.nats_crew import NatsCrew
+from services.scheduler.pools.nats_model_lists import NatsModelLists
 from services.scheduler.pools.pool import Pool
 from services.scheduler.pools.yaml_pools import read_pools
 from services.scheduler.ports import Fence
@@ -33,16 +35,20 @@ from services.scheduler.runs.campaign import campaign
 from services.scheduler.runs.cancel_run import CancelRun
 from services.scheduler.runs.drive_run import DriveRun, DriveTools, Patience
 from services.scheduler.runs.finish_run import FinishRun
-from services.scheduler.runs.lead_runs import LeadershipRules, LeadRuns
+from services.scheduler.runs.lead_runs import LeadRuns
 from services.scheduler.runs.nats_run_controls import NatsRunControls
+from services.scheduler.runs.pause_run import PauseRun
 from services.scheduler.runs.postgres_leadership import PostgresLeadership
 from services.scheduler.runs.postgres_led_runs import PostgresLedRuns
 from services.scheduler.runs.postgres_limits import PostgresLimits
+from services.scheduler.runs.postgres_queue import PostgresQueue
 from services.scheduler.runs.postgres_runs import PostgresRuns
 from services.scheduler.runs.queue_limits import QueueLimits
+from services.scheduler.runs.resume_run import ResumeRun
 from services.scheduler.runs.retry_run import RetryRun
 from services.scheduler.runs.run import RunId
 from services.scheduler.runs.run_order import Priority
+from services.scheduler.runs.show_queue import ShowQueue
 from services.scheduler.runs.show_run import ShowRun
 from services.scheduler.runs.submit_run import SubmitRun
 from services.scheduler.settings import SchedulerSettings
@@ -74,6 +80,8 @@ from services.scheduler.suites.yaml_suite_catalogue import YamlSuiteCatalogue
 
 CLOSE_SECONDS = 5.0
 FORGET_SECONDS = 60.0
+# A worker gives its provider up before.
+LIST_MODELS_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -107,6 +115,7 @@ class SchedulerParts:
         self.rows = FirstSourceThatHasThem(FileRows(), [MirrorRows(settings.data_dir), HubRows()])
         jetstream = JetStream(connections.nats)
         self.crew = NatsCrew(jetstream.bucket(subjects.WORKERS_BUCKET), self.clock, self._notice_crew)
+        self.model_lists = NatsModelLists(connections.nats, self.clock, LIST_MODELS_SECONDS)
         self.controls = NatsRunControls(connections.nats, jetstream.bucket(subjects.RUNS_BUCKET))
         self.feed = NatsProgressFeed(connections.nats, self.board, self.clock)
         self.record = GrpcRunRecord(connections.results)
@@ -117,9 +126,10 @@ class SchedulerParts:
         shelf = FileSuiteShelf(settings.suite_cache_dir)
         self.suites = AllSuites(self.installed_suites, self.user_suites, shelf, YamlUserDocuments())
         self.limits = PostgresLimits(sessions, _limits_of(settings))
-        self.runs = PostgresRuns(sessions)
+        self.runs = PostgresRuns(sessions, self.limits)
         self.pricing = SettlePrice(definitions.prices, self.runs)
-        self.led_runs = PostgresLedRuns(sessions)
+        self.queue = ShowQueue(PostgresQueue(sessions), self.limits, self.board, self.crew, self.clock)
+        self.led_runs = PostgresLedRuns(sessions, self.limits)
         self.shards = PostgresShards(sessions)
 
     async def forget_idle(self) -> NoReturn:
@@ -161,7 +171,7 @@ class RunningScheduler:
 @asynccontextmanager
 async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[RunningScheduler]:
     definitions = Definitions(
-        read_pools(settings.pools_file),
+        read_pools(settings.pools_file, settings.allowed_base_urls),
         YamlSuiteCatalogue(settings.suites_dir),
         YamlPrices(settings.prices_file),
     )
@@ -175,7 +185,9 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         opened.push_async_callback(channel.close)
         parts = SchedulerParts(settings, definitions, Connections(pool, nats, channel))
         await parts.feed.start()
-        api = GrpcApi(_use_cases(settings, parts))
+        use_cases = _use_cases(settings, parts)
+        opened.push_async_callback(use_cases.list_models.close)
+        api = GrpcApi(use_cases)
         suite_api = GrpcSuiteApi(_suite_use_cases(parts))
         server = await serve_grpc(
             settings.scheduler_address,
@@ -195,14 +207,22 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
 def _use_cases(settings: SchedulerSettings, parts: SchedulerParts) -> SchedulerUseCases:
     limits = _limits_of(settings)
     return SchedulerUseCases(
-        submit=SubmitRun(parts.runs, parts.suites, parts.pools, parts.controls, parts.clock, limits, parts.pricing),
-        cancel=CancelRun(parts.runs, parts.controls, parts.clock),
-        retry=RetryRun(parts.runs, parts.controls, parts.clock, limits.max_pending_per_user),
-        show=ShowRun(
-            parts.runs, parts.record, parts.board, parts.crew, parts.clock, settings.max_running_runs
+        submit=SubmitRun(
+            parts.runs, parts.suites, parts.pools, parts.controls, parts.clock, parts.pricing, parts.queue
         ),
+        cancel=CancelRun(parts.runs, parts.controls, parts.clock),
+        retry=RetryRun(parts.runs, parts.controls, parts.clock),
+        pause=PauseRun(parts.runs, parts.controls, parts.clock),
+        resume=ResumeRun(parts.runs, parts.controls, parts.clock),
+        show=ShowRun(parts.runs, parts.record, parts.board, parts.crew, parts.clock, parts.queue),
         suites=parts.suites,
-        pools=parts.pools,
+        list_models=ListModels(
+            parts.pools,
+            parts.crew,
+            parts.model_lists,
+            parts.clock,
+            ListingRules(settings.list_models_wait_seconds),
+        ),
         crew=parts.crew,
     )
 
@@ -234,8 +254,7 @@ def _lead_runs(settings: SchedulerSettings, parts: SchedulerParts) -> LeadRuns:
     def new_driver(fence: Fence, run_id: RunId, peers: Callable[[str], int]) -> DriveRun:
         return DriveRun(tools, fence, run_id, peers)
 
-    rules = LeadershipRules(settings.max_running_runs, tools.patience.time_limit)
-    return LeadRuns(parts.led_runs, parts.wire, parts.controls, parts.board, parts.clock, new_driver, rules)
+    return LeadRuns(parts.led_runs, parts.wire, parts.controls, parts.board, parts.clock, new_driver)
 
 
 def _drive_tools(settings: SchedulerSettings, parts: SchedulerParts) -> DriveTools:
@@ -243,7 +262,6 @@ def _drive_tools(settings: SchedulerSettings, parts: SchedulerParts) -> DriveToo
         settings.dispatch_floor_shards, settings.dispatch_ceiling_shards, settings.dispatch_seconds_ahead
     )
     patience = Patience(
-        time_limit=timedelta(seconds=settings.run_time_limit_seconds),
         quiet_seconds=settings.reconcile_quiet_seconds,
         suspicious_seconds=min(settings.reconcile_quiet_seconds, 1.0),
     )

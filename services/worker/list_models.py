@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from itertools import islice
 
 from services.worker.engine import Engine, EngineFailure, ModelInfo
 
 _MOST_MODELS = 2000
-# Longer names are of no model that an order could name.
 _LONGEST_NAME = 512
 
 
@@ -37,8 +37,9 @@ class ModelLister:
 
 
 def _bounded(told: tuple[ModelInfo, ...]) -> ModelListing:
-    """An answer has to fit a message, whatever a server lists."""
-    models = tuple(model for model in told if len(model.name) <= _LONGEST_NAME)[:_MOST_MODELS]
+    """An answer has to fit a message and harm no terminal, whatever a server lists."""
+    fit = (model for model in told if len(model.name) <= _LONGEST_NAME and model.name.isprintable())
+    models = tuple(islice(fit, _MOST_MODELS))
     left_out = len(told) - len(models)
     problem = f"{left_out} of {len(told)} models are left out of the list." if left_out else ""
     return ModelListing(models, problem)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import asdict
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -12,7 +13,7 @@ from proctor.v1 import model_pb2, work_messages_pb2
 from services.common import subjects
 from services.common.jetstream import TRANSIENT_NATS
 from services.common.structured_logs import get_logger
-from services.worker.engine import EngineCapabilities, ModelInfo
+from services.worker.engine import ModelInfo
 from services.worker.list_models import ModelLister, ModelListing
 
 log = get_logger()
@@ -65,20 +66,8 @@ def _model_to_proto(model: ModelInfo, pool: str) -> model_pb2.ModelInfo:
         model=model.name,
         pool=pool,
         is_loaded=model.is_loaded,
-        quantization=model.quantization[:64],
-        capabilities=_capabilities_to_proto(model.capabilities),
+        quantization=model.quantization[:64] if model.quantization.isprintable() else "",
+        capabilities=model_pb2.ModelCapabilities(**asdict(model.capabilities)),
         problem=model.problem,
         **told,
-    )
-
-
-def _capabilities_to_proto(capabilities: EngineCapabilities) -> model_pb2.ModelCapabilities:
-    return model_pb2.ModelCapabilities(
-        chat=capabilities.chat,
-        completion=capabilities.completion,
-        loglikelihood=capabilities.loglikelihood,
-        constrained=capabilities.constrained,
-        seed=capabilities.seed,
-        logprobs=capabilities.logprobs,
-        images=capabilities.images,
     )

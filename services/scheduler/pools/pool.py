@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
 
+from services.scheduler.pools.base_urls import BaseUrl
 from services.scheduler.runs.run_order import PromptForm, ScoringMethod
 
 _SAYS_GIVEN_TEXTS = frozenset({ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED})
@@ -23,7 +24,10 @@ _CHAT_ONLY = frozenset({"gemini", "anthropic"})
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Serves the `models` it lists, or any model of its `provider`; `can` holds the ways to score choices."""
+    """Serves the `models` it lists, or any model of its `provider`; `can` holds the ways to score choices.
+
+    `base_url` is its provider's server; `may_ask` are those that an order may name instead.
+    """
 
     name: str
     engine: str
@@ -31,6 +35,8 @@ class Pool:
     models: tuple[str, ...] = ()
     provider: str = ""
     can: frozenset[ScoringMethod] = METHODS_OF["openai"]
+    base_url: str = ""
+    may_ask: tuple[BaseUrl, ...] = ()
 
     @property
     def providers(self) -> frozenset[str]:
@@ -108,13 +114,6 @@ class Worker:
         return model == self.loaded_model or model in self.ready_models
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
-    name: str
-    pool: str
-    is_loaded: bool
-
-
 def supported_providers(pools: Iterable[Pool]) -> tuple[str, ...]:
     return tuple(sorted(set().union(*(pool.providers for pool in pools))))
 
@@ -123,19 +122,6 @@ def pool_of(model: str, pools: Iterable[Pool]) -> Pool | None:
     """The first pool that serves the model; one that lists it comes before one that serves any."""
     by_list_first = sorted(pools, key=lambda pool: pool.serves_any_model)
     return next((pool for pool in by_list_first if pool.serves(model)), None)
-
-
-def models_of(pools: Iterable[Pool], workers: Sequence[Worker], provider: str = "") -> tuple[Model, ...]:
-    """Models that pools list or live workers tell of, by name."""
-    found: dict[str, Model] = {}
-    for pool in pools:
-        crew = [worker for worker in workers if worker.pool == pool.name]
-        loaded = {model for worker in crew for model in (worker.loaded_model, *worker.ready_models)}
-        told = {model for worker in crew for model in worker.models if pool.serves(model)}
-        for name in (*pool.models, *sorted(told)):
-            found.setdefault(name, Model(name, pool.name, name in loaded))
-    chosen = (model for model in found.values() if not provider or model.name.startswith(f"{provider}/"))
-    return tuple(sorted(chosen, key=lambda model: model.name))
 
 
 def why_no_worker_can_load(model: str, pool: str, workers: Sequence[Worker]) -> str | None:

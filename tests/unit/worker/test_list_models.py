@@ -58,9 +58,16 @@ async def test_server_that_hangs_is_given_up() -> None:
 
 async def test_endless_list_is_cut_and_says_so() -> None:
     endless = (ModelInfo(f"a/{number}", CAN) for number in range(3000))
-    listing = await ModelLister(ListingEngine(*endless, ModelInfo("a/" + "x" * 9999, CAN)), 5.0).list_models()
+    listing = await ModelLister(ListingEngine(*endless), 5.0).list_models()
     assert len(listing.models) == 2000
-    assert listing.problem == "1001 of 3001 models are left out of the list."
+    assert listing.problem == "1000 of 3000 models are left out of the list."
+
+
+async def test_names_that_are_no_names_are_left_out() -> None:
+    odd = (ModelInfo("a/" + "x" * 9999, CAN), ModelInfo("a/\x1b[2J", CAN), ModelInfo("a/b:c d/e", CAN))
+    listing = await ModelLister(ListingEngine(*odd), 5.0).list_models()
+    assert [model.name for model in listing.models] == ["a/b:c d/e"]
+    assert listing.problem == "2 of 3 models are left out of the list."
 
 
 async def test_counts_that_no_message_holds_are_left_out() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from services.scheduler.errors import InvalidPoolsFile
-from services.scheduler.pools.pool import Pool, Worker, models_of, pool_of, supported_providers
+from services.scheduler.pools.pool import Pool, pool_of, supported_providers
 from services.scheduler.pools.yaml_pools import read_pools
 from services.scheduler.runs.run_order import PromptForm, ScoringMethod
 
@@ -28,18 +28,6 @@ def test_provider_pool_serves_any_name_but_not_none() -> None:
 
 def test_providers_are_those_of_all_pools() -> None:
     assert supported_providers([LOCAL, REMOTE]) == ("openai", "vllm")
-
-
-def test_models_are_listed_and_told_of_by_workers() -> None:
-    worker = Worker("w", "remote", "openai", "openai", models=("openai/b", "openai/a"))
-    loaded = Worker("v", "local", "vllm", "vllm", loaded_model="vllm/starter")
-    models = models_of([LOCAL, REMOTE], [worker, loaded])
-    assert [(model.name, model.is_loaded) for model in models] == [
-        ("openai/a", False),
-        ("openai/b", False),
-        ("vllm/starter", True),
-    ]
-    assert [model.name for model in models_of([LOCAL, REMOTE], [worker], "vllm")] == ["vllm/starter"]
 
 
 def test_pools_file_is_read(tmp_path: Path) -> None:
