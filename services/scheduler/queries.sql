@@ -143,25 +143,13 @@ SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, plan
  WHERE state = 'running'
  ORDER BY admitted_at, run_id;
 
--- name: waiting_runs gives what waits, in the order of admission: by priority, fair share and age ($1 most)
-WITH shares AS (
-    SELECT username, count(*) AS running FROM runs WHERE state = 'running' GROUP BY username
-), ranked AS (
-    SELECT runs.run_id, count(*) OVER () AS total_waiting,
-           row_number() OVER (ORDER BY runs.priority, shared.rank, runs.queued_at, runs.run_id) AS place
-      FROM runs
-      JOIN (SELECT run_id, coalesce(running, 0)
-                   + row_number() OVER (PARTITION BY username, priority ORDER BY queued_at, run_id) AS rank
-              FROM runs LEFT JOIN shares USING (username)
-             WHERE state = 'pending') AS shared ON shared.run_id = runs.run_id
-     WHERE runs.state = 'pending'
-)
+-- name: waiting_runs gives those of these runs that wait, in this order ($1 runs)
 SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
        suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts,
-       queued_at, total_waiting
-  FROM ranked JOIN runs USING (run_id)
- WHERE place <= $1
- ORDER BY place;
+       queued_at
+  FROM runs
+ WHERE run_id = ANY ($1::uuid[]) AND state = 'pending'
+ ORDER BY array_position($1::uuid[], run_id);
 
 -- name: paused_runs gives what is paused, the latest first ($1 most)
 SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,

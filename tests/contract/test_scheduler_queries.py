@@ -21,10 +21,18 @@ HOT = {
     "get_run": RUN,
     "find_ordered": f"{RUN}, '00000000-0000-0000-0000-00000000ffff'",
     "count_pending_of_user": "'ann'",
-    "queue_position": RUN,
+    "queue_order": "NULL, 3",
+    "places": "",
+    "take_places": f"'{{{RUN[1:-1]}}}', '2026-06-01', 60",
+    "give_places": f"'{{{RUN[1:-1]}}}', '2026-06-01'",
+    "live_among": f"'{{{RUN[1:-1]}}}'",
+    "pause_run": f"{RUN}, '{{running}}', '2026-06-01'",
+    "resume_run": f"{RUN}, '2026-06-01'",
+    "count_request": "'ann', '2026-06-01'",
     "count_running": "",
     "unfinished_runs": "",
     "past_runs": "'glue', 'openai/x'",
+    "past_usage": "'glue', 'openai/x', 'generate'",
     "list_runs": "NULL, NULL, NULL, NULL, '2026-06-01', " + RUN + ", 20",
     "planned_shards": f"{RUN}, 1, 100, 64",
     "dispatched_shards": f"{RUN}, 1",
@@ -32,7 +40,7 @@ HOT = {
     "move_shards": f"1, {RUN}, 1, '{{1,2,3}}', '{{4,5,6}}', '{{1,1,1}}'",
     "give_back_shards": f"{RUN}, 1, '{{1,2}}', '{{\"{{1}}\",\"{{2}}\"}}'",
 }
-SMALL_TABLES = {"leadership"}
+SMALL_TABLES = {"leadership", "limits"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -1,11 +1,13 @@
 """The scheduler's stores in memory: they keep what Postgres keeps and refuse what it refuses."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from services.scheduler.errors import LeadershipLost, QueueFull, RunNotFound
-from services.scheduler.ports import Admission, Fence, PlanRecord, RunEnding, ShardMoves
+from services.scheduler.errors import LeadershipLost, PriorityNotAllowed, QueueFull, RunNotFound
+from services.scheduler.ports import Fence, PlanRecord, RunEnding, ShardMoves
+from services.scheduler.runs.places import Claim, Place, PlaceMoves, settle_places
 from services.scheduler.prices.cost_estimate import PastUsage
 from services.scheduler.runs.model_price import TokenUsage
 from services.scheduler.runs.run import Run, RunId, RunState, may_become
@@ -15,6 +17,7 @@ from services.scheduler.runs.run_list import RunCursor, RunFilter, RunPage
 from services.scheduler.runs.run_order import ScoringMethod
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import Shard
+from tests.fakes.in_memory_limits import InMemoryLimits
 
 NO_TERM = Fence(0)
 
@@ -36,6 +39,7 @@ class InMemoryRuns:
     requests: dict[str, RunId] = field(default_factory=dict)
     tasks: dict[RunId, tuple[PlannedTask, ...]] = field(default_factory=dict)
     shards: dict[RunId, dict[int, _StoredShard]] = field(default_factory=dict)
+    limits: InMemoryLimits = field(default_factory=InMemoryLimits)
 
     def begin_term(self) -> Fence:
         self.fence = Fence(self.fence + 1)
@@ -43,12 +47,13 @@ class InMemoryRuns:
 
     # RunStore
 
-    async def add(self, run: Run, request_id: str, max_pending: int) -> Run:
+    async def add(self, run: Run, request_id: str) -> Run:
         if request_id in self.requests:
             return self.runs[self.requests[request_id]]
         if run.run_id in self.runs:
             return self.runs[run.run_id]
-        self._check_queue(run.user, max_pending)
+        self._check_priority(run)
+        self._check_queue(run.user)
         if request_id:
             self.requests[request_id] = run.run_id
         self.runs[run.run_id] = run
@@ -80,21 +85,47 @@ class InMemoryRuns:
             return None
         return self._put(replace(run, state=RunState.CANCELLED, finished_at=now))
 
-    async def requeue(self, run_id: RunId, now: datetime, max_pending: int) -> Run | None:
+    async def requeue(self, run_id: RunId, now: datetime) -> Run | None:
         run = await self.get(run_id)
         if run.state is RunState.PENDING and self.queued_at[run_id] == now:
             return run
         if not (run.is_over and may_become(run.state, RunState.PENDING)):
             return None
-        self._check_queue(run.user, max_pending)
+        self._check_queue(run.user)
         self.queued_at[run_id] = now
         fresh = replace(run, state=RunState.PENDING, epoch=run.epoch + 1, is_closed=False, step="")
-        blank = replace(fresh, started_at=None, finished_at=None, deadline=None, error=None)
-        return self._put(replace(blank, final_counts=None))
+        blank = replace(fresh, started_at=None, admitted_at=None, ran_seconds=0.0, finished_at=None)
+        return self._put(replace(blank, deadline=None, error=None, final_counts=None))
+
+    async def pause(self, run_id: RunId, now: datetime) -> Run | None:
+        run = self.runs.get(run_id)
+        if run is None or not may_become(run.state, RunState.PAUSED):
+            return None
+        return self._leave_place(run, RunState.PAUSED, now)
+
+    async def resume(self, run_id: RunId, now: datetime) -> Run | None:
+        run = await self.get(run_id)
+        if run.state is RunState.PENDING and self.queued_at[run_id] == now:
+            return run
+        if run.state is not RunState.PAUSED:
+            return None
+        self._check_queue(run.user)
+        self.queued_at[run_id] = now
+        return self._put(replace(run, state=RunState.PENDING))
 
     async def queue_position(self, run_id: RunId) -> int:
-        place = self._place(self.runs[run_id])
-        return sum(self._place(run) <= place for run in self._in_state(RunState.PENDING))
+        turns = [run.run_id for run in self.queue_order()]
+        return turns.index(run_id) + 1 if run_id in turns else 0
+
+    def queue_order(self) -> list[Run]:
+        """Priority, then fair share: a user's running runs and those of theirs that come before; then age."""
+        shares = Counter(run.user for run in self._in_state(RunState.RUNNING))
+        turns = {}
+        for run in sorted(self._in_state(RunState.PENDING), key=self._age):
+            shares[run.user] += 1
+            priority, queued_at, run_id = self._age(run)
+            turns[run_id] = (priority, shares[run.user], queued_at, run_id)
+        return [self.runs[run_id] for run_id in sorted(turns, key=lambda run_id: turns[run_id])]
 
     async def count_running(self) -> int:
         return len(self._in_state(RunState.RUNNING))
@@ -106,10 +137,10 @@ class InMemoryRuns:
                 run.order.limit,
                 run.order.rollouts,
                 run.total,
-                (run.finished_at - run.started_at).total_seconds(),
+                run.ran_seconds + (run.finished_at - run.admitted_at).total_seconds(),
             )
             for run in reversed(self._in_state(RunState.COMPLETED))
-            if (run.order.suite, run.order.model) == (suite, model) and run.finished_at and run.started_at
+            if (run.order.suite, run.order.model) == (suite, model) and run.finished_at and run.admitted_at
         ]
 
     async def past_usage(self, suite: str, model: str, method: ScoringMethod) -> Sequence[PastUsage]:
@@ -132,14 +163,24 @@ class InMemoryRuns:
 
     # LedRunStore
 
-    async def admit(self, fence: Fence, admission: Admission) -> Sequence[RunId]:
+    async def admit(self, fence: Fence, now: datetime) -> PlaceMoves:
         self._check(fence)
-        free = max(admission.max_running - len(self._in_state(RunState.RUNNING)), 0)
-        waiting = sorted(self._in_state(RunState.PENDING), key=self._place)
-        for run in waiting[:free]:
-            deadline = admission.now + admission.time_limit
-            self._put(replace(run, state=RunState.RUNNING, started_at=admission.now, deadline=deadline))
-        return [run.run_id for run in waiting[:free]]
+        limits = await self.limits.limits()
+        places = [
+            Place(run.run_id, run.user, run.order.priority, run.admitted_at, run.is_planned)
+            for run in self._in_state(RunState.RUNNING)
+            if run.admitted_at
+        ]
+        claims = [Claim(run.run_id, run.user, run.order.priority) for run in self.queue_order()]
+        moves = settle_places(places, claims[: limits.max_running], limits, now)
+        for run_id in moves.gave_way:
+            self._leave_place(self.runs[run_id], RunState.PENDING, now)
+        for run_id in moves.admitted:
+            run = self.runs[run_id]
+            deadline = now + limits.run_time_limit - timedelta(seconds=run.ran_seconds)
+            placed = replace(run, state=RunState.RUNNING, admitted_at=now, deadline=deadline)
+            self._put(replace(placed, started_at=run.started_at or now))
+        return moves
 
     async def unfinished(self) -> Sequence[RunId]:
         return [
@@ -147,6 +188,9 @@ class InMemoryRuns:
             for run in self.runs.values()
             if run.state is RunState.RUNNING or (run.state.is_final and not run.is_closed)
         ]
+
+    async def live_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
+        return [run_id for run_id in runs if run_id in self.runs and not self.runs[run_id].is_over]
 
     async def note_step(self, fence: Fence, run: Run, step: str) -> bool:
         return self._change(fence, run, step=step)
@@ -232,7 +276,14 @@ class InMemoryRuns:
         if fence != self.fence:
             raise LeadershipLost
 
-    def _check_queue(self, user: str, max_pending: int) -> None:
+    def _check_priority(self, run: Run) -> None:
+        allowed = self.limits.now.allowed_priorities(run.user)
+        if run.order.priority not in allowed:
+            names = ", ".join(priority.name.lower() for priority in allowed)
+            raise PriorityNotAllowed(user=run.user, priority=run.order.priority.name.lower(), allowed=names)
+
+    def _check_queue(self, user: str) -> None:
+        max_pending = self.limits.now.max_pending_per_user
         if sum(run.user == user for run in self._in_state(RunState.PENDING)) >= max_pending:
             raise QueueFull(user=user, limit=max_pending, retry_after_seconds=30)
 
@@ -254,7 +305,13 @@ class InMemoryRuns:
     def _in_state(self, state: RunState) -> list[Run]:
         return [run for run in self.runs.values() if run.state is state]
 
-    def _place(self, run: Run) -> tuple[int, datetime, str]:
+    def _leave_place(self, run: Run, state: RunState, now: datetime) -> Run:
+        stayed = (now - run.admitted_at).total_seconds() if run.admitted_at else 0.0
+        self.queued_at[run.run_id] = now
+        left = replace(run, state=state, step="", admitted_at=None, deadline=None)
+        return self._put(replace(left, ran_seconds=run.ran_seconds + stayed))
+
+    def _age(self, run: Run) -> tuple[int, datetime, str]:
         return run.order.priority, self.queued_at[run.run_id], run.run_id
 
     def _shards(self, run: Run, state: str) -> list[Shard]:

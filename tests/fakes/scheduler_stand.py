@@ -6,16 +6,19 @@ from datetime import timedelta
 from uuid import uuid4
 
 from services.scheduler.pools.pool import Pool, Worker
-from services.scheduler.ports import Admission, Fence, RunRecord
+from services.scheduler.ports import Fence, RunRecord
 from services.scheduler.prices.price_list import PriceList
 from services.scheduler.prices.settle_price import SettlePrice
 from services.scheduler.runs.cancel_run import CancelRun
 from services.scheduler.runs.drive_run import DriveRun, DriveTools, Patience
 from services.scheduler.runs.finish_run import FinishRun
+from services.scheduler.runs.pause_run import PauseRun
 from services.scheduler.runs.queue_limits import QueueLimits
+from services.scheduler.runs.resume_run import ResumeRun
 from services.scheduler.runs.retry_run import RetryRun
 from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_order import RunOrder
+from services.scheduler.runs.show_queue import ShowQueue
 from services.scheduler.runs.show_run import ShowRun
 from services.scheduler.runs.submit_run import Submission, SubmitRun
 from services.scheduler.shards.add_missing_shards import AddMissingShards
@@ -26,6 +29,7 @@ from services.scheduler.shards.plan_run import PlanRun
 from services.scheduler.shards.progress_board import ProgressBoard
 from services.scheduler.shards.reconcile_shards import ReconcileShards
 from services.scheduler.suites.suite_threads import SuiteThreads
+from tests.fakes.in_memory_queue import InMemoryQueue
 from tests.fakes.in_memory_runs import NO_TERM, InMemoryRuns
 from tests.fakes.scheduler_world import (
     InMemoryRecord,
@@ -72,10 +76,18 @@ class SchedulerStand:
     def __post_init__(self) -> None:
         pools = (POOL, LISTED_POOL)
         pricing = SettlePrice(self.prices, self.runs)
-        self.submitting = SubmitRun(self.runs, self.suites, pools, self.controls, self.clock, LIMITS, pricing)
+        self.queue_store = InMemoryQueue(self.runs)
+        self.queue = ShowQueue(
+            self.queue_store, self.runs.limits, self.board, self.crew, self.clock, moment_seconds=0
+        )
+        self.submitting = SubmitRun(
+            self.runs, self.suites, pools, self.controls, self.clock, pricing, self.queue
+        )
         self.cancelling = CancelRun(self.runs, self.controls, self.clock)
-        self.retrying = RetryRun(self.runs, self.controls, self.clock, LIMITS.max_pending_per_user)
-        self.showing = ShowRun(self.runs, self.record, self.board, self.crew, self.clock, LIMITS.max_running)
+        self.retrying = RetryRun(self.runs, self.controls, self.clock)
+        self.pausing = PauseRun(self.runs, self.controls, self.clock)
+        self.resuming = ResumeRun(self.runs, self.controls, self.clock)
+        self.showing = ShowRun(self.runs, self.record, self.board, self.crew, self.clock, self.queue)
         self.tools = self._tools()
 
     async def submit(self, order: RunOrder | None = None, user: str = "local") -> Run:
@@ -83,7 +95,7 @@ class SchedulerStand:
         return (await self.submitting.submit(submission)).run
 
     async def admit(self) -> None:
-        await self.runs.admit(self.fence, Admission(LIMITS.max_running, TIME_LIMIT, self.clock.now()))
+        await self.runs.admit(self.fence, self.clock.now())
 
     async def start(self, order: RunOrder | None = None) -> tuple[Run, DriveRun]:
         """A run that is admitted, with its driver."""
@@ -143,5 +155,5 @@ class SchedulerStand:
             crew=self.crew,
             board=self.board,
             clock=self.clock,
-            patience=Patience(time_limit=TIME_LIMIT),
+            patience=Patience(),
         )

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import timedelta
 
 import asyncpg
 import pytest
@@ -10,19 +9,20 @@ import pytest_asyncio
 
 from services.common.postgres import connect_pool, migrate
 from services.scheduler.errors import LeadershipLost
-from services.scheduler.ports import Admission, Fence
+from services.scheduler.ports import Fence
 from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Sessions
+from services.scheduler.runs.places import PlaceMoves
 from services.scheduler.runs.postgres_leadership import PostgresLeadership
 from services.scheduler.runs.postgres_led_runs import PostgresLedRuns
+from services.scheduler.runs.postgres_limits import PostgresLimits
 from services.scheduler.runs.postgres_runs import PostgresRuns
+from services.scheduler.runs.queue_limits import QueueLimits
 from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_order import RunOrder, ScoringMethod
 from tests.fakes.scheduler_world import START
 from tests.servers import RunningServer, postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-ADMISSION = Admission(max_running=3, time_limit=timedelta(hours=1), now=START)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -44,10 +44,12 @@ def candidate(server: RunningServer) -> PostgresLeadership:
 
 
 async def add_runs(pool: asyncpg.Pool, count: int) -> None:
+    sessions = Sessions(pool)
+    limits = PostgresLimits(sessions, QueueLimits(max_pending_per_user=count))
     for number in range(count):
         run_id = RunId(f"00000000-0000-0000-0000-{number:012}")
         run = Run(run_id, RunOrder("s", "m"), "u", "p", ScoringMethod.GENERATE, START)
-        await PostgresRuns(Sessions(pool)).add(run, "", count)
+        await PostgresRuns(sessions, limits).add(run, "")
 
 
 async def test_second_candidate_waits_until_the_first_is_gone(server: RunningServer) -> None:
@@ -80,14 +82,14 @@ async def test_two_leaders_at_once_admit_no_more_than_the_limit(
 ) -> None:
     """The old one does not know yet that it lost its lock, and goes on beside the new one."""
     await add_runs(pool, 10)
-    runs = PostgresLedRuns(Sessions(pool))
+    runs = PostgresLedRuns(Sessions(pool), PostgresLimits(Sessions(pool), QueueLimits(max_running=3)))
     async with candidate(server).term() as old:
         pass
     async with candidate(server).term() as new:
-        calls = [runs.admit(fence, ADMISSION) for _ in range(10) for fence in (old.fence, new.fence)]
+        calls = [runs.admit(fence, START) for _ in range(10) for fence in (old.fence, new.fence)]
         answers = await asyncio.gather(*calls, return_exceptions=True)
     assert sum(isinstance(answer, LeadershipLost) for answer in answers) == 10
-    admitted = [run_id for answer in answers if not isinstance(answer, BaseException) for run_id in answer]
+    admitted = [run_id for answer in answers if isinstance(answer, PlaceMoves) for run_id in answer.admitted]
     assert len(admitted) == len(set(admitted)) == 3
     assert await pool.fetchval("SELECT count(*) FROM runs WHERE state = 'running'") == 3
 

@@ -13,9 +13,9 @@ import pytest_asyncio
 from services.common.postgres import connect_pool, migrate
 from services.scheduler.errors import LeadershipLost, QueueFull, RunNotFound
 from services.scheduler.ports import (
-    Admission,
     Fence,
     LedRunStore,
+    LimitStore,
     PlanRecord,
     RunEnding,
     RunStore,
@@ -24,7 +24,9 @@ from services.scheduler.ports import (
 )
 from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Queries, Sessions
 from services.scheduler.runs.postgres_led_runs import PostgresLedRuns
+from services.scheduler.runs.postgres_limits import PostgresLimits
 from services.scheduler.runs.postgres_runs import PostgresRuns
+from services.scheduler.runs.queue_limits import LimitChanges, QueueLimits
 from services.scheduler.runs.run import Run, RunError, RunId, RunState
 from services.scheduler.runs.run_counts import RunCounts, TaskCounts
 from services.scheduler.runs.run_list import RunCursor, RunFilter
@@ -62,6 +64,7 @@ class Stores:
     runs: RunStore
     led: LedRunStore
     shards: ShardStore
+    limits: LimitStore
     begin_term: Callable[[], Awaitable[Fence]]
 
 
@@ -81,14 +84,17 @@ async def stores(request: pytest.FixtureRequest, pool: asyncpg.Pool) -> Stores:
         async def begin_in_memory() -> Fence:
             return memory.begin_term()
 
-        return Stores(memory, memory, memory, begin_in_memory)
-    await pool.execute("TRUNCATE runs CASCADE")
+        return Stores(memory, memory, memory, memory.limits, begin_in_memory)
+    await pool.execute("TRUNCATE runs CASCADE; TRUNCATE user_priorities")
+    await pool.execute("DELETE FROM limits; INSERT INTO limits DEFAULT VALUES")
     sessions = Sessions(pool)
+    limits = PostgresLimits(sessions, QueueLimits())
 
     async def begin() -> Fence:
         return Fence(await pool.fetchval(Queries["raise_fence"]))
 
-    return Stores(PostgresRuns(sessions), PostgresLedRuns(sessions), PostgresShards(sessions), begin)
+    runs, led = PostgresRuns(sessions, limits), PostgresLedRuns(sessions, limits)
+    return Stores(runs, led, PostgresShards(sessions), limits, begin)
 
 
 def new_run(age: int = 0, user: str = "local", **order: object) -> Run:
@@ -106,11 +112,12 @@ def new_run(age: int = 0, user: str = "local", **order: object) -> Run:
 
 
 async def add(stores: Stores, run: Run) -> Run:
-    return await stores.runs.add(run, "", 10)
+    return await stores.runs.add(run, "")
 
 
 async def admit(stores: Stores, fence: Fence, most: int = 3) -> list[RunId]:
-    return list(await stores.led.admit(fence, Admission(most, 3 * HOUR, START + HOUR)))
+    await stores.limits.change(LimitChanges(max_running=most))
+    return list((await stores.led.admit(fence, START + HOUR)).admitted)
 
 
 async def running(stores: Stores) -> tuple[Fence, Run]:
@@ -140,14 +147,16 @@ async def test_unknown_run_is_not_found(stores: Stores) -> None:
 
 async def test_repeated_request_gives_the_first_run_even_when_the_queue_is_full(stores: Stores) -> None:
     request = str(uuid4())
-    first = await stores.runs.add(new_run(), request, 1)
-    assert await stores.runs.add(new_run(), request, 1) == first
+    await stores.limits.change(LimitChanges(max_pending_per_user=1))
+    first = await stores.runs.add(new_run(), request)
+    assert await stores.runs.add(new_run(), request) == first
     with pytest.raises(QueueFull):
-        await stores.runs.add(new_run(), str(uuid4()), 1)
+        await stores.runs.add(new_run(), str(uuid4()))
 
 
 async def test_limit_of_pending_runs_holds_for_calls_at_the_same_time(stores: Stores) -> None:
-    calls = [stores.runs.add(new_run(user="ann"), "", 5) for _ in range(20)]
+    await stores.limits.change(LimitChanges(max_pending_per_user=5))
+    calls = [stores.runs.add(new_run(user="ann"), "") for _ in range(20)]
     answers = await asyncio.gather(*calls, return_exceptions=True)
     assert sum(isinstance(answer, Run) for answer in answers) == 5
     assert sum(isinstance(answer, QueueFull) for answer in answers) == 15
@@ -200,7 +209,7 @@ async def test_writes_of_an_earlier_term_are_refused(stores: Stores) -> None:
     await stores.begin_term()
     ending = RunEnding(RunState.COMPLETED, START, counts=COUNTS)
     for write in (
-        stores.led.admit(old, Admission(3, HOUR, START)),
+        stores.led.admit(old, START),
         stores.led.note_step(old, run, "x"),
         stores.led.drop_shards(old, run),
         stores.led.add_shards(old, run, SHARDS),
@@ -313,14 +322,14 @@ async def test_cancel_can_be_repeated_by_the_same_call_and_not_by_another(stores
 
 async def test_retry_waits_at_the_end_of_the_queue_in_a_new_epoch(stores: Stores) -> None:
     fence, run = await planned(stores)
-    assert await stores.runs.requeue(run.run_id, START, 10) is None
+    assert await stores.runs.requeue(run.run_id, START) is None
     await stores.led.finish(fence, run, RunEnding(RunState.FAILED, START, RunError("X", "x"), COUNTS))
     waiting = await add(stores, new_run(age=5))
-    again = await stores.runs.requeue(run.run_id, START + HOUR, 10)
+    again = await stores.runs.requeue(run.run_id, START + HOUR)
     assert again is not None
     assert (again.state, again.epoch, again.planned_epoch) == (RunState.PENDING, 2, 1)
     assert (again.error, again.final_counts, again.is_closed, again.total) == (None, None, False, 67)
-    assert await stores.runs.requeue(run.run_id, START + HOUR, 10) == again
+    assert await stores.runs.requeue(run.run_id, START + HOUR) == again
     assert await stores.runs.queue_position(waiting.run_id) == 1
     assert await stores.shards.planned(again, -1, 10) == []
 
@@ -331,6 +340,7 @@ async def test_retry_is_refused_when_the_queue_is_full(stores: Stores) -> None:
     fence = await stores.begin_term()
     await stores.led.mark_closed(fence, run, None)
     await add(stores, new_run())
+    await stores.limits.change(LimitChanges(max_pending_per_user=1))
     with pytest.raises(QueueFull):
-        await stores.runs.requeue(run.run_id, START + HOUR, 1)
+        await stores.runs.requeue(run.run_id, START + HOUR)
     assert (await stores.runs.get(run.run_id)).state is RunState.CANCELLED

@@ -26,7 +26,9 @@ from services.results.settings import ResultsSettings
 from services.results.wiring import running_results
 from services.scheduler.errors import UnknownSuite
 from services.scheduler.postgres_sessions import SCHEMA, Sessions
+from services.scheduler.runs.postgres_limits import PostgresLimits
 from services.scheduler.runs.postgres_runs import PostgresRuns
+from services.scheduler.runs.queue_limits import QueueLimits
 from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_order import RunOrder, ScoringMethod
 from services.scheduler.settings import SchedulerSettings
@@ -207,8 +209,10 @@ async def test_run_of_a_version_that_is_gone_is_refused_by_the_store(replicas: R
         suite_version=2,
     )
     async with await connect_pool(replicas.postgres, schema=SCHEMA) as pool:
+        sessions = Sessions(pool)
+        runs = PostgresRuns(sessions, PostgresLimits(sessions, QueueLimits()))
         with pytest.raises(UnknownSuite):
-            await PostgresRuns(Sessions(pool)).add(run, "", 10)
+            await runs.add(run, "")
 
 
 async def test_every_problem_of_a_document_is_told_and_nothing_is_kept(replicas: Replicas) -> None:

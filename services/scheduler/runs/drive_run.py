@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime
 from uuid import uuid4
 
 from services.common.clock import Clock
@@ -33,7 +33,6 @@ class Patience:
     A planning that breaks `unforeseen_failures` times for no known reason is given up.
     """
 
-    time_limit: timedelta = timedelta(hours=3)
     quiet_seconds: float = 3.0
     suspicious_seconds: float = 1.0
     outcomes_seconds: float = 5.0
@@ -69,6 +68,7 @@ class DriveRun:
         self._peers = peers
         self._run: Run | None = None
         self._run_read_at = 0.0
+        self._place_since: datetime | None = None
         self._reminded_at = float("-inf")
         self._clearing_since: float | None = None
         self._target: DispatchedRun | None = None
@@ -94,7 +94,10 @@ class DriveRun:
     async def advance(self) -> bool:
         """Does what is to be done now; True when there is nothing left to do for the run."""
         run = await self._current_run()
-        if run.is_over or run.state in (RunState.PENDING, RunState.PAUSED):
+        if run.is_over:
+            return True
+        if run.state in (RunState.PENDING, RunState.PAUSED):
+            await self._tools.finisher.clear_wire(run)
             return True
         if run.state.is_final:
             return await self._close(run)
@@ -112,17 +115,23 @@ class DriveRun:
         if self._run is None or now - self._run_read_at >= self._tools.patience.row_seconds:
             self._run = await self._tools.runs.get(self._run_id)
             self._run_read_at = now
+            self._look_for_a_new_place(self._run)
         if now - self._reminded_at >= self._tools.patience.reminder_seconds:
             self._reminded_at = now
             await self._tools.controls.remind(self._run)
         return self._run
 
+    def _look_for_a_new_place(self, run: Run) -> None:
+        """Since it was without one, workers may have dropped what by our books is on the wire."""
+        if run.state is RunState.RUNNING and run.admitted_at != self._place_since:
+            self._place_since = run.admitted_at
+            self._target = None
+            self._is_suspicious = run.ran_seconds > 0
+
     def _why_it_cannot_go_on(self, run: Run) -> RunError | None:
         if run.deadline is not None and self._tools.clock.now() >= run.deadline:
-            limit = self._tools.patience.time_limit
-            message = (
-                f"Resource limits exceeded (time): the run took longer than {limit} (hours:minutes:seconds)"
-            )
+            limit = f"{run.time_limit} (hours:minutes:seconds)"
+            message = f"Resource limits exceeded (time): the run took longer than {limit}"
             return RunError("DEADLINE_REACHED", f"{message}. What was recorded stays; a retry asks the rest.")
         reason = why_no_worker_can_load(run.order.model, run.pool, self._tools.crew.workers())
         if reason:
@@ -185,6 +194,8 @@ class DriveRun:
             tasks = await self._tools.runs.planned_tasks(run.run_id)
             target = DispatchedRun(self._fence, run, tasks, ShardLedger())
             self._tools.board.keep_shards(run.run_id)
+            # Before anything goes out: a worker that still holds it for waiting would drop it.
+            await self._tools.controls.remind(run)
             await self._tools.dispatcher.reload(target)
             await self._tools.reconciler.refresh_counts(target)
             self._target = target

@@ -30,7 +30,7 @@ class FinishRun:
         await self._end(fence, run, RunEnding(RunState.FAILED, self.clock.now(), error))
 
     async def clear_wire(self, run: Run) -> None:
-        """Workers let go of a stopped run, and what waits for them is removed."""
+        """Workers hear that the run does not go on for now, or ever, and what waits for them is removed."""
         await self.controls.tell(run)
         await self.wire.purge_work(run.run_id)
 

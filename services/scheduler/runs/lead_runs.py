@@ -3,12 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import timedelta
 
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
 from services.scheduler.errors import LeadershipLost
-from services.scheduler.ports import Admission, Fence, LedRunStore, RunControls, ShardWire
+from services.scheduler.ports import Fence, LedRunStore, RunControls, ShardWire
 from services.scheduler.runs.drive_run import DriveRun
 from services.scheduler.runs.run import RunId
 from services.scheduler.shards.progress_board import ANY_RUN, ProgressBoard
@@ -24,12 +23,6 @@ _PAUSE_AFTER_FAILURE_SECONDS = 0.5
 _SWEEP_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class LeadershipRules:
-    max_running: int = 3
-    time_limit: timedelta = timedelta(hours=3)
-
-
 @dataclass(frozen=True)
 class LeadRuns:
     """Begins a term; keeps nothing between terms."""
@@ -40,7 +33,6 @@ class LeadRuns:
     board: ProgressBoard
     clock: Clock
     new_driver: NewDriver
-    rules: LeadershipRules
 
     async def lead(self, fence: Fence) -> None:
         """Until cancelled, or until another leads (`LeadershipLost`)."""
@@ -76,11 +68,15 @@ class _Term:
 
     async def _admit_and_drive(self) -> None:
         lead = self._lead
-        admission = Admission(lead.rules.max_running, lead.rules.time_limit, lead.clock.now())
-        for run_id in await lead.runs.admit(self._fence, admission):
+        moves = await lead.runs.admit(self._fence, lead.clock.now())
+        for run_id in moves.gave_way:
+            log.info("run gave way", run=run_id)
+            lead.board.touch(run_id, lead.clock.monotonic())
+        for run_id in moves.admitted:
             log.info("run admitted", run=run_id)
             lead.board.touch(run_id, lead.clock.monotonic())
-        for run_id in await lead.runs.unfinished():
+        # What gave way is driven once more: off the wire.
+        for run_id in (*moves.gave_way, *await lead.runs.unfinished()):
             if run_id not in self._drivers:
                 driver = lead.new_driver(self._fence, run_id, self._runs_of_pool)
                 self._drivers[run_id] = driver
@@ -127,8 +123,8 @@ class _Term:
         if now - self._swept_at < _SWEEP_SECONDS:
             return
         self._swept_at = now
-        told = frozenset(await self._lead.controls.told())
-        leftovers = told - frozenset(await self._lead.runs.unfinished())
+        told = await self._lead.controls.told()
+        leftovers = frozenset(told) - frozenset(await self._lead.runs.live_among(told))
         for run_id in leftovers & self._leftovers:
             await self._lead.controls.withdraw(run_id)
         self._leftovers = leftovers

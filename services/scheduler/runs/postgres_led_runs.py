@@ -1,14 +1,19 @@
 """Runs in Postgres, as the leader moves them on: each write checks the term in its own transaction."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 import asyncpg
 
-from services.scheduler.ports import Admission, Fence, PlanRecord, RunEnding
+from services.scheduler.ports import Fence, PlanRecord, RunEnding
 from services.scheduler.postgres_sessions import Connection, Queries, Sessions
 from services.scheduler.runs.json_runs import counts_to_json, facts_to_json, generation_to_json
+from services.scheduler.runs.places import Claim, Place, PlaceMoves, settle_places
+from services.scheduler.runs.postgres_limits import PostgresLimits
+from services.scheduler.runs.queue_limits import QueueLimits
 from services.scheduler.runs.run import Run, RunId, states_before
 from services.scheduler.runs.run_counts import RunCounts
+from services.scheduler.runs.run_order import Priority
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import Shard
 
@@ -16,22 +21,30 @@ from services.scheduler.shards.shard import Shard
 class PostgresLedRuns:
     """The leader's side of the runs."""
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: Sessions, limits: PostgresLimits) -> None:
         self._sessions = sessions
+        self._limits = limits
 
-    async def admit(self, fence: Fence, admission: Admission) -> Sequence[RunId]:
-        values = (admission.max_running, admission.now, admission.now + admission.time_limit)
-
-        async def admit(connection: Connection) -> list[asyncpg.Record]:
+    async def admit(self, fence: Fence, now: datetime) -> PlaceMoves:
+        async def admit(connection: Connection) -> PlaceMoves:
             await connection.execute(Queries["lock_admission"])
-            return await connection.fetch(Queries["admit_runs"], *values)
+            limits = await self._limits.held_limits(connection)
+            places = [_place_from_row(row) for row in await connection.fetch(Queries["places"])]
+            claims = await connection.fetch(Queries["queue_order"], None, limits.max_running)
+            moves = settle_places(places, [_claim_from_row(row) for row in claims], limits, now)
+            return await _move(connection, moves, limits, now)
 
-        rows = await self._sessions.lead(fence, admit)
-        return [RunId(str(row["run_id"])) for row in rows]
+        return await self._sessions.lead(fence, admit)
 
     async def unfinished(self) -> Sequence[RunId]:
         rows = await self._sessions.read(lambda connection: connection.fetch(Queries["unfinished_runs"]))
-        return [RunId(str(row["run_id"])) for row in rows]
+        return _run_ids(rows)
+
+    async def live_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
+        rows = await self._sessions.read(
+            lambda connection: connection.fetch(Queries["live_among"], list(runs))
+        )
+        return _run_ids(rows)
 
     async def note_step(self, fence: Fence, run: Run, step: str) -> bool:
         return await self._write(fence, "note_step", run.run_id, run.epoch, step)
@@ -105,6 +118,29 @@ class PostgresLedRuns:
             fence, lambda connection: connection.fetchval(Queries[query], *values)
         )
         return changed is not None
+
+
+async def _move(connection: Connection, moves: PlaceMoves, limits: QueueLimits, now: datetime) -> PlaceMoves:
+    """What ended or was stopped meanwhile is left out: its place is free, or its claim is gone."""
+    if not moves.admitted:
+        return moves
+    gave_way = await connection.fetch(Queries["give_places"], list(moves.gave_way), now)
+    seconds = limits.run_time_limit.total_seconds()
+    admitted = await connection.fetch(Queries["take_places"], list(moves.admitted), now, seconds)
+    return PlaceMoves(_run_ids(admitted), _run_ids(gave_way))
+
+
+def _place_from_row(row: asyncpg.Record) -> Place:
+    run_id, priority = RunId(str(row["run_id"])), Priority(row["priority"])
+    return Place(run_id, row["username"], priority, row["admitted_at"], row["is_planned"])
+
+
+def _claim_from_row(row: asyncpg.Record) -> Claim:
+    return Claim(RunId(str(row["run_id"])), row["username"], Priority(row["priority"]))
+
+
+def _run_ids(rows: Sequence[asyncpg.Record]) -> Sequence[RunId]:
+    return [RunId(str(row["run_id"])) for row in rows]
 
 
 def array_literal(numbers: Sequence[int]) -> str:

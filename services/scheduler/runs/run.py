@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NewType
 
@@ -29,8 +29,9 @@ class RunState(StrEnum):
 FINAL_STATES = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELLED})
 
 _NEXT_STATES: Mapping[RunState, frozenset[RunState]] = {
-    RunState.PENDING: frozenset({RunState.RUNNING, RunState.FAILED, RunState.CANCELLED}),
-    RunState.RUNNING: FINAL_STATES | {RunState.PAUSED},
+    RunState.PENDING: frozenset({RunState.RUNNING, RunState.PAUSED, RunState.FAILED, RunState.CANCELLED}),
+    # One that gives its place away waits again, in the same epoch.
+    RunState.RUNNING: FINAL_STATES | {RunState.PAUSED, RunState.PENDING},
     RunState.PAUSED: frozenset({RunState.PENDING, RunState.FAILED, RunState.CANCELLED}),
     RunState.COMPLETED: frozenset(),
     # A retry raises the epoch and waits its turn again.
@@ -93,6 +94,14 @@ class Run:
     def suite_name(self) -> str:
         """As the catalogue of suites knows it."""
         return f"{self.order.suite}@{self.suite_version}" if self.suite_version else self.order.suite
+
+    @property
+    def time_limit(self) -> timedelta | None:
+        """How long it may be running in all, by the limit of when it got its place."""
+        if self.deadline is None or self.admitted_at is None:
+            return None
+        left = self.deadline - self.admitted_at
+        return timedelta(seconds=round(left.total_seconds() + self.ran_seconds, 3))
 
     @property
     def is_planned(self) -> bool:

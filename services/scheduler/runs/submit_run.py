@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from services.common.clock import Clock
 from services.scheduler import errors
 from services.scheduler.pools.pool import Pool, pool_of, supported_providers
+from services.scheduler.pools.provider_rules import refuse_unfit
 from services.scheduler.ports import RunControls, RunStore, SuiteCatalogue
 from services.scheduler.prices.settle_price import SettlePrice
-from services.scheduler.runs.queue_limits import QueueLimits
 from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_order import (
     PromptForm,
@@ -47,7 +47,6 @@ class SubmitRun:
     pools: Sequence[Pool]
     controls: RunControls
     clock: Clock
-    limits: QueueLimits
     pricing: SettlePrice
     queue: ShowQueue
 
@@ -56,6 +55,7 @@ class SubmitRun:
         suite, tasks = await self._ordered_suite(submission.order)
         order = replace(submission.order, suite=suite.name)
         pool = self._pool(order)
+        refuse_unfit(order, tasks, pool)
         run = Run(
             run_id=submission.run_id,
             order=order,
@@ -67,9 +67,10 @@ class SubmitRun:
             suite_version=suite.version,
             price=self.pricing.price_of(order),
         )
-        stored = await self.runs.add(run, submission.request_id, self.limits.max_pending_per_user)
+        stored = await self.runs.add(run, submission.request_id)
         await self.controls.tell(stored)
-        return SubmittedRun(stored, await self.queue.seconds_to_end(stored), await self.pricing.estimate(stored))
+        seconds = await self.queue.seconds_to_end(stored)
+        return SubmittedRun(stored, seconds, await self.pricing.estimate(stored))
 
     async def _ordered_suite(self, order: RunOrder) -> tuple[SuiteDefinition, Sequence[TaskDefinition]]:
         """The version that the run keeps to, whatever is added until it is planned."""

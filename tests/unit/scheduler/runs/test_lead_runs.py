@@ -10,18 +10,17 @@ from services.scheduler.errors import LeadershipLost
 from services.scheduler.ports import Fence
 from services.scheduler.runs.campaign import campaign
 from services.scheduler.runs.drive_run import DriveRun
-from services.scheduler.runs.lead_runs import LeadershipRules, LeadRuns
+from services.scheduler.runs.lead_runs import LeadRuns
 from services.scheduler.runs.run import RunId, RunState
 from services.scheduler.runs.run_order import Priority
-from tests.fakes.scheduler_stand import TIME_LIMIT, SchedulerStand, toy_order
+from tests.fakes.scheduler_stand import SchedulerStand, toy_order
 
 
 def leading(stand: SchedulerStand) -> LeadRuns:
     def new_driver(fence: Fence, run_id: RunId, peers: Callable[[str], int]) -> DriveRun:
         return DriveRun(stand.tools, fence, run_id, peers)
 
-    rules = LeadershipRules(max_running=3, time_limit=TIME_LIMIT)
-    return LeadRuns(stand.runs, stand.wire, stand.controls, stand.board, stand.clock, new_driver, rules)
+    return LeadRuns(stand.runs, stand.wire, stand.controls, stand.board, stand.clock, new_driver)
 
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
