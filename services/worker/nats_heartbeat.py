@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from proctor.v1 import work_messages_pb2
 from services.common import subjects
 from services.common.clock import SystemClock
 from services.common.jetstream import JetStream
+from services.worker.choice_prompt import INSTRUCTION_VERSION
 from services.worker.load_models import ModelLoader
 from services.worker.pool import Pool
 from services.worker.serve_shards import ShardServer
@@ -82,8 +84,13 @@ class NatsHeartbeat:
             cannot_load=self._loader.cannot_load,
             loading_model=self._loader.turning_to or "",
             ready_models=self._loader.ready_models,
-            environment=self._loader.environment,
+            environment=self._facts(),
             refused_runs={f"{run}/{epoch}": why for (run, epoch), why in self._server.refused_runs.items()},
         )
         status.sent_at.FromDatetime(self._clock.now())
         return status
+
+    def _facts(self) -> Mapping[str, str]:
+        """What any outcome from here may say of the engine and of how it is asked."""
+        known = self._loader.environment
+        return {**known, "choice_instruction": INSTRUCTION_VERSION} if known else {}

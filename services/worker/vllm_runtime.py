@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import torch
 import vllm
@@ -25,6 +26,7 @@ from services.worker import engine, vllm_requests
 from services.worker.token_split import TokenSplit, is_one_token_each
 from services.worker.vllm_lifeline import children_die_with_us
 from services.worker.vllm_models import VllmModel, VllmSettings, cpu_engine_args, read_model_config
+from services.worker.weights_revision import weights_revision
 
 _CPU_STOP_SECONDS = 1.0
 
@@ -132,10 +134,17 @@ class VllmRuntime:
             "engine_version": vllm.__version__,
             "torch_version": torch.__version__,
             "model_source": self.model.source,
+            "model_revision": self._revision(),
             "dtype": str(config.dtype).removeprefix("torch."),
             "max_model_len": str(config.max_model_len),
             "hardware": _hardware(),
         }
+
+    def _revision(self) -> str:
+        """The commit of a hub's model; of a folder, what tells its states apart."""
+        if self.model.is_folder:
+            return weights_revision(Path(self.model.source))
+        return str(getattr(self._async_llm.model_config.hf_config, "_commit_hash", None) or "unknown")
 
 
 def start_runtime(model: VllmModel, settings: VllmSettings) -> VllmRuntime:

@@ -114,3 +114,21 @@ async def test_what_the_choices_were_named_with_is_kept_where_they_were(
 
 def means(summary: summary_pb2.RunSummary) -> dict[str, float]:
     return {task.task: task.metrics[0].mean for task in summary.tasks}
+
+
+@pytest.mark.parametrize("method", METHODS, ids=["loglikelihood", "generate", "constrained"])
+async def test_a_run_that_reuses_answers_has_the_same_figures_and_asks_nothing(
+    standing: WholeStack,
+    runs: dict[int, str],
+    summaries: dict[int, summary_pb2.RunSummary],
+    method: run_pb2.ScoringMethod.ValueType,
+) -> None:
+    order = run_pb2.RunOrder(
+        project_id=1, suite=SUITE.name, model=MODEL, scoring_method=method, reuse_answers=True
+    )
+    run_id = await completed(standing, order, LIMIT_SECONDS)
+    assert (await standing.client.get_run(run_id)).reused_answers == SAMPLES
+    again = await standing.client.get_summary(run_id)
+    assert means(again) == means(summaries[method])
+    assert again.answered == SAMPLES
+    assert (await standing.client.get_run(runs[method])).reused_answers == 0
