@@ -19,8 +19,9 @@ from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.jetstream import JetStream, connect_nats
 from services.common.lifecycle import every
 from services.common.postgres import connect_pool, migrate
-from services.scheduler import grpc_api, grpc_suite_api
+from services.scheduler import grpc_api, grpc_queue_api, grpc_suite_api
 from services.scheduler.grpc_api import GrpcApi, SchedulerUseCases
+from services.scheduler.grpc_queue_api import GrpcQueueApi, QueueUseCases
 from services.scheduler.grpc_suite_api import GrpcSuiteApi, SuiteUseCases
 from services.scheduler.pools.list_models import ListingRules, ListModels
 from services.scheduler.pools.nats_crew import NatsCrew
@@ -33,6 +34,7 @@ from services.scheduler.prices.settle_price import SettlePrice
 from services.scheduler.prices.yaml_prices import YamlPrices
 from services.scheduler.runs.campaign import campaign
 from services.scheduler.runs.cancel_run import CancelRun
+from services.scheduler.runs.change_limits import ChangeLimits
 from services.scheduler.runs.drive_run import DriveRun, DriveTools, Patience
 from services.scheduler.runs.finish_run import FinishRun
 from services.scheduler.runs.lead_runs import LeadRuns
@@ -189,10 +191,13 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         opened.push_async_callback(use_cases.list_models.close)
         api = GrpcApi(use_cases)
         suite_api = GrpcSuiteApi(_suite_use_cases(parts))
+        queue_api = GrpcQueueApi(
+            QueueUseCases(parts.queue, ChangeLimits(parts.limits), parts.limits, parts.clock)
+        )
         server = await serve_grpc(
             settings.scheduler_address,
-            [api.register, suite_api.register],
-            [grpc_api.SERVICE_NAME, grpc_suite_api.SERVICE_NAME],
+            [api.register, suite_api.register, queue_api.register],
+            [grpc_api.SERVICE_NAME, grpc_suite_api.SERVICE_NAME, *grpc_queue_api.SERVICE_NAMES],
         )
         opened.push_async_callback(server.stop, 0)
         leadership = PostgresLeadership(settings.postgres_dsn, SCHEMA)
@@ -205,7 +210,6 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
 
 
 def _use_cases(settings: SchedulerSettings, parts: SchedulerParts) -> SchedulerUseCases:
-    limits = _limits_of(settings)
     return SchedulerUseCases(
         submit=SubmitRun(
             parts.runs, parts.suites, parts.pools, parts.controls, parts.clock, parts.pricing, parts.queue

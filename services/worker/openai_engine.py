@@ -12,11 +12,8 @@ from services.worker.json_answers import Json, count_of, objects_of, text_of
 from services.worker.openai_answers import EchoedPrompt
 from services.worker.openai_constraint import constraint_fields, read_constrained
 from services.worker.openai_stream import STREAM_FIELDS, OpenAIStream
-from services.worker.parameter_support import refuse_parameters
+from services.worker.parameter_support import refuse_parameters, unknown_at
 from services.worker.pool import ConstrainedField
-
-# The size of the context belongs to the server.
-_UNKNOWN_PARAMETERS = ("context_tokens",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +31,7 @@ class OpenAIEngine:
     def __init__(self, settings: OpenAISettings) -> None:
         self._settings = settings
         self._endpoint = settings.endpoint
+        self._server, self._unknown = unknown_at(settings.endpoint.base_url)
         self._http = HttpExchange(settings.endpoint, Dialect(read_error=openai_failures.read_error))
 
     @property
@@ -106,7 +104,7 @@ class OpenAIEngine:
 
     def _sampling_fields(self, sampling: engine.Sampling) -> Json:
         """Only what was set is sent: a server may refuse what it does not know. Ours win over extras."""
-        refuse_parameters(sampling, _UNKNOWN_PARAMETERS, "A server behind the OpenAI protocol")
+        refuse_parameters(sampling, self._unknown, self._server)
         optional = {
             "top_p": sampling.top_p,
             "top_k": sampling.top_k,

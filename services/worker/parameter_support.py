@@ -1,10 +1,39 @@
-"""What an engine cannot do is refused in words, never left out in silence."""
+"""What an engine cannot do is refused in words, never left out in silence.
+
+The scheduler knows the same and refuses the order (`services/scheduler/pools/provider_rules.py`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 from services.worker.engine import RequestRefused, Sampling, UnsupportedRequest
+
+# The size of its context is vLLM's own; of vLLM's own parameters a run may pass these on.
+VLLM_UNKNOWN = ("context_tokens",)
+VLLM_EXTRA = frozenset(
+    {
+        "min_p",
+        "presence_penalty",
+        "frequency_penalty",
+        "min_tokens",
+        "ignore_eos",
+        "stop_token_ids",
+        "bad_words",
+    }
+)
+# Many servers behind the OpenAI protocol take more than these two document.
+_STRICT_HOSTS = {"api.openai.com": "OpenAI", "api.x.ai": "xAI"}
+_ANY_SERVER = "A server behind the OpenAI protocol"
+
+
+def unknown_at(base_url: str) -> tuple[str, tuple[str, ...]]:
+    """Who answers behind the OpenAI protocol, and what parameters they do not take."""
+    provider = _STRICT_HOSTS.get(urlsplit(base_url).hostname or "")
+    if provider:
+        return provider, ("top_k", "repetition_penalty", "context_tokens")
+    return _ANY_SERVER, ("context_tokens",)
 
 
 def refuse_parameters(sampling: Sampling, unknown: Sequence[str], provider: str) -> None:

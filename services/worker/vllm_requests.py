@@ -10,26 +10,13 @@ from vllm.outputs import RequestOutput
 from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
 from services.worker import engine
-from services.worker.parameter_support import refuse_parameters
+from services.worker.parameter_support import VLLM_EXTRA, VLLM_UNKNOWN, refuse_parameters
 from services.worker.token_split import TokenSplit
-
-# What a run may pass on beside the parameters that every engine knows.
-_EXTRA_PARAMETERS = frozenset(
-    {
-        "min_p",
-        "presence_penalty",
-        "frequency_penalty",
-        "min_tokens",
-        "ignore_eos",
-        "stop_token_ids",
-        "bad_words",
-    }
-)
 
 
 def generation_params(sampling: engine.Sampling) -> SamplingParams:
-    refuse_parameters(sampling, ("context_tokens",), "The vLLM engine")
-    unknown = sorted(sampling.extra.keys() - _EXTRA_PARAMETERS)
+    refuse_parameters(sampling, VLLM_UNKNOWN, "The vLLM engine")
+    unknown = sorted(sampling.extra.keys() - VLLM_EXTRA)
     if unknown:
         raise engine.RequestRefused(f"The vLLM engine does not know the parameter {unknown[0]}.")
     optional = {

@@ -1,31 +1,44 @@
 """The pools file: which pools there are and what they serve."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
 
-from services.scheduler.errors import InvalidPoolsFile
+from services.scheduler import errors
+from services.scheduler.pools.base_urls import NoBaseUrl, parse_allowed
 from services.scheduler.pools.pool import METHODS_OF, Pool
 from services.scheduler.runs.run_order import ScoringMethod
 
 _NAME_MARKS = "-_"
 
 
-def read_pools(file: Path) -> tuple[Pool, ...]:
-    """Raises `InvalidPoolsFile`, which says what is wrong with it."""
+def read_pools(file: Path, allowed_base_urls: str = "") -> tuple[Pool, ...]:
+    """Raises `InvalidPoolsFile`, which says what is wrong with it.
+
+    Servers behind the OpenAI protocol can stand in for each other where an operator allows them.
+    """
+    try:
+        allowed = parse_allowed(allowed_base_urls)
+    except NoBaseUrl as error:
+        raise errors.InvalidAllowedBaseUrls(problem=str(error)) from error
+    return tuple(replace(pool, may_ask=allowed) if pool.engine == "openai" else pool for pool in _read(file))
+
+
+def _read(file: Path) -> tuple[Pool, ...]:
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InvalidPoolsFile(file=str(file), problem=str(error)) from error
+        raise errors.InvalidPoolsFile(file=str(file), problem=str(error)) from error
     entries = content.get("pools") if isinstance(content, Mapping) else None
     if not isinstance(entries, list) or not entries:
-        raise InvalidPoolsFile(file=str(file), problem="it has no list named pools")
+        raise errors.InvalidPoolsFile(file=str(file), problem="it has no list named pools")
     try:
         return tuple(_pool(entry) for entry in entries)
     except (KeyError, TypeError, ValueError) as error:
         problem = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
-        raise InvalidPoolsFile(file=str(file), problem=problem) from error
+        raise errors.InvalidPoolsFile(file=str(file), problem=problem) from error
 
 
 def _pool(entry: Mapping[str, object]) -> Pool:
@@ -45,6 +58,7 @@ def _pool(entry: Mapping[str, object]) -> Pool:
         models=tuple(str(model["name"]) for model in models),
         provider=str(entry.get("provider") or ""),
         can=_can(name, engine, entry),
+        base_url=str(entry.get("base_url") or ""),
     )
     if not pool.models and not pool.provider:
         raise ValueError(f"pool {name} has neither models nor a provider")

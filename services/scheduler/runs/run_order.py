@@ -8,6 +8,7 @@ from enum import IntEnum, StrEnum
 MAX_ROLLOUTS = 100
 MAX_FEWSHOT = 100
 MAX_USER_LETTERS = 128
+MAX_MODEL_LETTERS = 512
 
 
 class Priority(IntEnum):
@@ -86,7 +87,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class _Range:
+class Range:
     """What a number may be; `above` leaves the lower end out."""
 
     field: str
@@ -105,12 +106,8 @@ class _Range:
         return math.isfinite(value) and is_high_enough and value <= self.highest
 
     def _allowed(self) -> str:
-        least = f"{'above' if self.above else 'at least'} {self.lowest:g}"
-        return (
-            f"must be {least}"
-            if math.isinf(self.highest)
-            else f"must be {least} and at most {self.highest:g}"
-        )
+        least = f"must be {'above' if self.above else 'at least'} {self.lowest:g}"
+        return least if math.isinf(self.highest) else f"{least} and at most {self.highest:.10g}"
 
 
 # Fields of a request that Proctor sets itself: a parameter of this name would ask something else.
@@ -146,18 +143,18 @@ def first_problem(order: RunOrder) -> Problem | None:
     """The first number of an order that is out of its range."""
     params = order.params
     checks = (
-        (_Range("project_id", 0), order.project_id),
-        (_Range("limit", 1, advice=_ALL_ROWS), order.limit),
-        (_Range("num_fewshot", 0, MAX_FEWSHOT), order.num_fewshot),
-        (_Range("rollouts", 1, MAX_ROLLOUTS), order.rollouts),
-        (_Range("max_cost", 0, above=True, advice=_NO_LIMIT), order.max_cost),
-        (_Range("temperature", 0, 2), params.temperature),
-        (_Range("top_p", 0, 1), params.top_p),
-        (_Range("top_k", 0, 100), params.top_k),
-        (_Range("max_tokens", 1), params.max_tokens),
-        (_Range("seed", 0), params.seed),
-        (_Range("repetition_penalty", 0, above=True), params.repetition_penalty),
-        (_Range("context_tokens", 1), params.context_tokens),
+        (Range("project_id", 0), order.project_id),
+        (Range("limit", 1, advice=_ALL_ROWS), order.limit),
+        (Range("num_fewshot", 0, MAX_FEWSHOT), order.num_fewshot),
+        (Range("rollouts", 1, MAX_ROLLOUTS), order.rollouts),
+        (Range("max_cost", 0, above=True, advice=_NO_LIMIT), order.max_cost),
+        (Range("temperature", 0, 2), params.temperature),
+        (Range("top_p", 0, 1), params.top_p),
+        (Range("top_k", 0, 100), params.top_k),
+        (Range("max_tokens", 1), params.max_tokens),
+        (Range("seed", 0), params.seed),
+        (Range("repetition_penalty", 0, above=True), params.repetition_penalty),
+        (Range("context_tokens", 1), params.context_tokens),
     )
     out_of_range = next((problem for range_, value in checks if (problem := range_.problem(value))), None)
     return out_of_range or _text_problem(order) or _provider_params_problem(params.provider_params)
@@ -165,9 +162,21 @@ def first_problem(order: RunOrder) -> Problem | None:
 
 def _text_problem(order: RunOrder) -> Problem | None:
     texts = {"suite": (order.suite,), "model": (order.model,), "tasks": order.tasks}
-    return next(
-        (problem for field, values in texts.items() if (problem := nul_problem(field, *values))), None
-    )
+    found = (problem for field, values in texts.items() if (problem := nul_problem(field, *values)))
+    return next(found, None) or _model_problem(order.model)
+
+
+def _model_problem(model: str) -> Problem | None:
+    """A name becomes a part of addresses, subjects and log lines."""
+    if len(model) > MAX_MODEL_LETTERS:
+        sentence = f"model has {len(model)} letters, but must have at most {MAX_MODEL_LETTERS}."
+        return Problem("model", sentence)
+    odd = next((letter for letter in model if not letter.isprintable()), None)
+    if odd is not None:
+        return Problem("model", f"model holds the character U+{ord(odd):04X}, which is no part of a name.")
+    if ".." in model.split("/"):
+        return Problem("model", "model holds the part .., which is no part of a name.")
+    return None
 
 
 def user_problem(user: str) -> Problem | None:

@@ -28,8 +28,11 @@ class PlannedTask:
 
 
 def merged_params(ordered: GenerationParams, task: PlannedTask) -> GenerationParams:
+    return params_for(ordered, task.generation)
+
+
+def params_for(ordered: GenerationParams, declared: Generation | None) -> GenerationParams:
     """What the order says, and where it says nothing, what the task says."""
-    declared = task.generation
     if declared is None:
         return _greedy_without_top_p(ordered)
     merged = replace(

@@ -86,6 +86,42 @@ async def test_choices_are_scored_as_ordered_else_as_the_pool_can(
             "limit is -1, but must be at least 1. Leave it out to take all rows.",
         ),
         (
+            toy_order(model="openai/a\tb"),
+            errors.InvalidParameter,
+            "model holds the character U+0009, which is no part of a name.",
+        ),
+        (
+            toy_order(model="openai/a\u202eb"),
+            errors.InvalidParameter,
+            "model holds the character U+202E, which is no part of a name.",
+        ),
+        (
+            toy_order(model="openai/../admin"),
+            errors.InvalidParameter,
+            "model holds the part .., which is no part of a name.",
+        ),
+        (
+            toy_order(model="openai/" + "a" * 506),
+            errors.InvalidParameter,
+            "model has 513 letters, but must have at most 512.",
+        ),
+        (
+            toy_order(params=GenerationParams(context_tokens=4096)),
+            errors.InvalidParameter,
+            (
+                "A server behind the OpenAI protocol takes no context_tokens (num_ctx); "
+                "leave it out of the run's parameters."
+            ),
+        ),
+        (
+            toy_order(base_url="http://inside:8000/v1"),
+            errors.BaseUrlNotAllowed,
+            (
+                "The base URL http://inside:8000/v1 is not allowed. "
+                "An operator allows servers by PROCTOR_ALLOWED_BASE_URLS."
+            ),
+        ),
+        (
             toy_order(rollouts=101),
             errors.InvalidParameter,
             "rollouts is 101, but must be at least 1 and at most 100.",

@@ -1,0 +1,89 @@
+"""What the scheduler refuses of an order is what the worker's adapters refuse, parameter by parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from services.scheduler.pools.pool import METHODS_OF, Pool
+from services.scheduler.pools.provider_rules import RULES_OF, RULES_OF_HOST, ProviderRules, rules_of
+from services.worker import anthropic_api, gemini_api, ollama_api, yaml_pools
+from services.worker.engine import RequestRefused, Sampling
+from services.worker.parameter_support import VLLM_EXTRA, VLLM_UNKNOWN, refuse_parameters, unknown_at
+
+VALUES = {"top_p": 0.5, "top_k": 5, "seed": 5, "repetition_penalty": 1.1, "context_tokens": 4096}
+PLAIN = Sampling(max_tokens=8)
+
+
+def asked_at(base_url: str) -> Callable[[Sampling], None]:
+    provider, unknown = unknown_at(base_url)
+    return lambda sampling: refuse_parameters(sampling, unknown, provider)
+
+
+def asked_of_vllm(sampling: Sampling) -> None:
+    refuse_parameters(sampling, VLLM_UNKNOWN, "The vLLM engine")
+
+
+ADAPTERS: dict[str, tuple[ProviderRules, Callable[[Sampling], object]]] = {
+    "vllm": (RULES_OF["vllm"], asked_of_vllm),
+    "ollama": (RULES_OF["ollama"], ollama_api.sampling_fields),
+    "gemini": (RULES_OF["gemini"], gemini_api.sampling_fields),
+    "anthropic": (RULES_OF["anthropic"], anthropic_api.sampling_fields),
+    "openai": (RULES_OF["openai"], asked_at("http://127.0.0.1:8000/v1")),
+    **{host: (rules, asked_at(f"https://{host}/v1")) for host, rules in RULES_OF_HOST.items()},
+}
+
+
+@pytest.fixture(params=list(ADAPTERS))
+def adapter(request: pytest.FixtureRequest) -> tuple[ProviderRules, Callable[[Sampling], object]]:
+    return ADAPTERS[request.param]
+
+
+def refusal_of(ask: Callable[[Sampling], object], sampling: Sampling) -> str:
+    try:
+        ask(sampling)
+    except RequestRefused as refusal:
+        return str(refusal)
+    return ""
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_parameter_is_refused_by_both_or_by_none(
+    adapter: tuple[ProviderRules, Callable[[Sampling], object]], name: str
+) -> None:
+    rules, ask = adapter
+    refusal = refusal_of(ask, replace(PLAIN, **{name: VALUES[name]}))
+    assert bool(refusal) == (name in rules.unknown), refusal
+    assert not refusal or refusal.startswith(f"{rules.name} takes no {name}")
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.5, 1.0, 2.0])
+def test_temperature_is_refused_by_both_or_by_none(
+    adapter: tuple[ProviderRules, Callable[[Sampling], object]], temperature: float
+) -> None:
+    rules, ask = adapter
+    refusal = refusal_of(ask, replace(PLAIN, temperature=temperature))
+    assert bool(refusal) == bool(rules.temperatures and temperature not in rules.temperatures)
+
+
+def test_rules_name_no_parameter_that_there_is_not() -> None:
+    for rules, _ in ADAPTERS.values():
+        assert rules.unknown <= VALUES.keys()
+
+
+def test_parameters_of_vllms_own_are_the_same() -> None:
+    assert set(RULES_OF["vllm"].extra or ()) == VLLM_EXTRA
+
+
+def test_engines_and_their_ways_to_score_are_the_same() -> None:
+    assert RULES_OF.keys() == METHODS_OF.keys() == yaml_pools.METHODS_OF.keys()
+    for engine, methods in METHODS_OF.items():
+        assert methods == set(yaml_pools.METHODS_OF[engine])
+
+
+def test_server_that_an_order_names_is_held_to_its_own_rules() -> None:
+    pool = Pool("remote", "openai", 8, provider="openai", base_url="https://api.openai.com/v1")
+    assert rules_of(pool).name == "OpenAI"
+    assert rules_of(pool, "http://inside:8000/v1") is RULES_OF["openai"]
