@@ -60,12 +60,14 @@ class ShardExecutor:
         async with asyncio.TaskGroup() as group:
             for sample in list(holding.unfinished.values()):
                 await self._slots.acquire()
+                holding.has_begun = True
                 asking = group.create_task(self._ask(holding, sample))
                 # Not in the task itself: one that is cancelled before its first step runs none of it.
                 asking.add_done_callback(lambda _: self._slots.release())
 
     async def _ask_alone(self, holding: Holding) -> None:
         async with self._slots.alone():
+            holding.has_begun = True
             for sample in list(holding.unfinished.values()):
                 await self._ask(holding, sample)
 

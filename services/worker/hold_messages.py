@@ -15,6 +15,7 @@ class Abandoned(StrEnum):
     """Why asking stopped before the end."""
 
     RUN_ENDED = "run ended"
+    RUN_WAITS = "run waits"
     DRAINING = "draining"
 
 
@@ -38,6 +39,7 @@ class Holding:
         self.published: set[asyncio.Future[None]] = set()
         self.failed = 0
         self.is_handed_on = False
+        self.has_begun = False
         self.asking: asyncio.Task[None] | None = None
         self.abandoned: Abandoned | None = None
 

@@ -1,4 +1,4 @@
-"""Follows the bucket RUNS, so that the worker hears of a cancelled run at once."""
+"""Follows the bucket RUNS, so that the worker hears of a cancelled or paused run at once."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from services.worker.run_states import RunControl, RunStates
 from services.worker.shard import RunId
 
 _FINAL = frozenset((run_pb2.RUN_STATE_COMPLETED, run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED))
+_WITHOUT_PLACE = frozenset((run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_PAUSED))
 
 log = get_logger()
 
@@ -35,4 +36,10 @@ def _apply(entry: BucketEntry, states: RunStates) -> None:
     except DecodeError as error:
         log.error("unreadable run state", run_id=run_id, error=str(error))
         return
-    states.put(run_id, RunControl(control.epoch, control.state in _FINAL))
+    known = RunControl(
+        epoch=control.epoch,
+        is_final=control.state in _FINAL,
+        is_retry_budget_spent=control.is_retry_budget_spent,
+        has_place=control.state not in _WITHOUT_PLACE,
+    )
+    states.put(run_id, known)

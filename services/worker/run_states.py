@@ -11,6 +11,9 @@ from services.worker.shard import RunId, Shard
 class RunControl:
     epoch: int
     is_final: bool
+    is_retry_budget_spent: bool = False
+    # False while the run waits or is paused.
+    has_place: bool = True
 
 
 class RunStates:
@@ -31,3 +34,14 @@ class RunStates:
         if control is None or control.epoch < shard.epoch:
             return True
         return control.epoch == shard.epoch and not control.is_final
+
+    def may_begin(self, shard: Shard) -> bool:
+        """Whether the run wants this shard and has a place among those that are running."""
+        control = self._controls.get(shard.run_id)
+        is_waiting = control is not None and control.epoch == shard.epoch and not control.has_place
+        return self.wants(shard) and not is_waiting
+
+    def may_try_again(self, shard: Shard) -> bool:
+        """Whether the run has anything left to spend on requests that failed."""
+        control = self._controls.get(shard.run_id)
+        return control is None or control.epoch != shard.epoch or not control.is_retry_budget_spent

@@ -55,10 +55,12 @@ class ShardServer:
         self._desk.intake.close()
 
     def abandon_ended(self) -> None:
-        """Aborts what is asked for runs that want it no more."""
+        """Aborts what is asked for runs that ended; of those that wait lets go of what is not begun."""
         for holding in self._desk.held:
             if not self._desk.states.wants(holding.shard):
                 holding.abandon(Abandoned.RUN_ENDED)
+            elif not holding.has_begun and not self._desk.states.may_begin(holding.shard):
+                holding.abandon(Abandoned.RUN_WAITS)
 
     async def drain(self, limit_seconds: float) -> None:
         """Finishes what is held, or hands on what is not finished in time."""
@@ -78,7 +80,10 @@ class ShardServer:
             await _happened(self._stopping, _LOOK_FOR_WORK_SECONDS)
             return False
         await self._desk.intake.until_empty()
-        return await self._loader.load(self._wanted)
+        is_loaded = await self._loader.load(self._wanted)
+        # Where the wanted one alone is refused, those that share its engine are served.
+        self._wanted = next(iter(self._loader.ready_models), self._wanted)
+        return is_loaded
 
     async def _serve_loaded(self, shards: asyncio.TaskGroup) -> None:
         """Pulls for the loaded model until the intake closes: for another model, a new engine, or the end."""

@@ -31,7 +31,7 @@ class Ending:
 
 async def settle_shard(holding: Holding, ending: Ending) -> Settlement:
     """Acknowledges only what the next stage holds durably; raises when it does not."""
-    if holding.abandoned is Abandoned.RUN_ENDED:
+    if holding.abandoned in (Abandoned.RUN_ENDED, Abandoned.RUN_WAITS):
         await holding.message.drop()
         return Settlement.DROPPED
     await holding.outcomes_held()

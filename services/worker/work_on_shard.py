@@ -53,8 +53,9 @@ class ShardWork:
         self._log(holding, settlement, self._clock.monotonic() - started)
 
     async def _work_and_settle(self, holding: Holding) -> Settlement:
-        if not self._desk.states.wants(holding.shard):
-            holding.abandon(Abandoned.RUN_ENDED)
+        if not self._desk.states.may_begin(holding.shard):
+            wants_it = self._desk.states.wants(holding.shard)
+            holding.abandon(Abandoned.RUN_WAITS if wants_it else Abandoned.RUN_ENDED)
             return await settle_shard(holding, Ending())
         if is_suspect(holding):
             await isolate_shard(holding, self._batcher)

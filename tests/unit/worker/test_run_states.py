@@ -34,3 +34,20 @@ def test_a_shard_is_wanted_in_its_own_epoch_while_the_run_lives(
     assert states.wants(a_shard(1, epoch=2)) is is_wanted
     states.forget(RUN)
     assert states.wants(a_shard(1, epoch=2))
+
+
+@pytest.mark.parametrize(
+    ("control", "may_begin"),
+    [
+        (RunControl(epoch=2, is_final=False), True),
+        (RunControl(epoch=2, is_final=False, has_place=False), False),
+        (RunControl(epoch=2, is_final=True), False),
+        # The shard of a later epoch overtook the news of its place.
+        (RunControl(epoch=1, is_final=False, has_place=False), True),
+    ],
+)
+def test_a_shard_is_begun_only_while_its_run_has_a_place(control: RunControl, *, may_begin: bool) -> None:
+    states = RunStates()
+    assert states.may_begin(a_shard(1, epoch=2))
+    states.put(RUN, control)
+    assert states.may_begin(a_shard(1, epoch=2)) is may_begin

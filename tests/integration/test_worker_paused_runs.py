@@ -1,0 +1,73 @@
+"""A worker whose run is paused or waits: what is begun is finished and sent, the rest is let go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from proctor.v1 import run_pb2
+from services.worker.protobuf_shards import shard_from_proto
+from tests.fakes.eventually import eventually
+from tests.fakes.scripted_engine import ScriptedEngine
+from tests.fakes.worker_stand import WorkStand, work_shard, work_stand, worker_in_process
+from tests.servers import RunningServer, nats_server
+
+OTHER_RUN = "22222222-2222-4222-8222-222222222222"
+SHARD = shard_from_proto(work_shard(0, [0]), completes_text=True)
+
+
+@pytest.fixture
+async def nats() -> AsyncIterator[RunningServer]:
+    async with nats_server() as server:
+        yield server
+
+
+@pytest.fixture
+async def stand(nats: RunningServer) -> AsyncIterator[WorkStand]:
+    async with work_stand(nats.address) as stand:
+        yield stand
+
+
+@pytest.mark.parametrize("state", [run_pb2.RUN_STATE_PAUSED, run_pb2.RUN_STATE_PENDING])
+async def test_shards_that_are_begun_are_finished_and_the_others_let_go(
+    nats: RunningServer, stand: WorkStand, state: run_pb2.RunState.ValueType
+) -> None:
+    release = asyncio.Event()
+
+    async def when_released(text: str) -> str:
+        await release.wait()
+        return text
+
+    engine = ScriptedEngine(when_released)
+    for shard in range(4):
+        await stand.send(work_shard(shard, range(shard * 8, shard * 8 + 8)))
+    async with worker_in_process(nats.address, engine) as worker:
+        await eventually(lambda: engine.in_flight == 8, "the engine is busy")
+        await stand.tell(state)
+        await eventually(lambda: len(worker.desk.held) == 1, "only the shard that is begun is held")
+        await stand.send(work_shard(9, [99], run_id=OTHER_RUN))
+        release.set()
+        await stand.until_settled(5)
+        await stand.until_answered(9)
+    assert set(stand.counts) == {*range(8), 99}
+    assert sum(engine.asked.values()) == 9
+    assert engine.aborted == 0
+
+
+async def test_run_that_has_its_place_again_is_asked_the_rest_once(
+    nats: RunningServer, stand: WorkStand
+) -> None:
+    engine = ScriptedEngine()
+    await stand.tell(run_pb2.RUN_STATE_PAUSED)
+    async with worker_in_process(nats.address, engine) as worker:
+        await eventually(lambda: not worker.desk.states.may_begin(SHARD), "the worker knows of the pause")
+        await stand.send(work_shard(0, [0]))
+        await stand.until_settled(5)
+        await stand.tell(run_pb2.RUN_STATE_RUNNING)
+        await eventually(lambda: worker.desk.states.may_begin(SHARD), "the worker knows of the place")
+        await stand.send(work_shard(0, [0], attempt=2))
+        await stand.until_answered(1)
+    assert engine.asked.total() == 1
+    assert [outcome.attempt for outcome in stand.outcomes] == [2]
