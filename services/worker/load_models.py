@@ -69,33 +69,37 @@ class ModelLoader:
         return model not in self.cannot_load
 
     async def load(self, model: str) -> bool:
-        """Whether the engine has the model now, started again where it died; its group comes along."""
+        """Whether the engine has the model now, or others of its group; started again where it died."""
         self.is_loading, self.turning_to = True, model
         try:
-            loaded = [each for each in self._group_of(model) if await self._try(each)]
+            loaded = await self._load_group(model)
         finally:
             self.is_loading, self.turning_to = False, None
-        if model not in loaded:
-            return False
         if not set(loaded) & set(self._ready):
             self._ready_since = self._clock.monotonic()
-        self._ready = tuple(loaded)
-        await self.describe()
-        return True
+        self._ready = loaded
+        if loaded:
+            await self.describe()
+        return bool(loaded)
 
-    def _group_of(self, model: str) -> Sequence[str]:
-        """The model itself first."""
+    async def _load_group(self, model: str) -> tuple[str, ...]:
+        """Those of the group that are ready. An engine that did not start for one starts for none."""
         group = next((group for group in self._groups if model in group), (model,))
-        return (model, *(other for other in group if other != model and self.may_load(other)))
-
-    async def _try(self, model: str) -> bool:
-        refusal = await self._refusal_of(model)
-        if refusal is not None:
-            self._refusals[model] = _Refusal(str(refusal), self._clock.monotonic())
-            return False
-        self._refusals.pop(model, None)
-        self._served.add(model)
-        return True
+        wanted = (model, *(other for other in group if other != model and self.may_load(other)))
+        loaded: list[str] = []
+        for each in wanted:
+            refusal = await self._refusal_of(each)
+            if refusal is None:
+                self._refusals.pop(each, None)
+                self._served.add(each)
+                loaded.append(each)
+                continue
+            is_down = self._engine.loaded_model is None
+            for refused in wanted if is_down else (each,):
+                self._refusals[refused] = _Refusal(str(refusal), self._clock.monotonic())
+            if is_down:
+                return ()
+        return tuple(loaded)
 
     async def _refusal_of(self, model: str) -> ModelCannotLoad | None:
         """A model that was served is no bad model: a dead engine may only not have left its memory yet."""

@@ -20,7 +20,15 @@ from services.worker.engine import Engine
 from services.worker.nats_heartbeat import Identity, NatsHeartbeat
 from services.worker.pool import Pool, PoolModel, Provider
 from services.worker.settings import WorkerSettings
-from services.worker.wiring import Parts, cancel_all, end_loops, join_parts, start_loops
+from services.worker.wiring import (
+    Parts,
+    cancel_all,
+    end_loops,
+    join_parts,
+    make_paces,
+    start_loops,
+    start_pacing,
+)
 from tests.fakes.eventually import eventually
 from tests.servers import RunningServer
 
@@ -131,16 +139,23 @@ async def work_stand(url: str) -> AsyncIterator[WorkStand]:
 
 @asynccontextmanager
 async def worker_in_process(
-    url: str, engine: Engine, *, pool: Pool = POOL, settings: WorkerSettings | None = None
+    url: str,
+    engine: Engine,
+    *,
+    pool: Pool = POOL,
+    settings: WorkerSettings | None = None,
+    worker_id: str = "worker-1",
 ) -> AsyncIterator[Parts]:
     settings = settings or WorkerSettings(work_ack_wait_seconds=2, worker_swap_after_seconds=0.2)
-    identity = Identity("worker-1", pool)
+    identity = Identity(worker_id, pool)
     async with AsyncExitStack() as opened:
-        connection = await connect_nats(url, "worker-1")
+        connection = await connect_nats(url, worker_id)
         opened.push_async_callback(connection.close)
         jetstream = JetStream(connection)
-        parts = join_parts(settings, identity, jetstream, engine)
+        paces = make_paces(pool)
+        parts = join_parts(settings, identity, jetstream, engine, paces)
         heartbeat = NatsHeartbeat(jetstream, identity, parts.server, parts.loader, parts.slots)
         tasks = start_loops(settings, jetstream, parts, heartbeat)
+        tasks += start_pacing(connection, identity, paces)
         opened.push_async_callback(end_loops, parts, tasks)
         yield parts

@@ -32,6 +32,15 @@ class RefusesForAWhile(ScriptedEngine):
         await super().load(model)
 
 
+class SharesItsEngine(ScriptedEngine):
+    """A bad adapter leaves the engine as it is; without the model under them there is none."""
+
+    async def load(self, model: str) -> None:
+        if model not in self.loadable and self.loaded_model:
+            raise ModelCannotLoad(f"There is no adapter {model}.")
+        await super().load(model)
+
+
 async def test_a_refused_model_is_told_with_the_reason_and_tried_again_after_a_while() -> None:
     clock, engine = HandClock(), ScriptedEngine()
     loader = ModelLoader(engine, (("vllm/a",),), clock, retry_seconds=60)
@@ -68,3 +77,23 @@ async def test_a_model_that_was_served_is_not_given_up_at_the_first_refusal() ->
 
 def test_a_pool_without_a_list_serves_any_model() -> None:
     assert ModelLoader(ScriptedEngine(), (), HandClock(), retry_seconds=60).serves_any
+
+
+def group_of_three(engine: ScriptedEngine) -> ModelLoader:
+    groups = (("vllm/base", "vllm/one", "vllm/two"), ("vllm/else",))
+    return ModelLoader(engine, groups, HandClock(), retry_seconds=60)
+
+
+async def test_models_that_share_an_engine_are_ready_together_and_a_bad_one_is_told_alone() -> None:
+    loader = group_of_three(SharesItsEngine(loadable=("vllm/base", "vllm/one")))
+    assert await loader.load("vllm/one")
+    assert loader.ready_models == ("vllm/one", "vllm/base")
+    assert loader.cannot_load == {"vllm/two": "There is no adapter vllm/two."}
+
+
+async def test_an_engine_that_does_not_start_is_tried_once_for_all_that_would_share_it() -> None:
+    loader = group_of_three(SharesItsEngine(loadable=("vllm/else",)))
+    assert not await loader.load("vllm/one")
+    assert set(loader.cannot_load.values()) == {"There is no model vllm/one."}
+    assert (len(loader.cannot_load), loader.ready_models) == (3, ())
+    assert loader.may_load("vllm/else")

@@ -1,0 +1,156 @@
+"""Workers of a pool with several models, on a real NATS: each model gets its turn and no shard is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from proctor.v1 import work_messages_pb2
+from services.common import subjects
+from services.worker.nats_crew import NatsCrew
+from services.worker.nats_heartbeat import Identity
+from services.worker.nats_shard_consumer import NatsShardSource
+from services.worker.pool import Pool, PoolModel
+from services.worker.settings import WorkerSettings
+from tests.fakes.eventually import eventually
+from tests.fakes.scripted_engine import ScriptedEngine
+from tests.fakes.worker_stand import WorkStand, pool_of, work_shard, work_stand, worker_in_process
+from tests.servers import RunningServer, nats_server
+
+A, B = "vllm/a", "vllm/b"
+POOL = pool_of(A, B)
+QUICK = WorkerSettings(
+    work_ack_wait_seconds=2,
+    worker_swap_after_seconds=0.2,
+    worker_min_stay_seconds=1,
+    worker_heartbeat_seconds=1,
+)
+
+
+class NotingEngine(ScriptedEngine):
+    """Notes what was loaded in which order; an answer takes a moment."""
+
+    def __init__(self, *loadable: str) -> None:
+        super().__init__(self._slowly, loadable)
+        self.loads: list[str] = []
+
+    async def load(self, model: str) -> None:
+        assert not self.in_flight
+        await super().load(model)
+        self.loads.append(model)
+
+    async def _slowly(self, text: str) -> str:
+        await asyncio.sleep(0.05)
+        return text
+
+
+@pytest.fixture
+async def nats() -> AsyncIterator[RunningServer]:
+    async with nats_server() as server:
+        yield server
+
+
+@pytest.fixture
+async def stand(nats: RunningServer) -> AsyncIterator[WorkStand]:
+    async with work_stand(nats.address) as stand:
+        yield stand
+
+
+async def test_backlog_tells_what_nobody_has_taken_and_since_when(stand: WorkStand) -> None:
+    source = NatsShardSource(stand.jetstream, POOL, 30)
+    assert await source.backlog(A) is None
+    await stand.send(work_shard(1, range(4), model=A), pool=POOL, priority="low")
+    await stand.send(work_shard(2, range(4), model=B), pool=POOL)
+    await stand.send(work_shard(3, range(4), model=A), pool=POOL)
+    first, other = await source.backlog(A), await source.backlog(B)
+    assert first
+    assert other
+    assert (first.waiting, other.waiting) == (2, 1)
+    assert first.since < other.since
+    (taken,) = await source.pull(A, rank=2)
+    rest = await source.backlog(A)
+    assert rest
+    assert (rest.waiting, rest.since > other.since) == (1, True)
+    (last,) = await source.pull(A, rank=0)
+    held = await source.backlog(A)
+    assert held
+    assert (held.waiting, held.since) == (0, first.since)
+    await asyncio.gather(taken.acknowledge(), last.acknowledge())
+
+    async def is_gone() -> bool:
+        return await source.backlog(A) is None
+
+    await eventually(is_gone, "what is acknowledged waits no more")
+
+
+async def test_crew_are_those_of_the_pool_that_stay(stand: WorkStand) -> None:
+    bucket = stand.jetstream.bucket(subjects.WORKERS_BUCKET)
+    for worker, pool, condition in (
+        ("w1", "local", "ready"),
+        ("w2", "local", "ready"),
+        ("w3", "local", "draining"),
+        ("w4", "else", "ready"),
+    ):
+        status = work_messages_pb2.WorkerStatus(
+            worker_id=worker, pool=pool, condition=condition, ready_models=[A]
+        )
+        await bucket.put(worker, status.SerializeToString())
+    others = await NatsCrew(stand.jetstream, Identity("w2", POOL)).others()
+    assert [(other.ready_models, other.comes_first) for other in others] == [((A,), True)]
+
+
+async def test_busy_worker_gives_way_after_its_stay_and_every_sample_is_answered_once(
+    nats: RunningServer, stand: WorkStand
+) -> None:
+    engine = NotingEngine(A, B)
+    for shard in range(50):
+        await stand.send(work_shard(shard, range(shard * 8, shard * 8 + 8), model=A), pool=POOL)
+    await stand.send(work_shard(50, range(400, 408), model=B), pool=POOL)
+    async with worker_in_process(nats.address, engine, pool=POOL, settings=QUICK):
+        await stand.until_answered(408)
+        await stand.until_settled()
+    assert set(stand.counts.values()) == {1}
+    assert engine.loads == [A, B, A]
+    places = [outcome.sample for outcome in stand.outcomes]
+    assert places.index(400) < 380
+
+
+async def test_one_of_two_idle_workers_turns_to_the_one_shard(nats: RunningServer, stand: WorkStand) -> None:
+    engines = [NotingEngine(A, B), NotingEngine(A, B)]
+    async with AsyncExitStack() as opened:
+        for number, engine in enumerate(engines):
+            worker = worker_in_process(
+                nats.address, engine, pool=POOL, settings=QUICK, worker_id=f"w{number}"
+            )
+            await opened.enter_async_context(worker)
+
+        async def both_tell() -> bool:
+            told = await stand.statuses()
+            return [status.loaded_model for status in told] == [A, A]
+
+        await eventually(both_tell, "both workers tell what they have loaded")
+        await stand.send(work_shard(1, range(8), model=B), pool=POOL)
+        await stand.until_answered(8)
+        await stand.until_settled()
+    assert sorted(engine.loads for engine in engines) == [[A], [A, B]]
+
+
+async def test_models_that_share_an_engine_are_served_without_a_swap(
+    nats: RunningServer, stand: WorkStand
+) -> None:
+    adapter = PoolModel("vllm/adapter", "/nowhere", {}, lora="/adapter", engine_key=A)
+    pool = Pool("local", "vllm", 8, (PoolModel(A, "/nowhere", {}), adapter), None)
+    engine = NotingEngine(A, "vllm/adapter")
+    for shard in range(10):
+        model = (A, "vllm/adapter")[shard % 2]
+        await stand.send(work_shard(shard, range(shard * 8, shard * 8 + 8), model=model), pool=pool)
+    async with worker_in_process(nats.address, engine, pool=pool, settings=QUICK):
+        await stand.until_answered(80)
+        await stand.until_settled()
+        (status,) = await stand.statuses()
+    assert set(stand.counts.values()) == {1}
+    assert engine.loads == [A, "vllm/adapter"]
+    assert list(status.ready_models) == [A, "vllm/adapter"]
