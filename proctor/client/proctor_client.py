@@ -15,7 +15,6 @@ from proctor.client.gateway_calls import GatewayCalls
 from proctor.client.standings import StandingsClient
 from proctor.client.suites import SuiteClient
 from proctor.v1 import (
-    model_pb2,
     outcome_pb2,
     results_service_pb2,
     results_service_pb2_grpc,
@@ -115,10 +114,10 @@ class ProctorClient:
         response = await self._calls.call(self._scheduler.ListSuites, request)
         return list(response.suites)
 
-    async def list_models(self, provider: str = "") -> list[model_pb2.ModelInfo]:
+    async def list_models(self, provider: str = "") -> scheduler_pb2.ListModelsResponse:
+        """Models, and the sources that were asked for them: some may have told nothing."""
         request = scheduler_pb2.ListModelsRequest(provider=provider)
-        response = await self._calls.call(self._scheduler.ListModels, request)
-        return list(response.models)
+        return await self._calls.call(self._scheduler.ListModels, request)
 
     async def list_workers(self) -> list[scheduler_pb2.WorkerInfo]:
         request = scheduler_pb2.ListWorkersRequest()

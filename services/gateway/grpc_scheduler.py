@@ -1,4 +1,4 @@
-"""What the HTTP door asks of the scheduler: runs and suites, one method per call."""
+"""What the HTTP door asks of the scheduler: runs, suites and models, one method per call."""
 
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,10 @@ class SchedulerBackend:
     async def list_suites(self) -> list[scheduler_pb2.SuiteInfo]:
         response = await self._calls.ask(self._runs.ListSuites, scheduler_pb2.ListSuitesRequest())
         return list(response.suites)
+
+    async def list_models(self, provider: str = "") -> scheduler_pb2.ListModelsResponse:
+        request = scheduler_pb2.ListModelsRequest(provider=provider)
+        return await self._calls.ask(self._runs.ListModels, request)
 
     async def check_suite(self, document: suite_pb2.SuiteDocument) -> suite_pb2.CheckSuiteResponse:
         return await self._calls.ask(self._suites.CheckSuite, suite_pb2.CheckSuiteRequest(document=document))

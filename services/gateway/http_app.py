@@ -19,6 +19,7 @@ from services.gateway.http_identity import Identity
 from services.gateway.http_parameters import known_parameters
 from services.gateway.http_paths import SUITES
 from services.gateway.http_problems import handle_problems
+from services.gateway.models.http_models import ModelApi
 from services.gateway.rescoring.http_rescoring import RescoringApi
 from services.gateway.runs.http_benchmarks import BenchmarkApi
 from services.gateway.standings.http_standings import StandingsApi
@@ -67,6 +68,7 @@ def _routers(parts: HttpParts) -> tuple[APIRouter, ...]:
         ExportApi(parts.results).router(),
         RescoringApi(parts.results).router(),
         SuiteApi(parts.scheduler, parts.identity).router(),
+        ModelApi(parts.scheduler).router(),
     )
 
 

@@ -2,3 +2,5 @@
 
 BENCHMARKING = "/api/v1/benchmarking"
 SUITES = "/api/v1/suites"
+MODELS = "/api/v1/models"
+ADMIN = "/admin"

@@ -106,7 +106,10 @@ class EngineCapabilities:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """`memory_bytes`: what serving it takes; `problem`: why it cannot be loaded, in one sentence."""
+    """`memory_bytes`: what serving it takes; `problem`: why it cannot be loaded, in one sentence.
+
+    `is_loaded` only by a server that says so; what an engine in the worker has loaded it tells itself.
+    """
 
     name: str
     capabilities: EngineCapabilities

@@ -61,8 +61,7 @@ class VllmEngine:
             return await runtime.score(fit_context(runtime, splits, truncate_left=truncate_left))
 
     async def list_models(self) -> tuple[engine.ModelInfo, ...]:
-        is_cpu = _is_built_for_cpu()
-        return await asyncio.to_thread(list_vllm_models, self._settings, self.loaded_model, is_cpu=is_cpu)
+        return await asyncio.to_thread(list_vllm_models, self._settings, is_cpu=_is_built_for_cpu())
 
     async def describe(self) -> Mapping[str, str]:
         if self._runtime is None:

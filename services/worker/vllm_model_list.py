@@ -26,19 +26,15 @@ _AUTO_DTYPE = {"float32": "bfloat16"}
 _WEIGHT_FILES = ("model*.safetensors", "*.safetensors", "*.bin")
 
 
-def list_vllm_models(
-    settings: VllmSettings, loaded: str | None, *, is_cpu: bool
-) -> tuple[engine.ModelInfo, ...]:
-    """Reads the disk. Of a model that comes from a hub nothing is known before it is there."""
-    return tuple(
-        _model_info(model, settings, is_cpu=is_cpu, is_loaded=model.name == loaded)
-        for model in settings.models
-    )
+def list_vllm_models(settings: VllmSettings, *, is_cpu: bool) -> tuple[engine.ModelInfo, ...]:
+    """Reads the disk. Of a model that comes from a hub nothing is known before it is there.
+
+    Which one is loaded is for the heartbeats to tell, at once and for every worker of the pool.
+    """
+    return tuple(_model_info(model, settings, is_cpu=is_cpu) for model in settings.models)
 
 
-def _model_info(
-    model: VllmModel, settings: VllmSettings, *, is_cpu: bool, is_loaded: bool
-) -> engine.ModelInfo:
+def _model_info(model: VllmModel, settings: VllmSettings, *, is_cpu: bool) -> engine.ModelInfo:
     try:
         config = read_model_config(model)
     except engine.ModelCannotLoad as error:
@@ -55,7 +51,6 @@ def _model_info(
         size_bytes=size,
         memory_bytes=_memory_need(facts, arguments, size, context),
         quantization=_quantization(facts, arguments) or _served_dtype(facts, arguments),
-        is_loaded=is_loaded,
     )
 
 

@@ -29,6 +29,8 @@ async def test_description_names_every_promised_path() -> None:
         "/api/v1/suites",
         "/api/v1/suites/{suite}/tasks/{task}/samples/{row}",
         "/api/v1/suites/{suite}/versions/{version}",
+        "/api/v1/models",
+        "/admin/models",
         "/healthz",
         "/readyz",
     }

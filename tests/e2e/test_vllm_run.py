@@ -53,7 +53,7 @@ async def test_tokens_and_times_are_told(standing: WholeStack) -> None:
     assert "vllm" in " ".join(environment.values())
     methods = {task.task: task.scoring_method for task in summary.tasks}
     assert methods["sentiment"] == run_pb2.SCORING_METHOD_LOGLIKELIHOOD
-    [model] = await standing.client.list_models()
+    [model] = (await standing.client.list_models()).models
     assert (model.model, model.is_loaded) == (MODEL, True)
 
 

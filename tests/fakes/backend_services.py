@@ -33,6 +33,7 @@ from tests.fakes.suite_service import FakeSuites
 
 __all__ = ["FINAL", "FakeResults", "FakeScheduler", "refused", "results_server", "scheduler_server"]
 
+PAUSABLE = (run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_RUNNING, run_pb2.RUN_STATE_PAUSED)
 FINAL = (run_pb2.RUN_STATE_COMPLETED, run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED)
 
 
@@ -48,6 +49,8 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     submitted: list[scheduler_pb2.SubmitRunRequest] = field(default_factory=list)
     listed: list[scheduler_pb2.ListRunsRequest] = field(default_factory=list)
     estimated_seconds: float | None = None
+    estimated_cost: float | None = None
+    price: run_pb2.ModelPrice | None = None
     refusal: RemoteError | None = None
     deadlines: list[float | None] = field(default_factory=list)
     metadata: list[dict[str, str]] = field(default_factory=list)
@@ -68,12 +71,18 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
             raise self.refusal
         self.submitted.append(request)
         run = run_pb2.Run(
-            run_id=str(uuid.uuid4()), order=request.order, user=request.user, state=run_pb2.RUN_STATE_PENDING
+            run_id=str(uuid.uuid4()),
+            order=request.order,
+            user=request.user,
+            state=run_pb2.RUN_STATE_PENDING,
+            price=self.price,
         )
         run.created_at.FromSeconds(1_700_000_000)
         self.put(run)
         self._lose_answer()
-        return scheduler_pb2.SubmitRunResponse(run=run, estimated_seconds=self.estimated_seconds)
+        return scheduler_pb2.SubmitRunResponse(
+            run=run, estimated_seconds=self.estimated_seconds, estimated_cost=self.estimated_cost
+        )
 
     async def GetRun(
         self, request: scheduler_pb2.GetRunRequest, context: Any
@@ -120,6 +129,19 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         self._lose_answer()
         return scheduler_pb2.RetryRunResponse(run=run)
 
+    async def PauseRun(
+        self, request: scheduler_pb2.PauseRunRequest, context: Any
+    ) -> scheduler_pb2.PauseRunResponse:
+        run = self._moved(request.run_id, context, PAUSABLE, "RUN_NOT_PAUSABLE", run_pb2.RUN_STATE_PAUSED)
+        return scheduler_pb2.PauseRunResponse(run=run)
+
+    async def ResumeRun(
+        self, request: scheduler_pb2.ResumeRunRequest, context: Any
+    ) -> scheduler_pb2.ResumeRunResponse:
+        paused = (run_pb2.RUN_STATE_PAUSED,)
+        run = self._moved(request.run_id, context, paused, "RUN_NOT_PAUSED", run_pb2.RUN_STATE_PENDING)
+        return scheduler_pb2.ResumeRunResponse(run=run)
+
     async def WatchRun(
         self, request: scheduler_pb2.WatchRunRequest, context: Any
     ) -> AsyncIterator[scheduler_pb2.WatchRunResponse]:
@@ -146,8 +168,21 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     async def ListModels(
         self, request: scheduler_pb2.ListModelsRequest, context: Any
     ) -> scheduler_pb2.ListModelsResponse:
-        model = model_pb2.ModelInfo(model="vllm/starter", pool="local", is_loaded=True, context_tokens=1024)
-        return scheduler_pb2.ListModelsResponse(models=[model])
+        if request.provider not in ("", "vllm", "gemini"):
+            sentence = f'No pool serves the provider "{request.provider}". Providers: gemini, vllm.'
+            raise refused(ErrorKind.INVALID, "UNKNOWN_PROVIDER", sentence, provider=request.provider)
+        starter = model_pb2.ModelInfo(model="vllm/starter", pool="local", is_loaded=True, context_tokens=1024)
+        starter.size_bytes, starter.memory_bytes, starter.quantization = 15_400_000, 2_015_400_000, "bfloat16"
+        starter.capabilities.chat = starter.capabilities.seed = True
+        bare = model_pb2.ModelInfo(
+            model="vllm/none", pool="local", problem="The folder /none does not exist."
+        )
+        local = scheduler_pb2.ModelSource(pool="local", provider="vllm", engine="vllm")
+        local.listed_at.FromSeconds(1_700_000_000)
+        remote = scheduler_pb2.ModelSource(
+            pool="remote", provider="gemini", engine="gemini", problem="No answer within 2 s."
+        )
+        return scheduler_pb2.ListModelsResponse(models=[starter, bare], sources=[local, remote])
 
     async def ListWorkers(
         self, request: scheduler_pb2.ListWorkersRequest, context: Any

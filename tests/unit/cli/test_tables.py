@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from proctor.cli.comparison_tables import print_comparison, print_flips
-from proctor.cli.models_command import models_table
+from proctor.cli.models_table import print_models
 from proctor.cli.runs_commands import runs_table
 from proctor.cli.sample_view import print_sample
 from proctor.cli.standings_tables import history_table, print_leaderboard
@@ -139,10 +139,27 @@ def test_suites_and_models_are_folded_between_words_on_80_columns() -> None:
     suite = scheduler_service_pb2.SuiteInfo(suite="glue", description=about, version=3, tasks=tasks)
     model = model_pb2.ModelInfo(model=f"vllm/{'long/' * 14}name", pool="local", is_loaded=True)
     shown.console.print(suites_table(shown.console, [suite]))
-    shown.console.print(models_table(shown.console, [model]))
+    print_models(shown.console, scheduler_service_pb2.ListModelsResponse(models=[model]))
     assert shown.lines("glue (version 3)", "task_0,", "Nine tasks")
-    assert shown.lines("vllm/long/", "local", "yes")
+    assert shown.lines("vllm/long/", "yes")
     assert all(f"task_{number}" in shown.text for number in range(12))
+    assert max(map(len, shown.text.splitlines())) <= 80
+
+
+def test_models_stand_under_their_pool_with_what_they_need_and_who_did_not_tell() -> None:
+    shown = Shown()
+    big = model_pb2.ModelInfo(model="ollama/big", pool="gpu", quantization="Q4_K_M", context_tokens=131072)
+    big.size_bytes, big.memory_bytes = 1_321_098_329, 2_101_098_329
+    big.capabilities.chat = big.capabilities.seed = True
+    bare = model_pb2.ModelInfo(model="vllm/bare", pool="local", problem="Its folder does not exist.")
+    quiet = scheduler_service_pb2.ModelSource(pool="far", provider="gemini", problem="No answer within 2 s.")
+    told = scheduler_service_pb2.ModelSource(pool="gpu", provider="ollama")
+    listed = scheduler_service_pb2.ListModelsResponse(models=[big, bare], sources=[quiet, told])
+    print_models(shown.console, listed)
+    assert shown.lines("ollama · pool gpu · can chat, seed")
+    assert shown.lines("ollama/big", "131,072", "1.3 GB", "2.1 GB", "Q4_K_M")
+    assert shown.lines("Its folder does not exist.")
+    assert shown.text.splitlines()[-1].rstrip() == "pool far (gemini): No answer within 2 s."
     assert max(map(len, shown.text.splitlines())) <= 80
 
 
@@ -213,3 +230,19 @@ def test_chat_is_shown_turn_by_turn() -> None:
     print_sample(shown.console, chat)
     assert shown.text.index("system") < shown.text.index("Be brief.") < shown.text.index("user")
     assert shown.lines('expected: "4", "four"')
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_times_are_shown_in_one_unit_a_row_and_only_where_told(width: int) -> None:
+    total = summary_pb2.Percentiles(n=400, mean=5, std=2, p50=4, p90=9, p95=10.1, p99=12.34)
+    first = summary_pb2.Percentiles(n=400, mean=0.05, std=0.02, p50=0.04, p90=0.09, p95=0.1, p99=1.2)
+    told = summary_pb2.RunSummary(tasks=[summary_pb2.TaskSummary(task="sst2")])
+    told.timing.total.CopyFrom(total)
+    told.timing.first_token.CopyFrom(first)
+    shown = Shown(width)
+    print_summary(shown.console, run_pb2.Run(run_id=RUN), told)
+    [answer] = shown.lines("whole answer")
+    assert answer.split()[2:] == ["s", "5.00", "4.00", "9.00", "10.1", "12.3", "400"]
+    assert shown.lines("first token", "ms", "50.0", "1200")
+    assert not shown.lines("between tokens")
+    assert max(map(len, shown.text.splitlines())) <= width

@@ -35,8 +35,8 @@ def model_in(folder: Path, changes: dict[str, Any] | None = None, **engine_args:
     return VllmModel("vllm/some", str(folder), engine_args)
 
 
-def listed(model: VllmModel, *, is_cpu: bool = False, loaded: str | None = None) -> ModelInfo:
-    [info] = list_vllm_models(VllmSettings((model,)), loaded, is_cpu=is_cpu)
+def listed(model: VllmModel, *, is_cpu: bool = False) -> ModelInfo:
+    [info] = list_vllm_models(VllmSettings((model,)), is_cpu=is_cpu)
     return info
 
 
@@ -44,11 +44,7 @@ def test_memory_is_weights_and_the_cache_of_one_longest_context(tmp_path: Path) 
     info = listed(model_in(tmp_path))
     assert (info.size_bytes, info.context_length) == (WEIGHTS, 40960)
     assert info.memory_bytes == WEIGHTS + 40960 * CACHE_PER_TOKEN
-    assert (info.quantization, info.is_loaded, info.problem) == ("bfloat16", False, "")
-
-
-def test_loaded_model_is_told_apart(tmp_path: Path) -> None:
-    assert listed(model_in(tmp_path), loaded="vllm/some").is_loaded
+    assert (info.quantization, info.problem) == ("bfloat16", "")
 
 
 def test_arguments_of_the_engine_change_context_and_cache(tmp_path: Path) -> None:
@@ -100,7 +96,7 @@ def test_same_weights_under_another_name_count_once(tmp_path: Path) -> None:
 def test_folder_that_is_no_model_is_listed_with_what_is_wrong(tmp_path: Path) -> None:
     broken = VllmModel("vllm/none", str(tmp_path / "none"))
     settings = VllmSettings((broken, model_in(tmp_path)))
-    none, some = list_vllm_models(settings, None, is_cpu=False)
+    none, some = list_vllm_models(settings, is_cpu=False)
     assert (none.name, none.size_bytes) == ("vllm/none", None)
     assert "does not exist" in none.problem
     assert some.problem == ""
