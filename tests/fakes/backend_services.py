@@ -4,7 +4,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -132,14 +132,23 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     async def PauseRun(
         self, request: scheduler_pb2.PauseRunRequest, context: Any
     ) -> scheduler_pb2.PauseRunResponse:
-        run = self._moved(request.run_id, context, PAUSABLE, "RUN_NOT_PAUSABLE", run_pb2.RUN_STATE_PAUSED)
+        self._note(context)
+        run = self._run(request.run_id)
+        _check_state(run, PAUSABLE, "RUN_NOT_PAUSABLE")
+        run.state = run_pb2.RUN_STATE_PAUSED
+        self.put(run)
+        self._lose_answer()
         return scheduler_pb2.PauseRunResponse(run=run)
 
     async def ResumeRun(
         self, request: scheduler_pb2.ResumeRunRequest, context: Any
     ) -> scheduler_pb2.ResumeRunResponse:
-        paused = (run_pb2.RUN_STATE_PAUSED,)
-        run = self._moved(request.run_id, context, paused, "RUN_NOT_PAUSED", run_pb2.RUN_STATE_PENDING)
+        self._note(context)
+        run = self._run(request.run_id)
+        _check_state(run, (run_pb2.RUN_STATE_PAUSED,), "RUN_NOT_PAUSED")
+        run.state = run_pb2.RUN_STATE_PENDING
+        self.put(run)
+        self._lose_answer()
         return scheduler_pb2.ResumeRunResponse(run=run)
 
     async def WatchRun(
@@ -205,6 +214,12 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     def _note(self, context: Any) -> None:
         self.deadlines.append(context.time_remaining())
         self.metadata.append(dict(context.invocation_metadata()))
+
+
+def _check_state(run: run_pb2.Run, allowed: Sequence[run_pb2.RunState.ValueType], reason: str) -> None:
+    if run.state not in allowed:
+        state = run_pb2.RunState.Name(run.state).removeprefix("RUN_STATE_").lower()
+        raise refused(ErrorKind.CONFLICT, reason, f"Run {run.run_id} is {state}.", state=state)
 
 
 @dataclass
