@@ -21,3 +21,17 @@ class UnknownPool(WorkerError):
 
     kind = ErrorKind.INVALID
     reason = "INVALID_PARAMETER"
+
+
+class KeyFileUnreadable(WorkerError):
+    """The file {path} that {variable} names for a key cannot be used: {problem}. Mount it or unset that."""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_PARAMETER"
+
+
+class KeyUnusable(WorkerError):
+    """The key of {variable} has letters that no request can carry: it must be one line of plain ASCII."""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_PARAMETER"
