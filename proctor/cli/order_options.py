@@ -48,6 +48,7 @@ class Form:
     is_chat: bool | None = None
     is_truncated_left: bool = False
     is_reusing_answers: bool = False
+    is_streamed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class OrderOptions:
     extra: Sequence[str] = ()
     project_id: int = 0
     priority: str = "high"
+    max_cost: float | None = None
 
 
 def order_of(options: OrderOptions) -> run_pb2.RunOrder:
@@ -81,7 +83,9 @@ def order_of(options: OrderOptions) -> run_pb2.RunOrder:
             scoring_method=chosen(SCORING_METHODS, form.scoring, "--scoring"),
             truncation=run_pb2.TRUNCATION_LEFT if form.is_truncated_left else run_pb2.TRUNCATION_NONE,
             prompt_form=_PROMPT_FORMS[form.is_chat],
+            max_cost=options.max_cost,
             reuse_answers=form.is_reusing_answers,
+            stream_answers=form.is_streamed,
         )
     except ValueError as error:
         raise Refused(f"A number of the order is too large: {error}.", "INVALID_PARAMETER") from error

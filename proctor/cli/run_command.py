@@ -17,7 +17,7 @@ from proctor.cli.program_name import program_name
 from proctor.cli.summary_table import figures_so_far, print_summary
 from proctor.cli.terminal import Terminal, execute, say
 from proctor.client import ProctorClient
-from proctor.v1 import run_pb2
+from proctor.v1 import run_pb2, scheduler_service_pb2
 
 _PARAM_HELP = "Any other parameter of generation, such as top_p=0.9; repeat for several."
 
@@ -38,6 +38,10 @@ def run(
     reuse: Annotated[
         bool, typer.Option("--reuse", help="Take stored answers of earlier runs to the same requests.")
     ] = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Stream answers over HTTP: times each first token, costs CPU.")
+    ] = False,
+    max_cost: Annotated[float | None, typer.Option(help="Stop when its tokens cost so much.")] = None,
     temperature: Annotated[float | None, typer.Option(help="0 to 2; 0 is greedy.")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Most tokens to generate.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the sampler.")] = None,
@@ -49,9 +53,9 @@ def run(
 ) -> None:
     """Examine a model by a suite: live progress, then the figures. Ctrl-C asks: cancel or detach?"""
     selection = Selection(suite, task or (), limit, num_fewshot, rollouts)
-    form = Form(scoring, chat, truncate_left, reuse)
+    form = Form(scoring, chat, truncate_left, reuse, stream)
     params = {"temperature": temperature, "max_tokens": max_tokens, "seed": seed}
-    options = OrderOptions(selection, model, form, params, param or (), project, priority)
+    options = OrderOptions(selection, model, form, params, param or (), project, priority, max_cost)
     terminal = Terminal(as_json)
 
     async def work() -> ExitCode:
@@ -88,11 +92,17 @@ async def submit_and_follow(
     run_id = submitted.run.run_id
     if is_detached:
         return _tell_detached(submitted.run, terminal, ExitCode.OK)
-    estimate = ""
-    if submitted.HasField("estimated_seconds"):
-        estimate = f", expected to take {run_words.duration(submitted.estimated_seconds)}"
-    say(terminal.progress, f"Run {run_id} was accepted{estimate}.")
+    say(terminal.progress, f"Run {run_id} was accepted{_expected(submitted)}.")
     return await follow_and_report(client, run_id, terminal, unasked)
+
+
+def _expected(submitted: scheduler_service_pb2.SubmitRunResponse) -> str:
+    expected = []
+    if submitted.HasField("estimated_seconds"):
+        expected.append(f"to take {run_words.duration(submitted.estimated_seconds)}")
+    if submitted.HasField("estimated_cost"):
+        expected.append(f"to cost {run_words.money(submitted.estimated_cost, submitted.run.price.currency)}")
+    return f", expected {' and '.join(expected)}" if expected else ""
 
 
 async def follow_and_report(client: ProctorClient, run_id: str, terminal: Terminal, unasked: Ask) -> ExitCode:

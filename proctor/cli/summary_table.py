@@ -10,6 +10,7 @@ from proctor.cli import run_words
 from proctor.cli.compact_table import compact_table, is_wide
 from proctor.cli.figure_words import NONE, interval, mean_and_half_width, scoring_word
 from proctor.cli.terminal import say
+from proctor.cli.timing_table import timing_table
 from proctor.client import ProctorClient
 from proctor.client_errors import NotFound
 from proctor.v1 import run_pb2, summary_pb2
@@ -32,6 +33,9 @@ def print_summary(console: Console, run: run_pb2.Run, summary: summary_pb2.RunSu
         console.print(figures_table(console, summary))
     for line in facts(run, summary):
         say(console, line)
+    times = timing_table(console, summary.timing)
+    if times is not None:
+        console.print(times)
 
 
 def figures_table(console: Console, summary: summary_pb2.RunSummary) -> Table:
@@ -60,6 +64,8 @@ def facts(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> list[Text]:
     lines.append(_fact("Failures of the machinery", f"{failed} (of {summary.total} samples; never scored)"))
     lines.append(_fact("Unparsed answers", _unparsed(summary)))
     lines.append(_fact("Tokens", _tokens(summary)))
+    if summary.HasField("cost"):
+        lines.append(_fact("Cost", run_words.money(summary.cost, summary.price.currency)))
     lines.append(_fact("Time", _times(run, summary)))
     if run.order.reuse_answers:
         lines.append(_fact("Answers of earlier runs", f"{run.reused_answers}, without times and costs"))
@@ -147,11 +153,9 @@ def _tokens(summary: summary_pb2.RunSummary) -> str:
 
 
 def _times(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> str:
-    timing, total = summary.mean_timing, run_words.elapsed_seconds(run)
+    total = run_words.elapsed_seconds(run)
     parts = [f"{run_words.duration(total)} in all"] if total else []
     if total and summary.answered:
         parts.append(f"{summary.answered / total:.1f} samples/s")
-    parts.append(f"{timing.total_seconds * 1000:.0f} ms per sample")
-    if timing.HasField("first_token_seconds"):
-        parts.append(f"{timing.first_token_seconds * 1000:.0f} ms to the first token")
+    parts.append(f"{summary.mean_timing.total_seconds * 1000:.0f} ms per answer")
     return ", ".join(parts)

@@ -4,12 +4,18 @@ from datetime import datetime
 
 from pydantic import BaseModel, Field
 
+from services.gateway.runs.http_timing import TimingBody
+
 
 class JobStarted(BaseModel):
     job_id: str
     message: str
     estimated_duration: str = Field(description='Text such as "10-30 minutes"')
     estimated_seconds: float | None = Field(description="Null while nothing was measured to tell from")
+    estimated_cost: float | None = Field(
+        description="What its tokens will cost; null without a price or a run of the suite to tell from"
+    )
+    currency: str | None = Field(description="Of the model's price; null where it has none")
 
 
 class JobMessage(BaseModel):
@@ -76,6 +82,13 @@ class JobWait(BaseModel):
     )
 
 
+class JobUsage(BaseModel):
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int = Field(description="Of the prompt tokens, those from the provider's cache")
+    reasoning_tokens: int = Field(description="Of the completion tokens, those of hidden reasoning")
+
+
 class JobResults(BaseModel):
     job_id: str
     status: str = Field(description="pending, running, completed, failed, cancelled")
@@ -92,6 +105,12 @@ class JobResults(BaseModel):
     unparsed: int = Field(description="Answers that could not be parsed")
     unparsed_rate: float | None = Field(description="Of the answers; null where there are none")
     failed_rate: float | None = Field(description="Of the samples that came to an end; null where none did")
+    timing: TimingBody = Field(description="How the times of its answers are spread")
+    usage: JobUsage
+    cost: float | None = Field(
+        default=None, description="Of the tokens; only there where the model has a price"
+    )
+    currency: str = Field(default="", description="Of the cost; only there with one")
     completed_at: datetime | None
     error: str = Field(default="", description="Why it failed; only there when it did")
     wait: JobWait | None = Field(default=None, description="Why it waits; only there while it does")

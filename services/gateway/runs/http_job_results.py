@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from proctor.v1 import run_pb2, summary_pb2
+from proctor.v1 import outcome_pb2, run_pb2, summary_pb2
 from services.gateway.proto_words import moment, scoring_word, state_word
 from services.gateway.runs.http_figures import figure_body, group_scoring, rate, task_figures
 from services.gateway.runs.http_job_bodies import (
@@ -11,13 +11,16 @@ from services.gateway.runs.http_job_bodies import (
     JobProgress,
     JobResults,
     JobSummary,
+    JobUsage,
     JobWait,
     TaskCounts,
 )
+from services.gateway.runs.http_timing import timing_body
 
 # How a failed run says why, by reason. Other sentences stand as the scheduler wrote them.
 _ERROR_FORMS = {
     "DEADLINE_REACHED": "Job execution failed: {message}",
+    "COST_LIMIT_REACHED": "Job execution failed: {message}",
     "TOO_MANY_FAILURES": "AI provider error: {message}",
     "MODEL_CANNOT_LOAD": "AI provider error: {message}",
 }
@@ -37,6 +40,10 @@ def job_results(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime
         unparsed=summary.unparsed,
         unparsed_rate=rate(summary.unparsed, summary.answered),
         failed_rate=rate(summary.failed, summary.answered + summary.failed),
+        timing=timing_body(summary.timing),
+        usage=_usage(summary.usage),
+        cost=summary.cost if summary.HasField("cost") else None,
+        currency=summary.price.currency,
         completed_at=moment(run.finished_at),
         error=_error(run.error) if run.state == run_pb2.RUN_STATE_FAILED else "",
         wait=_wait(run),
@@ -87,6 +94,15 @@ def _counts(task: summary_pb2.TaskSummary) -> TaskCounts:
         unparsed=task.unparsed,
         unparsed_rate=rate(task.unparsed, task.answered),
         failed_rate=rate(task.failed, task.answered + task.failed),
+    )
+
+
+def _usage(usage: outcome_pb2.TokenUsage) -> JobUsage:
+    return JobUsage(
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        cached_tokens=usage.cached_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
     )
 
 

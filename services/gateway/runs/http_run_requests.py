@@ -133,7 +133,17 @@ class RunRequest(BaseModel):
         default="off",
         description="reuse: take stored answers of earlier runs to the same requests of the same engine",
     )
+    stream: bool = Field(
+        default=False,
+        description="Ask a provider over HTTP to stream: shows the time to the first token, costs CPU",
+    )
     params: Params | None = Field(default=None, description="Parameters for any provider")
+    max_cost: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="The run stops when its tokens cost so much, in the currency of the price file",
+    )
 
     @model_validator(mode="after")
     def one_set_of_params(self) -> "RunRequest":
@@ -157,5 +167,7 @@ class RunRequest(BaseModel):
             scoring_method=_SCORING_METHODS[self.scoring_method],
             prompt_form=_PROMPT_FORMS[self.prompt_form],
             truncation=_TRUNCATIONS[self.truncate],
+            max_cost=self.max_cost,
+            stream_answers=self.stream,
             reuse_answers=self.cache == "reuse",
         )

@@ -62,6 +62,7 @@ def outcome_record(listed: ListedOutcome) -> OutcomeRecord:
         "total_seconds": timing.total_seconds,
         "queue_seconds": timing.queue_seconds,
         "first_token_seconds": timing.first_token_seconds,
+        "between_tokens_seconds": timing.between_tokens_seconds,
         "digest": sample.digest.hex(),
     }
 

@@ -13,6 +13,7 @@ from services.results.figures.figure import Figure
 from services.results.outcomes.listed_outcome import ListedOutcome
 from services.results.runs.run_record import ScoringMethod
 from services.results.runs.run_summary import RunSummary, TaskSummary
+from services.results.runs.timing_summary import Percentiles, TimingSummary
 
 _PAGE = "report.html.j2"
 _METHODS: Mapping[ScoringMethod, str] = {
@@ -48,6 +49,7 @@ class HtmlReport:
                 chart=_chart(summary),
                 shares=[_shares(task) for task in summary.tasks],
                 notes=_notes(self._run),
+                times=_times(summary.timing),
             )
             .encode()
         )
@@ -105,6 +107,17 @@ def _shares(task: TaskSummary) -> AnswerShares:
     return AnswerShares(
         task.task, 100 * scored / total, 100 * task.unparsed / total, 100 * task.failed / total
     )
+
+
+def _times(timing: TimingSummary) -> list[tuple[str, Percentiles]]:
+    spreads = {
+        "queue, s": timing.queue,
+        "to the first token, s": timing.first_token,
+        "between tokens, s": timing.between_tokens,
+        "whole answer, s": timing.total,
+        "tokens per second": timing.tokens_per_second,
+    }
+    return [(name, spread) for name, spread in spreads.items() if spread]
 
 
 def _notes(run: ExportedRun) -> list[str]:

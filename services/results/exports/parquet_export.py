@@ -30,6 +30,7 @@ _TYPES: Mapping[str, pa.DataType] = {
     "total_seconds": _DOUBLE,
     "queue_seconds": _DOUBLE,
     "first_token_seconds": _DOUBLE,
+    "between_tokens_seconds": _DOUBLE,
 }
 
 

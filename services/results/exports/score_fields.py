@@ -27,6 +27,7 @@ _AFTER_SCORES = (
     "total_seconds",
     "queue_seconds",
     "first_token_seconds",
+    "between_tokens_seconds",
     "digest",
 )
 

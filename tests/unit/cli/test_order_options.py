@@ -11,6 +11,7 @@ from proctor.v1 import run_pb2
 def test_what_is_not_given_stays_unset() -> None:
     order = order_of(OrderOptions(Selection("glue"), "vllm/starter"))
     assert not order.HasField("limit")
+    assert not order.HasField("max_cost")
     assert not order.HasField("params")
     assert order.scoring_method == run_pb2.SCORING_METHOD_UNSPECIFIED
     assert order.prompt_form == run_pb2.PROMPT_FORM_UNSPECIFIED
@@ -21,11 +22,12 @@ def test_everything_given_is_in_the_order() -> None:
     options = OrderOptions(
         selection,
         "vllm/starter",
-        Form("generate", is_chat=True, is_truncated_left=True),
+        Form("generate", is_chat=True, is_truncated_left=True, is_streamed=True),
         {"temperature": 0.0, "seed": None},
         [],
         7,
         "low",
+        2.5,
     )
     order = order_of(options)
     assert list(order.tasks) == ["sst2", "rte"]
@@ -34,7 +36,9 @@ def test_everything_given_is_in_the_order() -> None:
     assert not order.params.HasField("seed")
     assert order.prompt_form == run_pb2.PROMPT_FORM_CHAT
     assert order.truncation == run_pb2.TRUNCATION_LEFT
+    assert order.stream_answers
     assert order.priority == run_pb2.PRIORITY_LOW
+    assert order.max_cost == 2.5
 
 
 def test_known_parameters_are_typed_and_others_reach_the_provider() -> None:

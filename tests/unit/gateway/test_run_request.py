@@ -38,6 +38,11 @@ def test_what_is_not_given_stays_unset() -> None:
     assert order.priority == run_pb2.PRIORITY_HIGH
 
 
+def test_answers_are_streamed_only_where_asked() -> None:
+    assert not RunRequest.model_validate(body()).to_order().stream_answers
+    assert RunRequest.model_validate(body(stream=True)).to_order().stream_answers
+
+
 def test_ollama_parameters_get_our_names_and_unknown_ones_reach_the_provider() -> None:
     request = with_ollama(num_predict=5, num_ctx=2048, repeat_penalty=1.1, temperature=0, mirostat=2)
     params = RunRequest.model_validate(request).to_order().params
