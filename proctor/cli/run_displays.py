@@ -115,7 +115,8 @@ def progress_line(run: run_pb2.Run) -> str:
     progress = run.progress
     share = f"{progress.completed}/{progress.total} ({_percent(progress)})" if progress.total else ""
     failed = run_words.failures(dict(progress.failures))
-    parts = (run_words.step(run), share, run_words.pace(progress), f"failed: {failed}" if failed else "")
+    failures = f"failed: {failed}" if failed else ""
+    parts = (run_words.step(run), share, run_words.pace(progress), run_words.cost(run), failures)
     return " · ".join(part for part in parts if part)
 
 
@@ -126,7 +127,7 @@ def draw_progress(run: run_pb2.Run) -> RenderableType:
         (run_words.step(run), run_words.STATE_STYLES.get(run.state, "")),
     )
     foot = [f"{run.progress.completed}/{run.progress.total} samples"] if run.progress.total else []
-    foot += [run_words.pace(run.progress)]
+    foot += [run_words.pace(run.progress), run_words.cost(run)]
     lines: list[RenderableType] = [
         head,
         _bars(run.progress),

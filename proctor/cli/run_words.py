@@ -50,6 +50,16 @@ def pace(progress: run_pb2.RunProgress) -> str:
     return " · ".join(parts)
 
 
+def cost(run: run_pb2.Run) -> str:
+    """Of what is recorded; empty where the model has no price."""
+    has_cost = run.progress.HasField("cost")
+    return f"cost {money(run.progress.cost, run.price.currency)}" if has_cost else ""
+
+
+def money(amount: float, currency: str) -> str:
+    return f"{amount:.6g} {currency}"
+
+
 def failures(counts: dict[str, int]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in sorted(counts.items()) if count)
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from proctor.v1 import run_pb2, summary_pb2
+from proctor.v1 import outcome_pb2, run_pb2, summary_pb2
 from services.common.errors import ErrorKind
 from tests.fakes.backend_services import refused
 from tests.fakes.gateway_stand import GatewayStand, gateway_stand
@@ -39,6 +39,8 @@ async def test_started_job_is_answered_with_id_message_and_estimate(stand: Gatew
         "message": "Benchmarking started for suite: glue",
         "estimated_duration": "10-30 minutes",
         "estimated_seconds": 1200.0,
+        "estimated_cost": None,
+        "currency": None,
     }
     submitted = stand.scheduler.submitted[0]
     assert (submitted.order.limit, list(submitted.order.tasks)) == (50, ["sst2"])
@@ -154,10 +156,48 @@ async def test_results_of_a_finished_job_have_the_promised_fields(stand: Gateway
     status, body, _ = await call(stand, "GET", f"{API}/results/{run.run_id}")
     assert status == 200
     promised = "job_id status progress summary performance_data failures unparsed completed_at"
-    beside = "groups tasks unparsed_rate failed_rate"
+    beside = "groups tasks unparsed_rate failed_rate timing usage"
     assert set(body) == {*promised.split(), *beside.split()}
     assert body["completed_at"] == "2023-11-14T22:15:00Z"
     assert body["summary"]["benchmarks_run"] == ["sst2"]
+
+
+async def test_what_a_job_costs_is_told_where_its_model_has_a_price(stand: GatewayStand) -> None:
+    price = run_pb2.ModelPrice(input_per_million=2, output_per_million=10, currency="EUR")
+    stand.scheduler.estimated_cost, stand.scheduler.price = 0.25, price
+    _, started, _ = await call(stand, "POST", f"{API}/run", json={**ORDER, "max_cost": 0.5})
+    assert (started["estimated_cost"], started["currency"]) == (0.25, "EUR")
+    assert stand.scheduler.submitted[0].order.max_cost == 0.5
+    run = stored_run(stand, run_pb2.RUN_STATE_FAILED)
+    run.error.reason = "COST_LIMIT_REACHED"
+    run.error.message = "Resource limits exceeded (cost): the run has cost 0.5 EUR of at most 0.5 EUR."
+    usage = outcome_pb2.TokenUsage(
+        prompt_tokens=200, completion_tokens=10, cached_tokens=5, reasoning_tokens=3
+    )
+    summary = summary_pb2.RunSummary(usage=usage, cost=0.0005, price=price)
+    stand.results.summaries[run.run_id] = summary
+    _, body, _ = await call(stand, "GET", f"{API}/results/{run.run_id}")
+    assert (body["cost"], body["currency"]) == (0.0005, "EUR")
+    assert body["usage"] == {
+        "prompt_tokens": 200,
+        "completion_tokens": 10,
+        "cached_tokens": 5,
+        "reasoning_tokens": 3,
+    }
+    assert body["error"] == f"Job execution failed: {run.error.message}"
+
+
+@pytest.mark.parametrize("max_cost", [0, -1, "NaN", "Infinity"])
+async def test_a_cost_limit_that_is_none_is_422(stand: GatewayStand, max_cost: object) -> None:
+    status, body, _ = await call(stand, "POST", f"{API}/run", json={**ORDER, "max_cost": max_cost})
+    assert (status, body["errors"][0]["field"]) == (422, "max_cost")
+
+
+async def test_a_cost_limit_without_a_price_is_409(stand: GatewayStand) -> None:
+    sentence = "No price is known of grok/x, so max_cost cannot be kept."
+    stand.scheduler.refusal = refused(ErrorKind.CONFLICT, "NO_PRICE", sentence, model="grok/x")
+    status, body, _ = await call(stand, "POST", f"{API}/run", json={**ORDER, "max_cost": 1})
+    assert (status, body["reason"], body["detail"]) == (409, "NO_PRICE", sentence)
 
 
 async def test_results_of_a_job_that_was_not_planned_yet_are_empty(stand: GatewayStand) -> None:

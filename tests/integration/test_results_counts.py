@@ -138,7 +138,8 @@ async def test_counts_equal_rows_under_concurrent_duplicates_and_killed_connecti
         await assert_counts_equal_rows(observer, plan)
         counts = await recorders[0][0].records.all_counts(plan)
         assert (counts.recorded, counts.failed) == (SAMPLES, len(range(0, SAMPLES, 7)))
-        assert astuple(counts.usage) == tuple(await observer.fetchrow(TOKENS, plan.run_id))
+        [tokens] = await observer.fetch(TOKENS, plan.run_id)
+        assert astuple(counts.usage) == tuple(tokens)
     await observer.close()
 
 

@@ -88,6 +88,8 @@ class BenchmarkApi:
             message=f"Benchmarking started for suite: {body.suite}",
             estimated_duration=duration_text(seconds),
             estimated_seconds=seconds,
+            estimated_cost=response.estimated_cost if response.HasField("estimated_cost") else None,
+            currency=response.run.price.currency or None,
         )
 
     async def results(self, job_id: JobId) -> JobResults:

@@ -52,8 +52,8 @@ class DispatchShards:
     async def dispatch(self, target: DispatchedRun, *, runs_of_pool: int, now: float) -> None:
         """Sends as much as the credit allows; what is done is written along with it."""
         credit = shard_credit(self.rule, self._demand(target.run, runs_of_pool, now))
-        credit = min(credit, self._paid_shards(target))
-        while (room := int(credit) - len(target.ledger.on_wire)) > 0:
+        credit = self._paid_credit(target, credit)
+        while (room := credit - len(target.ledger.on_wire)) > 0:
             batch = await self._next_shards(target, min(room, BATCH_SHARDS))
             if not batch or not await self._send(target, batch):
                 break
@@ -78,12 +78,12 @@ class DispatchShards:
         await self.wire.publish(target.run, filled)
         return True
 
-    def _paid_shards(self, target: DispatchedRun) -> float:
-        """Shards that may be on the wire for the money the run has left; the first tells what one costs."""
+    def _paid_credit(self, target: DispatchedRun, credit: int) -> int:
+        """As much of the credit as the run has money left for; its first shard tells what others cost."""
         counts = self.board.counts(target.run.run_id, target.run.epoch)
         samples = affordable_samples(target.run, counts)
         largest = max((shard.size for shard in target.ledger.on_wire.values()), default=MAX_SHARD_SAMPLES)
-        return max(samples // largest, 1)
+        return int(max(min(credit, samples // largest), 1))
 
     def _demand(self, run: Run, runs_of_pool: int, now: float) -> Demand:
         capacity = sum(worker.concurrency for worker in self.crew.workers() if worker.pool == run.pool)

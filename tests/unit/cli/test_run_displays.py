@@ -44,6 +44,17 @@ def test_live_progress_shows_tasks_rate_and_failures() -> None:
         assert part in text_of(shown)
 
 
+def test_what_a_run_has_cost_is_shown_where_its_model_has_a_price() -> None:
+    assert "cost" not in progress_line(running(100))
+    run, shown = running(100), console()
+    run.price.currency, run.progress.cost = "EUR", 0.0125
+    assert "· cost 0.0125 EUR ·" in progress_line(run)
+    summary = summary_pb2.RunSummary(cost=0.05, price=run.price)
+    summary.tasks.add(task="sst2", total=400)
+    print_summary(shown, run, summary)
+    assert "Cost: 0.05 EUR\n" in text_of(shown)
+
+
 def test_waiting_run_says_why() -> None:
     run = run_pb2.Run(state=run_pb2.RUN_STATE_PENDING)
     run.wait.position, run.wait.held_by = 2, "3 runs are running"
