@@ -13,9 +13,11 @@ OUTCOMES = StreamSpec(name="OUTCOMES", subjects=("outcomes.*",), max_bytes=1024 
 
 RUNS_BUCKET = BucketSpec(name="RUNS")
 WORKERS_BUCKET = BucketSpec(name="WORKERS", ttl_seconds=15.0)
+PACES_BUCKET = BucketSpec(name="PACES")
 
 PROGRESS_OF_ALL_RUNS = "progress.*"
 CHANGES_OF_ALL_RUNS = "changes.*"
+ALL_PACES = "pace.*"
 
 # Token of pools that serve any model of their provider.
 ANY_MODEL = "any"
@@ -80,3 +82,8 @@ def change_subject(run_id: str) -> str:
 def model_list_subject(pool: str) -> str:
     """Core NATS, request and reply: the models that a pool can serve; one of its workers answers."""
     return f"models.{pool}"
+
+
+def pace_subject(pace: str) -> str:
+    """Core NATS: what a worker met at a provider under one key."""
+    return f"pace.{pace}"

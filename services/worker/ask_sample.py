@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from services.common.clock import Clock
@@ -20,29 +21,34 @@ from services.worker.engine import (
     ModelRefused,
     Prompt,
     ProviderFailed,
+    RateLimited,
     ScoredChoices,
 )
+from services.worker.pace import Pace
+from services.worker.paces import Paces
 from services.worker.refused_runs import RefusedRuns
 from services.worker.retry_policy import RetryPolicy
+from services.worker.run_states import RunStates
 from services.worker.shard import Failure, Method, Outcome, Shard, ShardSample
 
 log = get_logger()
 
 
+@dataclass(frozen=True, slots=True)
+class AskingRules:
+    """What decides whether and when a sample is asked, and asked again."""
+
+    policy: RetryPolicy
+    paces: Paces
+    states: RunStates
+    refused: RefusedRuns
+
+
 class SampleAsker:
-    def __init__(
-        self,
-        engine: Engine,
-        policy: RetryPolicy,
-        clock: Clock,
-        jitter: Callable[[], float],
-        refused: RefusedRuns,
-    ) -> None:
+    def __init__(self, engine: Engine, clock: Clock, rules: AskingRules) -> None:
         self._engine = engine
-        self._refused = refused
-        self._policy = policy
         self._clock = clock
-        self._jitter = jitter
+        self._rules = rules
 
     async def ask(self, shard: Shard, sample: ShardSample) -> Outcome | None:
         """The outcome; None where the deadline came before the first try, so that nothing can be said.
@@ -50,36 +56,64 @@ class SampleAsker:
         Raises EngineDied and ModelCannotLoad, and ModelRefused where the whole run is: they say nothing about
         the sample.
         """
-        if self._clock.now() >= shard.deadline:
-            return None
+        pace = self._rules.paces.of(shard.base_url)
+        failure: EngineFailure | None = None
         tries = 0
         while True:
-            if reason := self._refused.reason_for(shard):
+            await pace.turn()
+            if self._clock.now() >= shard.deadline:
+                return self._failed(shard, sample, failure) if failure else None
+            if reason := self._rules.refused.reason_for(shard):
                 raise ModelRefused(reason)
             try:
-                result = await self._ask_safely(shard, sample)
+                return Outcome(shard, sample.number, await self._ask_at_pace(pace, shard, sample))
             except (EngineDied, ModelCannotLoad):
                 raise
-            except EngineFailure as failure:
-                tries += 1
-                delay = self._delay_before(shard, failure, tries)
-                if delay is None:
-                    return self._failed(shard, sample, failure)
-            else:
-                self._refused.answered(shard)
-                return Outcome(shard, sample.number, _bounded(result))
-            await asyncio.sleep(delay)
+            except EngineFailure as error:
+                failure = error
+            tries += not isinstance(failure, RateLimited)
+            delay = self._delay_before(shard, failure, tries)
+            if delay is None:
+                return self._failed(shard, sample, failure)
+            if delay:
+                pace.retried(shard.run_id)
+                await asyncio.sleep(delay)
+
+    async def _ask_at_pace(
+        self, pace: Pace, shard: Shard, sample: ShardSample
+    ) -> Generated | ScoredChoices | Failure:
+        pace.sends()
+        try:
+            result = await self._ask_safely(shard, sample)
+        except RateLimited as failure:
+            pace.refused(failure.retry_after_seconds)
+            raise
+        except EngineFailure as failure:
+            pace.took()
+            if failure.retry_after_seconds is not None:
+                pace.resume_in(failure.retry_after_seconds)
+            raise
+        pace.took(result.usage.prompt_tokens + result.usage.completion_tokens)
+        self._rules.refused.answered(shard)
+        return _bounded(result)
 
     def _failed(self, shard: Shard, sample: ShardSample, failure: EngineFailure) -> Outcome:
-        if isinstance(failure, ModelRefused) and self._refused.refuse(shard, str(failure)):
+        if isinstance(failure, ModelRefused) and self._rules.refused.refuse(shard, str(failure)):
             raise failure
         return Outcome(shard, sample.number, Failure(failure.failure_class, str(failure)))
 
     def _delay_before(self, shard: Shard, failure: EngineFailure, tries: int) -> float | None:
-        delay = self._policy.delay_seconds(failure, tries, self._jitter())
-        if delay is None or self._clock.now() + timedelta(seconds=delay) >= shard.deadline:
+        """None where another try is not worth it or comes too late. What was limited waits for its pace."""
+        if isinstance(failure, RateLimited):
+            is_in_time = self._starts_in_time(shard, failure.retry_after_seconds or 0.0)
+            return 0.0 if is_in_time else None
+        delay = self._rules.policy.delay_seconds(failure, tries)
+        if delay is None or not self._starts_in_time(shard, delay):
             return None
-        return delay
+        return delay if self._rules.states.may_try_again(shard) else None
+
+    def _starts_in_time(self, shard: Shard, delay: float) -> bool:
+        return self._clock.now() + timedelta(seconds=delay) < shard.deadline
 
     async def _ask_safely(self, shard: Shard, sample: ShardSample) -> Generated | ScoredChoices:
         """What an engine did not foresee is this sample's failure, and no other's."""

@@ -20,8 +20,14 @@ from services.worker.http_failures import (
     read_plain_error,
     read_retry_after,
 )
+from services.worker.http_rate_limits import read_allowed
 from services.worker.http_stream import StreamReading, is_streamed
 from services.worker.json_answers import Json, read_document
+from services.worker.pace import Allowed
+
+
+def _hear_nothing(base_url: str, allowed: Allowed) -> None:
+    """For those who ask at no pace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,8 @@ class Endpoint:
     # The longest silence in the middle of a streamed answer.
     idle_timeout_seconds: float = 60.0
     connections: int = 256
+    # Told what the server's headers say of its limits.
+    hear: Callable[[str, Allowed], None] = field(default=_hear_nothing, repr=False)
 
     def server_model(self, model: str) -> str:
         return model.removeprefix(f"{self.provider}/")
@@ -122,6 +130,8 @@ class HttpExchange:
         async with self._session.request(
             method, self._base_url + path, data=payload, allow_redirects=False
         ) as response:
+            if allowed := read_allowed(response.headers):
+                self._endpoint.hear(self._base_url, allowed)
             if stream is not None and is_streamed(response):
                 reading = StreamReading(stream, sent, self._endpoint.idle_timeout_seconds)
                 return await reading.read(response.content)

@@ -37,6 +37,7 @@ def shard_from_proto(work: work_messages_pb2.WorkShard, *, completes_text: bool)
         sampling=_sampling(work),
         truncate_left=work.truncation == run_pb2.TRUNCATION_LEFT,
         deadline=work.deadline.ToDatetime(UTC) if work.HasField("deadline") else _NEVER,
+        base_url=work.base_url,
     )
 
 

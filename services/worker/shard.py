@@ -54,6 +54,8 @@ class Shard:
     sampling: Sampling
     truncate_left: bool
     deadline: datetime
+    # The server to ask instead of the pool's own; empty means the pool's own.
+    base_url: str = ""
 
     @property
     def instructs(self) -> bool:

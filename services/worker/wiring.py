@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import socket
 import uuid
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
+from nats.aio.client import Client
+
+from services.common import subjects
 from services.common.clock import SystemClock
 from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.jetstream import TRANSIENT_NATS, JetStream, connect_nats
 from services.common.lifecycle import every
 from services.common.structured_logs import get_logger
 from services.worker.anthropic_api import AnthropicApi
-from services.worker.ask_sample import SampleAsker
+from services.worker.ask_sample import AskingRules, SampleAsker
 from services.worker.batch_outcomes import OutcomeBatcher
 from services.worker.choose_model import ModelChooser, Stay
 from services.worker.engine import Engine
+from services.worker.engines import Engines
 from services.worker.execute_shard import ShardExecutor
+from services.worker.file_keys import read_key
 from services.worker.gemini_api import GeminiApi
 from services.worker.hold_messages import HeldMessages
 from services.worker.http_engine import HttpEngine
@@ -34,13 +38,15 @@ from services.worker.nats_crew import NatsCrew
 from services.worker.nats_heartbeat import Identity, NatsHeartbeat
 from services.worker.nats_model_lists import NatsModelLists
 from services.worker.nats_outcome_publisher import NatsOutcomePublisher
+from services.worker.nats_paces import LOOK_SECONDS, NatsPaces
 from services.worker.nats_run_states import follow_run_states
 from services.worker.nats_shard_consumer import NatsShardSource
 from services.worker.ollama_api import OllamaApi
 from services.worker.openai_engine import OpenAIEngine, OpenAISettings
+from services.worker.paces import Paces
 from services.worker.pool import Pool, Provider
 from services.worker.refused_runs import RefusedRuns
-from services.worker.retry_policy import RetryPolicy
+from services.worker.retry_policy import Backoff, RetryPolicy
 from services.worker.run_states import RunStates
 from services.worker.serve_shards import ShardServer
 from services.worker.settings import WorkerSettings
@@ -66,6 +72,7 @@ class Parts:
     desk: Desk
     batcher: OutcomeBatcher
     server: ShardServer
+    engines: Engines
 
 
 class RunningWorker:
@@ -109,25 +116,50 @@ async def running_worker(settings: WorkerSettings) -> AsyncIterator[RunningWorke
         opened.push_async_callback(health.stop, 0)
         connection = await connect_nats(settings.nats_url, identity.worker_id)
         opened.push_async_callback(connection.close)
-        engine = make_engine(pool, settings)
+        paces = make_paces(pool)
+        engine = make_engine(pool, settings, paces)
         opened.push_async_callback(engine.close)
         jetstream = JetStream(connection)
-        parts = join_parts(settings, identity, jetstream, engine)
+        parts = join_parts(settings, identity, jetstream, engine, paces)
+        opened.push_async_callback(parts.engines.close)
         heartbeat = NatsHeartbeat(jetstream, identity, parts.server, parts.loader, parts.slots)
         opened.push_async_callback(leave_quietly, heartbeat)
         tasks = start_loops(settings, jetstream, parts, heartbeat)
         lists = NatsModelLists(connection, pool.name, ModelLister(engine, settings.worker_list_seconds))
         tasks.append(asyncio.create_task(lists.answer(), name="list models"))
+        tasks += start_pacing(connection, identity, paces)
         opened.push_async_callback(end_loops, parts, tasks)
         yield RunningWorker(parts, tasks, health, settings.worker_drain_seconds)
 
 
-def make_engine(pool: Pool, settings: WorkerSettings) -> Engine:
+def make_paces(pool: Pool) -> Paces:
+    clock, backoff, provider = SystemClock(), Backoff(), pool.provider
+    if provider is None:
+        return Paces(clock, backoff)
+    return Paces(clock, backoff, provider.name, provider.base_url, _provider_key(provider))
+
+
+def make_engine(pool: Pool, settings: WorkerSettings, paces: Paces) -> Engine:
     """vLLM lives in an environment of its own, so it is imported only where it is the pool's engine."""
     if pool.provider is None:
         return _make_vllm(pool)
     endpoint = _endpoint(pool.provider, pool.concurrency, settings.worker_request_timeout_seconds)
+    endpoint = replace(endpoint, hear=paces.hear)
     return _make_remote(pool.engine, pool.provider, endpoint)
+
+
+def _other_servers(pool: Pool, settings: WorkerSettings, paces: Paces) -> Callable[[str], Engine] | None:
+    """The pool's key goes to its own server and to no other."""
+    provider = pool.provider
+    if provider is None or pool.engine != "openai":
+        return None
+
+    def make(base_url: str) -> Engine:
+        keyless = replace(provider, base_url=base_url, api_key_env="")
+        endpoint = _endpoint(keyless, pool.concurrency, settings.worker_request_timeout_seconds)
+        return _make_remote(pool.engine, keyless, replace(endpoint, hear=paces.hear))
+
+    return make
 
 
 def _make_vllm(pool: Pool) -> Engine:
@@ -138,12 +170,15 @@ def _make_vllm(pool: Pool) -> Engine:
     return VllmEngine(VllmSettings(models))
 
 
+def _provider_key(provider: Provider) -> str | None:
+    return read_key(provider.api_key_env, os.environ)
+
+
 def _endpoint(provider: Provider, concurrency: int, timeout_seconds: float) -> Endpoint:
     return Endpoint(
         base_url=provider.base_url,
         provider=provider.name,
-        # A mounted secret often ends in a line break, which no header may hold.
-        api_key=os.environ.get(provider.api_key_env, "").strip() or None,
+        api_key=_provider_key(provider),
         api_key_variable=provider.api_key_env,
         timeout_seconds=timeout_seconds,
         connections=concurrency + _LIST_CONNECTIONS,
@@ -168,7 +203,9 @@ def _make_remote(engine: str, provider: Provider, endpoint: Endpoint) -> Engine:
             )
 
 
-def join_parts(settings: WorkerSettings, identity: Identity, jetstream: JetStream, engine: Engine) -> Parts:
+def join_parts(
+    settings: WorkerSettings, identity: Identity, jetstream: JetStream, engine: Engine, paces: Paces
+) -> Parts:
     pool, clock = identity.pool, SystemClock()
     loader = ModelLoader(engine, pool.groups, clock, settings.worker_retry_load_seconds)
     publisher = NatsOutcomePublisher(jetstream, identity.worker_id, lambda: loader.environment)
@@ -178,13 +215,14 @@ def join_parts(settings: WorkerSettings, identity: Identity, jetstream: JetStrea
     intake = Intake(IntakeLimits.for_concurrency(pool.concurrency), len(source.priorities))
     desk = Desk(HeldMessages(), intake, RunStates(), RefusedRuns(clock))
     policy = RetryPolicy(settings.worker_max_tries)
-    asker = SampleAsker(engine, policy, clock, random.random, desk.refused)
+    engines = Engines(engine, _other_servers(pool, settings, paces))
+    asker = SampleAsker(engines, clock, AskingRules(policy, paces, desk.states, desk.refused))
     executor = ShardExecutor(asker, batcher, slots, intake)
     work = ShardWork(executor, batcher, desk, clock)
     stay = Stay(settings.worker_swap_after_seconds, settings.worker_min_stay_seconds)
     chooser = ModelChooser(source, NatsCrew(jetstream, identity), loader, clock, stay)
     server = ShardServer(source, loader, work, desk, chooser)
-    return Parts(loader, slots, desk, batcher, server)
+    return Parts(loader, slots, desk, batcher, server, engines)
 
 
 def start_loops(
@@ -201,6 +239,18 @@ def start_loops(
         "heartbeat": every(_LOOK_SECONDS, beat, name="heartbeat"),
     }
     return [asyncio.create_task(loop, name=name) for name, loop in loops.items()]
+
+
+def start_pacing(connection: Client, identity: Identity, paces: Paces) -> list[asyncio.Task[None]]:
+    """An engine in the worker is asked as fast as it can."""
+    if not paces.own.name:
+        return []
+    bucket = JetStream(connection).bucket(subjects.PACES_BUCKET)
+    wire = NatsPaces(connection, bucket, identity.worker_id, paces, SystemClock())
+    return [
+        asyncio.create_task(every(LOOK_SECONDS, wire.report_due, name="report paces"), name="report paces"),
+        asyncio.create_task(wire.follow_grants(), name="follow grants"),
+    ]
 
 
 async def end_loops(parts: Parts, tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.worker.ask_sample import SampleAsker
+from services.worker.ask_sample import AskingRules, SampleAsker
 from services.worker.engine import (
     LONGEST_ANSWER_CHARACTERS,
     EngineDied,
@@ -19,8 +19,10 @@ from services.worker.engine import (
     RequestRefused,
     ScoredChoices,
 )
+from services.worker.paces import Paces
 from services.worker.refused_runs import RefusedRuns
-from services.worker.retry_policy import RetryPolicy
+from services.worker.retry_policy import Backoff, RetryPolicy
+from services.worker.run_states import RunControl, RunStates
 from services.worker.shard import Failure, Method, Outcome, Shard
 from tests.fakes.held_shard import a_shard
 from tests.fakes.scripted_engine import ScriptedEngine
@@ -50,10 +52,14 @@ def failing(*failures: Exception) -> ScriptedEngine:
     return ScriptedEngine(answer)
 
 
-async def ask(engine: ScriptedEngine, shard: Shard) -> Outcome | None:
-    policy = RetryPolicy(max_tries=3, first_delay_seconds=0.001)
+def rules_of(clock: StandingClock, states: RunStates | None = None) -> AskingRules:
+    policy = RetryPolicy(max_tries=3, backoff=Backoff(0.001))
+    return AskingRules(policy, Paces(clock, policy.backoff), states or RunStates(), RefusedRuns(clock))
+
+
+async def ask(engine: ScriptedEngine, shard: Shard, rules: AskingRules | None = None) -> Outcome | None:
     clock = StandingClock()
-    asker = SampleAsker(engine, policy, clock, lambda: 0.5, RefusedRuns(clock))
+    asker = SampleAsker(engine, clock, rules or rules_of(clock))
     return await asyncio.wait_for(asker.ask(shard, shard.samples[0]), 5)
 
 
@@ -75,6 +81,38 @@ async def test_a_transient_failure_is_asked_again() -> None:
 async def test_tries_used_up_are_a_failure_of_the_class_of_the_last() -> None:
     failure = await failure_of(failing(*[ProviderFailed("500")] * 9), a_shard(7))
     assert failure == Failure(FailureClass.PROVIDER_ERROR, "500")
+
+
+async def test_rate_limits_use_up_no_tries() -> None:
+    limits = [RateLimited("429", retry_after_seconds=0.001)] * 20
+    rules = rules_of(StandingClock())
+    outcome = await ask(failing(ProviderFailed("500"), *limits, ProviderFailed("500")), a_shard(7), rules)
+    assert outcome is not None
+    assert isinstance(outcome.result, Generated)
+    pace = rules.paces.own
+    assert (pace.sent, pace.limited, pace.accepted, pace.tokens) == (23, 20, 3, 5)
+    assert pace.retries == {"run-1": 2}
+
+
+@pytest.mark.parametrize(("epoch", "asked"), [(1, 1), (2, 3)])
+async def test_a_run_that_spent_its_budget_tries_no_more(epoch: int, asked: int) -> None:
+    states = RunStates()
+    shard = a_shard(7, epoch=epoch)
+    states.put(shard.run_id, RunControl(epoch=1, is_final=False, is_retry_budget_spent=True))
+    engine = failing(*[ProviderFailed("500")] * 9)
+    outcome = await ask(engine, shard, rules_of(StandingClock(), states))
+    assert outcome is not None
+    assert outcome.result == Failure(FailureClass.PROVIDER_ERROR, "500")
+    assert engine.asked["sample 7"] == asked
+
+
+async def test_a_rate_limit_is_waited_out_also_where_the_budget_is_spent() -> None:
+    states = RunStates()
+    states.put(a_shard(7).run_id, RunControl(epoch=1, is_final=False, is_retry_budget_spent=True))
+    rules = rules_of(StandingClock(), states)
+    outcome = await ask(failing(RateLimited("429", retry_after_seconds=0.001)), a_shard(7), rules)
+    assert outcome is not None
+    assert isinstance(outcome.result, Generated)
 
 
 async def test_an_engine_that_stumbles_is_asked_again() -> None:

@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator
 import pytest
 
 from services.common.clock import SystemClock
-from services.worker.ask_sample import SampleAsker
+from services.worker.ask_sample import AskingRules, SampleAsker
 from services.worker.batch_outcomes import OutcomeBatcher
 from services.worker.engine import EngineDied, FailureClass, ModelCannotLoad, ModelRefused
 from services.worker.execute_shard import ShardExecutor
 from services.worker.hold_messages import Abandoned, HeldMessages, Holding
 from services.worker.intake import Intake, IntakeLimits
+from services.worker.paces import Paces
 from services.worker.refused_runs import RefusedRuns
 from services.worker.retry_policy import RetryPolicy
 from services.worker.run_states import RunControl, RunStates
@@ -37,7 +38,8 @@ class Bench:
         intake = Intake(IntakeLimits.for_concurrency(4), 3)
         self.desk = Desk(HeldMessages(), intake, RunStates(), RefusedRuns(clock))
         policy = RetryPolicy(max_tries=1)
-        asker = SampleAsker(self.engine, policy, clock, lambda: 0.5, self.desk.refused)
+        rules = AskingRules(policy, Paces(clock, policy.backoff), self.desk.states, self.desk.refused)
+        asker = SampleAsker(self.engine, clock, rules)
         self.slots = Slots(4)
         executor = ShardExecutor(asker, self.batcher, self.slots, self.desk.intake)
         self.work = ShardWork(executor, self.batcher, self.desk, SystemClock())

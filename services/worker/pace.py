@@ -1,0 +1,140 @@
+"""How fast this worker asks one provider under one key.
+
+What a provider allows belongs to the key, so the leader settles it for all workers and grants each a share.
+A 429, or a word to come back later, holds all requests of the worker to that provider, not only the one that
+heard it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from services.common.clock import Clock
+from services.worker.rate_bucket import RateBucket
+from services.worker.retry_policy import Backoff
+
+# How much the tokens of the last answer count in what the next one is expected to take.
+_LATEST_WEIGHT = 0.1
+_REMEMBERED_RUNS = 1000
+
+
+def pace_name(provider: str, base_url: str, api_key: str | None) -> str:
+    """The same for all who ask with this key; tells nothing of the key."""
+    whole = "\n".join((provider, base_url.rstrip("/"), api_key or ""))
+    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What the provider's headers allow the key, per second; None where they say nothing."""
+
+    requests: float | None = None
+    tokens: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What this worker may ask per second; None while no limit is known."""
+
+    requests: float | None = None
+    tokens: float | None = None
+    resume_at: datetime | None = None
+
+
+class Pace:
+    """Counts what was asked since the worker began, and makes requests wait for their turn."""
+
+    def __init__(self, name: str, clock: Clock, backoff: Backoff) -> None:
+        self.name = name
+        self.sent = 0
+        self.accepted = 0
+        self.limited = 0
+        self.tokens = 0
+        self.waiting = 0
+        self.retries: Counter[str] = Counter()
+        self.allowed = Allowed()
+        # By the provider's own word.
+        self.told_to_resume_at: datetime | None = None
+        self._clock = clock
+        self._backoff = backoff
+        self._refused_in_a_row = 0
+        self._tokens_of_an_answer = 0.0
+        # In the time of the loop; 0 while nothing is held.
+        self._resume_at = 0.0
+        self._requests = RateBucket()
+        self._tokens = RateBucket()
+        self._queue = asyncio.Lock()
+
+    async def turn(self) -> None:
+        """Returns when a request may go out: at once while nothing is known that forbids it."""
+        if not (self._resume_at or self._requests.rate or self._tokens.rate):
+            return
+        self.waiting += 1
+        try:
+            async with self._queue:
+                await self._wait()
+        finally:
+            self.waiting -= 1
+
+    def sends(self) -> None:
+        """A request goes out."""
+        self.sent += 1
+
+    def took(self, tokens: int = 0) -> None:
+        """The provider took a request, whatever came of it."""
+        self.accepted += 1
+        self._refused_in_a_row = 0
+        self.tokens += tokens
+        if tokens:
+            weight = _LATEST_WEIGHT if self._tokens_of_an_answer else 1.0
+            self._tokens_of_an_answer += weight * (tokens - self._tokens_of_an_answer)
+
+    def refused(self, retry_after_seconds: float | None) -> None:
+        """The provider answered 429. Of those that were under way together, the first one sets the wait."""
+        self.limited += 1
+        if retry_after_seconds is not None:
+            self.resume_in(retry_after_seconds)
+        elif not self._held_seconds():
+            self._refused_in_a_row += 1
+            self._hold(self._backoff.seconds(self._refused_in_a_row))
+
+    def resume_in(self, seconds: float) -> None:
+        """The provider said when to come back; those who wait are spread out where no rate does it."""
+        told = self._clock.now() + timedelta(seconds=seconds)
+        self.told_to_resume_at = max(told, self.told_to_resume_at or told)
+        self._hold(seconds + (0.0 if self._requests.rate else self._backoff.seconds(1)))
+
+    def retried(self, run_id: str) -> None:
+        """A request is sent again after a failure that was no 429."""
+        self.retries[run_id] += 1
+        if len(self.retries) > _REMEMBERED_RUNS:
+            del self.retries[next(iter(self.retries))]
+
+    def hear(self, allowed: Allowed) -> None:
+        """The provider's headers; what they told before stands where they say nothing now."""
+        known = self.allowed
+        self.allowed = Allowed(allowed.requests or known.requests, allowed.tokens or known.tokens)
+
+    def grant(self, granted: Granted) -> None:
+        self._requests.set_rate(granted.requests)
+        self._tokens.set_rate(granted.tokens)
+        if granted.resume_at is not None:
+            self._hold((granted.resume_at - self._clock.now()).total_seconds())
+
+    async def _wait(self) -> None:
+        await self._requests.take(1)
+        await self._tokens.take(self._tokens_of_an_answer)
+        while seconds := self._held_seconds():  # noqa: ASYNC110  # it may be put off meanwhile
+            await asyncio.sleep(seconds)
+        self._resume_at = 0.0
+
+    def _hold(self, seconds: float) -> None:
+        if seconds > 0:
+            self._resume_at = max(self._resume_at, asyncio.get_running_loop().time() + seconds)
+
+    def _held_seconds(self) -> float:
+        return max(0.0, self._resume_at - asyncio.get_running_loop().time()) if self._resume_at else 0.0
