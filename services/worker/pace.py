@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from services.common.clock import Clock
+from services.worker.backoff import Backoff
 from services.worker.rate_bucket import RateBucket
-from services.worker.retry_policy import Backoff
 
 # How much the tokens of the last answer count in what the next one is expected to take.
 _LATEST_WEIGHT = 0.1

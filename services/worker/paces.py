@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from services.common.clock import Clock
+from services.worker.backoff import Backoff
 from services.worker.pace import Allowed, Pace, pace_name
-from services.worker.retry_policy import Backoff
 
 _REMEMBERED = 256
 

@@ -21,6 +21,7 @@ from services.common.lifecycle import every
 from services.common.structured_logs import get_logger
 from services.worker.anthropic_api import AnthropicApi
 from services.worker.ask_sample import AskingRules, SampleAsker
+from services.worker.backoff import Backoff
 from services.worker.batch_outcomes import OutcomeBatcher
 from services.worker.choose_model import ModelChooser, Stay
 from services.worker.engine import Engine
@@ -46,7 +47,7 @@ from services.worker.openai_engine import OpenAIEngine, OpenAISettings
 from services.worker.paces import Paces
 from services.worker.pool import Pool, Provider
 from services.worker.refused_runs import RefusedRuns
-from services.worker.retry_policy import Backoff, RetryPolicy
+from services.worker.retry_policy import RetryPolicy
 from services.worker.run_states import RunStates
 from services.worker.serve_shards import ShardServer
 from services.worker.settings import WorkerSettings
@@ -214,7 +215,7 @@ def join_parts(
     slots = Slots(pool.concurrency)
     intake = Intake(IntakeLimits.for_concurrency(pool.concurrency), len(source.priorities))
     desk = Desk(HeldMessages(), intake, RunStates(), RefusedRuns(clock))
-    policy = RetryPolicy(settings.worker_max_tries)
+    policy = RetryPolicy(Backoff(), settings.worker_max_tries)
     engines = Engines(engine, _other_servers(pool, settings, paces))
     asker = SampleAsker(engines, clock, AskingRules(policy, paces, desk.states, desk.refused))
     executor = ShardExecutor(asker, batcher, slots, intake)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from services.worker.ask_sample import AskingRules, SampleAsker
+from services.worker.backoff import Backoff
 from services.worker.engine import (
     LONGEST_ANSWER_CHARACTERS,
     EngineDied,
@@ -19,9 +20,10 @@ from services.worker.engine import (
     RequestRefused,
     ScoredChoices,
 )
+from services.worker.engines import Engines
 from services.worker.paces import Paces
 from services.worker.refused_runs import RefusedRuns
-from services.worker.retry_policy import Backoff, RetryPolicy
+from services.worker.retry_policy import RetryPolicy
 from services.worker.run_states import RunControl, RunStates
 from services.worker.shard import Failure, Method, Outcome, Shard
 from tests.fakes.held_shard import a_shard
@@ -53,13 +55,14 @@ def failing(*failures: Exception) -> ScriptedEngine:
 
 
 def rules_of(clock: StandingClock, states: RunStates | None = None) -> AskingRules:
-    policy = RetryPolicy(max_tries=3, backoff=Backoff(0.001))
-    return AskingRules(policy, Paces(clock, policy.backoff), states or RunStates(), RefusedRuns(clock))
+    backoff = Backoff(0.001)
+    policy = RetryPolicy(backoff, max_tries=3)
+    return AskingRules(policy, Paces(clock, backoff), states or RunStates(), RefusedRuns(clock))
 
 
 async def ask(engine: ScriptedEngine, shard: Shard, rules: AskingRules | None = None) -> Outcome | None:
     clock = StandingClock()
-    asker = SampleAsker(engine, clock, rules or rules_of(clock))
+    asker = SampleAsker(Engines(engine), clock, rules or rules_of(clock))
     return await asyncio.wait_for(asker.ask(shard, shard.samples[0]), 5)
 
 

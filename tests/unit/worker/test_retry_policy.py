@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from services.worker.backoff import Backoff
 from services.worker.engine import ProviderFailed, RequestRefused
-from services.worker.retry_policy import Backoff, RetryPolicy
+from services.worker.retry_policy import RetryPolicy
 
 BACKOFF = Backoff(first_seconds=1.0, longest_seconds=10.0)
-POLICY = RetryPolicy(max_tries=3, backoff=BACKOFF)
+POLICY = RetryPolicy(BACKOFF, max_tries=3)
 DRAWS = 2000
 
 

@@ -9,8 +9,10 @@ import pytest
 
 from services.common.clock import SystemClock
 from services.worker.ask_sample import AskingRules, SampleAsker
+from services.worker.backoff import Backoff
 from services.worker.batch_outcomes import OutcomeBatcher
 from services.worker.engine import EngineDied, FailureClass, ModelCannotLoad, ModelRefused
+from services.worker.engines import Engines
 from services.worker.execute_shard import ShardExecutor
 from services.worker.hold_messages import Abandoned, HeldMessages, Holding
 from services.worker.intake import Intake, IntakeLimits
@@ -37,9 +39,9 @@ class Bench:
         clock = SystemClock()
         intake = Intake(IntakeLimits.for_concurrency(4), 3)
         self.desk = Desk(HeldMessages(), intake, RunStates(), RefusedRuns(clock))
-        policy = RetryPolicy(max_tries=1)
-        rules = AskingRules(policy, Paces(clock, policy.backoff), self.desk.states, self.desk.refused)
-        asker = SampleAsker(self.engine, clock, rules)
+        policy = RetryPolicy(Backoff(), max_tries=1)
+        rules = AskingRules(policy, Paces(clock, Backoff()), self.desk.states, self.desk.refused)
+        asker = SampleAsker(Engines(self.engine), clock, rules)
         self.slots = Slots(4)
         executor = ShardExecutor(asker, self.batcher, self.slots, self.desk.intake)
         self.work = ShardWork(executor, self.batcher, self.desk, SystemClock())
