@@ -23,13 +23,21 @@ class RemoteProvider:
         return f"{self.name.upper()}_BASE_URL"
 
     def is_told_of(self, environ: Mapping[str, str]) -> bool:
-        return any(environ.get(variable) for variable in (self.url_variable, *self.key_variables))
+        return bool(environ.get(self.url_variable)) or any(
+            _has_key(each, environ) for each in self.key_variables
+        )
 
     def address(self, environ: Mapping[str, str]) -> str:
         return environ.get(self.url_variable) or self.base_url
 
     def key_variable(self, environ: Mapping[str, str]) -> str:
-        return next((name for name in self.key_variables if environ.get(name)), self.key_variables[0])
+        told = (variable for variable in self.key_variables if _has_key(variable, environ))
+        return next(told, self.key_variables[0])
+
+
+def _has_key(variable: str, environ: Mapping[str, str]) -> bool:
+    """Itself, or in the file of a mounted secret."""
+    return bool(environ.get(variable) or environ.get(f"{variable}_FILE"))
 
 
 _KNOWN = (

@@ -24,6 +24,7 @@ from services.worker.engine import (
     RateLimited,
     ScoredChoices,
 )
+from services.worker.engines import Engines
 from services.worker.pace import Pace
 from services.worker.paces import Paces
 from services.worker.refused_runs import RefusedRuns
@@ -45,8 +46,8 @@ class AskingRules:
 
 
 class SampleAsker:
-    def __init__(self, engine: Engine, clock: Clock, rules: AskingRules) -> None:
-        self._engine = engine
+    def __init__(self, engines: Engines, clock: Clock, rules: AskingRules) -> None:
+        self._engines = engines
         self._clock = clock
         self._rules = rules
 
@@ -127,26 +128,32 @@ class SampleAsker:
             raise ProviderFailed(reason) from error
 
     async def _ask_once(self, shard: Shard, sample: ShardSample) -> Generated | ScoredChoices:
-        if shard.method is Method.SCORE_CHOICES:
-            return await self._engine.score_choices(
-                shard.model, sample.prompt, sample.choices, truncate_left=shard.truncate_left
-            )
-        if not sample.choices:
-            return await self._engine.generate(shard.model, sample.prompt, shard.sampling)
-        prompt = instructed_prompt(sample.prompt, sample.choices)
-        if shard.method is Method.CONSTRAINED:
-            return await self._ask_constrained(shard, prompt, sample.choices)
-        return await self._engine.generate(shard.model, prompt, shard.sampling)
+        if not shard.base_url:
+            return await _ask_engine(self._engines.own, shard, sample)
+        async with self._engines.at(shard.base_url) as engine:
+            return await _ask_engine(engine, shard, sample)
 
-    async def _ask_constrained(self, shard: Shard, prompt: Prompt, choices: Sequence[str]) -> Generated:
-        """A server may leave out of account what it was told: then what it said is no answer."""
-        sampling = constrained_sampling(shard.sampling, prompt, choices)
-        generated = await self._engine.generate(shard.model, prompt, sampling)
-        if generated.text.strip() not in option_texts(choices):
-            raise ProviderFailed(
-                "The answer is none of the choices, though decoding was constrained to them."
-            )
-        return generated
+
+async def _ask_engine(engine: Engine, shard: Shard, sample: ShardSample) -> Generated | ScoredChoices:
+    if shard.method is Method.SCORE_CHOICES:
+        return await engine.score_choices(
+            shard.model, sample.prompt, sample.choices, truncate_left=shard.truncate_left
+        )
+    if not sample.choices:
+        return await engine.generate(shard.model, sample.prompt, shard.sampling)
+    prompt = instructed_prompt(sample.prompt, sample.choices)
+    if shard.method is Method.CONSTRAINED:
+        return await _ask_constrained(engine, shard, prompt, sample.choices)
+    return await engine.generate(shard.model, prompt, shard.sampling)
+
+
+async def _ask_constrained(engine: Engine, shard: Shard, prompt: Prompt, choices: Sequence[str]) -> Generated:
+    """A server may leave out of account what it was told: then what it said is no answer."""
+    sampling = constrained_sampling(shard.sampling, prompt, choices)
+    generated = await engine.generate(shard.model, prompt, sampling)
+    if generated.text.strip() not in option_texts(choices):
+        raise ProviderFailed("The answer is none of the choices, though decoding was constrained to them.")
+    return generated
 
 
 def _bounded(result: Generated | ScoredChoices) -> Generated | ScoredChoices | Failure:

@@ -26,6 +26,10 @@ class NatsOutcomePublisher:
 
     def _environment_of(self, batch: OutcomeBatch) -> Mapping[str, str]:
         environment = self._environment()
+        base_url = batch.outcomes[0].shard.base_url
+        if base_url:
+            # The server that the order names, and not the pool's own.
+            environment = {**environment, "base_url": base_url}
         if not any(outcome.shard.instructs for outcome in batch.outcomes):
             return environment
         return {**environment, "choice_instruction": INSTRUCTION_VERSION}
