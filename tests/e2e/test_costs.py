@@ -1,0 +1,133 @@
+"""What a run costs: told before, shown after, and kept to where the order sets a limit."""
+
+from collections.abc import AsyncIterator
+from os import utime
+from pathlib import Path
+
+import grpc
+import pytest
+import pytest_asyncio
+
+from proctor import client_errors
+from proctor.v1 import outcome_pb2, run_pb2
+from tests.e2e.doors import API, http, proctor
+from tests.e2e.run_ends import all_outcomes, completed, ended
+from tests.fakes.eventually import eventually
+from tests.fakes.state_dir import temporary_state_dir
+from tests.whole_stack import IMPATIENT, StackOrder, WholeStack, keyed_order, whole_stack
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ROWS = 400
+LARGEST_SHARD = 64
+PRICES = "currency: EUR\nprices:\n  openai/fa*: {{input: {input}, output: 10, cached_input: 1}}\n"
+PRICE = run_pb2.ModelPrice(
+    input_per_million=2, output_per_million=10, cached_input_per_million=1, currency="EUR"
+)
+
+
+@pytest.fixture(scope="module")
+def prices_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("prices") / "prices.yaml"
+    file.write_text(PRICES.format(input=2))
+    return file
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def standing(prices_file: Path) -> AsyncIterator[WholeStack]:
+    with temporary_state_dir() as state_dir:
+        order = StackOrder(
+            rows=ROWS,
+            models=("fake", "dear"),
+            environment={**IMPATIENT, "PROCTOR_PRICES_FILE": str(prices_file)},
+        )
+        async with whole_stack(state_dir.parent, order) as stack:
+            yield stack
+
+
+async def recorded_usage(standing: WholeStack, run_id: str) -> outcome_pb2.TokenUsage:
+    """Summed up from the answers, one by one."""
+    used = [listed.outcome.usage for listed in await all_outcomes(standing, run_id)]
+    return outcome_pb2.TokenUsage(
+        prompt_tokens=sum(usage.prompt_tokens for usage in used),
+        completion_tokens=sum(usage.completion_tokens for usage in used),
+    )
+
+
+def cost_of(usage: outcome_pb2.TokenUsage) -> float:
+    return (2 * usage.prompt_tokens + 10 * usage.completion_tokens) / 1e6
+
+
+async def test_cost_is_usage_times_price_at_every_door_and_told_before_the_next_run(
+    standing: WholeStack,
+) -> None:
+    first = await standing.client.submit_run(keyed_order())
+    assert not first.HasField("estimated_cost")
+    run = await ended(standing, first.run.run_id)
+    assert (run.state, run.price) == (run_pb2.RUN_STATE_COMPLETED, PRICE)
+    usage = await recorded_usage(standing, run.run_id)
+    cost = pytest.approx(cost_of(usage))
+    summary = await standing.client.get_summary(run.run_id)
+    assert (summary.usage, summary.price) == (usage, PRICE)
+    assert summary.cost == cost
+    assert (run.progress.usage, run.progress.cost) == (usage, cost)
+
+    by_rest = (await http(standing, "GET", f"{API}/results/{run.run_id}")).body
+    assert (by_rest["cost"], by_rest["currency"]) == (cost, "EUR")
+    assert by_rest["usage"]["prompt_tokens"] == usage.prompt_tokens
+    shown = await proctor(standing, f"results {run.run_id}")
+    assert f"Cost: {summary.cost:.6g} EUR" in shown.out
+    exported = await http(standing, "GET", f"{API}/results/{run.run_id}/export?format=json")
+    assert exported.body["summary"]["cost"] == cost
+
+    body = {"project_id": 1, "suite": "keyed", "config": {"provider": "openai", "model": "fake"}}
+    started = (await http(standing, "POST", f"{API}/run", json=body)).body
+    assert (started["estimated_cost"], started["currency"]) == (cost, "EUR")
+    await ended(standing, started["job_id"])
+
+
+async def test_a_run_stops_at_its_cost_limit_and_keeps_what_it_has(standing: WholeStack) -> None:
+    whole = await standing.client.get_summary(await completed(standing, keyed_order()))
+    limit = whole.cost / 2
+    run_id = await standing.submit(keyed_order(max_cost=limit))
+    run = await ended(standing, run_id)
+    assert (run.state, run.error.reason) == (run_pb2.RUN_STATE_FAILED, "COST_LIMIT_REACHED")
+    assert run.error.message.startswith("Resource limits exceeded (cost): the run has cost ")
+
+    summary = await standing.client.get_summary(run_id)
+    usage = await recorded_usage(standing, run_id)
+    assert (summary.is_partial, summary.usage) == (True, usage)
+    assert summary.cost == pytest.approx(cost_of(usage))
+    most_beyond = (LARGEST_SHARD + 1) * whole.cost / whole.answered
+    assert limit <= summary.cost <= limit + most_beyond
+
+    async def is_let_go() -> bool:
+        return (await standing.model_server.stats())["in_flight"] == 0
+
+    await eventually(is_let_go, "no request is in flight")
+    by_rest = (await http(standing, "GET", f"{API}/results/{run_id}")).body
+    assert by_rest["error"] == f"Job execution failed: {run.error.message}"
+    retried = await http(standing, "POST", f"{API}/retry/{run_id}")
+    assert (retried.status, retried.body["reason"]) == (409, "COST_LIMIT_REACHED")
+
+
+async def test_a_limit_without_a_price_is_refused(standing: WholeStack) -> None:
+    with pytest.raises(client_errors.Refused, match="No price is known of openai/dear") as raised:
+        await standing.submit(keyed_order(model="openai/dear", max_cost=1.0))
+    assert raised.value.reason == "NO_PRICE"
+    assert isinstance(raised.value.__cause__, grpc.aio.AioRpcError)
+    assert raised.value.__cause__.code() == grpc.StatusCode.FAILED_PRECONDITION
+    ended_badly = await proctor(standing, "run --suite keyed --model openai/dear --max-cost 1")
+    assert (ended_badly.code, "No price is known of openai/dear" in ended_badly.err) == (2, True)
+
+
+async def test_a_run_has_the_price_of_the_moment_it_was_ordered(
+    standing: WholeStack, prices_file: Path
+) -> None:
+    before = await completed(standing, keyed_order(limit=5))
+    prices_file.write_text(PRICES.format(input=3))
+    later = prices_file.stat().st_mtime_ns + 10**9
+    utime(prices_file, ns=(later, later))
+    after = await completed(standing, keyed_order(limit=5))
+    prices = [(await standing.client.get_summary(run_id)).price for run_id in (before, after)]
+    assert [price.input_per_million for price in prices] == [2, 3]
