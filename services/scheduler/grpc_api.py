@@ -84,7 +84,7 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     async def ListRuns(
         self, request: messages.ListRunsRequest, context: Context
     ) -> messages.ListRunsResponse:
-        size = _page_size(request.page_size)
+        size = checked_page_size(request.page_size)
         page = await self._use.show.page(_filter(request), size, cursor_from_token(request.page_token))
         is_last = len(page.snapshots) < size
         return messages.ListRunsResponse(
@@ -161,11 +161,11 @@ def _request_id(text: str) -> str:
         raise InvalidParameter(field="request_id", sentence=sentence) from error
 
 
-def _page_size(wanted: int) -> int:
+def checked_page_size(wanted: int, default: int = DEFAULT_PAGE_SIZE) -> int:
     if not 0 <= wanted <= MAX_PAGE_SIZE:
         sentence = f"page_size is {wanted}, but must be at least 1 and at most {MAX_PAGE_SIZE}."
         raise InvalidParameter(field="page_size", sentence=sentence)
-    return wanted or DEFAULT_PAGE_SIZE
+    return wanted or default
 
 
 def _filter(request: messages.ListRunsRequest) -> RunFilter:

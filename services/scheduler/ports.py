@@ -86,12 +86,6 @@ class RunStore(Protocol):
         """The run pending again in this epoch; None where it was not paused. Raises `QueueFull`."""
         ...
 
-    async def queue_position(self, run_id: RunId) -> int:
-        """1 is next; 0 where the run does not wait."""
-        ...
-
-    async def count_running(self) -> int: ...
-
     async def past_usage(self, suite: str, model: str, method: ScoringMethod) -> Sequence[PastUsage]:
         """Tokens of the last completed ones of the model; where it has none, of the suite."""
         ...
@@ -104,6 +98,10 @@ class QueueStore(Protocol):
 
     async def queue(self, most: int) -> QueuedRuns:
         """As of one moment, with at most so many waiting runs."""
+        ...
+
+    async def position(self, run_id: RunId) -> int:
+        """1 is next; 0 where the run does not wait."""
         ...
 
     async def paused(self, most: int) -> Sequence[Run]:

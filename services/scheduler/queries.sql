@@ -130,9 +130,6 @@ SELECT run_id, username, priority, position
  ORDER BY position
  LIMIT $2;
 
--- name: count_running counts the runs that run ()
-SELECT count(*) FROM runs WHERE state = 'running';
-
 -- name: look_at_one_moment lets all statements of this transaction see the same ()
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
 

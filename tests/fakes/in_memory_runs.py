@@ -113,18 +113,14 @@ class InMemoryRuns:
         self.queued_at[run_id] = now
         return self._put(replace(run, state=RunState.PENDING))
 
-    async def queue_position(self, run_id: RunId) -> int:
-        turns = [run.run_id for run in self.queue_order()]
-        return turns.index(run_id) + 1 if run_id in turns else 0
-
     def queue_order(self) -> list[Run]:
         """Priority, then fair share: a user's running runs and those of theirs that come before; then age."""
         shares = Counter(run.user for run in self._in_state(RunState.RUNNING))
-        turns = {}
+        turns: dict[RunId, tuple[int, int, datetime, str]] = {}
         for run in sorted(self._in_state(RunState.PENDING), key=self._age):
             shares[run.user] += 1
-            priority, queued_at, run_id = self._age(run)
-            turns[run_id] = (priority, shares[run.user], queued_at, run_id)
+            priority, queued_at, _ = self._age(run)
+            turns[run.run_id] = (priority, shares[run.user], queued_at, run.run_id)
         return [self.runs[run_id] for run_id in sorted(turns, key=lambda run_id: turns[run_id])]
 
     async def count_running(self) -> int:

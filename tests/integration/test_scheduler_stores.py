@@ -17,6 +17,7 @@ from services.scheduler.ports import (
     LedRunStore,
     LimitStore,
     PlanRecord,
+    QueueStore,
     RunEnding,
     RunStore,
     ShardMoves,
@@ -25,16 +26,19 @@ from services.scheduler.ports import (
 from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Queries, Sessions
 from services.scheduler.runs.postgres_led_runs import PostgresLedRuns
 from services.scheduler.runs.postgres_limits import PostgresLimits
+from services.scheduler.runs.postgres_queue import PostgresQueue
 from services.scheduler.runs.postgres_runs import PostgresRuns
 from services.scheduler.runs.queue_limits import LimitChanges, QueueLimits
 from services.scheduler.runs.run import Run, RunError, RunId, RunState
 from services.scheduler.runs.run_counts import RunCounts, TaskCounts
 from services.scheduler.runs.run_list import RunCursor, RunFilter
 from services.scheduler.runs.run_order import GenerationParams, Priority, RunOrder, ScoringMethod
+from services.scheduler.runs.run_queue import UserShare
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.postgres_shards import PostgresShards
 from services.scheduler.shards.shard import Shard
 from services.scheduler.suites.task_definition import Generation, OutputType
+from tests.fakes.in_memory_queue import InMemoryQueue
 from tests.fakes.in_memory_runs import InMemoryRuns
 from tests.fakes.scheduler_world import START
 from tests.servers import postgres_server
@@ -65,6 +69,7 @@ class Stores:
     led: LedRunStore
     shards: ShardStore
     limits: LimitStore
+    queue: QueueStore
     begin_term: Callable[[], Awaitable[Fence]]
 
 
@@ -84,7 +89,7 @@ async def stores(request: pytest.FixtureRequest, pool: asyncpg.Pool) -> Stores:
         async def begin_in_memory() -> Fence:
             return memory.begin_term()
 
-        return Stores(memory, memory, memory, memory.limits, begin_in_memory)
+        return Stores(memory, memory, memory, memory.limits, InMemoryQueue(memory), begin_in_memory)
     await pool.execute("TRUNCATE runs CASCADE; TRUNCATE user_priorities")
     await pool.execute("DELETE FROM limits; INSERT INTO limits DEFAULT VALUES")
     sessions = Sessions(pool)
@@ -94,7 +99,7 @@ async def stores(request: pytest.FixtureRequest, pool: asyncpg.Pool) -> Stores:
         return Fence(await pool.fetchval(Queries["raise_fence"]))
 
     runs, led = PostgresRuns(sessions, limits), PostgresLedRuns(sessions, limits)
-    return Stores(runs, led, PostgresShards(sessions), limits, begin)
+    return Stores(runs, led, PostgresShards(sessions), limits, PostgresQueue(sessions), begin)
 
 
 def new_run(age: int = 0, user: str = "local", **order: object) -> Run:
@@ -194,14 +199,39 @@ async def test_admission_goes_by_priority_then_age_up_to_the_limit(stores: Store
         await add(stores, new_run(age, priority=priority))
         for age, priority in enumerate([Priority.LOW, Priority.NORMAL, Priority.HIGH, Priority.HIGH])
     ]
-    assert await stores.runs.queue_position(low.run_id) == 4
-    assert await stores.runs.queue_position(older.run_id) == 1
+    assert await stores.queue.position(low.run_id) == 4
+    assert await stores.queue.position(older.run_id) == 1
     fence = await stores.begin_term()
     assert set(await admit(stores, fence, 3)) == {older.run_id, newer.run_id, normal.run_id}
     assert await admit(stores, fence, 3) == []
-    assert await stores.runs.count_running() == 3
+    assert len((await stores.queue.queue(0)).running) == 3
     started = await stores.runs.get(older.run_id)
     assert (started.started_at, started.deadline) == (START + HOUR, START + 4 * HOUR)
+
+
+async def test_queue_is_seen_in_the_order_of_turns_with_everybodys_share(stores: Stores) -> None:
+    first = await add(stores, new_run(age=0, user="ann"))
+    second = await add(stores, new_run(age=1, user="ann"))
+    third = await add(stores, new_run(age=2, user="ann"))
+    fourth = await add(stores, new_run(age=3, user="bob"))
+    urgent_less = await add(stores, new_run(age=0, user="carl", priority=Priority.LOW))
+    fence = await stores.begin_term()
+    assert await admit(stores, fence, 1) == [first.run_id]
+    queue = await stores.queue.queue(3)
+    assert [run.run_id for run in queue.running] == [first.run_id]
+    assert [each.run.run_id for each in queue.waiting] == [fourth.run_id, second.run_id, third.run_id]
+    assert [each.queued_at for each in queue.waiting][:2] == [fourth.created_at, second.created_at]
+    assert queue.waiting_total == 4
+    assert queue.users == [UserShare("ann", 1, 2), UserShare("bob", 0, 1), UserShare("carl", 0, 1)]
+    assert await stores.queue.position(urgent_less.run_id) == 4
+
+
+async def test_paused_runs_are_listed_the_latest_first(stores: Stores) -> None:
+    runs = [await add(stores, new_run(age=age)) for age in range(3)]
+    for later, run in enumerate(runs):
+        await stores.runs.pause(run.run_id, START + later * HOUR)
+    assert [run.run_id for run in await stores.queue.paused(2)] == [runs[2].run_id, runs[1].run_id]
+    assert (await stores.queue.queue(10)).waiting == []
 
 
 async def test_writes_of_an_earlier_term_are_refused(stores: Stores) -> None:
@@ -288,8 +318,10 @@ async def test_completed_run_is_closed_with_its_counts(stores: Stores) -> None:
     assert ended.final_counts == COUNTS
     assert ended.environment["engine"] == "fake 1"
     assert await stores.led.unfinished() == []
-    [past] = await stores.runs.past_runs("toy", "openai/fake")
+    history = await stores.queue.past_runs([("toy", "openai/fake"), ("toy", "openai/other")])
+    [past] = history["toy", "openai/fake"]
     assert (past.total, past.seconds) == (67, 3600)
+    assert not history.get(("toy", "openai/other"))
 
 
 async def test_failed_run_is_looked_after_until_it_is_closed(stores: Stores) -> None:
@@ -330,7 +362,7 @@ async def test_retry_waits_at_the_end_of_the_queue_in_a_new_epoch(stores: Stores
     assert (again.state, again.epoch, again.planned_epoch) == (RunState.PENDING, 2, 1)
     assert (again.error, again.final_counts, again.is_closed, again.total) == (None, None, False, 67)
     assert await stores.runs.requeue(run.run_id, START + HOUR) == again
-    assert await stores.runs.queue_position(waiting.run_id) == 1
+    assert await stores.queue.position(waiting.run_id) == 1
     assert await stores.shards.planned(again, -1, 10) == []
 
 

@@ -10,12 +10,12 @@ from services.scheduler.errors import PriorityNotAllowed, QueueFull, RunNotFound
 from services.scheduler.postgres_sessions import Connection, Queries, Sessions
 from services.scheduler.prices.cost_estimate import PastUsage
 from services.scheduler.runs.json_runs import facts_to_json, order_to_json, price_to_json
+from services.scheduler.runs.postgres_limits import PostgresLimits
 from services.scheduler.runs.postgres_run_rows import (
     past_usage_from_row,
     run_from_row,
     task_from_row,
 )
-from services.scheduler.runs.postgres_limits import PostgresLimits
 from services.scheduler.runs.queue_limits import QueueLimits
 from services.scheduler.runs.run import Run, RunId, RunState, states_before
 from services.scheduler.runs.run_list import RunCursor, RunFilter, RunPage
@@ -95,18 +95,6 @@ class PostgresRuns:
 
     async def resume(self, run_id: RunId, now: datetime) -> Run | None:
         return await self._let_wait("resume_run", run_id, now)
-
-    async def queue_position(self, run_id: RunId) -> int:
-        row = await self._sessions.read(
-            lambda connection: connection.fetchrow(Queries["queue_order"], run_id, 1)
-        )
-        return row["position"] if row else 0
-
-    async def count_running(self) -> int:
-        count: int = await self._sessions.read(
-            lambda connection: connection.fetchval(Queries["count_running"])
-        )
-        return count
 
     async def past_usage(self, suite: str, model: str, method: ScoringMethod) -> Sequence[PastUsage]:
         rows = await self._sessions.read(

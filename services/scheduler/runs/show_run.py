@@ -9,9 +9,9 @@ from services.common.errors import DomainError, ErrorKind
 from services.scheduler.ports import Crew, RunRecord, RunStore
 from services.scheduler.runs.run import Run, RunId, RunState
 from services.scheduler.runs.run_counts import RunCounts
-from services.scheduler.runs.run_estimate import estimated_seconds
 from services.scheduler.runs.run_list import RunCursor, RunFilter
-from services.scheduler.runs.run_snapshot import LiveFigures, RunSnapshot, RunWait, progress_of
+from services.scheduler.runs.run_snapshot import LiveFigures, RunSnapshot, progress_of
+from services.scheduler.runs.show_queue import ShowQueue
 from services.scheduler.shards.progress_board import ProgressBoard
 
 POLL_SECONDS = 1.0
@@ -32,7 +32,7 @@ class ShowRun:
     board: ProgressBoard
     crew: Crew
     clock: Clock
-    max_running: int
+    queue: ShowQueue
 
     async def show(self, run_id: RunId) -> RunSnapshot:
         run = await self.runs.get(run_id)
@@ -42,7 +42,8 @@ class ShowRun:
             samples_per_second=self.board.samples_per_second(run_id, self.clock.monotonic()),
             workers=self.crew.workers(),
         )
-        return RunSnapshot(run, progress_of(run, live), await self._wait(run))
+        wait = await self.queue.wait(run) if run.state is RunState.PENDING else None
+        return RunSnapshot(run, progress_of(run, live), wait)
 
     async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> SnapshotPage:
         page = await self.runs.page(wanted, size, after)
@@ -74,25 +75,6 @@ class ShowRun:
             raise
         self.board.record(news, self.clock.monotonic())
         return self.board.counts(run.run_id, run.epoch)
-
-    async def _wait(self, run: Run) -> RunWait | None:
-        if run.state is not RunState.PENDING:
-            return None
-        running = await self.runs.count_running()
-        position = await self.runs.queue_position(run.run_id)
-        if position < 1:
-            return None  # admitted between the two looks: it waits no more
-        held_by = f"{running} of at most {self.max_running} runs are running"
-        return RunWait(position, held_by, await self._seconds_until_turn(run, position, running))
-
-    async def _seconds_until_turn(self, run: Run, position: int, running: int) -> float | None:
-        """Runs before it are taken to last as long as it would itself."""
-        history = await self.runs.past_runs(run.order.suite, run.order.model)
-        own_seconds = estimated_seconds(run.order, history, rounds_ahead=0)
-        if own_seconds is None:
-            return None
-        waiting_before = max(position - max(self.max_running - running, 0), 0)
-        return own_seconds * -(-waiting_before // self.max_running)
 
     def _brief(self, run: Run) -> RunSnapshot:
         counts = run.final_counts if run.is_closed else self.board.counts(run.run_id, run.epoch)

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from services.scheduler.runs.run_estimate import (
     AT_ONCE,
     LONE_FACTOR,
@@ -11,7 +9,7 @@ from services.scheduler.runs.run_estimate import (
     PastRun,
     order_estimate,
     outcomes_estimate,
-    turn_estimate,
+    turn_estimates,
 )
 from services.scheduler.runs.run_order import RunOrder
 
@@ -50,31 +48,26 @@ def test_the_measured_pace_counts_and_the_history_gives_the_band() -> None:
 
 
 def test_a_free_place_is_had_at_once() -> None:
-    assert turn_estimate([exactly(9), exactly(5)], [], places=3) == AT_ONCE
-    assert turn_estimate([None, None], [], places=3) == AT_ONCE
+    assert turn_estimates([exactly(9), exactly(5)], [exactly(1)], places=3) == [AT_ONCE]
+    assert turn_estimates([None, None], [None], places=3) == [AT_ONCE]
 
 
-def test_the_first_waits_for_the_run_that_ends_first() -> None:
-    assert turn_estimate([exactly(9), exactly(5), exactly(7)], [], places=3) == exactly(5)
-
-
-@pytest.mark.parametrize(("waiting_before", "turn"), [(1, 7.0), (2, 9.0), (3, 10.0), (4, 17.0)])
-def test_those_before_it_take_the_places_in_order(waiting_before: int, turn: float) -> None:
-    """Places get free at 5, 7 and 9; those before it last 5, 10, 20 and 10 seconds."""
-    ahead = [exactly(seconds) for seconds in (5, 10, 20, 10)][:waiting_before]
-    assert turn_estimate([exactly(9), exactly(5), exactly(7)], ahead, places=3) == exactly(turn)
+def test_each_takes_the_place_that_gets_free_first() -> None:
+    """Places get free at 5, 7 and 9; the waiting ones last 5, 10, 20 and 10 seconds."""
+    waiting = [exactly(seconds) for seconds in (5, 10, 20, 10, 1)]
+    turns = turn_estimates([exactly(9), exactly(5), exactly(7)], waiting, places=3)
+    assert turns == [exactly(seconds) for seconds in (5, 7, 9, 10, 17)]
 
 
 def test_the_band_is_played_through_as_well() -> None:
-    turn = turn_estimate([Estimate(10, 5, 20)], [Estimate(4, 2, 8)], places=1)
-    assert turn == Estimate(14, 7, 28)
+    turns = turn_estimates([Estimate(10, 5, 20)], [Estimate(4, 2, 8), exactly(1)], places=1)
+    assert turns == [Estimate(10, 5, 20), Estimate(14, 7, 28)]
 
 
 def test_a_run_that_nothing_is_told_of_keeps_its_place() -> None:
-    assert turn_estimate([None, exactly(5)], [exactly(3)], places=2) == Estimate(8, 3, 8)
-    assert turn_estimate([None], [], places=1) is None
-    assert turn_estimate([exactly(5)], [None], places=1) is None
+    turns = turn_estimates([None, exactly(5)], [exactly(3), None, exactly(1)], places=2)
+    assert turns == [Estimate(5, 0, 5), Estimate(8, 3, 8), None]
 
 
 def test_a_lowered_limit_lets_the_first_ends_pass() -> None:
-    assert turn_estimate([exactly(1), exactly(5), exactly(9)], [], places=1) == exactly(9)
+    assert turn_estimates([exactly(1), exactly(5), exactly(9)], [None], places=1) == [exactly(9)]

@@ -22,20 +22,24 @@ async def test_pending_run_says_its_place_and_what_holds_it() -> None:
     snapshot = await stand.showing.show(last.run_id)
     assert snapshot.wait is not None
     assert snapshot.wait.position == 2
-    assert snapshot.wait.held_by == "3 of at most 3 runs are running"
+    assert snapshot.wait.held_by == "3 of at most 3 runs are running; before it: 1 that waited first"
     assert snapshot.progress.current_step == "waiting"
 
 
 async def test_pending_run_says_for_how_long_where_earlier_runs_tell() -> None:
     stand = SchedulerStand()
     first, driver = await stand.start()
-    waiting = [await stand.submit() for _ in range(7)]
-    assert await _seconds_to_wait(stand, waiting[-1].run_id) is None
+    waiting = []
+    for _ in range(7):
+        stand.clock.seconds += 0.001
+        waiting.append(await stand.submit())
+    told = [await _seconds_to_wait(stand, run.run_id) for run in waiting]
+    assert told == [0.0, 0.0, *[None] * 5]
     ended = await stand.finish(first.run_id, driver)
     assert ended.started_at
     assert ended.finished_at
     lasted = (ended.finished_at - ended.started_at).total_seconds()
-    by_place = sorted([await _seconds_to_wait(stand, run.run_id) or 0.0 for run in waiting])
+    by_place = [await _seconds_to_wait(stand, run.run_id) for run in waiting]
     # Three places are free; the next three runs wait for one round, the last for two.
     assert by_place == [0.0] * 3 + [lasted] * 3 + [2 * lasted]
 
@@ -116,4 +120,4 @@ async def _step(stand: SchedulerStand, run_id: RunId) -> str:
 async def _seconds_to_wait(stand: SchedulerStand, run_id: RunId) -> float | None:
     wait = (await stand.showing.show(run_id)).wait
     assert wait is not None
-    return wait.estimated_seconds
+    return wait.estimate.seconds if wait.estimate else None

@@ -1,0 +1,112 @@
+"""The queue as people see it: what runs, what waits, which limit holds it and when its turn comes."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from services.common.clock import Clock
+from services.scheduler.pools.pool import Worker
+from services.scheduler.ports import Crew, LimitStore, QueueStore
+from services.scheduler.runs.queue_forecast import QueueForecast, QueueMoment, RunningRun
+from services.scheduler.runs.queue_limits import QueueLimits
+from services.scheduler.runs.run import Run
+from services.scheduler.runs.run_queue import UserShare
+from services.scheduler.runs.run_snapshot import LiveFigures, RunSnapshot, RunWait, progress_of
+from services.scheduler.shards.progress_board import ProgressBoard
+
+# Waiting runs that are looked at; those behind them know their place, but not their time.
+MOST_LISTED = 500
+# All who look within this time see the same moment: the cost does not grow with how many look.
+MOMENT_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ShownQueue:
+    running: Sequence[RunSnapshot]
+    waiting: Sequence[RunSnapshot]
+    waiting_total: int
+    paused: Sequence[RunSnapshot]
+    workers: Sequence[Worker]
+    limits: QueueLimits
+    users: Sequence[UserShare]
+
+
+@dataclass
+class ShowQueue:
+    store: QueueStore
+    limits: LimitStore
+    board: ProgressBoard
+    crew: Crew
+    clock: Clock
+    moment_seconds: float = MOMENT_SECONDS
+
+    def __post_init__(self) -> None:
+        self._seen: QueueForecast | None = None
+        self._seen_at = 0.0
+        self._looking = asyncio.Lock()
+
+    async def show(self, size: int) -> ShownQueue:
+        """With at most `size` waiting and as many paused runs."""
+        forecast = await self._look()
+        queue = forecast.moment.queue
+        return ShownQueue(
+            running=[self._snapshot(run) for run in queue.running],
+            waiting=[
+                self._snapshot(each.run, forecast.wait(each.run.run_id)) for each in queue.waiting[:size]
+            ],
+            waiting_total=queue.waiting_total,
+            paused=[self._snapshot(run) for run in await self.store.paused(size)],
+            workers=self.crew.workers(),
+            limits=forecast.moment.limits,
+            users=queue.users,
+        )
+
+    async def wait(self, run: Run) -> RunWait | None:
+        """Of a pending run; None where it was admitted meanwhile."""
+        forecast = await self._look(run)
+        wait = forecast.wait(run.run_id)
+        if wait is None and not forecast.is_whole:
+            position = await self.store.position(run.run_id)
+            return forecast.far_wait(position) if position else None
+        return wait
+
+    async def seconds_to_end(self, run: Run) -> float | None:
+        """Of a run that was submitted just now, its wait included; None where nothing tells."""
+        return (await self._look(run)).seconds_to_end(run)
+
+    async def _look(self, run: Run | None = None) -> QueueForecast:
+        """A new look where the last one is too old, or too old to know this run."""
+        asked_at = self.clock.monotonic()
+        async with self._looking:
+            seen = self._seen
+            is_young = asked_at - self._seen_at < self.moment_seconds
+            is_news = run is not None and seen is not None and seen.is_whole and not seen.knows(run.run_id)
+            if seen is None or not is_young or is_news:
+                seen = await self._forecast()
+                self._seen, self._seen_at = seen, asked_at
+            return seen
+
+    async def _forecast(self) -> QueueForecast:
+        limits = await self.limits.limits()
+        queue = await self.store.queue(MOST_LISTED)
+        known = [*queue.running, *(each.run for each in queue.waiting)]
+        history = await self.store.past_runs({(run.order.suite, run.order.model) for run in known})
+        monotonic = self.clock.monotonic()
+        running = [
+            RunningRun(
+                run,
+                self.board.counts(run.run_id, run.epoch),
+                self.board.samples_per_second(run.run_id, monotonic),
+            )
+            for run in queue.running
+        ]
+        pools = frozenset(worker.pool for worker in self.crew.workers())
+        return QueueForecast(QueueMoment(queue, limits, self.clock.now(), pools), running, history)
+
+    def _snapshot(self, run: Run, wait: RunWait | None = None) -> RunSnapshot:
+        live = LiveFigures(
+            counts=self.board.counts(run.run_id, run.epoch),
+            samples_per_second=self.board.samples_per_second(run.run_id, self.clock.monotonic()),
+            workers=self.crew.workers(),
+        )
+        return RunSnapshot(run, progress_of(run, live), wait)
