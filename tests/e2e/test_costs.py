@@ -59,7 +59,7 @@ def cost_of(usage: outcome_pb2.TokenUsage) -> float:
 
 
 async def test_cost_is_usage_times_price_at_every_door_and_told_before_the_next_run(
-    standing: WholeStack,
+    standing: WholeStack, tmp_path: Path
 ) -> None:
     first = await standing.client.submit_run(keyed_order())
     assert not first.HasField("estimated_cost")
@@ -79,6 +79,9 @@ async def test_cost_is_usage_times_price_at_every_door_and_told_before_the_next_
     assert f"Cost: {summary.cost:.6g} EUR" in shown.out
     exported = await http(standing, "GET", f"{API}/results/{run.run_id}/export?format=json")
     assert exported.body["summary"]["cost"] == cost
+    page = tmp_path / "report.html"
+    await proctor(standing, f"export {run.run_id} --format html -o {page}")
+    assert f"<tr><th>cost</th><td>{summary.cost:.6g} EUR</td></tr>" in page.read_text()
 
     body = {"project_id": 1, "suite": "keyed", "config": {"provider": "openai", "model": "fake"}}
     started = (await http(standing, "POST", f"{API}/run", json=body)).body
