@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -10,7 +11,10 @@ import pytest_asyncio
 from proctor import client_errors
 from proctor.stack.stack_options import RemotePool
 from proctor.v1 import outcome_pb2, run_pb2
+from tests.e2e.doors import http, proctor
 from tests.e2e.run_ends import all_outcomes, completed, ended
+from tests.fakes.eventually import eventually
+from tests.fakes.model_server import Fault
 from tests.fakes.provider_engines import ANTHROPIC, GEMINI, OLLAMA, Native
 from tests.fakes.provider_server import SECRET, ProviderServer, serving
 from tests.fakes.state_dir import temporary_state_dir
@@ -21,6 +25,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS = 12
 WRONG_SECRET = "wrong-key-that-was-planted-by-a-test"
 NATIVES = (OLLAMA, GEMINI, ANTHROPIC)
+HANGS = "hangs"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -33,7 +38,11 @@ async def standing() -> AsyncIterator[WholeStack]:
             if native is GEMINI:
                 pools.append(pool_of(native, address, "wrong", "WRONG_KEY"))
                 pools.append(pool_of(native, address, "keyless", "GOOGLE_API_KEY"))
+        dripping = ProviderServer(fault=Fault("drip", seconds=1.0))
+        address = await opened.enter_async_context(serving(dripping, OLLAMA.routes))
+        pools.append(pool_of(OLLAMA, address, HANGS, ""))
         environment = {**IMPATIENT, "GOOD_KEY": f"{SECRET}\n", "WRONG_KEY": WRONG_SECRET}
+        environment["PROCTOR_WORKER_LIST_SECONDS"] = "3"
         state_dir = opened.enter_context(temporary_state_dir())
         order = StackOrder(rows=ROWS, environment=environment, pools=tuple(pools))
         yield await opened.enter_async_context(whole_stack(state_dir.parent, order))
@@ -54,6 +63,48 @@ async def test_run_over_a_native_provider_answers_every_sample(standing: WholeSt
     assert dict(run.environment)["engine"] == provider
 
 
+async def test_models_are_listed_live_and_a_provider_that_hangs_is_shown_as_such(
+    standing: WholeStack,
+) -> None:
+    async def are_told() -> bool:
+        return told_pools(await listed(standing)) == {native.name for native in NATIVES}
+
+    await eventually(are_told, "the pools that can tell their models have done so")
+    body = await listed(standing)
+    assert [model["model"] for model in body["models"]] == [
+        f"{native.name}/fake" for native in (ANTHROPIC, GEMINI, OLLAMA)
+    ]
+    problems = {source["pool"]: source["problem"] for source in body["sources"]}
+    assert "No answer within 2 s" in problems[HANGS] or "took longer" in problems[HANGS]
+    assert "check the API key in WRONG_KEY" in problems["wrong"]
+    assert "API key not configured for Gemini" in problems["keyless"]
+    assert WRONG_SECRET not in str(body)
+    shown = await proctor(standing, "models")
+    assert "ollama/fake" in shown.out
+    assert "pool wrong (wrong): " in shown.out
+    [ollama] = (await proctor(standing, "models --provider ollama --json")).document["models"]
+    assert (ollama["size_bytes"], ollama["quantization"]) == (1_321_098_329, "Q4_K_M")
+    admin = (await http(standing, "GET", "/admin/models")).body["models"]
+    assert {model["id"]: model["size_text"] for model in admin}["ollama/fake"] == "1.3 GB"
+    assert (await http(standing, "GET", "/api/v1/models?provider=olama")).status == 400
+
+
+async def listed(standing: WholeStack) -> Any:
+    return (await http(standing, "GET", "/api/v1/models")).body
+
+
+def told_pools(body: Any) -> set[str]:
+    return {source["pool"] for source in body["sources"] if source["listed_at"]}
+
+
+async def test_provider_that_hangs_is_given_up_in_the_end(standing: WholeStack) -> None:
+    async def is_given_up() -> bool:
+        [source] = (await standing.client.list_models(HANGS)).sources
+        return "took longer than 3 s" in source.problem
+
+    await eventually(is_given_up, "the worker gives the list up", 30.0)
+
+
 @pytest.mark.parametrize(
     ("provider", "sentence"),
     [
@@ -65,12 +116,10 @@ async def test_key_that_is_missing_or_wrong_fails_the_run_and_says_so(
     standing: WholeStack, provider: str, sentence: str
 ) -> None:
     run = await ended(standing, await standing.submit(keyed_order(model=f"{provider}/fake")))
-    assert run.state == run_pb2.RUN_STATE_FAILED
+    assert (run.state, run.error.reason) == (run_pb2.RUN_STATE_FAILED, "PROVIDER_REFUSED")
+    assert run.error.message.startswith("AI provider error: ")
     assert sentence in run.error.message
-    outcomes = await all_outcomes(standing, run.run_id)
-    assert {outcome.outcome.failure.failure_class for outcome in outcomes} == {
-        outcome_pb2.FAILURE_CLASS_REFUSED
-    }
+    assert await all_outcomes(standing, run.run_id) == []
 
 
 async def test_planted_keys_are_in_no_log_row_or_message_of_the_stack(standing: WholeStack) -> None:
