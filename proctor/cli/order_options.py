@@ -63,6 +63,7 @@ class OrderOptions:
     project_id: int = 0
     priority: str = "high"
     max_cost: float | None = None
+    base_url: str = ""
 
 
 def order_of(options: OrderOptions) -> run_pb2.RunOrder:
@@ -75,6 +76,7 @@ def order_of(options: OrderOptions) -> run_pb2.RunOrder:
             suite=selection.suite,
             tasks=selection.tasks,
             model=options.model,
+            base_url=options.base_url,
             limit=selection.limit,
             num_fewshot=selection.num_fewshot,
             rollouts=selection.rollouts,

@@ -26,6 +26,7 @@ def run(
     *,
     suite: Annotated[str, typer.Option(help="A suite, such as glue (see `proctor suites`).")],
     model: Annotated[str, typer.Option(help="provider/name, such as vllm/starter (see `proctor models`).")],
+    base_url: Annotated[str, typer.Option(help="Ask this server instead; an operator has to allow it.")] = "",
     task: Annotated[list[str] | None, typer.Option(help="A task of the suite; repeat for several.")] = None,
     limit: Annotated[int | None, typer.Option(help="First N rows of each task.")] = None,
     num_fewshot: Annotated[int | None, typer.Option(help="Examples in each prompt.")] = None,
@@ -55,7 +56,7 @@ def run(
     selection = Selection(suite, task or (), limit, num_fewshot, rollouts)
     form = Form(scoring, chat, truncate_left, reuse, stream)
     params = {"temperature": temperature, "max_tokens": max_tokens, "seed": seed}
-    options = OrderOptions(selection, model, form, params, param or (), project, priority, max_cost)
+    options = OrderOptions(selection, model, form, params, param or (), project, priority, max_cost, base_url)
     terminal = Terminal(as_json)
 
     async def work() -> ExitCode:

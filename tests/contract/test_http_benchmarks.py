@@ -64,6 +64,19 @@ async def test_user_is_named_by_key_or_header(
     assert stand.scheduler.submitted[0].user == user
 
 
+async def test_server_of_an_order_reaches_the_scheduler_and_its_refusal_is_409(stand: GatewayStand) -> None:
+    body = {**ORDER, "config": {"provider": "openai", "model": "m", "base_url": "http://inside:8000/v1"}}
+    await call(stand, "POST", f"{API}/run", json=body)
+    assert stand.scheduler.submitted[0].order.base_url == "http://inside:8000/v1"
+    stand.scheduler.refusal = refused(ErrorKind.CONFLICT, "BASE_URL_NOT_ALLOWED", "It is not allowed.")
+    status, refusal, _ = await call(stand, "POST", f"{API}/run", json=body)
+    assert (status, refusal["detail"], refusal["reason"]) == (
+        409,
+        "It is not allowed.",
+        "BASE_URL_NOT_ALLOWED",
+    )
+
+
 async def test_unknown_suite_is_refused_in_the_known_words(stand: GatewayStand) -> None:
     facts = {"suite": "glu", "supported": "glue, starter"}
     stand.scheduler.refusal = refused(ErrorKind.INVALID, "UNKNOWN_SUITE", "There is no suite glu.", **facts)

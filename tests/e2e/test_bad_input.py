@@ -90,6 +90,39 @@ REFUSALS = {
         http_status=422,
         body={"params": {"temperature": 9}},
     ),
+    "negative seed": Refusal(
+        {"params": run_pb2.GenerationParams(seed=-1)},
+        "--seed -1",
+        "INVALID_PARAMETER",
+        ("seed", "-1", "0"),
+        http_status=422,
+        body={"params": {"seed": -1}},
+    ),
+    "odd model name": Refusal(
+        {"model": "openai/../admin"},
+        "--model openai/../admin",
+        "INVALID_PARAMETER",
+        ("model holds the part ..",),
+        http_status=422,
+        body={"config": {"provider": "openai", "model": "../admin"}},
+    ),
+    "parameter that the provider does not take": Refusal(
+        {"params": run_pb2.GenerationParams(context_tokens=4096)},
+        "--param context_tokens=4096",
+        "INVALID_PARAMETER",
+        ("OpenAI protocol takes no context_tokens (num_ctx); leave it out",),
+        http_status=422,
+        body={"config": {"provider": "openai", "model": "fake", "ollama_params": {"num_ctx": 4096}}},
+    ),
+    "server that nobody allowed": Refusal(
+        {"base_url": "http://127.0.0.1:4222"},
+        "--base-url http://127.0.0.1:4222",
+        "BASE_URL_NOT_ALLOWED",
+        ("http://127.0.0.1:4222 is not allowed", "PROCTOR_ALLOWED_BASE_URLS"),
+        code=grpc.StatusCode.FAILED_PRECONDITION,
+        http_status=409,
+        body={"config": {"provider": "openai", "model": "fake", "base_url": "http://127.0.0.1:4222"}},
+    ),
     "template error": Refusal(
         {"suite": "broken"},
         "--suite broken",
@@ -210,14 +243,22 @@ async def test_folder_that_is_no_model_fails_the_run_within_seconds(
     assert words in run.error.message
 
 
-async def test_model_that_the_provider_does_not_know_fails_the_run_in_its_words(standing: WholeStack) -> None:
-    run_id = await standing.submit(good_order(model="openai/unknown", limit=20))
-    run = await ended(standing, run_id)
-    assert (run.state, run.error.reason) == (run_pb2.RUN_STATE_FAILED, "TOO_MANY_FAILURES")
+async def test_model_that_the_provider_does_not_know_fails_the_run_at_once_in_its_words(
+    standing: WholeStack,
+) -> None:
+    """And nobody else: other runs of the pool go on."""
+    run_id, other = [
+        await standing.submit(good_order(model=f"openai/{model}")) for model in ("unknown", "fake")
+    ]
+    run = await ended(standing, run_id, limit_seconds=15)
+    assert (run.state, run.error.reason) == (run_pb2.RUN_STATE_FAILED, "PROVIDER_REFUSED")
+    assert run.error.message.startswith("AI provider error: The server answered 404")
     assert "`unknown` does not exist" in run.error.message
     summary = await standing.client.get_summary(run_id)
-    assert (dict(summary.failures), summary.answered) == ({"refused": 20}, 0)
-    assert not summary.tasks[0].metrics[0].HasField("mean")
+    assert (dict(summary.failures), summary.answered) == ({}, 0)
+    shown = (await http(standing, "GET", f"{API}/results/{run_id}")).body
+    assert (shown["status"], shown["error"]) == ("failed", run.error.message)
+    assert (await ended(standing, other)).state == run_pb2.RUN_STATE_COMPLETED
 
 
 @pytest.mark.parametrize("command", ["watch", "results", "cancel", "retry"])

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from proctor import client_errors
 from proctor.stack.stack_options import RemotePool
-from proctor.v1 import outcome_pb2, run_pb2
+from proctor.v1 import run_pb2
 from tests.e2e.doors import http, proctor
 from tests.e2e.run_ends import all_outcomes, completed, ended
 from tests.fakes.eventually import eventually

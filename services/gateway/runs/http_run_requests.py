@@ -97,6 +97,12 @@ class ModelConfig(BaseModel):
 
     provider: str = Field(min_length=1, max_length=64, pattern=r"^[^/\s]+$", examples=["vllm"])
     model: Text = Field(min_length=1, max_length=512, examples=["starter"])
+    base_url: Text = Field(
+        default="",
+        max_length=1024,
+        description="A server of the OpenAI protocol to ask instead of the pool's own, without any key; "
+        "an operator has to allow it",
+    )
     ollama_params: OllamaParams | None = None
     params: Params | None = None
 
@@ -159,6 +165,7 @@ class RunRequest(BaseModel):
             suite=self.suite,
             tasks=self.tasks,
             model=f"{self.config.provider}/{self.config.model}",
+            base_url=self.config.base_url,
             limit=self.limit,
             num_fewshot=self.num_fewshot,
             rollouts=self.rollouts,

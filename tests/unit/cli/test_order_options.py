@@ -28,6 +28,7 @@ def test_everything_given_is_in_the_order() -> None:
         7,
         "low",
         2.5,
+        "http://inside:8000/v1",
     )
     order = order_of(options)
     assert list(order.tasks) == ["sst2", "rte"]
@@ -39,6 +40,7 @@ def test_everything_given_is_in_the_order() -> None:
     assert order.stream_answers
     assert order.priority == run_pb2.PRIORITY_LOW
     assert order.max_cost == 2.5
+    assert order.base_url == "http://inside:8000/v1"
 
 
 def test_known_parameters_are_typed_and_others_reach_the_provider() -> None:
