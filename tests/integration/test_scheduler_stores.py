@@ -24,6 +24,7 @@ from services.scheduler.ports import (
     ShardStore,
 )
 from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Queries, Sessions
+from services.scheduler.runs.model_price import ModelPrice, TokenUsage
 from services.scheduler.runs.postgres_led_runs import PostgresLedRuns
 from services.scheduler.runs.postgres_limits import PostgresLimits
 from services.scheduler.runs.postgres_queue import PostgresQueue
@@ -125,15 +126,15 @@ async def admit(stores: Stores, fence: Fence, most: int = 3) -> list[RunId]:
     return list((await stores.led.admit(fence, START + HOUR)).admitted)
 
 
-async def running(stores: Stores) -> tuple[Fence, Run]:
-    run = await add(stores, new_run())
+async def running(stores: Stores, model: str = "openai/fake") -> tuple[Fence, Run]:
+    run = await add(stores, new_run(model=model))
     fence = await stores.begin_term()
     await admit(stores, fence)
     return fence, await stores.runs.get(run.run_id)
 
 
-async def planned(stores: Stores) -> tuple[Fence, Run]:
-    fence, run = await running(stores)
+async def planned(stores: Stores, model: str = "openai/fake") -> tuple[Fence, Run]:
+    fence, run = await running(stores, model)
     await stores.led.add_shards(fence, run, SHARDS)
     await stores.led.mark_planned(fence, run, PlanRecord((TASK,), 67, {**run.environment, "b": "2"}))
     return fence, await stores.runs.get(run.run_id)
@@ -141,7 +142,8 @@ async def planned(stores: Stores) -> tuple[Fence, Run]:
 
 async def test_run_comes_back_as_it_was_stored(stores: Stores) -> None:
     params = GenerationParams(temperature=0.5, provider_params={"min_p": 0.1})
-    run = await add(stores, new_run(tasks=("a", "b"), limit=3, params=params))
+    ordered = new_run(tasks=("a", "b"), limit=3, params=params, max_cost=0.25)
+    run = await add(stores, replace(ordered, price=ModelPrice(2.5, 10, 1.25, "EUR")))
     assert await stores.runs.get(run.run_id) == run
 
 
@@ -322,6 +324,22 @@ async def test_completed_run_is_closed_with_its_counts(stores: Stores) -> None:
     [past] = history["toy", "openai/fake"]
     assert (past.total, past.seconds) == (67, 3600)
     assert not history.get(("toy", "openai/other"))
+
+
+async def test_usage_is_told_by_runs_of_the_model_else_by_those_of_the_suite(stores: Stores) -> None:
+    fence, run = await planned(stores)
+    used = replace(COUNTS, usage=TokenUsage(100, 20, 10, 5))
+    await stores.led.finish(fence, run, RunEnding(RunState.COMPLETED, START + HOUR, counts=used))
+    for model in ("openai/fake", "openai/new"):
+        [past] = await stores.runs.past_usage("toy", model, ScoringMethod.GENERATE)
+        assert (past.usage, past.run.total) == (used.usage, 67)
+    assert not await stores.runs.past_usage("toy", "openai/fake", ScoringMethod.LOGLIKELIHOOD)
+    assert not await stores.runs.past_usage("other", "openai/fake", ScoringMethod.GENERATE)
+    fence, dear = await planned(stores, model="openai/new")
+    counts = replace(COUNTS, usage=TokenUsage(900))
+    await stores.led.finish(fence, dear, RunEnding(RunState.COMPLETED, START + HOUR, counts=counts))
+    [past] = await stores.runs.past_usage("toy", "openai/new", ScoringMethod.GENERATE)
+    assert past.usage == counts.usage
 
 
 async def test_failed_run_is_looked_after_until_it_is_closed(stores: Stores) -> None:

@@ -2,6 +2,7 @@
 
 import asyncpg
 
+from services.scheduler.prices.cost_estimate import PastUsage
 from services.scheduler.runs.json_runs import (
     counts_from_json,
     facts_from_json,
@@ -9,7 +10,6 @@ from services.scheduler.runs.json_runs import (
     order_from_json,
     price_from_json,
 )
-from services.scheduler.prices.cost_estimate import PastUsage
 from services.scheduler.runs.model_price import TokenUsage
 from services.scheduler.runs.run import Run, RunError, RunId, RunState
 from services.scheduler.runs.run_estimate import PastRun
