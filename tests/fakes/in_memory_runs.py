@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 
 from services.scheduler.errors import LeadershipLost, PriorityNotAllowed, QueueFull, RunNotFound
 from services.scheduler.ports import Fence, PlanRecord, RunEnding, ShardMoves
-from services.scheduler.runs.places import Claim, Place, PlaceMoves, settle_places
 from services.scheduler.prices.cost_estimate import PastUsage
 from services.scheduler.runs.model_price import TokenUsage
+from services.scheduler.runs.places import Claim, Place, PlaceMoves, settle_places
 from services.scheduler.runs.run import Run, RunId, RunState, may_become
 from services.scheduler.runs.run_counts import RunCounts
 from services.scheduler.runs.run_estimate import PastRun
@@ -36,6 +36,7 @@ class InMemoryRuns:
     fence: Fence = NO_TERM
     runs: dict[RunId, Run] = field(default_factory=dict)
     queued_at: dict[RunId, datetime] = field(default_factory=dict)
+    placed_at: dict[str, datetime] = field(default_factory=dict)
     requests: dict[str, RunId] = field(default_factory=dict)
     tasks: dict[RunId, tuple[PlannedTask, ...]] = field(default_factory=dict)
     shards: dict[RunId, dict[int, _StoredShard]] = field(default_factory=dict)
@@ -114,13 +115,14 @@ class InMemoryRuns:
         return self._put(replace(run, state=RunState.PENDING))
 
     def queue_order(self) -> list[Run]:
-        """Priority, then fair share: a user's running runs and those of theirs that come before; then age."""
+        """Priority, then fair share: what runs of the user and what waits of them before; then the last turn."""
         shares = Counter(run.user for run in self._in_state(RunState.RUNNING))
         turns: dict[RunId, tuple[int, int, datetime, str]] = {}
-        for run in sorted(self._in_state(RunState.PENDING), key=self._age):
+        for run in sorted(self._in_state(RunState.PENDING), key=self._own_order):
             shares[run.user] += 1
-            priority, queued_at, _ = self._age(run)
-            turns[run.run_id] = (priority, shares[run.user], queued_at, run.run_id)
+            queued_at = self.queued_at[run.run_id]
+            age = max(queued_at, self.placed_at.get(run.user, queued_at))
+            turns[run.run_id] = (run.order.priority, shares[run.user], age, run.run_id)
         return [self.runs[run_id] for run_id in sorted(turns, key=lambda run_id: turns[run_id])]
 
     async def count_running(self) -> int:
@@ -174,6 +176,7 @@ class InMemoryRuns:
         for run_id in moves.admitted:
             run = self.runs[run_id]
             deadline = now + limits.run_time_limit - timedelta(seconds=run.ran_seconds)
+            self.placed_at[run.user] = now
             placed = replace(run, state=RunState.RUNNING, admitted_at=now, deadline=deadline)
             self._put(replace(placed, started_at=run.started_at or now))
         return moves
@@ -307,8 +310,8 @@ class InMemoryRuns:
         left = replace(run, state=state, step="", admitted_at=None, deadline=None)
         return self._put(replace(left, ran_seconds=run.ran_seconds + stayed))
 
-    def _age(self, run: Run) -> tuple[int, datetime, str]:
-        return run.order.priority, self.queued_at[run.run_id], run.run_id
+    def _own_order(self, run: Run) -> tuple[int, bool, datetime, str]:
+        return run.order.priority, not run.ran_seconds, self.queued_at[run.run_id], run.run_id
 
     def _shards(self, run: Run, state: str) -> list[Shard]:
         stored = self.shards.get(run.run_id, {}).values()

@@ -138,7 +138,8 @@ class InMemoryRecord:
         for _, failure, _ in final.values():
             if failure:
                 failures[failure] = failures.get(failure, 0) + 1
-        return ProgressNews(run_id, RunCounts(record.epoch, tasks, failures, {"engine": "fake 1"}, usage), shards)
+        counts = RunCounts(record.epoch, tasks, failures, {"engine": "fake 1"}, usage)
+        return ProgressNews(run_id, counts, shards)
 
     async def missing(self, run_id: RunId, epoch: int) -> AsyncIterator[MissingSample]:
         record = self._found(run_id)
