@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import aiohttp
 import orjson
@@ -23,6 +23,7 @@ from services.worker.http_failures import (
 from services.worker.http_rate_limits import read_allowed
 from services.worker.http_stream import StreamReading, is_streamed
 from services.worker.json_answers import Json, read_document
+from services.worker.key_traces import KeyTraces
 from services.worker.pace import Allowed
 
 
@@ -56,7 +57,7 @@ class Endpoint:
             "engine": engine_name,
             "engine_version": f"aiohttp {aiohttp.__version__}",
             "provider": self.provider,
-            "base_url": str(URL(self.base_url.rstrip("/")).with_user(None)),
+            "base_url": str(URL(self.base_url.rstrip("/")).with_user(None).with_query(None)),
         }
 
 
@@ -80,6 +81,8 @@ class HttpExchange:
         self._endpoint = endpoint
         self._dialect = dialect
         self._base_url = endpoint.base_url.rstrip("/")
+        # Servers like to repeat the key that they refuse.
+        self._traces = KeyTraces(endpoint.api_key)
         key_headers = dialect.key_headers(endpoint.api_key) if endpoint.api_key else {}
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=endpoint.connections, keepalive_timeout=60),
@@ -144,7 +147,8 @@ class HttpExchange:
     def _failure(
         self, status: int, headers: Mapping[str, str], body: bytes, *, is_midway: bool = False
     ) -> engine.EngineFailure:
-        said = self._dialect.read_error(self._without_key(body))
+        said = self._dialect.read_error(self._traces.out_of(body))
+        said = replace(said, message=self._traces.out_of_text(said.message))
         wait = read_retry_after(headers, time.time())
         variable = self._endpoint.api_key_variable
         return failure_of(ErrorAnswer(status, said, variable, wait, is_midway=is_midway))
@@ -159,8 +163,3 @@ class HttpExchange:
     def _host(self) -> str:
         url = URL(self._base_url)
         return f"{url.host}:{url.port}"
-
-    def _without_key(self, body: bytes) -> bytes:
-        """Servers like to repeat the key that they refuse."""
-        key = self._endpoint.api_key
-        return body.replace(key.encode(), b"***") if key else body

@@ -4,14 +4,16 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import pytest_asyncio
+from aiohttp import web
 
 from proctor import client_errors
 from proctor.stack.stack_options import RemotePool
 from proctor.v1 import run_pb2
-from tests.e2e.doors import http, proctor
+from tests.e2e.doors import API, http, proctor
 from tests.e2e.run_ends import all_outcomes, completed, ended
 from tests.fakes.eventually import eventually
 from tests.fakes.model_server import Fault
@@ -23,9 +25,22 @@ from tests.whole_stack import IMPATIENT, StackOrder, WholeStack, keyed_order, wh
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ROWS = 12
-WRONG_SECRET = "wrong-key-that-was-planted-by-a-test"
+WRONG_SECRET = "wrong/key+that-was-planted-by-a-test"
 NATIVES = (OLLAMA, GEMINI, ANTHROPIC)
 HANGS = "hangs"
+
+
+async def leak(request: web.Request) -> web.Response:
+    """The error that the model's name orders, with the key in all that it consists of."""
+    key = request.headers["x-goog-api-key"]
+    status = int(request.match_info["model"].removeprefix("error-"))
+    forms = f"{key} {quote(key, safe='')} " + key.replace("/", "\\/")
+    body = f'{{"error": {{"code": {status}, "message": "I was given {forms}", "status": "{key}"}}}}'
+    headers = {"WWW-Authenticate": key, "Location": f"/?key={key}", "Retry-After": key, "X-Request-Id": key}
+    return web.Response(status=status, text=body, headers=headers, content_type="application/json")
+
+
+LEAKY_ROUTES = (web.post(r"/models/{model:.+}:generateContent", leak),)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -41,9 +56,13 @@ async def standing() -> AsyncIterator[WholeStack]:
         dripping = ProviderServer(fault=Fault("drip", seconds=1.0))
         address = await opened.enter_async_context(serving(dripping, OLLAMA.routes))
         pools.append(pool_of(OLLAMA, address, HANGS, ""))
-        environment = {**IMPATIENT, "GOOD_KEY": f"{SECRET}\n", "WRONG_KEY": WRONG_SECRET}
-        environment["PROCTOR_WORKER_LIST_SECONDS"] = "3"
+        leaky = await opened.enter_async_context(serving(ProviderServer(), LEAKY_ROUTES))
+        pools.append(pool_of(GEMINI, leaky, "leaky", "WRONG_KEY"))
         state_dir = opened.enter_context(temporary_state_dir())
+        secret = state_dir.parent / "mounted-secret"
+        secret.write_text(f"{WRONG_SECRET}\n")
+        environment = {**IMPATIENT, "GOOD_KEY": f"{SECRET}\n", "WRONG_KEY_FILE": str(secret)}
+        environment |= {"PROCTOR_WORKER_LIST_SECONDS": "3", "PROCTOR_WORKER_MAX_TRIES": "1"}
         order = StackOrder(rows=ROWS, environment=environment, pools=tuple(pools))
         yield await opened.enter_async_context(whole_stack(state_dir.parent, order))
 
@@ -122,14 +141,48 @@ async def test_key_that_is_missing_or_wrong_fails_the_run_and_says_so(
     assert await all_outcomes(standing, run.run_id) == []
 
 
+@pytest.mark.parametrize("status", [307, 400, 401, 403, 404, 500])
+async def test_key_that_a_provider_repeats_in_an_error_is_told_by_no_door(
+    standing: WholeStack, status: int
+) -> None:
+    """What the stack keeps of it is looked through below."""
+    run_id = await standing.submit(keyed_order(model=f"leaky/error-{status}", limit=2))
+    run = await ended(standing, run_id)
+    assert run.state == run_pb2.RUN_STATE_FAILED
+    assert f"The server answered {status} and said: I was given ***" in run.error.message
+    shown = await http(standing, "GET", f"{API}/results/{run_id}")
+    end = await proctor(standing, f"watch {run_id}")
+    outcomes = await all_outcomes(standing, run_id)
+    told = f"{run} {shown.body} {end.out} {end.err} {outcomes}"
+    assert WRONG_SECRET not in told
+    assert quote(WRONG_SECRET, safe="") not in told
+
+
 async def test_planted_keys_are_in_no_log_row_or_message_of_the_stack(standing: WholeStack) -> None:
-    """The server repeats the wrong one in its errors."""
+    """The server repeats the wrong one in its errors, in bodies and headers."""
     await ended(standing, await standing.submit(keyed_order(model="wrong/fake")))
     await completed(standing, keyed_order(model="gemini/fake"))
     files = [path for path in standing.stack.options.state_dir.rglob("*") if path.is_file()]
     assert files_with(files, b"check the API key in WRONG_KEY"), "what was recorded is found there"
-    assert files_with(files, SECRET.encode()) == []
-    assert files_with(files, WRONG_SECRET.encode()) == []
+    kept = b"\n".join([*(path.read_bytes() for path in files), (await rows_of(standing)).encode()])
+    for secret in (SECRET, WRONG_SECRET, quote(WRONG_SECRET, safe="")):
+        assert secret.encode() not in kept
+
+
+async def rows_of(standing: WholeStack) -> str:
+    """Every row of every table: the files of Postgres may hold them compressed."""
+    async with standing.database() as database:
+        tables = await database.fetch(
+            "SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables"
+            " WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
+        )
+        rows = [
+            row["text"]
+            for table in tables
+            for row in await database.fetch(f"SELECT kept::text AS text FROM {table['name']} AS kept")
+        ]
+    assert any("check the API key in WRONG_KEY" in row for row in rows)
+    return "\n".join(rows)
 
 
 def files_with(files: Sequence[Path], words: bytes) -> list[Path]:
