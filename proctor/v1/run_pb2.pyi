@@ -556,7 +556,7 @@ class RunProgress(_message.Message):
 
     @_builtins.property
     def usage(self) -> _outcome_pb2.TokenUsage:
-        """Tokens of all answers so far."""
+        """Tokens of all answers so far, those of reused answers left out."""
 
     def __init__(
         self,

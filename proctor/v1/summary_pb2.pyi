@@ -378,7 +378,7 @@ class RunSummary(_message.Message):
 
     @_builtins.property
     def usage(self) -> _outcome_pb2.TokenUsage:
-        """Summed tokens."""
+        """Summed tokens, those of reused answers left out."""
 
     @_builtins.property
     def mean_timing(self) -> _outcome_pb2.Timing:

@@ -347,7 +347,7 @@ class ProgressReport(_message.Message):
 
     @_builtins.property
     def usage(self) -> _outcome_pb2.TokenUsage:
-        """Tokens of all recorded outcomes."""
+        """Tokens of all recorded outcomes, those of reused answers left out."""
 
     def __init__(
         self,
