@@ -111,18 +111,21 @@ RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, p
        suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
 
 -- name: queue_order gives what waits in the order of its turn: priority, fair share of its user, age ($1 only this run, or null, $2 most)
+-- A user's runs count one after the other behind what runs of them, those first that have begun. Among equal shares
+-- the age is that of the user's last turn: who has many runs waiting is not first again and again.
 WITH shares AS (
     SELECT username, count(*) AS places FROM runs WHERE state = 'running' GROUP BY username
 ), claims AS (
     SELECT run_id, username, priority, queued_at,
            coalesce(places, 0)
-           + row_number() OVER (PARTITION BY username ORDER BY priority, queued_at, run_id) AS share
+           + row_number() OVER (PARTITION BY username
+                                    ORDER BY priority, ran_seconds > 0 DESC, queued_at, run_id) AS share
       FROM runs LEFT JOIN shares USING (username)
      WHERE state = 'pending'
 ), turns AS (
     SELECT run_id, username, priority,
-           row_number() OVER (ORDER BY priority, share, queued_at, run_id) AS position
-      FROM claims
+           row_number() OVER (ORDER BY priority, share, greatest(queued_at, placed_at), run_id) AS position
+      FROM claims LEFT JOIN user_turns USING (username)
 )
 SELECT run_id, username, priority, position
   FROM turns
@@ -226,11 +229,18 @@ UPDATE runs
 RETURNING run_id;
 
 -- name: take_places lets pending runs run, each for what is left of its time ($1 runs, $2 time, $3 seconds a run may take)
-UPDATE runs
-   SET state = 'running', started_at = coalesce(started_at, $2), admitted_at = $2,
-       deadline = $2 + make_interval(secs => $3 - ran_seconds)
- WHERE run_id = ANY ($1::uuid[]) AND state = 'pending'
-RETURNING run_id;
+WITH admitted AS (
+    UPDATE runs
+       SET state = 'running', started_at = coalesce(started_at, $2), admitted_at = $2,
+           deadline = $2 + make_interval(secs => $3 - ran_seconds)
+     WHERE run_id = ANY ($1::uuid[]) AND state = 'pending'
+    RETURNING run_id, username
+), turns AS (
+    INSERT INTO user_turns (username, placed_at)
+    SELECT DISTINCT username, $2::timestamptz FROM admitted
+        ON CONFLICT (username) DO UPDATE SET placed_at = excluded.placed_at
+)
+SELECT run_id FROM admitted;
 
 -- name: unfinished_runs gives the runs that the leader has to look after ()
 SELECT run_id FROM runs WHERE state = 'running'

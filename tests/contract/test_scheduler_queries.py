@@ -43,7 +43,7 @@ HOT = {
     "move_shards": f"1, {RUN}, 1, '{{1,2,3}}', '{{4,5,6}}', '{{1,1,1}}'",
     "give_back_shards": f"{RUN}, 1, '{{1,2}}', '{{\"{{1}}\",\"{{2}}\"}}'",
 }
-SMALL_TABLES = {"leadership", "limits"}
+SMALL_TABLES = {"leadership", "limits", "user_turns"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

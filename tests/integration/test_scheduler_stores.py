@@ -1,9 +1,8 @@
 """The promises of the scheduler's stores, held by the fake in memory and by Postgres alike."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from uuid import uuid4
 
 import asyncpg
@@ -14,39 +13,27 @@ from services.common.postgres import connect_pool, migrate
 from services.scheduler.errors import LeadershipLost, QueueFull, RunNotFound
 from services.scheduler.ports import (
     Fence,
-    LedRunStore,
-    LimitStore,
     PlanRecord,
-    QueueStore,
     RunEnding,
-    RunStore,
     ShardMoves,
-    ShardStore,
 )
-from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Queries, Sessions
+from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA
 from services.scheduler.runs.model_price import ModelPrice, TokenUsage
-from services.scheduler.runs.postgres_led_runs import PostgresLedRuns
-from services.scheduler.runs.postgres_limits import PostgresLimits
-from services.scheduler.runs.postgres_queue import PostgresQueue
-from services.scheduler.runs.postgres_runs import PostgresRuns
-from services.scheduler.runs.queue_limits import LimitChanges, QueueLimits
+from services.scheduler.runs.queue_limits import LimitChanges
 from services.scheduler.runs.run import Run, RunError, RunId, RunState
 from services.scheduler.runs.run_counts import RunCounts, TaskCounts
 from services.scheduler.runs.run_list import RunCursor, RunFilter
-from services.scheduler.runs.run_order import GenerationParams, Priority, RunOrder, ScoringMethod
+from services.scheduler.runs.run_order import GenerationParams, Priority, ScoringMethod
 from services.scheduler.runs.run_queue import UserShare
 from services.scheduler.shards.planned_task import PlannedTask
-from services.scheduler.shards.postgres_shards import PostgresShards
 from services.scheduler.shards.shard import Shard
 from services.scheduler.suites.task_definition import Generation, OutputType
-from tests.fakes.in_memory_queue import InMemoryQueue
-from tests.fakes.in_memory_runs import InMemoryRuns
+from tests.fakes.scheduler_stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
 from tests.fakes.scheduler_world import START
 from tests.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-HOUR = timedelta(hours=1)
 SHARDS = [Shard(0, 0, 0, range(64), 64), Shard(1, 0, 0, [64, 65, 67], 3)]
 TASK = PlannedTask(
     task="say",
@@ -64,16 +51,6 @@ TASK = PlannedTask(
 COUNTS = RunCounts(1, (TaskCounts("say", 67, 1, 2),), {"timeout": 1}, {"engine": "fake 1"})
 
 
-@dataclass(frozen=True)
-class Stores:
-    runs: RunStore
-    led: LedRunStore
-    shards: ShardStore
-    limits: LimitStore
-    queue: QueueStore
-    begin_term: Callable[[], Awaitable[Fence]]
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pool() -> AsyncIterator[asyncpg.Pool]:
     async with postgres_server() as server:
@@ -84,46 +61,7 @@ async def pool() -> AsyncIterator[asyncpg.Pool]:
 
 @pytest_asyncio.fixture(params=["memory", "postgres"], loop_scope="module")
 async def stores(request: pytest.FixtureRequest, pool: asyncpg.Pool) -> Stores:
-    if request.param == "memory":
-        memory = InMemoryRuns()
-
-        async def begin_in_memory() -> Fence:
-            return memory.begin_term()
-
-        return Stores(memory, memory, memory, memory.limits, InMemoryQueue(memory), begin_in_memory)
-    await pool.execute("TRUNCATE runs CASCADE; TRUNCATE user_priorities")
-    await pool.execute("DELETE FROM limits; INSERT INTO limits DEFAULT VALUES")
-    sessions = Sessions(pool)
-    limits = PostgresLimits(sessions, QueueLimits())
-
-    async def begin() -> Fence:
-        return Fence(await pool.fetchval(Queries["raise_fence"]))
-
-    runs, led = PostgresRuns(sessions, limits), PostgresLedRuns(sessions, limits)
-    return Stores(runs, led, PostgresShards(sessions), limits, PostgresQueue(sessions), begin)
-
-
-def new_run(age: int = 0, user: str = "local", **order: object) -> Run:
-    """The higher its age, the later it was ordered."""
-    wanted = replace(RunOrder("toy", "openai/fake", project_id=7), **order)  # type: ignore[arg-type]  # names are checked
-    return Run(
-        run_id=RunId(str(uuid4())),
-        order=wanted,
-        user=user,
-        pool="remote",
-        scoring_method=ScoringMethod.GENERATE,
-        created_at=START + timedelta(seconds=age),
-        environment={"a": "1"},
-    )
-
-
-async def add(stores: Stores, run: Run) -> Run:
-    return await stores.runs.add(run, "")
-
-
-async def admit(stores: Stores, fence: Fence, most: int = 3) -> list[RunId]:
-    await stores.limits.change(LimitChanges(max_running=most))
-    return list((await stores.led.admit(fence, START + HOUR)).admitted)
+    return stores_in_memory() if request.param == "memory" else await empty_stores(pool)
 
 
 async def running(stores: Stores, model: str = "openai/fake") -> tuple[Fence, Run]:

@@ -34,5 +34,11 @@ ALTER TABLE runs
 
 UPDATE runs SET admitted_at = started_at WHERE state = 'running';
 
+-- When a user last got a place: among equal shares those go first who had none for longest.
+CREATE TABLE user_turns (
+    username   text PRIMARY KEY,
+    placed_at  timestamptz NOT NULL
+);
+
 CREATE INDEX runs_running_of_user ON runs (username) WHERE state = 'running';
 CREATE INDEX runs_paused ON runs (queued_at DESC, run_id DESC) WHERE state = 'paused';

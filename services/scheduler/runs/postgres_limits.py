@@ -40,8 +40,8 @@ class PostgresLimits:
 
     async def count_request(self, user: str, now: datetime) -> int:
         minute = now.astimezone(UTC).replace(second=0, microsecond=0)
-        row = await self._sessions.read(
-            lambda connection: connection.fetchrow(Queries["count_request"], user, minute)
+        [row] = await self._sessions.read(
+            lambda connection: connection.fetch(Queries["count_request"], user, minute)
         )
         limit: int = row["changed_limit"] or self._settings.max_requests_per_minute
         left: int = limit - row["requests"]
@@ -56,7 +56,8 @@ class PostgresLimits:
         )
 
     async def _limits(self, connection: Connection) -> QueueLimits:
-        return _limits_from_row(await connection.fetchrow(Queries["get_limits"]), self._settings)
+        [row] = await connection.fetch(Queries["get_limits"])
+        return _limits_from_row(row, self._settings)
 
 
 def _limits_from_row(row: asyncpg.Record, settings: QueueLimits) -> QueueLimits:

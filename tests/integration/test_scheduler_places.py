@@ -1,0 +1,230 @@
+"""Who gets a place and who gives one away, in memory and in Postgres alike: order, limits, pauses."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from services.common.postgres import connect_pool, migrate
+from services.scheduler.errors import PriorityNotAllowed, QueueFull
+from services.scheduler.ports import PlanRecord
+from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA
+from services.scheduler.runs.places import PlaceMoves
+from services.scheduler.runs.queue_limits import EVERYBODY, LimitChanges
+from services.scheduler.runs.run import Run, RunId, RunState
+from services.scheduler.runs.run_order import Priority
+from tests.fakes.scheduler_stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
+from tests.fakes.scheduler_world import START
+from tests.servers import postgres_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool() -> AsyncIterator[asyncpg.Pool]:
+    async with postgres_server() as server:
+        await migrate(server.address, SCHEMA, MIGRATIONS)
+        async with await connect_pool(server.address, schema=SCHEMA, max_size=20) as pool:
+            yield pool
+
+
+@pytest_asyncio.fixture(params=["memory", "postgres"], loop_scope="module")
+async def stores(request: pytest.FixtureRequest, pool: asyncpg.Pool) -> Stores:
+    return stores_in_memory() if request.param == "memory" else await empty_stores(pool)
+
+
+async def order_of(stores: Stores) -> list[RunId]:
+    return [each.run.run_id for each in (await stores.queue.queue(500)).waiting]
+
+
+async def state_of(stores: Stores, run: Run) -> RunState:
+    return (await stores.runs.get(run.run_id)).state
+
+
+def by_turns(runs: list[Run]) -> list[RunId]:
+    """Whose turn it is, where nothing runs yet and one place after the other is given."""
+    places: Counter[str] = Counter()
+    left = sorted(runs, key=lambda run: (run.order.priority, run.created_at))
+    turns = []
+    while left:
+        first = min(left, key=lambda run: (run.order.priority, places[run.user], run.created_at))
+        left.remove(first)
+        places[first.user] += 1
+        turns.append(first.run_id)
+    return turns
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_order_is_by_priority_then_fair_share_then_age(stores: Stores, seed: int) -> None:
+    chance = random.Random(seed)
+    await stores.limits.change(LimitChanges(max_pending_per_user=100))
+    runs = [
+        await add(stores, new_run(age, chance.choice("aaaabbcde"), priority=chance.choice(list(Priority))))
+        for age in range(40)
+    ]
+    order = await order_of(stores)
+    assert order == by_turns(runs)
+    assert [await stores.queue.position(run_id) for run_id in order[:5]] == [1, 2, 3, 4, 5]
+    assert set(await admit(stores, await stores.begin_term(), 6)) == set(order[:6])
+
+
+async def test_memory_and_postgres_decide_alike_whatever_happens(pool: asyncpg.Pool) -> None:
+    """So what is simulated in memory holds for the queries."""
+    memory, postgres = stores_in_memory(), await empty_stores(pool)
+    chance = random.Random(1)
+    fences = [(stores, await stores.begin_term()) for stores in (memory, postgres)]
+    for stores, _ in fences:
+        await stores.limits.change(LimitChanges(max_pending_per_user=100, min_stay=5 * SECOND))
+    runs: list[Run] = []
+    gave_way = 0
+    for step in range(60):
+        now = START + step * SECOND
+        runs.append(new_run(step, chance.choice("aaaabcdef"), priority=chance.choice(list(Priority))))
+        paused, resumed, planned = (chance.choice(runs) for _ in range(3))
+        seen = []
+        for stores, fence in fences:
+            await add(stores, runs[-1])
+            await stores.runs.pause(paused.run_id, now)
+            await stores.runs.resume(resumed.run_id, now)
+            await stores.led.mark_planned(fence, planned, PlanRecord((), 1))
+            moves = await stores.led.admit(fence, now)
+            rows = [await stores.runs.get(run.run_id) for run in runs]
+            seen.append((set(moves.admitted), set(moves.gave_way), await order_of(stores), rows))
+        assert seen[0] == seen[1]
+        gave_way += len(seen[0][1])
+    assert gave_way > 10
+
+
+async def test_run_that_gives_way_waits_in_its_epoch_and_its_time_stands_still(stores: Stores) -> None:
+    await stores.limits.change(LimitChanges(max_running=1, run_time_limit=HOUR, min_stay=MINUTE))
+    fence = await stores.begin_term()
+    long = await add(stores, new_run(user="ann"))
+    await stores.led.admit(fence, START)
+    assert await stores.led.mark_planned(fence, long, PlanRecord((), 1))
+    short = await add(stores, new_run(1, user="bob"))
+    assert await stores.led.admit(fence, START + 59 * SECOND) == PlaceMoves([], [])
+    moves = await stores.led.admit(fence, START + MINUTE)
+    assert (list(moves.admitted), list(moves.gave_way)) == ([short.run_id], [long.run_id])
+    waiting = await stores.runs.get(long.run_id)
+    assert (waiting.state, waiting.epoch, waiting.planned_epoch) == (RunState.PENDING, 1, 1)
+    assert (waiting.ran_seconds, waiting.admitted_at, waiting.deadline) == (60, None, None)
+    assert not await stores.led.note_step(fence, long, "x")
+    await stores.runs.cancel(short.run_id, START + 2 * HOUR)
+    await stores.led.admit(fence, START + 2 * HOUR)
+    again = await stores.runs.get(long.run_id)
+    assert (again.started_at, again.admitted_at) == (START, START + 2 * HOUR)
+    assert again.deadline == START + 3 * HOUR - MINUTE
+    assert again.time_limit == HOUR
+
+
+async def test_urgent_run_takes_the_place_of_a_less_urgent_one_at_once(stores: Stores) -> None:
+    fence = await stores.begin_term()
+    low, normal = [
+        await add(stores, new_run(user="ann", priority=priority))
+        for priority in (Priority.LOW, Priority.NORMAL)
+    ]
+    await admit(stores, fence, 2)
+    urgent = await add(stores, new_run(1, user="ann", priority=Priority.HIGH))
+    assert await admit(stores, fence, 2) == [urgent.run_id]
+    assert await state_of(stores, low) is RunState.PENDING
+    assert await state_of(stores, normal) is RunState.RUNNING
+
+
+async def test_paused_run_keeps_what_it_has_and_goes_on_in_its_epoch(stores: Stores) -> None:
+    run = await add(stores, new_run())
+    fence = await stores.begin_term()
+    await stores.led.admit(fence, START)
+    await stores.led.mark_planned(fence, run, PlanRecord((), 1))
+    paused = await stores.runs.pause(run.run_id, START + MINUTE)
+    assert paused is not None
+    assert (paused.state, paused.ran_seconds, paused.deadline) == (RunState.PAUSED, 60, None)
+    assert await stores.runs.pause(run.run_id, START + HOUR) is None
+    assert await stores.led.admit(fence, START + HOUR) == PlaceMoves([], [])
+    assert await stores.led.unfinished() == []
+    assert await stores.led.live_among([run.run_id]) == [run.run_id]
+    resumed = await stores.runs.resume(run.run_id, START + 2 * HOUR)
+    assert resumed is not None
+    assert (resumed.state, resumed.epoch, resumed.planned_epoch) == (RunState.PENDING, 1, 1)
+    assert await stores.runs.resume(run.run_id, START + 2 * HOUR) == resumed
+    assert await stores.runs.resume(run.run_id, START + 3 * HOUR) is None
+
+
+async def test_run_that_waits_can_be_paused_and_a_paused_one_cancelled(stores: Stores) -> None:
+    run = await add(stores, new_run())
+    assert await stores.runs.pause(run.run_id, START) is not None
+    assert await order_of(stores) == []
+    assert await stores.runs.cancel(run.run_id, START) is not None
+    assert await stores.runs.pause(run.run_id, START) is None
+    assert await stores.led.unfinished() == [run.run_id]
+
+
+async def test_resume_is_refused_when_the_queue_is_full(stores: Stores) -> None:
+    await stores.limits.change(LimitChanges(max_pending_per_user=1))
+    run = await add(stores, new_run())
+    await stores.runs.pause(run.run_id, START)
+    await add(stores, new_run())
+    with pytest.raises(QueueFull):
+        await stores.runs.resume(run.run_id, START)
+    assert await state_of(stores, run) is RunState.PAUSED
+
+
+async def test_priority_above_what_a_user_may_have_is_refused_with_those_allowed(stores: Stores) -> None:
+    await stores.limits.change(LimitChanges(priorities={EVERYBODY: Priority.NORMAL, "ann": Priority.HIGH}))
+    await add(stores, new_run(user="ann", priority=Priority.HIGH))
+    await add(stores, new_run(user="bob", priority=Priority.NORMAL))
+    with pytest.raises(PriorityNotAllowed) as refusal:
+        await add(stores, new_run(user="bob", priority=Priority.HIGH))
+    assert refusal.value.facts == {"user": "bob", "priority": "high", "allowed": "normal, low"}
+
+
+async def test_two_schedulers_and_changes_of_the_limit_never_exceed_it(pool: asyncpg.Pool) -> None:
+    """At any moment no more run than the highest limit that held since each of them was admitted."""
+    stores = await empty_stores(pool)
+    fence = await stores.begin_term()
+    await stores.limits.change(LimitChanges(max_running=2, max_pending_per_user=100))
+    for age in range(40):
+        await add(stores, new_run(age, user=f"user {age % 7}"))
+
+    async def admissions() -> None:
+        for _ in range(20):
+            await stores.led.admit(fence, START)
+
+    async def end_some() -> None:
+        for _ in range(30):
+            running = (await stores.queue.queue(1)).running
+            assert len(running) <= 5
+            for run in running[:1]:
+                await stores.runs.cancel(run.run_id, START)
+
+    async def changes() -> None:
+        for most in (5, 1, 4, 2, 5, 3):
+            await stores.limits.change(LimitChanges(max_running=most))
+
+    await asyncio.gather(*(admissions() for _ in range(8)), end_some(), changes())
+    await stores.led.admit(fence, START)
+    assert len((await stores.queue.queue(1)).running) in (3, 4, 5)
+    for run in (await stores.queue.queue(1)).running:
+        await stores.runs.cancel(run.run_id, START)
+    await asyncio.gather(*(admissions() for _ in range(8)))
+    assert len((await stores.queue.queue(1)).running) == 3
+
+
+async def test_once_a_limit_is_lowered_nobody_is_admitted_by_the_old_one(pool: asyncpg.Pool) -> None:
+    stores = await empty_stores(pool)
+    fence = await stores.begin_term()
+    await stores.limits.change(LimitChanges(max_running=9))
+    for age in range(9):
+        await add(stores, new_run(age))
+    admitting = asyncio.gather(*(stores.led.admit(fence, START) for _ in range(5)))
+    await stores.limits.change(LimitChanges(max_running=1))
+    running = len((await stores.queue.queue(1)).running)
+    await admitting
+    assert len((await stores.queue.queue(1)).running) == max(running, 1)
