@@ -8,6 +8,7 @@ from aiohttp import web
 
 from tests.fakes.model_server import answer_text, json_response
 from tests.fakes.provider_server import SERVER, ErrorResponse, Json, ProviderServer
+from tests.fakes.streamed_answers import anthropic_events, named_events, streamed
 
 # What the API version 2026-10-21 no longer knows, at any value.
 _GONE = ("temperature", "top_p", "top_k")
@@ -84,7 +85,10 @@ async def answer_message(request: web.Request) -> web.StreamResponse:
     if refused is not None:
         return refused.response()
     prompt = "\n".join(turn["content"] for turn in body["messages"])
-    return json_response(server.answer or message(answer_text(prompt)))
+    answer = server.answer or message(answer_text(prompt))
+    if not server.streams or body.get("stream") is not True:
+        return json_response(answer)
+    return streamed(server.stream_body or named_events(anthropic_events(answer)))
 
 
 async def list_models(request: web.Request) -> web.StreamResponse:

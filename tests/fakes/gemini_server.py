@@ -8,6 +8,7 @@ from aiohttp import web
 
 from tests.fakes.model_server import answer_text, json_response
 from tests.fakes.provider_server import SERVER, ErrorResponse, Json, ProviderServer
+from tests.fakes.streamed_answers import gemini_chunks, server_sent, streamed
 
 _ROLES = frozenset({"user", "model"})
 _MOST_STOPS = 5
@@ -86,10 +87,14 @@ async def generate_content(request: web.Request) -> web.StreamResponse:
     if refused is not None:
         return refused.response()
     config = body["generationConfig"]
-    if config.get("responseMimeType") == "text/x.enum":
-        return json_response(server.answer or answer(config["responseSchema"]["enum"][0]))
     prompt = "\n".join(part["text"] for turn in body["contents"] for part in turn["parts"])
-    return json_response(server.answer or answer(answer_text(prompt)))
+    is_enum = config.get("responseMimeType") == "text/x.enum"
+    document = server.answer or answer(
+        config["responseSchema"]["enum"][0] if is_enum else answer_text(prompt)
+    )
+    if not server.streams or request.match_info["method"] == "generateContent":
+        return json_response(document)
+    return streamed(server.stream_body or server_sent(gemini_chunks(document)))
 
 
 async def list_models(request: web.Request) -> web.StreamResponse:
@@ -106,6 +111,6 @@ async def list_models(request: web.Request) -> web.StreamResponse:
 
 
 ROUTES: Sequence[web.RouteDef] = (
-    web.post(r"/models/{model:.+}:generateContent", generate_content),
+    web.post(r"/models/{model:.+}:{method:generateContent|streamGenerateContent}", generate_content),
     web.get("/models", list_models),
 )

@@ -25,8 +25,11 @@ import orjson
 from aiohttp import web
 
 from tests.fakes.choice_answers import constrained_reply, free_reply
+from tests.fakes.streamed_answers import SSE, openai_body
 
-FaultKind = Literal["status", "half_body", "malformed", "hang", "slow", "drip", "reset"]
+FaultKind = Literal[
+    "status", "half_body", "cut_off", "malformed", "hang", "silence", "slow", "drip", "paced", "reset"
+]
 _KEY = re.compile(r"KEY=(\w+)")
 _TOKEN = re.compile(r"\s*\S+|\s+$")
 
@@ -36,8 +39,9 @@ class Fault:
     """What goes wrong, for the next `count` requests (None: until told otherwise) or for a share of them.
 
     status: answers that status with `message` and Retry-After · half_body: promises a length, sends half,
-    closes · malformed: 200 and no JSON · hang: nothing for `seconds`, then closes · slow: the right answer
-    after `seconds` · drip: a byte of it every `seconds` · reset: closes at once.
+    closes · cut_off: half, ended as if it were all · malformed: 200 and no JSON · hang: nothing for
+    `seconds`, then closes · silence: half, then the same · slow: the right answer after `seconds` · drip: a
+    byte of it every `seconds` · paced: a line of it every `seconds` · reset: closes at once.
     """
 
     kind: FaultKind
@@ -65,6 +69,11 @@ class ModelServer:
     largest_in_flight: int = 0
     rng: random.Random = field(default_factory=lambda: random.Random(7))
     last_request: dict[str, Any] = field(default_factory=dict)
+    # A server that knows no streaming answers as if nobody had asked for it.
+    streams: bool = True
+    # What a test wants to be answered instead: a whole answer, or the body of a streamed one.
+    answer: dict[str, Any] | None = None
+    stream_body: bytes | None = None
 
     def next_fault(self) -> Fault | None:
         fault = self.fault
@@ -138,8 +147,8 @@ def chat_answer(body: dict[str, Any]) -> dict[str, Any]:
     text = constrained_reply(body, prompt) or answer_text(prompt)
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    return {"id": "chatcmpl-1", "object": "chat.completion", "model": body["model"], "choices": [choice],
-            "usage": usage(prompt, text)}  # fmt: skip
+    return {"id": "chatcmpl-1", "object": "chat.completion", "created": 1793534400, "model": body["model"],
+            "choices": [choice], "usage": usage(prompt, text)}  # fmt: skip
 
 
 def completion_choice(server: ModelServer, index: int, prompt: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -163,6 +172,7 @@ def completion_answer(server: ModelServer, body: dict[str, Any]) -> dict[str, An
     return {
         "id": "cmpl-1",
         "object": "text_completion",
+        "created": 1793534400,
         "model": body["model"],
         "choices": choices,
         "usage": usage(" ".join(prompts), "" if echo else choices[-1]["text"]),
@@ -183,26 +193,47 @@ def error_response(
     return json_response({"error": error}, status, headers)
 
 
-async def misbehave(request: web.Request, fault: Fault, payload: bytes) -> web.StreamResponse:
+async def misbehave(
+    request: web.Request, fault: Fault, payload: bytes, content_type: str = "application/json"
+) -> web.StreamResponse:
+    """As the fault has it, with what would have been the answer."""
     match fault.kind:
         case "status":
             return error_response(fault.status, fault.message, fault.code, fault.retry_after)
         case "malformed":
-            return web.Response(body=b'{"choices": [', content_type="application/json")
-        case "half_body":
-            response = web.StreamResponse(headers={"Content-Length": str(len(payload))})
-            await response.prepare(request)
-            await response.write(payload[: len(payload) // 2])
-        case "drip":
-            response = web.StreamResponse(headers={"Content-Length": str(len(payload))})
-            await response.prepare(request)
-            for byte in payload:
-                await response.write(bytes((byte,)))
-                await asyncio.sleep(fault.seconds)
+            return web.Response(body=b'{"choices": [', content_type=content_type)
+        case "cut_off":
+            return web.Response(body=payload[: len(payload) // 2], content_type=content_type)
+        case "half_body" | "silence" | "drip" | "paced":
+            return await write_slowly(request, fault, payload, content_type)
         case "hang" | "slow":
             await asyncio.sleep(fault.seconds)
     if fault.kind == "slow":
-        return web.Response(body=payload, content_type="application/json")
+        return web.Response(body=payload, content_type=content_type)
+    return close_connection(request)
+
+
+async def write_slowly(
+    request: web.Request, fault: Fault, payload: bytes, content_type: str
+) -> web.StreamResponse:
+    """`seconds` after each piece; where it was half of what was promised, the connection is closed."""
+    response = web.StreamResponse(headers={"Content-Type": content_type, "Content-Length": str(len(payload))})
+    await response.prepare(request)
+    for piece in pieces_of(fault, payload):
+        await response.write(piece)
+        await asyncio.sleep(fault.seconds)
+    return close_connection(request) if fault.kind in ("half_body", "silence") else response
+
+
+def pieces_of(fault: Fault, payload: bytes) -> list[bytes]:
+    if fault.kind == "paced":
+        return payload.splitlines(keepends=True)
+    if fault.kind == "drip":
+        return [payload[at : at + 1] for at in range(len(payload))]
+    return [payload[: len(payload) // 2]]
+
+
+def close_connection(request: web.Request) -> web.Response:
     if request.transport is not None:
         request.transport.close()
     return web.Response()
@@ -241,12 +272,15 @@ async def answer_or_fail(server: ModelServer, request: web.Request) -> web.Strea
     if refused is not None:
         return refused
     is_chat = request.path.endswith("/chat/completions")
-    answer = chat_answer(body) if is_chat else completion_answer(server, body)
+    answer = server.answer or (chat_answer(body) if is_chat else completion_answer(server, body))
+    is_streamed = server.streams and body.get("stream") is True
+    payload = server.stream_body or openai_body(answer) if is_streamed else orjson.dumps(answer)
+    content_type = SSE if is_streamed else "application/json"
     fault = server.next_fault()
     if fault is not None:
-        return await misbehave(request, fault, orjson.dumps(answer))
+        return await misbehave(request, fault, payload, content_type)
     server.counts["answered"] += 1
-    return json_response(answer)
+    return web.Response(body=payload, content_type=content_type)
 
 
 async def list_models(request: web.Request) -> web.Response:

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from tests.fakes.model_server import answer_text, json_response
 from tests.fakes.provider_server import SERVER, ErrorResponse, Json, ProviderServer
+from tests.fakes.streamed_answers import NDJSON, json_lines, ollama_lines, streamed
 
 NANOSECONDS = 1_000_000_000
 SMALLEST_CONTEXT = 4096
@@ -108,7 +109,7 @@ async def chat(request: web.Request) -> web.StreamResponse:
     if refused is not None:
         return refused.response()
     prompt = "\n".join(message["content"] for message in body["messages"])
-    return json_response(server.answer or chat_answer(_text(body, prompt)))
+    return _response(server, body, server.answer or chat_answer(_text(body, prompt)))
 
 
 async def generate(request: web.Request) -> web.StreamResponse:
@@ -117,7 +118,14 @@ async def generate(request: web.Request) -> web.StreamResponse:
     refused = _refusal(server, body)
     if refused is not None:
         return refused.response()
-    return json_response(server.answer or completion_answer(_text(body, body["prompt"])))
+    return _response(server, body, server.answer or completion_answer(_text(body, body["prompt"])))
+
+
+def _response(server: ProviderServer, body: Json, answer: Json) -> web.Response:
+    """Unless it is told not to, it streams."""
+    if not server.streams or body.get("stream") is False:
+        return json_response(answer)
+    return streamed(server.stream_body or json_lines(ollama_lines(answer)), NDJSON)
 
 
 async def tags(request: web.Request) -> web.StreamResponse:

@@ -49,6 +49,10 @@ class ProviderServer:
     error: ErrorResponse | None = None
     fault: Fault | None = None
     latency_seconds: float = 0.0
+    # A server that knows no streaming answers as if nobody had asked for it.
+    streams: bool = True
+    # The body of a streamed answer, as a test wants it.
+    stream_body: bytes | None = None
     asked: list[Asked] = field(default_factory=list)
     in_flight: int = 0
     aborted: int = 0
@@ -86,7 +90,7 @@ async def answered(request: web.Request, handler: Handler) -> web.StreamResponse
         return response
     assert isinstance(response, web.Response)
     assert isinstance(response.body, bytes)
-    return await misbehave(request, server.fault, response.body)
+    return await misbehave(request, server.fault, response.body, response.content_type)
 
 
 @asynccontextmanager
