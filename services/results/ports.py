@@ -139,6 +139,10 @@ class OutcomeStore(Protocol):
         """Chunks of what the answers to a window of sample numbers scored, by sample and rollout."""
         ...
 
+    async def count_reused(self, run_id: str) -> int:
+        """Answers of a run that were taken from others."""
+        ...
+
     async def timing(self, run_id: str) -> TimingSummary:
         """Over the answers that were asked for in the run."""
         ...

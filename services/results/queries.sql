@@ -290,7 +290,7 @@ ORDER BY asked.sample;
 SELECT
     sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message, answer_text,
     finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens, cached_tokens,
-    reasoning_tokens, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds
+    reasoning_tokens, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, is_reused
 FROM outcomes
 WHERE run_id = $1::uuid
     AND (sample, rollout) > ($2::bigint, $3::integer)
@@ -303,7 +303,7 @@ LIMIT $5::integer;
 SELECT
     sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message, answer_text,
     finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens, cached_tokens,
-    reasoning_tokens, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds
+    reasoning_tokens, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, is_reused
 FROM outcomes
 WHERE run_id = $1::uuid
     AND status = $6::smallint
@@ -410,7 +410,7 @@ SELECT
     o.sample, o.rollout, o.task_index, o.shard, o.epoch, o.attempt, o.status, o.failure_class, o.failure_message,
     o.answer_text, o.finish_reason, o.choices, o.prediction, o.scores, o.prompt_tokens,
     o.completion_tokens, o.cached_tokens, o.reasoning_tokens, o.total_seconds, o.queue_seconds,
-    o.first_token_seconds, o.between_tokens_seconds, s.position, s.doc_id, s.digest, s.prompt_text,
+    o.first_token_seconds, o.between_tokens_seconds, o.is_reused, s.position, s.doc_id, s.digest, s.prompt_text,
     s.prompt_messages, s.choices AS sample_choices, s.target_choice, s.target_texts, s.right_choices, s.wrong_texts,
     s.choice_texts, s.cluster,
     CASE WHEN $8::boolean THEN s.doc_json ELSE '' END AS doc_json

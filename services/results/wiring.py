@@ -148,7 +148,7 @@ async def _parts(settings: ResultsSettings, pool: asyncpg.Pool, nats: Client) ->
             ReportCounts(stores.records),
             ListMissing(stores.records, stores.outcomes),
             CloseRun(stores.records, summarize),
-            ReuseAnswers(stores.records, PostgresReuse(session)),
+            ReuseAnswers(stores.records, stores.outcomes, PostgresReuse(session)),
         )
     )
     public_api = GrpcPublicApi(summarize, ListOutcomes(stores))

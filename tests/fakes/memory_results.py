@@ -259,6 +259,9 @@ class MemoryOutcomes:
             if one.outcome.sample in window and not one.failure_class
         ]
 
+    async def count_reused(self, run_id: str) -> int:
+        return sum(one.is_reused for one in self._rows.of_run(run_id))
+
     async def timing(self, run_id: str) -> TimingSummary:
         return timing_summary([one.outcome for one in self._rows.of_run(run_id) if not one.failure_class])
 

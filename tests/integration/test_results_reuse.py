@@ -64,7 +64,7 @@ async def stand() -> AsyncIterator[Stand]:
             stores = Stores(
                 PostgresRunRecords(session), PostgresSampleSets(session), PostgresOutcomes(session)
             )
-            yield Stand(stores, ReuseAnswers(stores.records, PostgresReuse(session)))
+            yield Stand(stores, ReuseAnswers(stores.records, stores.outcomes, PostgresReuse(session)))
 
 
 @pytest.fixture

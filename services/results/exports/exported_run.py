@@ -59,10 +59,11 @@ def outcome_record(listed: ListedOutcome) -> OutcomeRecord:
         "completion_tokens": usage.completion_tokens,
         "cached_tokens": usage.cached_tokens,
         "reasoning_tokens": usage.reasoning_tokens,
-        "total_seconds": timing.total_seconds,
+        "total_seconds": None if scored.is_reused else timing.total_seconds,
         "queue_seconds": timing.queue_seconds,
         "first_token_seconds": timing.first_token_seconds,
         "between_tokens_seconds": timing.between_tokens_seconds,
+        "is_reused": scored.is_reused,
         "digest": sample.digest.hex(),
     }
 

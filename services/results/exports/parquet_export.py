@@ -31,6 +31,7 @@ _TYPES: Mapping[str, pa.DataType] = {
     "queue_seconds": _DOUBLE,
     "first_token_seconds": _DOUBLE,
     "between_tokens_seconds": _DOUBLE,
+    "is_reused": pa.bool_(),
 }
 
 

@@ -28,6 +28,7 @@ _AFTER_SCORES = (
     "queue_seconds",
     "first_token_seconds",
     "between_tokens_seconds",
+    "is_reused",
     "digest",
 )
 

@@ -29,6 +29,8 @@ ALTER TABLE outcomes
     -- Taken from an earlier run: it carries no times, and its tokens cost nothing here.
     ADD COLUMN is_reused boolean NOT NULL DEFAULT false;
 
+CREATE INDEX outcomes_reused ON outcomes (run_id) WHERE is_reused;
+
 -- What tokens of the run's model cost; null without a price.
 ALTER TABLE run_records ADD COLUMN price jsonb;
 

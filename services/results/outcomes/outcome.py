@@ -101,7 +101,7 @@ class OutcomeBatch:
 
 @dataclass(frozen=True, slots=True)
 class ScoredOutcome:
-    """An outcome as it is recorded. A failure has no prediction and no scores."""
+    """An outcome as it is recorded. A failure has no prediction and no scores; a reused one took no time."""
 
     run_id: str
     epoch: int
@@ -110,6 +110,7 @@ class ScoredOutcome:
     status: OutcomeStatus
     prediction: str
     scores: Mapping[str, ScoreValue]
+    is_reused: bool = False
 
     @property
     def key(self) -> tuple[str, int, int]:

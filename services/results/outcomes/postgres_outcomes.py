@@ -61,6 +61,10 @@ class PostgresOutcomes:
             rows = await self._session.fetch("read_scores", run_id, start, end)
             yield [(row["sample"], row["rollout"], orjson.loads(row["scores"])) for row in rows]
 
+    async def count_reused(self, run_id: str) -> int:
+        row = await self._session.fetchrow("count_reused", run_id)
+        return row["reused"] if row else 0
+
     async def timing(self, run_id: str) -> TimingSummary:
         rows = await self._session.fetch("summarize_timing", run_id)
         return TimingSummary(**{row["name"]: _percentiles(row) for row in rows})
@@ -118,7 +122,16 @@ def scored_outcome(run_id: str, row: asyncpg.Record) -> ScoredOutcome:
         row["sample"], row["rollout"], row["shard"], row["attempt"], _result(row), _usage(row), _timing(row)
     )
     status, scores = OutcomeStatus(row["status"]), orjson.loads(row["scores"])
-    return ScoredOutcome(run_id, row["epoch"], row["task_index"], outcome, status, row["prediction"], scores)
+    return ScoredOutcome(
+        run_id,
+        row["epoch"],
+        row["task_index"],
+        outcome,
+        status,
+        row["prediction"],
+        scores,
+        row["is_reused"],
+    )
 
 
 def _result(row: asyncpg.Record) -> ModelAnswer | Failure:

@@ -71,6 +71,7 @@ def recorded_to_proto(listed: ListedOutcome) -> outcome_pb2.RecordedOutcome:
         prediction=scored.prediction,
         scores={metric: value for metric, value in scores if isinstance(value, float)},
         digest=sample.digest,
+        is_reused=scored.is_reused,
     )
 
 

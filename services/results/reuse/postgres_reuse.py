@@ -25,7 +25,3 @@ class PostgresReuse:
                 return row["taken"] if row else 0
 
         return await self._session.repeat(once)
-
-    async def count(self, run_id: str) -> int:
-        row = await self._session.fetchrow("count_reused", run_id)
-        return row["reused"] if row else 0

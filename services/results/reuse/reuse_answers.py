@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from services.results.errors import RecordNotFound
-from services.results.ports import RunRecordStore
+from services.results.ports import OutcomeStore, RunRecordStore
 from services.results.runs.list_missing import check_epoch
 
 MOST_SOURCES = 20
@@ -32,15 +32,12 @@ class ReuseStore(Protocol):
         """
         ...
 
-    async def count(self, run_id: str) -> int:
-        """Answers of a run that were taken from others."""
-        ...
-
 
 class ReuseAnswers:
-    def __init__(self, records: RunRecordStore, store: ReuseStore) -> None:
+    def __init__(self, records: RunRecordStore, outcomes: OutcomeStore, reuse: ReuseStore) -> None:
         self._records = records
-        self._store = store
+        self._outcomes = outcomes
+        self._reuse = reuse
 
     async def __call__(self, run_id: str, epoch: int, environment: Mapping[str, str]) -> int:
         """Answers that the run has from others by now; can be repeated.
@@ -54,8 +51,8 @@ class ReuseAnswers:
         check_epoch(record, epoch)
         for index, task in enumerate(record.plan.tasks if environment else ()):
             lacking = task.sample_count * record.plan.rollouts
-            for source in await self._store.sources(run_id, index, environment):
-                lacking -= await self._store.take(run_id, epoch, index, source)
+            for source in await self._reuse.sources(run_id, index, environment):
+                lacking -= await self._reuse.take(run_id, epoch, index, source)
                 if lacking <= 0:
                     break
-        return await self._store.count(run_id)
+        return await self._outcomes.count_reused(run_id)

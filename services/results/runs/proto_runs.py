@@ -186,6 +186,7 @@ def summary_to_proto(summary: RunSummary) -> summary_pb2.RunSummary:
         is_truncated_left=summary.is_truncated_left,
         groups=[_group_summary_to_proto(group) for group in summary.groups],
         timing=_timing_summary_to_proto(summary.timing),
+        reused_answers=summary.reused_answers,
         cost=summary.cost,
         price=run_pb2.ModelPrice(**asdict(summary.price)) if summary.price else None,
     )

@@ -59,6 +59,7 @@ class RunSummary:
     groups: tuple[GroupSummary, ...] = ()
     price: ModelPrice | None = None
     timing: TimingSummary = field(default_factory=TimingSummary)
+    reused_answers: int = 0
 
     @property
     def cost(self) -> float | None:

@@ -51,6 +51,7 @@ class SummarizeRun:
             groups=tuple(group_summary(group, by_task) for group in plan.groups),
             price=plan.facts.price,
             timing=timing,
+            reused_answers=await self._stores.outcomes.count_reused(plan.run_id),
         )
 
     async def _task_summary(self, plan: RunPlan, index: int, counts: RunCounts) -> TaskSummary:
