@@ -23,7 +23,8 @@ from tests.whole_stack import IMPATIENT, StackOrder, WholeStack, whole_stack
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-ROWS = '{"thing": "grass", "label": 1}\n{"label": 0}\n'
+ROW = '{"thing": "grass", "label": 1}\n'
+ROWS = ROW + '{"label": 0}\n'
 # Its worker never comes as far as vLLM, so that any python will do.
 FOLDERS = VllmPool(
     (ServedModel("vllm/absent", "/nowhere/at/all"), ServedModel("vllm/folder", str(Path(__file__).parent))),
@@ -136,12 +137,14 @@ REFUSALS = {
 
 
 def broken_suites(folder: Path) -> tuple[Path, ...]:
-    """A template error; a row without the field that the task needs; rows that are nowhere."""
+    """A template error; a row without the field that the task needs; rows that are nowhere; one of 10 MB."""
     write_suite(folder, {**FROM_FILE, "doc_to_text": "{{thing is"}, suite="broken")
     write_suite(folder, FROM_FILE, suite="lacking")
     (folder / "lacking" / "rows.jsonl").write_text(ROWS)
     write_suite(folder, CHOICE_TASK, suite="nowhere")
-    return tuple(folder / name for name in ("broken", "lacking", "nowhere"))
+    write_suite(folder, FROM_FILE, suite="heavy")
+    (folder / "heavy" / "rows.jsonl").write_text(ROW + ROW.replace("grass", "x" * 10_000_000))
+    return tuple(folder / name for name in ("broken", "lacking", "nowhere", "heavy"))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -206,6 +209,7 @@ def assert_clear(sentence: str, refusal: Refusal) -> None:
 
 
 FAILED_PLANS = {
+    "heavy": ("INVALID_ROW", ("colours", "row 2", "4194304")),
     "lacking": ("INVALID_ROW", ("colours", "row 2", "thing")),
     "nowhere": ("ROWS_UNAVAILABLE", ("Failed to load NOWHERE dataset", "PROCTOR_DATA_DIR", "hub")),
 }

@@ -16,7 +16,7 @@ from proctor.v1 import run_pb2
 from tests.e2e.doors import API, http, proctor
 from tests.e2e.run_ends import all_outcomes, completed, ended
 from tests.fakes.eventually import eventually
-from tests.fakes.model_server import Fault
+from tests.fakes.model_server import Fault, answer_text
 from tests.fakes.provider_engines import ANTHROPIC, GEMINI, OLLAMA, Native
 from tests.fakes.provider_server import SECRET, ProviderServer, serving
 from tests.fakes.state_dir import temporary_state_dir
@@ -40,7 +40,17 @@ async def leak(request: web.Request) -> web.Response:
     return web.Response(status=status, text=body, headers=headers, content_type="application/json")
 
 
+async def say(request: web.Request) -> web.Response:
+    """As a server behind the OpenAI protocol answers chats."""
+    question = (await request.json())["messages"][-1]["content"]
+    message = {"role": "assistant", "content": answer_text(question)}
+    return web.json_response({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+
+
 LEAKY_ROUTES = (web.post(r"/models/{model:.+}:generateContent", leak),)
+# A server that no pool knows, for orders that name it.
+ELSEWHERE = ProviderServer()
+ELSEWHERE_ROUTES = (web.post("/v1/chat/completions", say),)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -58,11 +68,14 @@ async def standing() -> AsyncIterator[WholeStack]:
         pools.append(pool_of(OLLAMA, address, HANGS, ""))
         leaky = await opened.enter_async_context(serving(ProviderServer(), LEAKY_ROUTES))
         pools.append(pool_of(GEMINI, leaky, "leaky", "WRONG_KEY"))
+        pools.append(RemotePool(leaky, api_key_env="GOOD_KEY", concurrency=8))
+        elsewhere = await opened.enter_async_context(serving(ELSEWHERE, ELSEWHERE_ROUTES))
         state_dir = opened.enter_context(temporary_state_dir())
         secret = state_dir.parent / "mounted-secret"
         secret.write_text(f"{WRONG_SECRET}\n")
         environment = {**IMPATIENT, "GOOD_KEY": f"{SECRET}\n", "WRONG_KEY_FILE": str(secret)}
         environment |= {"PROCTOR_WORKER_LIST_SECONDS": "3", "PROCTOR_WORKER_MAX_TRIES": "1"}
+        environment["PROCTOR_ALLOWED_BASE_URLS"] = f"{elsewhere}/v1"
         order = StackOrder(rows=ROWS, environment=environment, pools=tuple(pools))
         yield await opened.enter_async_context(whole_stack(state_dir.parent, order))
 
@@ -139,6 +152,19 @@ async def test_key_that_is_missing_or_wrong_fails_the_run_and_says_so(
     assert run.error.message.startswith("AI provider error: ")
     assert sentence in run.error.message
     assert await all_outcomes(standing, run.run_id) == []
+
+
+async def test_server_that_an_order_names_is_asked_without_the_key_of_the_pool(standing: WholeStack) -> None:
+    allowed = standing.stack.options.environment["PROCTOR_ALLOWED_BASE_URLS"]
+    order = keyed_order(model="openai/any", base_url=allowed, prompt_form=run_pb2.PROMPT_FORM_CHAT)
+    run_id = await completed(standing, order)
+    assert len(await all_outcomes(standing, run_id)) == ROWS == len(ELSEWHERE.asked)
+    assert not any("Authorization" in asked.headers or SECRET in str(asked) for asked in ELSEWHERE.asked)
+    run = await standing.client.get_run(run_id)
+    assert (run.order.base_url, run.environment["base_url"]) == (allowed, allowed)
+    order.base_url = allowed.removesuffix("/v1")
+    with pytest.raises(client_errors.Refused, match="is not allowed"):
+        await standing.submit(order)
 
 
 @pytest.mark.parametrize("status", [307, 400, 401, 403, 404, 500])
