@@ -82,19 +82,21 @@ async def test_memory_and_postgres_decide_alike_whatever_happens(pool: asyncpg.P
     chance = random.Random(1)
     fences = [(stores, await stores.begin_term()) for stores in (memory, postgres)]
     for stores, _ in fences:
-        await stores.limits.change(LimitChanges(max_pending_per_user=100, min_stay=5 * SECOND))
+        await stores.limits.change(LimitChanges(max_pending_per_user=100, min_stay=3 * SECOND))
     runs: list[Run] = []
     gave_way = 0
     for step in range(60):
         now = START + step * SECOND
         runs.append(new_run(step, chance.choice("aaaabcdef"), priority=chance.choice(list(Priority))))
-        paused, resumed, planned = (chance.choice(runs) for _ in range(3))
+        paused, resumed, ended = (chance.choice(runs) for _ in range(3))
         seen = []
         for stores, fence in fences:
             await add(stores, runs[-1])
             await stores.runs.pause(paused.run_id, now)
             await stores.runs.resume(resumed.run_id, now)
-            await stores.led.mark_planned(fence, planned, PlanRecord((), 1))
+            await stores.runs.cancel(ended.run_id, now)
+            for running in (await stores.queue.queue(1)).running:
+                await stores.led.mark_planned(fence, running, PlanRecord((), 1))
             moves = await stores.led.admit(fence, now)
             rows = [await stores.runs.get(run.run_id) for run in runs]
             seen.append((set(moves.admitted), set(moves.gave_way), await order_of(stores), rows))
