@@ -13,8 +13,14 @@ from services.worker import anthropic_api, gemini_api, ollama_api, yaml_pools
 from services.worker.engine import RequestRefused, Sampling
 from services.worker.parameter_support import VLLM_EXTRA, VLLM_UNKNOWN, refuse_parameters, unknown_at
 
-VALUES = {"top_p": 0.5, "top_k": 5, "seed": 5, "repetition_penalty": 1.1, "context_tokens": 4096}
 PLAIN = Sampling(max_tokens=8)
+ORDERED = {
+    "top_p": replace(PLAIN, top_p=0.5),
+    "top_k": replace(PLAIN, top_k=5),
+    "seed": replace(PLAIN, seed=5),
+    "repetition_penalty": replace(PLAIN, repetition_penalty=1.1),
+    "context_tokens": replace(PLAIN, context_tokens=4096),
+}
 
 
 def asked_at(base_url: str) -> Callable[[Sampling], None]:
@@ -49,12 +55,12 @@ def refusal_of(ask: Callable[[Sampling], object], sampling: Sampling) -> str:
     return ""
 
 
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("name", ORDERED)
 def test_parameter_is_refused_by_both_or_by_none(
     adapter: tuple[ProviderRules, Callable[[Sampling], object]], name: str
 ) -> None:
     rules, ask = adapter
-    refusal = refusal_of(ask, replace(PLAIN, **{name: VALUES[name]}))
+    refusal = refusal_of(ask, ORDERED[name])
     assert bool(refusal) == (name in rules.unknown), refusal
     assert not refusal or refusal.startswith(f"{rules.name} takes no {name}")
 
@@ -70,7 +76,7 @@ def test_temperature_is_refused_by_both_or_by_none(
 
 def test_rules_name_no_parameter_that_there_is_not() -> None:
     for rules, _ in ADAPTERS.values():
-        assert rules.unknown <= VALUES.keys()
+        assert rules.unknown <= ORDERED.keys()
 
 
 def test_parameters_of_vllms_own_are_the_same() -> None:
