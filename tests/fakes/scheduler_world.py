@@ -89,6 +89,7 @@ class InMemoryRecord:
         self.records: dict[RunId, _Record] = {}
         self.closings: list[tuple[RunId, int, bool]] = []
         self.refusal: Exception | None = None
+        self.listed_missing = 0
         self.tokens_of_sample = TokenUsage()
 
     async def put_samples(self, staging_id: str, samples: Sequence[Sample]) -> None:
@@ -147,6 +148,7 @@ class InMemoryRecord:
         for rollout in range(record.rollouts):
             for sample in range(sum(task.sample_count for task in record.tasks)):
                 if not record.is_final((sample, rollout)):
+                    self.listed_missing += 1
                     yield MissingSample(sample, rollout)
 
     async def close_run(self, run: Run, state: RunState, *, allow_partial: bool) -> RunCounts | None:

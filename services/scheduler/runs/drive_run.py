@@ -126,7 +126,7 @@ class DriveRun:
         if run.state is RunState.RUNNING and run.admitted_at != self._place_since:
             self._place_since = run.admitted_at
             self._target = None
-            self._is_suspicious = run.ran_seconds > 0
+            self._is_suspicious |= run.ran_seconds > 0
 
     def _why_it_cannot_go_on(self, run: Run) -> RunError | None:
         if run.deadline is not None and self._tools.clock.now() >= run.deadline:

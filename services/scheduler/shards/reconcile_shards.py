@@ -45,6 +45,7 @@ class ReconcileShards:
         shard_of = {
             (sample, shard.rollout): shard.number for shard in on_wire.values() for sample in shard.samples
         }
+        last = max(((rollout, sample) for sample, rollout in shard_of), default=(-1, -1))
         lost: dict[int, list[int]] = {}
         orphans: list[MissingSample] = []
         async for item in self.record.missing(target.run.run_id, target.run.epoch):
@@ -53,6 +54,8 @@ class ReconcileShards:
                 lost.setdefault(number, []).append(item.sample)
             elif target.ledger.is_drained:
                 orphans.append(item)
+            elif (item.rollout, item.sample) > last:
+                break  # from here on it misses what was never sent
         done = [number for number in on_wire if number not in lost]
         returned = [replace(on_wire[number], samples=samples) for number, samples in lost.items()]
         await self._store(target, done, returned)
