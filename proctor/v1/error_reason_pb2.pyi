@@ -98,6 +98,16 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The provider refuses every request of the run: its key, the model. {"model": "openai/…"}"""
     ERROR_REASON_BASE_URL_NOT_ALLOWED: _ErrorReason.ValueType  # 37
     """FAILED_PRECONDITION. {"base_url": "http://…"}"""
+    ERROR_REASON_DATASET_NOT_FOUND: _ErrorReason.ValueType  # 38
+    """NOT_FOUND. {"dataset_id": "ds_…"}"""
+    ERROR_REASON_DATASET_IN_USE: _ErrorReason.ValueType  # 39
+    """FAILED_PRECONDITION. {"dataset_id": "ds_…", "run_id": "…"}: a run uses it."""
+    ERROR_REASON_INVALID_DATASET: _ErrorReason.ValueType  # 40
+    """INVALID_ARGUMENT. {"name": "rows.jsonl", "faults": "3"}: its lines are named in the response."""
+    ERROR_REASON_DATASET_TOO_LARGE: _ErrorReason.ValueType  # 41
+    """INVALID_ARGUMENT. {"bytes": "…", "limit": "…"}"""
+    ERROR_REASON_OBJECT_STORE_UNAVAILABLE: _ErrorReason.ValueType  # 42
+    """UNAVAILABLE. {"dependency": "object store"}: it cannot be reached, or has no room."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call was refused. The comment gives the status code and an example of the metadata."""
@@ -178,4 +188,14 @@ ERROR_REASON_PROVIDER_REFUSED: ErrorReason.ValueType  # 36
 """The provider refuses every request of the run: its key, the model. {"model": "openai/…"}"""
 ERROR_REASON_BASE_URL_NOT_ALLOWED: ErrorReason.ValueType  # 37
 """FAILED_PRECONDITION. {"base_url": "http://…"}"""
+ERROR_REASON_DATASET_NOT_FOUND: ErrorReason.ValueType  # 38
+"""NOT_FOUND. {"dataset_id": "ds_…"}"""
+ERROR_REASON_DATASET_IN_USE: ErrorReason.ValueType  # 39
+"""FAILED_PRECONDITION. {"dataset_id": "ds_…", "run_id": "…"}: a run uses it."""
+ERROR_REASON_INVALID_DATASET: ErrorReason.ValueType  # 40
+"""INVALID_ARGUMENT. {"name": "rows.jsonl", "faults": "3"}: its lines are named in the response."""
+ERROR_REASON_DATASET_TOO_LARGE: ErrorReason.ValueType  # 41
+"""INVALID_ARGUMENT. {"bytes": "…", "limit": "…"}"""
+ERROR_REASON_OBJECT_STORE_UNAVAILABLE: ErrorReason.ValueType  # 42
+"""UNAVAILABLE. {"dependency": "object store"}: it cannot be reached, or has no room."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
