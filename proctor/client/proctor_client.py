@@ -58,7 +58,7 @@ class ProctorClient:
     def __init__(self, address: str, *, user: str = "", timeout_seconds: float = 30.0) -> None:
         self.address = address
         self._user = user
-        self._calls = GatewayCalls(address, timeout_seconds)
+        self._calls = GatewayCalls(address, timeout_seconds, user)
         channel = self._calls.channel
         self._scheduler: SchedulerServiceAsyncStub = scheduler_grpc.SchedulerServiceStub(channel)
         self._results: ResultsServiceAsyncStub = results_service_pb2_grpc.ResultsServiceStub(channel)

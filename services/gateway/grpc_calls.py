@@ -12,10 +12,13 @@ from services.common.grpc_client import remote_error
 SCHEDULER = "scheduler"
 RESULTS = "results"
 
-# Where the answer to the first was lost, a second would be refused: it is cancelled, waits, is gone already.
+# Where the answer to the first was lost, a second would be refused: it is cancelled, waits, is gone already;
+# or counted twice.
 SENT_ONCE = (
     "proctor.v1.SchedulerService/CancelRun",
     "proctor.v1.SchedulerService/RetryRun",
+    "proctor.v1.SchedulerService/ResumeRun",
+    "proctor.v1.RequestCountService/CountRequest",
     "proctor.v1.SuiteService/DeleteSuite",
 )
 

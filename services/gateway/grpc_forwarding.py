@@ -12,6 +12,7 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from proctor.v1 import (
     comparison_service_pb2,
     export_service_pb2,
+    queue_service_pb2,
     rescore_service_pb2,
     results_service_pb2,
     scheduler_service_pb2,
@@ -21,10 +22,13 @@ from proctor.v1 import (
 from services.common.errors import DependencyUnavailable
 from services.gateway.errors import MalformedRequest
 from services.gateway.grpc_calls import RESULTS, SCHEDULER, backend_error
+from services.gateway.grpc_request_counts import RequestCounts
+from services.gateway.http_identity import Identity
 from services.gateway.suites import suite_versions
 
 SCHEDULER_SERVICE: ServiceDescriptor = scheduler_service_pb2.DESCRIPTOR.services_by_name["SchedulerService"]
 SUITE_SERVICE: ServiceDescriptor = suite_service_pb2.DESCRIPTOR.services_by_name["SuiteService"]
+QUEUE_SERVICE: ServiceDescriptor = queue_service_pb2.DESCRIPTOR.services_by_name["QueueService"]
 OF_RESULTS: tuple[ServiceDescriptor, ...] = (
     results_service_pb2.DESCRIPTOR.services_by_name["ResultsService"],
     comparison_service_pb2.DESCRIPTOR.services_by_name["ComparisonService"],
@@ -47,12 +51,25 @@ LooksForRuns: TypeAlias = (
 
 
 @dataclass(frozen=True, slots=True)
+class Doorkeeping:
+    """Who asks, and whether they ask too often."""
+
+    identity: Identity
+    counts: RequestCounts
+
+    async def count(self, context: Context) -> None:
+        metadata = {key: value for key, value in context.invocation_metadata() or () if type(value) is str}
+        await self.counts.count(self.identity.user_of(metadata))
+
+
+@dataclass(frozen=True, slots=True)
 class Forwarded:
     """A public service and the channel to who implements it; `amended` calls do not pass as they are."""
 
     service: ServiceDescriptor
     channel: grpc.aio.Channel
     backend: str
+    door: Doorkeeping
     amended: Mapping[str, Amend] = field(default_factory=dict)
 
     def register(self, server: grpc.aio.Server) -> None:
@@ -72,6 +89,7 @@ class Forwarded:
     def _forward_call(self, path: str, amend: Amend) -> Any:
         async def forward(request: bytes, context: Context) -> bytes:
             call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(path)
+            await self.door.count(context)
             sent = amend(request)
             try:
                 return await call(sent, timeout=context.time_remaining(), metadata=_metadata(context))
@@ -82,6 +100,7 @@ class Forwarded:
 
     def _forward_stream(self, path: str) -> Any:
         async def forward(request: bytes, context: Context) -> AsyncIterator[bytes]:
+            await self.door.count(context)
             start: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self.channel.unary_stream(path)
             call = start(request, timeout=context.time_remaining(), metadata=_metadata(context))
             try:
@@ -95,11 +114,15 @@ class Forwarded:
         return forward
 
 
-def public_services(scheduler: grpc.aio.Channel, results: grpc.aio.Channel) -> tuple[Forwarded, ...]:
+def public_services(
+    scheduler: grpc.aio.Channel, results: grpc.aio.Channel, door: Doorkeeping
+) -> tuple[Forwarded, ...]:
+    amended = {"SubmitRun": with_request_id, **OF_ALL_VERSIONS}
     return (
-        Forwarded(SCHEDULER_SERVICE, scheduler, SCHEDULER, {"SubmitRun": with_request_id, **OF_ALL_VERSIONS}),
-        Forwarded(SUITE_SERVICE, scheduler, SCHEDULER),
-        *(Forwarded(service, results, RESULTS, OF_ALL_VERSIONS) for service in OF_RESULTS),
+        Forwarded(SCHEDULER_SERVICE, scheduler, SCHEDULER, door, amended),
+        Forwarded(SUITE_SERVICE, scheduler, SCHEDULER, door),
+        Forwarded(QUEUE_SERVICE, scheduler, SCHEDULER, door),
+        *(Forwarded(service, results, RESULTS, door, OF_ALL_VERSIONS) for service in OF_RESULTS),
     )
 
 

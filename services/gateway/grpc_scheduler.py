@@ -42,6 +42,14 @@ class SchedulerBackend:
         request = scheduler_pb2.RetryRunRequest(run_id=run_id)
         return (await self._calls.ask(self._runs.RetryRun, request)).run
 
+    async def pause_run(self, run_id: str) -> run_pb2.Run:
+        request = scheduler_pb2.PauseRunRequest(run_id=run_id)
+        return (await self._calls.ask(self._runs.PauseRun, request)).run
+
+    async def resume_run(self, run_id: str) -> run_pb2.Run:
+        request = scheduler_pb2.ResumeRunRequest(run_id=run_id)
+        return (await self._calls.ask(self._runs.ResumeRun, request)).run
+
     async def list_suites(self) -> list[scheduler_pb2.SuiteInfo]:
         response = await self._calls.ask(self._runs.ListSuites, scheduler_pb2.ListSuitesRequest())
         return list(response.suites)

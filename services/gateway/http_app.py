@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from fastapi import APIRouter, Depends, FastAPI, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
 from fastapi_offline import FastAPIOffline
 
@@ -11,6 +11,8 @@ from services.common.clock import Clock
 from services.gateway.comparisons.http_comparisons import ComparisonApi
 from services.gateway.exports.http_exports import ExportApi
 from services.gateway.grpc_health import BackendHealth, is_ready
+from services.gateway.grpc_queue import QueueBackend
+from services.gateway.grpc_request_counts import RequestCounts
 from services.gateway.grpc_results import ResultsBackend
 from services.gateway.grpc_scheduler import SchedulerBackend
 from services.gateway.http_guard import BodyBound, CanonicalLine
@@ -18,8 +20,10 @@ from services.gateway.http_health_bodies import Liveness, Readiness
 from services.gateway.http_identity import Identity
 from services.gateway.http_parameters import known_parameters
 from services.gateway.http_paths import SUITES
+from services.gateway.http_problem_bodies import problems
 from services.gateway.http_problems import handle_problems
 from services.gateway.models.http_models import ModelApi
+from services.gateway.queue.http_queue import QueueApi
 from services.gateway.rescoring.http_rescoring import RescoringApi
 from services.gateway.runs.http_benchmarks import BenchmarkApi
 from services.gateway.standings.http_standings import StandingsApi
@@ -32,6 +36,8 @@ class HttpParts:
 
     scheduler: SchedulerBackend
     results: ResultsBackend
+    queue: QueueBackend
+    request_counts: RequestCounts
     health: BackendHealth
     identity: Identity
     clock: Clock
@@ -49,8 +55,10 @@ def http_app(parts: HttpParts) -> FastAPI:
         static_url="/docs/assets",
     )
     handle_problems(app)
+    counted = _counted(parts.identity, parts.request_counts)
     for router in _routers(parts):
-        app.include_router(router, dependencies=[Depends(known_parameters)])
+        checks = [Depends(counted), Depends(known_parameters)]
+        app.include_router(router, dependencies=checks, responses=problems(429))
     app.get("/healthz", tags=["health"], summary="The process answers")(_alive)
     app.get("/readyz", tags=["health"], summary="Scheduler and results answer")(_readiness(parts.health))
     app.get("/", include_in_schema=False)(_front)
@@ -67,9 +75,19 @@ def _routers(parts: HttpParts) -> tuple[APIRouter, ...]:
         StandingsApi(parts.scheduler, parts.results).router(),
         ExportApi(parts.results).router(),
         RescoringApi(parts.results).router(),
+        QueueApi(parts.queue).router(),
         SuiteApi(parts.scheduler, parts.identity).router(),
         ModelApi(parts.scheduler).router(),
     )
+
+
+def _counted(identity: Identity, counts: RequestCounts) -> Callable[[Request], Awaitable[None]]:
+    """Made for FastAPI's Depends: health, the description and its page are not counted."""
+
+    async def counted(request: Request) -> None:
+        await counts.count(identity.user_of(request.headers))
+
+    return counted
 
 
 async def _alive() -> Liveness:

@@ -1,4 +1,7 @@
-"""Who asks: the name of the API key, else X-Proctor-User, else `local`. Unverified, for limits only."""
+"""Who asks at either door: the name of the API key, else X-Proctor-User, else `local`.
+
+Unverified, for limits only. On gRPC the same names stand in the metadata of a call.
+"""
 
 import secrets
 from collections.abc import Mapping
@@ -20,7 +23,11 @@ class Identity:
 
     async def user(self, request: Request) -> str:
         """Made for FastAPI's Depends."""
-        return self._key_holder(_presented_key(request)) or _named_user(request)
+        return self.user_of(request.headers)
+
+    def user_of(self, headers: Mapping[str, str]) -> str:
+        """By headers with names in lower case, or whose case does not matter."""
+        return self._key_holder(_presented_key(headers)) or _named_user(headers)
 
     def _key_holder(self, presented: str) -> str:
         for name, key in self._api_keys.items():
@@ -29,13 +36,13 @@ class Identity:
         return ""
 
 
-def _presented_key(request: Request) -> str:
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else request.headers.get("X-API-Key", "")
+def _presented_key(headers: Mapping[str, str]) -> str:
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
 
 
-def _named_user(request: Request) -> str:
-    name = request.headers.get(USER_HEADER, DEFAULT_USER).strip()
+def _named_user(headers: Mapping[str, str]) -> str:
+    name = headers.get(USER_HEADER.lower(), DEFAULT_USER).strip()
     if not (0 < len(name) <= 128 and name.isprintable()):
         raise InvalidUserName
     return name

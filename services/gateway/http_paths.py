@@ -2,5 +2,6 @@
 
 BENCHMARKING = "/api/v1/benchmarking"
 SUITES = "/api/v1/suites"
+QUEUE = "/api/v1/queue"
 MODELS = "/api/v1/models"
 ADMIN = "/admin"

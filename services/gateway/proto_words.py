@@ -10,6 +10,10 @@ STATES: dict[str, run_pb2.RunState.ValueType] = {
     name.removeprefix("RUN_STATE_").lower(): value for name, value in run_pb2.RunState.items() if value
 }
 
+PRIORITIES: dict[str, run_pb2.Priority.ValueType] = {
+    name.removeprefix("PRIORITY_").lower(): value for name, value in run_pb2.Priority.items() if value
+}
+
 # "unspecified" with them: no choice was made.
 SCORING_METHODS: dict[str, run_pb2.ScoringMethod.ValueType] = {
     name.removeprefix("SCORING_METHOD_").lower(): value for name, value in run_pb2.ScoringMethod.items()
@@ -18,6 +22,10 @@ SCORING_METHODS: dict[str, run_pb2.ScoringMethod.ValueType] = {
 
 def state_word(state: run_pb2.RunState.ValueType) -> str:
     return run_pb2.RunState.Name(state).removeprefix("RUN_STATE_").lower()
+
+
+def priority_word(priority: run_pb2.Priority.ValueType) -> str:
+    return run_pb2.Priority.Name(priority).removeprefix("PRIORITY_").lower()
 
 
 def scoring_word(method: run_pb2.ScoringMethod.ValueType) -> str:

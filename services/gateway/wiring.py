@@ -1,18 +1,18 @@
 """The only module that knows all concrete parts of the gateway: makes them, joins them, closes them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-
-import grpc
 
 from services.common.clock import SystemClock
 from services.common.grpc_client import open_channel
 from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.lifecycle import every
 from services.gateway.grpc_calls import RESULTS, SCHEDULER, SENT_ONCE
-from services.gateway.grpc_forwarding import public_services
+from services.gateway.grpc_forwarding import Doorkeeping, Forwarded, public_services
 from services.gateway.grpc_health import BackendHealth, is_ready
+from services.gateway.grpc_queue import QueueBackend
+from services.gateway.grpc_request_counts import RequestCounts
 from services.gateway.grpc_results import ResultsBackend
 from services.gateway.grpc_scheduler import SchedulerBackend
 from services.gateway.http_app import HttpParts, http_app
@@ -63,13 +63,16 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
     ):
         health = BackendHealth({SCHEDULER: scheduler, RESULTS: results})
         drain_seconds = settings.gateway_drain_seconds
-        grpc_server = await _open_grpc(settings, scheduler, results)
+        doorkeeping = Doorkeeping(Identity(settings.api_keys), RequestCounts(scheduler))
+        grpc_server = await _open_grpc(settings, public_services(scheduler, results, doorkeeping))
         opened.push_async_callback(grpc_server.stop, drain_seconds)
         parts = HttpParts(
             scheduler=SchedulerBackend(scheduler, timeout_seconds=settings.gateway_call_timeout_seconds),
             results=ResultsBackend(results, timeout_seconds=settings.gateway_call_timeout_seconds),
             health=health,
-            identity=Identity(settings.api_keys),
+            queue=QueueBackend(scheduler, timeout_seconds=settings.gateway_call_timeout_seconds),
+            request_counts=doorkeeping.counts,
+            identity=doorkeeping.identity,
             clock=SystemClock(),
             max_body_bytes=settings.gateway_max_body_bytes,
             max_suite_body_bytes=settings.gateway_max_suite_body_bytes,
@@ -83,10 +86,7 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
         yield gateway
 
 
-async def _open_grpc(
-    settings: GatewaySettings, scheduler: grpc.aio.Channel, results: grpc.aio.Channel
-) -> GrpcServer:
-    forwarded = public_services(scheduler, results)
+async def _open_grpc(settings: GatewaySettings, forwarded: Sequence[Forwarded]) -> GrpcServer:
     return await serve_grpc(
         settings.gateway_grpc_address,
         [each.register for each in forwarded],

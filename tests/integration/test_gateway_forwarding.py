@@ -167,7 +167,7 @@ async def test_reflection_lists_the_public_services_only(stand: GatewayStand) ->
         answer = await anext(aiter(call))
     names = {service.name for service in answer.list_services_response.service}
     ours = {name for name in names if name.startswith("proctor.")}
-    topics = ("Scheduler", "Suite", "Results", "Comparison", "Standings", "Rescore", "Export")
+    topics = ("Scheduler", "Suite", "Queue", "Results", "Comparison", "Standings", "Rescore", "Export")
     assert ours == {f"proctor.v1.{topic}Service" for topic in topics}
 
 
@@ -184,3 +184,20 @@ async def test_health_says_serving_only_while_the_backends_answer(stand: Gateway
         assert await check(b"") == serving
         await stand.stop_backends()
         await eventually(is_not_serving, "health says NOT_SERVING")
+
+
+async def test_calls_are_counted_by_name_and_refused_over_the_limit(stand: GatewayStand) -> None:
+    pending_run(stand)
+    stand.scheduler.queue.most_requests = 2
+    async with ProctorClient(stand.grpc, user="bob") as bob:
+        await bob.get_run("r1")
+        await anext(bob.watch_run("r1"))
+        with pytest.raises(Refused, match="2 requests of this minute") as raised:
+            await bob.list_suites()
+    facts = {"user": "bob", "limit": "2", "retry_after_seconds": "12"}
+    assert (raised.value.reason, raised.value.facts) == ("TOO_MANY_REQUESTS", facts)
+    assert isinstance(raised.value.__cause__, grpc.aio.AioRpcError)
+    assert raised.value.__cause__.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    async with ProctorClient(stand.grpc) as local:
+        assert await local.list_suites()
+    assert stand.scheduler.queue.requests == {"bob": 3, "local": 1}

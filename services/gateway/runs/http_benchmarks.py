@@ -62,7 +62,12 @@ class BenchmarkApi:
         one, change = problems(404, 422, 503), problems(404, 409, 422, 503)
         start = router.post("/run", responses=problems(400, 422, 429, 503), summary="Start a benchmark")
         start(self.start)
-        router.get("/results", responses=problems(400, 404, 422, 503), summary="List jobs")(self.list_jobs)
+        router.get(
+            "/results",
+            responses=problems(400, 404, 422, 503),
+            response_model_exclude_defaults=True,
+            summary="List jobs",
+        )(self.list_jobs)
         router.get(
             "/results/{job_id}",
             responses=one,
@@ -70,6 +75,8 @@ class BenchmarkApi:
             summary="Figures of a job, partial while it runs",
         )(self.results)
         router.post("/cancel/{job_id}", responses=change, summary="Cancel a job")(self.cancel)
+        router.post("/pause/{job_id}", responses=change, summary="Pause a job")(self.pause)
+        router.post("/resume/{job_id}", responses=change, summary="Let a paused job go on")(self.resume)
         router.post("/retry/{job_id}", responses=change, summary="Ask again for what is missing")(self.retry)
         return router
 
@@ -112,6 +119,14 @@ class BenchmarkApi:
     async def retry(self, job_id: JobId) -> JobMessage:
         await self._scheduler.retry_run(job_id)
         return JobMessage(message=f"Job {job_id} waits to be run again for what is missing")
+
+    async def pause(self, job_id: JobId) -> JobMessage:
+        await self._scheduler.pause_run(job_id)
+        return JobMessage(message=f"Job {job_id} paused successfully")
+
+    async def resume(self, job_id: JobId) -> JobMessage:
+        await self._scheduler.resume_run(job_id)
+        return JobMessage(message=f"Job {job_id} waits for its turn to go on")
 
     async def list_jobs(self, query: Annotated[ListQuery, Depends()]) -> JobPage:
         page = await self._scheduler.list_runs(query.request)

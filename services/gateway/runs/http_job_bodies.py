@@ -78,7 +78,13 @@ class JobWait(BaseModel):
     position: int = Field(description="1 is next")
     held_by: str = Field(description="The limit that holds it")
     estimated_seconds: float | None = Field(
-        default=None, description="Seconds until its turn; only there where earlier runs tell"
+        default=None, description="Seconds until its turn; only there where what runs and earlier runs tell"
+    )
+    estimated_low_seconds: float | None = Field(
+        default=None, description="The same if all goes as fast as it ever did"
+    )
+    estimated_high_seconds: float | None = Field(
+        default=None, description="The same if all goes as slowly as it ever did"
     )
 
 
@@ -123,6 +129,7 @@ class JobListed(BaseModel):
     benchmark_suite: str
     created_at: datetime | None
     completed_at: datetime | None
+    wait: JobWait | None = Field(default=None, description="Why it waits; only there while it does")
 
 
 class JobPage(BaseModel):

@@ -8,13 +8,12 @@ from services.gateway.runs.http_figures import figure_body, group_scoring, rate,
 from services.gateway.runs.http_job_bodies import (
     GroupFigures,
     JobListed,
-    JobProgress,
     JobResults,
     JobSummary,
     JobUsage,
-    JobWait,
     TaskCounts,
 )
+from services.gateway.runs.http_job_progress import job_progress, job_wait
 from services.gateway.runs.http_timing import timing_body
 
 # How a failed run says why, by reason. Other sentences stand as the scheduler wrote them.
@@ -31,7 +30,7 @@ def job_results(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime
     return JobResults(
         job_id=run.run_id,
         status=state_word(run.state),
-        progress=_progress(run.progress),
+        progress=job_progress(run.progress),
         summary=_summary(run, summary, now),
         performance_data={run.order.suite: {task.task: task_figures(task) for task in summary.tasks}},
         groups=_groups(summary),
@@ -46,7 +45,7 @@ def job_results(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime
         currency=summary.price.currency,
         completed_at=moment(run.finished_at),
         error=_error(run.error) if run.state == run_pb2.RUN_STATE_FAILED else "",
-        wait=_wait(run),
+        wait=job_wait(run),
     )
 
 
@@ -58,16 +57,7 @@ def job_listed(run: run_pb2.Run) -> JobListed:
         benchmark_suite=run.order.suite,
         created_at=moment(run.created_at),
         completed_at=moment(run.finished_at),
-    )
-
-
-def _progress(progress: run_pb2.RunProgress) -> JobProgress:
-    percent = 100 * progress.completed / progress.total if progress.total else 0.0
-    return JobProgress(
-        completed=progress.completed,
-        total=progress.total,
-        percent=round(percent, 1),
-        current_step=progress.current_step,
+        wait=job_wait(run),
     )
 
 
@@ -122,10 +112,3 @@ def _groups(summary: summary_pb2.RunSummary) -> dict[str, GroupFigures]:
 
 def _error(error: run_pb2.RunError) -> str:
     return _ERROR_FORMS.get(error.reason, "{message}").format(message=error.message)
-
-
-def _wait(run: run_pb2.Run) -> JobWait | None:
-    if not run.HasField("wait"):
-        return None
-    seconds = run.wait.estimated_seconds if run.wait.HasField("estimated_seconds") else None
-    return JobWait(position=run.wait.position, held_by=run.wait.held_by, estimated_seconds=seconds)

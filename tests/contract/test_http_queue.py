@@ -1,0 +1,173 @@
+"""The queue over a socket: exact bodies, changes of limits, and requests counted at the door."""
+
+import uuid
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import run_pb2
+from tests.fakes.gateway_stand import GatewayStand, gateway_stand
+from tests.fakes.http_calls import call
+
+QUEUE = "/api/v1/queue"
+API = "/api/v1/benchmarking"
+LIMITS = {
+    "max_running_runs": 3,
+    "max_pending_runs_per_user": 10,
+    "max_requests_per_minute": 100,
+    "run_time_limit_seconds": 10800.0,
+    "min_stay_seconds": 60.0,
+    "highest_priorities": {"*": "normal"},
+}
+
+
+@pytest.fixture
+async def stand() -> AsyncIterator[GatewayStand]:
+    async with gateway_stand(api_keys={"carol": "secret-key"}) as running:
+        yield running
+
+
+def waiting_run() -> run_pb2.Run:
+    run = run_pb2.Run(run_id="r2", user="bob", state=run_pb2.RUN_STATE_PENDING, pool="local")
+    run.order.suite, run.order.model, run.order.priority = "glue", "vllm/starter", run_pb2.PRIORITY_LOW
+    run.created_at.FromSeconds(1_700_000_000)
+    run.wait.position, run.wait.held_by = 1, "3 of at most 3 runs are running"
+    run.wait.estimated_seconds, run.wait.estimated_low_seconds, run.wait.estimated_high_seconds = 60, 30, 90
+    run.progress.current_step = "waiting"
+    return run
+
+
+async def test_queue_is_shown_with_runs_workers_users_and_limits(stand: GatewayStand) -> None:
+    shown = queue_pb2.GetQueueResponse(
+        waiting=[waiting_run()], waiting_total=7, limits=stand.scheduler.queue.limits
+    )
+    running = shown.running.add(run_id="r1", user="ann", state=run_pb2.RUN_STATE_RUNNING)
+    running.progress.total, running.progress.completed, running.progress.eta_seconds = 10, 5, 2.5
+    worker = shown.workers.add(worker_id="w1", pool="local", engine="vllm", provider="vllm", concurrency=64)
+    worker.load.prefix_cache_queries, worker.load.prefix_cache_hits, worker.load.kv_cache_usage = 4, 3, 0.5
+    shown.users.add(user="bob", pending=1)
+    stand.scheduler.queue.queue = shown
+    status, body, _ = await call(stand, "GET", f"{QUEUE}?limit=5")
+    assert status == 200
+    assert [request.page_size for request in stand.scheduler.queue.asked] == [5]
+    assert body["waiting"] == [
+        {
+            "job_id": "r2",
+            "user": "bob",
+            "model_name": "vllm/starter",
+            "benchmark_suite": "glue",
+            "project_id": 0,
+            "priority": "low",
+            "status": "pending",
+            "created_at": "2023-11-14T22:13:20Z",
+            "started_at": None,
+            "deadline": None,
+            "pool": "local",
+            "progress": {"completed": 0, "total": 0, "percent": 0.0, "current_step": "waiting"},
+            "samples_per_second": None,
+            "eta_seconds": None,
+            "wait": {
+                "position": 1,
+                "held_by": "3 of at most 3 runs are running",
+                "estimated_seconds": 60.0,
+                "estimated_low_seconds": 30.0,
+                "estimated_high_seconds": 90.0,
+            },
+        }
+    ]
+    assert (body["waiting_total"], body["limits"]) == (7, LIMITS)
+    assert (body["running"][0]["progress"]["percent"], body["running"][0]["eta_seconds"]) == (50.0, 2.5)
+    assert body["workers"][0]["load"] == {
+        "running_requests": 0,
+        "waiting_requests": 0,
+        "kv_cache_usage": 0.5,
+        "prefix_hit_rate": 0.75,
+    }
+    assert body["users"] == [{"user": "bob", "running": 0, "pending": 1}]
+
+
+async def test_limits_are_shown_and_only_those_given_are_changed(stand: GatewayStand) -> None:
+    assert (await call(stand, "GET", f"{QUEUE}/limits"))[:2] == (200, LIMITS)
+    changes = {"max_running_runs": 1, "min_stay_seconds": 0.5, "highest_priorities": {"ann": "high"}}
+    changed = {**LIMITS, **changes}
+    assert (await call(stand, "PATCH", f"{QUEUE}/limits", json=changes))[:2] == (200, changed)
+    assert (await call(stand, "PATCH", f"{QUEUE}/limits", json={}))[:2] == (200, changed)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"max_running_runs": 0}, "max_running_runs"),
+        ({"max_running_runs": "many"}, "max_running_runs"),
+        ({"min_stay_seconds": -1}, "min_stay_seconds"),
+        ({"run_time_limit_seconds": 0}, "run_time_limit_seconds"),
+        ({"highest_priorities": {}}, "highest_priorities"),
+        ({"highest_priorities": {"ann": "urgent"}}, "highest_priorities.ann"),
+        ({"max_running": 3}, "max_running"),
+    ],
+)
+async def test_a_bad_limit_is_refused_by_name(stand: GatewayStand, body: dict[str, Any], field: str) -> None:
+    status, problem, _ = await call(stand, "PATCH", f"{QUEUE}/limits", json=body)
+    assert status == 422
+    assert [fault["field"] for fault in problem["errors"]] == [field]
+    assert field in problem["detail"]
+
+
+async def test_too_long_a_page_is_refused(stand: GatewayStand) -> None:
+    assert (await call(stand, "GET", f"{QUEUE}?limit=501"))[0] == 422
+
+
+async def test_waiting_job_says_why_and_for_how_long(stand: GatewayStand) -> None:
+    run = waiting_run()
+    run.run_id = str(uuid.uuid4())
+    stand.scheduler.put(run)
+    wait = {
+        "position": 1,
+        "held_by": "3 of at most 3 runs are running",
+        "estimated_seconds": 60.0,
+        "estimated_low_seconds": 30.0,
+        "estimated_high_seconds": 90.0,
+    }
+    assert (await call(stand, "GET", f"{API}/results/{run.run_id}"))[1]["wait"] == wait
+    assert (await call(stand, "GET", f"{API}/results"))[1]["results"][0]["wait"] == wait
+    run.ClearField("wait")
+    stand.scheduler.put(run)
+    assert "wait" not in (await call(stand, "GET", f"{API}/results"))[1]["results"][0]
+
+
+async def test_job_is_paused_and_resumed(stand: GatewayStand) -> None:
+    run_id = str(uuid.uuid4())
+    stand.scheduler.put(run_pb2.Run(run_id=run_id, state=run_pb2.RUN_STATE_RUNNING))
+    paused = await call(stand, "POST", f"{API}/pause/{run_id}")
+    assert paused[:2] == (200, {"message": f"Job {run_id} paused successfully"})
+    resumed = await call(stand, "POST", f"{API}/resume/{run_id}")
+    assert resumed[:2] == (200, {"message": f"Job {run_id} waits for its turn to go on"})
+    status, problem, _ = await call(stand, "POST", f"{API}/resume/{run_id}")
+    assert (status, problem["reason"]) == (409, "RUN_NOT_PAUSED")
+    assert (await call(stand, "POST", f"{API}/pause/none"))[0] == 404
+
+
+async def test_requests_over_the_limit_are_refused_with_the_time_to_wait(stand: GatewayStand) -> None:
+    stand.scheduler.queue.most_requests = 2
+    for _ in range(2):
+        assert (await call(stand, "GET", f"{QUEUE}/limits"))[0] == 200
+    status, problem, response = await call(stand, "POST", f"{API}/run", json={"no": "order"})
+    assert (status, problem["reason"], problem["retry_after"]) == (429, "TOO_MANY_REQUESTS", 12)
+    assert response.headers["Retry-After"] == "12"
+    assert "2 requests of this minute" in problem["detail"]
+    for free in ("/healthz", "/readyz", "/openapi.json"):
+        assert (await call(stand, "GET", free))[0] == 200
+    assert (await call(stand, "GET", f"{QUEUE}/limits", headers={"X-Proctor-User": "bob"}))[0] == 200
+
+
+async def test_requests_are_counted_by_key_else_by_name(stand: GatewayStand) -> None:
+    for headers in ({}, {"X-Proctor-User": "bob"}, {"X-API-Key": "secret-key", "X-Proctor-User": "bob"}):
+        await call(stand, "GET", f"{QUEUE}/limits", headers=headers)
+    assert stand.scheduler.queue.requests == {"local": 1, "bob": 1, "carol": 1}
+
+
+async def test_requests_go_on_where_nobody_counts(stand: GatewayStand) -> None:
+    stand.scheduler.queue.is_counting = False
+    assert (await call(stand, "GET", f"{QUEUE}/limits"))[0] == 200

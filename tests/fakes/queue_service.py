@@ -1,0 +1,74 @@
+"""The queue and the request counts that a gateway asks for: the queue it was given, counts by user."""
+
+# ruff: noqa: N802, ARG002  # names and parameters are those of the contracts
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import queue_service_pb2_grpc as queue_grpc
+from proctor.v1 import request_count_service_pb2 as count_pb2
+from proctor.v1 import request_count_service_pb2_grpc as count_grpc
+from proctor.v1 import run_pb2
+from services.common.errors import ErrorKind
+from tests.fakes.refusals import refused
+
+
+def first_limits() -> queue_pb2.QueueLimits:
+    limits = queue_pb2.QueueLimits(
+        max_running_runs=3, max_pending_runs_per_user=10, max_requests_per_minute=100
+    )
+    limits.run_time_limit.FromSeconds(3 * 3600)
+    limits.min_stay.FromSeconds(60)
+    limits.priorities.add(user="*", highest=run_pb2.PRIORITY_NORMAL)
+    return limits
+
+
+@dataclass
+class FakeQueue(queue_grpc.QueueServiceServicer, count_grpc.RequestCountServiceServicer):
+    """`requests` are refused once a user has made `most_requests`."""
+
+    queue: queue_pb2.GetQueueResponse = field(default_factory=queue_pb2.GetQueueResponse)
+    limits: queue_pb2.QueueLimits = field(default_factory=first_limits)
+    most_requests: int = 1_000_000
+    requests: Counter[str] = field(default_factory=Counter)
+    asked: list[queue_pb2.GetQueueRequest] = field(default_factory=list)
+    is_counting: bool = True
+
+    def register(self, server: grpc.aio.Server) -> None:
+        queue_grpc.add_QueueServiceServicer_to_server(self, server)
+        count_grpc.add_RequestCountServiceServicer_to_server(self, server)
+
+    async def GetQueue(self, request: queue_pb2.GetQueueRequest, context: Any) -> queue_pb2.GetQueueResponse:
+        self.asked.append(request)
+        return self.queue
+
+    async def GetLimits(
+        self, request: queue_pb2.GetLimitsRequest, context: Any
+    ) -> queue_pb2.GetLimitsResponse:
+        return queue_pb2.GetLimitsResponse(limits=self.limits)
+
+    async def SetLimits(
+        self, request: queue_pb2.SetLimitsRequest, context: Any
+    ) -> queue_pb2.SetLimitsResponse:
+        # To merge is to replace numbers, but to add up lists and messages.
+        for known, _ in request.limits.ListFields():
+            self.limits.ClearField(known.name)
+        self.limits.MergeFrom(request.limits)
+        return queue_pb2.SetLimitsResponse(limits=self.limits)
+
+    async def CountRequest(
+        self, request: count_pb2.CountRequestRequest, context: Any
+    ) -> count_pb2.CountRequestResponse:
+        if not self.is_counting:
+            raise refused(ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "Postgres does not answer.")
+        self.requests[request.user] += 1
+        left = self.most_requests - self.requests[request.user]
+        if left < 0:
+            facts = {"user": request.user, "limit": str(self.most_requests), "retry_after_seconds": "12"}
+            sentence = f"User {request.user} has made the {self.most_requests} requests of this minute."
+            raise refused(ErrorKind.EXHAUSTED, "TOO_MANY_REQUESTS", sentence, **facts)
+        return count_pb2.CountRequestResponse(left=left)

@@ -1,0 +1,109 @@
+"""What a client learns that knows only the address: services and messages by reflection, health by name."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeVar
+
+import grpc
+import pytest
+from google.protobuf import json_format, message_factory
+from google.protobuf.descriptor_pool import DescriptorPool
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from tests.fakes.gateway_stand import GatewayStand, gateway_stand
+
+T = TypeVar("T")
+
+PUBLIC = {
+    f"proctor.v1.{topic}Service"
+    for topic in ("Scheduler", "Suite", "Queue", "Results", "Comparison", "Standings", "Rescore", "Export")
+}
+
+
+class Stranger:
+    """Knows no contract: everything is asked of the server, as grpcurl does it."""
+
+    def __init__(self, address: str) -> None:
+        self._channel = grpc.insecure_channel(address)
+        self._told = ProtoReflectionDescriptorDatabase(self._channel)
+        self._pool = DescriptorPool(self._told)
+
+    def services(self) -> set[str]:
+        return set(self._told.get_services())
+
+    def methods(self, service: str) -> list[str]:
+        return [method.name for method in self._pool.FindServiceByName(service).methods]
+
+    def call(self, service: str, method: str, **request: Any) -> dict[str, Any]:
+        described = self._pool.FindServiceByName(service).FindMethodByName(method)
+        asked = message_factory.GetMessageClass(described.input_type)(**request)
+        call: Callable[..., Any] = self._channel.unary_unary(
+            f"/{service}/{method}",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=message_factory.GetMessageClass(described.output_type).FromString,
+        )
+        return json_format.MessageToDict(call(asked, timeout=5), descriptor_pool=self._pool)
+
+    def health(self, service: str) -> int:
+        stub = health_pb2_grpc.HealthStub(self._channel)
+        status: int = stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=5).status
+        return status
+
+    def close(self) -> None:
+        self._channel.close()
+
+
+@pytest.fixture
+async def stand() -> AsyncIterator[GatewayStand]:
+    async with gateway_stand() as running:
+        yield running
+
+
+async def asked(stand: GatewayStand, ask: Callable[[Stranger], T]) -> T:
+    """In a thread: the library that reads reflection waits for its answers."""
+
+    def work() -> T:
+        stranger = Stranger(stand.grpc)
+        try:
+            return ask(stranger)
+        finally:
+            stranger.close()
+
+    return await asyncio.to_thread(work)
+
+
+async def test_stranger_lists_the_public_services_and_describes_each(stand: GatewayStand) -> None:
+    def ask(stranger: Stranger) -> dict[str, list[str]]:
+        ours = {name for name in stranger.services() if name.startswith("proctor.")}
+        return {name: stranger.methods(name) for name in ours}
+
+    described = await asked(stand, ask)
+    assert set(described) == PUBLIC
+    assert described["proctor.v1.QueueService"] == ["GetQueue", "GetLimits", "SetLimits"]
+    assert {"SubmitRun", "PauseRun", "ResumeRun", "WatchRun"} <= set(described["proctor.v1.SchedulerService"])
+
+
+async def test_stranger_asks_for_models_and_the_queue(stand: GatewayStand) -> None:
+    stand.scheduler.queue.queue = queue_pb2.GetQueueResponse(waiting_total=7)
+    models = await asked(stand, lambda stranger: stranger.call("proctor.v1.SchedulerService", "ListModels"))
+    assert [model["model"] for model in models["models"]]
+    queue = await asked(
+        stand, lambda stranger: stranger.call("proctor.v1.QueueService", "GetQueue", page_size=3)
+    )
+    assert queue == {"waitingTotal": "7"}
+    assert [request.page_size for request in stand.scheduler.queue.asked] == [3]
+
+
+async def test_health_is_told_of_the_whole_and_of_each_service(stand: GatewayStand) -> None:
+    for service in ("", *PUBLIC):
+        assert await asked(stand, lambda stranger, name=service: stranger.health(name)) == 1
+    with pytest.raises(grpc.RpcError, match="NOT_FOUND"):
+        await asked(stand, lambda stranger: stranger.health("proctor.v1.RequestCountService"))
+
+
+async def test_what_is_internal_is_not_offered(stand: GatewayStand) -> None:
+    service = "proctor.v1.RequestCountService"
+    with pytest.raises(grpc.RpcError, match="UNIMPLEMENTED"):
+        await asked(stand, lambda stranger: stranger.call(service, "CountRequest"))
