@@ -65,6 +65,8 @@ class ModelServer:
     continuations: tuple[str, ...] = ()
     counts: Counter[str] = field(default_factory=Counter)
     prompts: set[bytes] = field(default_factory=set)
+    # Who asked: one for each connection.
+    peers: set[object] = field(default_factory=set)
     in_flight: int = 0
     largest_in_flight: int = 0
     rng: random.Random = field(default_factory=lambda: random.Random(7))
@@ -217,7 +219,8 @@ async def write_slowly(
     request: web.Request, fault: Fault, payload: bytes, content_type: str
 ) -> web.StreamResponse:
     """`seconds` after each piece; where it was half of what was promised, the connection is closed."""
-    response = web.StreamResponse(headers={"Content-Type": content_type, "Content-Length": str(len(payload))})
+    response = web.StreamResponse(headers={"Content-Type": content_type})
+    response.content_length = None if fault.kind == "paced" else len(payload)
     await response.prepare(request)
     for piece in pieces_of(fault, payload):
         await response.write(piece)
@@ -250,6 +253,7 @@ def refusal(server: ModelServer, request: web.Request, body: dict[str, Any]) -> 
 async def answer_model_call(request: web.Request) -> web.StreamResponse:
     server = request.app[SERVER]
     server.counts["requests"] += 1
+    server.peers.add(request.transport and request.transport.get_extra_info("peername"))
     server.in_flight += 1
     server.largest_in_flight = max(server.largest_in_flight, server.in_flight)
     try:

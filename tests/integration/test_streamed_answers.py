@@ -1,0 +1,188 @@
+"""Answers that are streamed over real sockets: the same answers, with the time to the first token."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+import pytest
+
+from services.worker import engine
+from services.worker.http_exchange import Endpoint
+from services.worker.openai_engine import OpenAIEngine, OpenAISettings
+from tests.fakes import anthropic_server, model_server
+from tests.fakes.eventually import eventually
+from tests.fakes.model_server import Fault, ModelServer
+from tests.fakes.provider_engines import ANTHROPIC, GEMINI, OLLAMA, Native, chat
+from tests.fakes.provider_server import SECRET, ProviderServer, serving
+from tests.fakes.streamed_answers import OPENAI_END, anthropic_events, named_events, server_sent
+
+FailureClass = engine.FailureClass
+WHOLE = engine.Sampling(max_tokens=16)
+STREAMED = replace(WHOLE, is_streamed=True)
+SLOW = Fault("paced", seconds=0.01)
+
+
+@dataclass(slots=True)
+class Stand:
+    """An engine and the fake that it asks."""
+
+    name: str
+    server: ProviderServer | ModelServer
+    asked: engine.Engine
+
+    async def ask(self, sampling: engine.Sampling = STREAMED) -> engine.Generated:
+        return await self.asked.generate(f"{self.name}/fake", self.prompt, sampling)
+
+    @property
+    def prompt(self) -> engine.Prompt:
+        question = "What follows? KEY=seven"
+        return engine.Prompt(question) if self.name == "completions" else chat(question)
+
+    async def failure(self) -> engine.EngineFailure:
+        with pytest.raises(engine.EngineFailure) as caught:
+            await self.ask()
+        assert SECRET not in str(caught.value)
+        return caught.value
+
+
+@asynccontextmanager
+async def stand_of(kind: Native | str, **limits: float) -> AsyncIterator[Stand]:
+    if isinstance(kind, str):
+        server = ModelServer(api_key=SECRET)
+        async with model_server.serving(server) as port:
+            endpoint = Endpoint(f"http://127.0.0.1:{port}/v1", kind, SECRET, **limits)  # type: ignore[arg-type]
+            asked = OpenAIEngine(OpenAISettings(endpoint))
+            yield Stand(kind, server, asked)
+            await asked.close()
+    else:
+        provider = ProviderServer()
+        async with serving(provider, kind.routes) as address:
+            made = kind.make(Endpoint(address, kind.name, SECRET, **limits))  # type: ignore[arg-type]
+            yield Stand(kind.name, provider, made)
+            await made.close()
+
+
+KINDS = [OLLAMA, GEMINI, ANTHROPIC, "chats", "completions"]
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: getattr(kind, "name", kind))
+async def stand(request: pytest.FixtureRequest) -> AsyncIterator[Stand]:
+    async with stand_of(request.param, timeout_seconds=5.0) as made:
+        yield made
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: getattr(kind, "name", kind))
+async def hasty(request: pytest.FixtureRequest) -> AsyncIterator[Stand]:
+    async with stand_of(request.param, timeout_seconds=1.0, idle_timeout_seconds=0.2) as made:
+        yield made
+
+
+async def test_streamed_answer_is_the_unstreamed_one_with_its_first_token(stand: Stand) -> None:
+    whole = await stand.ask(WHOLE)
+    stand.server.fault = SLOW
+    generated = await stand.ask()
+    assert replace(generated, timing=whole.timing) == whole
+    timing = generated.timing
+    assert timing.first_token_seconds is not None
+    assert 0 < timing.first_token_seconds < timing.total_seconds
+    after_first = timing.total_seconds - timing.first_token_seconds
+    assert timing.between_tokens_seconds == pytest.approx(after_first / 3)
+    assert whole.timing.first_token_seconds is None
+
+
+async def test_server_that_knows_no_streaming_is_believed(stand: Stand) -> None:
+    stand.server.streams = False
+    generated = await stand.ask()
+    assert generated.text.strip() == "The answer is seven."
+    assert generated.timing.first_token_seconds is None
+    assert generated.timing.total_seconds > 0
+
+
+async def test_byte_by_byte_is_the_same_answer(stand: Stand) -> None:
+    stand.server.fault = Fault("drip")
+    assert (await stand.ask()).text.strip() == "The answer is seven."
+
+
+@pytest.mark.parametrize("kind", ["half_body", "cut_off", "malformed", "reset"])
+async def test_broken_stream_is_no_answer_and_may_be_asked_for_again(stand: Stand, kind: str) -> None:
+    stand.server.fault = Fault(kind)  # type: ignore[arg-type]  # a list of literals is a list of texts
+    failure = await stand.failure()
+    assert (failure.failure_class, failure.is_transient) == (FailureClass.PROVIDER_ERROR, True)
+    stand.server.fault = None
+    assert (await stand.ask()).text.strip() == "The answer is seven."
+
+
+@pytest.mark.parametrize(
+    ("status", "failure_class"), [(429, FailureClass.RATE_LIMIT), (503, FailureClass.PROVIDER_ERROR)]
+)
+async def test_error_in_the_place_of_a_stream_is_what_it_always_is(
+    stand: Stand, status: int, failure_class: FailureClass
+) -> None:
+    stand.server.fault = Fault("status", status, retry_after="7")
+    failure = await stand.failure()
+    assert (failure.failure_class, failure.retry_after_seconds) == (failure_class, 7.0)
+
+
+async def test_silence_in_the_middle_is_not_waited_out(hasty: Stand) -> None:
+    hasty.server.fault = Fault("silence", seconds=30)
+    failure = await hasty.failure()
+    assert (failure.failure_class, failure.is_transient) == (FailureClass.TIMEOUT, True)
+    assert "fell silent" in str(failure)
+
+
+async def test_first_token_may_take_longer_than_a_silence(hasty: Stand) -> None:
+    hasty.server.latency_seconds = 0.4
+    assert (await hasty.ask()).text.strip() == "The answer is seven."
+
+
+async def test_slow_drip_ends_with_the_time_of_the_request(hasty: Stand) -> None:
+    hasty.server.fault = Fault("drip", seconds=0.05)
+    failure = await hasty.failure()
+    assert failure.failure_class is FailureClass.TIMEOUT
+    assert "in time" in str(failure)
+
+
+async def test_cancelled_stream_is_aborted_at_the_server(stand: Stand) -> None:
+    stand.server.fault = Fault("silence", seconds=30)
+    asking = asyncio.create_task(stand.ask())
+    await eventually(lambda: stand.server.in_flight == 1, "the server has the request")
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await eventually(lambda: stand.server.in_flight == 0, "the server let go of the request")
+
+
+async def test_end_that_comes_without_the_end_of_the_body_is_an_end() -> None:
+    async with stand_of("chats", timeout_seconds=5.0) as stand:
+        chunk = {"choices": [{"index": 0, "delta": {"content": "Seven."}, "finish_reason": "stop"}]}
+        body = server_sent([chunk], OPENAI_END)
+        assert isinstance(stand.server, ModelServer)
+        # What follows half of it never comes.
+        stand.server.stream_body = body + b" " * len(body)
+        stand.server.fault = Fault("silence", seconds=30)
+        generated = await stand.ask()
+    assert generated.text == "Seven."
+    assert generated.timing.total_seconds < 0.5, "what is waited for behind the end is no time of the answer"
+
+
+async def test_error_in_the_middle_tells_no_key_and_is_classified() -> None:
+    async with stand_of(ANTHROPIC, timeout_seconds=5.0) as stand:
+        assert isinstance(stand.server, ProviderServer)
+        begun = anthropic_events(anthropic_server.message("It follows"))[:-2]
+        said = {"type": "overloaded_error", "message": f"Overloaded by {SECRET}"}
+        stand.server.stream_body = named_events([*begun, {"type": "error", "error": said}])
+        failure = await stand.failure()
+    assert (failure.failure_class, failure.is_transient) == (FailureClass.PROVIDER_ERROR, True)
+    assert str(failure) == "The server broke off its answer with 529 and said: Overloaded by ***"
+
+
+async def test_connection_of_a_streamed_answer_serves_the_next() -> None:
+    async with stand_of("chats", timeout_seconds=5.0) as stand:
+        assert isinstance(stand.server, ModelServer)
+        stand.server.fault = SLOW
+        for _ in range(3):
+            await stand.ask()
+        assert len(stand.server.peers) == 1
