@@ -46,6 +46,8 @@ class SchedulerSettings(BaseSettings):
 
     # A run with a larger share of machinery failures has failed.
     max_failed_share: float = Field(default=0.05, ge=0, le=1)
+    # Requests of a run that may be sent again after failures, by the sample; a hundred in any case.
+    max_retried_share: float = Field(default=0.2, ge=0)
 
     # Shards of a run on the wire: at least, at most, and what its workers get through in this time.
     dispatch_floor_shards: int = Field(default=4, ge=1)

@@ -1,7 +1,7 @@
 """The only module that knows all concrete parts of the scheduler: makes them, joins them, closes them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,6 +23,11 @@ from services.scheduler import grpc_api, grpc_queue_api, grpc_suite_api
 from services.scheduler.grpc_api import GrpcApi, SchedulerUseCases
 from services.scheduler.grpc_queue_api import GrpcQueueApi, QueueUseCases
 from services.scheduler.grpc_suite_api import GrpcSuiteApi, SuiteUseCases
+from services.scheduler.paces.lead_paces import LeadPaces
+from services.scheduler.paces.nats_pace_feed import NatsPaceFeed
+from services.scheduler.paces.nats_pace_grants import NatsPaceGrants
+from services.scheduler.paces.pace_board import PaceBoard
+from services.scheduler.paces.retry_budget import RetryBudget
 from services.scheduler.pools.list_models import ListingRules, ListModels
 from services.scheduler.pools.nats_crew import NatsCrew
 from services.scheduler.pools.nats_model_lists import NatsModelLists
@@ -118,7 +123,11 @@ class SchedulerParts:
         jetstream = JetStream(connections.nats)
         self.crew = NatsCrew(jetstream.bucket(subjects.WORKERS_BUCKET), self.clock, self._notice_crew)
         self.model_lists = NatsModelLists(connections.nats, self.clock, LIST_MODELS_SECONDS)
-        self.controls = NatsRunControls(connections.nats, jetstream.bucket(subjects.RUNS_BUCKET))
+        budget = RetryBudget(settings.max_retried_share)
+        self.controls = NatsRunControls(connections.nats, jetstream.bucket(subjects.RUNS_BUCKET), budget)
+        self.pace_board = PaceBoard()
+        self.pace_feed = NatsPaceFeed(connections.nats, self.pace_board, budget, self.clock)
+        self.pace_grants = NatsPaceGrants(jetstream.bucket(subjects.PACES_BUCKET))
         self.feed = NatsProgressFeed(connections.nats, self.board, self.clock)
         self.record = GrpcRunRecord(connections.results)
         any_model_pools = frozenset(pool.name for pool in self.pools if pool.serves_any_model)
@@ -139,6 +148,7 @@ class SchedulerParts:
 
         async def forget() -> None:
             self.board.forget_idle(self.clock.monotonic())
+            self.pace_board.forget_idle(self.clock.monotonic())
             await self.limits.forget_requests(self.clock.now())
 
         await every(FORGET_SECONDS, forget, name="forget idle runs")
@@ -187,6 +197,7 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         opened.push_async_callback(channel.close)
         parts = SchedulerParts(settings, definitions, Connections(pool, nats, channel))
         await parts.feed.start()
+        await parts.pace_feed.start()
         use_cases = _use_cases(settings, parts)
         opened.push_async_callback(use_cases.list_models.close)
         api = GrpcApi(use_cases)
@@ -201,9 +212,9 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         )
         opened.push_async_callback(server.stop, 0)
         leadership = PostgresLeadership(settings.postgres_dsn, SCHEMA)
-        lead = _lead_runs(settings, parts)
+        lead = _lead(settings, parts)
         vital = asyncio.ensure_future(
-            _together(parts.crew.listen(), parts.forget_idle(), campaign(leadership, lead.lead))
+            _together(parts.crew.listen(), parts.forget_idle(), campaign(leadership, lead))
         )
         opened.push_async_callback(_cancelled, vital)
         yield RunningScheduler(server, vital, settings.scheduler_drain_seconds)
@@ -250,6 +261,16 @@ def _suite_use_cases(parts: SchedulerParts) -> SuiteUseCases:
         delete=DeleteSuite(parts.user_suites, parts.installed_suites),
         show=ShowSample(parts.suites, parts.rows),
     )
+
+
+def _lead(settings: SchedulerSettings, parts: SchedulerParts) -> Callable[[Fence], Awaitable[None]]:
+    runs = _lead_runs(settings, parts)
+    paces = LeadPaces(parts.pace_board, parts.pace_grants, parts.clock)
+
+    async def lead(fence: Fence) -> None:
+        await _together(runs.lead(fence), paces.lead())
+
+    return lead
 
 
 def _lead_runs(settings: SchedulerSettings, parts: SchedulerParts) -> LeadRuns:

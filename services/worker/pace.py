@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import random
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,7 +20,8 @@ from services.worker.rate_bucket import RateBucket
 
 # How much the tokens of the last answer count in what the next one is expected to take.
 _LATEST_WEIGHT = 0.1
-_REMEMBERED_RUNS = 1000
+# They travel with every report.
+_REMEMBERED_RUNS = 64
 
 
 def pace_name(provider: str, base_url: str, api_key: str | None) -> str:
@@ -100,13 +102,13 @@ class Pace:
             self.resume_in(retry_after_seconds)
         elif not self._held_seconds():
             self._refused_in_a_row += 1
-            self._hold(self._backoff.seconds(self._refused_in_a_row))
+            self._hold(0.0, self._backoff.seconds(self._refused_in_a_row))
 
     def resume_in(self, seconds: float) -> None:
-        """The provider said when to come back; those who wait are spread out where no rate does it."""
+        """The provider said when to come back."""
         told = self._clock.now() + timedelta(seconds=seconds)
         self.told_to_resume_at = max(told, self.told_to_resume_at or told)
-        self._hold(seconds + (0.0 if self._requests.rate else self._backoff.seconds(1)))
+        self._hold(seconds, self._own_moment())
 
     def retried(self, run_id: str) -> None:
         """A request is sent again after a failure that was no 429."""
@@ -120,21 +122,31 @@ class Pace:
         self.allowed = Allowed(allowed.requests or known.requests, allowed.tokens or known.tokens)
 
     def grant(self, granted: Granted) -> None:
+        is_first = self._requests.rate is None and granted.requests is not None
         self._requests.set_rate(granted.requests)
         self._tokens.set_rate(granted.tokens)
+        if is_first:
+            self._hold(0.0, self._own_moment())
         if granted.resume_at is not None:
-            self._hold((granted.resume_at - self._clock.now()).total_seconds())
+            self._hold((granted.resume_at - self._clock.now()).total_seconds(), self._own_moment())
 
     async def _wait(self) -> None:
-        await self._requests.take(1)
-        await self._tokens.take(self._tokens_of_an_answer)
         while seconds := self._held_seconds():  # noqa: ASYNC110  # it may be put off meanwhile
             await asyncio.sleep(seconds)
         self._resume_at = 0.0
+        await self._requests.take(1)
+        await self._tokens.take(self._tokens_of_an_answer)
 
-    def _hold(self, seconds: float) -> None:
-        if seconds > 0:
-            self._resume_at = max(self._resume_at, asyncio.get_running_loop().time() + seconds)
+    def _own_moment(self) -> float:
+        """All workers hear the same; if they came back together, the provider would refuse most of them."""
+        rate = self._requests.rate
+        return random.uniform(0, 1 / rate) if rate else self._backoff.seconds(1)
+
+    def _hold(self, seconds: float, more: float) -> None:
+        """A later word on the same wait changes nothing."""
+        until = asyncio.get_running_loop().time() + seconds
+        if until > self._resume_at:
+            self._resume_at = until + more
 
     def _held_seconds(self) -> float:
         return max(0.0, self._resume_at - asyncio.get_running_loop().time()) if self._resume_at else 0.0

@@ -8,6 +8,7 @@ from proctor.v1 import work_messages_pb2
 from services.common.jetstream import TRANSIENT_NATS, Bucket
 from services.common.structured_logs import get_logger
 from services.common.subjects import change_subject
+from services.scheduler.paces.retry_budget import RetryBudget
 from services.scheduler.proto_words import RUN_STATES
 from services.scheduler.runs.run import Run, RunId
 
@@ -17,9 +18,10 @@ log = get_logger()
 class NatsRunControls:
     """A word that is lost is no error: the row in Postgres stands, and the leader repeats it."""
 
-    def __init__(self, connection: Client, bucket: Bucket) -> None:
+    def __init__(self, connection: Client, bucket: Bucket, budget: RetryBudget) -> None:
         self._connection = connection
         self._bucket = bucket
+        self._budget = budget
 
     async def tell(self, run: Run) -> None:
         await self.remind(run)
@@ -29,7 +31,11 @@ class NatsRunControls:
             log.info("notice not sent", run=run.run_id, error=repr(error))
 
     async def remind(self, run: Run) -> None:
-        control = work_messages_pb2.RunControl(state=RUN_STATES[run.state], epoch=run.epoch)
+        control = work_messages_pb2.RunControl(
+            state=RUN_STATES[run.state],
+            epoch=run.epoch,
+            is_retry_budget_spent=self._budget.is_spent(run),
+        )
         try:
             await self._bucket.put(run.run_id, control.SerializeToString())
         except TRANSIENT_NATS as error:
