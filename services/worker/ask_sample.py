@@ -99,8 +99,10 @@ class SampleAsker:
         return _bounded(result)
 
     def _failed(self, shard: Shard, sample: ShardSample, failure: EngineFailure) -> Outcome:
-        if isinstance(failure, ModelRefused) and self._rules.refused.refuse(shard, str(failure)):
-            raise failure
+        if isinstance(failure, ModelRefused):
+            is_certain = failure.is_certain
+            if self._rules.refused.refuse(shard, str(failure), is_certain=is_certain):
+                raise failure
         return Outcome(shard, sample.number, Failure(failure.failure_class, str(failure)))
 
     def _delay_before(self, shard: Shard, failure: EngineFailure, tries: int) -> float | None:

@@ -166,7 +166,14 @@ class RequestRefused(EngineFailure):
 
 
 class ModelRefused(RequestRefused):
-    """Not this request alone: the key, what it may use, or the model. It says nothing of the sample."""
+    """Not this request alone: the key, what it may use, or the model. It says nothing of the sample.
+
+    Where that is not certain, it may be this request alone after all.
+    """
+
+    def __init__(self, message: str, *, is_certain: bool = True) -> None:
+        super().__init__(message)
+        self.is_certain = is_certain
 
 
 class PromptTooLong(EngineFailure):

@@ -27,6 +27,10 @@ _FILTERED_TEXT = re.compile(
     r"flagged|moderation|usage guidelines|safety (check|filter|system)|content (filter|policy|violat)",
     re.IGNORECASE,
 )
+_KEY_TEXT = re.compile(
+    r"\bkey\b|credential|permission|authori[sz]|access|account|organi[sz]ation|project|region|country|billing",
+    re.IGNORECASE,
+)
 _LONGEST_RETRY_AFTER_SECONDS = 86400.0
 _ADVICE = {
     400: "check the parameters of the run",
@@ -84,8 +88,10 @@ def failure_of(answer: ErrorAnswer) -> engine.EngineFailure:
         return engine.ProviderFailed(sentence, retry_after_seconds=wait)
     if said.meaning is Meaning.FILTERED or (status == 403 and _FILTERED_TEXT.search(said.message)):
         return engine.RequestRefused(f"The server's content filter refused the prompt: {said.message}")
-    refused = engine.ModelRefused if _is_about_model(answer) else engine.RequestRefused
-    return refused(f"{sentence} ({_advice(answer)}).")
+    told = f"{sentence} ({_advice(answer)})."
+    if not _is_about_model(answer):
+        return engine.RequestRefused(told)
+    return engine.ModelRefused(told, is_certain=status != 403 or bool(_KEY_TEXT.search(said.message)))
 
 
 def _is_about_model(answer: ErrorAnswer) -> bool:

@@ -19,7 +19,8 @@ class _Refusal:
 
 
 class RefusedRuns:
-    """The first refusal tells for a run without an answer from here, else several without one in between.
+    """The first refusal tells for a run without an answer from here, where it is certain to be about more
+    than its request; else several without an answer in between.
 
     A refusal is forgotten after a while, when asking is worth another try; a retry has a new epoch.
     """
@@ -38,10 +39,10 @@ class RefusedRuns:
         if len(self._since_answer) > _REMEMBERED_RUNS:
             del self._since_answer[next(iter(self._since_answer))]
 
-    def refuse(self, shard: Shard, reason: str) -> bool:
+    def refuse(self, shard: Shard, reason: str, *, is_certain: bool = True) -> bool:
         """Whether this refusal is the whole run's."""
         key = (shard.run_id, shard.epoch)
-        refusals = self._since_answer.get(key, REFUSALS_IN_A_ROW) + 1
+        refusals = self._since_answer.get(key, REFUSALS_IN_A_ROW if is_certain else 0) + 1
         if refusals < REFUSALS_IN_A_ROW:
             self._since_answer[key] = refusals
             return False

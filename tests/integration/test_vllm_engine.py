@@ -85,7 +85,15 @@ def test_texts_and_messages_are_answered_with_their_figures(seen: dict[str, Any]
     assert generating["tokens"][0] > 0
     assert generating["tokens"][1] == 8
     assert generating["chat_tokens"] > 0
-    assert generating["has_timing"]
+
+
+def test_answer_tells_its_times_and_a_scored_choice_only_how_long_it_took(seen: dict[str, Any]) -> None:
+    answer, scored = seen["generating"]["timing"], seen["scoring"]["timing"]
+    assert 0 <= answer["queue_seconds"] < answer["first_token_seconds"] < answer["total_seconds"]
+    after_first = answer["total_seconds"] - answer["first_token_seconds"]
+    assert 0 < answer["between_tokens_seconds"] <= after_first / 7
+    assert 0 <= scored["queue_seconds"] < scored["total_seconds"]
+    assert scored["first_token_seconds"] is scored["between_tokens_seconds"] is None
 
 
 def test_prefix_asked_before_is_counted_as_cached(seen: dict[str, Any]) -> None:
@@ -145,6 +153,12 @@ def test_swap_answers_what_is_in_flight_and_ends_the_old_engine(seen: dict[str, 
     assert swapping["old_is_gone"]
     assert swapping["loaded"] == "vllm/second"
     assert swapping["left_after_close"] == 0
+
+
+def test_chat_with_a_model_without_a_template_is_refused_for_the_whole_run(seen: dict[str, Any]) -> None:
+    refusal = seen["swapping"]["templateless"]
+    assert refusal["type"] == "ModelRefused"
+    assert "vllm/second has no chat template: order prompt_form completion." in refusal["says"]
 
 
 def is_gone(pid: int) -> bool:

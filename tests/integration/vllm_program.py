@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable
+from dataclasses import asdict
 from pathlib import Path
 
 import psutil
@@ -26,6 +27,7 @@ FIRST, SECOND, BROKEN, MISSING = "vllm/first", "vllm/second", "vllm/broken", "vl
 GREEDY = engine.Sampling(max_tokens=8, extra={"ignore_eos": True})
 ENDLESS = engine.Sampling(max_tokens=1500, extra={"ignore_eos": True})
 QUESTION = engine.Prompt("Review: The film was good.\nSentiment:")
+CHAT = engine.Prompt(messages=(engine.ChatMessage("user", "What is 1 + 2?"),))
 Seen = dict[str, object]
 
 
@@ -34,6 +36,7 @@ def make_models(folder: Path) -> None:
     for name, seed in (("first", 1), ("second", 2)):
         if not (folder / name).exists():
             build(folder / name, Recipe(seed=seed, steps=40))
+    (folder / "second" / "chat_template.jinja").unlink(missing_ok=True)
     broken = folder / "broken"
     broken.mkdir(exist_ok=True)
     (broken / "config.json").write_bytes((folder / "first" / "config.json").read_bytes())
@@ -87,20 +90,19 @@ async def see_loading(vllm: VllmEngine) -> Seen:
 
 
 async def see_generating(vllm: VllmEngine) -> Seen:
-    chat = engine.Prompt(messages=(engine.ChatMessage("user", "What is 1 + 2?"),))
     generated = await vllm.generate(FIRST, QUESTION, GREEDY)
     again = await vllm.generate(FIRST, QUESTION, GREEDY)
     long_prompt = engine.Prompt("good " * 200)
     await vllm.generate(FIRST, long_prompt, GREEDY)
     cached = await vllm.generate(FIRST, long_prompt, GREEDY)
-    answer = await vllm.generate(FIRST, chat, GREEDY)
+    answer = await vllm.generate(FIRST, CHAT, GREEDY)
     return {
         "texts": [generated.text, again.text],
         "finish_reason": generated.finish_reason,
         "tokens": [generated.usage.prompt_tokens, generated.usage.completion_tokens],
         "chat_tokens": answer.usage.prompt_tokens,
         "cached_tokens": cached.usage.cached_tokens,
-        "has_timing": None not in (generated.timing.queue_seconds, generated.timing.first_token_seconds),
+        "timing": asdict(generated.timing),
     }
 
 
@@ -126,6 +128,7 @@ async def see_scoring(vllm: VllmEngine) -> Seen:
         "single": [choice.logprob for choice in single.choices],
         "several": [choice.logprob for choice in several.choices],
         "token_counts": [choice.token_count for choice in several.choices],
+        "timing": asdict(several.timing),
         "prompt_tokens": [single.usage.prompt_tokens, several.usage.prompt_tokens],
         "greedy": [choice.is_greedy for choice in greedy.choices],
         "greedy_slowly": [choice.is_greedy for choice in slowly.choices],
@@ -204,9 +207,10 @@ async def see_swapping(vllm: VllmEngine) -> Seen:
     answered = await asking
     gone = not before & {process.pid for process in engine_processes()}
     loaded = vllm.loaded_model
+    templateless = await failure_of(vllm.generate(SECOND, CHAT, GREEDY))
     await vllm.close()
     return {"answered_tokens": answered.usage.completion_tokens, "old_is_gone": gone, "loaded": loaded,
-            "left_after_close": len(engine_processes())}  # fmt: skip
+            "left_after_close": len(engine_processes()), "templateless": templateless}  # fmt: skip
 
 
 async def observe(folder: Path) -> Seen:

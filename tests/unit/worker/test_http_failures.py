@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.worker.engine import FailureClass
+from services.worker.engine import FailureClass, ModelRefused, RequestRefused
 from services.worker.http_failures import (
     ErrorAnswer,
     Meaning,
@@ -121,3 +121,40 @@ def test_error_bodies_of_many_servers_are_read(body: bytes, fields: dict[str, ob
 
 def test_a_page_of_html_is_cut() -> None:
     assert len(read_plain_error(b"x" * 5000).message) == 300
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "is_certain"),
+    [
+        (307, SaidError(""), True),
+        (400, SaidError("API key not valid", Meaning.WRONG_KEY), True),
+        (401, SaidError("wrong key"), True),
+        (402, SaidError("pay"), True),
+        (403, SaidError("Your project has no access to this model"), True),
+        (403, SaidError("Permission denied on resource"), True),
+        (403, SaidError("Forbidden"), False),
+        (403, SaidError(""), False),
+        (404, SaidError("no such model"), True),
+        (429, SaidError("no money", Meaning.NO_CREDIT), True),
+    ],
+)
+def test_refusal_of_key_or_model_is_told_apart(status: int, said: SaidError, *, is_certain: bool) -> None:
+    failure = failure_of(ErrorAnswer(status, said))
+    assert isinstance(failure, ModelRefused)
+    assert failure.is_certain == is_certain
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (400, SaidError("bad temperature")),
+        (400, SaidError("flagged", Meaning.FILTERED)),
+        (403, SaidError("Content violates usage guidelines.")),
+        (403, SaidError("Your input was flagged by moderation; check your account")),
+        (422, SaidError("no")),
+    ],
+)
+def test_refusal_of_one_prompt_is_its_own(status: int, said: SaidError) -> None:
+    failure = failure_of(ErrorAnswer(status, said))
+    assert isinstance(failure, RequestRefused)
+    assert not isinstance(failure, ModelRefused)

@@ -28,6 +28,12 @@ def test_first_refusal_of_a_run_without_an_answer_is_the_runs() -> None:
     assert refused.reason_for(a_shard(1, run_id="run-2")) is None
 
 
+def test_first_refusal_that_may_be_about_its_prompt_is_its_samples() -> None:
+    refused = RefusedRuns(Clock())
+    told = [refused.refuse(SHARD, "forbidden", is_certain=False) for _ in range(REFUSALS_IN_A_ROW)]
+    assert told == [*[False] * (REFUSALS_IN_A_ROW - 1), True]
+
+
 def test_stray_refusals_among_answers_are_their_samples() -> None:
     refused = RefusedRuns(Clock())
     for _ in range(3):
