@@ -57,6 +57,13 @@ def test_choices_are_scored_as_continuations_unless_the_order_says_generate() ->
     assert shard_from_proto(work, completes_text=True).method is Method.CONSTRAINED
 
 
+def test_answers_are_streamed_where_the_order_says_so() -> None:
+    work = work_shard(1, [7])
+    assert not shard_from_proto(work, completes_text=True).sampling.is_streamed
+    work.stream_answers = True
+    assert shard_from_proto(work, completes_text=True).sampling.is_streamed
+
+
 def test_a_sample_without_choices_is_generated_whatever_the_order_says_of_choices() -> None:
     work = work_shard(1, [7])
     work.scoring_method = run_pb2.SCORING_METHOD_CONSTRAINED
@@ -124,7 +131,7 @@ def test_a_message_id_carries_the_history_of_the_rest_only() -> None:
 
 def test_outcomes_travel_as_they_came() -> None:
     shard = a_shard(1, 2, 3, number=4, attempt=2, epoch=3)
-    usage, timing = Usage(5, 6, 7, 8), Timing(0.1, 0.2, 0.3)
+    usage, timing = Usage(5, 6, 7, 8), Timing(0.1, 0.2, 0.3, 0.4)
     scored = ScoredChoices((ChoiceScore(-1.5, is_greedy=True, token_count=2),), usage, timing)
     outcomes = (
         Outcome(shard, 1, Generated("", "length", usage, timing)),
@@ -139,7 +146,10 @@ def test_outcomes_travel_as_they_came() -> None:
     generated, choices, failed = batch.outcomes
     assert generated.WhichOneof("result") == "answer"
     assert (generated.shard, generated.attempt, generated.answer.finish_reason) == (4, 2, "length")
-    assert (generated.usage.cached_tokens, generated.timing.queue_seconds) == (7, 0.1)
+    assert generated.usage.cached_tokens == 7
+    assert generated.timing == outcome_pb2.Timing(
+        queue_seconds=0.1, first_token_seconds=0.2, between_tokens_seconds=0.3, total_seconds=0.4
+    )
     assert [(c.logprob, c.is_greedy, c.token_count) for c in choices.answer.choices] == [(-1.5, True, 2)]
     assert failed.failure.failure_class == outcome_pb2.FAILURE_CLASS_PROMPT_TOO_LONG
     assert failed.failure.message == "too long"
