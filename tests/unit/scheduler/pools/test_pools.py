@@ -1,10 +1,13 @@
 """Pools: which serves a model, which models there are, and the file that says so."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from services.scheduler import errors
 from services.scheduler.errors import InvalidPoolsFile
+from services.scheduler.pools.base_urls import parse_allowed
 from services.scheduler.pools.pool import Pool, pool_of, supported_providers
 from services.scheduler.pools.yaml_pools import read_pools
 from services.scheduler.runs.run_order import PromptForm, ScoringMethod
@@ -37,7 +40,18 @@ def test_pools_file_is_read(tmp_path: Path) -> None:
         "  - {name: local, engine: vllm, concurrency: 256, models: [{name: vllm/starter, path: /m}]}\n"
         "  - {name: remote, engine: openai, concurrency: 64, provider: openai, base_url: 'http://x'}\n"
     )
-    assert read_pools(file) == (LOCAL, REMOTE)
+    assert read_pools(file) == (LOCAL, replace(REMOTE, base_url="http://x"))
+    local, remote = read_pools(file, "http://inside:8000/v1")
+    assert (local.may_ask, remote.may_ask) == ((), parse_allowed("http://inside:8000/v1"))
+
+
+@pytest.mark.parametrize("allowed", ["inside:8000", "http://inside/v1,http://me:secret@inside"])
+def test_list_of_allowed_servers_with_an_odd_one_keeps_the_scheduler_from_starting(
+    tmp_path: Path, allowed: str
+) -> None:
+    with pytest.raises(errors.InvalidAllowedBaseUrls, match="PROCTOR_ALLOWED_BASE_URLS cannot be") as raised:
+        read_pools(tmp_path / "pools.yaml", allowed)
+    assert "secret" not in raised.value.message
 
 
 def remote(more: str) -> str:
