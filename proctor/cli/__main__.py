@@ -9,6 +9,7 @@ from proctor.cli import (
     answer_commands,
     compare_command,
     models_command,
+    queue_commands,
     run_command,
     runs_commands,
     stack_commands,
@@ -37,6 +38,12 @@ _PANELS: Mapping[str, Sequence[Callable[..., None]]] = {
         runs_commands.retry,
         answer_commands.export,
         answer_commands.rescore,
+    ),
+    "The queue": (
+        queue_commands.queue,
+        queue_commands.pause,
+        queue_commands.resume,
+        queue_commands.limits,
     ),
     "What runs prove": (
         compare_command.compare,

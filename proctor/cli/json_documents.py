@@ -1,4 +1,4 @@
-"""Messages as JSON for scripts: numbers as numbers, enums as words, times as ISO 8601, unset as null."""
+"""Messages as JSON for scripts: enums as words, times as ISO 8601, durations in seconds, unset as null."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -6,6 +6,7 @@ from datetime import UTC
 from typing import cast
 
 from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct
@@ -62,6 +63,8 @@ def _single(value: object, field: FieldDescriptor) -> Json:
     match value:
         case Timestamp():
             return value.ToDatetime(UTC).isoformat()
+        case Duration():
+            return value.ToTimedelta().total_seconds()
         case Struct():
             return dict(MessageToDict(value))
         case Message():

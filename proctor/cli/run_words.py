@@ -37,7 +37,17 @@ def step(run: run_pb2.Run) -> str:
 
 def _waiting(wait: run_pb2.RunWait) -> str:
     why = f"waiting, number {wait.position} in the queue: {wait.held_by}"
-    return f"{why}, about {duration(wait.estimated_seconds)} to go" if wait.estimated_seconds else why
+    when = turn(wait)
+    return f"{why}; starts in {when}" if when else why
+
+
+def turn(wait: run_pb2.RunWait) -> str:
+    """About when its turn comes, with the band; empty where nothing tells."""
+    if not wait.HasField("estimated_seconds"):
+        return ""
+    low, high = duration(wait.estimated_low_seconds), duration(wait.estimated_high_seconds)
+    told = duration(wait.estimated_seconds)
+    return f"about {told}" if low == high else f"about {told} ({low} to {high})"
 
 
 def pace(progress: run_pb2.RunProgress) -> str:

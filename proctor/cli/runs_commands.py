@@ -85,7 +85,7 @@ def cancel(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> N
     async def work() -> ExitCode:
         async with ProctorClient(find_gateway(gateway)) as client:
             run = await client.cancel_run(run_id)
-        return _tell_changed(terminal, run, f"Run {run_id} was cancelled; what is recorded stays.")
+        return tell_changed(terminal, run, f"Run {run_id} was cancelled; what is recorded stays.")
 
     execute(terminal, work)
 
@@ -99,7 +99,7 @@ def retry(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> No
             run = await client.retry_run(run_id)
         watch = f"`{program_name()} watch {run_id}`"
         sentence = f"Run {run_id} is pending again and asks only for what is missing: {watch}."
-        return _tell_changed(terminal, run, sentence)
+        return tell_changed(terminal, run, sentence)
 
     execute(terminal, work)
 
@@ -148,7 +148,7 @@ async def _show_results(
         print_outcomes(terminal.out, *page)
 
 
-def _tell_changed(terminal: Terminal, run: run_pb2.Run, sentence: str) -> ExitCode:
+def tell_changed(terminal: Terminal, run: run_pb2.Run, sentence: str) -> ExitCode:
     if terminal.is_json:
         terminal.emit({"run": document(run)})
     else:

@@ -1,6 +1,5 @@
 """The local stack: `proctor up`, `proctor down`, `proctor status`."""
 
-import asyncio
 import os
 from pathlib import Path
 from typing import Annotated
@@ -12,15 +11,13 @@ from proctor.cli.command_options import AsJson, Gateway
 from proctor.cli.exit_codes import ExitCode
 from proctor.cli.gateway_address import find_gateway, local_stack
 from proctor.cli.json_documents import Json, document, stack_document
-from proctor.cli.runs_commands import runs_table
+from proctor.cli.queue_tables import print_queue
 from proctor.cli.terminal import Terminal, execute, say
-from proctor.client import ProctorClient, RunFilter
+from proctor.client import ProctorClient
 from proctor.client_errors import Unreachable
 from proctor.stack.errors import StackError
 from proctor.stack.stack_options import default_state_dir
 from proctor.stack.stack_state import StackState
-from proctor.v1 import run_pb2
-from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 
 _NEEDS_STACK = "The local stack is not installed: pip install 'proctor[stack]'."
 
@@ -75,26 +72,19 @@ def status(gateway: Gateway = None, as_json: AsJson = False) -> None:
         stack = None if gateway else local_stack()
         async with ProctorClient(find_gateway(gateway), timeout_seconds=5) as client:
             try:
-                workers, runs = await asyncio.gather(client.list_workers(), _active_runs(client))
+                queue = await client.queue.show()
             except Unreachable as error:
                 return _tell_unreachable(terminal, stack, error)
         if as_json:
             shown: dict[str, Json] = {"stack": stack_document(stack)}
-            shown |= {"workers": [document(worker) for worker in workers]}
-            terminal.emit({**shown, "runs": [document(run) for run in runs]})
+            shown |= {"workers": [document(worker) for worker in queue.workers]}
+            terminal.emit({**shown, "runs": [document(run) for run in (*queue.running, *queue.waiting)]})
         else:
             _print_stack(terminal, stack)
-            terminal.out.print(_workers_table(workers))
-            terminal.out.print(runs_table(terminal.out, runs) if runs else "Nothing runs or waits.")
+            print_queue(terminal.out, queue)
         return ExitCode.OK
 
     execute(terminal, work)
-
-
-async def _active_runs(client: ProctorClient) -> list[run_pb2.Run]:
-    states = (run_pb2.RUN_STATE_RUNNING, run_pb2.RUN_STATE_PENDING)
-    pages = await asyncio.gather(*(client.list_runs(RunFilter(state=state)) for state in states))
-    return [run for page in pages for run in page.runs]
 
 
 def _tell_unreachable(terminal: Terminal, stack: StackState | None, error: Unreachable) -> ExitCode:
@@ -121,14 +111,3 @@ def _print_stack(terminal: Terminal, stack: StackState | None) -> None:
     for name, child in stack.children.items():
         table.add_row(name, child.state, str(child.pid or ""), str(child.restarts), child.log)
     terminal.out.print(table)
-
-
-def _workers_table(workers: list[scheduler_pb2.WorkerInfo]) -> Table:
-    table = Table()
-    for column in ("worker", "pool", "engine", "model", "in flight", "condition"):
-        table.add_column(column)
-    for worker in workers:
-        load = f"{worker.in_flight}/{worker.concurrency}"
-        model = worker.loaded_model or ("any" if worker.engine == "openai" else "")
-        table.add_row(worker.worker_id, worker.pool, worker.engine, model, load, worker.condition)
-    return table

@@ -12,6 +12,7 @@ from proctor import client_errors
 from proctor.client.answers import AnswerClient
 from proctor.client.comparisons import ComparisonClient
 from proctor.client.gateway_calls import GatewayCalls
+from proctor.client.queue import QueueClient
 from proctor.client.standings import StandingsClient
 from proctor.client.suites import SuiteClient
 from proctor.v1 import (
@@ -66,6 +67,7 @@ class ProctorClient:
         self.comparisons = ComparisonClient(self._calls)
         self.standings = StandingsClient(self._calls)
         self.answers = AnswerClient(self._calls)
+        self.queue = QueueClient(self._calls)
 
     async def __aenter__(self) -> Self:
         return self
@@ -107,6 +109,16 @@ class ProctorClient:
     async def retry_run(self, run_id: str) -> run_pb2.Run:
         request = scheduler_pb2.RetryRunRequest(run_id=run_id)
         response = await self._calls.call_once(self._scheduler.RetryRun, request)
+        return response.run
+
+    async def pause_run(self, run_id: str) -> run_pb2.Run:
+        request = scheduler_pb2.PauseRunRequest(run_id=run_id)
+        response = await self._calls.call(self._scheduler.PauseRun, request)
+        return response.run
+
+    async def resume_run(self, run_id: str) -> run_pb2.Run:
+        request = scheduler_pb2.ResumeRunRequest(run_id=run_id)
+        response = await self._calls.call_once(self._scheduler.ResumeRun, request)
         return response.run
 
     async def list_suites(self) -> list[scheduler_pb2.SuiteInfo]:

@@ -59,8 +59,11 @@ def test_waiting_run_says_why() -> None:
     run = run_pb2.Run(state=run_pb2.RUN_STATE_PENDING)
     run.wait.position, run.wait.held_by = 2, "3 runs are running"
     assert progress_line(run) == "waiting, number 2 in the queue: 3 runs are running"
-    run.wait.estimated_seconds = 90.0
-    assert progress_line(run) == "waiting, number 2 in the queue: 3 runs are running, about 1:30 to go"
+    run.wait.estimated_seconds, run.wait.estimated_low_seconds, run.wait.estimated_high_seconds = 90, 45, 180
+    assert (
+        progress_line(run)
+        == "waiting, number 2 in the queue: 3 runs are running; starts in about 1:30 (45.0 s to 3:00)"
+    )
 
 
 def test_plain_progress_is_sparse() -> None:

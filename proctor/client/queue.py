@@ -1,0 +1,30 @@
+"""The queue of runs and its limits."""
+
+from typing import TYPE_CHECKING
+
+from proctor.client.gateway_calls import GatewayCalls
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import queue_service_pb2_grpc as queue_grpc
+
+if TYPE_CHECKING:
+    from proctor.v1.queue_service_pb2_grpc import QueueServiceAsyncStub
+
+
+class QueueClient:
+    """`client.queue`."""
+
+    def __init__(self, calls: GatewayCalls) -> None:
+        self._calls = calls
+        self._stub: QueueServiceAsyncStub = queue_grpc.QueueServiceStub(calls.channel)
+
+    async def show(self, size: int = 100) -> queue_pb2.GetQueueResponse:
+        """With at most so many waiting and as many paused runs."""
+        return await self._calls.call(self._stub.GetQueue, queue_pb2.GetQueueRequest(page_size=size))
+
+    async def limits(self) -> queue_pb2.QueueLimits:
+        return (await self._calls.call(self._stub.GetLimits, queue_pb2.GetLimitsRequest())).limits
+
+    async def change_limits(self, limits: queue_pb2.QueueLimits) -> queue_pb2.QueueLimits:
+        """Those that are set; gives all of them, as they are then."""
+        request = queue_pb2.SetLimitsRequest(limits=limits)
+        return (await self._calls.call(self._stub.SetLimits, request)).limits
