@@ -85,6 +85,30 @@ async def test_figures_are_the_same_by_rest_by_grpc_and_in_the_rows(standing: Wh
     assert 0 < in_rows["sentiment"]["mean"] < 1
 
 
+async def test_streamed_run_has_the_same_figures_and_tells_the_time_to_the_first_token(
+    standing: WholeStack,
+) -> None:
+    bodies = []
+    for stream in (False, True):
+        await standing.model_server.control(reset_stats=True)
+        started = await http(
+            standing, "POST", f"{API}/run", json={**STARTER_ORDER, "limit": 20, "stream": stream}
+        )
+        run_id = started.body["job_id"]
+        assert (await ended(standing, run_id)).state == run_pb2.RUN_STATE_COMPLETED
+        bodies.append((await http(standing, "GET", f"{API}/results/{run_id}")).body)
+    whole, streamed = bodies
+    assert streamed["performance_data"] == whole["performance_data"]
+    assert set(whole["timing"]) == {"total_seconds", "tokens_per_second"}
+    # Choices are weighed, which nobody streams; the answers of the third task are.
+    assert (streamed["timing"]["first_token_seconds"]["n"], streamed["timing"]["total_seconds"]["n"]) == (
+        20,
+        60,
+    )
+    shown = await proctor(standing, f"results {run_id}")
+    assert "first token" in shown.out
+
+
 async def test_the_same_order_twice_gives_the_same_figures(standing: WholeStack) -> None:
     order = run_pb2.RunOrder(project_id=1, suite="starter", model=MODEL, limit=40)
     summaries = [await standing.client.get_summary(await completed(standing, order)) for _ in range(2)]

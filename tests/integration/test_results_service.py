@@ -83,6 +83,8 @@ async def test_a_run_is_recorded_closed_and_read_back(stand: ResultsStand) -> No
     assert summary.usage.prompt_tokens == 25 * 7
     assert summary.mean_timing.first_token_seconds == 0.125
     assert not summary.mean_timing.HasField("queue_seconds")
+    assert (summary.timing.total.n, summary.timing.total.p99) == (25, 0.25)
+    assert not summary.timing.HasField("queue")
     assert await close(stand, plan) == summary
     public = await stand.public.GetSummary(results_service_pb2.GetSummaryRequest(run_id=plan.run_id))
     assert public.summary == summary
