@@ -22,7 +22,8 @@ from services.results.runs.summarize_run import SummarizeRun
 from services.results.samples.proto_samples import sample_from_proto
 from services.results.scores.answer import Answer
 from services.scheduler.ports import TaskToOpen
-from services.scheduler.runs.run_order import GenerationParams
+from services.scheduler.runs.run import Run, RunId
+from services.scheduler.runs.run_order import RunOrder, ScoringMethod
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.proto_samples import group_to_proto, sample_to_proto, task_to_proto
 from services.scheduler.suites.format.yaml_suites import load_suites
@@ -91,17 +92,24 @@ async def _opened(stores: Stores, order: Examination, samples: Mapping[str, Sequ
         count = len(samples[task.name])
         planned.append(TaskToOpen(_planned(task, set_id, range(first, first + count)), task.scoring))
         first += count
+    run = _run()
     plan = plan_from_proto(
         run_record_service_pb2.OpenRunRequest(
-            run_id=new_id(),
+            run_id=run.run_id,
             rollouts=1,
-            tasks=[task_to_proto(task, GenerationParams()) for task in planned],
+            tasks=[task_to_proto(task, run) for task in planned],
             scoring_method=run_pb2.SCORING_METHOD_LOGLIKELIHOOD,
             groups=[group_to_proto(group) for group in order.suite.groups],
         )
     )
     await stores.records.open(plan, 1)
     return plan
+
+
+def _run() -> Run:
+    ordered_at = SystemClock().now()
+    order = RunOrder("examined", "openai/fake")
+    return Run(RunId(new_id()), order, "local", "remote", ScoringMethod.LOGLIKELIHOOD, ordered_at)
 
 
 async def _committed(stores: Stores, samples: Sequence[Sample]) -> str:

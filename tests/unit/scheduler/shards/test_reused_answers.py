@@ -1,6 +1,7 @@
 """A run that asks for it takes stored answers of earlier runs, and only the rest goes to the workers."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -76,7 +77,7 @@ def test_facts_of_an_engine_are_those_on_which_all_its_workers_agree() -> None:
         {"base_url": "http://other"},
     ],
 )
-async def test_another_request_has_another_digest(changed: dict[str, object]) -> None:
+async def test_another_request_has_another_digest(changed: dict[str, Any]) -> None:
     stand = stand_with_worker()
     run, driver = await stand.start()
     await stand.finish(run.run_id, driver)
