@@ -20,6 +20,8 @@ from services.worker.rate_bucket import RateBucket
 
 # How much the tokens of the last answer count in what the next one is expected to take.
 _LATEST_WEIGHT = 0.1
+# Over so many seconds at most the workers are spread out that come back from a wait.
+_LONGEST_SPREAD = 5.0
 # They travel with every report.
 _REMEMBERED_RUNS = 64
 
@@ -140,7 +142,7 @@ class Pace:
     def _own_moment(self) -> float:
         """All workers hear the same; if they came back together, the provider would refuse most of them."""
         rate = self._requests.rate
-        return random.uniform(0, 1 / rate) if rate else self._backoff.seconds(1)
+        return random.uniform(0, min(1 / rate, _LONGEST_SPREAD)) if rate else self._backoff.seconds(1)
 
     def _hold(self, seconds: float, more: float) -> None:
         """A later word on the same wait changes nothing."""

@@ -3,13 +3,14 @@
 import argparse
 import asyncio
 
-from tests.bench import comparing, cost_per_sample, engine_throughput, parity, rendering, standings
+from tests.bench import comparing, cost_per_sample, engine_throughput, pacing, parity, rendering, standings
 
 BENCHES = {
     "render": rendering.main,
     "compare": comparing.main,
     "standings": standings.main,
     "cost": cost_per_sample.main,
+    "pace": pacing.main,
     "engine": engine_throughput.main,
     "parity": parity.main,
 }

@@ -26,6 +26,7 @@ from aiohttp import web
 
 from tests.fakes.choice_answers import constrained_reply, free_reply
 from tests.fakes.streamed_answers import SSE, openai_body
+from tests.fakes.token_bucket import RateLimit
 
 FaultKind = Literal[
     "status", "half_body", "cut_off", "malformed", "hang", "silence", "slow", "drip", "paced", "reset"
@@ -62,6 +63,9 @@ class ModelServer:
     api_key: str | None = None
     latency_seconds: float = 0.0
     fault: Fault | None = None
+    rate_limit: RateLimit | None = None
+    # Sent with every answer.
+    headers: dict[str, str] = field(default_factory=dict)
     continuations: tuple[str, ...] = ()
     counts: Counter[str] = field(default_factory=Counter)
     prompts: set[bytes] = field(default_factory=set)
@@ -88,7 +92,7 @@ class ModelServer:
 
     def stats(self) -> dict[str, Any]:
         return {
-            **{name: self.counts[name] for name in ("requests", "answered", "faulted", "aborted")},
+            **{name: self.counts[name] for name in ("requests", "answered", "faulted", "aborted", "limited")},
             "in_flight": self.in_flight,
             "largest_in_flight": self.largest_in_flight,
             "distinct_prompts": len(self.prompts),
@@ -270,6 +274,10 @@ async def answer_or_fail(server: ModelServer, request: web.Request) -> web.Strea
     body = orjson.loads(raw)
     server.last_request = body
     server.prompts.add(hashlib.sha256(raw).digest()[:16])
+    if server.rate_limit is not None and not server.rate_limit.take():
+        server.counts["limited"] += 1
+        wait = server.rate_limit.retry_after()
+        return error_response(429, "Rate limit reached for requests", "rate_limit_exceeded", wait)
     if server.latency_seconds:
         await asyncio.sleep(server.latency_seconds)
     refused = refusal(server, request, body)
@@ -284,7 +292,7 @@ async def answer_or_fail(server: ModelServer, request: web.Request) -> web.Strea
     if fault is not None:
         return await misbehave(request, fault, payload, content_type)
     server.counts["answered"] += 1
-    return web.Response(body=payload, content_type=content_type)
+    return web.Response(body=payload, content_type=content_type, headers=server.headers)
 
 
 async def list_models(request: web.Request) -> web.Response:
@@ -297,11 +305,14 @@ async def show_stats(request: web.Request) -> web.Response:
 
 
 async def control(request: web.Request) -> web.Response:
-    """{"fault": {…} | null, "latency_seconds": …, "continuations": […], "reset_stats": true}"""
+    """{"fault": {…} | null, "rate_limit": {…} | null, "latency_seconds": …, "reset_stats": true, …}"""
     server = request.app[SERVER]
     order = orjson.loads(await request.read())
     if "fault" in order:
         server.fault = Fault(**order["fault"]) if order["fault"] else None
+    if "rate_limit" in order:
+        server.rate_limit = RateLimit.ordered(order["rate_limit"]) if order["rate_limit"] else None
+    server.headers = order.get("headers", server.headers)
     server.latency_seconds = order.get("latency_seconds", server.latency_seconds)
     server.continuations = tuple(order.get("continuations", server.continuations))
     if order.get("reset_stats"):

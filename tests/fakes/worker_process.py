@@ -15,16 +15,16 @@ CONCURRENCY = 8
 
 @contextmanager
 def worker_process(
-    nats_url: str, base_url: str, folder: Path, **settings: str
+    nats_url: str, base_url: str, folder: Path, *, pool_name: str = "remote", **settings: str
 ) -> Iterator[subprocess.Popen[bytes]]:
     """`settings` by the names of WorkerSettings. The caller may end it in any way."""
-    pool = {"name": "remote", "engine": "openai", "concurrency": CONCURRENCY, "provider": "openai"}
+    pool = {"name": pool_name, "engine": "openai", "concurrency": CONCURRENCY, "provider": "openai"}
     pools_file = folder / "pools.yaml"
     pools_file.write_text(json.dumps({"pools": [{**pool, "base_url": base_url}]}))
     chosen = {
         "nats_url": nats_url,
         "pools_file": str(pools_file),
-        "worker_pool": "remote",
+        "worker_pool": pool_name,
         "worker_health_address": "127.0.0.1:0",
         "work_ack_wait_seconds": "2",
         **settings,

@@ -1,0 +1,198 @@
+"""A provider that refuses costs time, never samples: worker processes, a real NATS, a limited server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
+from services.common import subjects
+from services.common.clock import SystemClock
+from services.common.jetstream import JetStream, connect_nats
+from services.scheduler.paces.lead_paces import LeadPaces
+from services.scheduler.paces.nats_pace_feed import NatsPaceFeed
+from services.scheduler.paces.nats_pace_grants import NatsPaceGrants
+from services.scheduler.paces.pace import PaceGrant
+from services.scheduler.paces.pace_board import PaceBoard
+from services.scheduler.paces.retry_budget import RetryBudget
+from services.worker.engine import ProviderFailed
+from services.worker.pace import pace_name
+from services.worker.wiring import cancel_all
+from tests.fakes.eventually import eventually
+from tests.fakes.scripted_engine import ScriptedEngine
+from tests.fakes.worker_process import worker_process
+from tests.fakes.worker_stand import RUN, WorkStand, work_shard, work_stand, worker_in_process
+from tests.model_server_process import ModelServerProcess, model_server_process
+from tests.servers import RunningServer, nats_server
+
+ONE_TRY = {"worker_max_tries": "1"}
+
+
+@pytest.fixture
+async def nats() -> AsyncIterator[RunningServer]:
+    async with nats_server() as server:
+        yield server
+
+
+@pytest.fixture
+async def stand(nats: RunningServer) -> AsyncIterator[WorkStand]:
+    async with work_stand(nats.address) as stand:
+        yield stand
+
+
+@pytest.fixture
+async def model_server() -> AsyncIterator[ModelServerProcess]:
+    async with model_server_process() as server:
+        yield server
+
+
+@asynccontextmanager
+async def leader(nats_url: str) -> AsyncIterator[NatsPaceGrants]:
+    """What the leading scheduler does for paces; gives the bucket that it writes to."""
+    connection = await connect_nats(nats_url, "leader")
+    clock, board = SystemClock(), PaceBoard()
+    grants = NatsPaceGrants(JetStream(connection).bucket(subjects.PACES_BUCKET))
+    await NatsPaceFeed(connection, board, RetryBudget(0.2), clock).start()
+    leading = asyncio.create_task(LeadPaces(board, grants, clock).lead(), name="lead paces")
+    try:
+        yield grants
+    finally:
+        await cancel_all([leading])
+        await connection.close()
+
+
+async def send_samples(stand: WorkStand, count: int, first_shard: int = 0) -> None:
+    for shard in range(first_shard, first_shard + count // 16):
+        await stand.send(work_shard(shard, range(shard * 16, shard * 16 + 16)))
+
+
+@pytest.mark.parametrize("tells", ["nothing", "seconds", "date"])
+async def test_a_storm_of_refusals_costs_no_sample(
+    stand: WorkStand, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path, tells: str
+) -> None:
+    await model_server.control(rate_limit={"rate": 64, "burst": 32, "tells": tells})
+    await send_samples(stand, 96)
+    with worker_process(nats.address, model_server.url, tmp_path, **ONE_TRY):
+        await stand.until_answered(96)
+        await stand.until_settled()
+    assert all(outcome.HasField("answer") for outcome in stand.outcomes)
+    assert set(stand.counts.values()) == {1}
+    stats = await model_server.stats()
+    assert stats["answered"] == 96
+    # The first of those that were refused together held the others back.
+    assert 0 < stats["limited"] < 96
+
+
+async def test_what_waits_for_its_pace_is_let_go_of_when_the_run_is_cancelled(
+    stand: WorkStand, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
+) -> None:
+    await model_server.control(rate_limit={"rate": 0.001, "burst": 2, "tells": "seconds"})
+    await send_samples(stand, 96)
+    with worker_process(nats.address, model_server.url, tmp_path, **ONE_TRY):
+        await stand.until_answered(2)
+        asked = (await model_server.stats())["requests"]
+        await stand.tell(run_pb2.RUN_STATE_CANCELLED)
+        await stand.until_settled(2)
+        assert (await model_server.stats())["requests"] == asked
+    assert set(stand.counts.values()) == {1}
+    assert len(stand.outcomes) == 2
+
+
+async def test_time_spent_waiting_for_the_pace_is_not_time_asked(
+    stand: WorkStand, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
+) -> None:
+    await model_server.control(rate_limit={"rate": 16, "burst": 8, "tells": "seconds"})
+    await send_samples(stand, 32)
+    limits = {**ONE_TRY, "worker_request_timeout_seconds": "0.8"}
+    with worker_process(nats.address, model_server.url, tmp_path, **limits):
+        await stand.until_answered(32)
+    assert all(outcome.HasField("answer") for outcome in stand.outcomes)
+    assert max(outcome.timing.total_seconds for outcome in stand.outcomes) < 0.8
+
+
+async def test_the_leader_finds_the_limit_and_the_next_worker_keeps_to_it(
+    stand: WorkStand, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
+) -> None:
+    pace = pace_name("openai", model_server.url, None)
+    await model_server.control(rate_limit={"rate": 40, "burst": 10})
+    await send_samples(stand, 1600)
+    async with leader(nats.address) as grants:
+
+        async def is_found() -> bool:
+            grant = (await grants.stored()).get(pace, PaceGrant())
+            return grant.requests_per_second is not None and grant.requests_per_second < 60
+
+        with worker_process(nats.address, model_server.url, tmp_path):
+            await eventually(is_found, "a limit is granted", 30)
+    granted = (await grants_of(nats.address))[pace]
+    assert granted.requests_per_second is not None
+    assert sum(granted.shares.values()) == pytest.approx(1.0)
+    # No leader any more: what was granted last holds, also for a worker that comes anew.
+    await model_server.control(rate_limit=None, reset_stats=True)
+    before = len(stand.counts)
+    with worker_process(nats.address, model_server.url, tmp_path):
+        await stand.until_answered(before + 20)
+        clock = SystemClock()
+        started, begun = clock.monotonic(), len(stand.counts)
+        await stand.until_answered(begun + 40)
+        rate = (len(stand.counts) - begun) / (clock.monotonic() - started)
+    assert rate < 1.5 * granted.requests_per_second
+
+
+async def grants_of(nats_url: str) -> dict[str, PaceGrant]:
+    connection = await connect_nats(nats_url, "reader")
+    try:
+        return dict(await NatsPaceGrants(JetStream(connection).bucket(subjects.PACES_BUCKET)).stored())
+    finally:
+        await connection.close()
+
+
+async def test_a_limit_that_headers_tell_is_kept_before_anybody_is_refused(
+    stand: WorkStand, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
+) -> None:
+    pace = pace_name("openai", model_server.url, None)
+    headers = {"limit": "1200", "remaining": "1199", "reset": "50ms"}
+    named = {f"x-ratelimit-{name}-requests": value for name, value in headers.items()}
+    await model_server.control(headers=named, latency_seconds=0.02)
+    await send_samples(stand, 1600)
+    async with leader(nats.address) as grants:
+
+        async def is_granted() -> bool:
+            return pace in await grants.stored()
+
+        with worker_process(nats.address, model_server.url, tmp_path):
+            await eventually(is_granted, "a limit is granted", 30)
+        granted = (await grants.stored())[pace]
+    assert granted.requests_per_second == pytest.approx(0.98 * 20)
+    assert (await model_server.stats())["limited"] == 0
+
+
+async def test_requests_sent_again_are_reported_until_the_run_may_try_no_more(
+    nats: RunningServer, stand: WorkStand
+) -> None:
+    retries: list[int] = []
+
+    async def take(message: object) -> None:
+        report = work_messages_pb2.PaceReport.FromString(message.data)  # type: ignore[attr-defined]  # a message of nats-py
+        retries.append(report.retries[RUN])
+
+    async def failing(_: str) -> str:
+        raise ProviderFailed("500")
+
+    await stand.connection.subscribe(subjects.ALL_PACES, cb=take)
+    await stand.send(work_shard(1, range(4)))
+    async with worker_in_process(nats.address, ScriptedEngine(failing)):
+        await eventually(lambda: bool(retries) and retries[-1] >= 4, "retries are reported", 10)
+        assert not stand.outcomes
+        spent = work_messages_pb2.RunControl(
+            state=run_pb2.RUN_STATE_RUNNING, epoch=1, is_retry_budget_spent=True
+        )
+        await stand.jetstream.bucket(subjects.RUNS_BUCKET).put(RUN, spent.SerializeToString())
+        await stand.until_answered(4, 10)
+    assert {outcome.failure.failure_class for outcome in stand.outcomes} == {
+        outcome_pb2.FAILURE_CLASS_PROVIDER_ERROR
+    }
