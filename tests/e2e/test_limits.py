@@ -1,6 +1,7 @@
 """Limits: how many runs go at a time, who goes first, how many may wait, how long one may take."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TypeVar
 
 import grpc
 import pytest
@@ -8,17 +9,20 @@ import pytest_asyncio
 
 from proctor import client_errors
 from proctor.client import ProctorClient
-from proctor.v1 import run_pb2
+from proctor.v1 import queue_service_pb2, run_pb2
 from tests.e2e.doors import API, http, proctor
 from tests.e2e.run_ends import all_outcomes, ended
 from tests.fakes.eventually import eventually
 from tests.fakes.state_dir import temporary_state_dir
 from tests.whole_stack import IMPATIENT, StackOrder, WholeStack, keyed_order, whole_stack
 
+T = TypeVar("T")
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MAX_RUNNING = 3
 MAX_PENDING = 10
+MAX_REQUESTS = 5
 # Longer than the tests of the queue hold their runs.
 TIME_LIMIT_SECONDS = 15.0
 ROWS = 200
@@ -77,8 +81,13 @@ async def test_a_queue_that_is_full_refuses_the_next_run_of_this_user_only(stand
     async with ProctorClient(standing.stack.gateway_grpc, user="another") as other:
         pending.append((await other.submit_run(keyed_order())).run.run_id)
     last = await standing.client.get_run(pending[-1])
-    assert last.wait.position == len(pending)
-    assert str(MAX_RUNNING) in last.wait.held_by
+    assert last.wait.position == 1  # by fair share: those of the first user have had theirs
+    assert last.wait.held_by == f"{MAX_RUNNING} of at most {MAX_RUNNING} runs are running"
+    second = await standing.client.get_run(pending[1])
+    share = (
+        f"before it: 1 of other users by fair share (local has {MAX_RUNNING} running and 1 waiting before it)"
+    )
+    assert second.wait.held_by.endswith(f"{share}, 1 that waited first")
     await cancel_all(standing, running + pending)
 
 
@@ -98,6 +107,62 @@ async def test_a_high_priority_is_admitted_before_a_low_one_that_waits_longer(st
         await until_running(standing, [next_in])
         assert [await state_of(standing, run_id) for run_id in waiting] == before
     await cancel_all(standing, [high, normal, low])
+
+
+async def test_a_waiting_run_says_why_and_starts_once_the_limits_let_it(standing: WholeStack) -> None:
+    await standing.model_server.control(latency_seconds=60)
+    lowered = await http(standing, "PATCH", "/api/v1/queue/limits", json={"max_running_runs": 1})
+    assert (lowered.status, lowered.body["max_running_runs"]) == (200, 1)
+    first = await standing.submit()
+    await until_running(standing, [first])
+    second = await standing.submit()
+    why = "1 of at most 1 runs are running"
+    assert (await standing.client.get_run(second)).wait.held_by == why
+    shown = (await http(standing, "GET", "/api/v1/queue")).body
+    assert [job["job_id"] for job in shown["running"]] == [first]
+    assert [(job["job_id"], job["wait"]["held_by"]) for job in shown["waiting"]] == [(second, why)]
+    assert [worker["concurrency"] for worker in shown["workers"]] == [32]
+    assert why in " ".join((await proctor(standing, "queue")).out.split())
+
+    raised = await proctor(standing, f"limits --max-running {MAX_RUNNING} --json")
+    assert raised.document["max_running_runs"] == MAX_RUNNING
+    await until_running(standing, [second])
+    await cancel_all(standing, [first, second])
+
+
+async def ask_too_often(ask: Callable[[], Awaitable[T]]) -> T:
+    """The answer to the last: a new minute may begin among them, so that twice the limit may pass."""
+    for _ in range(2 * MAX_REQUESTS):
+        await ask()
+    return await ask()
+
+
+async def test_requests_over_the_rate_are_refused_at_both_doors_with_the_time_to_wait(
+    standing: WholeStack,
+) -> None:
+    async with (
+        ProctorClient(standing.stack.gateway_grpc, user="operator") as operator,
+        ProctorClient(standing.stack.gateway_grpc, user="eager") as eager,
+    ):
+        before = await operator.queue.limits()
+        await operator.queue.change_limits(
+            queue_service_pb2.QueueLimits(max_requests_per_minute=MAX_REQUESTS)
+        )
+        try:
+            with pytest.raises(client_errors.Refused) as raised:
+                await ask_too_often(eager.list_suites)
+            by_rest = await ask_too_often(
+                lambda: http(standing, "GET", "/api/v1/suites", headers={"X-Proctor-User": "eager"})
+            )
+        finally:
+            await operator.queue.change_limits(before)
+        assert await eager.list_suites()
+    assert isinstance(raised.value.__cause__, grpc.aio.AioRpcError)
+    assert raised.value.__cause__.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert (raised.value.reason, raised.value.facts["limit"]) == ("TOO_MANY_REQUESTS", str(MAX_REQUESTS))
+    assert 1 <= int(raised.value.facts["retry_after_seconds"]) <= 61
+    assert by_rest.status == 429
+    assert int(by_rest.headers["Retry-After"]) == by_rest.body["retry_after"] > 0
 
 
 async def test_a_run_that_reaches_its_deadline_fails_and_keeps_what_it_has(standing: WholeStack) -> None:

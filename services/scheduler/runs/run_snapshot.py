@@ -83,7 +83,7 @@ def current_step(run: Run, counts: RunCounts, workers: Sequence[Worker]) -> str:
     if run.state.is_final:
         return "summarising"
     if run.state is not RunState.RUNNING:
-        return "waiting"
+        return "paused" if run.state is RunState.PAUSED else "waiting"
     if not run.is_planned:
         return run.step or "planning"
     if counts.recorded >= run.total:

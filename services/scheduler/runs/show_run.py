@@ -10,7 +10,7 @@ from services.scheduler.ports import Crew, RunRecord, RunStore
 from services.scheduler.runs.run import Run, RunId, RunState
 from services.scheduler.runs.run_counts import RunCounts
 from services.scheduler.runs.run_list import RunCursor, RunFilter
-from services.scheduler.runs.run_snapshot import LiveFigures, RunSnapshot, progress_of
+from services.scheduler.runs.run_snapshot import LiveFigures, RunSnapshot, RunWait, progress_of
 from services.scheduler.runs.show_queue import ShowQueue
 from services.scheduler.shards.progress_board import ProgressBoard
 
@@ -42,12 +42,11 @@ class ShowRun:
             samples_per_second=self.board.samples_per_second(run_id, self.clock.monotonic()),
             workers=self.crew.workers(),
         )
-        wait = await self.queue.wait(run) if run.state is RunState.PENDING else None
-        return RunSnapshot(run, progress_of(run, live), wait)
+        return RunSnapshot(run, progress_of(run, live), await self._wait(run))
 
     async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> SnapshotPage:
         page = await self.runs.page(wanted, size, after)
-        return SnapshotPage([self._brief(run) for run in page.runs], page.total)
+        return SnapshotPage([await self._brief(run) for run in page.runs], page.total)
 
     async def watch(self, run_id: RunId) -> AsyncIterator[RunSnapshot]:
         """The run now, then whenever it has changed; the last one is final and closed."""
@@ -76,6 +75,10 @@ class ShowRun:
         self.board.record(news, self.clock.monotonic())
         return self.board.counts(run.run_id, run.epoch)
 
-    def _brief(self, run: Run) -> RunSnapshot:
+    async def _wait(self, run: Run) -> RunWait | None:
+        return await self.queue.wait(run) if run.state is RunState.PENDING else None
+
+    async def _brief(self, run: Run) -> RunSnapshot:
         counts = run.final_counts if run.is_closed else self.board.counts(run.run_id, run.epoch)
-        return RunSnapshot(run, progress_of(run, LiveFigures(counts=counts, workers=self.crew.workers())))
+        live = LiveFigures(counts=counts, workers=self.crew.workers())
+        return RunSnapshot(run, progress_of(run, live), await self._wait(run))

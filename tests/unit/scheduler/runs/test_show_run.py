@@ -56,6 +56,10 @@ async def test_steps_follow_what_happens() -> None:
     stand.crew.live = []
     assert await _step(stand, run.run_id) == "waiting for a worker of pool remote"
     stand.crew.live = [ready_worker()]
+    await stand.pausing.pause(run.run_id)
+    assert await _step(stand, run.run_id) == "paused"
+    await stand.resuming.resume(run.run_id)
+    await stand.admit()
     await stand.finish(run.run_id, driver)
     assert await _step(stand, run.run_id) == "done"
 
@@ -109,6 +113,7 @@ async def test_list_is_newest_first_and_filtered() -> None:
     await stand.cancelling.cancel(first.run_id)
     page = await stand.showing.page(RunFilter(), 10, None)
     assert [snapshot.run.run_id for snapshot in page.snapshots] == [second.run_id, first.run_id]
+    assert [snapshot.wait.position if snapshot.wait else None for snapshot in page.snapshots] == [1, None]
     cancelled = await stand.showing.page(RunFilter(state=RunState.CANCELLED), 10, None)
     assert (len(cancelled.snapshots), cancelled.total) == (1, 1)
 
