@@ -91,7 +91,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_TOO_MANY_REQUESTS: _ErrorReason.ValueType  # 33
     """RESOURCE_EXHAUSTED. {"user": "local", "limit": "100", "retry_after_seconds": "12"}"""
     ERROR_REASON_RUN_NOT_PAUSABLE: _ErrorReason.ValueType  # 34
-    """FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: only a running run can be paused."""
+    """FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: only a run that is running or waits can be paused."""
     ERROR_REASON_RUN_NOT_PAUSED: _ErrorReason.ValueType  # 35
     """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a paused run can be resumed."""
     ERROR_REASON_PROVIDER_REFUSED: _ErrorReason.ValueType  # 36
@@ -181,7 +181,7 @@ ERROR_REASON_PRIORITY_NOT_ALLOWED: ErrorReason.ValueType  # 32
 ERROR_REASON_TOO_MANY_REQUESTS: ErrorReason.ValueType  # 33
 """RESOURCE_EXHAUSTED. {"user": "local", "limit": "100", "retry_after_seconds": "12"}"""
 ERROR_REASON_RUN_NOT_PAUSABLE: ErrorReason.ValueType  # 34
-"""FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: only a running run can be paused."""
+"""FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: only a run that is running or waits can be paused."""
 ERROR_REASON_RUN_NOT_PAUSED: ErrorReason.ValueType  # 35
 """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a paused run can be resumed."""
 ERROR_REASON_PROVIDER_REFUSED: ErrorReason.ValueType  # 36

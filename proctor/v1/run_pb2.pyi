@@ -641,7 +641,7 @@ class Run(_message.Message):
     state: Global___RunState.ValueType
     """Where it stands."""
     epoch: _builtins.int
-    """Raised by every retry or resume."""
+    """Raised by every retry."""
     pool: _builtins.str
     """The pool whose workers serve it."""
     scoring_method: Global___ScoringMethod.ValueType

@@ -132,7 +132,7 @@ class SchedulerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PauseRun(self, request, context):
-        """Pauses a running run: no shard goes out, what is being asked is finished and recorded.
+        """Pauses a run that is running or waits: no shard goes out, what is being asked is finished and recorded.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -44,7 +44,7 @@ class SchedulerServiceStub:
     RetryRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.RetryRunRequest, _scheduler_service_pb2.RetryRunResponse]
     """Starts a new epoch of a failed or cancelled run, which asks only for what is missing or failed by machinery."""
     PauseRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.PauseRunRequest, _scheduler_service_pb2.PauseRunResponse]
-    """Pauses a running run: no shard goes out, what is being asked is finished and recorded."""
+    """Pauses a run that is running or waits: no shard goes out, what is being asked is finished and recorded."""
     ResumeRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ResumeRunRequest, _scheduler_service_pb2.ResumeRunResponse]
     """Lets a paused run wait for its turn again; it goes on where it stopped."""
     WatchRun: _grpc.UnaryStreamMultiCallable[_scheduler_service_pb2.WatchRunRequest, _scheduler_service_pb2.WatchRunResponse]
@@ -72,7 +72,7 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     RetryRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.RetryRunRequest, _scheduler_service_pb2.RetryRunResponse]  # type: ignore[assignment]
     """Starts a new epoch of a failed or cancelled run, which asks only for what is missing or failed by machinery."""
     PauseRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.PauseRunRequest, _scheduler_service_pb2.PauseRunResponse]  # type: ignore[assignment]
-    """Pauses a running run: no shard goes out, what is being asked is finished and recorded."""
+    """Pauses a run that is running or waits: no shard goes out, what is being asked is finished and recorded."""
     ResumeRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ResumeRunRequest, _scheduler_service_pb2.ResumeRunResponse]  # type: ignore[assignment]
     """Lets a paused run wait for its turn again; it goes on where it stopped."""
     WatchRun: _aio.UnaryStreamMultiCallable[_scheduler_service_pb2.WatchRunRequest, _scheduler_service_pb2.WatchRunResponse]  # type: ignore[assignment]
@@ -133,7 +133,7 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _scheduler_service_pb2.PauseRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.PauseRunResponse, _abc.Awaitable[_scheduler_service_pb2.PauseRunResponse]]:
-        """Pauses a running run: no shard goes out, what is being asked is finished and recorded."""
+        """Pauses a run that is running or waits: no shard goes out, what is being asked is finished and recorded."""
 
     @_abc_1.abstractmethod
     def ResumeRun(
