@@ -83,30 +83,55 @@ class DatasetHeader(_message.Message):
 Global___DatasetHeader: _TypeAlias = DatasetHeader  # noqa: Y015
 
 @_typing.final
+class DatasetEnd(_message.Message):
+    """Says that the file is whole."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DatasetEnd: _TypeAlias = DatasetEnd  # noqa: Y015
+
+@_typing.final
 class UploadDatasetRequest(_message.Message):
-    """A piece of an upload. The first one has a header and no content."""
+    """A piece of an upload: a header, then content, then the end."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     HEADER_FIELD_NUMBER: _builtins.int
     CONTENT_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
     content: _builtins.bytes
     """Next bytes of the file, at most 1 MiB."""
     @_builtins.property
     def header(self) -> Global___DatasetHeader:
         """First."""
 
+    @_builtins.property
+    def end(self) -> Global___DatasetEnd:
+        """Last. A stream that ends without it was cut off, and nothing of it is kept: to who reads a stream, a caller who
+        dies looks at first like one who has sent everything.
+        """
+
     def __init__(
         self,
         *,
         header: Global___DatasetHeader | None = ...,
         content: _builtins.bytes = ...,
+        end: Global___DatasetEnd | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "header", b"header", "piece", b"piece"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "end", b"end", "header", b"header", "piece", b"piece"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "header", b"header", "piece", b"piece"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "end", b"end", "header", b"header", "piece", b"piece"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_piece: _TypeAlias = _typing.Literal["header", "content"]  # noqa: Y015
+    _WhichOneofReturnType_piece: _TypeAlias = _typing.Literal["header", "content", "end"]  # noqa: Y015
     _WhichOneofArgType_piece: _TypeAlias = _typing.Literal["piece", b"piece"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_piece) -> _WhichOneofReturnType_piece | None: ...
 

@@ -40,6 +40,8 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
         }
         if handler.unary_unary is not None:
             return grpc.unary_unary_rpc_method_handler(_guarded_call(method, handler.unary_unary), **coding)
+        if handler.stream_unary is not None:
+            return grpc.stream_unary_rpc_method_handler(_guarded_call(method, handler.stream_unary), **coding)
         if handler.unary_stream is not None:
             return grpc.unary_stream_rpc_method_handler(
                 _guarded_stream(method, handler.unary_stream), **coding
