@@ -88,7 +88,7 @@ async def test_figures_are_the_same_by_rest_by_grpc_and_in_the_rows(standing: Wh
 async def test_streamed_run_has_the_same_figures_and_tells_the_time_to_the_first_token(
     standing: WholeStack,
 ) -> None:
-    bodies = []
+    bodies, run_id = [], ""
     for stream in (False, True):
         await standing.model_server.control(reset_stats=True)
         started = await http(

@@ -56,11 +56,12 @@ def test_running_job_shows_its_progress_and_partial_figures() -> None:
 
 
 def test_times_show_how_they_are_spread_and_nothing_that_nobody_told() -> None:
-    spread = {"n": 16, "mean": 0.5, "std": 0.1, "p50": 0.4, "p90": 0.8, "p95": 0.9, "p99": 1.0}
+    spread = summary_pb2.Percentiles(n=16, mean=0.5, std=0.1, p50=0.4, p90=0.8, p95=0.9, p99=1.0)
     told = summary()
-    told.timing.total.CopyFrom(summary_pb2.Percentiles(**spread))
+    told.timing.total.CopyFrom(spread)
     shown = job_results(running(), told, NOW).model_dump(exclude_defaults=True)
-    assert shown["timing"] == {"total_seconds": spread}
+    figures = {"n": 16, "mean": 0.5, "std": 0.1, "p50": 0.4, "p90": 0.8, "p95": 0.9, "p99": 1.0}
+    assert shown["timing"] == {"total_seconds": figures}
 
 
 def test_undefined_figure_is_null_and_never_a_number() -> None:
