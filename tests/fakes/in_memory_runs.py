@@ -115,7 +115,7 @@ class InMemoryRuns:
         return self._put(replace(run, state=RunState.PENDING))
 
     def queue_order(self) -> list[Run]:
-        """Priority, then fair share: what runs of the user and what waits of them before; then the last turn."""
+        """Priority, then fair share: runs of the user that run or wait before; then the last turn."""
         shares = Counter(run.user for run in self._in_state(RunState.RUNNING))
         turns: dict[RunId, tuple[int, int, datetime, str]] = {}
         for run in sorted(self._in_state(RunState.PENDING), key=self._own_order):

@@ -11,6 +11,7 @@ from services.scheduler.ports import Fence
 from services.scheduler.runs.campaign import campaign
 from services.scheduler.runs.drive_run import DriveRun
 from services.scheduler.runs.lead_runs import LeadRuns
+from services.scheduler.runs.queue_limits import LimitChanges
 from services.scheduler.runs.run import RunId, RunState
 from services.scheduler.runs.run_order import Priority
 from tests.fakes.scheduler_stand import SchedulerStand, toy_order
@@ -59,6 +60,41 @@ async def test_high_priority_goes_first_and_then_age() -> None:
     await stand.admit()
     running = [index for index, run in enumerate(runs) if await _state(stand, run.run_id) == "running"]
     assert running == [1, 2, 4]
+
+
+async def test_run_that_gives_way_at_the_start_of_a_term_is_taken_off_the_wire() -> None:
+    """Its driver was that of the earlier term."""
+    stand = SchedulerStand()
+    await stand.runs.limits.change(LimitChanges(max_running=1))
+    low, driver = await stand.start(toy_order(priority=Priority.LOW))
+    await stand.advance(driver, 3)
+    assert stand.wire.sent[low.run_id]
+    await stand.submit(toy_order(priority=Priority.HIGH, limit=3))
+    stand.fence = stand.runs.begin_term()
+
+    async def is_off_the_wire() -> bool:
+        return low.run_id not in stand.wire.sent and stand.controls.words[low.run_id][0] == "pending"
+
+    task = asyncio.ensure_future(leading(stand).lead(stand.fence))
+    await until(is_off_the_wire)
+    task.cancel()
+
+
+async def test_word_of_a_paused_run_stays_and_that_of_a_run_that_is_over_is_withdrawn() -> None:
+    stand = SchedulerStand()
+    paused, over = await stand.submit(), await stand.submit()
+    await stand.pausing.pause(paused.run_id)
+    await stand.cancelling.cancel(over.run_id)
+
+    async def only_one_is_told() -> bool:
+        stand.clock.seconds += 61
+        stand.board.touch("", stand.clock.monotonic())
+        return set(stand.controls.words) == {paused.run_id}
+
+    task = asyncio.ensure_future(leading(stand).lead(stand.fence))
+    await until(only_one_is_told)
+    task.cancel()
+    assert stand.controls.words[paused.run_id] == (RunState.PAUSED, 1)
 
 
 async def test_old_term_ends_when_another_leads() -> None:
