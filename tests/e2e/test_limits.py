@@ -87,7 +87,7 @@ async def test_a_queue_that_is_full_refuses_the_next_run_of_this_user_only(stand
     share = (
         f"before it: 1 of other users by fair share (local has {MAX_RUNNING} running and 1 waiting before it)"
     )
-    assert second.wait.held_by.endswith(f"{share}, 1 that waited first")
+    assert second.wait.held_by.endswith(f"{share}, 1 whose turn is earlier")
     await cancel_all(standing, running + pending)
 
 

@@ -1,13 +1,15 @@
 """When the turn of each waiting run comes, from the queue, the pace of what runs and runs that have ended."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 
 from services.scheduler.runs.queue_limits import QueueLimits
 from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_counts import RunCounts
 from services.scheduler.runs.run_estimate import (
+    AT_ONCE,
     Estimate,
     History,
     PastRun,
@@ -20,10 +22,9 @@ from services.scheduler.runs.run_snapshot import RunWait
 
 
 @dataclass(frozen=True, slots=True)
-class RunningRun:
-    """A run that runs, with its progress as far as it is known."""
+class RunPace:
+    """How far a run is and how fast it goes, as far as heard: one that gave way is not at its beginning."""
 
-    run: Run
     counts: RunCounts | None = None
     samples_per_second: float | None = None
 
@@ -39,16 +40,20 @@ class QueueMoment:
 
 
 class QueueForecast:
-    """Of one moment: played through once, looked up for each run."""
+    """Of one moment: played through once, looked up for each run. Nobody who comes later is counted on."""
 
-    def __init__(self, moment: QueueMoment, running: Sequence[RunningRun], history: History) -> None:
+    def __init__(self, moment: QueueMoment, paces: Mapping[RunId, RunPace], history: History) -> None:
         self.moment = moment
+        self._paces = paces
         self._history = history
-        self._waits = dict(self._forecast(running))
+        self._turns = self._forecast()
+        self._running = frozenset(run.run_id for run in moment.queue.running)
+        self._index = {each.run.run_id: index for index, each in enumerate(moment.queue.waiting)}
 
     def wait(self, run_id: RunId) -> RunWait | None:
         """None of a run that does not wait, or waits behind those that were looked at."""
-        return self._waits.get(run_id)
+        index = self._index.get(run_id)
+        return None if index is None else RunWait(index + 1, self._held_by(index), self._turns[index])
 
     def far_wait(self, position: int) -> RunWait:
         """Of a run behind those that were looked at."""
@@ -62,47 +67,40 @@ class QueueForecast:
         return self.moment.queue.waiting_total <= len(self.moment.queue.waiting)
 
     def knows(self, run_id: RunId) -> bool:
-        return run_id in self._waits
+        return run_id in self._index or run_id in self._running
 
     def seconds_to_end(self, run: Run) -> float | None:
-        wait = self.wait(run.run_id)
-        own = self._whole(run)
-        if wait is None or wait.estimate is None or own is None:
-            return None
-        return wait.estimate.seconds + own.seconds
+        """Its wait included, where it still waits."""
+        index = self._index.get(run.run_id)
+        own = self._remaining(run)
+        turn = AT_ONCE if run.run_id in self._running else None if index is None else self._turns[index]
+        return own.seconds + turn.seconds if own and turn else None
 
-    def _forecast(self, running: Sequence[RunningRun]) -> list[tuple[RunId, RunWait]]:
+    def _forecast(self) -> list[Estimate | None]:
         moment = self.moment
-        waiting = moment.queue.waiting
-        ends = [self._remaining(each) for each in running]
-        lengths = [self._whole(each.run) for each in waiting]
+        ends = [self._remaining(run) for run in moment.queue.running]
+        lengths = [self._remaining(each.run) for each in moment.queue.waiting]
         turns = turn_estimates(ends, lengths, moment.limits.max_running)
         given = seconds_until_places_are_given(moment.queue, moment.limits, moment.now)
-        waits = []
-        for index, (each, turn) in enumerate(zip(waiting, turns, strict=True)):
-            at_most = given[index] if index < len(given) else None
-            waits.append((each.run.run_id, RunWait(index + 1, self._held_by(index), _sooner(turn, at_most))))
-        return waits
+        return [_sooner(turn, seconds) for turn, seconds in zip_longest(turns, given)]
 
     def _held_by(self, index: int) -> str:
         why = held_by(self.moment.queue, index, self.moment.limits)
         pool = self.moment.queue.waiting[index].run.pool
         return why if pool in self.moment.staffed_pools else f"{why}; no worker of pool {pool} is live"
 
-    def _remaining(self, running: RunningRun) -> Estimate | None:
-        run, rate, recorded = running.run, running.samples_per_second, 0
-        if running.counts is not None:
-            recorded = running.counts.recorded
-        told = self._whole(run)
+    def _remaining(self, run: Run) -> Estimate | None:
+        history = self._history_of(run)
         if run.is_planned:
-            pace = 1 / rate if rate else None
-            told = outcomes_estimate(max(run.total - recorded, 0), self._history_of(run), pace)
+            pace = self._paces.get(run.run_id, RunPace())
+            recorded = pace.counts.recorded if pace.counts else 0
+            measured = 1 / pace.samples_per_second if pace.samples_per_second else None
+            told = outcomes_estimate(max(run.total - recorded, 0), history, measured)
+        else:
+            told = order_estimate(run.order, history)
         if told is None or run.deadline is None:
             return told
         return told.at_most(max((run.deadline - self.moment.now).total_seconds(), 0.0))
-
-    def _whole(self, run: Run) -> Estimate | None:
-        return order_estimate(run.order, self._history_of(run))
 
     def _history_of(self, run: Run) -> Sequence[PastRun]:
         return self._history.get((run.order.suite, run.order.model), ())

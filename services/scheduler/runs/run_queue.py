@@ -91,7 +91,7 @@ def _before(queue: QueuedRuns, index: int) -> str:
     counted = {
         "more urgent": index - len(equals),
         f"of other users by fair share{_own_share(queue, index)}": len(later),
-        "that waited first": len(equals) - len(later),
+        "whose turn is earlier": len(equals) - len(later),
     }
     return ", ".join(f"{count} {which}" for which, count in counted.items() if count)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from services.common.clock import Clock
 from services.scheduler.pools.pool import Worker
 from services.scheduler.ports import Crew, LimitStore, QueueStore
-from services.scheduler.runs.queue_forecast import QueueForecast, QueueMoment, RunningRun
+from services.scheduler.runs.queue_forecast import QueueForecast, QueueMoment, RunPace
 from services.scheduler.runs.queue_limits import QueueLimits
 from services.scheduler.runs.run import Run
 from services.scheduler.runs.run_queue import UserShare
@@ -92,16 +92,14 @@ class ShowQueue:
         known = [*queue.running, *(each.run for each in queue.waiting)]
         history = await self.store.past_runs({(run.order.suite, run.order.model) for run in known})
         monotonic = self.clock.monotonic()
-        running = [
-            RunningRun(
-                run,
-                self.board.counts(run.run_id, run.epoch),
-                self.board.samples_per_second(run.run_id, monotonic),
+        paces = {
+            run.run_id: RunPace(
+                self.board.counts(run.run_id, run.epoch), self.board.samples_per_second(run.run_id, monotonic)
             )
-            for run in queue.running
-        ]
+            for run in known
+        }
         pools = frozenset(worker.pool for worker in self.crew.workers())
-        return QueueForecast(QueueMoment(queue, limits, self.clock.now(), pools), running, history)
+        return QueueForecast(QueueMoment(queue, limits, self.clock.now(), pools), paces, history)
 
     def _snapshot(self, run: Run, wait: RunWait | None = None) -> RunSnapshot:
         live = LiveFigures(

@@ -50,7 +50,7 @@ async def test_a_run_behind_others_says_who_they_are() -> None:
     await submitted(stand, "carl", priority=Priority.HIGH)
     assert (await wait_of(stand, last)).held_by == (
         "1 of at most 1 runs are running; before it: "
-        "3 of other users by fair share (ann has 1 running and 1 waiting before it), 1 that waited first"
+        "3 of other users by fair share (ann has 1 running and 1 waiting before it), 1 whose turn is earlier"
     )
     low = await submitted(stand, "dora", priority=Priority.LOW)
     told = (await wait_of(stand, low)).held_by

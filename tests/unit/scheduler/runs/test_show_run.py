@@ -22,7 +22,7 @@ async def test_pending_run_says_its_place_and_what_holds_it() -> None:
     snapshot = await stand.showing.show(last.run_id)
     assert snapshot.wait is not None
     assert snapshot.wait.position == 2
-    assert snapshot.wait.held_by == "3 of at most 3 runs are running; before it: 1 that waited first"
+    assert snapshot.wait.held_by == "3 of at most 3 runs are running; before it: 1 whose turn is earlier"
     assert snapshot.progress.current_step == "waiting"
 
 
