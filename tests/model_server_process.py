@@ -10,6 +10,8 @@ from typing import Any
 
 import aiohttp
 
+from tests.fakes.model_traffic import Traffic
+
 
 @dataclass(frozen=True)
 class ModelServerProcess:
@@ -22,8 +24,16 @@ class ModelServerProcess:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
+    def url_of(self, asker: str) -> str:
+        """A base URL of its own, by which the server tells who asks."""
+        return f"{self._root}/as/{asker}/v1"
+
+    async def traffic(self, asker: str) -> Traffic:
+        """What it saw of a worker that was given `url_of`, or else of a model, since the last reset."""
+        return Traffic(**(await self.stats())["traffic"].get(asker, {}))
+
     async def stats(self) -> dict[str, Any]:
-        """Requests, answered, faulted, aborted, in_flight, distinct_prompts."""
+        """Requests, answered, faulted, aborted, in_flight, distinct_prompts, traffic by asker."""
         async with aiohttp.ClientSession() as session, session.get(f"{self._root}/stats") as response:
             return dict(await response.json())
 

@@ -25,6 +25,7 @@ import orjson
 from aiohttp import web
 
 from tests.fakes.choice_answers import constrained_reply, free_reply
+from tests.fakes.model_traffic import TrafficByAsker
 from tests.fakes.streamed_answers import SSE, openai_body
 from tests.fakes.token_bucket import RateLimit
 
@@ -73,6 +74,7 @@ class ModelServer:
     peers: set[object] = field(default_factory=set)
     in_flight: int = 0
     largest_in_flight: int = 0
+    traffic: TrafficByAsker = field(default_factory=TrafficByAsker)
     rng: random.Random = field(default_factory=lambda: random.Random(7))
     last_request: dict[str, Any] = field(default_factory=dict)
     # A server that knows no streaming answers as if nobody had asked for it.
@@ -97,6 +99,7 @@ class ModelServer:
             "largest_in_flight": self.largest_in_flight,
             "distinct_prompts": len(self.prompts),
             "last_request": self.last_request,
+            "traffic": self.traffic.stats(),
         }
 
 
@@ -274,6 +277,14 @@ async def answer_or_fail(server: ModelServer, request: web.Request) -> web.Strea
     body = orjson.loads(raw)
     server.last_request = body
     server.prompts.add(hashlib.sha256(raw).digest()[:16])
+    asker = request.match_info.get("asker") or str(body.get("model"))
+    with server.traffic.of(asker).request():
+        return await limited_answer(server, request, body)
+
+
+async def limited_answer(
+    server: ModelServer, request: web.Request, body: dict[str, Any]
+) -> web.StreamResponse:
     if server.rate_limit is not None and not server.rate_limit.take():
         server.counts["limited"] += 1
         wait = server.rate_limit.retry_after()
@@ -318,6 +329,7 @@ async def control(request: web.Request) -> web.Response:
     if order.get("reset_stats"):
         server.counts.clear()
         server.prompts.clear()
+        server.traffic.forget()
         server.largest_in_flight = server.in_flight
     return json_response(server.stats())
 
@@ -325,8 +337,10 @@ async def control(request: web.Request) -> web.Response:
 def make_app(server: ModelServer) -> web.Application:
     app = web.Application(client_max_size=32 * 1024 * 1024)
     app[SERVER] = server
-    app.router.add_post("/v1/chat/completions", answer_model_call)
-    app.router.add_post("/v1/completions", answer_model_call)
+    # Who is given a base URL of its own, `/as/NAME/v1`, is counted apart.
+    for base in ("/v1", "/as/{asker}/v1"):
+        app.router.add_post(f"{base}/chat/completions", answer_model_call)
+        app.router.add_post(f"{base}/completions", answer_model_call)
     app.router.add_get("/v1/models", list_models)
     app.router.add_get("/stats", show_stats)
     app.router.add_post("/ctl", control)
