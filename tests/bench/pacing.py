@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 from rich.console import Console
 from rich.table import Table
@@ -77,9 +78,9 @@ async def leading_scheduler(nats_url: str, postgres_dsn: str, folder: Path) -> A
 
 async def order_work(stand: WorkStand, pool: Pool) -> None:
     """More than can be asked in the time."""
-    samples = int(3 * MINUTE_SECONDS * ALLOWED)
+    samples, run_id = int(3 * MINUTE_SECONDS * ALLOWED), str(uuid4())
     for number, first in enumerate(range(0, samples, SHARD)):
-        await stand.send(work_shard(number, range(first, first + SHARD)), pool=pool)
+        await stand.send(work_shard(number, range(first, first + SHARD), run_id=run_id), pool=pool)
 
 
 async def minutes_of(server: ModelServerProcess, count: int) -> Sequence[Minute]:

@@ -19,10 +19,12 @@ from services.scheduler.paces.nats_pace_grants import NatsPaceGrants
 from services.scheduler.paces.pace import PaceGrant
 from services.scheduler.paces.pace_board import PaceBoard
 from services.scheduler.paces.retry_budget import RetryBudget
+from services.scheduler.runs.nats_run_controls import NatsRunControls
 from services.worker.engine import ProviderFailed
 from services.worker.pace import pace_name
 from services.worker.wiring import cancel_all
 from tests.fakes.eventually import eventually
+from tests.fakes.scheduler_stand import SchedulerStand
 from tests.fakes.scripted_engine import ScriptedEngine
 from tests.fakes.worker_process import worker_process
 from tests.fakes.worker_stand import RUN, WorkStand, work_shard, work_stand, worker_in_process
@@ -169,6 +171,25 @@ async def test_a_limit_that_headers_tell_is_kept_before_anybody_is_refused(
         granted = (await grants.stored())[pace]
     assert granted.requests_per_second == pytest.approx(0.98 * 20)
     assert (await model_server.stats())["limited"] == 0
+
+
+async def test_workers_are_told_when_a_run_has_spent_its_budget(nats: RunningServer) -> None:
+    connection = await connect_nats(nats.address, "scheduler")
+    budget, bucket = RetryBudget(0.2), JetStream(connection).bucket(subjects.RUNS_BUCKET)
+    await NatsPaceFeed(connection, PaceBoard(), budget, SystemClock()).start()
+    controls = NatsRunControls(connection, bucket, budget)
+    run = await SchedulerStand().submit()
+
+    async def is_told() -> bool:
+        await controls.remind(run)
+        told = work_messages_pb2.RunControl.FromString(await bucket.get(run.run_id) or b"")
+        return told.is_retry_budget_spent
+
+    assert not await is_told()
+    report = work_messages_pb2.PaceReport(worker_id="w1", pace="p", retries={run.run_id: 101})
+    await connection.publish(subjects.pace_subject("p"), report.SerializeToString())
+    await eventually(is_told, "the budget is spent", 5)
+    await connection.close()
 
 
 async def test_requests_sent_again_are_reported_until_the_run_may_try_no_more(
