@@ -27,11 +27,18 @@ def first_limits() -> queue_pb2.QueueLimits:
     return limits
 
 
+def empty_queue() -> queue_pb2.GetQueueResponse:
+    """With a worker that has nothing to do."""
+    queue = queue_pb2.GetQueueResponse(limits=first_limits())
+    queue.workers.add(worker_id="w1", pool="local", engine="vllm", condition="ready", concurrency=64)
+    return queue
+
+
 @dataclass
 class FakeQueue(queue_grpc.QueueServiceServicer, count_grpc.RequestCountServiceServicer):
     """`requests` are refused once a user has made `most_requests`."""
 
-    queue: queue_pb2.GetQueueResponse = field(default_factory=queue_pb2.GetQueueResponse)
+    queue: queue_pb2.GetQueueResponse = field(default_factory=empty_queue)
     limits: queue_pb2.QueueLimits = field(default_factory=first_limits)
     most_requests: int = 1_000_000
     requests: Counter[str] = field(default_factory=Counter)
@@ -56,7 +63,7 @@ class FakeQueue(queue_grpc.QueueServiceServicer, count_grpc.RequestCountServiceS
     ) -> queue_pb2.SetLimitsResponse:
         # To merge is to replace numbers, but to add up lists and messages.
         for known, _ in request.limits.ListFields():
-            self.limits.ClearField(known.name)
+            self.limits.ClearField(known.name)  # type: ignore[arg-type]  # a name of its own
         self.limits.MergeFrom(request.limits)
         return queue_pb2.SetLimitsResponse(limits=self.limits)
 
