@@ -57,4 +57,8 @@ def _abilities(pool: RemotePool) -> dict[str, object]:
 
 
 def _model_entry(model: ServedModel) -> dict[str, object]:
-    return {"name": model.name, "path": model.path, "engine_args": dict(model.engine_args)}
+    arguments = dict(model.engine_args)
+    if not model.lora:
+        return {"name": model.name, "path": model.path, "engine_args": arguments}
+    entry: dict[str, object] = {"name": model.name, "lora": model.lora, "base": model.base}
+    return {**entry, "engine_args": arguments} if arguments else entry

@@ -22,11 +22,13 @@ SERVICE_MODULES: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A model that a vLLM pool may load."""
+    """A model that a vLLM pool may load: its folder or hub id, or a LoRA adapter and the `base` under it."""
 
     name: str
-    path: str
+    path: str = ""
     engine_args: Mapping[str, object] = field(default_factory=dict)
+    lora: str = ""
+    base: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,6 +121,18 @@ class ModelInfo:
     problem: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class EngineLoad:
+    """How busy an engine in the worker is; counts are of the engine's life."""
+
+    running_requests: int = 0
+    waiting_requests: int = 0
+    kv_cache_usage: float = 0.0
+    prefix_cache_queries: int = 0
+    prefix_cache_hits: int = 0
+    generated_tokens: int = 0
+
+
 class FailureClass(StrEnum):
     RATE_LIMIT = "rate_limit"
     TIMEOUT = "timeout"
@@ -213,6 +225,9 @@ class Engine(Protocol):
         """The log-likelihood of each choice as the continuation of the prompt, in the order given."""
 
     async def list_models(self) -> tuple[ModelInfo, ...]: ...
+
+    def load_now(self) -> EngineLoad | None:
+        """How busy it is; None where it runs elsewhere."""
 
     async def describe(self) -> Mapping[str, str]:
         """Engine, version and hardware: what a run stores so that it can be repeated."""

@@ -58,6 +58,9 @@ class HttpEngine:
     async def list_models(self) -> tuple[engine.ModelInfo, ...]:
         return await self._api.list_models()
 
+    def load_now(self) -> engine.EngineLoad | None:
+        return None
+
     async def describe(self) -> Mapping[str, str]:
         return self._api.facts()
 

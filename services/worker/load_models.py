@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
-from services.worker.engine import Engine, ModelCannotLoad
+from services.worker.engine import Engine, EngineLoad, ModelCannotLoad
 
 log = get_logger()
 
@@ -47,6 +47,10 @@ class ModelLoader:
     @property
     def loaded_model(self) -> str | None:
         return self._engine.loaded_model
+
+    @property
+    def engine_load(self) -> EngineLoad | None:
+        return self._engine.load_now()
 
     @property
     def ready_models(self) -> tuple[str, ...]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proctor.v1 import work_messages_pb2
+from proctor.v1 import model_pb2, work_messages_pb2
 from services.common import subjects
 from services.common.clock import SystemClock
 from services.common.jetstream import JetStream
 from services.worker.choice_prompt import INSTRUCTION_VERSION
+from services.worker.engine import EngineLoad
 from services.worker.load_models import ModelLoader
 from services.worker.pool import Pool
 from services.worker.serve_shards import ShardServer
@@ -87,6 +88,8 @@ class NatsHeartbeat:
             environment=self._facts(),
             refused_runs={f"{run}/{epoch}": why for (run, epoch), why in self._server.refused_runs.items()},
         )
+        if load := self._loader.engine_load:
+            status.load.CopyFrom(load_to_proto(load))
         status.sent_at.FromDatetime(self._clock.now())
         return status
 
@@ -94,3 +97,14 @@ class NatsHeartbeat:
         """What any outcome from here may say of the engine and of how it is asked."""
         known = self._loader.environment
         return {**known, "choice_instruction": INSTRUCTION_VERSION} if known else {}
+
+
+def load_to_proto(load: EngineLoad) -> model_pb2.EngineLoad:
+    return model_pb2.EngineLoad(
+        running_requests=load.running_requests,
+        waiting_requests=load.waiting_requests,
+        kv_cache_usage=load.kv_cache_usage,
+        prefix_cache_queries=load.prefix_cache_queries,
+        prefix_cache_hits=load.prefix_cache_hits,
+        generated_tokens=load.generated_tokens,
+    )

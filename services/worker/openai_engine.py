@@ -96,6 +96,9 @@ class OpenAIEngine:
             if (name := text_of(each.get("id")))
         )
 
+    def load_now(self) -> engine.EngineLoad | None:
+        return None
+
     async def describe(self) -> Mapping[str, str]:
         return self._endpoint.facts("openai")
 

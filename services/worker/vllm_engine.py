@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from services.worker import engine
 from services.worker.token_split import TokenSplit, cut_left, split_tokens
+from services.worker.vllm_adapters import adapter_facts, read_adapter_rank
 from services.worker.vllm_model_list import list_vllm_models
 from services.worker.vllm_models import VllmModel, VllmSettings, read_model_config
 
@@ -23,6 +24,8 @@ class VllmEngine:
     def __init__(self, settings: VllmSettings) -> None:
         self._settings = settings
         self._runtime: VllmRuntime | None = None
+        # The runtime as each model that can be asked now sees it.
+        self._views: dict[str, VllmRuntime] = {}
         self._swap = asyncio.Lock()
         self._in_flight = 0
         self._nothing_in_flight = asyncio.Event()
@@ -34,18 +37,22 @@ class VllmEngine:
     def loaded_model(self) -> str | None:
         if self._runtime is None or self._runtime.is_dead:
             return None
-        return self._runtime.model.name
+        return next(iter(self._views), self._runtime.model.name)
 
     async def load(self, model: str) -> None:
         """Waits for what is in flight, then swaps; an engine that died is started again."""
         async with self._swap:
-            if self.loaded_model == model:
+            if self._view_of(model):
                 return
             wanted = self._settings.find_model(model)
             read_model_config(wanted)
-            await self._nothing_in_flight.wait()
-            await self._stop_runtime()
-            await self._in_starter(lambda: self._start_runtime(wanted))
+            if wanted.lora:
+                read_adapter_rank(wanted)
+            if not self._shares_engine(wanted):
+                await self._nothing_in_flight.wait()
+                await self._stop_runtime()
+                await self._in_starter(lambda: self._start_runtime(wanted))
+            await self._add_view(wanted)
 
     async def generate(
         self, model: str, prompt: engine.Prompt, sampling: engine.Sampling
@@ -63,10 +70,18 @@ class VllmEngine:
     async def list_models(self) -> tuple[engine.ModelInfo, ...]:
         return await asyncio.to_thread(list_vllm_models, self._settings, is_cpu=_is_built_for_cpu())
 
+    def load_now(self) -> engine.EngineLoad | None:
+        if self.loaded_model is None:
+            return None
+        # Here and not above: prometheus_client comes with vLLM.
+        from services.worker.vllm_load import read_engine_load  # noqa: PLC0415
+
+        return read_engine_load()
+
     async def describe(self) -> Mapping[str, str]:
         if self._runtime is None:
             return {"engine": "vllm", "engine_version": metadata.version("vllm")}
-        return self._runtime.facts()
+        return adapter_facts(self._runtime.facts(), [view.model for view in self._views.values()])
 
     async def close(self) -> None:
         await self._stop_runtime()
@@ -75,10 +90,8 @@ class VllmEngine:
     @asynccontextmanager
     async def _serving(self, model: str) -> AsyncIterator[VllmRuntime]:
         """The runtime of the model, which is not swapped away meanwhile."""
-        while self._swap.locked() or self.loaded_model != model:
+        while self._swap.locked() or not (runtime := self._view_of(model)):
             await self.load(model)
-        assert self._runtime is not None
-        runtime = self._runtime
         self._in_flight += 1
         self._nothing_in_flight.clear()
         try:
@@ -87,6 +100,21 @@ class VllmEngine:
             self._in_flight -= 1
             if not self._in_flight:
                 self._nothing_in_flight.set()
+
+    def _view_of(self, model: str) -> VllmRuntime | None:
+        return None if self.loaded_model is None else self._views.get(model)
+
+    def _shares_engine(self, wanted: VllmModel) -> bool:
+        if self._runtime is None or self._runtime.is_dead:
+            return False
+        return self._runtime.model in self._settings.group_of(wanted)
+
+    async def _add_view(self, wanted: VllmModel) -> None:
+        assert self._runtime is not None
+        number = 1 + self._settings.models.index(wanted)
+        self._views[wanted.name] = (
+            await self._runtime.with_adapter(wanted, number) if wanted.lora else self._runtime.of(wanted)
+        )
 
     async def _in_starter(self, call: Callable[[], None]) -> None:
         await asyncio.get_running_loop().run_in_executor(self._starter, call)
@@ -97,14 +125,15 @@ class VllmEngine:
         for name, value in self._settings.environment(is_cpu=is_cpu).items():
             os.environ.setdefault(name, value)
         # Here and not above: vLLM reads its environment when it is imported.
-        from services.worker.vllm_runtime import start_runtime  # noqa: PLC0415
+        from services.worker.vllm_start import start_runtime  # noqa: PLC0415
 
-        self._runtime = start_runtime(model, self._settings)
+        self._runtime = start_runtime(self._settings.group_of(model), self._settings)
 
     async def _stop_runtime(self) -> None:
         """Also one that a cancelled load has left starting: the starter's thread gets to this after that."""
         await self._in_starter(lambda: None)
         runtime, self._runtime = self._runtime, None
+        self._views.clear()
         if runtime is not None:
             runtime.stop_listening()
             await self._in_starter(runtime.stop)

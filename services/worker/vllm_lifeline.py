@@ -1,7 +1,8 @@
 """Ties vLLM's engine process to the worker: if the worker is killed, the kernel kills the engine too.
 
 vLLM starts its engine by multiprocessing's spawn method, which lets one choose the program to start. While
-`children_die_with_us` is active that program is this file, which asks for the signal and then becomes Python.
+`children_die_with_us` is active that program is this file, which asks for the signal, prints to where the
+worker reads, and then becomes Python.
 """
 
 from __future__ import annotations
@@ -14,20 +15,23 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 
 
 @contextmanager
-def children_die_with_us() -> Iterator[None]:
-    """The signal comes when the starting *thread* ends, so start from one that lives as long as the child."""
+def children_die_with_us(output: int) -> Iterator[None]:
+    """The signal comes when the starting *thread* ends, so start from one that lives as long as the child.
+
+    `output`: the end of a pipe to which the children print.
+    """
     previous = os.fsdecode(multiprocessing.spawn.get_executable())
     with tempfile.TemporaryDirectory(prefix="proctor-engine-") as folder:
         launcher = Path(folder) / "python"
         command = shlex.join(
-            [previous, "-I", "-S", str(Path(__file__).resolve()), str(os.getpid()), previous]
+            [previous, "-I", "-S", str(Path(__file__).resolve()), str(os.getpid()), str(output), previous]
         )
         launcher.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
         launcher.chmod(0o700)
@@ -38,14 +42,23 @@ def children_die_with_us() -> Iterator[None]:
             multiprocessing.spawn.set_executable(previous)
 
 
-def become_python(parent: int, command: list[str]) -> None:
+def become_python(parent: int, output: int, command: list[str]) -> None:
     """The resource tracker outlives us on purpose: it frees what we leave in shared memory."""
     if "--multiprocessing-fork" in command:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             sys.exit("the worker died before its engine started")
+        print_to(Path(f"/proc/{parent}/fd/{output}"))
     os.execv(command[0], command)  # noqa: S606 - the command is multiprocessing's own
 
 
+def print_to(pipe: Path) -> None:
+    """Spawned processes inherit no pipe of ours, but may open it while we hold it."""
+    with suppress(OSError):
+        descriptor = os.open(pipe, os.O_WRONLY)
+        for stream in (1, 2):
+            os.dup2(descriptor, stream)
+
+
 if __name__ == "__main__":
-    become_python(int(sys.argv[1]), sys.argv[2:])
+    become_python(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

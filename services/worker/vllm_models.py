@@ -20,11 +20,16 @@ _ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True)
 class VllmModel:
-    """A model of the pool: its name in runs, its folder or hub id, arguments for the engine."""
+    """A model of the pool: its name in runs, its folder or hub id, arguments for the engine.
+
+    With `lora`, the folder of an adapter over that model. Models with the same `engine_key` share an engine.
+    """
 
     name: str
     path: str
     engine_args: Mapping[str, object] = field(default_factory=dict)
+    lora: str = ""
+    engine_key: str = ""
 
     @property
     def is_folder(self) -> bool:
@@ -65,6 +70,11 @@ class VllmSettings:
             "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // 2)),
             "TORCH_COMPILE_DISABLE": "1",
         }
+
+    def group_of(self, model: VllmModel) -> tuple[VllmModel, ...]:
+        """The model and those that share its engine, itself first."""
+        others = (other for other in self.models if other.engine_key == model.engine_key != "")
+        return (model, *(other for other in others if other != model))
 
     def find_model(self, name: str) -> VllmModel:
         for model in self.models:

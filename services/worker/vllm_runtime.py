@@ -9,23 +9,24 @@ import asyncio
 import itertools
 import time
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
 
 import torch
 import vllm
 from vllm import SamplingParams
-from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.exceptions import VLLMClientError
 from vllm.inputs.engine import tokens_input
+from vllm.lora.request import LoRARequest
 from vllm.outputs import RequestOutput
 from vllm.platforms import current_platform
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
 from services.worker import engine, vllm_requests
+from services.worker.failed_start import reason_in_error
 from services.worker.token_split import TokenSplit, is_one_token_each
-from services.worker.vllm_lifeline import children_die_with_us
-from services.worker.vllm_models import VllmModel, VllmSettings, cpu_engine_args, read_model_config
+from services.worker.vllm_models import VllmModel
 from services.worker.weights_revision import weights_revision
 
 _CPU_STOP_SECONDS = 1.0
@@ -39,8 +40,29 @@ class VllmRuntime:
         self._async_llm = async_llm
         self._tokenizer = async_llm.get_tokenizer()
         self._numbers = itertools.count()
+        self.adapter: LoRARequest | None = None
         # One place is for the token that every request has to produce.
         self.longest_prompt: int = async_llm.model_config.max_model_len - 1
+
+    def of(self, model: VllmModel) -> VllmRuntime:
+        """The same engine, asked as another of the models that share it."""
+        return self._seen_as(model, None)
+
+    async def with_adapter(self, model: VllmModel, number: int) -> VllmRuntime:
+        """The same engine, asked through a LoRA adapter; numbers of adapters begin at 1."""
+        adapter = LoRARequest(model.name, number, str(Path(model.lora).expanduser()))
+        try:
+            await self._async_llm.add_lora(adapter)
+        except Exception as error:  # an edge: an adapter is a foreign file too
+            raise engine.ModelCannotLoad(
+                f"vLLM cannot load the adapter {model.name}: {_reason(error)}"
+            ) from error
+        return self._seen_as(model, adapter)
+
+    def _seen_as(self, model: VllmModel, adapter: LoRARequest | None) -> VllmRuntime:
+        seen = copy(self)
+        seen.model, seen.adapter = model, adapter
+        return seen
 
     @property
     def is_dead(self) -> bool:
@@ -103,7 +125,9 @@ class VllmRuntime:
         request_id = f"{self.model.name}-{next(self._numbers)}"
         final: RequestOutput | None = None
         try:
-            async for output in self._async_llm.generate(prompt, params, request_id=request_id):
+            async for output in self._async_llm.generate(
+                prompt, params, request_id=request_id, lora_request=self.adapter
+            ):
                 final = output
         except (EngineDeadError, EngineGenerateError, VLLMClientError, ValueError) as error:
             raise self._failure_from(error) from error
@@ -114,8 +138,8 @@ class VllmRuntime:
         if isinstance(error, EngineDeadError) or self.is_dead:
             return engine.EngineDied(f"The engine of the model {self.model.name} died.")
         if isinstance(error, EngineGenerateError):
-            return engine.EngineFailure(f"vLLM failed on a request: {_first_line(error.__cause__ or error)}")
-        return engine.RequestRefused(f"vLLM refused the request: {_first_line(error)}")
+            return engine.EngineFailure(f"vLLM failed on a request: {_reason(error.__cause__ or error)}")
+        return engine.RequestRefused(f"vLLM refused the request: {_reason(error)}")
 
     def stop_listening(self) -> None:
         """On the event loop, before `stop`: else the engine's end is logged as its death."""
@@ -147,29 +171,11 @@ class VllmRuntime:
         return str(getattr(self._async_llm.model_config.hf_config, "_commit_hash", None) or "unknown")
 
 
-def start_runtime(model: VllmModel, settings: VllmSettings) -> VllmRuntime:
-    """Blocks until the engine serves; call it from a thread that lives as long as the engine."""
-    config = read_model_config(model)
-    defaults = cpu_engine_args(settings, config) if current_platform.is_cpu() else {}
-    arguments = {"enable_prefix_caching": True, "enable_log_requests": False, **defaults, **model.engine_args}
-    try:
-        engine_args = AsyncEngineArgs(model=model.source, **arguments)
-        with children_die_with_us():
-            return VllmRuntime(model, AsyncLLM.from_engine_args(engine_args, stat_loggers=[]))
-    except Exception as error:  # an edge: a start reads foreign files and may raise anything, MemoryError too
-        raise engine.ModelCannotLoad(
-            f"vLLM cannot load the model {model.name}: {_first_line(error)}"
-        ) from error
-
-
 def _hardware() -> str:
     if current_platform.is_cpu():
         return f"cpu {torch.backends.cpu.get_cpu_capability()}"
     return f"{torch.cuda.device_count()} x {current_platform.get_device_name()}"
 
 
-def _first_line(error: BaseException) -> str:
-    """The first line that says something: pydantic's first line only counts the errors."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    lines = [line for line in lines if "validation error" not in line] or lines
-    return lines[0] if lines else type(error).__name__
+def _reason(error: BaseException) -> str:
+    return reason_in_error(str(error)) or type(error).__name__

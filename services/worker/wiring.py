@@ -167,7 +167,10 @@ def _make_vllm(pool: Pool) -> Engine:
     from services.worker.vllm_engine import VllmEngine  # noqa: PLC0415
     from services.worker.vllm_models import VllmModel, VllmSettings  # noqa: PLC0415
 
-    models = tuple(VllmModel(model.name, model.path, model.engine_args) for model in pool.models)
+    models = tuple(
+        VllmModel(model.name, model.path, model.engine_args, model.lora, model.engine_key)
+        for model in pool.models
+    )
     return VllmEngine(VllmSettings(models))
 
 

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 import yaml
 
 from services.worker.errors import PoolsFileInvalid, UnknownPool
-from services.worker.pool import ConstrainedField, Pool, PoolModel, Provider
+from services.worker.pool import ConstrainedField, Pool, Provider
+from services.worker.yaml_models import read_models
 
 METHODS = ("loglikelihood", "generate", "constrained")
 # A server behind the OpenAI protocol constrains an answer where a constrained_field says how.
@@ -57,7 +58,7 @@ def _pool(path: Path, entry: dict[str, Any]) -> Pool:
             name=str(entry["name"]),
             engine=str(entry["engine"]),
             concurrency=int(entry["concurrency"]),
-            models=tuple(_model(model) for model in entry.get("models") or ()),
+            models=read_models(entry.get("models") or ()),
             provider=_provider(entry, methods) if entry.get("provider") else None,
         )
     except KeyError as error:
@@ -92,10 +93,6 @@ def _is_http_address(url: str) -> bool:
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # a port or an address of version 6 that is none
         return False
-
-
-def _model(entry: dict[str, Any]) -> PoolModel:
-    return PoolModel(str(entry["name"]), str(entry["path"]), dict(entry.get("engine_args") or {}))
 
 
 def _provider(entry: dict[str, Any], methods: Sequence[str]) -> Provider:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from services.worker.engine import (
     ChoiceScore,
+    EngineLoad,
     Generated,
     ModelCannotLoad,
     ModelInfo,
@@ -77,6 +78,9 @@ class ScriptedEngine:
 
     async def list_models(self) -> tuple[ModelInfo, ...]:
         return ()
+
+    def load_now(self) -> EngineLoad | None:
+        return EngineLoad(running_requests=self.in_flight)
 
     async def describe(self) -> Mapping[str, str]:
         return {"engine": "scripted", "engine_version": "1"}

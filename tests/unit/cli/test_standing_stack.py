@@ -15,6 +15,7 @@ POOLS = (
         (
             ServedModel(STARTER_MODEL, "/cache/starter-model", {"max_model_len": 1024}),
             ServedModel("vllm/final", "/a/final"),
+            ServedModel("vllm/tuned", lora="/a/tuned", base="vllm/final"),
             ServedModel("vllm/Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B"),
         )
     ),

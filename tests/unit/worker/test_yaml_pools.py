@@ -77,6 +77,27 @@ def test_a_server_constrains_where_the_file_says_by_which_field(tmp_path: Path) 
     assert withheld.constrained_field is None
 
 
+def of_models(*entries: str) -> str:
+    return f"pools: [{{name: p, engine: vllm, concurrency: 1, models: [{', '.join(entries)}]}}]"
+
+
+BASE = "{name: vllm/base, path: /b, engine_args: {seed: 1}}"
+
+
+def test_adapters_share_the_engine_of_their_base_and_others_have_their_own(tmp_path: Path) -> None:
+    text = of_models(
+        BASE,
+        "{name: vllm/a, lora: /a, base: vllm/base}",
+        "{name: vllm/else, path: /b}",
+        "{name: vllm/c, lora: /c, base: owner/hub, engine_args: {seed: 2}}",
+        "{name: vllm/d, lora: /d, base: owner/hub, engine_args: {seed: 2}}",
+    )
+    pool = read_pool(write(tmp_path, text), "p")
+    assert pool.groups == (("vllm/base", "vllm/a"), ("vllm/else",), ("vllm/c", "vllm/d"))
+    adapter = pool.models[1]
+    assert (adapter.path, adapter.lora, adapter.engine_args) == ("/b", "/a", {"seed": 1})
+
+
 def test_an_unknown_pool_is_told_with_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(UnknownPool, match="has no pool gpu; it has: local, remote"):
         read_pool(write(tmp_path, POOLS), "gpu")
@@ -96,6 +117,14 @@ def test_an_unknown_pool_is_told_with_those_there_are(tmp_path: Path) -> None:
         ("pools: [{name: p, engine: vllm, concurrency: 0}]", "has a concurrency below 1"),
         ("pools: [{name: p, engine: vllm, concurrency: many}]", "invalid literal"),
         ("pools: [{name: p, engine: vllm, concurrency: 1}]", "lists no models"),
+        (of_models(BASE, BASE), "lists the model vllm/base twice"),
+        (of_models("{name: vllm/a, lora: /a}"), "must say the base of the adapter vllm/a"),
+        (of_models("{name: vllm/a, lora: /a, path: /b}"), "must say the base of the adapter vllm/a"),
+        (of_models("{name: vllm/a, path: /a, base: /b}"), "a base, which only an adapter (lora) has"),
+        (
+            of_models(BASE, "{name: vllm/a, lora: /a, base: vllm/base, engine_args: {seed: 2}}"),
+            "gives the adapter vllm/a engine_args; they belong to its base vllm/base",
+        ),
         ("pools: [{name: p, engine: openai, concurrency: 1}]", "names no provider"),
         ("pools: [{name: p, engine: openai, concurrency: 1, provider: x}]", "has no 'base_url'"),
         (remote(", can: [guess]"), "can lists something else than loglikelihood, generate, constrained"),
