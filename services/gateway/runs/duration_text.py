@@ -13,5 +13,5 @@ _BOUNDS = (
 
 def duration_text(seconds: float | None) -> str:
     if seconds is None:
-        return "unknown until a run of this model and suite was measured"
+        return "unknown: neither what runs nor earlier runs of this model and suite tell"
     return next((words for bound, words in _BOUNDS if seconds < bound), "over 3 hours")
