@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from proctor.v1 import outcome_pb2
+from proctor.v1.work_messages_pb2 import WorkerStatus
+from services.common import subjects
 from tests.fakes.eventually import eventually
 from tests.fakes.worker_process import CONCURRENCY, worker_process
-from tests.fakes.worker_stand import WorkStand, crash, work_shard, work_stand
+from tests.fakes.worker_stand import RUN, WorkStand, crash, work_shard, work_stand
 from tests.model_server_process import ModelServerProcess, model_server_process
 from tests.servers import RunningServer, nats_server
 
@@ -112,16 +114,25 @@ async def test_a_provider_that_stays_dead_is_reported_and_never_an_answer(
     assert classes == {outcome_pb2.FAILURE_CLASS_PROVIDER_ERROR}
 
 
-async def test_a_refusal_is_reported_at_once(
+async def test_a_model_that_the_provider_does_not_have_is_told_of_the_run_and_of_no_sample(
     stand: WorkStand, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
+    async def refused_runs() -> dict[str, str]:
+        beats = await stand.jetstream.bucket(subjects.WORKERS_BUCKET).entries()
+        told = [WorkerStatus.FromString(beat) for beat in beats.values()]
+        return {run: reason for status in told for run, reason in status.refused_runs.items()}
+
+    async def is_told() -> bool:
+        return bool(await refused_runs())
+
     await stand.send(work_shard(1, range(4), model="openai/unknown"))
     with worker_process(nats.address, model_server.url, tmp_path):
-        await stand.until_answered(4)
-    assert {outcome.failure.failure_class for outcome in stand.outcomes} == {
-        outcome_pb2.FAILURE_CLASS_REFUSED
-    }
-    assert (await model_server.stats())["requests"] == 4
+        await eventually(is_told, "the heartbeat names the run")
+        [(run, reason)] = (await refused_runs()).items()
+    assert run == f"{RUN}/1"
+    assert "answered 404" in reason
+    assert stand.outcomes == []
+    assert (await model_server.stats())["requests"] <= 4
 
 
 async def test_a_worker_goes_on_after_a_crash_of_nats(
