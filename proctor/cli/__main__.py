@@ -8,6 +8,7 @@ import typer
 from proctor.cli import (
     answer_commands,
     compare_command,
+    doctor_command,
     models_command,
     queue_commands,
     run_command,
@@ -29,7 +30,7 @@ app = typer.Typer(
 
 _WHAT_THERE_IS = "What there is"
 _PANELS: Mapping[str, Sequence[Callable[..., None]]] = {
-    "The local stack": (stack_commands.up, stack_commands.down, stack_commands.status),
+    "The local stack": (stack_commands.up, stack_commands.down, stack_commands.status, doctor_command.doctor),
     "Examine": (run_command.run, run_command.watch),
     "Runs": (
         runs_commands.runs,

@@ -9,6 +9,7 @@ from proctor.v1 import run_pb2
 class ExitCode(IntEnum):
     OK = 0
     RUN_FAILED = 1
+    SOMETHING_MISSING = 1
     REFUSED = 2
     UNREACHABLE = 3
     NOT_FOUND = 4
@@ -20,7 +21,8 @@ class ExitCode(IntEnum):
 
 
 EXIT_CODES_HELP = (
-    "Exit codes: 0 done, run completed · 1 run failed · 2 wrong usage or refused input · "
+    "Exit codes: 0 done, run completed · 1 run failed, or something is missing (doctor) · "
+    "2 wrong usage or refused input · "
     "3 no gateway answers · 4 something named does not exist · 5 run cancelled · "
     "6 a fault inside · 7 a stack is already running · 8 a port is taken · "
     "130 interrupted; the run goes on."

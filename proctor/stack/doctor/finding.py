@@ -1,0 +1,32 @@
+"""What `proctor doctor` found out about one thing, and what to do about it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """`missing`: without it there is no local stack; `warning`: something that is offered will not work."""
+
+    OK = "ok"
+    WARNING = "warning"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    name: str
+    verdict: Verdict
+    says: str
+    advice: str = ""
+
+
+def fine(name: str, says: str) -> Finding:
+    return Finding(name, Verdict.OK, says)
+
+
+def warning(name: str, says: str, advice: str) -> Finding:
+    return Finding(name, Verdict.WARNING, says, advice)
+
+
+def missing(name: str, says: str, advice: str) -> Finding:
+    return Finding(name, Verdict.MISSING, says, advice)

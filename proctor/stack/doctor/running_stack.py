@@ -1,0 +1,55 @@
+"""The stack of this folder: whether it runs and serves, else whether its ports are free."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from proctor.stack.addresses import free_or_chosen
+from proctor.stack.doctor.finding import Finding, fine, missing, warning
+from proctor.stack.errors import StackError
+from proctor.stack.stack_options import (
+    DEFAULT_GATEWAY_GRPC,
+    DEFAULT_GATEWAY_HTTP,
+    default_state_dir,
+)
+from proctor.stack.stack_state import StackState, read_stack_state
+
+_ADDRESSES = {
+    "PROCTOR_GATEWAY_HTTP_ADDRESS": DEFAULT_GATEWAY_HTTP,
+    "PROCTOR_GATEWAY_GRPC_ADDRESS": DEFAULT_GATEWAY_GRPC,
+}
+
+
+async def examine_stack(environ: Mapping[str, str], current: Path) -> list[Finding]:
+    state_dir = default_state_dir(environ, current)
+    try:
+        stack = read_stack_state(state_dir)
+    except StackError as error:
+        return [missing("stack", str(error), "set PROCTOR_STATE_DIR to a folder of your own")]
+    if stack is None:
+        return [fine("stack", f"none runs on {state_dir}: `proctor up` starts one"), *_examine_ports(environ)]
+    return [await _examine_running(stack)]
+
+
+async def _examine_running(stack: StackState) -> Finding:
+    from proctor.stack.readiness_probes import http_is_ready  # noqa: PLC0415  # wants the extra `stack`
+
+    ailing = [name for name, child in stack.children.items() if child.state != "running"]
+    says = f"{stack.phase} at http://{stack.gateway_http}"
+    if stack.phase == "running" and not ailing and await http_is_ready(stack.gateway_http):
+        return fine("stack", f"{says}: it serves")
+    logs = ", ".join(stack.children[name].log for name in ailing) or "its logs"
+    what = f"not running: {', '.join(ailing)}" if ailing else "it does not answer as ready"
+    return warning("stack", f"{says}; {what}", f"see {logs}, or `proctor down` and `proctor up`")
+
+
+def _examine_ports(environ: Mapping[str, str]) -> list[Finding]:
+    found: list[Finding] = []
+    for setting, default in _ADDRESSES.items():
+        address = environ.get(setting, default)
+        try:
+            free_or_chosen(address, setting, address)
+        except StackError as error:
+            problem, _, advice = str(error).partition(": ")
+            found.append(missing("ports", problem, advice))
+    free = ", ".join(environ.get(setting, default) for setting, default in _ADDRESSES.items())
+    return found or [fine("ports", f"free: {free}")]

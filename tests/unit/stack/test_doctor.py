@@ -1,0 +1,153 @@
+"""What `proctor doctor` finds on machines that lack something."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from proctor.stack.doctor import installed_parts, local_models, machine
+from proctor.stack.doctor.examine import examine
+from proctor.stack.doctor.finding import Finding, Verdict
+from proctor.stack.doctor.providers import examine_providers
+from proctor.stack.doctor.running_stack import examine_stack
+from proctor.stack.stack_state import StackLock, StackState, write_stack_state
+
+PLANTED = "sk-planted-secret"
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return {"PROCTOR_STATE_DIR": str(tmp_path / "state"), "PROCTOR_CACHE_DIR": str(tmp_path / "cache")}
+
+
+def vllm_environment(folder: Path, *versions: str) -> dict[str, str]:
+    python = folder / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+    for version in versions:
+        (folder / "lib" / "python3.11" / "site-packages" / f"vllm-{version}.dist-info").mkdir(parents=True)
+    return {"PROCTOR_VLLM_PYTHON": str(python)}
+
+
+def with_gpu(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.mkdir()
+    program = folder / "nvidia-smi"
+    program.write_text("#!/bin/sh\necho 'NVIDIA H100, 81559 MiB'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+
+
+def test_old_python_is_told() -> None:
+    assert installed_parts.examine_python((3, 10, 4)).verdict is Verdict.MISSING
+    assert installed_parts.examine_python().verdict is Verdict.OK
+
+
+def test_packages_are_those_that_the_distribution_names() -> None:
+    finding = installed_parts.examine_packages()
+    assert finding.verdict is Verdict.OK, finding.says
+
+
+@pytest.mark.parametrize("look", [installed_parts.examine_postgres, installed_parts.examine_nats])
+def test_programs_are_asked_for_their_version(look: object) -> None:
+    assert callable(look)
+    finding: Finding = look()
+    assert finding.verdict is Verdict.OK
+    assert any(letter.isdigit() for letter in finding.says)
+
+
+def test_memory_is_read_where_the_system_tells_it(tmp_path: Path) -> None:
+    told = tmp_path / "meminfo"
+    assert machine.examine_memory(told).verdict is Verdict.OK
+    told.write_text("MemTotal: 9000000 kB\nMemAvailable: 1048576 kB\n")
+    finding = machine.examine_memory(told)
+    assert (finding.verdict, finding.says) == (Verdict.WARNING, "1.0 GiB free")
+
+
+def test_data_folder_below_a_file_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    environ = {"PROCTOR_STATE_DIR": str(tmp_path / "file" / "state")}
+    assert machine.examine_data_folder(environ, tmp_path).verdict is Verdict.MISSING
+
+
+def test_environment_without_vllm_is_a_warning_that_says_how_to_make_it(tmp_path: Path) -> None:
+    finding = local_models.examine_vllm(vllm_environment(tmp_path / "none"), tmp_path)
+    assert finding.verdict is Verdict.WARNING
+    assert "make vllm" in finding.advice
+    absent = local_models.examine_vllm({"PROCTOR_VLLM_PYTHON": "/nowhere/python"}, tmp_path)
+    assert "/nowhere/python does not exist" in absent.says
+
+
+def test_vllm_is_told_with_the_build_it_has(tmp_path: Path) -> None:
+    finding = local_models.examine_vllm(vllm_environment(tmp_path / "v", "0.32.0", "0.32.0+cpu"), tmp_path)
+    assert finding.says.startswith("vLLM 0.32.0+cpu")
+
+
+def test_build_that_does_not_fit_the_machine_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for_cpu = vllm_environment(tmp_path / "cpu", "0.32.0+cpu")
+    for_gpu = vllm_environment(tmp_path / "gpu", "0.32.0")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert local_models.examine_gpu(for_cpu, tmp_path).verdict is Verdict.OK
+    assert local_models.examine_gpu(for_gpu, tmp_path).verdict is Verdict.WARNING
+    monkeypatch.setenv("PATH", os.defpath)
+    with_gpu(tmp_path / "bin", monkeypatch)
+    assert "NVIDIA H100, 81559 MiB, but" in local_models.examine_gpu(for_cpu, tmp_path).says
+    assert local_models.examine_gpu(for_gpu, tmp_path).verdict is Verdict.OK
+
+
+async def by_name(environ: Mapping[str, str]) -> dict[str, Finding]:
+    return {finding.name: finding for finding in await examine_providers(environ)}
+
+
+async def test_providers_are_told_by_the_names_of_their_keys_and_whether_they_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        here, away = server.getsockname()[1], silent.getsockname()[1]
+        found = await by_name(
+            {
+                "OPENAI_BASE_URL": f"http://127.0.0.1:{here}/v1",
+                "OPENAI_API_KEY": PLANTED,
+                "OLLAMA_BASE_URL": f"http://127.0.0.1:{away}",
+                "REMOTE_API_KEY": PLANTED,
+                "GROK_BASE_URL": "http://[no-address",
+            }
+        )
+    assert found["provider openai"].verdict is Verdict.OK
+    assert found["provider openai"].says.endswith("answers; key in OPENAI_API_KEY")
+    assert "nobody listens there; no key" in found["provider ollama"].says
+    assert found["provider remote"].advice == "set REMOTE_BASE_URL to its server"
+    assert found["provider grok"].verdict is Verdict.WARNING
+    assert "gemini (GOOGLE_API_KEY)" in found["other providers"].says
+    assert PLANTED not in str(found)
+
+
+async def test_port_that_another_program_has_is_told_with_the_setting(environ: dict[str, str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        taken = {"PROCTOR_GATEWAY_HTTP_ADDRESS": address, "PROCTOR_GATEWAY_GRPC_ADDRESS": "127.0.0.1:0"}
+        _, ports = await examine_stack(environ | taken, Path.cwd())
+    assert ports.verdict is Verdict.MISSING
+    assert "PROCTOR_GATEWAY_HTTP_ADDRESS" in ports.advice
+
+
+async def test_stack_that_runs_and_does_not_serve_is_told(environ: dict[str, str]) -> None:
+    state_dir = Path(environ["PROCTOR_STATE_DIR"])
+    lock = StackLock.take(state_dir)
+    try:
+        write_stack_state(state_dir, StackState(1, "running", "127.0.0.1:1", "127.0.0.1:1", "", ""))
+        (finding,) = await examine_stack(environ, Path.cwd())
+    finally:
+        lock.release()
+    assert finding.verdict is Verdict.WARNING
+    assert "does not answer as ready" in finding.says
+
+
+async def test_machine_with_nothing_that_serves_a_model_lacks_one(environ: dict[str, str]) -> None:
+    found = await examine(environ | {"PROCTOR_VLLM_PYTHON": "/nowhere/python"}, Path.cwd())
+    assert found[-1].name == "models"
+    assert found[-1].verdict is Verdict.MISSING
+    assert all(finding.advice for finding in found if finding.verdict is not Verdict.OK)
