@@ -74,3 +74,42 @@ class SuiteRefused(GatewayError):
     def __init__(self, faults: Sequence[SuiteFault]) -> None:
         super().__init__(sentences=" · ".join(fault.sentence() for fault in faults))
         self.faults = tuple(faults)
+
+
+class MalformedForm(GatewayError):
+    """The form cannot be read: {problem}. Send the file as the field `file` of multipart/form-data."""
+
+
+class NoUploadName(GatewayError):
+    """A data set has a name of 1 to 255 characters: the name of its file, or ?name=."""
+
+
+class BodyCutOff(GatewayError):
+    """The body broke off before its end; nothing of it is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetFault:
+    """Something wrong with an upload: `line` is 0 for the whole file, `field` empty for the whole line."""
+
+    line: int
+    field: str
+    problem: str
+
+    def sentence(self) -> str:
+        place = " ".join(part for part in (f"line {self.line}" if self.line else "", self.field) if part)
+        return f"{place}: {self.problem}" if place else self.problem
+
+
+class DatasetRefused(GatewayError):
+    """The file has {faults} and nothing of it is kept. {first}"""
+
+    reason = "INVALID_DATASET"
+
+    def __init__(self, faults: Sequence[DatasetFault], count: int) -> None:
+        super().__init__(
+            faults="1 fault" if count == 1 else f"{count} faults",
+            first=faults[0].sentence() if faults else "",
+        )
+        self.faults = tuple(faults)
+        self.count = count

@@ -1,7 +1,7 @@
 """How the gateway asks what is behind it: within a time, with failures as domain errors."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterable
 from typing import TypeVar
 
 import grpc
@@ -20,6 +20,9 @@ SENT_ONCE = (
     "proctor.v1.SchedulerService/ResumeRun",
     "proctor.v1.RequestCountService/CountRequest",
     "proctor.v1.SuiteService/DeleteSuite",
+    "proctor.v1.DatasetService/DeleteDataset",
+    # gRPC ends the process when it repeats a stream while a piece of it is written.
+    "proctor.v1.DatasetService/UploadDataset",
 )
 
 Q = TypeVar("Q")
@@ -31,6 +34,36 @@ def backend_error(error: grpc.aio.AioRpcError, backend: str) -> DomainError:
     told = remote_error(error)
     is_away = error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
     return DependencyUnavailable(dependency=backend) if is_away and not told.facts else told
+
+
+async def answer_to(call: grpc.aio.StreamUnaryCall[Q, A], pieces: AsyncIterable[Q]) -> A:
+    """Sends pieces as they are taken. An early answer ends it; pieces that fail cancel the call."""
+    answering = asyncio.ensure_future(call)
+    sending = asyncio.create_task(_send(call, pieces), name="send pieces")
+
+    def stop_sending(_: object) -> None:
+        """Else a write that fails because the call is over puts its own failure in the place of the answer."""
+        sending.cancel()
+
+    call.add_done_callback(stop_sending)
+    try:
+        await asyncio.wait((answering, sending), return_when=asyncio.FIRST_COMPLETED)
+        if sending.done() and not sending.cancelled():
+            sending.result()
+        return await answering
+    finally:
+        sending.cancel()
+        call.cancel()
+        await asyncio.gather(sending, answering, return_exceptions=True)
+
+
+async def _send(call: grpc.aio.StreamUnaryCall[Q, A], pieces: AsyncIterable[Q]) -> None:
+    async for piece in pieces:
+        try:
+            await call.write(piece)
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            return  # The call is over, and its answer says why.
+    await call.done_writing()
 
 
 class BackendCalls:
@@ -48,6 +81,13 @@ class BackendCalls:
     ) -> A:
         try:
             return await method(request, timeout=timeout_seconds or self._timeout)
+        except grpc.aio.AioRpcError as error:
+            raise backend_error(error, self._backend) from error
+
+    async def give(self, method: grpc.aio.StreamUnaryMultiCallable[Q, A], pieces: AsyncIterable[Q]) -> A:
+        """Without a limit of time: it lasts as long as its pieces come."""
+        try:
+            return await answer_to(method(), pieces)
         except grpc.aio.AioRpcError as error:
             raise backend_error(error, self._backend) from error
 

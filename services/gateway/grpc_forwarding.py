@@ -1,7 +1,7 @@
 """The public gRPC endpoint: calls pass through as bytes, with deadline, cancellation and error details."""
 
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeAlias
 
@@ -11,6 +11,7 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
 from proctor.v1 import (
     comparison_service_pb2,
+    dataset_service_pb2,
     export_service_pb2,
     queue_service_pb2,
     rescore_service_pb2,
@@ -21,7 +22,7 @@ from proctor.v1 import (
 )
 from services.common.errors import DependencyUnavailable
 from services.gateway.errors import MalformedRequest
-from services.gateway.grpc_calls import RESULTS, SCHEDULER, backend_error
+from services.gateway.grpc_calls import RESULTS, SCHEDULER, answer_to, backend_error
 from services.gateway.grpc_request_counts import RequestCounts
 from services.gateway.http_identity import Identity
 from services.gateway.suites import suite_versions
@@ -29,6 +30,7 @@ from services.gateway.suites import suite_versions
 SCHEDULER_SERVICE: ServiceDescriptor = scheduler_service_pb2.DESCRIPTOR.services_by_name["SchedulerService"]
 SUITE_SERVICE: ServiceDescriptor = suite_service_pb2.DESCRIPTOR.services_by_name["SuiteService"]
 QUEUE_SERVICE: ServiceDescriptor = queue_service_pb2.DESCRIPTOR.services_by_name["QueueService"]
+DATASET_SERVICE: ServiceDescriptor = dataset_service_pb2.DESCRIPTOR.services_by_name["DatasetService"]
 OF_RESULTS: tuple[ServiceDescriptor, ...] = (
     results_service_pb2.DESCRIPTOR.services_by_name["ResultsService"],
     comparison_service_pb2.DESCRIPTOR.services_by_name["ComparisonService"],
@@ -64,7 +66,10 @@ class Doorkeeping:
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """A public service and the channel to who implements it; `amended` calls do not pass as they are."""
+    """A public service and the channel to who implements it; `amended` calls do not pass as they are.
+
+    Of a stream that comes in, the first piece is amended.
+    """
 
     service: ServiceDescriptor
     channel: grpc.aio.Channel
@@ -79,11 +84,12 @@ class Forwarded:
 
     def _handler(self, method: MethodDescriptor) -> "grpc.RpcMethodHandler[bytes, bytes]":
         path = f"/{self.service.full_name}/{method.name}"
+        amend = self.amended.get(method.name, bytes)
+        if method.client_streaming:
+            return grpc.stream_unary_rpc_method_handler(self._forward_pieces(path, amend))
         if method.server_streaming:
             return grpc.unary_stream_rpc_method_handler(self._forward_stream(path))
-        return grpc.unary_unary_rpc_method_handler(
-            self._forward_call(path, self.amended.get(method.name, bytes))
-        )
+        return grpc.unary_unary_rpc_method_handler(self._forward_call(path, amend))
 
     # The stubs of the handlers know only the synchronous API, hence Any.
     def _forward_call(self, path: str, amend: Amend) -> Any:
@@ -93,6 +99,18 @@ class Forwarded:
             sent = amend(request)
             try:
                 return await call(sent, timeout=context.time_remaining(), metadata=_metadata(context))
+            except grpc.aio.AioRpcError as error:
+                await _pass_on(error, context, self.backend)
+
+        return forward
+
+    def _forward_pieces(self, path: str, amend: Amend) -> Any:
+        async def forward(pieces: AsyncIterable[bytes], context: Context) -> bytes:
+            await self.door.count(context)
+            start: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = self.channel.stream_unary(path)
+            call = start(timeout=context.time_remaining(), metadata=_metadata(context))
+            try:
+                return await answer_to(call, _first_amended(pieces, amend))
             except grpc.aio.AioRpcError as error:
                 await _pass_on(error, context, self.backend)
 
@@ -122,6 +140,7 @@ def public_services(
         Forwarded(SCHEDULER_SERVICE, scheduler, SCHEDULER, door, amended),
         Forwarded(SUITE_SERVICE, scheduler, SCHEDULER, door),
         Forwarded(QUEUE_SERVICE, scheduler, SCHEDULER, door),
+        Forwarded(DATASET_SERVICE, scheduler, SCHEDULER, door, {"UploadDataset": with_upload_id}),
         *(Forwarded(service, results, RESULTS, door, OF_ALL_VERSIONS) for service in OF_RESULTS),
     )
 
@@ -134,6 +153,17 @@ def with_request_id(request: bytes) -> bytes:
         raise MalformedRequest(expected="SubmitRunRequest") from error
     submission.request_id = submission.request_id or str(uuid.uuid4())
     return submission.SerializeToString()
+
+
+def with_upload_id(piece: bytes) -> bytes:
+    """As an order; where no header comes first, the scheduler says so."""
+    try:
+        first = dataset_service_pb2.UploadDatasetRequest.FromString(piece)
+    except message.DecodeError as error:
+        raise MalformedRequest(expected="UploadDatasetRequest") from error
+    if first.HasField("header") and not first.header.request_id:
+        first.header.request_id = str(uuid.uuid4())
+    return first.SerializeToString()
 
 
 def of_all_versions(kind: type[LooksForRuns]) -> Amend:
@@ -155,6 +185,13 @@ OF_ALL_VERSIONS: Mapping[str, Amend] = {
     "GetHistory": of_all_versions(standings_service_pb2.GetHistoryRequest),
     "ListRuns": of_all_versions(scheduler_service_pb2.ListRunsRequest),
 }
+
+
+async def _first_amended(pieces: AsyncIterable[bytes], amend: Amend) -> AsyncIterator[bytes]:
+    is_first = True
+    async for piece in pieces:
+        yield amend(piece) if is_first else piece
+        is_first = False
 
 
 async def _pass_on(error: grpc.aio.AioRpcError, context: Context, backend: str) -> NoReturn:

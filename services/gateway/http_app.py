@@ -9,7 +9,9 @@ from fastapi_offline import FastAPIOffline
 
 from services.common.clock import Clock
 from services.gateway.comparisons.http_comparisons import ComparisonApi
+from services.gateway.datasets.http_datasets import DatasetApi
 from services.gateway.exports.http_exports import ExportApi
+from services.gateway.grpc_datasets import DatasetBackend
 from services.gateway.grpc_health import BackendHealth, is_ready
 from services.gateway.grpc_queue import QueueBackend
 from services.gateway.grpc_request_counts import RequestCounts
@@ -19,7 +21,7 @@ from services.gateway.http_guard import BodyBound, CanonicalLine
 from services.gateway.http_health_bodies import Liveness, Readiness
 from services.gateway.http_identity import Identity
 from services.gateway.http_parameters import known_parameters
-from services.gateway.http_paths import SUITES
+from services.gateway.http_paths import SUITES, UPLOADS
 from services.gateway.http_problem_bodies import problems
 from services.gateway.http_problems import handle_problems
 from services.gateway.models.http_models import ModelApi
@@ -37,12 +39,14 @@ class HttpParts:
     scheduler: SchedulerBackend
     results: ResultsBackend
     queue: QueueBackend
+    datasets: DatasetBackend
     request_counts: RequestCounts
     health: BackendHealth
     identity: Identity
     clock: Clock
     max_body_bytes: int
     max_suite_body_bytes: int
+    max_upload_bytes: int
 
 
 def http_app(parts: HttpParts) -> FastAPI:
@@ -62,8 +66,8 @@ def http_app(parts: HttpParts) -> FastAPI:
     app.get("/healthz", tags=["health"], summary="The process answers")(_alive)
     app.get("/readyz", tags=["health"], summary="Scheduler and results answer")(_readiness(parts.health))
     app.get("/", include_in_schema=False)(_front)
-    suite_bound = {SUITES: parts.max_suite_body_bytes}
-    app.add_middleware(BodyBound, max_bytes=parts.max_body_bytes, of_paths=suite_bound)
+    own_bounds = {SUITES: parts.max_suite_body_bytes, UPLOADS: parts.max_upload_bytes}
+    app.add_middleware(BodyBound, max_bytes=parts.max_body_bytes, of_paths=own_bounds)
     app.add_middleware(CanonicalLine, clock=parts.clock)
     return app
 
@@ -78,6 +82,7 @@ def _routers(parts: HttpParts) -> tuple[APIRouter, ...]:
         QueueApi(parts.queue).router(),
         SuiteApi(parts.scheduler, parts.identity).router(),
         ModelApi(parts.scheduler).router(),
+        DatasetApi(parts.datasets, parts.identity).router(),
     )
 
 

@@ -17,6 +17,12 @@ class FileProblem(BaseModel):
     problem: str
 
 
+class LineProblem(BaseModel):
+    line: int | None = Field(description="From 1; null for the whole file")
+    field: str = Field(description='Such as "body.messages[0].role"; empty for the whole line')
+    problem: str
+
+
 class Problem(BaseModel):
     """RFC 9457; `detail` is the sentence for people."""
 
@@ -31,6 +37,10 @@ class Problem(BaseModel):
     problems: list[FileProblem] | None = Field(
         default=None, description="Only for a suite that cannot be run"
     )
+    faults: list[LineProblem] | None = Field(
+        default=None, description="Only for a data set that was refused: the first 20, by line"
+    )
+    fault_count: int | None = Field(default=None, description="All faults of a data set that was refused")
 
 
 Described = dict[int | str, dict[str, object]]

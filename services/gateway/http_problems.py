@@ -1,7 +1,7 @@
 """Errors on HTTP: the sentence that clients know as `detail`, with the fields of RFC 9457 beside it.
 
 DomainError
-├── kind INVALID      → 400 (422 for a parameter out of range or a suite that cannot be run, 404 for a row)
+├── kind INVALID      → 400 (422 for a parameter out of range, a suite or a file with faults, 404 for a row)
 ├── kind NOT_FOUND    → 404
 ├── kind CONFLICT     → 409
 ├── kind EXHAUSTED    → 429 with Retry-After
@@ -22,8 +22,8 @@ from starlette.exceptions import HTTPException
 
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
-from services.gateway.errors import SuiteRefused
-from services.gateway.http_problem_bodies import FieldProblem, FileProblem, Problem
+from services.gateway.errors import DatasetRefused, SuiteRefused
+from services.gateway.http_problem_bodies import FieldProblem, FileProblem, LineProblem, Problem
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -36,7 +36,12 @@ _STATUS = {
     ErrorKind.INTERNAL: 500,
 }
 # Where the reason says more than the kind.
-_STATUS_OF_REASON = {"INVALID_PARAMETER": 422, "NO_SUCH_ROW": 404}
+_STATUS_OF_REASON = {
+    "INVALID_PARAMETER": 422,
+    "INVALID_DATASET": 422,
+    "NO_SUCH_ROW": 404,
+    "DATASET_TOO_LARGE": 413,
+}
 # Sentences that existing clients look for.
 _DETAILS = {
     "UNKNOWN_SUITE": "Invalid benchmark suite. Supported: {supported}",
@@ -51,6 +56,7 @@ log = get_logger()
 def handle_problems(app: FastAPI) -> None:
     app.add_exception_handler(DomainError, _domain_problem)
     app.add_exception_handler(SuiteRefused, _suite_problem)
+    app.add_exception_handler(DatasetRefused, _dataset_problem)
     app.add_exception_handler(RequestValidationError, _malformed_problem)
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(Exception, _masked_problem)
@@ -117,6 +123,16 @@ async def _suite_problem(request: Request, error: Exception) -> JSONResponse:
     ]
     problem = problem_of(error, request.url.path)
     return problem_response(problem.model_copy(update={"status": 422, "problems": named or None}))
+
+
+async def _dataset_problem(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, DatasetRefused)
+    named = [
+        LineProblem(line=fault.line or None, field=fault.field, problem=fault.problem)
+        for fault in error.faults
+    ]
+    problem = problem_of(error, request.url.path)
+    return problem_response(problem.model_copy(update={"faults": named, "fault_count": error.count}))
 
 
 async def _malformed_problem(request: Request, error: Exception) -> JSONResponse:

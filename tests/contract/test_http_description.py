@@ -35,6 +35,10 @@ async def test_description_names_every_promised_path() -> None:
         "/api/v1/suites/{suite}/versions/{version}",
         "/api/v1/models",
         "/admin/models",
+        "/admin/datasets",
+        "/admin/datasets/upload",
+        "/admin/datasets/{dataset_id}",
+        "/admin/datasets/{dataset_id}/preview",
         "/healthz",
         "/readyz",
     }

@@ -27,6 +27,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from services.common.errors import ErrorKind, RemoteError
 from services.common.grpc_server import GrpcServer, serve_grpc
+from tests.fakes.dataset_service import FakeDatasets
 from tests.fakes.queue_service import FakeQueue
 from tests.fakes.refusals import refused
 from tests.fakes.results_services import FakeComparisons, FakeExports, FakeRescoring, FakeStandings
@@ -48,6 +49,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     runs: dict[str, run_pb2.Run] = field(default_factory=dict)
     suites: FakeSuites = field(default_factory=FakeSuites)
     queue: FakeQueue = field(default_factory=FakeQueue)
+    datasets: FakeDatasets = field(default_factory=FakeDatasets)
     submitted: list[scheduler_pb2.SubmitRunRequest] = field(default_factory=list)
     listed: list[scheduler_pb2.ListRunsRequest] = field(default_factory=list)
     estimated_seconds: float | None = None
@@ -258,6 +260,7 @@ async def scheduler_server(fake: FakeScheduler, address: str = "127.0.0.1:0") ->
         scheduler_grpc.add_SchedulerServiceServicer_to_server(fake, server)
         suite_service_pb2_grpc.add_SuiteServiceServicer_to_server(fake.suites, server)
         fake.queue.register(server)
+        fake.datasets.register(server)
 
     async with _serving(register, address, "proctor.v1.SchedulerService") as server:
         yield server

@@ -1,0 +1,155 @@
+"""In the place of the scheduler: data sets. A line is a row; one that begins with `broken` is wrong."""
+
+# ruff: noqa: N802, ARG002  # names and parameters are those of the contracts
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.v1 import dataset_service_pb2_grpc as dataset_grpc
+from services.common.errors import ErrorKind, RemoteError
+from tests.fakes.refusals import refused
+
+BROKEN = b"broken"
+_MOST_FAULTS = 20
+
+
+@dataclass
+class FakeDatasets(dataset_grpc.DatasetServiceServicer):
+    """Keeps data sets, and of those that came in only the digest; `content` is the last file if it is small.
+
+    `refusal` ends an upload after `refuse_after_bytes`; `gate` holds its reading.
+    """
+
+    kept: dict[str, dataset_pb2.Dataset] = field(default_factory=dict)
+    rows: dict[str, list[dataset_pb2.DatasetRow]] = field(default_factory=dict)
+    in_use: set[str] = field(default_factory=set)
+    headers: list[dataset_pb2.DatasetHeader] = field(default_factory=list)
+    content: bytes = b""
+    piece_sizes: list[int] = field(default_factory=list)
+    open_uploads: int = 0
+    cut_off: int = 0
+    refusal: RemoteError | None = None
+    refuse_after_bytes: int = 0
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.gate.set()
+
+    def register(self, server: grpc.aio.Server) -> None:
+        dataset_grpc.add_DatasetServiceServicer_to_server(self, server)
+
+    async def UploadDataset(
+        self, request_iterator: AsyncIterator[dataset_pb2.UploadDatasetRequest], context: Any
+    ) -> dataset_pb2.UploadDatasetResponse:
+        self.open_uploads += 1
+        is_ended = False
+        try:
+            response = await self._read(request_iterator)
+            is_ended = True
+            return response
+        finally:
+            self.open_uploads -= 1
+            self.cut_off += not is_ended
+
+    async def _read(
+        self, pieces: AsyncIterator[dataset_pb2.UploadDatasetRequest]
+    ) -> dataset_pb2.UploadDatasetResponse:
+        digest, content, size, is_whole = hashlib.sha256(), b"", 0, False
+        async for piece in pieces:
+            await self.gate.wait()
+            match piece.WhichOneof("piece"):
+                case "header":
+                    self.headers.append(piece.header)
+                case "content":
+                    digest.update(piece.content)
+                    size += len(piece.content)
+                    self.piece_sizes.append(len(piece.content))
+                    content = content + piece.content if size < 1_000_000 else b""
+                case "end":
+                    is_whole = True
+            if self.refusal and size >= self.refuse_after_bytes:
+                raise self.refusal
+        if not is_whole:
+            raise refused(ErrorKind.INVALID, "INVALID_PARAMETER", "The upload was cut off.")
+        self.content = content
+        return self._checked(self.headers[-1], digest.hexdigest(), size)
+
+    def _checked(
+        self, header: dataset_pb2.DatasetHeader, digest: str, size: int
+    ) -> dataset_pb2.UploadDatasetResponse:
+        lines = self.content.splitlines()
+        faults = [
+            dataset_pb2.DatasetFault(line=number, field="body", problem=f"{line.decode()} is no row")
+            for number, line in enumerate(lines, 1)
+            if line.startswith(BROKEN)
+        ]
+        if faults:
+            return dataset_pb2.UploadDatasetResponse(faults=faults[:_MOST_FAULTS], fault_count=len(faults))
+        dataset = dataset_pb2.Dataset(
+            dataset_id=f"ds_{len(self.kept):032x}",
+            name=header.name,
+            row_count=len(lines),
+            size_bytes=size,
+            digest=digest,
+            format=header.format or dataset_pb2.DATASET_FORMAT_JSONL,
+            user=header.user,
+            models=["starter"],
+            endpoint="/v1/completions",
+        )
+        dataset.uploaded_at.FromSeconds(1_700_000_000 + len(self.kept))
+        self.kept[dataset.dataset_id] = dataset
+        self.rows[dataset.dataset_id] = [_row(number) for number in range(len(lines))]
+        return dataset_pb2.UploadDatasetResponse(dataset=dataset)
+
+    async def GetDataset(
+        self, request: dataset_pb2.GetDatasetRequest, context: Any
+    ) -> dataset_pb2.GetDatasetResponse:
+        return dataset_pb2.GetDatasetResponse(dataset=self._dataset(request.dataset_id))
+
+    async def ListDatasets(
+        self, request: dataset_pb2.ListDatasetsRequest, context: Any
+    ) -> dataset_pb2.ListDatasetsResponse:
+        first, size = int(request.page_token or 0), request.page_size or 100
+        newest = list(reversed(self.kept.values()))
+        more = str(first + size) if first + size < len(newest) else ""
+        return dataset_pb2.ListDatasetsResponse(
+            datasets=newest[first : first + size], next_page_token=more, total=len(newest)
+        )
+
+    async def PreviewDataset(
+        self, request: dataset_pb2.PreviewDatasetRequest, context: Any
+    ) -> dataset_pb2.PreviewDatasetResponse:
+        self._dataset(request.dataset_id)
+        last = request.first_row + (request.row_count or 10)
+        return dataset_pb2.PreviewDatasetResponse(
+            rows=self.rows[request.dataset_id][request.first_row : last]
+        )
+
+    async def DeleteDataset(
+        self, request: dataset_pb2.DeleteDatasetRequest, context: Any
+    ) -> dataset_pb2.DeleteDatasetResponse:
+        dataset_id = self._dataset(request.dataset_id).dataset_id
+        if dataset_id in self.in_use:
+            facts = {"dataset_id": dataset_id, "run_id": "r1"}
+            raise refused(ErrorKind.CONFLICT, "DATASET_IN_USE", "Run r1 uses this data set.", **facts)
+        del self.kept[dataset_id]
+        return dataset_pb2.DeleteDatasetResponse()
+
+    def _dataset(self, dataset_id: str) -> dataset_pb2.Dataset:
+        if dataset_id not in self.kept:
+            sentence = f"There is no data set {dataset_id}."
+            raise refused(ErrorKind.NOT_FOUND, "DATASET_NOT_FOUND", sentence, dataset_id=dataset_id)
+        return self.kept[dataset_id]
+
+
+def _row(number: int) -> dataset_pb2.DatasetRow:
+    row = dataset_pb2.DatasetRow(row=number, id=f"request-{number}", body_json='{"prompt": "One and one?"}')
+    if number % 2:
+        row.target, row.metadata_json = "two", '{"level": 1}'
+    return row
