@@ -3,7 +3,18 @@
 import argparse
 import asyncio
 
-from tests.bench import comparing, cost_per_sample, engine_throughput, pacing, parity, rendering, standings
+from tests.bench import (
+    cancelling,
+    comparing,
+    cost_per_sample,
+    engine_throughput,
+    pacing,
+    parity,
+    prefixes,
+    rendering,
+    spreading,
+    standings,
+)
 
 BENCHES = {
     "render": rendering.main,
@@ -11,8 +22,11 @@ BENCHES = {
     "standings": standings.main,
     "cost": cost_per_sample.main,
     "pace": pacing.main,
+    "cancel": cancelling.main,
+    "spread": spreading.main,
     "engine": engine_throughput.main,
     "parity": parity.main,
+    "prefixes": prefixes.main,
 }
 
 
