@@ -7,27 +7,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from services.common.clock import Clock
+from services.worker.read_ahead import ReadAhead
+
 
 @dataclass(frozen=True, slots=True)
 class IntakeLimits:
-    """Samples that wait or are asked, and samples of shards not yet acknowledged."""
+    """Samples that are asked, those that wait besides at most, and those of shards not yet acknowledged."""
 
-    unfinished: int
+    asked: int
+    ahead: int
     held: int
 
     @classmethod
     def for_concurrency(cls, concurrency: int) -> IntakeLimits:
         """Enough ahead that the engine never waits for a pull, and no more than that."""
-        unfinished = concurrency + max(1, min(64, concurrency // 2))
-        return cls(unfinished=unfinished, held=2 * unfinished + 64)
+        ahead = max(1, min(64, concurrency // 2))
+        return cls(asked=concurrency, ahead=ahead, held=2 * (concurrency + ahead) + 64)
 
 
 class Intake:
-    def __init__(self, limits: IntakeLimits, ranks: int) -> None:
+    def __init__(self, limits: IntakeLimits, ranks: int, clock: Clock) -> None:
         self.unfinished = 0
         self.held = 0
         self._aside = 0
         self._limits = limits
+        self._ahead = ReadAhead(limits.ahead, clock)
         # By rank: the models whose last pull brought something.
         self._flowing: list[set[str | None]] = [set() for _ in range(ranks)]
         self._changed = asyncio.Event()
@@ -49,7 +54,12 @@ class Intake:
         self.held += held
 
     def finish(self, samples: int) -> None:
-        """Samples that need not be asked any more."""
+        """Samples that were asked."""
+        self._ahead.finish(samples)
+        self.leave(samples)
+
+    def leave(self, samples: int) -> None:
+        """Samples that are not asked here any more."""
         self.unfinished -= samples
         self._changed.set()
 
@@ -95,5 +105,6 @@ class Intake:
             await self._changed.wait()
 
     def _may_take(self, rank: int) -> bool:
-        has_room = self.unfinished < self._limits.unfinished and self.held < self._limits.held
+        room = self._limits.asked + self._ahead.samples()
+        has_room = self.unfinished < room and self.held < self._limits.held
         return has_room and not any(self._flowing[:rank])

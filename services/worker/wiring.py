@@ -216,7 +216,7 @@ def join_parts(
     batcher = OutcomeBatcher(publisher, lambda: uuid.uuid4().hex)
     source = NatsShardSource(jetstream, pool, settings.work_ack_wait_seconds)
     slots = Slots(pool.concurrency)
-    intake = Intake(IntakeLimits.for_concurrency(pool.concurrency), len(source.priorities))
+    intake = Intake(IntakeLimits.for_concurrency(pool.concurrency), len(source.priorities), clock)
     desk = Desk(HeldMessages(), intake, RunStates(), RefusedRuns(clock))
     policy = RetryPolicy(Backoff(), settings.worker_max_tries)
     engines = Engines(engine, _other_servers(pool, settings, paces))

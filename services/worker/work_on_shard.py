@@ -93,7 +93,7 @@ class ShardWork:
             raise
 
     def _release(self, holding: Holding, settlement: Settlement) -> None:
-        self._desk.intake.finish(len(holding.unfinished))
+        self._desk.intake.leave(len(holding.unfinished))
         self._desk.intake.release(len(holding.shard.samples))
         self._desk.held.release(holding, is_finished=settlement is Settlement.DONE)
 

@@ -1,5 +1,6 @@
 """How many shards of a run may be on the wire: enough that no worker waits, few enough to take back."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
 
@@ -21,11 +22,16 @@ class CreditRule:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """`capacity`: samples that the pool's live workers ask at a time, shared by its `runs`."""
+    """`capacity`: samples that the pool's live workers take at a time, shared by its `runs`."""
 
     capacity: int
     runs: int
     samples_per_second: float | None
+
+
+def capacity_of(concurrencies: Iterable[int]) -> int:
+    """However few a worker asks at a time, it takes a whole shard, which is then nobody else's."""
+    return sum(max(concurrency, MAX_SHARD_SAMPLES) for concurrency in concurrencies)
 
 
 def shard_credit(rule: CreditRule, demand: Demand) -> int:

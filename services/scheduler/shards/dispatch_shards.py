@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from services.scheduler.ports import Crew, Fence, ShardMoves, ShardStore, ShardWire
 from services.scheduler.prices.cost_limit import affordable_samples
 from services.scheduler.runs.run import Run
-from services.scheduler.shards.credit import CreditRule, Demand, shard_credit
+from services.scheduler.shards.credit import CreditRule, Demand, capacity_of, shard_credit
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.progress_board import ProgressBoard
 from services.scheduler.shards.shard import Shard
@@ -86,5 +86,7 @@ class DispatchShards:
         return int(max(min(credit, samples // largest), 1))
 
     def _demand(self, run: Run, runs_of_pool: int, now: float) -> Demand:
-        capacity = sum(worker.concurrency for worker in self.crew.workers() if worker.pool == run.pool)
+        capacity = capacity_of(
+            worker.concurrency for worker in self.crew.workers() if worker.pool == run.pool
+        )
         return Demand(capacity, runs_of_pool, self.board.samples_per_second(run.run_id, now))

@@ -37,7 +37,7 @@ class Bench:
         self.publisher.may_publish.set()
         self.batcher = OutcomeBatcher(self.publisher, lambda: "an id")
         clock = SystemClock()
-        intake = Intake(IntakeLimits.for_concurrency(4), 3)
+        intake = Intake(IntakeLimits.for_concurrency(4), 3, clock)
         self.desk = Desk(HeldMessages(), intake, RunStates(), RefusedRuns(clock))
         policy = RetryPolicy(Backoff(), max_tries=1)
         rules = AskingRules(policy, Paces(clock, Backoff()), self.desk.states, self.desk.refused)

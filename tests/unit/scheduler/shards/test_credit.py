@@ -1,6 +1,6 @@
 """How much of a run may be on the wire."""
 
-from services.scheduler.shards.credit import CreditRule, Demand, shard_credit
+from services.scheduler.shards.credit import CreditRule, Demand, capacity_of, shard_credit
 
 RULE = CreditRule(floor=4, ceiling=256, seconds_ahead=1.0)
 
@@ -11,6 +11,10 @@ def test_floor_holds_before_any_worker_is_there() -> None:
 
 def test_credit_is_twice_what_the_workers_ask_at_a_time() -> None:
     assert shard_credit(RULE, Demand(capacity=1024, runs=1, samples_per_second=None)) == 32
+
+
+def test_ten_workers_that_ask_little_at_a_time_have_two_shards_each() -> None:
+    assert shard_credit(RULE, Demand(capacity_of([8] * 10), runs=1, samples_per_second=None)) == 20
 
 
 def test_runs_of_a_pool_share_its_workers() -> None:
