@@ -40,12 +40,11 @@ def workers_table(console: Console, workers: Iterable[scheduler_service_pb2.Work
     table.add_column("in flight", justify="right")
     table.add_column("condition", overflow="fold")
     for worker in workers:
-        model = worker.loaded_model or ("" if worker.engine == "vllm" else "any")
         table.add_row(
             two_lines(worker.worker_id, worker.pool),
-            two_lines(model, worker.engine),
+            two_lines(_models(worker), worker.engine),
             f"{worker.in_flight}/{worker.concurrency}",
-            two_lines(worker.condition, _load(worker)),
+            two_lines(_condition(worker), _load(worker)),
         )
     return table
 
@@ -126,6 +125,19 @@ def _who(run: run_pb2.Run) -> tuple[Text, Text]:
     # Folded here: a column that may be folded is squeezed below the width of an id.
     model = "\n".join(wrap(run.order.model, RUN_ID_WIDTH))
     return two_lines(model, run.run_id), two_lines(run.order.suite, user)
+
+
+def _models(worker: scheduler_service_pb2.WorkerInfo) -> str:
+    if worker.engine != "vllm":
+        return worker.loaded_model or "any"
+    return ", ".join(worker.ready_models or [worker.loaded_model])
+
+
+def _condition(worker: scheduler_service_pb2.WorkerInfo) -> str:
+    if not worker.loading_model:
+        return worker.condition
+    is_loading = worker.condition == "loading"
+    return f"{'loading' if is_loading else 'turns to'} {worker.loading_model}"
 
 
 def _load(worker: scheduler_service_pb2.WorkerInfo) -> str:

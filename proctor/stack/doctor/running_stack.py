@@ -33,12 +33,12 @@ async def examine_stack(environ: Mapping[str, str], current: Path) -> list[Findi
 async def _examine_running(stack: StackState) -> Finding:
     from proctor.stack.readiness_probes import http_is_ready  # noqa: PLC0415  # wants the extra `stack`
 
-    ailing = [name for name, child in stack.children.items() if child.state != "running"]
+    ailing = [name for name, child in stack.children.items() if child.state != "ready"]
     says = f"{stack.phase} at http://{stack.gateway_http}"
     if stack.phase == "running" and not ailing and await http_is_ready(stack.gateway_http):
         return fine("stack", f"{says}: it serves")
     logs = ", ".join(stack.children[name].log for name in ailing) or "its logs"
-    what = f"not running: {', '.join(ailing)}" if ailing else "it does not answer as ready"
+    what = f"not ready: {', '.join(ailing)}" if ailing else "it does not answer as ready"
     return warning("stack", f"{says}; {what}", f"see {logs}, or `proctor down` and `proctor up`")
 
 

@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from proctor.stack.doctor.examine import examine
 from proctor.stack.doctor.finding import Finding, Verdict
 from proctor.stack.doctor.providers import examine_providers
 from proctor.stack.doctor.running_stack import examine_stack
-from proctor.stack.stack_state import StackLock, StackState, write_stack_state
+from proctor.stack.stack_state import ChildState, StackLock, StackState, write_stack_state
 
 PLANTED = "sk-planted-secret"
 
@@ -138,12 +139,21 @@ async def test_stack_that_runs_and_does_not_serve_is_told(environ: dict[str, str
     state_dir = Path(environ["PROCTOR_STATE_DIR"])
     lock = StackLock.take(state_dir)
     try:
-        write_stack_state(state_dir, StackState(1, "running", "127.0.0.1:1", "127.0.0.1:1", "", ""))
-        (finding,) = await examine_stack(environ, Path.cwd())
+        children = {
+            "gateway": ChildState(1, "ready", 0, "/g.log"),
+            "nats": ChildState(2, "waiting", 3, "/n.log"),
+        }
+        state = StackState(1, "running", "127.0.0.1:1", "127.0.0.1:1", "", "", children=children)
+        write_stack_state(state_dir, state)
+        (ailing,) = await examine_stack(environ, Path.cwd())
+        write_stack_state(state_dir, replace(state, children={}))
+        (silent,) = await examine_stack(environ, Path.cwd())
     finally:
         lock.release()
-    assert finding.verdict is Verdict.WARNING
-    assert "does not answer as ready" in finding.says
+    assert ailing.verdict is silent.verdict is Verdict.WARNING
+    assert "not ready: nats" in ailing.says
+    assert ailing.advice.startswith("see /n.log,")
+    assert "does not answer as ready" in silent.says
 
 
 async def test_machine_with_nothing_that_serves_a_model_lacks_one(environ: dict[str, str]) -> None:
