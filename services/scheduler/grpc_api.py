@@ -67,7 +67,7 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
             run_id=RunId(str(uuid4())),
             order=order_from_proto(request.order),
             user=request.user or DEFAULT_USER,
-            request_id=_request_id(request.request_id),
+            request_id=checked_request_id(request.request_id),
         )
         submitted = await self._use.submit.submit(submission)
         snapshot = await self._use.show.show(submitted.run.run_id)
@@ -153,7 +153,7 @@ def _run_id(text: str) -> RunId:
         raise RunNotFound(run_id=text) from error
 
 
-def _request_id(text: str) -> str:
+def checked_request_id(text: str) -> str:
     try:
         return str(UUID(text)) if text else ""
     except ValueError as error:

@@ -369,3 +369,51 @@ SELECT path, content FROM user_suite_files WHERE suite = $1 AND version = $2;
 
 -- name: delete_suite_version removes a version that no run refers to ($1 suite, $2 version)
 DELETE FROM user_suite_versions WHERE suite = $1 AND version = $2 RETURNING version;
+
+-- name: hold_dataset_content stores a content, or finds that of the same file, and keeps it for this transaction ($1 digest, $2 format, $3 prefix, $4 bytes, $5 rows, $6 rows with a target, $7 models, $8 endpoint)
+INSERT INTO dataset_contents (digest, format, prefix, size_bytes, row_count, target_count, models, endpoint)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    ON CONFLICT (digest, format) DO UPDATE SET digest = excluded.digest;
+
+-- name: add_dataset names a content; not a second time for the same request ($1 data set, $2 name, $3 user, $4 time, $5 digest, $6 format, $7 request)
+INSERT INTO datasets (dataset_id, name, username, uploaded_at, digest, format, request_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+    ON CONFLICT DO NOTHING;
+
+-- name: get_dataset gives one with its content ($1 data set)
+SELECT dataset_id, name, username, uploaded_at, digest, format, prefix, size_bytes, row_count, target_count, models, endpoint
+  FROM datasets JOIN dataset_contents USING (digest, format)
+ WHERE dataset_id = $1;
+
+-- name: find_ordered_dataset gives what an earlier call with this id stored ($1 request)
+SELECT dataset_id, name, username, uploaded_at, digest, format, prefix, size_bytes, row_count, target_count, models, endpoint
+  FROM datasets JOIN dataset_contents USING (digest, format)
+ WHERE request_id = $1;
+
+-- name: list_datasets gives a page, newest first ($1 time and $2 data set behind which it begins, $3 size)
+SELECT dataset_id, name, username, uploaded_at, digest, format, prefix, size_bytes, row_count, target_count, models, endpoint
+  FROM datasets JOIN dataset_contents USING (digest, format)
+ WHERE (uploaded_at, dataset_id) < ($1::timestamptz, $2::text)
+ ORDER BY uploaded_at DESC, dataset_id DESC
+ LIMIT $3;
+
+-- name: count_datasets counts over all pages, for the first of them ()
+SELECT count(*) FROM datasets;
+
+-- name: hold_content_of_dataset gives the content of a data set, to which none is added meanwhile ($1 data set)
+SELECT dataset_contents.digest, dataset_contents.format, prefix, size_bytes, row_count, target_count, models, endpoint
+  FROM datasets JOIN dataset_contents USING (digest, format)
+ WHERE dataset_id = $1
+   FOR UPDATE OF dataset_contents;
+
+-- name: delete_dataset removes a data set ($1 data set)
+DELETE FROM datasets WHERE dataset_id = $1;
+
+-- name: delete_unused_content removes a content that no data set has any more ($1 digest, $2 format)
+DELETE FROM dataset_contents
+ WHERE digest = $1 AND format = $2
+   AND NOT EXISTS (SELECT FROM datasets WHERE datasets.digest = $1 AND datasets.format = $2)
+RETURNING true;
+
+-- name: named_prefixes gives those under which a content lies ($1 prefixes)
+SELECT prefix FROM dataset_contents WHERE prefix = ANY ($1::text[]);

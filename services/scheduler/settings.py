@@ -30,6 +30,9 @@ class SchedulerSettings(BaseSettings):
     suite_cache_dir: Path = Path(gettempdir()) / f"proctor-suites-{getuid()}"
     # A local mirror of hub data sets, with its mirror.yaml.
     data_dir: Path | None = None
+    # Where data sets lie: file:///…, s3://bucket/…, gs://bucket/… or az://container/…; credentials are read
+    # from the environment, as the own tools of each cloud do.
+    object_store: str = (Path(gettempdir()) / f"proctor-objects-{getuid()}").as_uri()
     log_level: str = "INFO"
     # Servers that an order may name by base_url, each with all below it; between commas. None by default.
     allowed_base_urls: str = ""
@@ -55,6 +58,13 @@ class SchedulerSettings(BaseSettings):
     dispatch_seconds_ahead: float = Field(default=1.0, gt=0)
     # Without progress for so long, and without a message on its way, a run is searched for what is lost.
     reconcile_quiet_seconds: float = Field(default=3.0, gt=0)
+
+    # Uploads of data sets: bytes as they come and unpacked, rows; how many at a time, how long one may take.
+    max_upload_bytes: int = Field(default=8 * 1024**3, ge=1)
+    max_unpacked_bytes: int = Field(default=64 * 1024**3, ge=1)
+    max_dataset_rows: int = Field(default=50_000_000, ge=1)
+    max_uploads: int = Field(default=4, ge=1)
+    max_upload_seconds: float = Field(default=3600.0, gt=0)
 
     # How long one who lists models waits for a pool to tell of its own.
     list_models_wait_seconds: float = Field(default=2.0, gt=0)

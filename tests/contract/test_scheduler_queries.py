@@ -41,6 +41,14 @@ HOT = {
     "dispatched_shards": f"{RUN}, 1",
     "next_shard_number": RUN,
     "move_shards": f"1, {RUN}, 1, '{{1,2,3}}', '{{4,5,6}}', '{{1,1,1}}'",
+    "get_dataset": "'ds_1'",
+    "find_ordered_dataset": RUN,
+    "list_datasets": "'2026-06-01', 'ds_1', 100",
+    "hold_content_of_dataset": "'ds_1'",
+    "add_dataset": f"'ds_0', 'x', 'ann', '2026-06-01', '1', 'jsonl', {RUN}",
+    "delete_dataset": "'ds_1'",
+    "delete_unused_content": "'1', 'jsonl'",
+    "named_prefixes": "'{datasets/ds_1}'",
     "give_back_shards": f"{RUN}, 1, '{{1,2}}', '{{\"{{1}}\",\"{{2}}\"}}'",
 }
 SMALL_TABLES = {"leadership", "limits", "user_turns"}
@@ -57,7 +65,7 @@ async def connection() -> AsyncIterator[asyncpg.Connection]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
-    """20,000 runs, nearly all of them completed; one of them has 20,000 shards."""
+    """20,000 runs, nearly all of them completed; one of them has 20,000 shards. And 20,000 data sets."""
     await connection.execute(
         f"""
         INSERT INTO runs (run_id, username, project_id, suite, model, pool, priority, ordered, scoring_method,
@@ -72,6 +80,14 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
         SELECT {RUN}, shard, 1, 0, 0, '{{1,2}}', 2,
                CASE WHEN shard < 10000 THEN 'done' WHEN shard < 10100 THEN 'dispatched' ELSE 'planned' END
           FROM generate_series(0, 19999) AS shard;
+        INSERT INTO dataset_contents (digest, format, prefix, size_bytes, row_count, target_count, models,
+                                      endpoint)
+        SELECT content, 'jsonl', 'datasets/ds_' || content, 1, 1, 0, '{{}}', ''
+          FROM generate_series(1, 5000) AS content;
+        INSERT INTO datasets (dataset_id, name, username, uploaded_at, digest, format)
+        SELECT 'ds_' || number, 'x', 'ann', timestamptz '2026-01-01' + number * interval '1 minute',
+               1 + number % 5000, 'jsonl'
+          FROM generate_series(1, 20000) AS number;
         ANALYZE;
         """
     )

@@ -1,0 +1,180 @@
+"""Reads an uploaded file to its end, in one pass: what is wrong with it, or its rows in the object store."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+
+import orjson
+
+from services.scheduler.datasets.checking.dataset_fault import (
+    MAX_NAMED_FAULTS,
+    BrokenFile,
+    DatasetFault,
+    FaultList,
+    LineFault,
+)
+from services.scheduler.datasets.checking.line_agreement import LineAgreement
+from services.scheduler.datasets.checking.nul_place import nul_place
+from services.scheduler.datasets.checking.plain_pieces import beginning, plain_pieces
+from services.scheduler.datasets.checking.row_fields import RowFields
+from services.scheduler.datasets.checking.row_reader import MAX_ROW_BYTES, RowReader
+from services.scheduler.datasets.checking.seen_ids import SeenIds
+from services.scheduler.datasets.checking.told_format import PEEKED_BYTES, told_format
+from services.scheduler.datasets.dataset import DatasetFormat, DatasetHeader, RowFacts
+from services.scheduler.datasets.dataset_errors import DatasetTooLarge
+from services.scheduler.datasets.ports import ObjectStore
+from services.scheduler.datasets.row_frames import FramePacker, index_key, part_key
+
+_NUL = rb"\u0000"
+
+
+@dataclass(frozen=True, slots=True)
+class SizeLimits:
+    """Of the file as uploaded, of what it unpacks to, and of its rows."""
+
+    uploaded_bytes: int
+    unpacked_bytes: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFile:
+    """`facts` only where there is no fault; then the rows are stored."""
+
+    digest: str
+    size_bytes: int
+    format: DatasetFormat
+    facts: RowFacts | None
+    faults: tuple[DatasetFault, ...] = ()
+    fault_count: int = 0
+
+
+@dataclass(frozen=True)
+class CheckFile:
+    """Takes as much memory for a long file as for a short one. Runs in a thread of its own."""
+
+    readers: Mapping[DatasetFormat, RowReader]
+    objects: ObjectStore
+    limits: SizeLimits
+
+    def check(self, header: DatasetHeader, pieces: Iterable[bytes], prefix: str) -> CheckedFile:
+        """Stores under the prefix up to the first fault; what then lies there is the caller's to remove."""
+        digest = hashlib.sha256()
+        uploaded = _Measured(_hashed(pieces, digest), self.limits.uploaded_bytes)
+        unpacked = _Measured(plain_pieces(uploaded), self.limits.unpacked_bytes, " unpacked")
+        checking = _Checking(_Rows(self.objects, prefix), self.limits.rows)
+        form, facts = header.format or DatasetFormat.JSONL, None
+        try:
+            first, rest = beginning(unpacked, PEEKED_BYTES)
+            form = header.format or told_format(header.name, first)
+            facts = checking.run(self.readers[form](chain((first,), rest)))
+        except BrokenFile as broken:
+            checking.faults.add(0, "", str(broken))
+        finally:
+            checking.close()
+        faults = checking.faults
+        return CheckedFile(digest.hexdigest(), uploaded.size, form, facts, tuple(faults.first), faults.count)
+
+
+def _hashed(pieces: Iterable[bytes], digest: "hashlib._Hash") -> Iterator[bytes]:
+    for piece in pieces:
+        digest.update(piece)
+        yield piece
+
+
+class _Measured:
+    """Passes pieces on, and knows how much it was. Raises `DatasetTooLarge`."""
+
+    def __init__(self, pieces: Iterable[bytes], limit: int, when: str = "") -> None:
+        self.size = 0
+        self._pieces = pieces
+        self._limit = limit
+        self._when = when
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self._pieces:
+            self.size += len(piece)
+            if self.size > self._limit:
+                raise DatasetTooLarge(limit=self._limit, unit="bytes", when=self._when)
+            yield piece
+
+
+class _Rows:
+    """Rows on their way into the object store, part by part."""
+
+    def __init__(self, objects: ObjectStore, prefix: str) -> None:
+        self._objects = objects
+        self._prefix = prefix
+        self._packer = FramePacker()
+        self._parts = 0
+
+    def add(self, line: bytes) -> None:
+        self._put(self._packer.add(line))
+
+    def end(self) -> None:
+        self._put(self._packer.end())
+        self._objects.put(index_key(self._prefix), self._packer.index.to_json())
+
+    def _put(self, part: bytes | None) -> None:
+        if part is not None:
+            self._objects.put(part_key(self._prefix, self._parts), part)
+            self._parts += 1
+
+
+class _Checking:
+    """One pass over the values of a file."""
+
+    def __init__(self, rows: _Rows, max_rows: int) -> None:
+        self.faults = FaultList()
+        self._rows = rows
+        self._max_rows = max_rows
+        self._ids = SeenIds(MAX_NAMED_FAULTS)
+        self._agreement = LineAgreement(self._ids)
+
+    def run(self, values: Iterable[tuple[int, object]]) -> RowFacts | None:
+        count = 0
+        for number, value in values:
+            count += 1
+            if count > self._max_rows:
+                raise DatasetTooLarge(limit=self._max_rows, unit="rows", when="")
+            try:
+                if isinstance(value, LineFault):
+                    raise value
+                line = _packed(self._agreement.row(number, value))
+            except LineFault as fault:
+                self.faults.add(number, fault.field, fault.problem)
+                continue
+            if not self.faults:
+                self._rows.add(line)
+        self._add_duplicates()
+        if count == 0:
+            self.faults.add(0, "", "The file is empty. Upload one with at least one line.")
+        if self.faults:
+            return None
+        self._rows.end()
+        return self._agreement.facts(count)
+
+    def _add_duplicates(self) -> None:
+        found = self._ids.duplicates()
+        for one in found.first:
+            self.faults.add(
+                one.line, self._agreement.id_field, f"It repeats the id of line {one.first_line}."
+            )
+        self.faults.count_more(found.count - len(found.first))
+
+    def close(self) -> None:
+        self._ids.close()
+
+
+def _packed(row: RowFields) -> bytes:
+    try:
+        line = orjson.dumps(row)
+    except TypeError as error:
+        raise LineFault("", f"The row cannot be kept as JSON: {str(error).lower()}.") from error
+    if len(line) > MAX_ROW_BYTES:
+        raise LineFault("", f"The row has more than {MAX_ROW_BYTES // 1024**2} MiB. Shorten it.")
+    # Most often it is nowhere; else it may still be a backslash and some letters.
+    if _NUL in line and (place := nul_place(row)) is not None:
+        raise LineFault(place, "It holds a NUL character. Leave it out.")
+    return line

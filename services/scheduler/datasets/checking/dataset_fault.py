@@ -1,0 +1,51 @@
+"""What is wrong with a file: the first faults by line, and how many there are."""
+
+from bisect import insort
+from dataclasses import dataclass
+
+MAX_NAMED_FAULTS = 20
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DatasetFault:
+    """`line` counts from 1, 0 is the whole file; `field` is as `body.messages[0].role`, "" the whole line."""
+
+    line: int
+    field: str
+    problem: str
+
+
+class LineFault(Exception):
+    """A line cannot be taken: which field, and why, as one sentence."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(problem)
+        self.field = field
+        self.problem = problem
+
+
+class BrokenFile(Exception):
+    """Nothing behind this point can be read: why, as one sentence."""
+
+
+class FaultList:
+    """Counts all of them and keeps the first: a file of faults takes no more memory than one without."""
+
+    def __init__(self) -> None:
+        self.first: list[DatasetFault] = []
+        self.count = 0
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+    def add(self, line: int, field: str, problem: str) -> None:
+        self.count += 1
+        if len(self.first) == MAX_NAMED_FAULTS:
+            if line >= self.first[-1].line:
+                return
+            self.first.pop()
+        insort(self.first, DatasetFault(line, field, problem))
+
+    def count_more(self, faults: int) -> None:
+        """Faults behind the named ones, of which only the number is known."""
+        self.count += faults

@@ -1,0 +1,137 @@
+"""One line of a file as a row: an OpenAI batch request, or a prompt or messages with what is known."""
+
+from collections.abc import Mapping
+from typing import TypeAlias, TypedDict
+
+from services.scheduler.datasets.checking.chat_messages import check_messages
+from services.scheduler.datasets.checking.dataset_fault import LineFault
+from services.scheduler.datasets.checking.value_words import kind_of, shown
+
+CHAT = "/v1/chat/completions"
+COMPLETION = "/v1/completions"
+ENDPOINTS = (CHAT, COMPLETION)
+BATCH_FIELDS = frozenset({"custom_id", "method", "url", "body"})
+PLAIN_FIELDS = frozenset({"prompt", "messages", "target", "id", "metadata"})
+MAX_ID_LETTERS = 512
+# What only a batch line has; `id` may be a slip for `custom_id` as well as a field of a plain line.
+_BATCH_SIGNS = ("custom_id", "body", "url", "method")
+
+Line: TypeAlias = Mapping[str, object]
+
+
+class RowFields(TypedDict, total=False):
+    """A row as it is kept, in this order. `body` asks `/v1/completions` where it has a prompt, else chat."""
+
+    id: str
+    body: Line
+    target: str
+    metadata: Line
+
+
+def is_batch_line(line: Line) -> bool:
+    return any(sign in line for sign in _BATCH_SIGNS)
+
+
+def batch_row(line: Line) -> RowFields:
+    """Raises `LineFault`."""
+    if not line.keys() <= BATCH_FIELDS:
+        raise _unknown_field(line, BATCH_FIELDS, "a batch request")
+    custom_id = line.get("custom_id")
+    if not isinstance(custom_id, str) or not 0 < len(custom_id) <= MAX_ID_LETTERS:
+        raise LineFault("custom_id", _id_problem(line, "custom_id"))
+    if line.get("method") != "POST":
+        raise LineFault("method", _problem(line, "method", '"POST"'))
+    url = line.get("url")
+    if url not in ENDPOINTS:
+        raise LineFault("url", _problem(line, "url", " or ".join(f'"{one}"' for one in ENDPOINTS)))
+    body = line.get("body")
+    if not isinstance(body, dict):
+        raise LineFault("body", _problem(line, "body", "an object"))
+    _check_body(body, str(url))
+    return {"id": custom_id, "body": body}
+
+
+def _check_body(body: Line, url: str) -> None:
+    model = body.get("model", "unnamed")
+    if not isinstance(model, str) or not model:
+        raise LineFault("body.model", _problem(body, "model", "the name of a model, or left out"))
+    if body.get("stream", False) is not False:
+        raise LineFault("body.stream", "stream must be false or left out: a stored answer is no stream.")
+    if url == CHAT:
+        check_messages(body.get("messages"), "body.messages")
+    else:
+        _check_prompt(body, "body.prompt")
+
+
+def plain_row(line: Line) -> RowFields:
+    """`id` only where the line has one. Raises `LineFault`."""
+    if not line.keys() <= PLAIN_FIELDS:
+        raise _unknown_field(line, PLAIN_FIELDS, "a line with a prompt or messages")
+    if ("prompt" in line) == ("messages" in line):
+        both = "has both" if "prompt" in line else "has neither"
+        raise LineFault("", f'A line has either "prompt" or "messages"; this one {both}.')
+    row: RowFields = {}
+    if "id" in line:
+        row["id"] = _plain_id(line)
+    if "messages" in line:
+        check_messages(line["messages"], "messages")
+        row["body"] = {"messages": line["messages"]}
+    else:
+        _check_prompt(line, "prompt")
+        row["body"] = {"prompt": line["prompt"]}
+    if line.get("target") is not None:
+        row["target"] = _target(line)
+    if line.get("metadata") is not None:
+        row["metadata"] = _metadata(line)
+    return row
+
+
+def _plain_id(line: Line) -> str:
+    given = line["id"]
+    name = str(given) if isinstance(given, int) and not isinstance(given, bool) else given
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_ID_LETTERS:
+        raise LineFault("id", _id_problem(line, "id"))
+    return name
+
+
+def _target(line: Line) -> str:
+    target = line["target"]
+    if isinstance(target, str):
+        return target
+    if isinstance(target, int | float) and not isinstance(target, bool):
+        return str(target)
+    raise LineFault("target", _problem(line, "target", "a text or a number"))
+
+
+def _metadata(line: Line) -> Line:
+    metadata = line["metadata"]
+    if not isinstance(metadata, dict):
+        raise LineFault("metadata", _problem(line, "metadata", "an object"))
+    return metadata
+
+
+def _check_prompt(holder: Line, field: str) -> None:
+    prompt = holder.get("prompt")
+    if not isinstance(prompt, str) or not prompt:
+        raise LineFault(field, _problem(holder, "prompt", "a text that is not empty"))
+
+
+def _problem(holder: Line, name: str, wanted: str) -> str:
+    if name not in holder:
+        return f"{name} is missing; it must be {wanted}."
+    value = holder[name]
+    told = shown(value) if isinstance(value, str) else kind_of(value)
+    return f"{name} must be {wanted}, not {told}."
+
+
+def _id_problem(line: Line, name: str) -> str:
+    given = line.get(name)
+    if isinstance(given, str) and given:
+        return f"{name} has {len(given)} letters, but must have at most {MAX_ID_LETTERS}."
+    return _problem(line, name, "a text that is not empty")
+
+
+def _unknown_field(line: Line, known: frozenset[str], kind: str) -> LineFault:
+    name = min(line.keys() - known)
+    fields = ", ".join(sorted(known))
+    return LineFault(name[:100], f"{shown(name)} is no field of {kind}; it has {fields}.")

@@ -1,0 +1,52 @@
+"""What is refused of data sets, each as one sentence that says what is wrong and what to do."""
+
+from services.common.errors import ErrorKind
+from services.scheduler.errors import SchedulerError
+
+
+class DatasetNotFound(SchedulerError):
+    """There is no data set {dataset_id}. List them to see those there are."""
+
+    kind = ErrorKind.NOT_FOUND
+    reason = "DATASET_NOT_FOUND"
+
+
+class DatasetTooLarge(SchedulerError):
+    """The file has more than {limit} {unit}{when}, which is the limit. Split it."""
+
+    kind = ErrorKind.INVALID
+    reason = "DATASET_TOO_LARGE"
+
+
+class TooManyUploads(SchedulerError):
+    """So many uploads run already: {limit}. Try again in {retry_after_seconds} s."""
+
+    kind = ErrorKind.EXHAUSTED
+    reason = "QUEUE_FULL"
+
+
+class UploadCutOff(SchedulerError):
+    """The upload ended in the middle, so nothing of it is kept. Send it again."""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_PARAMETER"
+
+
+class UploadTooSlow(SchedulerError):
+    """The upload was not over after {limit} s, so it was given up. Send it faster, or compressed."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "DEADLINE_REACHED"
+
+
+class ObjectStoreUnavailable(SchedulerError):
+    """The object store cannot be used: {problem}. Nothing was changed; check it, then try again."""
+
+    kind = ErrorKind.UNAVAILABLE
+    reason = "OBJECT_STORE_UNAVAILABLE"
+
+
+class InvalidObjectStore(SchedulerError):
+    """PROCTOR_OBJECT_STORE cannot be used: {problem}. Give file:///…, s3://…, gs://… or az://…."""
+
+    kind = ErrorKind.CONFLICT

@@ -1,0 +1,110 @@
+"""Objects in a local folder or in a bucket of S3, Google Cloud Storage or Azure."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import LocalStore, ObjectStore, from_url
+
+from services.scheduler.datasets.dataset_errors import InvalidObjectStore, ObjectStoreUnavailable
+from services.scheduler.datasets.ports import StoredObject
+
+_SCHEMES = ("s3", "gs", "az")
+_CONNECT = timedelta(seconds=5)
+_REQUEST = timedelta(seconds=60)
+_PATIENCE = timedelta(seconds=30)
+# In a folder an object is written beside its place first, under its name, this sign and a number.
+_STAGED = "#"
+
+
+class ObstoreObjects:
+    def __init__(self, url: str) -> None:
+        """Credentials come from the environment, as the clouds' own tools read them.
+
+        Raises `InvalidObjectStore`.
+        """
+        self._folder: Path | None = None
+        parts = urlsplit(url)
+        try:
+            if parts.scheme == "file" and parts.netloc in {"", "localhost"}:
+                self._folder = Path(unquote(parts.path))
+                self._store: ObjectStore = _opened_folder(self._folder)
+            elif parts.scheme in _SCHEMES and parts.netloc:
+                self._store = _opened_bucket(url)
+            else:
+                raise InvalidObjectStore(problem=f"{url} is no address of a folder or bucket")
+        except (BaseError, OSError, ValueError) as error:
+            raise InvalidObjectStore(problem=_reason(error)) from error
+
+    def put(self, key: str, content: bytes) -> None:
+        with _told():
+            # A part of a few MiB: one request, so that nothing half-done can lie about.
+            obstore.put(self._store, key, content, use_multipart=False)
+
+    def get(self, key: str) -> bytes:
+        with _told():
+            return bytes(obstore.get(self._store, key).bytes())
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        with _told():
+            return bytes(obstore.get_range(self._store, key, start=start, length=length))
+
+    def objects(self, prefix: str) -> Iterator[StoredObject]:
+        with _told():
+            for page in obstore.list(self._store, prefix):
+                for meta in page:
+                    yield StoredObject(meta["path"], meta["last_modified"])
+            yield from self._staged(prefix)
+
+    def delete(self, keys: Sequence[str]) -> None:
+        with _told():
+            for key in keys:
+                self._delete(key)
+
+    def _delete(self, key: str) -> None:
+        if self._folder is not None and _STAGED in key:
+            (self._folder / key).unlink(missing_ok=True)
+            return
+        try:
+            obstore.delete(self._store, key)
+        except FileNotFoundError:
+            return
+
+    def _staged(self, prefix: str) -> Iterator[StoredObject]:
+        """The library lists none of these."""
+        if self._folder is None:
+            return
+        for path in (self._folder / prefix).rglob(f"*{_STAGED}*"):
+            stored_at = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC)
+            yield StoredObject(path.relative_to(self._folder).as_posix(), stored_at)
+
+
+def _opened_folder(folder: Path) -> LocalStore:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return LocalStore(folder, automatic_cleanup=True)
+
+
+def _opened_bucket(url: str) -> ObjectStore:
+    return from_url(
+        url,
+        client_options={"connect_timeout": _CONNECT, "timeout": _REQUEST},
+        retry_config={"max_retries": 5, "retry_timeout": _PATIENCE},
+    )
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except (BaseError, OSError) as error:
+        raise ObjectStoreUnavailable(problem=_reason(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    """The first line: what follows is for those who debug the library."""
+    first = str(error).strip().splitlines()[:1]
+    return " ".join(first).rstrip(".") or type(error).__name__

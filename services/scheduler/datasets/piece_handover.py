@@ -1,0 +1,41 @@
+"""Pieces of an upload on their way from the event loop to the thread that checks them: a few at a time."""
+
+import asyncio
+from collections.abc import Iterator
+from queue import SimpleQueue
+
+PIECES_AHEAD = 4
+
+
+class UploadBrokenOff(Exception):
+    """Nobody sends the rest of this upload any more."""
+
+
+class PieceHandover:
+    """The loop puts and never blocks; the thread iterates. A full one holds the sender back."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._room = asyncio.Semaphore(PIECES_AHEAD)
+        self._pieces: SimpleQueue[bytes | None] = SimpleQueue()
+        self._is_broken_off = False
+
+    async def put(self, piece: bytes) -> None:
+        await self._room.acquire()
+        self._pieces.put(piece)
+
+    def end(self) -> None:
+        self._pieces.put(None)
+
+    def break_off(self) -> None:
+        """The thread ends at its next piece; after the end it changes nothing."""
+        self._is_broken_off = True
+        self._pieces.put(None)
+
+    def __iter__(self) -> Iterator[bytes]:
+        """In the thread. Raises `UploadBrokenOff`."""
+        while (piece := self._pieces.get()) is not None and not self._is_broken_off:
+            self._loop.call_soon_threadsafe(self._room.release)
+            yield piece
+        if self._is_broken_off:
+            raise UploadBrokenOff

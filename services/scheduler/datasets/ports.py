@@ -1,0 +1,74 @@
+"""What data sets need of the world: a place for objects, and what is known of them."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from services.scheduler.datasets.dataset import (
+    Dataset,
+    DatasetContent,
+    DatasetCursor,
+    DatasetId,
+    DatasetPage,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    key: str
+    stored_at: datetime
+
+
+class ObjectStore(Protocol):
+    """Objects by key. Each call blocks, so it is made in a thread, and raises `ObjectStoreUnavailable`."""
+
+    def put(self, key: str, content: bytes) -> None:
+        """As a whole or not at all."""
+        ...
+
+    def get(self, key: str) -> bytes: ...
+
+    def get_range(self, key: str, start: int, length: int) -> bytes: ...
+
+    def objects(self, prefix: str) -> Iterator[StoredObject]:
+        """All below the prefix, also what a killed process has left of an object."""
+        ...
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """What is not there is no error."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NewDataset:
+    """An uploaded file whose rows are in the object store, under a prefix of its own."""
+
+    dataset: Dataset
+    request_id: str
+
+
+class DatasetStore(Protocol):
+    """Data sets and their contents. Nothing uses them yet but lists and previews: none is in use."""
+
+    async def add(self, new: NewDataset) -> Dataset:
+        """As stored: that of the first call with this request id, with the content of the same file."""
+        ...
+
+    async def ordered(self, request_id: str) -> Dataset | None:
+        """What an earlier call with this id has stored."""
+        ...
+
+    async def get(self, dataset_id: DatasetId) -> Dataset:
+        """Raises `DatasetNotFound`."""
+        ...
+
+    async def page(self, size: int, after: DatasetCursor | None) -> DatasetPage: ...
+
+    async def delete(self, dataset_id: DatasetId) -> DatasetContent | None:
+        """The content where it was the last of it, and its objects can go. Raises `DatasetNotFound`."""
+        ...
+
+    async def named_among(self, prefixes: Collection[str]) -> frozenset[str]:
+        """Those under which a content lies."""
+        ...

@@ -1,0 +1,143 @@
+"""Data sets and their contents in Postgres."""
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+from uuid import UUID
+
+import asyncpg
+
+from services.scheduler.datasets.dataset import (
+    Dataset,
+    DatasetContent,
+    DatasetCursor,
+    DatasetFormat,
+    DatasetId,
+    DatasetPage,
+    RowFacts,
+)
+from services.scheduler.datasets.dataset_errors import DatasetNotFound
+from services.scheduler.datasets.ports import NewDataset
+from services.scheduler.postgres_sessions import Connection, Queries, Sessions
+
+_BEFORE_ALL = (datetime(9999, 1, 1, tzinfo=UTC), "")
+
+
+class _OrderedBefore(Exception):
+    """Takes the transaction back: the call is a repeated one."""
+
+
+class PostgresDatasets:
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    async def add(self, new: NewDataset) -> Dataset:
+        dataset = new.dataset
+        request = UUID(new.request_id) if new.request_id else None
+
+        async def add(connection: Connection) -> Dataset:
+            await connection.execute(Queries["hold_dataset_content"], *_content_values(dataset.content))
+            await connection.execute(Queries["add_dataset"], *_dataset_values(dataset), request)
+            row = await connection.fetchrow(Queries["get_dataset"], dataset.dataset_id)
+            if row is None:
+                raise _OrderedBefore
+            return dataset_from_row(row)
+
+        try:
+            return await self._sessions.run(add)
+        except _OrderedBefore:
+            ordered = await self.ordered(new.request_id)
+            if ordered is None:
+                raise DatasetNotFound(dataset_id=dataset.dataset_id) from None
+            return ordered
+
+    async def ordered(self, request_id: str) -> Dataset | None:
+        row = await self._sessions.read(
+            lambda connection: connection.fetchrow(Queries["find_ordered_dataset"], UUID(request_id))
+        )
+        return dataset_from_row(row) if row else None
+
+    async def get(self, dataset_id: DatasetId) -> Dataset:
+        row = await self._sessions.read(
+            lambda connection: connection.fetchrow(Queries["get_dataset"], dataset_id)
+        )
+        if row is None:
+            raise DatasetNotFound(dataset_id=dataset_id)
+        return dataset_from_row(row)
+
+    async def page(self, size: int, after: DatasetCursor | None) -> DatasetPage:
+        behind = (after.uploaded_at, after.dataset_id) if after else _BEFORE_ALL
+
+        async def page(connection: Connection) -> DatasetPage:
+            rows = await connection.fetch(Queries["list_datasets"], *behind, size)
+            total = after.total if after else await connection.fetchval(Queries["count_datasets"])
+            datasets = tuple(dataset_from_row(row) for row in rows)
+            is_last = len(datasets) < size
+            last = datasets[-1] if datasets else None
+            following = (
+                None if last is None or is_last else DatasetCursor(last.uploaded_at, last.dataset_id, total)
+            )
+            return DatasetPage(datasets, total, following)
+
+        return await self._sessions.run(page)
+
+    async def delete(self, dataset_id: DatasetId) -> DatasetContent | None:
+        async def delete(connection: Connection) -> DatasetContent | None:
+            row = await connection.fetchrow(Queries["hold_content_of_dataset"], dataset_id)
+            if row is None:
+                raise DatasetNotFound(dataset_id=dataset_id)
+            await connection.execute(Queries["delete_dataset"], dataset_id)
+            content = content_from_row(row)
+            key = (content.digest, content.format)
+            is_gone = await connection.fetchval(Queries["delete_unused_content"], *key)
+            return content if is_gone else None
+
+        return await self._sessions.run(delete)
+
+    async def named_among(self, prefixes: Collection[str]) -> frozenset[str]:
+        rows = await self._sessions.read(
+            lambda connection: connection.fetch(Queries["named_prefixes"], list(prefixes))
+        )
+        return frozenset(row["prefix"] for row in rows)
+
+
+def dataset_from_row(row: asyncpg.Record) -> Dataset:
+    return Dataset(
+        dataset_id=DatasetId(row["dataset_id"]),
+        name=row["name"],
+        user=row["username"],
+        uploaded_at=row["uploaded_at"],
+        content=content_from_row(row),
+    )
+
+
+def content_from_row(row: asyncpg.Record) -> DatasetContent:
+    facts = RowFacts(row["row_count"], row["target_count"], tuple(row["models"]), row["endpoint"])
+    return DatasetContent(
+        row["digest"], DatasetFormat(row["format"]), row["size_bytes"], facts, row["prefix"]
+    )
+
+
+def _content_values(content: DatasetContent) -> tuple[object, ...]:
+    facts = content.facts
+    return (
+        content.digest,
+        content.format,
+        content.prefix,
+        content.size_bytes,
+        facts.row_count,
+        facts.target_count,
+        list(facts.models),
+        facts.endpoint,
+    )
+
+
+def _dataset_values(dataset: Dataset) -> tuple[object, ...]:
+    content = dataset.content
+    return (
+        dataset.dataset_id,
+        dataset.name,
+        dataset.user,
+        dataset.uploaded_at,
+        content.digest,
+        content.format,
+    )
