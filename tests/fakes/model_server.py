@@ -353,7 +353,8 @@ async def serving(server: ModelServer, port: int = 0) -> AsyncIterator[int]:
     runner = web.AppRunner(make_app(server), handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", port).start()
+        # Many workers connect at once: who is not let in tries again after a second.
+        await web.TCPSite(runner, "127.0.0.1", port, backlog=1024).start()
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
