@@ -3,8 +3,8 @@
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -208,6 +208,15 @@ async def until_all_end(standing: WholeStack, run_ids: Sequence[str]) -> None:
             return bool(await database.fetchval(query, list(run_ids)) == 0)
 
         await eventually(have_ended, f"{len(run_ids)} runs have ended", LIMIT_SECONDS)
+
+
+@asynccontextmanager
+async def looking_on(looking: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Beside what is done within; breaks it when the looking breaks."""
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(looking)
+        yield
+        task.cancel()
 
 
 @dataclass(frozen=True)

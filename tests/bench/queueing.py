@@ -3,7 +3,6 @@
 The model answers at once; some runs are paused and resumed, some cancelled meanwhile.
 """
 
-import asyncio
 import tempfile
 import time
 from collections.abc import Sequence
@@ -28,6 +27,7 @@ from tests.crowded_queue import (
     assert_none_is_lost,
     collect_forecasts,
     ended_runs,
+    looking_on,
     stir,
     submit_all,
     until_all_end,
@@ -66,16 +66,13 @@ async def measure(standing: WholeStack) -> Measured:
     await leave_a_history(standing)
     await standing.model_server.control(reset_stats=True)
     watched, forecasts = Watched(), list[Forecast]()
-    looking = asyncio.create_task(watch_limits(standing, watched))
     began = time.monotonic()
-    tally = await submit_all(standing, CROWD)
-    asking = asyncio.create_task(collect_forecasts(standing, forecasts))
-    await stir(standing, CROWD, tally)
-    await until_all_end(standing, tally.accepted)
+    async with looking_on(watch_limits(standing, watched)):
+        tally = await submit_all(standing, CROWD)
+        async with looking_on(collect_forecasts(standing, forecasts)):
+            await stir(standing, CROWD, tally)
+            await until_all_end(standing, tally.accepted)
     seconds = time.monotonic() - began
-    for task in (looking, asking):
-        assert not task.done(), task.result()
-        task.cancel()
     requests = (await standing.model_server.stats())["requests"]
     return Measured(tally, watched, await ended_runs(standing, CROWD), forecasts, requests, seconds)
 

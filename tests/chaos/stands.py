@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import nats
 
+from proctor.stack.supervised_child import SupervisedChild
 from tests.chaos.struck_run import ROWS
 from tests.fakes.eventually import eventually
 from tests.fakes.state_dir import temporary_state_dir
@@ -25,8 +26,12 @@ def pids_of(standing: WholeStack) -> dict[str, int | None]:
 
 
 async def kill(standing: WholeStack, name: str) -> None:
+    await kill_child(standing.stack.child(name))
+
+
+async def kill_child(child: SupervisedChild) -> None:
     """`kill -9` of a child that is up; returns when the supervisor has noticed."""
-    child = standing.stack.child(name)
+    name = child.spec.name
     await eventually(child.ready.is_set, f"{name} is up to be killed", 30)
     assert child.pid is not None
     restarts = child.restarts

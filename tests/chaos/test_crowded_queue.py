@@ -1,0 +1,72 @@
+"""A crowd before two schedulers, each of which is killed in turn: one of them led."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from proctor.stack.supervised_child import SupervisedChild
+from tests.chaos.stands import kill_child
+from tests.crowded_queue import (
+    MOST_SAMPLES,
+    Crowd,
+    Watched,
+    assert_none_is_lost,
+    ended_runs,
+    looking_on,
+    stir,
+    submit_all,
+    until_all_end,
+    watch_limits,
+)
+from tests.fakes.eventually import eventually
+from tests.fakes.state_dir import temporary_state_dir
+from tests.replicas import replica
+from tests.whole_stack import IMPATIENT, StackOrder, WholeStack, whole_stack
+
+CROWD = Crowd(users_of_class=2, runs_each=3)
+MAX_RUNNING = 3
+ENVIRONMENT = {
+    **IMPATIENT,
+    "PROCTOR_MAX_PENDING_RUNS_PER_USER": str(CROWD.runs_each),
+    "PROCTOR_MIN_STAY_SECONDS": "0.5",
+}
+
+
+@asynccontextmanager
+async def crowded_stack() -> AsyncIterator[WholeStack]:
+    with temporary_state_dir() as state_dir:
+        order = StackOrder(rows=MOST_SAMPLES, environment=ENVIRONMENT)
+        async with whole_stack(state_dir.parent, order) as stack:
+            yield stack
+
+
+async def test_a_crowd_outlives_the_leader() -> None:
+    watched = Watched()
+    async with crowded_stack() as standing, replica(standing, "scheduler") as second:
+        schedulers = (standing.stack.child("scheduler"), second)
+        terms = await number(standing, "SELECT fence FROM scheduler.leadership")
+        async with looking_on(watch_limits(standing, watched)):
+            tally = await submit_all(standing, CROWD)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(stir(standing, CROWD, tally))
+                group.create_task(kill_in_turn(standing, schedulers, len(tally.accepted)))
+            await until_all_end(standing, tally.accepted)
+        assert await number(standing, "SELECT fence FROM scheduler.leadership") > terms
+        assert_none_is_lost(await ended_runs(standing, CROWD), tally)
+    assert (watched.most_running, watched.most_new) == (MAX_RUNNING, CROWD.runs_each)
+
+
+async def kill_in_turn(standing: WholeStack, schedulers: Sequence[SupervisedChild], runs: int) -> None:
+    """One after a fifth of the runs, the other after two."""
+    for fifths, scheduler in enumerate(schedulers, 1):
+
+        async def is_time(ended: int = fifths * runs // 5) -> bool:
+            return await number(standing, "SELECT count(*) FROM scheduler.runs WHERE is_closed") >= ended
+
+        await eventually(is_time, f"{fifths} fifths of the runs have ended", 60)
+        await kill_child(scheduler)
+
+
+async def number(standing: WholeStack, query: str) -> int:
+    async with standing.database() as database:
+        return int(await database.fetchval(query))
