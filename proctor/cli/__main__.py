@@ -8,6 +8,7 @@ import typer
 from proctor.cli import (
     answer_commands,
     compare_command,
+    datasets_commands,
     doctor_command,
     models_command,
     queue_commands,
@@ -56,6 +57,7 @@ _PANELS: Mapping[str, Sequence[Callable[..., None]]] = {
 for panel, commands in _PANELS.items():
     for command in commands:
         app.command(rich_help_panel=panel, epilog=EXIT_CODES_HELP)(command)
+app.add_typer(datasets_commands.datasets_group(), name="datasets", rich_help_panel=_WHAT_THERE_IS)
 app.add_typer(suites_commands.suites_group(), name="suites", rich_help_panel=_WHAT_THERE_IS)
 
 

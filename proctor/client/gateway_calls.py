@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterable
 from typing import TypeVar
 
 import grpc
@@ -82,9 +82,39 @@ class GatewayCalls:
         finally:
             call.cancel()
 
+    async def give(self, method: grpc.aio.StreamUnaryMultiCallable[Q, A], pieces: AsyncIterable[Q]) -> A:
+        """As fast as they are taken and as long as it lasts; pieces that fail end it on the other side."""
+        call = method(metadata=self._metadata)
+        sending = asyncio.create_task(_send(call, pieces), name="send pieces")
+
+        def stop_sending(_: object) -> None:
+            """A write that fails because the call is over puts its failure in the place of the answer."""
+            sending.cancel()
+
+        call.add_done_callback(stop_sending)
+        try:
+            await asyncio.wait((sending,))
+            if not sending.cancelled():
+                sending.result()
+            return await call
+        except grpc.aio.AioRpcError as error:
+            raise self._stream_failure(error) from error
+        finally:
+            call.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+
     def _stream_failure(self, error: grpc.aio.AioRpcError) -> client_errors.ClientError:
         """A stream that a stopping gateway cut is an outage as well."""
         failure = client_errors.client_error(error, self.address)
         if error.code() == grpc.StatusCode.CANCELLED:
             return client_errors.Unreachable(failure.message, failure.reason, failure.facts)
         return failure
+
+
+async def _send(call: grpc.aio.StreamUnaryCall[Q, A], pieces: AsyncIterable[Q]) -> None:
+    async for piece in pieces:
+        try:
+            await call.write(piece)
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            return  # The call is over, and its answer says why.
+    await call.done_writing()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 from proctor import client_errors
 from proctor.client.answers import AnswerClient
 from proctor.client.comparisons import ComparisonClient
+from proctor.client.datasets import DatasetClient
 from proctor.client.gateway_calls import GatewayCalls
 from proctor.client.queue import QueueClient
 from proctor.client.standings import StandingsClient
@@ -68,6 +69,7 @@ class ProctorClient:
         self.standings = StandingsClient(self._calls)
         self.answers = AnswerClient(self._calls)
         self.queue = QueueClient(self._calls)
+        self.datasets = DatasetClient(self._calls, user)
 
     async def __aenter__(self) -> Self:
         return self

@@ -38,23 +38,21 @@ def backend_error(error: grpc.aio.AioRpcError, backend: str) -> DomainError:
 
 async def answer_to(call: grpc.aio.StreamUnaryCall[Q, A], pieces: AsyncIterable[Q]) -> A:
     """Sends pieces as they are taken. An early answer ends it; pieces that fail cancel the call."""
-    answering = asyncio.ensure_future(call)
     sending = asyncio.create_task(_send(call, pieces), name="send pieces")
 
     def stop_sending(_: object) -> None:
-        """Else a write that fails because the call is over puts its own failure in the place of the answer."""
+        """A write that fails because the call is over puts its failure in the place of the answer."""
         sending.cancel()
 
     call.add_done_callback(stop_sending)
     try:
-        await asyncio.wait((answering, sending), return_when=asyncio.FIRST_COMPLETED)
-        if sending.done() and not sending.cancelled():
+        await asyncio.wait((sending,))
+        if not sending.cancelled():
             sending.result()
-        return await answering
+        return await call
     finally:
-        sending.cancel()
         call.cancel()
-        await asyncio.gather(sending, answering, return_exceptions=True)
+        await asyncio.gather(sending, return_exceptions=True)
 
 
 async def _send(call: grpc.aio.StreamUnaryCall[Q, A], pieces: AsyncIterable[Q]) -> None:

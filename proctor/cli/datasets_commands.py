@@ -1,0 +1,166 @@
+"""`proctor datasets`: data sets of one's own: upload, list, show, delete."""
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+from rich.console import Console
+
+from proctor.cli.command_options import AsJson, Gateway, Page, User
+from proctor.cli.datasets_tables import datasets_table, print_dataset, print_faults, print_rows
+from proctor.cli.exit_codes import EXIT_CODES_HELP, ExitCode
+from proctor.cli.gateway_address import find_gateway
+from proctor.cli.json_documents import document
+from proctor.cli.program_name import program_name
+from proctor.cli.terminal import Terminal, execute, say
+from proctor.cli.upload_display import upload_display
+from proctor.client import ProctorClient
+from proctor.client.datasets import Upload
+from proctor.client_errors import Refused
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
+
+_FORMATS: Mapping[str, dataset_pb2.DatasetFormat.ValueType] = {
+    "": dataset_pb2.DATASET_FORMAT_UNSPECIFIED,
+    "jsonl": dataset_pb2.DATASET_FORMAT_JSONL,
+    "csv": dataset_pb2.DATASET_FORMAT_CSV,
+    "parquet": dataset_pb2.DATASET_FORMAT_PARQUET,
+}
+
+DatasetId = Annotated[
+    str, typer.Argument(metavar="DATASET_ID", help="Id of the data set (see `proctor datasets list`).")
+]
+
+
+def datasets(context: typer.Context, gateway: Gateway = None, as_json: AsJson = False) -> None:
+    """List the uploaded data sets; or upload, show and delete them."""
+    if not context.invoked_subcommand:
+        list_datasets(gateway=gateway, as_json=as_json)
+
+
+def upload(
+    *,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSONL, CSV or Parquet; gzip and zstd too.")],
+    name: Annotated[str, typer.Option(help="Its name; else that of the file.")] = "",
+    form: Annotated[
+        str, typer.Option("--format", metavar="NAME", help="jsonl, csv or parquet; else told from the name.")
+    ] = "",
+    gateway: Gateway = None,
+    user: User = "",
+    as_json: AsJson = False,
+) -> None:
+    """Upload a file of prompts. Every faulty line is named, and nothing of a refused file is kept."""
+    terminal = Terminal(as_json)
+
+    async def work() -> ExitCode:
+        if form not in _FORMATS:
+            raise Refused(f"--format {form}: it must be jsonl, csv or parquet.", "INVALID_PARAMETER")
+        shown_name = name or file.name
+        async with ProctorClient(find_gateway(gateway), user=user) as client:
+            with (
+                _opened(file) as content,
+                upload_display(terminal.err, shown_name, _size(content)) as on_sent,
+            ):
+                sent = Upload(content, shown_name, _FORMATS[form], on_sent)
+                uploaded = await client.datasets.upload(sent)
+        if as_json:
+            terminal.emit(document(uploaded))
+        elif uploaded.HasField("dataset"):
+            _tell_uploaded(terminal.out, uploaded.dataset)
+        else:
+            print_faults(terminal.err, shown_name, uploaded)
+        return ExitCode.OK if uploaded.HasField("dataset") else ExitCode.REFUSED
+
+    execute(terminal, work)
+
+
+def list_datasets(
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Data sets on a page.")] = 20,
+    page: Page = "",
+    gateway: Gateway = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the uploaded data sets, newest first."""
+    terminal = Terminal(as_json)
+
+    async def work() -> ExitCode:
+        async with ProctorClient(find_gateway(gateway)) as client:
+            found = await client.datasets.list_page(limit, page)
+        if as_json:
+            terminal.emit(document(found))
+            return ExitCode.OK
+        terminal.out.print(datasets_table(terminal.out, found.datasets))
+        if found.next_page_token:
+            more = f"{len(found.datasets)} of {found.total:,}. The next page: --page {found.next_page_token}"
+            say(terminal.out, more, style="dim")
+        return ExitCode.OK
+
+    execute(terminal, work)
+
+
+def show(
+    dataset_id: DatasetId,
+    row: Annotated[int, typer.Option(min=0, help="First row to show, from 0.")] = 0,
+    rows: Annotated[int, typer.Option(min=1, max=100, help="Rows to show.")] = 3,
+    gateway: Gateway = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a data set and rows of it as a model would be asked."""
+    terminal = Terminal(as_json)
+
+    async def work() -> ExitCode:
+        async with ProctorClient(find_gateway(gateway)) as client:
+            dataset = await client.datasets.get(dataset_id)
+            shown = await client.datasets.preview(dataset_id, row, rows)
+        if as_json:
+            terminal.emit({"dataset": document(dataset), "rows": [document(each) for each in shown]})
+        else:
+            print_dataset(terminal.out, dataset)
+            print_rows(terminal.out, shown)
+        return ExitCode.OK
+
+    execute(terminal, work)
+
+
+def delete(dataset_id: DatasetId, gateway: Gateway = None, as_json: AsJson = False) -> None:
+    """Delete a data set that no run uses."""
+    terminal = Terminal(as_json)
+
+    async def work() -> ExitCode:
+        async with ProctorClient(find_gateway(gateway)) as client:
+            await client.datasets.delete(dataset_id)
+        if as_json:
+            terminal.emit({"dataset_id": dataset_id})
+        else:
+            say(terminal.out, f"{dataset_id} is gone.")
+        return ExitCode.OK
+
+    execute(terminal, work)
+
+
+def datasets_group() -> typer.Typer:
+    group = typer.Typer(invoke_without_command=True, epilog=EXIT_CODES_HELP, callback=datasets)
+    for command in (upload, show, delete):
+        group.command(epilog=EXIT_CODES_HELP)(command)
+    group.command("list", epilog=EXIT_CODES_HELP)(list_datasets)
+    return group
+
+
+def _opened(file: Path) -> BinaryIO:
+    try:
+        return file.open("rb")
+    except OSError as error:
+        raise Refused(f"{file} cannot be read: {error.strerror or error}.", "CANNOT_READ") from error
+
+
+def _size(content: BinaryIO) -> int | None:
+    """None for a pipe."""
+    status = os.fstat(content.fileno())
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def _tell_uploaded(console: Console, dataset: dataset_pb2.Dataset) -> None:
+    print_dataset(console, dataset)
+    say(console, f"  {program_name()} datasets show {dataset.dataset_id}", style="dim")

@@ -1,0 +1,85 @@
+"""Data sets: upload, list, look into, delete."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
+
+from proctor.client.gateway_calls import GatewayCalls
+from proctor.client_errors import Refused
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.v1 import dataset_service_pb2_grpc as dataset_grpc
+
+if TYPE_CHECKING:
+    from proctor.v1.dataset_service_pb2_grpc import DatasetServiceAsyncStub
+
+_PIECE_BYTES = 512 * 1024
+
+
+def _tell_nobody(_: int) -> None:
+    """Not everyone wants to know how much was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file to upload. `on_sent` is told the bytes sent so far; a `request_id` again finds the first."""
+
+    content: BinaryIO
+    name: str
+    format: dataset_pb2.DatasetFormat.ValueType = dataset_pb2.DATASET_FORMAT_UNSPECIFIED
+    on_sent: Callable[[int], None] = _tell_nobody
+    request_id: str = ""
+
+
+class DatasetClient:
+    """`client.datasets`."""
+
+    def __init__(self, calls: GatewayCalls, user: str) -> None:
+        self._calls = calls
+        self._user = user
+        self._stub: DatasetServiceAsyncStub = dataset_grpc.DatasetServiceStub(calls.channel)
+
+    async def upload(self, upload: Upload) -> dataset_pb2.UploadDatasetResponse:
+        """The data set, or what is wrong with the file, of which nothing is kept then."""
+        return await self._calls.give(self._stub.UploadDataset, self._pieces(upload))
+
+    async def get(self, dataset_id: str) -> dataset_pb2.Dataset:
+        request = dataset_pb2.GetDatasetRequest(dataset_id=dataset_id)
+        return (await self._calls.call(self._stub.GetDataset, request)).dataset
+
+    async def list_page(self, size: int = 100, token: str = "") -> dataset_pb2.ListDatasetsResponse:
+        request = dataset_pb2.ListDatasetsRequest(page_size=size, page_token=token)
+        return await self._calls.call(self._stub.ListDatasets, request)
+
+    async def preview(
+        self, dataset_id: str, first_row: int = 0, row_count: int = 10
+    ) -> list[dataset_pb2.DatasetRow]:
+        request = dataset_pb2.PreviewDatasetRequest(
+            dataset_id=dataset_id, first_row=first_row, row_count=row_count
+        )
+        return list((await self._calls.call(self._stub.PreviewDataset, request)).rows)
+
+    async def delete(self, dataset_id: str) -> None:
+        request = dataset_pb2.DeleteDatasetRequest(dataset_id=dataset_id)
+        await self._calls.call_once(self._stub.DeleteDataset, request)
+
+    async def _pieces(self, upload: Upload) -> AsyncIterator[dataset_pb2.UploadDatasetRequest]:
+        request_id = upload.request_id or str(uuid.uuid4())
+        header = dataset_pb2.DatasetHeader(
+            name=upload.name, user=self._user, format=upload.format, request_id=request_id
+        )
+        yield dataset_pb2.UploadDatasetRequest(header=header)
+        sent = 0
+        while content := await asyncio.to_thread(_read, upload):
+            yield dataset_pb2.UploadDatasetRequest(content=content)
+            sent += len(content)
+            upload.on_sent(sent)
+        yield dataset_pb2.UploadDatasetRequest(end=dataset_pb2.DatasetEnd())
+
+
+def _read(upload: Upload) -> bytes:
+    try:
+        return upload.content.read(_PIECE_BYTES)
+    except OSError as error:
+        raise Refused(f"{upload.name} cannot be read: {error.strerror or error}.", "CANNOT_READ") from error
