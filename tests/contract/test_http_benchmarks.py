@@ -183,7 +183,7 @@ async def test_what_a_job_costs_is_told_where_its_model_has_a_price(stand: Gatew
     assert stand.scheduler.submitted[0].order.max_cost == 0.5
     run = stored_run(stand, run_pb2.RUN_STATE_FAILED)
     run.error.reason = "COST_LIMIT_REACHED"
-    run.error.message = "Resource limits exceeded (cost): the run has cost 0.5 EUR of at most 0.5 EUR."
+    run.error.message = "Resource limits exceeded (cost): the run has reached its max_cost of 0.5 EUR."
     usage = outcome_pb2.TokenUsage(
         prompt_tokens=200, completion_tokens=10, cached_tokens=5, reasoning_tokens=3
     )

@@ -96,7 +96,8 @@ async def test_a_run_stops_at_its_cost_limit_and_keeps_what_it_has(standing: Who
     run_id = await standing.submit(keyed_order(max_cost=limit))
     run = await ended(standing, run_id)
     assert (run.state, run.error.reason) == (run_pb2.RUN_STATE_FAILED, "COST_LIMIT_REACHED")
-    assert run.error.message.startswith("Resource limits exceeded (cost): the run has cost ")
+    said = "Resource limits exceeded (cost): the run has reached its max_cost of "
+    assert run.error.message.startswith(said)
 
     summary = await standing.client.get_summary(run_id)
     usage = await recorded_usage(standing, run_id)

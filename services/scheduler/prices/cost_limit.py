@@ -20,33 +20,37 @@ def limit_problem(run: Run, counts: RunCounts | None) -> RunError | None:
     if run.order.max_cost is None or cost is None or run.price is None or counts is None:
         return None
     if cost >= run.order.max_cost:
-        message = f"Resource limits exceeded (cost): {spent(run, cost)}. What was recorded stays"
-        return RunError("COST_LIMIT_REACHED", f"{message}; order it again with a higher max_cost.")
-    if _asked_answers(run, counts) and counts.usage == _NOTHING and run.price.is_above_zero:
+        # Without what it has cost: answers that are on their way are still recorded and counted.
+        message = f"Resource limits exceeded (cost): the run has reached its max_cost of {_limit(run)}"
+        advice = "What was recorded stays; order it again with a higher max_cost."
+        return RunError("COST_LIMIT_REACHED", f"{message}. {advice}")
+    if _asked_answers(run, counts) > 0 and counts.usage == _NOTHING and run.price.is_above_zero:
         message = f"The cost limit cannot be kept: {run.order.model} does not tell how many tokens it used"
         return RunError("UNSUPPORTED", f"{message}. Order the run without max_cost.")
     return None
 
 
 def affordable_samples(run: Run, counts: RunCounts | None) -> float:
-    """Beyond what is recorded, by the mean cost of a sample so far; infinite where nothing limits.
+    """Beyond what is recorded, by the mean cost of an answer so far; infinite where nothing limits.
 
-    0 while nothing tells what a sample costs.
+    0 while nothing tells what an answer costs: a failure costs nothing, and does not tell.
     """
-    if run.order.max_cost is None or run.price is None:
+    if run.order.max_cost is None or run.price is None or not run.price.is_above_zero:
         return math.inf
     cost = cost_of(run, counts)
-    asked = max(counts.recorded - run.reused_answers, 0) if counts else 0
-    if not asked or cost is None:
+    if not cost or counts is None:
         return 0.0
-    mean_cost = cost / asked
-    return (run.order.max_cost - cost) / mean_cost if mean_cost else math.inf
+    return (run.order.max_cost - cost) / cost * max(_asked_answers(run, counts), 1)
 
 
 def spent(run: Run, cost: float) -> str:
-    """As a clause of a sentence."""
+    """As a clause of a sentence, of a run that has ended."""
     currency = run.price.currency if run.price else ""
-    return f"the run has cost {cost:.6g} {currency} of at most {run.order.max_cost:.6g} {currency}"
+    return f"the run has cost {cost:.6g} {currency} of at most {_limit(run)}"
+
+
+def _limit(run: Run) -> str:
+    return f"{run.order.max_cost:.6g} {run.price.currency if run.price else ''}"
 
 
 def _asked_answers(run: Run, counts: RunCounts) -> int:

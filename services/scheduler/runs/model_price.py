@@ -26,7 +26,7 @@ class ModelPrice:
 
     @property
     def is_above_zero(self) -> bool:
-        return self.input_per_million > 0 or self.output_per_million > 0
+        return any((self.input_per_million, self.output_per_million, self.cached_input_per_million))
 
     def cost(self, usage: TokenUsage) -> float:
         """In the currency of the price."""

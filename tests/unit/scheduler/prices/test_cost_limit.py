@@ -41,8 +41,10 @@ async def test_a_run_at_its_limit_fails_and_keeps_what_it_has() -> None:
     assert run.state is RunState.FAILED
     assert run.error is not None
     assert run.error.reason == "COST_LIMIT_REACHED"
-    assert run.error.message.startswith("Resource limits exceeded (cost): the run has cost ")
-    assert run.error.message.endswith("What was recorded stays; order it again with a higher max_cost.")
+    assert run.error.message == (
+        "Resource limits exceeded (cost): the run has reached its max_cost of 70 USD. "
+        "What was recorded stays; order it again with a higher max_cost."
+    )
     assert run.is_closed
     counts = run.final_counts
     assert counts is not None
@@ -113,13 +115,40 @@ async def test_the_rest_of_the_money_pays_for_samples_at_their_mean_cost() -> No
     stand = priced_stand()
     run = await stand.submit(toy_order(max_cost=10))
     counts = RunCounts(1, (TaskCounts("t", recorded=8, failed=4),), usage=TokenUsage(400))
-    assert affordable_samples(run, counts) == pytest.approx(6 / 0.5)
-    assert affordable_samples(run, None) == 0
-    # Answers of earlier runs cost nothing, and tell nothing of what others will.
-    reused = replace(run, reused_answers=4)
-    assert affordable_samples(reused, counts) == pytest.approx(6 / 1)
+    # Failures cost nothing, and tell nothing of what answers will.
+    assert affordable_samples(run, counts) == pytest.approx(6 / 1)
+    # Nor do answers of earlier runs.
+    reused = replace(run, reused_answers=2)
+    assert affordable_samples(reused, counts) == pytest.approx(6 / 2)
     unlimited = await stand.submit()
     assert affordable_samples(unlimited, counts) == float("inf")
+
+
+async def test_while_nothing_was_paid_one_shard_goes_at_a_time() -> None:
+    run = await priced_stand().submit(toy_order(max_cost=10))
+    all_failed = RunCounts(1, (TaskCounts("t", recorded=64, failed=64),))
+    all_reused = RunCounts(1, (TaskCounts("t", recorded=64),))
+    assert affordable_samples(run, None) == 0
+    assert affordable_samples(run, all_failed) == 0
+    assert affordable_samples(replace(run, reused_answers=64), all_reused) == 0
+    free = replace(run, price=ModelPrice(0, 0))
+    assert affordable_samples(free, all_failed) == float("inf")
+
+
+async def test_a_first_shard_that_fails_lets_no_more_go_out_than_one_shard() -> None:
+    stand = priced_stand()
+    run, driver = await stand.start(toy_order(max_cost=10, rollouts=5))
+    first_ended = False
+    for _ in range(100):
+        if await stand.advance(driver):
+            break
+        if not (await stand.runs.get(run.run_id)).state.is_final:
+            taken = await stand.work(run.run_id, (lambda _: "") if first_ended else (lambda _: "refused"))
+            first_ended |= taken > 0
+    ended = await stand.runs.get(run.run_id)
+    assert ended.final_counts is not None
+    answered = ended.final_counts.recorded - ended.final_counts.failed
+    assert 10 <= answered <= 64
 
 
 async def test_an_order_is_told_what_it_will_cost_once_runs_like_it_have_ended() -> None:
