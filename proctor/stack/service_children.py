@@ -72,7 +72,10 @@ def server_environment(options: StackOptions, wiring: Wiring) -> dict[str, str]:
         for name, value in options.environment.items()
         if name not in keys and not name.endswith(PROVIDER_KEY_SUFFIX)
     }
-    return _joined(inherited, {**wiring.environment(), "PROCTOR_POSTGRES_DSN": wiring.postgres_dsn})
+    # A person may name a bucket instead.
+    objects = {"PROCTOR_OBJECT_STORE": (options.state_dir.absolute() / "objects").as_uri()}
+    wired = {**wiring.environment(), "PROCTOR_POSTGRES_DSN": wiring.postgres_dsn}
+    return _joined({**objects, **inherited}, wired)
 
 
 def worker_environment(options: StackOptions, wiring: Wiring, pool_name: str, health: str) -> dict[str, str]:

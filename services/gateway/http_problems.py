@@ -41,6 +41,8 @@ _STATUS_OF_REASON = {
     "INVALID_DATASET": 422,
     "NO_SUCH_ROW": 404,
     "DATASET_TOO_LARGE": 413,
+    # Of an upload that took too long; a run that did says so itself.
+    "DEADLINE_REACHED": 408,
 }
 # Sentences that existing clients look for.
 _DETAILS = {

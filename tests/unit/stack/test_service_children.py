@@ -42,6 +42,12 @@ def test_servers_get_the_database_and_no_provider_key() -> None:
     assert not {"MY_SECRET", "GEMINI_API_KEY"} & environment.keys()
 
 
+def test_data_sets_lie_in_the_state_folder_or_in_a_bucket_that_a_person_named() -> None:
+    assert server_environment(options(), WIRING)["PROCTOR_OBJECT_STORE"] == "file:///state/objects"
+    named = options(PROCTOR_OBJECT_STORE="s3://mine")
+    assert server_environment(named, WIRING)["PROCTOR_OBJECT_STORE"] == "s3://mine"
+
+
 def test_a_worker_gets_the_keys_and_no_database() -> None:
     given = options(MY_SECRET="a", PROCTOR_POSTGRES_DSN="postgresql://of-another-stack")
     environment = worker_environment(given, WIRING, "remote", "127.0.0.1:6")
