@@ -64,7 +64,18 @@ def price_to_json(price: ModelPrice | None) -> str | None:
 
 
 def price_from_json(text: str | None) -> ModelPrice | None:
-    return ModelPrice(**orjson.loads(text)) if text is not None else None
+    return _price(orjson.loads(text)) if text is not None else None
+
+
+def _price(stored: _Fields) -> ModelPrice:
+    """Postgres gives a number without a fraction back as a whole one, however large."""
+    cached = stored["cached_input_per_million"]
+    return ModelPrice(
+        float(stored["input_per_million"]),
+        float(stored["output_per_million"]),
+        None if cached is None else float(cached),
+        stored["currency"],
+    )
 
 
 def summary_from_json(text: str) -> RunSummary:
@@ -79,7 +90,7 @@ def summary_from_json(text: str) -> RunSummary:
             "usage": TokenUsage(**fields["usage"]),
             "mean_timing": Timing(**fields["mean_timing"]),
             "timing": _timing_summary(fields.get("timing", {})),
-            "price": ModelPrice(**fields["price"]) if fields.get("price") else None,
+            "price": _price(fields["price"]) if fields.get("price") else None,
         }
     )
 

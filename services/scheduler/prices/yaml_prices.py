@@ -13,6 +13,8 @@ log = get_logger()
 
 _FILE_KEYS = ("currency", "prices")
 _PRICE_KEYS = ("input", "cached_input", "output")
+# One of the currency for each token: what costs more is a slip of the pen, or no number to reckon with.
+_MOST = 1_000_000
 _CURRENCY = re.compile("[A-Z]{3}")
 
 
@@ -113,7 +115,7 @@ def _number(where: str, key: str, node: Node) -> float:
     """Finite by the reader of the text."""
     number = node.content
     if isinstance(number, bool) or not isinstance(number, int | float):
-        raise _Gap(f"{where}: {key} is no number")
-    if number < 0:
-        raise _Gap(f"{where}: {key} is {number}, but must be at least 0")
+        raise _Gap(f"{where}: {key} is no number such as 0.25, 10 or 2.5e-3")
+    if not 0 <= number <= _MOST:
+        raise _Gap(f"{where}: {key} is {number}, but must be at least 0 and at most {_MOST}")
     return float(number)

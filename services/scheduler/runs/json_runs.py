@@ -57,7 +57,17 @@ def price_to_json(price: ModelPrice | None) -> str | None:
 
 
 def price_from_json(text: str | None) -> ModelPrice | None:
-    return ModelPrice(**json.loads(text)) if text is not None else None
+    """Postgres gives a number without a fraction back as a whole one, however large."""
+    if text is None:
+        return None
+    stored: dict[str, Any] = json.loads(text)
+    cached = stored["cached_input_per_million"]
+    return ModelPrice(
+        float(stored["input_per_million"]),
+        float(stored["output_per_million"]),
+        None if cached is None else float(cached),
+        stored["currency"],
+    )
 
 
 def generation_to_json(generation: Generation | None) -> str | None:

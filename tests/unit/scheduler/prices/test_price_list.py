@@ -6,8 +6,10 @@ from dataclasses import astuple
 import pytest
 
 from services.results.outcomes.outcome import TokenUsage as RecordedTokens
+from services.results.runs import json_records
 from services.results.runs.model_price import ModelPrice as RecordedPrice
 from services.scheduler.prices.price_list import PriceList
+from services.scheduler.runs import json_runs
 from services.scheduler.runs.model_price import ModelPrice, TokenUsage
 
 
@@ -43,3 +45,18 @@ def test_the_scheduler_keeps_to_the_cost_that_results_shows() -> None:
         usage = TokenUsage(*(chance.randint(0, 10**9) for _ in range(4)))
         recorded = RecordedPrice(*astuple(price)).cost(RecordedTokens(*astuple(usage)))
         assert recorded == price.cost(usage)
+
+
+@pytest.mark.parametrize("cached", ["null", "0", "3"])
+def test_a_whole_price_as_postgres_tells_it_is_reckoned_with_like_any_other(cached: str) -> None:
+    whole = 10**308
+    text = (
+        f'{{"input_per_million": {whole}, "output_per_million": 1, "cached_input_per_million": {cached}, '
+        '"currency": "EUR"}'
+    )
+    told, recorded = json_runs.price_from_json(text), json_records.price_from_json(text)
+    assert told is not None
+    assert recorded is not None
+    assert astuple(told) == astuple(recorded)
+    assert {type(each) for each in astuple(told)[:2]} == {float}
+    assert told.cost(TokenUsage(10**9, 5)) == recorded.cost(RecordedTokens(10**9, 5))

@@ -38,6 +38,13 @@ def test_prices_are_read_per_million_tokens_in_the_currency_of_the_file(tmp_path
     assert prices.price_of("grok/other") is None
 
 
+def test_small_prices_may_have_an_exponent(tmp_path: Path) -> None:
+    price = read_prices(price_file(tmp_path, GOOD.replace("input: 1,", "input: 2.5e-3,"))).price_of(
+        "openai/x"
+    )
+    assert price == ModelPrice(0.0025, 4, None, "EUR")
+
+
 def test_no_price_is_shipped() -> None:
     assert read_prices(SchedulerSettings().prices_file).prices == {}
 
@@ -47,11 +54,38 @@ def test_no_price_is_shipped() -> None:
     [
         ("prices: {a/b: {input: 1}}", "a/b in line 1: output is missing"),
         ("prices: {a/b: {output: 1}}", "a/b in line 1: input is missing"),
-        ("prices: {a/b: {input: -1, output: 1}}", "a/b in line 1: input is -1, but must be at least 0"),
-        ("prices: {a/b: {input: free, output: 1}}", "a/b in line 1: input is no number"),
-        ("prices: {a/b: {input: '2', output: 1}}", "a/b in line 1: input is no number"),
-        ("prices: {a/b: {input: true, output: 1}}", "a/b in line 1: input is no number"),
-        ("prices: {a/b: {input: 1, output: null}}", "a/b in line 1: output is no number"),
+        (
+            "prices: {a/b: {input: -1, output: 1}}",
+            "a/b in line 1: input is -1, but must be at least 0 and at most 1000000",
+        ),
+        (
+            "prices: {a/b: {input: free, output: 1}}",
+            "a/b in line 1: input is no number such as 0.25, 10 or 2.5e-3",
+        ),
+        (
+            "prices: {a/b: {input: '2', output: 1}}",
+            "a/b in line 1: input is no number such as 0.25, 10 or 2.5e-3",
+        ),
+        (
+            "prices: {a/b: {input: true, output: 1}}",
+            "a/b in line 1: input is no number such as 0.25, 10 or 2.5e-3",
+        ),
+        (
+            "prices: {a/b: {input: 1, output: null}}",
+            "a/b in line 1: output is no number such as 0.25, 10 or 2.5e-3",
+        ),
+        (
+            "prices: {a/b: {input: 1e308, output: 1}}",
+            "a/b in line 1: input is no number such as 0.25, 10 or 2.5e-3",
+        ),
+        (
+            "prices: {a/b: {input: 1, output: 1.0e+308}}",
+            "a/b in line 1: output is 1e+308, but must be at least 0 and at most 1000000",
+        ),
+        (
+            "prices: {a/b: {input: 1, output: 1, cached_input: 1000001}}",
+            "a/b in line 1: cached_input is 1000001, but must be at least 0 and at most 1000000",
+        ),
         (
             "prices: {a/b: {input: .nan, output: 1}}",
             "input of a/b of prices in line 1: .nan is no finite number",
