@@ -141,7 +141,7 @@ class _Checking:
             try:
                 if isinstance(value, LineFault):
                     raise value
-                line = _packed(self._agreement.row(number, value))
+                line = _packed(self._agreement.row(number, value), value)
             except LineFault as fault:
                 self.faults.add(number, fault.field, fault.problem)
                 continue
@@ -167,7 +167,7 @@ class _Checking:
         self._ids.close()
 
 
-def _packed(row: RowFields) -> bytes:
+def _packed(row: RowFields, value: object) -> bytes:
     try:
         line = orjson.dumps(row)
     except TypeError as error:
@@ -175,6 +175,6 @@ def _packed(row: RowFields) -> bytes:
     if len(line) > MAX_ROW_BYTES:
         raise LineFault("", f"The row has more than {MAX_ROW_BYTES // 1024**2} MiB. Shorten it.")
     # Most often it is nowhere; else it may still be a backslash and some letters.
-    if _NUL in line and (place := nul_place(row)) is not None:
+    if _NUL in line and (place := nul_place(value)) is not None:
         raise LineFault(place, "It holds a NUL character. Leave it out.")
     return line

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from services.scheduler.datasets.checking.dataset_fault import BrokenFile, LineFault
 from services.scheduler.datasets.checking.json_cells import check_columns, value_of_cells
-from services.scheduler.datasets.checking.jsonl_lines import split_lines
+from services.scheduler.datasets.checking.jsonl_lines import MAX_BLANK_LINES, split_lines
 from services.scheduler.datasets.checking.row_reader import MAX_ROW_BYTES, NumberedValue
 
 
@@ -21,9 +21,12 @@ def read_csv(pieces: Iterator[bytes]) -> Iterator[NumberedValue]:
     if isinstance(names, LineFault):
         raise BrokenFile(f"The header of the CSV file cannot be read. {names.problem}")
     check_columns(names)
-    number = 0
+    number = blank = 0
     while (cells := _next_row(rows, lines)) is not None:
-        if cells == []:  # A blank line.
+        if cells == []:
+            blank += 1
+            if blank > MAX_BLANK_LINES:
+                raise BrokenFile(f"It has more than {MAX_BLANK_LINES} blank lines.")
             continue
         number += 1
         yield number, cells if isinstance(cells, LineFault) else _value(names, cells)

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import orjson
 
-from services.scheduler.datasets.checking.dataset_fault import LineFault
+from services.scheduler.datasets.checking.dataset_fault import BrokenFile, LineFault
 from services.scheduler.datasets.checking.row_reader import BOM, MAX_ROW_BYTES, NumberedValue
 
+MAX_BLANK_LINES = 100_000
 _TOO_LONG = f"The line has more than {MAX_ROW_BYTES // 1024**2} MiB. Shorten it."
 
 
@@ -24,6 +25,8 @@ def read_jsonl(pieces: Iterator[bytes]) -> Iterator[NumberedValue]:
             assert line is not None
             if not line.strip():
                 blank += 1
+                if blank > MAX_BLANK_LINES:
+                    raise BrokenFile(f"It has more than {MAX_BLANK_LINES} blank lines.") from None
                 continue
             value = _fault_of(line, error)
         if blank:
