@@ -18,7 +18,7 @@ class FileProblem(BaseModel):
 
 
 class LineProblem(BaseModel):
-    line: int | None = Field(description="From 1; null for the whole file")
+    line: int = Field(description="From 1; 0 for the whole file")
     field: str = Field(description='Such as "body.messages[0].role"; empty for the whole line')
     problem: str
 

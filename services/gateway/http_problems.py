@@ -129,10 +129,7 @@ async def _suite_problem(request: Request, error: Exception) -> JSONResponse:
 
 async def _dataset_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, DatasetRefused)
-    named = [
-        LineProblem(line=fault.line or None, field=fault.field, problem=fault.problem)
-        for fault in error.faults
-    ]
+    named = [LineProblem(line=fault.line, field=fault.field, problem=fault.problem) for fault in error.faults]
     problem = problem_of(error, request.url.path)
     return problem_response(problem.model_copy(update={"faults": named, "fault_count": error.count}))
 
