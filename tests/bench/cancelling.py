@@ -58,16 +58,18 @@ async def cancel(standing: WholeStack, model: str, run_id: str) -> CancelledRun:
     return CancelledRun(before.in_flight, answered_at - called_at, after.last_aborted_at - called_at)
 
 
-async def cancel_round(standing: WholeStack, models: tuple[str, ...] = MODELS) -> list[CancelledRun]:
+async def cancel_round(
+    standing: WholeStack, models: tuple[str, ...] = MODELS, samples: int = SAMPLES
+) -> list[CancelledRun]:
     """One run of each model, all in flight, all cancelled at once."""
     await standing.model_server.control(latency_seconds=LATENCY_SECONDS, reset_stats=True)
-    run_ids = [await standing.submit(keyed_order(model=f"openai/{model}")) for model in models]
+    run_ids = [await standing.submit(keyed_order(model=f"openai/{model}", limit=samples)) for model in models]
 
     async def are_in_flight() -> bool:
         seen: list[Traffic] = [await standing.model_server.traffic(model) for model in models]
-        return all(traffic.in_flight >= SAMPLES for traffic in seen)
+        return all(traffic.in_flight >= samples for traffic in seen)
 
-    await eventually(are_in_flight, f"{SAMPLES} requests of each run are in flight", 30)
+    await eventually(are_in_flight, f"{samples} requests of each run are in flight", 30)
     cancels = (cancel(standing, model, run_id) for model, run_id in zip(models, run_ids, strict=True))
     return list(await asyncio.gather(*cancels))
 

@@ -6,6 +6,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import run_pb2
+from tests.bench.cancelling import cancel_round
 from tests.chaos.run_audit import (
     assert_all_answered_right,
     assert_counters_equal_rows,
@@ -16,12 +17,16 @@ from tests.chaos.run_audit import (
 from tests.chaos.stands import struck_stack
 from tests.chaos.struck_run import StruckRun, is_idle
 from tests.fakes.eventually import eventually
+from tests.replicas import replica
 from tests.whole_stack import WholeStack
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 # "Prompt" in promise 7.
 PROMPT_SECONDS = 5.0
+ABORT_SECONDS = 2.0
+# What two workers of the stack's size ask at a time.
+IN_FLIGHT = 128
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -33,6 +38,17 @@ async def standing() -> AsyncIterator[WholeStack]:
 async def cancel(run: StruckRun) -> None:
     cancelled = await run.standing.client.cancel_run(run.run_id)
     assert cancelled.state == run_pb2.RUN_STATE_CANCELLED
+
+
+async def test_every_request_in_flight_is_aborted_within_two_seconds_of_the_call(
+    standing: WholeStack,
+) -> None:
+    async with replica(standing, "worker"):
+        [cancelled] = await cancel_round(standing, ("fake",), IN_FLIGHT)
+    assert cancelled.in_flight == IN_FLIGHT
+    assert cancelled.seconds < ABORT_SECONDS
+    traffic = await standing.model_server.traffic("fake")
+    assert (traffic.aborted, traffic.answered) == (IN_FLIGHT, 0)
 
 
 async def test_cancel_is_prompt_and_a_retry_asks_only_for_what_is_missing(standing: WholeStack) -> None:

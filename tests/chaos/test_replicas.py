@@ -15,6 +15,7 @@ from tests.whole_stack import WholeStack
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def standing() -> AsyncIterator[WholeStack]:
     async with struck_stack() as stack, AsyncExitStack() as replicas:

@@ -6,21 +6,24 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import run_pb2, summary_pb2
-from tests.e2e.run_ends import all_outcomes, completed
+from tests.e2e.run_ends import all_outcomes, completed, ended
+from tests.fakes.eventually import eventually
 from tests.fakes.state_dir import temporary_state_dir
 from tests.starter_model import MODEL, SAMPLES, SUITE, starter_pool
-from tests.whole_stack import StackOrder, WholeStack, whole_stack
+from tests.whole_stack import IMPATIENT, StackOrder, WholeStack, whole_stack
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 # Chance: a half, a quarter, nearly nothing.
 AT_LEAST = {"sentiment": 0.8, "odd_one": 0.6, "addition": 0.6}
 LIMIT_SECONDS = 180.0
+ABORT_SECONDS = 2.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def standing() -> AsyncIterator[WholeStack]:
-    order = StackOrder(pools=(starter_pool(),), suites=(SUITE,))
+    environment = {**IMPATIENT, "PROCTOR_WORKER_HEARTBEAT_SECONDS": "0.1"}
+    order = StackOrder(pools=(starter_pool(),), suites=(SUITE,), environment=environment)
     with temporary_state_dir() as state_dir:
         async with whole_stack(state_dir.parent, order) as stack:
             yield stack
@@ -55,6 +58,28 @@ async def test_tokens_and_times_are_told(standing: WholeStack) -> None:
     assert methods["sentiment"] == run_pb2.SCORING_METHOD_LOGLIKELIHOOD
     [model] = (await standing.client.list_models()).models
     assert (model.model, model.is_loaded) == (MODEL, True)
+
+
+async def test_a_cancel_leaves_nothing_running_in_the_engine(standing: WholeStack) -> None:
+    async def in_engine() -> int:
+        [worker] = await standing.client.list_workers()
+        return worker.load.running_requests + worker.load.waiting_requests
+
+    async def is_busy() -> bool:
+        return await in_engine() > 0
+
+    async def is_empty() -> bool:
+        return await in_engine() == 0
+
+    order = run_pb2.RunOrder(project_id=1, suite=SUITE.name, model=MODEL, rollouts=20)
+    run_id = await standing.submit(order)
+    await eventually(is_busy, "requests are in the engine", LIMIT_SECONDS)
+    await standing.client.cancel_run(run_id)
+    await eventually(is_empty, "no request is left in the engine", ABORT_SECONDS)
+    assert (await ended(standing, run_id)).state == run_pb2.RUN_STATE_CANCELLED
+    partial = await standing.client.get_summary(run_id)
+    assert partial.is_partial
+    assert partial.answered < partial.total == 20 * SAMPLES
 
 
 def means(summary: summary_pb2.RunSummary) -> dict[str, float]:
