@@ -15,7 +15,6 @@ from services.scheduler.runs.run import Run, RunError, RunId, RunState
 from services.scheduler.runs.run_counts import ProgressNews, RunCounts
 from services.scheduler.runs.run_estimate import History
 from services.scheduler.runs.run_list import RunCursor, RunFilter, RunPage
-from services.scheduler.runs.run_order import ScoringMethod
 from services.scheduler.runs.run_queue import QueuedRuns
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import FilledShard, Shard
@@ -86,8 +85,8 @@ class RunStore(Protocol):
         """The run pending again in this epoch; None where it was not paused. Raises `QueueFull`."""
         ...
 
-    async def past_usage(self, suite: str, model: str, method: ScoringMethod) -> Sequence[PastUsage]:
-        """Tokens of the last completed ones of the model; where it has none, of the suite."""
+    async def past_usage(self, run: Run) -> Sequence[PastUsage]:
+        """Tokens of the last completed ones of its suite that were asked alike: of its model, else of any."""
         ...
 
     async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]: ...

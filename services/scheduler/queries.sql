@@ -180,24 +180,38 @@ SELECT suite, model, ordered, total, seconds
      LIMIT 5
  ) AS past;
 
--- name: past_usage gives tokens of the last completed runs of a suite: of the model, else of any ($1 suite, $2 model, $3 scoring method)
-WITH of_model AS MATERIALIZED (
-    SELECT ordered, total, final_counts, extract(epoch FROM finished_at - started_at)::float8 AS seconds
-      FROM runs
-     WHERE state = 'completed' AND suite = $1 AND model = $2 AND scoring_method = $3 AND reused_answers = 0
-     ORDER BY finished_at DESC
-     LIMIT 5
-), of_suite AS MATERIALIZED (
-    SELECT ordered, total, final_counts, extract(epoch FROM finished_at - started_at)::float8 AS seconds
-      FROM runs
-     WHERE state = 'completed' AND suite = $1 AND scoring_method = $3 AND reused_answers = 0
-       AND NOT EXISTS (SELECT FROM of_model)
-     ORDER BY created_at DESC
-     LIMIT 5
+-- name: past_usage gives tokens of the last completed runs of a suite that were asked alike: of the model, else of any ($1 suite, $2 model, $3 scoring method, $4 how they were asked)
+WITH latest AS (
+    (SELECT true AS is_of_model, ordered, total, final_counts, scoring_method, reused_answers, started_at, finished_at
+       FROM runs
+      WHERE state = 'completed' AND suite = $1 AND model = $2
+      ORDER BY finished_at DESC
+      LIMIT 100)
+    UNION ALL
+    (SELECT false, ordered, total, final_counts, scoring_method, reused_answers, started_at, finished_at
+       FROM runs
+      WHERE state = 'completed' AND suite = $1
+      ORDER BY created_at DESC
+      LIMIT 100)
+), alike AS (
+    SELECT is_of_model, ordered, total, final_counts, started_at, finished_at
+      FROM latest
+     WHERE scoring_method = $3 AND reused_answers = 0
+       AND jsonb_build_object(
+               'num_fewshot', ordered -> 'num_fewshot',
+               'prompt_form', ordered -> 'prompt_form',
+               'truncation', ordered -> 'truncation',
+               'base_url', ordered -> 'base_url',
+               'max_tokens', ordered -> 'params' -> 'max_tokens',
+               'context_tokens', ordered -> 'params' -> 'context_tokens',
+               'provider_params', ordered -> 'params' -> 'provider_params'
+           ) = $4::jsonb
 )
-SELECT ordered, total, final_counts, seconds FROM of_model
-UNION ALL
-SELECT ordered, total, final_counts, seconds FROM of_suite;
+SELECT ordered, total, final_counts, extract(epoch FROM finished_at - started_at)::float8 AS seconds
+  FROM alike
+ WHERE is_of_model = (SELECT bool_or(is_of_model) FROM alike)
+ ORDER BY finished_at DESC
+ LIMIT 5;
 
 -- name: planned_tasks gives the tasks of a run in order ($1 run)
 SELECT task, version, sample_set_id, first_sample, sample_count, output_type, num_fewshot, is_stand_in,

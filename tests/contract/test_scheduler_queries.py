@@ -35,7 +35,7 @@ HOT = {
     "user_shares": "",
     "unfinished_runs": "",
     "past_runs": "'{glue,glue}', '{openai/x,openai/y}'",
-    "past_usage": "'glue', 'openai/x', 'generate'",
+    "past_usage": "'glue', 'openai/x', 'generate', '{}'",
     "list_runs": "NULL, NULL, NULL, NULL, '2026-06-01', " + RUN + ", 20",
     "planned_shards": f"{RUN}, 1, 100, 64",
     "dispatched_shards": f"{RUN}, 1",

@@ -14,7 +14,6 @@ from services.scheduler.runs.run import Run, RunId, RunState, may_become
 from services.scheduler.runs.run_counts import RunCounts
 from services.scheduler.runs.run_estimate import PastRun
 from services.scheduler.runs.run_list import RunCursor, RunFilter, RunPage
-from services.scheduler.runs.run_order import ScoringMethod
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import Shard
 from tests.fakes.in_memory_limits import InMemoryLimits
@@ -141,19 +140,20 @@ class InMemoryRuns:
             if (run.order.suite, run.order.model) == (suite, model) and run.finished_at and run.admitted_at
         ]
 
-    async def past_usage(self, suite: str, model: str, method: ScoringMethod) -> Sequence[PastUsage]:
-        ended = [
-            run
-            for run in reversed(self._in_state(RunState.COMPLETED))
-            if (run.order.suite, run.scoring_method) == (suite, method) and run.final_counts
+    async def past_usage(self, run: Run) -> Sequence[PastUsage]:
+        alike = [
+            each
+            for each in reversed(self._in_state(RunState.COMPLETED))
+            if (each.order.suite, each.scoring_method) == (run.order.suite, run.scoring_method)
+            and each.order.token_terms == run.order.token_terms
         ]
-        of_model = [run for run in ended if run.order.model == model]
+        of_model = [each for each in alike if each.order.model == run.order.model]
         return [
             PastUsage(
-                PastRun(run.order.tasks, run.order.limit, run.order.rollouts, run.total, 0.0),
-                run.final_counts.usage if run.final_counts else TokenUsage(),
+                PastRun(each.order.tasks, each.order.limit, each.order.rollouts, each.total, 0.0),
+                each.final_counts.usage if each.final_counts else TokenUsage(),
             )
-            for run in of_model or ended
+            for each in of_model or alike
         ]
 
     async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]:

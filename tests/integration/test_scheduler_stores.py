@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 from uuid import uuid4
 
 import asyncpg
@@ -23,7 +24,13 @@ from services.scheduler.runs.queue_limits import LimitChanges
 from services.scheduler.runs.run import Run, RunError, RunId, RunState
 from services.scheduler.runs.run_counts import RunCounts, TaskCounts
 from services.scheduler.runs.run_list import RunCursor, RunFilter
-from services.scheduler.runs.run_order import GenerationParams, Priority, ScoringMethod
+from services.scheduler.runs.run_order import (
+    GenerationParams,
+    Priority,
+    PromptForm,
+    ScoringMethod,
+    Truncation,
+)
 from services.scheduler.runs.run_queue import UserShare
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import Shard
@@ -268,16 +275,38 @@ async def test_usage_is_told_by_runs_of_the_model_else_by_those_of_the_suite(sto
     fence, run = await planned(stores)
     used = replace(COUNTS, usage=TokenUsage(100, 20, 10, 5))
     await stores.led.finish(fence, run, RunEnding(RunState.COMPLETED, START + HOUR, counts=used))
-    for model in ("openai/fake", "openai/new"):
-        [past] = await stores.runs.past_usage("toy", model, ScoringMethod.GENERATE)
+    new = replace(run, order=replace(run.order, model="openai/new"))
+    for asked in (run, new):
+        [past] = await stores.runs.past_usage(asked)
         assert (past.usage, past.run.total) == (used.usage, 67)
-    assert not await stores.runs.past_usage("toy", "openai/fake", ScoringMethod.LOGLIKELIHOOD)
-    assert not await stores.runs.past_usage("other", "openai/fake", ScoringMethod.GENERATE)
     fence, dear = await planned(stores, model="openai/new")
     counts = replace(COUNTS, usage=TokenUsage(900))
     await stores.led.finish(fence, dear, RunEnding(RunState.COMPLETED, START + HOUR, counts=counts))
-    [past] = await stores.runs.past_usage("toy", "openai/new", ScoringMethod.GENERATE)
+    [past] = await stores.runs.past_usage(new)
     assert past.usage == counts.usage
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"suite": "other"},
+        {"num_fewshot": 3},
+        {"prompt_form": PromptForm.CHAT},
+        {"truncation": Truncation.LEFT},
+        {"base_url": "http://inside:8000/v1"},
+        {"params": GenerationParams(max_tokens=9)},
+        {"params": GenerationParams(context_tokens=9)},
+        {"params": GenerationParams(provider_params={"reasoning_effort": "high"})},
+    ],
+)
+async def test_runs_that_were_asked_otherwise_tell_nothing_of_usage(
+    stores: Stores, changes: dict[str, Any]
+) -> None:
+    fence, run = await planned(stores)
+    await stores.led.finish(fence, run, RunEnding(RunState.COMPLETED, START + HOUR, counts=COUNTS))
+    assert await stores.runs.past_usage(replace(run, order=replace(run.order, limit=3)))
+    assert not await stores.runs.past_usage(replace(run, order=replace(run.order, **changes)))
+    assert not await stores.runs.past_usage(replace(run, scoring_method=ScoringMethod.LOGLIKELIHOOD))
 
 
 async def test_failed_run_is_looked_after_until_it_is_closed(stores: Stores) -> None:

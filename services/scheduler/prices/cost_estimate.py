@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from services.scheduler.runs.model_price import ModelPrice, TokenUsage
 from services.scheduler.runs.run_estimate import PastRun, expected_outcomes
@@ -17,14 +18,14 @@ class PastUsage:
 
 
 def estimated_cost(order: RunOrder, price: ModelPrice, history: Sequence[PastUsage]) -> float | None:
-    """The mean cost of an outcome by this price × the outcomes of the order, of the same tasks if they ran.
+    """The cost of an outcome by this price × the outcomes of the order, of the same tasks if they ran.
 
+    The median of the runs: one whose server counted oddly does not speak for all.
     None where nothing tells how many outcomes there will be, or how many tokens one has.
     """
     counted = [past for past in history if past.run.total and past.usage != TokenUsage()]
     outcomes = expected_outcomes(order, [past.run for past in counted])
-    if outcomes is None:
+    if outcomes is None or not counted:
         return None
     same = [past for past in counted if set(past.run.tasks) == set(order.tasks)] or counted
-    total = sum(past.run.total for past in same)
-    return outcomes * sum(price.cost(past.usage) for past in same) / total if total else None
+    return outcomes * median(price.cost(past.usage) / past.run.total for past in same)

@@ -26,5 +26,4 @@ class SettlePrice:
         """None without a price, or without an earlier run to tell from."""
         if run.price is None:
             return None
-        history = await self.runs.past_usage(run.order.suite, run.order.model, run.scoring_method)
-        return estimated_cost(run.order, run.price, history)
+        return estimated_cost(run.order, run.price, await self.runs.past_usage(run))

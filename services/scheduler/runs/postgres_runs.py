@@ -1,5 +1,6 @@
 """Runs in Postgres, as anyone may order, see and stop them."""
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from uuid import UUID
@@ -19,7 +20,6 @@ from services.scheduler.runs.postgres_run_rows import (
 from services.scheduler.runs.queue_limits import QueueLimits
 from services.scheduler.runs.run import Run, RunId, RunState, states_before
 from services.scheduler.runs.run_list import RunCursor, RunFilter, RunPage
-from services.scheduler.runs.run_order import ScoringMethod
 from services.scheduler.shards.planned_task import PlannedTask
 
 RETRY_AFTER_SECONDS = 30
@@ -96,10 +96,10 @@ class PostgresRuns:
     async def resume(self, run_id: RunId, now: datetime) -> Run | None:
         return await self._let_wait("resume_run", run_id, now)
 
-    async def past_usage(self, suite: str, model: str, method: ScoringMethod) -> Sequence[PastUsage]:
-        rows = await self._sessions.read(
-            lambda connection: connection.fetch(Queries["past_usage"], suite, model, method)
-        )
+    async def past_usage(self, run: Run) -> Sequence[PastUsage]:
+        order = run.order
+        wanted = (order.suite, order.model, run.scoring_method, json.dumps(order.token_terms))
+        rows = await self._sessions.read(lambda connection: connection.fetch(Queries["past_usage"], *wanted))
         return [past_usage_from_row(row) for row in rows]
 
     async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]:

@@ -77,6 +77,19 @@ class RunOrder:
     def provider(self) -> str:
         return self.model.partition("/")[0]
 
+    @property
+    def token_terms(self) -> Mapping[str, object]:
+        """What of an order changes how many tokens an answer takes, whatever the sample."""
+        return {
+            "num_fewshot": self.num_fewshot,
+            "prompt_form": self.prompt_form,
+            "truncation": self.truncation,
+            "base_url": self.base_url,
+            "max_tokens": self.params.max_tokens,
+            "context_tokens": self.params.context_tokens,
+            "provider_params": self.params.provider_params,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
