@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
 import asyncpg
@@ -19,6 +18,7 @@ from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.jetstream import JetStream, connect_nats
 from services.common.lifecycle import every
 from services.common.postgres import connect_pool, migrate
+from services.common.release import release
 from services.scheduler import grpc_api, grpc_dataset_api, grpc_queue_api, grpc_suite_api
 from services.scheduler.datasets.add_dataset import AddDataset, UploadLimits
 from services.scheduler.datasets.check_file import CheckFile, SizeLimits
@@ -337,7 +337,7 @@ def _drive_tools(settings: SchedulerSettings, parts: SchedulerParts) -> DriveToo
             parts.record,
             parts.suites,
             parts.rows,
-            _proctor_version(),
+            release(),
             parts.clock,
             SuiteThreads(settings.max_running_runs),
             parts.crew,
@@ -357,13 +357,6 @@ def _drive_tools(settings: SchedulerSettings, parts: SchedulerParts) -> DriveToo
         clock=parts.clock,
         patience=patience,
     )
-
-
-def _proctor_version() -> str:
-    try:
-        return version("proctor")
-    except PackageNotFoundError:
-        return "source tree"
 
 
 async def _together(*parts: Coroutine[None, None, None]) -> NoReturn:

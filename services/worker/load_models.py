@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.common.clock import Clock
+from services.common.release import release
 from services.common.structured_logs import get_logger
 from services.worker.engine import Engine, EngineLoad, ModelCannotLoad
 
@@ -120,4 +121,4 @@ class ModelLoader:
 
     async def describe(self) -> None:
         """Asks the engine for what a run stores to be repeatable."""
-        self.environment = dict(await self._engine.describe())
+        self.environment = {"release": release(), **await self._engine.describe()}

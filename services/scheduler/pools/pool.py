@@ -6,7 +6,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from services.scheduler.pools.base_urls import BaseUrl
-from services.scheduler.runs.run_order import PromptForm, ScoringMethod
+from services.scheduler.runs.run_order import PromptForm, RunOrder, ScoringMethod
 
 _SAYS_GIVEN_TEXTS = frozenset({ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED})
 # How each engine can score choices; behind the OpenAI protocol a pool has to say what constrains an answer.
@@ -137,14 +137,20 @@ def why_provider_refuses(run: str, epoch: int, workers: Sequence[Worker]) -> str
     return next((reason for reason in told if reason), None)
 
 
-def engine_facts(model: str, pool: str, workers: Sequence[Worker]) -> Mapping[str, str]:
+def engine_facts(order: RunOrder, pool: str, workers: Sequence[Worker]) -> Mapping[str, str]:
     """What the live workers that have the model at hand say of their engine, where all say the same.
 
     Of no account is the hardware. Empty where nobody tells, or not all the same: it is open who will answer.
     """
+    server = {"base_url": order.base_url} if order.base_url else {}
     told = [
-        {name: fact for name, fact in worker.environment.items() if name != "hardware"}
+        {name: fact for name, fact in worker.environment.items() if name != "hardware"} | server
         for worker in workers
-        if worker.pool == pool and worker.environment and worker.loaded_model in ("", model)
+        if worker.pool == pool and worker.environment and _has_at_hand(worker, order.model)
     ]
     return told[0] if told and all(facts == told[0] for facts in told) else {}
+
+
+def _has_at_hand(worker: Worker, model: str) -> bool:
+    """A worker of a provider has all its models, and loads none."""
+    return not worker.loaded_model or worker.answers_for(model)

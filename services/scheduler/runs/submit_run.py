@@ -53,7 +53,7 @@ class SubmitRun:
     async def submit(self, submission: Submission) -> SubmittedRun:
         _check(submission.order, submission.user)
         suite, tasks = await self._ordered_suite(submission.order)
-        order = replace(submission.order, suite=suite.name)
+        order = replace(submission.order, suite=suite.name, base_url=submission.order.base_url.rstrip("/"))
         pool = self._pool(order)
         refuse_unfit(order, tasks, pool)
         run = Run(

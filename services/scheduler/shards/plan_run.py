@@ -127,7 +127,7 @@ class PlanRun:
             return 0
         await self._note(fence, run, "taking stored answers")
         workers = self.crew.workers()
-        return await self.record.reuse_answers(run, engine_facts(run.order.model, run.pool, workers))
+        return await self.record.reuse_answers(run, engine_facts(run.order, run.pool, workers))
 
     async def _store(self, fence: Fence, run: Run, plan: _Plan, reused_answers: int) -> None:
         tasks = tuple(task.planned for task in plan.tasks)

@@ -63,9 +63,23 @@ def test_facts_of_an_engine_are_those_on_which_all_its_workers_agree() -> None:
     other = replace(one, worker_id="b", environment={**FACTS, "hardware": "y"})
     newer = replace(one, worker_id="c", environment={**FACTS, "engine_version": "2"})
     elsewhere = replace(newer, loaded_model="vllm/other")
-    assert engine_facts("vllm/m", "p", [one, other, elsewhere]) == FACTS
-    assert engine_facts("vllm/m", "p", [one, newer]) == {}
-    assert engine_facts("vllm/m", "other pool", [one]) == {}
+    order = RunOrder("toy", "vllm/m")
+    assert engine_facts(order, "p", [one, other, elsewhere]) == FACTS
+    assert engine_facts(order, "p", [one, newer]) == {}
+    assert engine_facts(order, "other pool", [one]) == {}
+
+
+def test_an_adapter_beside_the_loaded_model_is_at_hand() -> None:
+    one = Worker("a", "p", "vllm", loaded_model="vllm/base", ready_models=("vllm/m",), environment=FACTS)
+    assert engine_facts(RunOrder("toy", "vllm/m"), "p", [one]) == FACTS
+    assert engine_facts(RunOrder("toy", "vllm/n"), "p", [one]) == {}
+
+
+def test_the_server_that_an_order_names_is_the_one_that_answers() -> None:
+    one = Worker("a", "p", "openai", environment={**FACTS, "base_url": "http://own"})
+    named = RunOrder("toy", "openai/m", base_url="http://named/v1")
+    assert engine_facts(named, "p", [one])["base_url"] == "http://named/v1"
+    assert engine_facts(named, "p", []) == {}
 
 
 @pytest.mark.parametrize(
