@@ -19,7 +19,7 @@ from proctor.cli.terminal import Terminal, execute, say
 from proctor.cli.upload_display import upload_display
 from proctor.client import ProctorClient
 from proctor.client.datasets import Upload
-from proctor.client_errors import Refused
+from proctor.client_errors import NotFound, Refused
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 
 _FORMATS: Mapping[str, dataset_pb2.DatasetFormat.ValueType] = {
@@ -61,7 +61,7 @@ def upload(
         async with ProctorClient(find_gateway(gateway), user=user) as client:
             with (
                 _opened(file) as content,
-                upload_display(terminal.err, shown_name, _size(content)) as on_sent,
+                upload_display(terminal.err, _size(content)) as on_sent,
             ):
                 sent = Upload(content, shown_name, _FORMATS[form], on_sent)
                 uploaded = await client.datasets.upload(sent)
@@ -114,6 +114,8 @@ def show(
         async with ProctorClient(find_gateway(gateway)) as client:
             dataset = await client.datasets.get(dataset_id)
             shown = await client.datasets.preview(dataset_id, row, rows)
+        if not shown:
+            raise NotFound(f"There is no row {row}: rows are 0 to {dataset.row_count - 1}.", "NO_SUCH_ROW")
         if as_json:
             terminal.emit({"dataset": document(dataset), "rows": [document(each) for each in shown]})
         else:

@@ -15,7 +15,7 @@ from rich.progress import (
 
 
 @contextlib.contextmanager
-def upload_display(console: Console, name: str, size: int | None) -> Iterator[Callable[[int], None]]:
+def upload_display(console: Console, size: int | None) -> Iterator[Callable[[int], None]]:
     """Takes the bytes sent so far; `size` is None where the end is not known."""
     columns = (
         TextColumn("{task.description}"),
@@ -25,11 +25,11 @@ def upload_display(console: Console, name: str, size: int | None) -> Iterator[Ca
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(name, total=size)
+        task = progress.add_task("uploading", total=size)
 
         def show(sent: int) -> None:
             progress.update(task, completed=sent)
             if sent == size:
-                progress.update(task, description=f"{name}: being checked")
+                progress.update(task, description="checking")
 
         yield show

@@ -10,8 +10,13 @@ _SHOWN_CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in
 
 def write_verbatim(console: Console, text: str) -> None:
     """Past rich, which would fold lines and expand tabs."""
-    safe = text.translate(_SHOWN_CONTROLS) if console.is_terminal else text
+    safe = harmless(text) if console.is_terminal else text
     console.file.write(f"{safe}\n")
+
+
+def harmless(text: str) -> str:
+    """A name that someone else chose, without what a terminal would obey."""
+    return text.translate(_SHOWN_CONTROLS)
 
 
 def quoted(text: str) -> str:

@@ -65,6 +65,9 @@ async def test_file_is_uploaded_listed_shown_and_deleted(
     told = await proctor("datasets", "show", ID, "--json")
     assert [row["row"] for row in told.document["rows"]] == [0, 1]
 
+    beyond = await proctor("datasets", "show", ID, "--row", "2")
+    assert (beyond.code, beyond.err) == (4, "There is no row 2: rows are 0 to 1.\n")
+
     datasets.in_use = {ID}
     in_use = await proctor("datasets", "delete", ID)
     assert (in_use.code, in_use.err) == (2, "Run r1 uses this data set.\n")
