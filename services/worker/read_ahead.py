@@ -9,7 +9,7 @@ _MEASURED_SECONDS = 0.25
 
 
 class ReadAhead:
-    """A fast engine would wait for each pull. What waits behind a slow one, another worker could be asking."""
+    """A fast engine would wait for each pull. What waits behind a slow one, another worker could ask."""
 
     def __init__(self, most: int, clock: Clock) -> None:
         self._most = most

@@ -2,7 +2,7 @@
 
 `python -m tests.fakes.model_server --port 0` prints {"port": N} once it listens. A chat or a completion is
 answered "The answer is <K>." with the word K after the last `KEY=` of the prompt; where it is given options,
-see `choice_answers`. Echo scoring is a hash of text alone: see `token_logprob`. GET /stats counts; POST /ctl
+see `choice_answers`. Echo scoring is a hash of text alone: see `echo_scores`. GET /stats counts; POST /ctl
 sets fault, latency and known continuations.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gzip
 import hashlib
 import random
 import re
@@ -25,15 +26,27 @@ import orjson
 from aiohttp import web
 
 from tests.fakes.choice_answers import constrained_reply, free_reply
+from tests.fakes.echo_scores import echo_logprobs
 from tests.fakes.model_traffic import TrafficByAsker
 from tests.fakes.streamed_answers import SSE, openai_body
 from tests.fakes.token_bucket import RateLimit
 
 FaultKind = Literal[
-    "status", "half_body", "cut_off", "malformed", "hang", "silence", "slow", "drip", "paced", "reset"
+    "status",
+    "half_body",
+    "cut_off",
+    "malformed",
+    "swollen",
+    "untyped",
+    "hang",
+    "silence",
+    "slow",
+    "drip",
+    "paced",
+    "reset",
 ]
+_SWELLING_BYTES = 64 * 1024 * 1024
 _KEY = re.compile(r"KEY=(\w+)")
-_TOKEN = re.compile(r"\s*\S+|\s+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +54,9 @@ class Fault:
     """What goes wrong, for the next `count` requests (None: until told otherwise) or for a share of them.
 
     status: answers that status with `message` and Retry-After · half_body: promises a length, sends half,
-    closes · cut_off: half, ended as if it were all · malformed: 200 and no JSON · hang: nothing for
-    `seconds`, then closes · silence: half, then the same · slow: the right answer after `seconds` · drip: a
+    closes · cut_off: half, ended as if it were all · malformed: 200 and no JSON · swollen: the right
+    answer with 64 MiB of nothing behind it, packed into little · untyped: the right answer as plain text ·
+    hang: nothing for `seconds`, then closes · silence: half, then the same · slow: the right answer after `seconds` · drip: a
     byte of it every `seconds` · paced: a line of it every `seconds` · reset: closes at once.
     """
 
@@ -104,34 +118,6 @@ class ModelServer:
 
 
 SERVER = web.AppKey("SERVER", ModelServer)
-
-
-def token_logprob(context: str, token: str) -> float:
-    """The scheme of the reference scores: a function of (context, continuation) alone, 0 to -9.99."""
-    return -(int(hashlib.sha256(f"{context}\0{token}".encode()).hexdigest(), 16) % 1000) / 100
-
-
-def split_tokens(text: str, continuations: tuple[str, ...]) -> list[str]:
-    """A word with the space before it is a token; a known continuation at the end of the text is one."""
-    known = max((c for c in continuations if text.endswith(c)), key=len, default="")
-    head = text[: len(text) - len(known)]
-    return _TOKEN.findall(head) + ([known] if known else [])
-
-
-def echo_logprobs(text: str, continuations: tuple[str, ...], salt: str = "") -> dict[str, Any]:
-    """Greedy tokens (above -1) head their own top_logprobs; the others are beaten by a made-up word."""
-    tokens = split_tokens(text, continuations)
-    offsets: list[int] = []
-    logprobs: list[float | None] = []
-    tops: list[dict[str, float] | None] = []
-    start = 0
-    for token in tokens:
-        value = token_logprob(salt + text[:start], token)
-        offsets.append(start)
-        logprobs.append(value if start else None)
-        tops.append(({token: value} if value > -1 else {"<likelier>": -0.001}) if start else None)
-        start += len(token)
-    return {"tokens": tokens, "token_logprobs": logprobs, "top_logprobs": tops, "text_offset": offsets}
 
 
 def answer_text(prompt: str) -> str:
@@ -211,6 +197,11 @@ async def misbehave(
             return error_response(fault.status, fault.message, fault.code, fault.retry_after)
         case "malformed":
             return web.Response(body=b'{"choices": [', content_type=content_type)
+        case "swollen":
+            packed = gzip.compress(payload + b" " * _SWELLING_BYTES, compresslevel=1)
+            return web.Response(body=packed, content_type=content_type, headers={"Content-Encoding": "gzip"})
+        case "untyped":
+            return web.Response(body=payload, content_type="text/plain")
         case "cut_off":
             return web.Response(body=payload[: len(payload) // 2], content_type=content_type)
         case "half_body" | "silence" | "drip" | "paced":

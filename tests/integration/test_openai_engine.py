@@ -16,9 +16,11 @@ import pytest
 from services.worker import engine
 from services.worker.http_exchange import Endpoint
 from services.worker.openai_engine import OpenAIEngine, OpenAISettings
+from services.worker.openai_servers import ANY_SERVER, OPENAI, OpenAIServer
 from services.worker.pool import ConstrainedField
+from tests.fakes.echo_scores import token_logprob
 from tests.fakes.eventually import eventually
-from tests.fakes.model_server import Fault, ModelServer, serving, token_logprob
+from tests.fakes.model_server import Fault, ModelServer, serving
 
 MODEL = "fake-provider/fake"
 SAMPLING = engine.Sampling(max_tokens=16, stop=("\n",))
@@ -80,9 +82,32 @@ async def test_messages_are_answered(openai: OpenAIEngine) -> None:
     assert (await openai.generate(MODEL, prompt, SAMPLING)).text == "The answer is eight."
 
 
-async def test_chat_only_server_gets_a_text_as_a_message(settings: OpenAISettings) -> None:
-    openai = OpenAIEngine(replace(settings, has_completions=False))
-    assert (await openai.generate(MODEL, QUESTION, SAMPLING)).text == "The answer is seven."
+@pytest.mark.parametrize("server", [OPENAI, ANY_SERVER])
+async def test_answers_are_limited_by_the_field_that_the_server_takes(
+    settings: OpenAISettings, state: ModelServer, server: OpenAIServer
+) -> None:
+    """OpenAI's reasoning models refuse max_tokens; to continue a text there is nothing else."""
+    openai = OpenAIEngine(replace(settings, server=server))
+    chat = engine.Prompt(messages=(engine.ChatMessage("user", "What follows? KEY=eight"),))
+    await openai.generate(MODEL, chat, SAMPLING)
+    limits = {name: value for name, value in state.last_request.items() if name.startswith("max_")}
+    assert limits == {server.chat_limit: 16}
+    await openai.generate(MODEL, QUESTION, SAMPLING)
+    assert state.last_request["max_tokens"] == 16
+    assert "max_completion_tokens" not in state.last_request
+    await openai.close()
+
+
+async def test_a_server_that_is_known_to_need_a_key_is_not_asked_without_one(
+    settings: OpenAISettings, state: ModelServer
+) -> None:
+    endpoint = replace(settings.endpoint, api_key=None, api_key_variable="OPENAI_API_KEY")
+    openai = OpenAIEngine(replace(settings, endpoint=endpoint, server=OPENAI))
+    with pytest.raises(engine.ModelRefused) as refused:
+        await openai.generate(MODEL, QUESTION, SAMPLING)
+    said = "API key not configured for OpenAI: set OPENAI_API_KEY where the worker runs."
+    assert str(refused.value) == said
+    assert not state.last_request
     await openai.close()
 
 
@@ -192,6 +217,7 @@ async def test_reference_scores_come_back_over_the_socket(openai: OpenAIEngine, 
         (Fault("status", 400), engine.FailureClass.REFUSED, False),
         (Fault("half_body"), engine.FailureClass.PROVIDER_ERROR, True),
         (Fault("malformed"), engine.FailureClass.PROVIDER_ERROR, True),
+        (Fault("swollen"), engine.FailureClass.PROVIDER_ERROR, True),
         (Fault("reset"), engine.FailureClass.PROVIDER_ERROR, True),
     ],
     ids=lambda value: getattr(value, "kind", None),
@@ -207,6 +233,20 @@ async def test_faults_are_classified(
     state.fault = fault
     failure = await failure_of(openai)
     assert (failure.failure_class, failure.is_transient) == (failure_class, is_transient)
+
+
+async def test_no_more_is_read_than_any_answer_has(openai: OpenAIEngine, state: ModelServer) -> None:
+    state.fault = Fault("swollen")
+    assert "more than 16,77" in str(await failure_of(openai))
+
+
+async def test_echo_of_a_long_context_is_read_however_much_is_told_of_it(
+    openai: OpenAIEngine, state: ModelServer
+) -> None:
+    """Of each token some hundred bytes come back: what is too much depends on what was sent."""
+    context = "a " * 250_000
+    scored = await openai.score_choices(MODEL, engine.Prompt(context), [" yes"], truncate_left=False)
+    assert scored.choices[0].token_count == 1
 
 
 async def test_engine_answers_again_after_a_fault(openai: OpenAIEngine, state: ModelServer) -> None:
