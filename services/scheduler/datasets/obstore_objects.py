@@ -1,7 +1,7 @@
 """Objects in a local folder or in a bucket of S3, Google Cloud Storage or Azure."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -62,17 +62,18 @@ class ObstoreObjects:
 
     def delete(self, keys: Sequence[str]) -> None:
         with _told():
+            if self._folder is None:
+                obstore.delete(self._store, list(keys))
+                return
             for key in keys:
-                self._delete(key)
+                self._delete_file(self._folder, key)
 
-    def _delete(self, key: str) -> None:
-        if self._folder is not None and _STAGED in key:
-            (self._folder / key).unlink(missing_ok=True)
+    def _delete_file(self, folder: Path, key: str) -> None:
+        if _STAGED in key:
+            (folder / key).unlink(missing_ok=True)
             return
-        try:
+        with suppress(FileNotFoundError):
             obstore.delete(self._store, key)
-        except FileNotFoundError:
-            return
 
     def _staged(self, prefix: str) -> Iterator[StoredObject]:
         """The library lists none of these."""
@@ -91,7 +92,8 @@ def _opened_folder(folder: Path) -> LocalStore:
 def _opened_bucket(url: str) -> ObjectStore:
     return from_url(
         url,
-        client_options={"connect_timeout": _CONNECT, "timeout": _REQUEST},
+        # An endpoint with http:// is the operator's own word.
+        client_options={"connect_timeout": _CONNECT, "timeout": _REQUEST, "allow_http": True},
         retry_config={"max_retries": 5, "retry_timeout": _PATIENCE},
     )
 

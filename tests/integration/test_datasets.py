@@ -1,0 +1,294 @@
+"""Data sets through a scheduler on real Postgres with a folder as object store: kept whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import grpc
+import pytest
+import pytest_asyncio
+
+from proctor.v1 import dataset_service_pb2 as messages
+from proctor.v1 import dataset_service_pb2_grpc
+from services.common.clock import SystemClock
+from services.common.errors import RemoteError
+from services.common.grpc_client import open_channel, remote_error
+from services.common.postgres import connect_pool
+from services.scheduler.datasets.delete_lost_objects import DeleteLostObjects
+from services.scheduler.datasets.obstore_objects import ObstoreObjects
+from services.scheduler.datasets.postgres_datasets import PostgresDatasets
+from services.scheduler.postgres_sessions import SCHEMA, Sessions
+from services.scheduler.settings import SchedulerSettings
+from services.scheduler.wiring import running_scheduler
+from tests.fakes.checked_files import batch_line, jsonl
+from tests.fakes.eventually import eventually
+from tests.fakes.uploads import OpenUpload, cut, upload
+from tests.servers import nats_server, postgres_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+POOLS = "pools: [{name: remote, engine: openai, concurrency: 1, provider: openai, base_url: 'http://x'}]\n"
+MAX_UPLOADS = 3
+UPLOAD_SECONDS = 20.0
+MAX_BYTES = 20_000_000
+
+
+@dataclass(frozen=True)
+class Stand:
+    stub: dataset_service_pb2_grpc.DatasetServiceAsyncStub
+    folder: Path
+    postgres: str
+
+    def files(self) -> list[str]:
+        """All that lies in the object store, also what the library would not list."""
+        return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file())
+
+    def files_of(self, dataset: messages.Dataset) -> list[str]:
+        return [name for name in self.files() if dataset.dataset_id in name]
+
+    async def preview(self, dataset_id: str, first: int = 0, count: int = 0) -> list[messages.DatasetRow]:
+        request = messages.PreviewDatasetRequest(dataset_id=dataset_id, first_row=first, row_count=count)
+        return list((await self.stub.PreviewDataset(request)).rows)
+
+    async def delete(self, dataset_id: str) -> None:
+        await self.stub.DeleteDataset(messages.DeleteDatasetRequest(dataset_id=dataset_id))
+
+    async def names(self) -> list[str]:
+        listed = await self.stub.ListDatasets(messages.ListDatasetsRequest(page_size=500))
+        return [dataset.name for dataset in listed.datasets]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stand(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stand]:
+    folder = tmp_path_factory.mktemp("scheduler")
+    (folder / "pools.yaml").write_text(POOLS)
+    async with AsyncExitStack() as opened:
+        postgres = await opened.enter_async_context(postgres_server())
+        wire = await opened.enter_async_context(nats_server())
+        settings = SchedulerSettings(
+            postgres_dsn=postgres.address,
+            nats_url=wire.address,
+            scheduler_address="127.0.0.1:0",
+            pools_file=folder / "pools.yaml",
+            object_store=(folder / "objects").as_uri(),
+            max_uploads=MAX_UPLOADS,
+            max_upload_seconds=UPLOAD_SECONDS,
+            max_upload_bytes=MAX_BYTES,
+        )
+        scheduler = await opened.enter_async_context(running_scheduler(settings))
+        channel = await opened.enter_async_context(open_channel(f"127.0.0.1:{scheduler.grpc.port}"))
+        stub = dataset_service_pb2_grpc.DatasetServiceStub(channel)
+        yield Stand(stub, folder / "objects", postgres.address)
+
+
+@asynccontextmanager
+async def refused() -> AsyncIterator[list[RemoteError]]:
+    told: list[RemoteError] = []
+    with pytest.raises(grpc.aio.AioRpcError) as error:
+        yield told
+    told.append(remote_error(error.value))
+
+
+def lines(count: int, salt: str) -> bytes:
+    return jsonl(batch_line(number, custom_id=f"{salt}-{number}") for number in range(count))
+
+
+async def test_uploaded_file_is_listed_shown_and_deleted(stand: Stand) -> None:
+    content = jsonl(
+        {"id": f"q{number}", "prompt": f"{number} + 1?", "target": number + 1, "metadata": {"n": number}}
+        for number in range(2500)
+    )
+    uploaded = (await upload(stand.stub, cut(content), name="sums.jsonl")).dataset
+    got = (await stand.stub.GetDataset(messages.GetDatasetRequest(dataset_id=uploaded.dataset_id))).dataset
+    assert got == uploaded
+    assert (got.name, got.user, got.row_count, got.target_count) == ("sums.jsonl", "ann", 2500, 2500)
+    assert (got.size_bytes, got.format) == (len(content), messages.DATASET_FORMAT_JSONL)
+    rows = await stand.preview(got.dataset_id, 1998, 4)
+    assert [(row.row, row.id, row.target) for row in rows] == [
+        (number, f"q{number}", str(number + 1)) for number in range(1998, 2002)
+    ]
+    assert json.loads(rows[0].body_json) == {"prompt": "1998 + 1?"}
+    assert json.loads(rows[0].metadata_json) == {"n": 1998}
+    assert (len(await stand.preview(got.dataset_id)), await stand.preview(got.dataset_id, 2500)) == (10, [])
+    assert "sums.jsonl" in await stand.names()
+    await stand.delete(got.dataset_id)
+    assert stand.files_of(got) == []
+    async with refused() as told:
+        await stand.preview(got.dataset_id)
+    assert (told[0].reason, told[0].facts["dataset_id"]) == ("DATASET_NOT_FOUND", got.dataset_id)
+
+
+async def test_refused_file_names_its_faults_and_leaves_nothing(stand: Stand) -> None:
+    before = stand.files()
+    response = await upload(stand.stub, cut(lines(3000, "x") + lines(1, "x")))
+    assert not response.HasField("dataset")
+    assert response.fault_count == 1
+    [fault] = response.faults
+    assert (fault.line, fault.field) == (3001, "custom_id")
+    assert stand.files() == before
+
+
+async def test_same_content_is_stored_once_and_goes_with_its_last_data_set(stand: Stand) -> None:
+    content = lines(100, "same")
+    responses = await asyncio.gather(
+        *(upload(stand.stub, cut(content), name=f"same {number}") for number in range(MAX_UPLOADS))
+    )
+    datasets = [response.dataset for response in responses]
+    assert len({dataset.dataset_id for dataset in datasets}) == MAX_UPLOADS
+    assert len({dataset.digest for dataset in datasets}) == 1
+    [keeper] = [dataset for dataset in datasets if stand.files_of(dataset)]
+    await stand.delete(keeper.dataset_id)
+    left = [dataset for dataset in datasets if dataset != keeper]
+    for dataset in left:
+        assert len(await stand.preview(dataset.dataset_id)) == 10
+        await stand.delete(dataset.dataset_id)
+    assert stand.files_of(keeper) == []
+
+
+async def test_content_can_come_again_while_it_goes(stand: Stand) -> None:
+    content = lines(10, "again")
+    for _ in range(5):
+        first = (await upload(stand.stub, cut(content))).dataset
+        second, _ = await asyncio.gather(upload(stand.stub, cut(content)), stand.delete(first.dataset_id))
+        assert len(await stand.preview(second.dataset.dataset_id)) == 10
+        await stand.delete(second.dataset.dataset_id)
+
+
+async def test_repeated_request_finds_the_data_set_of_the_first(stand: Stand) -> None:
+    request_id = str(uuid4())
+    content = lines(10, "repeated")
+    first, *others = await asyncio.gather(
+        *(upload(stand.stub, cut(content), request_id=request_id) for _ in range(MAX_UPLOADS))
+    )
+    later = await upload(stand.stub, cut(b"never looked at"), request_id=request_id)
+    assert {response.dataset.dataset_id for response in (*others, later)} == {first.dataset.dataset_id}
+    async with refused() as told:
+        await upload(stand.stub, cut(content), request_id="mine")
+    assert told[0].reason == "INVALID_PARAMETER"
+
+
+async def test_pages_go_from_the_newest_to_the_oldest(stand: Stand) -> None:
+    for number in range(5):
+        await upload(stand.stub, cut(lines(1, f"page {number}")), name=f"page {number}")
+    names, token, totals = [], "", set()
+    while True:
+        request = messages.ListDatasetsRequest(page_size=2, page_token=token)
+        page = await stand.stub.ListDatasets(request)
+        names += [dataset.name for dataset in page.datasets]
+        totals.add(page.total)
+        token = page.next_page_token
+        if not token:
+            break
+    assert names[:5] == [f"page {number}" for number in (4, 3, 2, 1, 0)]
+    assert totals == {len(names)}
+    async with refused() as told:
+        await stand.stub.ListDatasets(messages.ListDatasetsRequest(page_token="x"))
+    assert told[0].reason == "INVALID_PAGE_TOKEN"
+
+
+async def test_upload_that_is_cut_off_leaves_nothing(stand: Stand) -> None:
+    before = stand.files()
+    async with refused() as told:
+        await upload(stand.stub, cut(lines(50_000, "cut")[:6_000_000]), is_whole=False)
+    assert told[0].reason == "INVALID_PARAMETER"
+    assert stand.files() == before
+
+
+async def test_upload_that_is_cancelled_in_the_middle_leaves_nothing(stand: Stand) -> None:
+    before = stand.files()
+    names = await stand.names()
+    going = OpenUpload(stand.stub)
+    # What hardly packs fills a part.
+    going.send(jsonl({"prompt": os.urandom(1_800_000).hex()} for _ in range(5)))
+    await eventually(lambda: len(stand.files()) > len(before), "a part is stored")
+    going.call.cancel()
+    await eventually(lambda: stand.files() == before, "all of it is removed")
+    assert await stand.names() == names
+
+
+async def test_so_many_uploads_at_a_time_and_no_more(stand: Stand) -> None:
+    going = [OpenUpload(stand.stub, f"going {number}") for number in range(MAX_UPLOADS)]
+    for number, one in enumerate(going):
+        one.send(lines(10, f"going {number}"))
+
+    async def is_full() -> bool:
+        try:
+            await upload(stand.stub, cut(b"{}"))
+        except grpc.aio.AioRpcError as error:
+            return (error.code(), remote_error(error).reason) == (
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                "QUEUE_FULL",
+            )
+        return False
+
+    await eventually(is_full, "one more is refused")
+    responses = [await one.end() for one in going]
+    assert [response.dataset.row_count for response in responses] == [10] * MAX_UPLOADS
+    assert (await upload(stand.stub, cut(lines(1, "room")))).HasField("dataset")
+
+
+async def test_too_large_a_file_is_refused_while_it_comes(stand: Stand) -> None:
+    before = stand.files()
+    going = OpenUpload(stand.stub)
+    going.send(b" " * (MAX_BYTES + 1))
+    async with refused() as told:
+        await going.call
+    assert (told[0].reason, told[0].facts["limit"]) == ("DATASET_TOO_LARGE", str(MAX_BYTES))
+    assert stand.files() == before
+
+
+async def test_store_without_room_is_told_and_nothing_is_left(stand: Stand) -> None:
+    before = stand.files()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
+    try:
+        async with refused() as told:
+            await upload(stand.stub, cut(jsonl({"prompt": os.urandom(1_000_000).hex()} for _ in range(9))))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert told[0].reason == "OBJECT_STORE_UNAVAILABLE"
+    assert told[0].message.startswith("The object store cannot be used: ")
+    assert stand.files() == before
+
+
+async def test_what_a_killed_upload_left_is_swept_and_nothing_else(stand: Stand) -> None:
+    kept = (await upload(stand.stub, cut(lines(10, "kept")))).dataset
+    left = stand.folder / "datasets" / f"ds_{uuid4().hex}"
+    left.mkdir(parents=True)
+    (left / "rows-000000.jsonl.zst").write_bytes(b"x")
+    # A file of the library's own, while an object is written.
+    (left / "rows-000001.jsonl.zst#1").write_bytes(b"x")
+    before = stand.files()
+    async with await connect_pool(stand.postgres, schema=SCHEMA) as pool:
+        datasets = PostgresDatasets(Sessions(pool))
+        objects = ObstoreObjects(stand.folder.as_uri())
+        await DeleteLostObjects(datasets, objects, SystemClock(), UPLOAD_SECONDS).sweep()
+        assert stand.files() == before
+        await DeleteLostObjects(datasets, objects, _LaterClock(), UPLOAD_SECONDS).sweep()
+    assert stand.files_of(kept)
+    assert len(stand.files()) == len(before) - 2
+    assert len(await stand.preview(kept.dataset_id)) == 10
+
+
+class _LaterClock(SystemClock):
+    def now(self) -> datetime:
+        return super().now() + timedelta(seconds=UPLOAD_SECONDS + 700)
+
+
+@pytest.mark.parametrize(
+    ("header", "field"),
+    [({"name": ""}, "header.name"), ({"name": "x" * 256}, "header.name"), ({"user": "a\0b"}, "user")],
+)
+async def test_header_is_checked_before_the_file(stand: Stand, header: dict[str, str], field: str) -> None:
+    async with refused() as told:
+        await upload(stand.stub, cut(b"{}"), **header)
+    assert (told[0].reason, told[0].facts["field"]) == ("INVALID_PARAMETER", field)
