@@ -23,6 +23,7 @@ from starlette.exceptions import HTTPException
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
 from services.gateway.errors import DatasetRefused, SuiteRefused
+from services.gateway.http_paths import UPLOADS
 from services.gateway.http_problem_bodies import FieldProblem, FileProblem, LineProblem, Problem
 
 MEDIA_TYPE = "application/problem+json"
@@ -71,7 +72,8 @@ def problem_of(error: DomainError, instance: str) -> Problem:
         type=f"urn:proctor:problem:{error.reason.lower().replace('_', '-')}",
         title=error.reason.replace("_", " ").capitalize(),
         status=status,
-        detail=_detail(error.reason, facts, error.message),
+        # An upload stands in no queue of runs, nor does it name a suite.
+        detail=error.message if instance == UPLOADS else _detail(error.reason, facts, error.message),
         instance=instance,
         reason=error.reason,
         retry_after=_retry_after(status, facts),

@@ -200,7 +200,7 @@ async def test_refusal_in_the_middle_is_answered_without_the_rest(
         answered, body, _ = await call(stand, "POST", f"{UPLOAD}?name=x", data=content(), headers=headers)
     finally:
         goes_on.set()
-    assert (answered, body["reason"]) == (status, refusal.reason)
+    assert (answered, body["reason"], body["detail"]) == (status, refusal.reason, refusal.message)
     assert (datasets.open_uploads, datasets.kept) == (0, {})
 
 
