@@ -11,8 +11,9 @@ from services.worker.http_exchange import Dialect, Endpoint, HttpExchange
 from services.worker.json_answers import Json, count_of, objects_of, text_of
 from services.worker.openai_answers import EchoedPrompt
 from services.worker.openai_constraint import constraint_fields, read_constrained
+from services.worker.openai_servers import ANY_SERVER, OpenAIServer
 from services.worker.openai_stream import STREAM_FIELDS, OpenAIStream
-from services.worker.parameter_support import refuse_parameters, unknown_at
+from services.worker.parameter_support import refuse_parameters
 from services.worker.pool import ConstrainedField
 
 
@@ -21,18 +22,16 @@ class OpenAISettings:
     endpoint: Endpoint
     has_loglikelihood: bool = True
     constrained_field: ConstrainedField | None = None
-    # A plain prompt goes to /completions; a chat-only server gets it as one message of the user.
-    has_completions: bool = True
-    # Newer models of OpenAI itself want "max_completion_tokens".
-    max_tokens_field: str = "max_tokens"
+    server: OpenAIServer = ANY_SERVER
 
 
 class OpenAIEngine:
     def __init__(self, settings: OpenAISettings) -> None:
         self._settings = settings
         self._endpoint = settings.endpoint
-        self._server, self._unknown = unknown_at(settings.endpoint.base_url)
-        self._http = HttpExchange(settings.endpoint, Dialect(read_error=openai_failures.read_error))
+        needs_key_of = settings.server.name if settings.server.needs_key else ""
+        dialect = Dialect(read_error=openai_failures.read_error, needs_key_of=needs_key_of)
+        self._http = HttpExchange(settings.endpoint, dialect)
 
     @property
     def loaded_model(self) -> str | None:
@@ -45,13 +44,14 @@ class OpenAIEngine:
     async def generate(
         self, model: str, prompt: engine.Prompt, sampling: engine.Sampling
     ) -> engine.Generated:
-        is_chat = prompt.is_chat or not self._settings.has_completions
-        body = {"model": self._endpoint.server_model(model), **prompt_fields(prompt, is_chat=is_chat)}
-        path = "/chat/completions" if is_chat else "/completions"
-        stream = OpenAIStream(is_chat=is_chat) if sampling.is_streamed else None
-        fields = self._sampling_fields(sampling) | body | (STREAM_FIELDS if stream else {})
+        body = {"model": self._endpoint.server_model(model), **prompt_fields(prompt)}
+        path = "/chat/completions" if prompt.is_chat else "/completions"
+        stream = OpenAIStream(is_chat=prompt.is_chat) if sampling.is_streamed else None
+        limit = self._settings.server.chat_limit if prompt.is_chat else "max_tokens"
+        limits = {limit: sampling.max_tokens}
+        fields = self._sampling_fields(sampling) | limits | body | (STREAM_FIELDS if stream else {})
         answer = await self._http.ask(path, fields, stream)
-        generated = answer.timed(openai_answers.read_generated(answer.document, is_chat=is_chat))
+        generated = answer.timed(openai_answers.read_generated(answer.document, is_chat=prompt.is_chat))
         return read_constrained(generated, self._settings.constrained_field, sampling.allowed_texts)
 
     async def score_choices(
@@ -81,7 +81,7 @@ class OpenAIEngine:
         capabilities = engine.EngineCapabilities(
             loglikelihood=settings.has_loglikelihood,
             chat=True,
-            completion=settings.has_completions,
+            completion=True,
             constrained=settings.constrained_field is not None,
             seed=True,
             # A server that tells those of a given text tells those of its own.
@@ -107,7 +107,7 @@ class OpenAIEngine:
 
     def _sampling_fields(self, sampling: engine.Sampling) -> Json:
         """Only what was set is sent: a server may refuse what it does not know. Ours win over extras."""
-        refuse_parameters(sampling, self._unknown, self._server)
+        refuse_parameters(sampling, self._settings.server.unknown, self._settings.server.name)
         optional = {
             "top_p": sampling.top_p,
             "top_k": sampling.top_k,
@@ -116,16 +116,12 @@ class OpenAIEngine:
             "repetition_penalty": sampling.repetition_penalty,
         }
         chosen = {name: value for name, value in optional.items() if value is not None}
-        limits = {self._settings.max_tokens_field: sampling.max_tokens, "temperature": sampling.temperature}
         constraint = constraint_fields(self._settings.constrained_field, sampling.allowed_texts)
-        return dict(sampling.extra) | limits | chosen | constraint
+        return dict(sampling.extra) | {"temperature": sampling.temperature} | chosen | constraint
 
 
-def prompt_fields(prompt: engine.Prompt, *, is_chat: bool) -> Json:
-    if not is_chat:
-        return {"prompt": prompt.text}
-    messages = prompt.messages or (engine.ChatMessage("user", prompt.text),)
-    return {"messages": message_objects(messages)}
+def prompt_fields(prompt: engine.Prompt) -> Json:
+    return {"messages": message_objects(prompt.messages)} if prompt.is_chat else {"prompt": prompt.text}
 
 
 def echo_fields(texts: Sequence[str]) -> Json:

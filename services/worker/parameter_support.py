@@ -6,7 +6,6 @@ The scheduler knows the same and refuses the order (`services/scheduler/pools/pr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 from services.worker.engine import RequestRefused, Sampling, UnsupportedRequest
 
@@ -23,17 +22,6 @@ VLLM_EXTRA = frozenset(
         "bad_words",
     }
 )
-# Many servers behind the OpenAI protocol take more than these two document.
-_STRICT_HOSTS = {"api.openai.com": "OpenAI", "api.x.ai": "xAI"}
-_ANY_SERVER = "A server behind the OpenAI protocol"
-
-
-def unknown_at(base_url: str) -> tuple[str, tuple[str, ...]]:
-    """Who answers behind the OpenAI protocol, and what parameters they do not take."""
-    provider = _STRICT_HOSTS.get(urlsplit(base_url).hostname or "")
-    if provider:
-        return provider, ("top_k", "repetition_penalty", "context_tokens")
-    return _ANY_SERVER, ("context_tokens",)
 
 
 def refuse_parameters(sampling: Sampling, unknown: Sequence[str], provider: str) -> None:

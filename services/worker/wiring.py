@@ -44,6 +44,7 @@ from services.worker.nats_run_states import follow_run_states
 from services.worker.nats_shard_consumer import NatsShardSource
 from services.worker.ollama_api import OllamaApi
 from services.worker.openai_engine import OpenAIEngine, OpenAISettings
+from services.worker.openai_servers import server_at
 from services.worker.paces import Paces
 from services.worker.pool import Pool, Provider
 from services.worker.refused_runs import RefusedRuns
@@ -203,6 +204,7 @@ def _make_remote(engine: str, provider: Provider, endpoint: Endpoint) -> Engine:
                     endpoint,
                     has_loglikelihood=provider.has_loglikelihood,
                     constrained_field=provider.constrained_field,
+                    server=server_at(endpoint.base_url),
                 )
             )
 

@@ -11,7 +11,8 @@ from services.scheduler.pools.pool import METHODS_OF, Pool
 from services.scheduler.pools.provider_rules import RULES_OF, RULES_OF_HOST, ProviderRules, rules_of
 from services.worker import anthropic_api, gemini_api, ollama_api, yaml_pools
 from services.worker.engine import RequestRefused, Sampling
-from services.worker.parameter_support import VLLM_EXTRA, VLLM_UNKNOWN, refuse_parameters, unknown_at
+from services.worker.openai_servers import server_at
+from services.worker.parameter_support import VLLM_EXTRA, VLLM_UNKNOWN, refuse_parameters
 
 PLAIN = Sampling(max_tokens=8)
 ORDERED = {
@@ -24,8 +25,8 @@ ORDERED = {
 
 
 def asked_at(base_url: str) -> Callable[[Sampling], None]:
-    provider, unknown = unknown_at(base_url)
-    return lambda sampling: refuse_parameters(sampling, unknown, provider)
+    server = server_at(base_url)
+    return lambda sampling: refuse_parameters(sampling, server.unknown, server.name)
 
 
 def asked_of_vllm(sampling: Sampling) -> None:

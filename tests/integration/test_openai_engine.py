@@ -82,16 +82,16 @@ async def test_messages_are_answered(openai: OpenAIEngine) -> None:
     assert (await openai.generate(MODEL, prompt, SAMPLING)).text == "The answer is eight."
 
 
-@pytest.mark.parametrize("server", [OPENAI, ANY_SERVER])
+@pytest.mark.parametrize("known", [OPENAI, ANY_SERVER])
 async def test_answers_are_limited_by_the_field_that_the_server_takes(
-    settings: OpenAISettings, state: ModelServer, server: OpenAIServer
+    settings: OpenAISettings, state: ModelServer, known: OpenAIServer
 ) -> None:
     """OpenAI's reasoning models refuse max_tokens; to continue a text there is nothing else."""
-    openai = OpenAIEngine(replace(settings, server=server))
+    openai = OpenAIEngine(replace(settings, server=known))
     chat = engine.Prompt(messages=(engine.ChatMessage("user", "What follows? KEY=eight"),))
     await openai.generate(MODEL, chat, SAMPLING)
     limits = {name: value for name, value in state.last_request.items() if name.startswith("max_")}
-    assert limits == {server.chat_limit: 16}
+    assert limits == {known.chat_limit: 16}
     await openai.generate(MODEL, QUESTION, SAMPLING)
     assert state.last_request["max_tokens"] == 16
     assert "max_completion_tokens" not in state.last_request

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from services.worker.wiring import cancel_all
+import pytest
+
+from services.worker.engine import ChatMessage, ModelRefused, Prompt, Sampling
+from services.worker.pool import Pool, Provider
+from services.worker.settings import WorkerSettings
+from services.worker.wiring import cancel_all, make_engine, make_paces
 
 
 async def test_a_loop_that_swallows_a_cancellation_ends_all_the_same() -> None:
@@ -22,3 +27,14 @@ async def test_a_loop_that_swallows_a_cancellation_ends_all_the_same() -> None:
     await asyncio.wait_for(cancel_all([task]), 5)
     assert swallowed.is_set()
     assert task.cancelled()
+
+
+@pytest.mark.parametrize(
+    ("base_url", "name"), [("https://api.openai.com/v1", "OpenAI"), ("https://api.x.ai/v1", "xAI")]
+)
+async def test_a_pool_of_a_known_server_says_that_its_key_is_missing(base_url: str, name: str) -> None:
+    pool = Pool("remote", "openai", 8, (), Provider("openai", base_url, "PROCTOR_TEST_NO_SUCH_KEY"))
+    engine = make_engine(pool, WorkerSettings(worker_pool="remote"), make_paces(pool))
+    with pytest.raises(ModelRefused, match=f"API key not configured for {name}: set PROCTOR_TEST_NO_SUCH"):
+        await engine.generate("openai/o", Prompt(messages=(ChatMessage("user", "Hi"),)), Sampling(8))
+    await engine.close()
