@@ -173,6 +173,13 @@ class NoPrice(SchedulerError):
     reason = "NO_PRICE"
 
 
+class NoPriceElsewhere(SchedulerError):
+    """No price is known of the server {base_url}, so max_cost cannot be kept. Leave one of the two out."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "NO_PRICE"
+
+
 class CostLimitStays(SchedulerError):
     """Run {run_id} cannot go on: {spent}. Order it again with a higher max_cost."""
 

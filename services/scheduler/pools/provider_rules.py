@@ -10,20 +10,36 @@ from types import MappingProxyType
 from services.scheduler import errors
 from services.scheduler.pools.base_urls import NoBaseUrl, host_of, is_allowed, parse_base_url
 from services.scheduler.pools.pool import Pool
-from services.scheduler.runs.run_order import MAX_ROLLOUTS, GenerationParams, Problem, Range, RunOrder
+from services.scheduler.runs.run_order import (
+    MAX_ROLLOUTS,
+    GenerationParams,
+    Problem,
+    Range,
+    RunOrder,
+    own_field_problem,
+)
 from services.scheduler.shards.planned_task import params_for
 from services.scheduler.suites.task_definition import TaskDefinition
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderRules:
-    """`name` as people write it. No `temperatures`: any; `extra` None: any parameter of its own."""
+    """`name` as people write it. `extra` None: any parameter of its own but those that Proctor sets itself.
+
+    Where the provider takes no temperature its own is the `only_temperature`, and an order may say no other.
+    """
 
     name: str
     unknown: frozenset[str] = frozenset()
     ranges: tuple[Range, ...] = ()
-    temperatures: frozenset[float] = frozenset()
+    only_temperature: float | None = None
+    set_by_proctor: frozenset[str] = frozenset()
     extra: Mapping[str, Range | None] | None = None
+
+    @property
+    def temperatures(self) -> frozenset[float]:
+        """Those of tasks that run; empty for any. That one of 0 is not kept to stands with the run."""
+        return frozenset() if self.only_temperature is None else frozenset({0.0, self.only_temperature})
 
 
 # Of vLLM's own parameters those that a run may set; with a range where it is a number.
@@ -40,15 +56,35 @@ _VLLM_EXTRA: Mapping[str, Range | None] = MappingProxyType(
 )
 # A seed is a number of 32 bits there, and rollout n uses seed + n.
 _GEMINI_SEED = Range("seed", 0, 2**31 - MAX_ROLLOUTS)
+_GEMINI_OWN = frozenset(
+    {
+        "maxOutputTokens",
+        "stopSequences",
+        "candidateCount",
+        "contents",
+        "systemInstruction",
+        "generationConfig",
+    }
+)
 _ANTHROPIC_UNKNOWN = frozenset({"top_p", "top_k", "seed", "repetition_penalty", "context_tokens"})
 RULES_OF: Mapping[str, ProviderRules] = MappingProxyType(
     {
         "vllm": ProviderRules("The vLLM engine", frozenset({"context_tokens"}), extra=_VLLM_EXTRA),
-        "ollama": ProviderRules("Ollama"),
-        "gemini": ProviderRules(
-            "Gemini", frozenset({"repetition_penalty", "context_tokens"}), (Range("top_k", 1), _GEMINI_SEED)
+        "ollama": ProviderRules(
+            "Ollama", set_by_proctor=frozenset({"num_predict", "num_ctx", "repeat_penalty"})
         ),
-        "anthropic": ProviderRules("Anthropic", _ANTHROPIC_UNKNOWN, temperatures=frozenset({0.0, 1.0})),
+        "gemini": ProviderRules(
+            "Gemini",
+            frozenset({"repetition_penalty", "context_tokens"}),
+            (Range("top_k", 1), _GEMINI_SEED),
+            set_by_proctor=_GEMINI_OWN,
+        ),
+        "anthropic": ProviderRules(
+            "Anthropic",
+            _ANTHROPIC_UNKNOWN,
+            only_temperature=1.0,
+            set_by_proctor=frozenset({"stop_sequences", "system"}),
+        ),
         "openai": ProviderRules("A server behind the OpenAI protocol", frozenset({"context_tokens"})),
     }
 )
@@ -66,7 +102,7 @@ def refuse_unfit(order: RunOrder, tasks: Sequence[TaskDefinition], pool: Pool) -
     if order.base_url:
         _refuse_base_url(order.base_url, pool)
     rules = rules_of(pool, order.base_url)
-    problem = _problem(rules, params_for(order.params, None)) or _problem_of_tasks(rules, order, tasks)
+    problem = _problem_of_order(rules, order.params) or _problem_of_tasks(rules, order, tasks)
     if problem:
         raise errors.InvalidParameter(field=f"order.{problem.field}", sentence=problem.sentence)
 
@@ -91,6 +127,13 @@ def _refuse_base_url(base_url: str, pool: Pool) -> None:
         raise errors.BaseUrlNotAllowed(base_url=base_url)
 
 
+def _problem_of_order(rules: ProviderRules, params: GenerationParams) -> Problem | None:
+    """A temperature that was ordered is kept to, other than one of a task."""
+    if rules.only_temperature is not None and params.temperature not in (None, rules.only_temperature):
+        return _not_taken(rules, "temperature")
+    return _problem(rules, params)
+
+
 def _problem(rules: ProviderRules, params: GenerationParams) -> Problem | None:
     given = {
         each.name: getattr(params, each.name) for each in fields(params) if each.name != "provider_params"
@@ -100,17 +143,21 @@ def _problem(rules: ProviderRules, params: GenerationParams) -> Problem | None:
     if unknown is None and rules.temperatures and set_.get("temperature", 0.0) not in rules.temperatures:
         unknown = "temperature"
     if unknown:
-        called = f"{unknown}{_ALSO_CALLED.get(unknown, '')}"
-        return Problem(unknown, f"{rules.name} takes no {called}; leave it out of the run's parameters.")
+        return _not_taken(rules, unknown)
     problem = next((found for each in rules.ranges if (found := each.problem(set_.get(each.field)))), None)
     if problem:
         return Problem(problem.field, f"{rules.name} refuses this: {problem.sentence}")
     return _extra_problem(rules, params.provider_params)
 
 
+def _not_taken(rules: ProviderRules, name: str) -> Problem:
+    called = f"{name}{_ALSO_CALLED.get(name, '')}"
+    return Problem(name, f"{rules.name} takes no {called}; leave it out of the run's parameters.")
+
+
 def _extra_problem(rules: ProviderRules, given: Mapping[str, object]) -> Problem | None:
     if rules.extra is None:
-        return None
+        return own_field_problem(given, rules.set_by_proctor)
     for name, value in given.items():
         if name not in rules.extra:
             known = ", ".join(sorted(rules.extra))

@@ -19,6 +19,8 @@ class SettlePrice:
         """None where it is unknown, as on a server that the order names. A cost limit needs one."""
         price = None if order.base_url else self.prices.price_of(order.model)
         if price is None and order.max_cost is not None:
+            if order.base_url:
+                raise errors.NoPriceElsewhere(base_url=order.base_url)
             raise errors.NoPrice(model=order.model)
         return price
 

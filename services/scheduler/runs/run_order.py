@@ -1,7 +1,7 @@
 """What a user orders: one model over one suite, and what may be asked of it."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
@@ -112,7 +112,8 @@ class Range:
     def problem(self, value: float | None) -> Problem | None:
         if value is None or self._holds(value):
             return None
-        return Problem(self.field, f"{self.field} is {value}, but {self._allowed()}.{self.advice}")
+        allowed = self._allowed() if math.isfinite(value) else "must be a finite number"
+        return Problem(self.field, f"{self.field} is {value}, but {allowed}.{self.advice}")
 
     def _holds(self, value: float) -> bool:
         is_high_enough = value > self.lowest if self.above else value >= self.lowest
@@ -207,15 +208,27 @@ def nul_problem(field: str, *texts: str) -> Problem | None:
 
 
 def _provider_params_problem(params: Mapping[str, object]) -> Problem | None:
-    own = sorted(OWN_FIELDS & params.keys())
-    if own:
-        advice = "Proctor sets it itself. Leave it out, or use the parameter of the order where there is one."
-        return Problem("provider_params", f"provider_params has {own[0]}, but {advice}")
+    if problem := own_field_problem(params, OWN_FIELDS):
+        return problem
     value = next((value for value in _values_in(params) if not _can_be_sent(value)), None)
     if value is None:
         return None
     what = "a NUL character" if isinstance(value, str) else f"the number {value}"
     return Problem("provider_params", f"provider_params holds {what}, which no server takes. Leave it out.")
+
+
+def own_field_problem(params: Mapping[str, object], own_fields: Collection[str]) -> Problem | None:
+    """However it is spelled: some servers take max_tokens and maxTokens alike."""
+    own = {_as_one_word(name) for name in own_fields}
+    found = next((name for name in sorted(params) if _as_one_word(name) in own), None)
+    if found is None:
+        return None
+    advice = "Proctor sets it itself. Leave it out, or use the parameter of the order where there is one."
+    return Problem("provider_params", f"provider_params has {found}, but {advice}")
+
+
+def _as_one_word(name: str) -> str:
+    return name.replace("_", "").casefold()
 
 
 def _values_in(value: object) -> Iterator[object]:

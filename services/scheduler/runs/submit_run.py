@@ -82,8 +82,11 @@ class SubmitRun:
 
     def _pool(self, order: RunOrder) -> Pool:
         providers = supported_providers(self.pools)
-        if order.provider not in providers or "/" not in order.model:
+        if order.provider not in providers:
             raise errors.UnknownProvider(provider=order.provider, supported=", ".join(providers) or "none")
+        if not order.model.partition("/")[2].strip():
+            sentence = f'model is "{order.model}", but must name a model after the provider: provider/name.'
+            raise errors.InvalidParameter(field="order.model", sentence=sentence)
         pool = pool_of(order.model, self.pools)
         if pool is None:
             names = [name for pool in self.pools for name in pool.models]
@@ -108,6 +111,11 @@ def _check(order: RunOrder, user: str) -> None:
 def settled_scoring_method(order: RunOrder, tasks: Sequence[TaskDefinition], pool: Pool) -> ScoringMethod:
     """The way that was ordered, else by log-likelihood where the pool can, else by generation."""
     if not any(task.scoring.output_type is OutputType.MULTIPLE_CHOICE for task in tasks):
+        if order.scoring_method not in (None, ScoringMethod.GENERATE):
+            sentence = (
+                f"scoring_method is {order.scoring_method}, but no task ordered has choices to score so."
+            )
+            raise errors.InvalidParameter(field="order.scoring_method", sentence=f"{sentence} Leave it out.")
         return ScoringMethod.GENERATE
     methods = pool.scoring_methods(order.prompt_form)
     wanted = order.scoring_method or methods[0]

@@ -20,7 +20,7 @@ POOLS = {
     "server": Pool("server", "openai", 8, provider="openai", base_url="http://127.0.0.1:8000/v1"),
     **{name: Pool(name, name, 8, provider=name) for name in ("ollama", "gemini", "anthropic")},
 }
-TAKEN_BY_ALL = GenerationParams(temperature=0.0, max_tokens=100, provider_params={"min_p": 0.1})
+TAKEN_BY_ALL = GenerationParams(temperature=1.0, max_tokens=100, provider_params={"min_p": 0.1})
 
 
 async def tasks(**generation: float) -> tuple[TaskDefinition, ...]:
@@ -40,6 +40,14 @@ async def test_what_every_provider_takes_is_taken(pool: str) -> None:
         ("anthropic", {"top_p": 0.5}, "Anthropic takes no top_p; leave it out of the run's parameters."),
         ("anthropic", {"seed": 1}, "Anthropic takes no seed;"),
         ("anthropic", {"temperature": 0.7}, "Anthropic takes no temperature;"),
+        ("anthropic", {"temperature": 0.0}, "Anthropic takes no temperature;"),
+        ("anthropic", {"top_p": 0.0}, "Anthropic takes no top_p;"),
+        ("anthropic", {"provider_params": {"stop_sequences": ["x"]}}, "provider_params has stop_sequences"),
+        ("gemini", {"provider_params": {"maxOutputTokens": 1}}, "provider_params has maxOutputTokens, but"),
+        ("gemini", {"provider_params": {"max_output_tokens": 1}}, "provider_params has max_output_tokens"),
+        ("gemini", {"provider_params": {"stopSequences": ["x"]}}, "provider_params has stopSequences, but"),
+        ("gemini", {"provider_params": {"candidateCount": 8}}, "provider_params has candidateCount, but"),
+        ("ollama", {"provider_params": {"num_predict": 1}}, "provider_params has num_predict, but Proctor"),
         ("gemini", {"repetition_penalty": 1.1}, "Gemini takes no repetition_penalty (repeat_penalty);"),
         ("gemini", {"context_tokens": 4096}, "Gemini takes no context_tokens (num_ctx);"),
         ("gemini", {"top_k": 0}, "Gemini refuses this: top_k is 0, but must be at least 1."),
@@ -64,14 +72,18 @@ async def test_parameter_that_a_provider_does_not_take_is_refused(
 
 
 async def test_top_p_of_0_is_greedy_and_so_taken() -> None:
-    refuse_unfit(replace(ORDER, params=GenerationParams(top_p=0.0)), await tasks(), POOLS["anthropic"])
+    refuse_unfit(replace(ORDER, params=GenerationParams(top_p=0.0)), await tasks(), POOLS["openai"])
+
+
+async def test_temperature_of_0_of_a_task_runs_where_a_provider_takes_none() -> None:
+    refuse_unfit(ORDER, await tasks(temperature=0.0), POOLS["anthropic"])
 
 
 async def test_what_a_task_sets_itself_is_refused_by_the_name_of_the_task() -> None:
     with pytest.raises(errors.InvalidParameter, match="Task say sets top_p, which Anthropic does not take"):
         refuse_unfit(ORDER, await tasks(top_p=0.9), POOLS["anthropic"])
     refuse_unfit(ORDER, await tasks(top_p=0.9, temperature=0.7), POOLS["gemini"])
-    ordered = replace(ORDER, params=GenerationParams(temperature=0.0))
+    ordered = replace(ORDER, params=GenerationParams(temperature=1.0))
     refuse_unfit(ordered, await tasks(temperature=0.7), POOLS["anthropic"])
 
 

@@ -96,7 +96,7 @@ async def test_a_limit_needs_a_price() -> None:
 
 
 async def test_the_price_of_a_model_is_not_that_of_another_server() -> None:
-    with pytest.raises(errors.NoPrice):
+    with pytest.raises(errors.NoPriceElsewhere, match="No price is known of the server http://own/v1"):
         priced_stand().submitting.pricing.price_of(toy_order(max_cost=1.0, base_url="http://own/v1"))
 
 

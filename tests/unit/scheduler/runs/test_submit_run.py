@@ -46,7 +46,8 @@ async def test_suite_that_only_generates_is_scored_by_generation() -> None:
         (toy_order(prompt_form=PromptForm.CHAT), ScoringMethod.GENERATE),
         (toy_order(model="vllm/starter"), ScoringMethod.LOGLIKELIHOOD),
         (toy_order(model="vllm/starter", prompt_form=PromptForm.CHAT), ScoringMethod.LOGLIKELIHOOD),
-        (toy_order(tasks=("say",), scoring_method=ScoringMethod.CONSTRAINED), ScoringMethod.GENERATE),
+        (toy_order(tasks=("say",)), ScoringMethod.GENERATE),
+        (toy_order(tasks=("say",), scoring_method=ScoringMethod.GENERATE), ScoringMethod.GENERATE),
     ],
 )
 async def test_choices_are_scored_as_ordered_else_as_the_pool_can(
@@ -99,6 +100,39 @@ async def test_choices_are_scored_as_ordered_else_as_the_pool_can(
             toy_order(model="openai/../admin"),
             errors.InvalidParameter,
             "model holds the part .., which is no part of a name.",
+        ),
+        (
+            toy_order(model="openai"),
+            errors.InvalidParameter,
+            'model is "openai", but must name a model after the provider: provider/name.',
+        ),
+        (
+            toy_order(model="openai/ "),
+            errors.InvalidParameter,
+            'model is "openai/ ", but must name a model after the provider: provider/name.',
+        ),
+        (
+            toy_order(model="nobody"),
+            errors.UnknownProvider,
+            NOBODY,
+        ),
+        (
+            toy_order(tasks=("say",), scoring_method=ScoringMethod.LOGLIKELIHOOD),
+            errors.InvalidParameter,
+            "scoring_method is loglikelihood, but no task ordered has choices to score so. Leave it out.",
+        ),
+        (
+            toy_order(max_cost=float("inf")),
+            errors.InvalidParameter,
+            "max_cost is inf, but must be a finite number. Leave it out for no limit.",
+        ),
+        (
+            toy_order(params=GenerationParams(provider_params={"topP": 7})),
+            errors.InvalidParameter,
+            (
+                "provider_params has topP, but Proctor sets it itself. "
+                "Leave it out, or use the parameter of the order where there is one."
+            ),
         ),
         (
             toy_order(model="openai/" + "a" * 506),
