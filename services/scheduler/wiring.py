@@ -89,7 +89,6 @@ from services.scheduler.suites.rows.find_rows import FirstSourceThatHasThem
 from services.scheduler.suites.rows.hub_rows import HubRows
 from services.scheduler.suites.rows.mirror_rows import MirrorRows
 from services.scheduler.suites.show_sample import ShowSample
-from services.scheduler.suites.suite_threads import SuiteThreads
 from services.scheduler.suites.users.add_suite import AddSuite
 from services.scheduler.suites.users.check_suite import CheckSuite
 from services.scheduler.suites.users.delete_suite import DeleteSuite
@@ -339,7 +338,6 @@ def _drive_tools(settings: SchedulerSettings, parts: SchedulerParts) -> DriveToo
             parts.rows,
             release(),
             parts.clock,
-            SuiteThreads(settings.max_running_runs),
             parts.crew,
             missing_shards,
         ),

@@ -28,7 +28,6 @@ from services.scheduler.shards.plan_retry import PlanRetry
 from services.scheduler.shards.plan_run import PlanRun
 from services.scheduler.shards.progress_board import ProgressBoard
 from services.scheduler.shards.reconcile_shards import ReconcileShards
-from services.scheduler.suites.suite_threads import SuiteThreads
 from tests.fakes.in_memory_queue import InMemoryQueue
 from tests.fakes.in_memory_runs import NO_TERM, InMemoryRuns
 from tests.fakes.scheduler_world import (
@@ -135,10 +134,9 @@ class SchedulerStand:
         raise AssertionError("the run does not end")
 
     def planner(self, record: RunRecord) -> PlanRun:
-        threads = SuiteThreads(LIMITS.max_running)
         missing_shards = AddMissingShards(self.runs, record)
         return PlanRun(
-            self.runs, record, self.suites, self.rows, "0.1.0", self.clock, threads, self.crew, missing_shards
+            self.runs, record, self.suites, self.rows, "0.1.0", self.clock, self.crew, missing_shards
         )
 
     def _tools(self) -> DriveTools:

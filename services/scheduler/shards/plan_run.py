@@ -33,6 +33,8 @@ CHUNK_SAMPLES = 1000
 CHUNK_BYTES = 1024 * 1024
 CHUNK_SECONDS = 1.0
 _SHARDS_PER_WRITE = 2000
+# Planning waits for rows of a hub more than it reckons, so this is no limit of how many runs go on.
+_PLANNED_AT_A_TIME = 16
 
 
 class RunStopped(Exception):
@@ -65,9 +67,9 @@ class PlanRun:
     rows: RowSource
     proctor_version: str
     clock: Clock
-    threads: SuiteThreads
     crew: Crew
     missing_shards: AddMissingShards
+    threads: SuiteThreads = field(default_factory=lambda: SuiteThreads(_PLANNED_AT_A_TIME))
 
     async def plan(self, fence: Fence, run: Run) -> None:
         """Raises `RunStopped` or `PlanningFailed`; a crash in between starts it anew."""

@@ -2,10 +2,12 @@
 
 import asyncio
 from dataclasses import replace
+from threading import Barrier
 
 import pytest
 
 from services.scheduler.ports import TaskToOpen
+from services.scheduler.runs.queue_limits import LimitChanges
 from services.scheduler.runs.run import RunState
 from services.scheduler.runs.run_order import GenerationParams
 from services.scheduler.shards.plan_run import PlanningFailed, RunStopped
@@ -70,6 +72,16 @@ async def test_run_cancelled_while_slow_rows_are_rendered_is_left_within_a_secon
     with pytest.raises(RunStopped):
         await stand.tools.planner.plan(stand.fence, run)
     assert 10 <= len(read) <= 14
+
+
+async def test_more_runs_are_planned_at_a_time_once_more_may_be_running() -> None:
+    together = Barrier(8)
+    stand = SchedulerStand(rows=ToyRows(count=1, on_row=lambda: together.wait(5)))
+    await stand.runs.limits.change(LimitChanges(max_running=8))
+    async with asyncio.TaskGroup() as group:
+        for run in [(await stand.start(toy_order(tasks=("say",))))[0] for _ in range(8)]:
+            group.create_task(stand.tools.planner.plan(stand.fence, run))
+    assert not together.broken
 
 
 async def test_too_many_fewshot_examples_fail_the_run_as_a_bad_parameter() -> None:
