@@ -120,7 +120,7 @@ class WorkShard(_message.Message):
 
     @_builtins.property
     def deadline(self) -> _timestamp_pb2.Timestamp:
-        """No request starts after it."""
+        """No request starts after it, unless RunControl tells another."""
 
     def __init__(
         self,
@@ -377,22 +377,28 @@ class RunControl(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
     IS_RETRY_BUDGET_SPENT_FIELD_NUMBER: _builtins.int
+    DEADLINE_FIELD_NUMBER: _builtins.int
     state: _run_pb2.RunState.ValueType
     """State."""
     epoch: _builtins.int
     """Epoch."""
     is_retry_budget_spent: _builtins.bool
     """The run has used up what it may spend on trying again: a sample that fails now has failed."""
+    @_builtins.property
+    def deadline(self) -> _timestamp_pb2.Timestamp:
+        """No request starts after it; stands above that of shards sent earlier. Unset while the run has no place."""
+
     def __init__(
         self,
         *,
         state: _run_pb2.RunState.ValueType = ...,
         epoch: _builtins.int = ...,
         is_retry_budget_spent: _builtins.bool = ...,
+        deadline: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "is_retry_budget_spent", b"is_retry_budget_spent", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline", "epoch", b"epoch", "is_retry_budget_spent", b"is_retry_budget_spent", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -52,7 +52,8 @@ class SampleAsker:
         self._rules = rules
 
     async def ask(self, shard: Shard, sample: ShardSample) -> Outcome | None:
-        """The outcome; None where the deadline came before the first try, so that nothing can be said.
+        """The outcome; None where nothing can be said: the deadline came before the first try, or the run has
+        lost its place and the machinery failed. Its run asks it again, if it goes on.
 
         Raises EngineDied and ModelCannotLoad, and ModelRefused where the whole run is: they say nothing about
         the sample.
@@ -62,7 +63,9 @@ class SampleAsker:
         tries = 0
         while True:
             await pace.turn()
-            if self._clock.now() >= shard.deadline:
+            if failure and self._is_for_later(shard, failure):
+                return None
+            if self._clock.now() >= self._rules.states.deadline_of(shard):
                 return self._failed(shard, sample, failure) if failure else None
             if reason := self._rules.refused.reason_for(shard):
                 raise ModelRefused(reason)
@@ -72,8 +75,10 @@ class SampleAsker:
                 raise
             except EngineFailure as error:
                 failure = error
+            if self._is_for_later(shard, failure):
+                return None
             tries += not isinstance(failure, RateLimited)
-            delay = self._delay_before(shard, failure, tries)
+            delay = self._delay_before(pace, shard, failure, tries)
             if delay is None:
                 return self._failed(shard, sample, failure)
             if delay:
@@ -105,18 +110,20 @@ class SampleAsker:
                 raise failure
         return Outcome(shard, sample.number, Failure(failure.failure_class, str(failure)))
 
-    def _delay_before(self, shard: Shard, failure: EngineFailure, tries: int) -> float | None:
+    def _is_for_later(self, shard: Shard, failure: EngineFailure) -> bool:
+        return failure.is_transient and not self._rules.states.has_place(shard)
+
+    def _delay_before(self, pace: Pace, shard: Shard, failure: EngineFailure, tries: int) -> float | None:
         """None where another try is not worth it or comes too late. What was limited waits for its pace."""
         if isinstance(failure, RateLimited):
-            is_in_time = self._starts_in_time(shard, failure.retry_after_seconds or 0.0)
-            return 0.0 if is_in_time else None
+            return 0.0 if self._starts_in_time(shard, pace.held_seconds()) else None
         delay = self._rules.policy.delay_seconds(failure, tries)
         if delay is None or not self._starts_in_time(shard, delay):
             return None
         return delay if self._rules.states.may_try_again(shard) else None
 
     def _starts_in_time(self, shard: Shard, delay: float) -> bool:
-        return self._clock.now() + timedelta(seconds=delay) < shard.deadline
+        return self._clock.now() + timedelta(seconds=delay) < self._rules.states.deadline_of(shard)
 
     async def _ask_safely(self, shard: Shard, sample: ShardSample) -> Generated | ScoredChoices:
         """What an engine did not foresee is this sample's failure, and no other's."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC
 
 from google.protobuf.message import DecodeError
 
@@ -41,5 +42,6 @@ def _apply(entry: BucketEntry, states: RunStates) -> None:
         is_final=control.state in _FINAL,
         is_retry_budget_spent=control.is_retry_budget_spent,
         has_place=control.state not in _WITHOUT_PLACE,
+        deadline=control.deadline.ToDatetime(UTC) if control.HasField("deadline") else None,
     )
     states.put(run_id, known)

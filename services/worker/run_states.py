@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from services.worker.shard import RunId, Shard
+
+_NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +17,8 @@ class RunControl:
     is_retry_budget_spent: bool = False
     # False while the run waits or is paused.
     has_place: bool = True
+    # None where it is not told; a run without a place has none.
+    deadline: datetime | None = None
 
 
 class RunStates:
@@ -37,11 +42,25 @@ class RunStates:
 
     def may_begin(self, shard: Shard) -> bool:
         """Whether the run wants this shard and has a place among those that are running."""
-        control = self._controls.get(shard.run_id)
-        is_waiting = control is not None and control.epoch == shard.epoch and not control.has_place
-        return self.wants(shard) and not is_waiting
+        return self.wants(shard) and self.has_place(shard)
+
+    def has_place(self, shard: Shard) -> bool:
+        control = self._control(shard)
+        return control is None or control.has_place
+
+    def deadline_of(self, shard: Shard) -> datetime:
+        """As it is now: that of a shard is of when it was sent, and time without a place does not count."""
+        control = self._control(shard)
+        if control is not None and not control.has_place:
+            return _NEVER
+        return control.deadline if control and control.deadline else shard.deadline
 
     def may_try_again(self, shard: Shard) -> bool:
         """Whether the run has anything left to spend on requests that failed."""
+        control = self._control(shard)
+        return control is None or not control.is_retry_budget_spent
+
+    def _control(self, shard: Shard) -> RunControl | None:
+        """What was heard of the epoch of this shard."""
         control = self._controls.get(shard.run_id)
-        return control is None or control.epoch != shard.epoch or not control.is_retry_budget_spent
+        return control if control and control.epoch == shard.epoch else None

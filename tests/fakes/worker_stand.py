@@ -109,8 +109,17 @@ class WorkStand:
 
         await eventually(is_settled, "no message is left in WORK", limit_seconds)
 
-    async def tell(self, state: run_pb2.RunState.ValueType, *, epoch: int = 1, run_id: str = RUN) -> None:
+    async def tell(
+        self,
+        state: run_pb2.RunState.ValueType,
+        *,
+        epoch: int = 1,
+        run_id: str = RUN,
+        deadline: datetime | None = None,
+    ) -> None:
         control = work_messages_pb2.RunControl(state=state, epoch=epoch)
+        if deadline is not None:
+            control.deadline.FromDatetime(deadline)
         await self.jetstream.bucket(subjects.RUNS_BUCKET).put(run_id, control.SerializeToString())
 
     async def statuses(self) -> list[work_messages_pb2.WorkerStatus]:

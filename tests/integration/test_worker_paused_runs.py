@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import pytest
 
 from proctor.v1 import run_pb2
+from services.common.clock import SystemClock
+from services.worker.engine import RateLimited
 from services.worker.protobuf_shards import shard_from_proto
 from tests.fakes.eventually import eventually
 from tests.fakes.scripted_engine import ScriptedEngine
@@ -15,6 +18,7 @@ from tests.fakes.worker_stand import WorkStand, work_shard, work_stand, worker_i
 from tests.servers import RunningServer, nats_server
 
 OTHER_RUN = "22222222-2222-4222-8222-222222222222"
+CLOCK = SystemClock()
 SHARD = shard_from_proto(work_shard(0, [0]), completes_text=True)
 
 
@@ -71,3 +75,33 @@ async def test_run_that_has_its_place_again_is_asked_the_rest_once(
         await stand.until_answered(1)
     assert engine.asked.total() == 1
     assert [outcome.attempt for outcome in stand.outcomes] == [2]
+
+
+async def test_samples_that_the_provider_refused_outlive_a_pause_and_the_deadline_of_before(
+    nats: RunningServer, stand: WorkStand
+) -> None:
+    mended = False
+
+    async def refuse_at_first(text: str) -> str:
+        if not mended:
+            raise RateLimited("429", retry_after_seconds=0.02)
+        return text
+
+    engine = ScriptedEngine(refuse_at_first)
+    work, soon = work_shard(0, range(8)), CLOCK.now() + timedelta(seconds=4)
+    work.deadline.FromDatetime(soon)
+    async with worker_in_process(nats.address, engine) as worker:
+        await stand.send(work)
+        await eventually(lambda: engine.asked.total() >= 8, "the provider refuses")
+        await stand.tell(run_pb2.RUN_STATE_PAUSED)
+        await stand.until_settled(5)
+        assert stand.outcomes == []
+        mended = True
+        later = CLOCK.now() + timedelta(hours=1)
+        await stand.tell(run_pb2.RUN_STATE_RUNNING, deadline=later)
+        await eventually(lambda: worker.desk.states.may_begin(SHARD), "the worker knows of the place")
+        assert worker.desk.states.deadline_of(SHARD) == later
+        work.attempt = 2
+        work.deadline.FromDatetime(CLOCK.now())
+        await stand.send(work)
+        await stand.until_answered(8)

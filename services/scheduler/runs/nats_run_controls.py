@@ -10,6 +10,7 @@ from services.common.structured_logs import get_logger
 from services.common.subjects import change_subject
 from services.scheduler.paces.retry_budget import RetryBudget
 from services.scheduler.proto_words import RUN_STATES
+from services.scheduler.runs.proto_runs import time_to_proto
 from services.scheduler.runs.run import Run, RunId
 
 log = get_logger()
@@ -35,6 +36,7 @@ class NatsRunControls:
             state=RUN_STATES[run.state],
             epoch=run.epoch,
             is_retry_budget_spent=self._budget.is_spent(run),
+            deadline=time_to_proto(run.deadline),
         )
         try:
             await self._bucket.put(run.run_id, control.SerializeToString())

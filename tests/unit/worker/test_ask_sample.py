@@ -8,11 +8,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from services.common.clock import Clock
 from services.worker.ask_sample import AskingRules, SampleAsker
 from services.worker.backoff import Backoff
 from services.worker.engine import (
     LONGEST_ANSWER_CHARACTERS,
     EngineDied,
+    EngineFailure,
+    EngineFailure,
     FailureClass,
     Generated,
     ProviderFailed,
@@ -28,6 +31,7 @@ from services.worker.run_states import RunControl, RunStates
 from services.worker.shard import Failure, Method, Outcome, Shard
 from tests.fakes.held_shard import a_shard
 from tests.fakes.scripted_engine import ScriptedEngine
+from tests.fakes.virtual_time import LoopClock, in_virtual_time
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 YES_OR_NO = (" yes", " no")
@@ -54,7 +58,7 @@ def failing(*failures: Exception) -> ScriptedEngine:
     return ScriptedEngine(answer)
 
 
-def rules_of(clock: StandingClock, states: RunStates | None = None) -> AskingRules:
+def rules_of(clock: Clock, states: RunStates | None = None) -> AskingRules:
     backoff = Backoff(0.001)
     policy = RetryPolicy(backoff, max_tries=3)
     return AskingRules(policy, Paces(clock, backoff), states or RunStates(), RefusedRuns(clock))
@@ -136,10 +140,25 @@ async def test_a_refusal_is_asked_once() -> None:
     assert engine.asked["sample 7"] == 1
 
 
-async def test_a_rate_limit_that_outlasts_the_deadline_is_a_failure_at_once() -> None:
+async def test_a_rate_limit_that_holds_beyond_the_deadline_is_a_failure_at_once() -> None:
     shard = a_shard(7, deadline=NOW + timedelta(seconds=60))
     failure = await failure_of(failing(RateLimited("429", retry_after_seconds=61)), shard)
     assert failure.failure_class is FailureClass.RATE_LIMIT
+
+
+@in_virtual_time
+@pytest.mark.parametrize("failure", [RateLimited, ProviderFailed])
+async def test_a_provider_that_wants_a_day_of_rest_is_asked_again_until_the_deadline(
+    failure: type[EngineFailure],
+) -> None:
+    clock = LoopClock()
+    hours = a_shard(7, deadline=clock.now() + timedelta(hours=3))
+    engine = failing(*[failure("no", retry_after_seconds=86400)] * 2)
+    asker = SampleAsker(Engines(engine), clock, rules_of(clock))
+    outcome = await asker.ask(hours, hours.samples[0])
+    assert outcome is not None
+    assert isinstance(outcome.result, Generated)
+    assert clock.now() < hours.deadline - timedelta(hours=2, minutes=50)
 
 
 async def test_after_the_deadline_nothing_is_asked_and_nothing_said() -> None:
@@ -210,3 +229,47 @@ async def test_an_answer_that_no_message_can_carry_is_a_failure() -> None:
     failure = await failure_of(ScriptedEngine(endless), a_shard(7))
     assert failure.failure_class is FailureClass.PROVIDER_ERROR
     assert "max_tokens" in failure.message
+
+
+@pytest.mark.parametrize("failure", [RateLimited("429"), ProviderFailed("500")])
+async def test_a_sample_that_was_refused_is_left_unasked_while_its_run_has_no_place(
+    failure: EngineFailure,
+) -> None:
+    """Its run asks it again when it has a place: nothing is lost to a limit that stands still."""
+    states = RunStates()
+
+    async def refuse_and_pause(_: str) -> str:
+        states.put(a_shard(7).run_id, RunControl(epoch=1, is_final=False, has_place=False))
+        raise failure
+
+    engine = ScriptedEngine(refuse_and_pause)
+    assert await ask(engine, a_shard(7), rules_of(StandingClock(), states)) is None
+    assert engine.asked["sample 7"] == 1
+
+
+async def test_what_cannot_be_answered_at_all_is_a_failure_with_or_without_a_place() -> None:
+    states = RunStates()
+    states.put(a_shard(7).run_id, RunControl(epoch=1, is_final=False, has_place=False))
+    outcome = await ask(failing(RequestRefused("too long")), a_shard(7), rules_of(StandingClock(), states))
+    assert outcome is not None
+    assert outcome.result == Failure(FailureClass.REFUSED, "too long")
+
+
+@pytest.mark.parametrize(
+    ("control", "is_asked"),
+    [
+        (RunControl(epoch=1, is_final=False, deadline=NOW + timedelta(hours=1)), True),
+        (RunControl(epoch=1, is_final=False, has_place=False), True),
+        (RunControl(epoch=1, is_final=False, deadline=NOW), False),
+        # Heard of an earlier epoch: the shard's own word is the later one.
+        (RunControl(epoch=0, is_final=False, deadline=NOW + timedelta(hours=1)), False),
+    ],
+)
+async def test_the_deadline_that_holds_now_counts_and_not_that_of_when_a_shard_was_sent(
+    control: RunControl, *, is_asked: bool
+) -> None:
+    states = RunStates()
+    shard = a_shard(7, deadline=NOW)
+    states.put(shard.run_id, control)
+    outcome = await ask(failing(), shard, rules_of(StandingClock(), states))
+    assert (outcome is not None) is is_asked
