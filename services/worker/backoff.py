@@ -6,8 +6,15 @@ from tenacity import RetryCallState, Retrying, wait_random_exponential
 
 _FIRST_SECONDS = 0.5
 _LONGEST_SECONDS = 20.0
+# Of what a provider says. Then it is asked whether it still stands: the word may be wrong, or the limit gone.
+LONGEST_HEEDED_SECONDS = 60.0
 # A state wants one, and a wait looks at nothing of it.
 _NOBODY = Retrying()
+
+
+def heeded(told_seconds: float) -> float:
+    """How long a provider's word to come back later is heeded."""
+    return min(told_seconds, LONGEST_HEEDED_SECONDS)
 
 
 class Backoff:

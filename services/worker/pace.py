@@ -2,7 +2,8 @@
 
 What a provider allows belongs to the key, so the leader settles it for all workers and grants each a share.
 A 429, or a word to come back later, holds all requests of the worker to that provider, not only the one that
-heard it.
+heard it. After a wait by the provider's word one request goes ahead of the others, to see whether it still
+stands: so a limit of a day costs one refusal a minute, and is noticed when it is gone.
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from services.common.clock import Clock
-from services.worker.backoff import Backoff
+from services.worker.backoff import Backoff, heeded
 from services.worker.rate_bucket import RateBucket
 
 # How much the tokens of the last answer count in what the next one is expected to take.
 _LATEST_WEIGHT = 0.1
 # Over so many seconds at most the workers are spread out that come back from a wait.
 _LONGEST_SPREAD = 5.0
+# Of a wait by the provider's word: the first request after it is so long ahead, since refusals come at once.
+_LEAD_SHARE = 0.1
+# A shorter wait is over before anybody has read of it.
+_WORTH_TELLING_SECONDS = 5.0
 # They travel with every report.
 _REMEMBERED_RUNS = 64
 
@@ -61,7 +66,7 @@ class Pace:
         self.waiting = 0
         self.retries: Counter[str] = Counter()
         self.allowed = Allowed()
-        # By the provider's own word.
+        # By the provider's own word, as far as it is heeded.
         self.told_to_resume_at: datetime | None = None
         self._clock = clock
         self._backoff = backoff
@@ -69,6 +74,7 @@ class Pace:
         self._tokens_of_an_answer = 0.0
         # In the time of the loop; 0 while nothing is held.
         self._resume_at = 0.0
+        self._lead_seconds = 0.0
         self._requests = RateBucket()
         self._tokens = RateBucket()
         self._queue = asyncio.Lock()
@@ -102,15 +108,15 @@ class Pace:
         self.limited += 1
         if retry_after_seconds is not None:
             self.resume_in(retry_after_seconds)
-        elif not self._held_seconds():
+        elif not self.held_seconds():
             self._refused_in_a_row += 1
             self._hold(0.0, self._backoff.seconds(self._refused_in_a_row))
 
     def resume_in(self, seconds: float) -> None:
         """The provider said when to come back."""
-        told = self._clock.now() + timedelta(seconds=seconds)
+        told = self._clock.now() + timedelta(seconds=heeded(seconds))
         self.told_to_resume_at = max(told, self.told_to_resume_at or told)
-        self._hold(seconds, self._own_moment())
+        self._hold_by_word(seconds)
 
     def retried(self, run_id: str) -> None:
         """A request is sent again after a failure that was no 429."""
@@ -129,26 +135,43 @@ class Pace:
         self._tokens.set_rate(granted.tokens)
         if is_first:
             self._hold(0.0, self._own_moment())
-        if granted.resume_at is not None:
-            self._hold((granted.resume_at - self._clock.now()).total_seconds(), self._own_moment())
+        if granted.resume_at is not None and granted.resume_at > (now := self._clock.now()):
+            self._hold_by_word((granted.resume_at - now).total_seconds())
+
+    def held_seconds(self) -> float:
+        """Until the next request may go out, whatever waits before it."""
+        return max(0.0, self._resume_at - asyncio.get_running_loop().time()) if self._resume_at else 0.0
+
+    def held_until(self) -> datetime | None:
+        """None unless a wait goes on that is worth telling."""
+        seconds = self.held_seconds()
+        if seconds < _WORTH_TELLING_SECONDS:
+            return None
+        return self._clock.now() + timedelta(seconds=seconds)
 
     async def _wait(self) -> None:
-        while seconds := self._held_seconds():  # noqa: ASYNC110  # it may be put off meanwhile
-            await asyncio.sleep(seconds)
-        self._resume_at = 0.0
         await self._requests.take(1)
         await self._tokens.take(self._tokens_of_an_answer)
+        # Last, so that a word that came meanwhile is heeded.
+        while seconds := self.held_seconds():  # noqa: ASYNC110  # it may be put off meanwhile
+            await asyncio.sleep(seconds)
+        lead, self._lead_seconds = self._lead_seconds, 0.0
+        self._resume_at = asyncio.get_running_loop().time() + lead if lead else 0.0
 
     def _own_moment(self) -> float:
         """All workers hear the same; if they came back together, the provider would refuse most of them."""
         rate = self._requests.rate
         return random.uniform(0, min(1 / rate, _LONGEST_SPREAD)) if rate else self._backoff.seconds(1)
 
-    def _hold(self, seconds: float, more: float) -> None:
+    def _hold_by_word(self, seconds: float) -> None:
+        lead = _LEAD_SHARE * heeded(seconds)
+        if self._hold(heeded(seconds), max(self._own_moment(), random.uniform(0, lead))):
+            self._lead_seconds = lead
+
+    def _hold(self, seconds: float, more: float) -> bool:
         """A later word on the same wait changes nothing."""
         until = asyncio.get_running_loop().time() + seconds
-        if until > self._resume_at:
+        is_news = until > self._resume_at
+        if is_news:
             self._resume_at = until + more
-
-    def _held_seconds(self) -> float:
-        return max(0.0, self._resume_at - asyncio.get_running_loop().time()) if self._resume_at else 0.0
+        return is_news

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.worker.backoff import Backoff
+from services.worker.backoff import Backoff, heeded
 from services.worker.engine import EngineFailure
 
 
@@ -19,4 +19,4 @@ class RetryPolicy:
             return None
         # Not before the provider said, and not all at the same instant.
         told = failure.retry_after_seconds
-        return self._backoff.seconds(tries) if told is None else told + self._backoff.seconds(1)
+        return self._backoff.seconds(tries) if told is None else heeded(told) + self._backoff.seconds(1)

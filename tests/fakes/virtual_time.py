@@ -1,4 +1,4 @@
-"""A loop whose time goes on only while nobody has anything to do: tests of waits take no time and always the same."""
+"""A loop whose time goes on only while nobody has anything to do: tests of waits take no time."""
 
 import asyncio
 import functools

@@ -15,7 +15,6 @@ from services.worker.engine import (
     LONGEST_ANSWER_CHARACTERS,
     EngineDied,
     EngineFailure,
-    EngineFailure,
     FailureClass,
     Generated,
     ProviderFailed,

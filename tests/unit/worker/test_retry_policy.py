@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.worker.backoff import Backoff
+from services.worker.backoff import LONGEST_HEEDED_SECONDS, Backoff
 from services.worker.engine import ProviderFailed, RequestRefused
 from services.worker.retry_policy import RetryPolicy
 
@@ -38,3 +38,9 @@ def test_the_provider_says_how_long_at_least_and_not_all_come_back_at_once() -> 
     assert len(waits) == DRAWS
     assert 7.0 <= min(waits) < 7.1
     assert 7.9 < max(waits) <= 8.0
+
+
+def test_a_day_that_the_provider_names_is_not_waited_for() -> None:
+    delay = POLICY.delay_seconds(ProviderFailed("503", retry_after_seconds=86400), 1)
+    assert delay is not None
+    assert LONGEST_HEEDED_SECONDS <= delay <= LONGEST_HEEDED_SECONDS + 1
