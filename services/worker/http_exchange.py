@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import aiohttp
@@ -51,6 +51,14 @@ class Endpoint:
     def server_model(self, model: str) -> str:
         return model.removeprefix(f"{self.provider}/")
 
+    def secrets(self) -> Iterator[str]:
+        """All that it sends and nobody may be told: the key, and what an address has before its host."""
+        yield self.api_key or ""
+        url = URL(self.base_url)
+        yield url.password or url.user or ""
+        if sent := aiohttp.BasicAuth.from_url(url):
+            yield sent.encode().removeprefix("Basic ")
+
     def facts(self, engine_name: str) -> Mapping[str, str]:
         """What a run stores of it; never a key or a password."""
         return {
@@ -81,8 +89,8 @@ class HttpExchange:
         self._endpoint = endpoint
         self._dialect = dialect
         self._base_url = endpoint.base_url.rstrip("/")
-        # Servers like to repeat the key that they refuse.
-        self._traces = KeyTraces(endpoint.api_key)
+        # Servers like to repeat the key that they refuse, and some tell all the headers that they got.
+        self._traces = KeyTraces(*endpoint.secrets())
         key_headers = dialect.key_headers(endpoint.api_key) if endpoint.api_key else {}
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=endpoint.connections, keepalive_timeout=60),
@@ -137,18 +145,22 @@ class HttpExchange:
                 self._endpoint.hear(self._base_url, allowed)
             if stream is not None and is_streamed(response):
                 reading = StreamReading(stream, sent, self._endpoint.idle_timeout_seconds)
-                return await reading.read(response.content)
+                answer = await reading.read(response.content)
+                # A key may have come in pieces.
+                return replace(answer, document=self._read(orjson.dumps(answer.document)))
             body = await response.read()
         seconds = time.monotonic() - sent
         if response.status >= 300:
             raise self._failure(response.status, response.headers, body)
-        return HttpAnswer(read_document(body), seconds)
+        return HttpAnswer(self._read(body), seconds)
+
+    def _read(self, body: bytes) -> Json:
+        return read_document(self._traces.out_of(body))
 
     def _failure(
         self, status: int, headers: Mapping[str, str], body: bytes, *, is_midway: bool = False
     ) -> engine.EngineFailure:
         said = self._dialect.read_error(self._traces.out_of(body))
-        said = replace(said, message=self._traces.out_of_text(said.message))
         wait = read_retry_after(headers, time.time())
         variable = self._endpoint.api_key_variable
         return failure_of(ErrorAnswer(status, said, variable, wait, is_midway=is_midway))
