@@ -12,6 +12,7 @@ from services.worker.anthropic_stream import AnthropicStream
 from services.worker.chat_messages import message_objects, require_chat, split_system
 from services.worker.http_exchange import Dialect, Endpoint, HttpExchange
 from services.worker.json_answers import Json, objects_of, text_of
+from services.worker.model_pages import read_pages
 from services.worker.parameter_support import refuse_constraint, refuse_parameters
 from services.worker.stop_texts import cut_at_stops
 
@@ -44,16 +45,14 @@ class AnthropicApi:
         return cut_at_stops(generated, [stop for stop in sampling.stop if not stop.strip()])
 
     async def list_models(self) -> tuple[engine.ModelInfo, ...]:
-        models: list[engine.ModelInfo] = []
-        after = ""
-        while True:
-            document = await self._http.get(f"/v1/models?limit={_PAGE}{after}")
-            listed = objects_of(document.get("data"))
-            models += [read_model(each, self._endpoint.provider, _CAPABILITIES) for each in listed]
-            last = text_of(document.get("last_id"))
-            if document.get("has_more") is not True or not last:
-                return tuple(models)
-            after = f"&after_id={quote(last, safe='')}"
+        return await read_pages(self._read_page)
+
+    async def _read_page(self, last: str) -> tuple[list[engine.ModelInfo], str]:
+        after = f"&after_id={quote(last, safe='')}" if last else ""
+        document = await self._http.get(f"/v1/models?limit={_PAGE}{after}")
+        listed = objects_of(document.get("data"))
+        models = [read_model(each, self._endpoint.provider, _CAPABILITIES) for each in listed]
+        return models, text_of(document.get("last_id")) if document.get("has_more") is True else ""
 
     def facts(self) -> Mapping[str, str]:
         sampling = "the provider's own; it takes no temperature"

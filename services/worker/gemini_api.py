@@ -12,6 +12,7 @@ from services.worker.gemini_failures import read_error
 from services.worker.gemini_stream import GeminiStream
 from services.worker.http_exchange import Dialect, Endpoint, HttpExchange
 from services.worker.json_answers import Json, objects_of, text_of
+from services.worker.model_pages import read_pages
 from services.worker.parameter_support import refuse_parameters
 from services.worker.stop_texts import cut_at_stops
 
@@ -46,16 +47,14 @@ class GeminiApi:
 
     async def list_models(self) -> tuple[engine.ModelInfo, ...]:
         """Without the models that generate nothing, such as those that embed."""
-        models: list[engine.ModelInfo] = []
-        page = ""
-        while True:
-            document = await self._http.get(f"/models?pageSize={_PAGE}{page}")
-            listed = [each for each in objects_of(document.get("models")) if generates(each)]
-            models += [read_model(each, self._endpoint.provider, _CAPABILITIES) for each in listed]
-            token = text_of(document.get("nextPageToken"))
-            if not token:
-                return tuple(models)
-            page = f"&pageToken={quote(token, safe='')}"
+        return await read_pages(self._read_page)
+
+    async def _read_page(self, token: str) -> tuple[list[engine.ModelInfo], str]:
+        page = f"&pageToken={quote(token, safe='')}" if token else ""
+        document = await self._http.get(f"/models?pageSize={_PAGE}{page}")
+        listed = [each for each in objects_of(document.get("models")) if generates(each)]
+        models = [read_model(each, self._endpoint.provider, _CAPABILITIES) for each in listed]
+        return models, text_of(document.get("nextPageToken"))
 
     def facts(self) -> Mapping[str, str]:
         return self._endpoint.facts("gemini")

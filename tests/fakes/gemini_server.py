@@ -103,6 +103,8 @@ async def list_models(request: web.Request) -> web.StreamResponse:
     refused = _refused(server, request)
     if refused is not None:
         return refused.response()
+    if server.answer is not None:
+        return json_response(server.answer)
     at = int(request.query.get("pageToken", "0"))
     document: Json = {"models": [listed(name) for name in server.models[at : at + 1]]}
     if at + 1 < len(server.models):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -138,6 +139,12 @@ async def test_wrong_key_is_told_by_its_variable(stand: NativeStand) -> None:
         with pytest.raises(engine.RequestRefused, match="check the API key in ANTHROPIC_API_KEY") as caught:
             await other.list_models()
     assert "not-the-key" not in str(caught.value)
+
+
+async def test_list_of_models_that_goes_in_circles_ends(stand: NativeStand) -> None:
+    # The fake server looks for the first one of a name.
+    stand.server.models = ("claude-a", "claude-b", "claude-a", "claude-c")
+    assert len(await asyncio.wait_for(stand.asked.list_models(), 5)) == 3
 
 
 async def test_all_pages_of_models_are_listed(stand: NativeStand) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -86,7 +87,7 @@ async def test_blocked_prompt_is_refused(stand: NativeStand) -> None:
         await stand.ask()
 
 
-@pytest.mark.parametrize("reason", ["SAFETY", "RECITATION", "BLOCKLIST", "SPII"])
+@pytest.mark.parametrize("reason", ["SAFETY", "RECITATION", "BLOCKLIST", "SPII", "LANGUAGE"])
 async def test_withheld_answer_is_none_whatever_was_said_before(stand: NativeStand, reason: str) -> None:
     stand.server.answer = gemini_server.answer("To build one, first", finish_reason=reason)
     with pytest.raises(engine.RequestRefused, match=rf"withheld the answer \({reason}\)"):
@@ -99,12 +100,22 @@ async def test_answer_that_was_all_thought_is_cut_at_the_limit(stand: NativeStan
     assert (generated.text, generated.finish_reason) == ("", "length")
 
 
-async def test_other_ends_keep_googles_word_and_need_a_text(stand: NativeStand) -> None:
-    stand.server.answer = gemini_server.answer("Sept.", finish_reason="LANGUAGE")
-    assert (await stand.ask()).finish_reason == "LANGUAGE"
-    stand.server.answer = gemini_server.answer("", finish_reason="MALFORMED_RESPONSE")
-    with pytest.raises(engine.ProviderFailed, match="MALFORMED_RESPONSE"):
+@pytest.mark.parametrize(
+    "reason",
+    ["MALFORMED_RESPONSE", "MALFORMED_FUNCTION_CALL", "TOO_MANY_TOOL_CALLS", "OTHER", "A_NEW_ONE"],
+)
+@pytest.mark.parametrize("text", ["", "It follows"])
+async def test_answer_that_the_provider_broke_off_is_none(stand: NativeStand, reason: str, text: str) -> None:
+    stand.server.answer = gemini_server.answer(text, finish_reason=reason)
+    with pytest.raises(engine.ProviderFailed, match=rf"broke off its answer \({reason}\)"):
         await stand.ask()
+
+
+async def test_word_of_the_provider_is_cut_in_what_is_told_of_it(stand: NativeStand) -> None:
+    stand.server.answer = gemini_server.answer("", finish_reason="R" * 1_000_000)
+    with pytest.raises(engine.ProviderFailed) as caught:
+        await stand.ask()
+    assert len(str(caught.value)) < 200
 
 
 async def test_thoughts_are_tokens_of_the_answer(stand: NativeStand) -> None:
@@ -144,6 +155,11 @@ async def test_prompt_that_is_too_long_is_told_apart(stand: NativeStand) -> None
     stand.server.error = gemini_server.error(400, "INVALID_ARGUMENT", problem)
     with pytest.raises(engine.PromptTooLong, match="2000000"):
         await stand.ask()
+
+
+async def test_list_of_models_that_names_one_page_for_ever_ends(stand: NativeStand) -> None:
+    stand.server.answer = {"models": [gemini_server.listed("gemini-a")], "nextPageToken": "again"}
+    assert len(await asyncio.wait_for(stand.asked.list_models(), 5)) == 2
 
 
 async def test_all_pages_of_models_are_listed_without_embedders(stand: NativeStand) -> None:
