@@ -44,6 +44,13 @@ class RemoteError(DomainError):
         Exception.__init__(self, message)
 
 
+class MessageTooLarge(RemoteError):
+    """A message between services is over a limit of the transport: a fault of whoever made it so large."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorKind.INTERNAL, "INTERNAL", message, {})
+
+
 class DependencyUnavailable(DomainError):
     """{dependency} does not answer; it is needed for this. Check that it runs, then try again."""
 

@@ -15,7 +15,7 @@ from google.protobuf import any_pb2
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
-from services.common.errors import DomainError, ErrorKind, RemoteError
+from services.common.errors import DomainError, ErrorKind, MessageTooLarge, RemoteError
 
 ERROR_DOMAIN = "proctor"
 
@@ -72,5 +72,8 @@ def remote_error(error: grpc.aio.AioRpcError) -> RemoteError:
         info = error_details_pb2.ErrorInfo()
         if detail.Unpack(info):
             return RemoteError(kind, info.reason, error.details() or "", dict(info.metadata))
+    if kind is ErrorKind.EXHAUSTED:
+        # What we exhaust ourselves has a reason; gRPC itself says it of a message over its limit.
+        return MessageTooLarge(f"A message is too large to be sent: {error.details()}")
     reason = "DEPENDENCY_UNAVAILABLE" if kind is ErrorKind.UNAVAILABLE else "INTERNAL"
     return RemoteError(kind, reason, error.details() or error.code().name, {})

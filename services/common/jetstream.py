@@ -16,7 +16,7 @@ from nats.js import api
 from nats.js.errors import APIError, BucketNotFoundError, NotFoundError
 from nats.js.kv import KeyValue
 
-from services.common.errors import DependencyUnavailable
+from services.common.errors import DependencyUnavailable, MessageTooLarge
 from services.common.lifecycle import heed_cancellation
 from services.common.structured_logs import get_logger
 
@@ -149,7 +149,7 @@ class JetStream:
     async def publish(self, spec: StreamSpec, subject: str, payload: bytes, message_id: str) -> None:
         """Returns when the stream holds the message; goes on over outages, a full and a wiped stream.
 
-        A message over the server's limit is the one thing that is raised at once.
+        A message over the server's limit is raised at once, as `MessageTooLarge`.
         """
         pause = _FIRST_PAUSE_SECONDS
         while True:
@@ -157,8 +157,10 @@ class JetStream:
                 await self._js.publish(
                     subject, payload, timeout=_PUBLISH_SECONDS, headers={"Nats-Msg-Id": message_id}
                 )
-            except MaxPayloadError:
-                raise
+            except MaxPayloadError as error:
+                raise MessageTooLarge(
+                    f"A message of {len(payload)} bytes is too large to be sent: {error}"
+                ) from error
             except TRANSIENT_NATS as error:
                 heed_cancellation()
                 log.info("publish repeated", subject=subject, error=repr(error))

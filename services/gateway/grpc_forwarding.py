@@ -20,7 +20,7 @@ from proctor.v1 import (
     standings_service_pb2,
     suite_service_pb2,
 )
-from services.common.errors import DependencyUnavailable
+from services.common.errors import DependencyUnavailable, MessageTooLarge
 from services.gateway.errors import MalformedRequest
 from services.gateway.grpc_calls import RESULTS, SCHEDULER, answer_to, backend_error
 from services.gateway.grpc_request_counts import RequestCounts
@@ -195,8 +195,9 @@ async def _first_amended(pieces: AsyncIterable[bytes], amend: Amend) -> AsyncIte
 
 
 async def _pass_on(error: grpc.aio.AioRpcError, context: Context, backend: str) -> NoReturn:
-    if isinstance(backend_error(error, backend), DependencyUnavailable):
-        raise DependencyUnavailable(dependency=backend) from error
+    told = backend_error(error, backend)
+    if isinstance(told, DependencyUnavailable | MessageTooLarge):
+        raise told from error
     await context.abort(error.code(), error.details() or "", tuple(error.trailing_metadata()))
 
 

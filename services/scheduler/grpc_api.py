@@ -20,7 +20,7 @@ from services.scheduler.proto_words import RUN_STATES, word_of
 from services.scheduler.runs.cancel_run import CancelRun
 from services.scheduler.runs.pause_run import PauseRun
 from services.scheduler.runs.proto_orders import order_from_proto
-from services.scheduler.runs.proto_runs import snapshot_to_proto
+from services.scheduler.runs.proto_runs import brief_to_proto, snapshot_to_proto
 from services.scheduler.runs.resume_run import ResumeRun
 from services.scheduler.runs.retry_run import RetryRun
 from services.scheduler.runs.run import RunId
@@ -88,7 +88,7 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         page = await self._use.show.page(_filter(request), size, cursor_from_token(request.page_token))
         is_last = len(page.snapshots) < size
         return messages.ListRunsResponse(
-            runs=[snapshot_to_proto(snapshot) for snapshot in page.snapshots],
+            runs=[brief_to_proto(snapshot) for snapshot in page.snapshots],
             next_page_token="" if is_last else token_behind(page.snapshots[-1].run, page.total),
             total=page.total,
         )

@@ -15,7 +15,7 @@ from services.scheduler.ports import LimitStore
 from services.scheduler.proto_catalogue import worker_to_proto
 from services.scheduler.runs.change_limits import ChangeLimits
 from services.scheduler.runs.proto_limits import changes_from_proto, limits_to_proto
-from services.scheduler.runs.proto_runs import snapshot_to_proto
+from services.scheduler.runs.proto_runs import brief_to_proto
 from services.scheduler.runs.show_queue import ShowQueue
 
 SERVICE_NAMES = (
@@ -53,10 +53,10 @@ class GrpcQueueApi(
     ) -> messages.GetQueueResponse:
         queue = await self._use.show.show(checked_page_size(request.page_size, DEFAULT_PAGE_SIZE))
         return messages.GetQueueResponse(
-            running=[snapshot_to_proto(run) for run in queue.running],
-            waiting=[snapshot_to_proto(run) for run in queue.waiting],
+            running=[brief_to_proto(run) for run in queue.running],
+            waiting=[brief_to_proto(run) for run in queue.waiting],
             waiting_total=queue.waiting_total,
-            paused=[snapshot_to_proto(run) for run in queue.paused],
+            paused=[brief_to_proto(run) for run in queue.paused],
             workers=[worker_to_proto(worker) for worker in queue.workers],
             limits=limits_to_proto(queue.limits),
             users=[

@@ -268,7 +268,7 @@ class ShardWire(Protocol):
         ...
 
     async def publish(self, run: Run, shards: Sequence[FilledShard]) -> None:
-        """Returns when the stream holds them all."""
+        """Returns when the stream holds them all. Raises `MessageTooLarge`, as `fill` does."""
         ...
 
     async def pending_work(self, run_id: RunId) -> int:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from proctor.client import ProctorClient
+from proctor.client_errors import ServerFault
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import run_pb2
 from tests.fakes.gateway_stand import GatewayStand, gateway_stand
@@ -113,6 +115,15 @@ async def test_a_bad_limit_is_refused_by_name(stand: GatewayStand, body: dict[st
     assert status == 422
     assert [fault["field"] for fault in problem["errors"]] == [field]
     assert field in problem["detail"]
+
+
+async def test_answer_that_is_too_large_for_us_is_our_fault(stand: GatewayStand) -> None:
+    stand.scheduler.put(run_pb2.Run(run_id="r1", user="x" * 17_000_000))
+    status, problem, response = await call(stand, "GET", f"{API}/results")
+    assert (status, problem["reason"], response.headers.get("Retry-After")) == (500, "INTERNAL", None)
+    async with ProctorClient(stand.grpc) as client:
+        with pytest.raises(ServerFault, match="too large to be sent"):
+            await client.list_runs()
 
 
 async def test_too_long_a_page_is_refused(stand: GatewayStand) -> None:

@@ -184,8 +184,9 @@ class InMemoryRecord:
 
 @dataclass
 class InMemoryWire:
-    """Shards that were sent and not taken yet."""
+    """Shards that were sent and not taken yet; `refusal` is what it says to more."""
 
+    refusal: Exception | None = None
     sent: dict[RunId, list[tuple[Run, Shard]]] = field(default_factory=dict)
     born: int = 0
     pending_in_outcomes: int = 0
@@ -197,6 +198,8 @@ class InMemoryWire:
         return [FilledShard(shard, [b""]) for shard in shards]
 
     async def publish(self, run: Run, shards: Sequence[FilledShard]) -> None:
+        if self.refusal is not None:
+            raise self.refusal
         for filled in shards:
             message_id = (run.run_id, filled.shard.number, filled.shard.attempt)
             assert message_id not in self.message_ids, "JetStream would drop it in silence"

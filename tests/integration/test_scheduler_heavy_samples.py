@@ -11,7 +11,7 @@ import pytest
 
 from proctor.v1 import sample_pb2, work_messages_pb2
 from services.common import subjects
-from services.common.errors import ErrorKind, RemoteError
+from services.common.errors import MessageTooLarge
 from services.common.jetstream import JetStream
 from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_order import RunOrder, ScoringMethod
@@ -44,7 +44,7 @@ class HeavySamples:
     async def read_samples(self, sample_set_id: str, positions: Sequence[int]) -> Sequence[sample_pb2.Sample]:  # noqa: ARG002
         samples = [sample_pb2.Sample(position=position, prompt=self._prompt) for position in positions]
         if sum(sample.ByteSize() for sample in samples) > ANSWER_BYTES:
-            raise RemoteError(ErrorKind.EXHAUSTED, "INTERNAL", "Received message larger than max", {})
+            raise MessageTooLarge("Received message larger than max")
         return samples
 
 
@@ -82,6 +82,14 @@ async def test_shard_of_a_retry_that_is_too_heavy_goes_out_in_parts() -> None:
         assert {(part.shard, part.attempt) for part in parts} == {(0, 1)}
         await wire.publish(run, filled)
         assert await jetstream.pending(subjects.WORK, subjects.work_of_run(run.run_id)) == len(parts)
+
+
+async def test_message_over_the_limit_of_the_wire_is_told_as_such() -> None:
+    run = replace(RUN, run_id=RunId(str(uuid4())))
+    async with wire_of(9 * MEBIBYTE) as (wire, _):
+        filled = await wire.fill(run, [TASK], shards_of(2, 1))
+        with pytest.raises(MessageTooLarge, match="too large to be sent"):
+            await wire.publish(run, filled)
 
 
 @pytest.mark.parametrize("sample_bytes", [100, 4000])

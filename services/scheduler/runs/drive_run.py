@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import uuid4
 
 from services.common.clock import Clock
-from services.common.errors import DomainError, ErrorKind, RemoteError
+from services.common.errors import DomainError, ErrorKind, MessageTooLarge, RemoteError
 from services.common.structured_logs import get_logger
 from services.scheduler.pools.pool import why_no_worker_can_load, why_provider_refuses
 from services.scheduler.ports import Crew, Fence, RunControls, RunStore
@@ -186,7 +186,12 @@ class DriveRun:
             return
         if not self._is_suspicious:
             peers = max(self._peers(run.pool), 1)
-            await self._tools.dispatcher.dispatch(target, runs_of_pool=peers, now=self._now())
+            try:
+                await self._tools.dispatcher.dispatch(target, runs_of_pool=peers, now=self._now())
+            except MessageTooLarge as error:
+                message = f"A shard of the run cannot be sent, now or later: {error.message}"
+                await self._fail(run, RunError("SAMPLE_TOO_LARGE", message))
+                return
         await self._reconcile_when_quiet(target)
 
     async def _loaded_target(self, run: Run) -> DispatchedRun:

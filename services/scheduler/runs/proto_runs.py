@@ -1,6 +1,6 @@
 """Runs on the wire."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 
 from google.protobuf import timestamp_pb2
@@ -10,6 +10,7 @@ from services.scheduler.proto_words import RUN_STATES, SCORING_METHODS
 from services.scheduler.runs.model_price import ModelPrice
 from services.scheduler.runs.proto_orders import order_to_proto
 from services.scheduler.runs.run import Run
+from services.scheduler.runs.run_order import GenerationParams
 from services.scheduler.runs.run_snapshot import RunProgress, RunSnapshot, RunWait, TaskProgress
 
 
@@ -19,6 +20,13 @@ def snapshot_to_proto(snapshot: RunSnapshot) -> run_pb2.Run:
     if snapshot.wait is not None:
         message.wait.CopyFrom(_wait_to_proto(snapshot.wait))
     return message
+
+
+def brief_to_proto(snapshot: RunSnapshot) -> run_pb2.Run:
+    """One of many: without what may be long, so that a page of any runs fits into a message."""
+    order = replace(snapshot.run.order, tasks=(), params=GenerationParams())
+    run = replace(snapshot.run, order=order, environment={})
+    return snapshot_to_proto(replace(snapshot, run=run))
 
 
 def run_to_proto(run: Run) -> run_pb2.Run:

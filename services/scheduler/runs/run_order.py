@@ -1,14 +1,17 @@
 """What a user orders: one model over one suite, and what may be asked of it."""
 
+import json
 import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import IntEnum, StrEnum
 
 MAX_ROLLOUTS = 100
 MAX_FEWSHOT = 100
 MAX_USER_LETTERS = 128
 MAX_MODEL_LETTERS = 512
+# Its parameters go out with every shard.
+MAX_ORDER_BYTES = 64 * 1024
 
 
 class Priority(IntEnum):
@@ -171,7 +174,26 @@ def first_problem(order: RunOrder) -> Problem | None:
         (Range("context_tokens", 1), params.context_tokens),
     )
     out_of_range = next((problem for range_, value in checks if (problem := range_.problem(value))), None)
-    return out_of_range or _text_problem(order) or _provider_params_problem(params.provider_params)
+    return (
+        _size_problem(order)
+        or out_of_range
+        or _text_problem(order)
+        or _provider_params_problem(params.provider_params)
+    )
+
+
+def _size_problem(order: RunOrder) -> Problem | None:
+    sizes = {name: _bytes_of(value) for name, value in asdict(order).items()}
+    total = sum(sizes.values())
+    if total <= MAX_ORDER_BYTES:
+        return None
+    largest = max(sizes, key=lambda name: sizes[name])
+    sentence = f"The order takes {total} bytes, but may take at most {MAX_ORDER_BYTES}."
+    return Problem(largest, f"{sentence} Shorten {largest}, which takes {sizes[largest]} of them.")
+
+
+def _bytes_of(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
 
 
 def _text_problem(order: RunOrder) -> Problem | None:

@@ -1,14 +1,14 @@
 """Shards go onto the stream WORK as messages that hold all a worker needs."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Protocol
 
 from proctor.v1 import run_pb2, sample_pb2, work_messages_pb2
 from services.common import subjects
-from services.common.errors import ErrorKind, RemoteError
+from services.common.errors import MessageTooLarge
 from services.common.jetstream import JetStream
 from services.scheduler.proto_words import PROMPT_FORMS, SCORING_METHODS, TRUNCATIONS
 from services.scheduler.runs.proto_orders import params_to_proto
@@ -59,12 +59,12 @@ class NatsShardWire:
         subject = subjects.work_subject(
             run.pool, self._token(run), run.order.priority.name.lower(), run.run_id
         )
-        async with asyncio.timeout(_PUBLISH_SECONDS), asyncio.TaskGroup() as group:
-            for filled in shards:
-                message_id = f"{run.run_id}/{filled.shard.number}/{filled.shard.attempt}"
-                for part, payload in enumerate(filled.payloads):
-                    part_id = f"{message_id}/part {part}" if part else message_id
-                    group.create_task(self._jetstream.publish(subjects.WORK, subject, payload, part_id))
+        try:
+            async with asyncio.timeout(_PUBLISH_SECONDS), asyncio.TaskGroup() as group:
+                for message_id, payload in _messages(run, shards):
+                    group.create_task(self._jetstream.publish(subjects.WORK, subject, payload, message_id))
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from failed
 
     async def pending_work(self, run_id: RunId) -> int:
         return await self._jetstream.pending(subjects.WORK, subjects.work_of_run(run_id))
@@ -86,10 +86,8 @@ class NatsShardWire:
         while len(shards) > 1:
             try:
                 return shards, await self._read(task, _numbers_of(shards))
-            except RemoteError as error:
-                if error.kind is not ErrorKind.EXHAUSTED:
-                    raise
-            shards = shards[: len(shards) // 2]
+            except MessageTooLarge:
+                shards = shards[: len(shards) // 2]
         return shards, await self._read_in_parts(task, _numbers_of(shards))
 
     async def _read_in_parts(
@@ -97,8 +95,8 @@ class NatsShardWire:
     ) -> Mapping[int, sample_pb2.Sample]:
         try:
             return await self._read(task, numbers)
-        except RemoteError as error:
-            if error.kind is not ErrorKind.EXHAUSTED or len(numbers) == 1:
+        except MessageTooLarge:
+            if len(numbers) == 1:
                 raise
         middle = len(numbers) // 2
         first = await self._read_in_parts(task, numbers[:middle])
@@ -117,6 +115,14 @@ class NatsShardWire:
     def _token(self, run: Run) -> str:
         is_any = run.pool in self._any_model_pools
         return subjects.ANY_MODEL if is_any else subjects.model_token(run.order.model)
+
+
+def _messages(run: Run, shards: Sequence[FilledShard]) -> Iterator[tuple[str, bytes]]:
+    """Each with its id."""
+    for filled in shards:
+        message_id = f"{run.run_id}/{filled.shard.number}/{filled.shard.attempt}"
+        for part, payload in enumerate(filled.payloads):
+            yield f"{message_id}/part {part}" if part else message_id, payload
 
 
 def _frame(run: Run, task: PlannedTask) -> work_messages_pb2.WorkShard:

@@ -1,6 +1,7 @@
 """What goes over the wire comes back as it was; page tokens are only those that were given."""
 
 import math
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -17,6 +18,7 @@ from services.scheduler.runs.json_runs import (
     order_to_json,
 )
 from services.scheduler.runs.proto_orders import order_from_proto, order_to_proto
+from services.scheduler.runs.proto_runs import brief_to_proto
 from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_counts import RunCounts, TaskCounts
 from services.scheduler.runs.run_order import (
@@ -28,6 +30,7 @@ from services.scheduler.runs.run_order import (
     Truncation,
     first_problem,
 )
+from services.scheduler.runs.run_snapshot import RunProgress, RunSnapshot
 from services.scheduler.suites.task_definition import Generation
 
 FULL = RunOrder(
@@ -51,6 +54,19 @@ BARE = RunOrder(suite="glue", model="openai/x")
 def test_order_survives_both_forms(order: RunOrder) -> None:
     assert order_from_proto(order_to_proto(order)) == order
     assert order_from_json(order_to_json(order)) == order
+
+
+def test_one_of_many_runs_is_told_without_what_may_be_long() -> None:
+    order = replace(
+        FULL, tasks=("x" * 1000,) * 1000, params=GenerationParams(provider_params={"x": "y" * 10**6})
+    )
+    run = Run(
+        RunId("a"), order, "ann", "local", ScoringMethod.GENERATE, datetime(2026, 11, 20, tzinfo=UTC),
+        environment={f"task {number}": "x" * 100 for number in range(1000)},
+    )  # fmt: skip
+    message = brief_to_proto(RunSnapshot(run, RunProgress(7, 5, "running")))
+    assert message.ByteSize() < 1000
+    assert (message.order.model, message.order.limit, message.progress.total) == (FULL.model, FULL.limit, 7)
 
 
 def test_unset_is_told_from_zero() -> None:

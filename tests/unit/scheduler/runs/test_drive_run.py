@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from services.common.errors import ErrorKind, RemoteError
+from services.common.errors import ErrorKind, MessageTooLarge, RemoteError
 from services.scheduler.errors import LeadershipLost, RunNotRetryable
 from services.scheduler.runs.run import RunError, RunState
 from services.scheduler.shards.credit import CreditRule
@@ -71,6 +71,17 @@ async def test_plan_that_results_refuses_fails_the_run_at_once(kind: ErrorKind) 
     run, driver = await stand.start()
     ended = await stand.finish(run.run_id, driver)
     assert ended.error == RunError("UNSTORABLE_TEXT", "The run cannot be planned: Rows cannot be stored.")
+
+
+async def test_shard_that_is_too_large_to_be_sent_fails_the_run_at_once() -> None:
+    stand = SchedulerStand()
+    stand.wire.refusal = MessageTooLarge("A message of 9000000 bytes is too large to be sent.")
+    run, driver = await stand.start()
+    assert await stand.advance(driver, steps=4)
+    ended = await stand.runs.get(run.run_id)
+    assert ended.error is not None
+    assert (ended.is_over, ended.error.reason) == (True, "SAMPLE_TOO_LARGE")
+    assert "9000000 bytes" in ended.error.message
 
 
 async def test_results_that_is_away_while_a_run_is_planned_fails_no_run() -> None:

@@ -248,6 +248,24 @@ async def test_truncation_is_for_pools_that_count_tokens() -> None:
     await SchedulerStand().submit(toy_order(model="vllm/starter", truncation=Truncation.LEFT))
 
 
+@pytest.mark.parametrize(
+    ("order", "field"),
+    [
+        (toy_order(params=GenerationParams(provider_params={"x": "y" * 70_000})), "params"),
+        (toy_order(tasks=tuple(f"task {number}" for number in range(10_000))), "tasks"),
+        (toy_order(base_url="http://x/" + "y" * 70_000), "base_url"),
+    ],
+)
+async def test_order_that_is_too_large_is_refused_with_what_is_large_in_it(
+    order: RunOrder, field: str
+) -> None:
+    stand = SchedulerStand()
+    with pytest.raises(errors.InvalidParameter, match=f"at most 65536. Shorten {field}, which takes") as told:
+        await stand.submit(order)
+    assert told.value.facts["field"] == f"order.{field}"
+    assert not stand.runs.runs
+
+
 @pytest.mark.parametrize("user", ["a\0b", "a" * 129])
 async def test_user_that_cannot_be_kept_is_refused(user: str) -> None:
     with pytest.raises(errors.InvalidParameter, match=r"^user "):
