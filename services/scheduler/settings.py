@@ -63,7 +63,7 @@ class SchedulerSettings(BaseSettings):
     max_upload_bytes: int = Field(default=8 * 1024**3, ge=1)
     max_unpacked_bytes: int = Field(default=64 * 1024**3, ge=1)
     max_dataset_rows: int = Field(default=50_000_000, ge=1)
-    max_uploads: int = Field(default=4, ge=1)
+    max_uploads: int = Field(default=8, ge=1)
     max_upload_seconds: float = Field(default=3600.0, gt=0)
 
     # How long one who lists models waits for a pool to tell of its own.

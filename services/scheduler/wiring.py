@@ -1,6 +1,7 @@
 """The only module that knows all concrete parts of the scheduler: makes them, joins them, closes them."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -101,6 +102,8 @@ CLOSE_SECONDS = 5.0
 FORGET_SECONDS = 60.0
 # A worker gives its provider up before.
 LIST_MODELS_SECONDS = 10.0
+# So soon a thread that checks an upload lets the event loop in; five times that is Python's own way.
+THREAD_TURN_SECONDS = 0.001
 DATASET_READERS = {
     DatasetFormat.JSONL: read_jsonl,
     DatasetFormat.CSV: read_csv,
@@ -206,6 +209,7 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         YamlSuiteCatalogue(settings.suites_dir),
         YamlPrices(settings.prices_file),
     )
+    sys.setswitchinterval(THREAD_TURN_SECONDS)
     async with AsyncExitStack() as opened:
         await migrate(settings.postgres_dsn, SCHEMA, MIGRATIONS)
         pool = await connect_pool(settings.postgres_dsn, schema=SCHEMA, max_size=settings.scheduler_pool_size)

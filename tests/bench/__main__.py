@@ -15,6 +15,7 @@ from tests.bench import (
     rendering,
     spreading,
     standings,
+    uploading,
 )
 
 BENCHES = {
@@ -26,6 +27,7 @@ BENCHES = {
     "queue": queueing.main,
     "cancel": cancelling.main,
     "spread": spreading.main,
+    "uploads": uploading.main,
     "engine": engine_throughput.main,
     "parity": parity.main,
     "prefixes": prefixes.main,

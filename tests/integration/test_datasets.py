@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import grpc
@@ -288,7 +289,7 @@ class _LaterClock(SystemClock):
     ("header", "field"),
     [({"name": ""}, "header.name"), ({"name": "x" * 256}, "header.name"), ({"user": "a\0b"}, "user")],
 )
-async def test_header_is_checked_before_the_file(stand: Stand, header: dict[str, str], field: str) -> None:
+async def test_header_is_checked_before_the_file(stand: Stand, header: dict[str, Any], field: str) -> None:
     async with refused() as told:
         await upload(stand.stub, cut(b"{}"), **header)
     assert (told[0].reason, told[0].facts["field"]) == ("INVALID_PARAMETER", field)

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 
 from services.common.clock import Clock
 from services.scheduler.datasets.check_file import CheckedFile, CheckFile
@@ -64,6 +65,7 @@ class AddDataset:
         self._clock = clock
         self._limits = limits
         self._uploads = 0
+        self._turn = Lock()
         self._threads = ThreadPoolExecutor(limits.uploads, thread_name_prefix="uploads")
 
     async def add(
@@ -73,12 +75,12 @@ class AddDataset:
         _check(header)
         if header.request_id and (known := await self._datasets.ordered(header.request_id)):
             return AddedDataset(known)
-        with self._turn():
+        with self._place():
             checked = await self._checked_or_gone(dataset_id, header, pieces)
             return await self._kept(dataset_id, header, checked)
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _place(self) -> Iterator[None]:
         if self._uploads >= self._limits.uploads:
             raise TooManyUploads(limit=self._limits.uploads, retry_after_seconds=RETRY_AFTER_SECONDS)
         self._uploads += 1
@@ -101,7 +103,7 @@ class AddDataset:
     async def _checked(
         self, dataset_id: DatasetId, header: DatasetHeader, pieces: AsyncIterator[bytes]
     ) -> CheckedFile:
-        handover = PieceHandover()
+        handover = PieceHandover(self._turn)
 
         async def feed() -> None:
             async for piece in pieces:
@@ -130,7 +132,8 @@ class AddDataset:
         self, header: DatasetHeader, handover: PieceHandover, dataset_id: DatasetId
     ) -> CheckedFile:
         try:
-            return self._checking.check(header, handover, prefix_of(dataset_id))
+            with self._turn:
+                return self._checking.check(header, handover, prefix_of(dataset_id))
         except OSError as error:
             # Of the files that it needs meanwhile; the object store has an error of its own.
             raise ObjectStoreUnavailable(problem=f"no room for the check ({error.strerror})") from error

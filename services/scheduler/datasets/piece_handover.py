@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from queue import SimpleQueue
+from threading import Lock
 
 PIECES_AHEAD = 4
 
@@ -12,9 +13,14 @@ class UploadBrokenOff(Exception):
 
 
 class PieceHandover:
-    """The loop puts and never blocks; the thread iterates. A full one holds the sender back."""
+    """The loop puts and never blocks; the thread iterates. A full one holds the sender back.
 
-    def __init__(self) -> None:
+    The thread has the turn but while it waits for a piece: of many threads one works at a time, since the loop
+    would have to wait for each of them.
+    """
+
+    def __init__(self, turn: Lock) -> None:
+        self._turn = turn
         self._loop = asyncio.get_running_loop()
         self._room = asyncio.Semaphore(PIECES_AHEAD)
         self._pieces: SimpleQueue[bytes | None] = SimpleQueue()
@@ -33,9 +39,16 @@ class PieceHandover:
         self._pieces.put(None)
 
     def __iter__(self) -> Iterator[bytes]:
-        """In the thread. Raises `UploadBrokenOff`."""
-        while (piece := self._pieces.get()) is not None and not self._is_broken_off:
+        """In the thread, which has the turn. Raises `UploadBrokenOff`."""
+        while (piece := self._next()) is not None and not self._is_broken_off:
             self._loop.call_soon_threadsafe(self._room.release)
             yield piece
         if self._is_broken_off:
             raise UploadBrokenOff
+
+    def _next(self) -> bytes | None:
+        self._turn.release()
+        try:
+            return self._pieces.get()
+        finally:
+            self._turn.acquire()

@@ -60,8 +60,7 @@ class FramePacker:
         self._lines: list[bytes] = []
         self._line_bytes = 0
         self._rows = 0
-        self._part: list[bytes] = []
-        self._part_bytes = 0
+        self._part = bytearray()
         self._parts = 0
         self._frames: list[Frame] = []
 
@@ -72,7 +71,7 @@ class FramePacker:
         if len(self._lines) < FRAME_ROWS and self._line_bytes < FRAME_BYTES:
             return None
         self._end_frame()
-        return self._taken_part() if self._part_bytes >= PART_BYTES else None
+        return self._taken_part() if len(self._part) >= PART_BYTES else None
 
     def end(self) -> bytes | None:
         """The last part, where anything is left for it."""
@@ -86,15 +85,15 @@ class FramePacker:
 
     def _end_frame(self) -> None:
         frame = self._compressor.compress(b"\n".join(self._lines) + b"\n")
-        self._frames.append(Frame(self._rows, self._parts, self._part_bytes, len(frame)))
+        self._frames.append(Frame(self._rows, self._parts, len(self._part), len(frame)))
         self._rows += len(self._lines)
-        self._part.append(frame)
-        self._part_bytes += len(frame)
+        # Copied, since the frame holds on to the room that it might have needed.
+        self._part += frame
         self._lines, self._line_bytes = [], 0
 
     def _taken_part(self) -> bytes:
-        part = b"".join(self._part)
-        self._part, self._part_bytes = [], 0
+        part = bytes(self._part)
+        self._part.clear()
         self._parts += 1
         return part
 

@@ -14,7 +14,7 @@ BATCH_FIELDS = frozenset({"custom_id", "method", "url", "body"})
 PLAIN_FIELDS = frozenset({"prompt", "messages", "target", "id", "metadata"})
 MAX_ID_LETTERS = 512
 # What only a batch line has; `id` may be a slip for `custom_id` as well as a field of a plain line.
-_BATCH_SIGNS = ("custom_id", "body", "url", "method")
+_BATCH_SIGNS = frozenset({"custom_id", "body", "url", "method"})
 
 Line: TypeAlias = Mapping[str, object]
 
@@ -29,7 +29,7 @@ class RowFields(TypedDict, total=False):
 
 
 def is_batch_line(line: Line) -> bool:
-    return any(sign in line for sign in _BATCH_SIGNS)
+    return not _BATCH_SIGNS.isdisjoint(line)
 
 
 def batch_row(line: Line) -> RowFields:
