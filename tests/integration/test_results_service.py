@@ -1,5 +1,6 @@
 """The results service from its doors: what neighbours store, send and ask, on a real Postgres and NATS."""
 
+import math
 from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
 
@@ -20,7 +21,13 @@ from proctor.v1 import (
 from services.common.grpc_client import remote_error
 from services.common.subjects import OUTCOMES
 from services.results.outcomes.list_outcomes import MOST_BYTES_PER_PAGE
-from services.results.outcomes.outcome import FailureClass, ModelAnswer, OutcomeBatch
+from services.results.outcomes.outcome import (
+    FailureClass,
+    ModelAnswer,
+    OutcomeBatch,
+    Timing,
+    TokenUsage,
+)
 from services.results.runs.run_record import RunPlan
 from services.results.samples.sample_set import Prompt
 from tests.fakes.eventually import eventually
@@ -92,6 +99,29 @@ async def test_a_run_is_recorded_closed_and_read_back(stand: ResultsStand) -> No
 
 async def recorded_is(stand: ResultsStand, plan: RunPlan, count: int) -> bool:
     return await stand.recorded(plan.run_id) == count
+
+
+@pytest.mark.parametrize(
+    ("usage", "timing"),
+    [
+        (TokenUsage(2**63 - 1, 2**63 - 1), Timing(0.5)),
+        (TokenUsage(-1, -(2**63)), Timing(0.5)),
+        (TokenUsage(7, 1), Timing(1e308, 1e308, 1e308, 1e308)),
+        (TokenUsage(7, 1), Timing(5e-324, math.inf, math.nan, -1.0)),
+    ],
+)
+async def test_numbers_that_no_answer_has_keep_no_run_from_its_end(
+    stand: ResultsStand, usage: TokenUsage, timing: Timing
+) -> None:
+    plan = await stand.open_run_of(4)
+    outcomes = [replace(answered(at), usage=usage, timing=timing) for at in range(4)]
+    await stand.send(batch(plan.run_id, outcomes))
+    await eventually(lambda: recorded_is(stand, plan, 4), "all outcomes are recorded")
+    summary = await close(stand, plan)
+    assert (summary.answered, summary.failed) == (4, 0)
+    assert 0 <= summary.usage.prompt_tokens <= 4 * 7
+    assert 0 <= summary.timing.total.p99 <= 0.5
+    assert not summary.timing.HasField("queue")
 
 
 async def test_progress_is_told_as_absolute_counts(stand: ResultsStand) -> None:

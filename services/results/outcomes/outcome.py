@@ -7,6 +7,9 @@ from enum import IntEnum
 from services.results.scores.answer import Answer, ScoreValue
 
 UNRECORDABLE = "The answer could not be recorded; the log of results says why."
+# What no answer comes near, and sums, squares and quotients over any run can still be taken of.
+MOST_TOKENS = 10**10
+LEAST_SECONDS, MOST_SECONDS = 1e-9, 1e9
 
 
 class FailureClass(IntEnum):
@@ -155,6 +158,20 @@ def one_by_one(batch: OutcomeBatch) -> list[OutcomeBatch]:
 
 
 def as_unrecordable(batch: OutcomeBatch) -> OutcomeBatch:
-    """A batch whose answers cannot be recorded."""
+    """A batch whose answers cannot be recorded: nothing is kept that might be at fault."""
     failure = Failure(FailureClass.PROVIDER_ERROR, UNRECORDABLE)
-    return replace(batch, outcomes=[with_failure(outcome, failure) for outcome in batch.outcomes])
+    outcomes = [
+        Outcome(failed.sample, failed.rollout, failed.shard, failed.attempt, failure)
+        for failed in batch.outcomes
+    ]
+    return replace(batch, outcomes=outcomes, environment={})
+
+
+def believable_tokens(count: int) -> int:
+    """0 for a count that no answer has."""
+    return count if 0 <= count <= MOST_TOKENS else 0
+
+
+def believable_seconds(seconds: float) -> float | None:
+    """None for a time that no answer takes."""
+    return seconds if seconds == 0 or LEAST_SECONDS <= seconds <= MOST_SECONDS else None

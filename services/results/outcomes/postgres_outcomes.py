@@ -111,7 +111,7 @@ def _answer_columns(said: ModelAnswer) -> tuple[str, str, str]:
 def _choices_json(result: ModelAnswer) -> str:
     answer = result.answer
     # Weights that are no numbers cannot be kept: they would come back as those of impossible choices.
-    if not answer.choice_logprobs or any(map(math.isnan, answer.choice_logprobs)):
+    if not answer.choice_logprobs or not answer.has_logprobs_only:
         return NO_CHOICES
     columns = zip(answer.choice_logprobs, answer.choice_is_greedy, result.choice_token_counts, strict=True)
     return orjson.dumps(list(columns)).decode()  # not finite becomes null

@@ -1,5 +1,7 @@
 """Outcomes between the contract and the domain."""
 
+from typing import Literal
+
 from proctor.v1 import outcome_pb2, work_messages_pb2
 from services.results.outcomes.listed_outcome import ListedOutcome
 from services.results.outcomes.outcome import (
@@ -10,11 +12,14 @@ from services.results.outcomes.outcome import (
     OutcomeBatch,
     Timing,
     TokenUsage,
+    believable_seconds,
+    believable_tokens,
 )
 from services.results.runs.proto_runs import timing_to_proto, usage_to_proto
 from services.results.samples.sample_text import prompt_as_text, target_as_text
 from services.results.scores.answer import Answer
 
+_OptionalTime = Literal["queue_seconds", "first_token_seconds", "between_tokens_seconds"]
 _FAILURE_CLASSES: dict[int, FailureClass] = {int(known): known for known in FailureClass}
 
 
@@ -24,6 +29,7 @@ def batch_from_proto(message: work_messages_pb2.OutcomeBatch) -> OutcomeBatch:
 
 
 def outcome_from_proto(message: outcome_pb2.Outcome) -> Outcome:
+    """Numbers that no answer has are left out: whatever a server told, its run is to end."""
     usage, timing = message.usage, message.timing
     return Outcome(
         message.sample,
@@ -31,14 +37,23 @@ def outcome_from_proto(message: outcome_pb2.Outcome) -> Outcome:
         message.shard,
         message.attempt,
         _answer(message.answer) if message.HasField("answer") else _failure(message.failure),
-        TokenUsage(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens),
+        TokenUsage(
+            believable_tokens(usage.prompt_tokens),
+            believable_tokens(usage.completion_tokens),
+            believable_tokens(usage.cached_tokens),
+            believable_tokens(usage.reasoning_tokens),
+        ),
         Timing(
-            timing.total_seconds,
-            timing.queue_seconds if timing.HasField("queue_seconds") else None,
-            timing.first_token_seconds if timing.HasField("first_token_seconds") else None,
-            timing.between_tokens_seconds if timing.HasField("between_tokens_seconds") else None,
+            believable_seconds(timing.total_seconds) or 0.0,
+            _told_seconds(timing, "queue_seconds"),
+            _told_seconds(timing, "first_token_seconds"),
+            _told_seconds(timing, "between_tokens_seconds"),
         ),
     )
+
+
+def _told_seconds(timing: outcome_pb2.Timing, name: _OptionalTime) -> float | None:
+    return believable_seconds(getattr(timing, name)) if timing.HasField(name) else None
 
 
 def _answer(message: outcome_pb2.Answer) -> ModelAnswer:

@@ -1,5 +1,6 @@
 """What is expected of a sample, what a model answered, and what that scored."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -27,6 +28,11 @@ class Answer:
     text: str = ""
     choice_logprobs: tuple[float, ...] = ()
     choice_is_greedy: tuple[bool, ...] = ()
+
+    @property
+    def has_logprobs_only(self) -> bool:
+        """Of an engine that overflowed some are no numbers, or above all numbers."""
+        return all(map(math.inf.__gt__, self.choice_logprobs))
 
 
 UNREAD = -1

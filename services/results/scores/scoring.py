@@ -1,7 +1,5 @@
 """One answer becomes its scores, as lm-evaluation-harness scores it. Failures never come here."""
 
-import math
-
 from services.results.scores.answer import Answer, Score, ScoreValue, ScoringImpossible, Target
 from services.results.scores.choice_metrics import WEIGHED_METRICS, TakenChoice, first_largest
 from services.results.scores.task_scoring import OutputType, TaskScoring
@@ -25,8 +23,8 @@ def _score_weighed_choices(
     given, asked = len(answer.choice_logprobs), len(texts)
     if given != asked or not asked:
         raise ScoringImpossible(f"{given} log-probabilities for {asked} choices")
-    if any(map(math.isnan, answer.choice_logprobs)):
-        # An engine that overflowed: the first choice would always win.
+    if not answer.has_logprobs_only:
+        # The first choice would always win.
         raise ScoringImpossible("a log-probability is not a number")
     chosen = first_largest(answer.choice_logprobs)
     choice = TakenChoice(target, texts, chosen, answer)

@@ -5,6 +5,8 @@ import pytest
 from services.results.outcomes.outcome import (
     FailureClass,
     Outcome,
+    Timing,
+    TokenUsage,
     as_unrecordable,
     supersedes,
     without_duplicates,
@@ -57,3 +59,9 @@ def test_what_cannot_be_recorded_becomes_failures_of_the_same_samples() -> None:
     outcomes = as_unrecordable(given).outcomes
     assert [scored("run", one).failure_class for one in outcomes] == [FailureClass.PROVIDER_ERROR] * 2
     assert [one.sample for one in outcomes] == [3, 4]
+
+
+def test_nothing_that_may_be_at_fault_is_kept_of_what_cannot_be_recorded() -> None:
+    given = as_unrecordable(batch("run", [answered(3)]))
+    [outcome] = given.outcomes
+    assert (outcome.usage, outcome.timing, given.environment) == (TokenUsage(), Timing(), {})

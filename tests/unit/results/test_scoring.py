@@ -86,7 +86,7 @@ def test_exact_match_of_a_choice_is_greedy_decoding() -> None:
 
 
 def test_a_logprob_that_is_no_number_is_no_answer() -> None:
-    for logprobs in ((math.nan, -1.0), (-1.0, math.nan)):
+    for logprobs in ((math.nan, -1.0), (-1.0, math.nan), (-1.0, math.inf)):
         with pytest.raises(ScoringImpossible, match="not a number"):
             score_answer(choice_task("acc"), Target((" a", " b"), 0), Answer(choice_logprobs=logprobs))
 
