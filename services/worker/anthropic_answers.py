@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.worker import engine
-from services.worker.json_answers import Json, count_of, object_of, objects_of, text_of
+from services.worker.json_answers import Json, count_of, object_of, objects_of, text_of, tokens_of, word_of
 
 _FINISH_REASONS = {
     "end_turn": "stop",
@@ -15,7 +15,7 @@ _FINISH_REASONS = {
 
 def read_generated(document: Json) -> engine.Generated:
     """A refusal is no answer, whatever was said before it; an empty content is an empty answer."""
-    stop_reason = text_of(document.get("stop_reason"))
+    stop_reason = word_of(document.get("stop_reason"))
     if stop_reason == "refusal":
         raise engine.RequestRefused(f"The provider refused to answer{_refusal(document)}.")
     if not stop_reason or not isinstance(document.get("content"), list):
@@ -27,19 +27,19 @@ def read_generated(document: Json) -> engine.Generated:
 
 
 def _refusal(document: Json) -> str:
-    category = text_of(object_of(document.get("stop_details")).get("category"))
+    category = word_of(object_of(document.get("stop_details")).get("category"))
     return f" (category {category})" if category else ""
 
 
 def _usage(usage: Json) -> engine.Usage:
     """What was read from and written to the cache is counted apart from the other input."""
-    cached = count_of(usage.get("cache_read_input_tokens"))
-    written = count_of(usage.get("cache_creation_input_tokens"))
+    cached = tokens_of(usage.get("cache_read_input_tokens"))
+    written = tokens_of(usage.get("cache_creation_input_tokens"))
     return engine.Usage(
-        prompt_tokens=count_of(usage.get("input_tokens")) + cached + written,
-        completion_tokens=count_of(usage.get("output_tokens")),
+        prompt_tokens=tokens_of(usage.get("input_tokens")) + cached + written,
+        completion_tokens=tokens_of(usage.get("output_tokens")),
         cached_tokens=cached,
-        reasoning_tokens=count_of(object_of(usage.get("output_tokens_details")).get("thinking_tokens")),
+        reasoning_tokens=tokens_of(object_of(usage.get("output_tokens_details")).get("thinking_tokens")),
     )
 
 

@@ -11,6 +11,8 @@ from services.worker.json_answers import Json, object_of, read_document, text_of
 class AnthropicStream:
     """Events of a kind that is not known here, such as a ping, are passed over, as the provider asks for."""
 
+    ends_with_body = False
+
     def __init__(self) -> None:
         self.reader = ServerSentEvents()
         self.has_begun = False

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from services.worker.event_stream import ServerSentEvents, StreamEvent
 from services.worker.http_answer_stream import BrokenOff, StreamedText
-from services.worker.json_answers import Json, count_of, object_of, objects_of, read_document, text_of
+from services.worker.http_failures import read_status
+from services.worker.json_answers import Json, object_of, objects_of, read_document, text_of
 
 
 class GeminiStream:
+    ends_with_body = True
+
     def __init__(self) -> None:
         self.reader = ServerSentEvents()
         self.has_begun = False
@@ -19,14 +22,13 @@ class GeminiStream:
 
     @property
     def is_whole(self) -> bool:
-        """There is no end mark: a candidate says why it ended; for a blocked prompt there is none."""
+        """A candidate says why it ended, be it in each event; for a blocked prompt there is none."""
         return bool(self._finish_reason or object_of(self._told.get("promptFeedback")).get("blockReason"))
 
     def add(self, event: StreamEvent) -> None:
         chunk = read_document(event.data)
         if chunk.get("error"):
-            status = count_of(object_of(chunk["error"]).get("code"))
-            raise BrokenOff(status if 400 <= status < 600 else 500, event.data)
+            raise BrokenOff(read_status(object_of(chunk["error"]).get("code")) or 500, event.data)
         self._told |= {name: chunk[name] for name in ("promptFeedback", "usageMetadata") if chunk.get(name)}
         for candidate in objects_of(chunk.get("candidates")):
             if not candidate.get("index"):

@@ -35,6 +35,10 @@ class AnswerStream(Protocol):
     def is_whole(self) -> bool:
         """The protocol's own sign of the end has come: without it an answer was cut off."""
 
+    @property
+    def ends_with_body(self) -> bool:
+        """That sign may come before more of the answer, which is over only with the body."""
+
     def add(self, event: StreamEvent) -> None:
         """Raises BrokenOff for an error in the middle, ProviderFailed for what cannot be read."""
 

@@ -13,6 +13,7 @@ from yarl import URL
 from services.worker import engine
 from services.worker.http_answer import HttpAnswer
 from services.worker.http_answer_stream import AnswerStream, BrokenOff
+from services.worker.http_body import read_body
 from services.worker.http_failures import (
     ErrorAnswer,
     SaidError,
@@ -148,7 +149,7 @@ class HttpExchange:
                 answer = await reading.read(response.content)
                 # A key may have come in pieces.
                 return replace(answer, document=self._read(orjson.dumps(answer.document)))
-            body = await response.read()
+            body = await read_body(response.content, len(payload or b""))
         seconds = time.monotonic() - sent
         if response.status >= 300:
             raise self._failure(response.status, response.headers, body)

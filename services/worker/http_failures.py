@@ -12,7 +12,7 @@ from enum import StrEnum, auto
 import orjson
 
 from services.worker import engine
-from services.worker.json_answers import Json, object_of
+from services.worker.json_answers import Json, count_of, object_of, objects_of
 
 _TOO_LONG_TEXT = re.compile(
     r"context[ _](length|window)|maximum (context|model|input) length|too many (input )?tokens"
@@ -31,6 +31,7 @@ _KEY_TEXT = re.compile(
     r"\bkey\b|credential|permission|authori[sz]|access|account|organi[sz]ation|project|region|country|billing",
     re.IGNORECASE,
 )
+_STATUS_TEXT = re.compile(r"[45][0-9]{2}")
 _LONGEST_RETRY_AFTER_SECONDS = 86400.0
 _ADVICE = {
     400: "check the parameters of the run",
@@ -120,16 +121,27 @@ def says_too_long(message: str) -> bool:
 
 
 def read_error_body(body: bytes) -> tuple[Json, str]:
-    """Fields and message of `{"error": {...}}`, `{"error": "..."}`, `{"message": ...}` or plain text."""
+    """Fields and message of `{"error": {...}}`, `{"error": "..."}`, `{"message": ...}` or plain text.
+
+    Of a list, as Google sends it, the first one is read.
+    """
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:
         return {}, _short(body.decode("utf-8", "replace"))
+    if isinstance(document, list):
+        document = next(iter(objects_of(document)), None)
     error = object_of(document).get("error", document)
     if isinstance(error, str):
         return {}, _short(error)
     fields = object_of(error)
     return fields, _short(str(fields.get("message") or ""))
+
+
+def read_status(code: object) -> int | None:
+    """The status of HTTP that an error in the middle of an answer names, as a number or in digits."""
+    status = count_of(int(code) if isinstance(code, str) and _STATUS_TEXT.fullmatch(code) else code)
+    return status if 400 <= status < 600 else None
 
 
 def read_retry_after(headers: Mapping[str, str], now: float) -> float | None:

@@ -13,13 +13,14 @@ from services.worker.event_stream import END_OF_STREAM
 from services.worker.http_answer import HttpAnswer
 from services.worker.http_answer_stream import AnswerStream
 
+_STREAMED_TYPES = frozenset({"text/event-stream", "application/x-ndjson"})
 # After the last event only the end of the body is waited for, so that the connection serves again.
 _LAST_WORD_SECONDS = 1.0
 
 
 def is_streamed(response: aiohttp.ClientResponse) -> bool:
     """A server that knows no streaming answers as ever, and an error is one document too."""
-    return response.status < 300 and response.content_type != "application/json"
+    return response.status < 300 and response.content_type in _STREAMED_TYPES
 
 
 class StreamReading:
@@ -46,24 +47,29 @@ class StreamReading:
             raise engine.ProviderFailed("The server's answer was cut off: it ended before its end was told.")
         return HttpAnswer(stream.document(), told - self._sent, first, stream.shows_thoughts)
 
+    @property
+    def _is_over(self) -> bool:
+        """No more of the answer can come, though the body may go on."""
+        return self._stream.is_whole and not self._stream.ends_with_body
+
     async def _pieces(self, content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
         try:
             while piece := await self._next(content):
                 yield piece
         except (aiohttp.ClientError, TimeoutError):
             # Whatever befalls a connection behind the end of an answer, the answer is there.
-            if not self._stream.is_whole:
+            if not self._is_over:
                 raise
         yield END_OF_STREAM
 
     async def _next(self, content: aiohttp.StreamReader) -> bytes:
         stream = self._stream
-        limit = _LAST_WORD_SECONDS if stream.is_whole else self._idle_seconds if stream.has_begun else None
+        limit = _LAST_WORD_SECONDS if self._is_over else self._idle_seconds if stream.has_begun else None
         silence = asyncio.timeout(limit)
         try:
             async with silence:
                 return await content.readany()
         except TimeoutError as error:
-            if stream.is_whole or not silence.expired():
+            if self._is_over or not silence.expired():
                 raise
             raise engine.RequestTimedOut("The server fell silent in the middle of its answer.") from error

@@ -11,6 +11,9 @@ from services.worker import engine
 Json = dict[str, Any]
 
 _LARGEST_COUNT = 2**63 - 1
+# More than any answer has: what is counted over a run, or by a worker, stays a number that can be told.
+MOST_TOKENS = 10**9
+_LONGEST_WORD = 64
 
 
 def read_document(body: bytes) -> Json:
@@ -32,8 +35,19 @@ def count_of(value: object) -> int:
     return value if 0 <= value <= _LARGEST_COUNT else 0
 
 
+def tokens_of(value: object) -> int:
+    """As `count_of`, of the tokens of one answer."""
+    count = count_of(value)
+    return count if count <= MOST_TOKENS else 0
+
+
 def text_of(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+def word_of(value: object) -> str:
+    """Of what should be a word of the protocol no more than one could be."""
+    return text_of(value)[:_LONGEST_WORD]
 
 
 def object_of(value: object) -> Json:

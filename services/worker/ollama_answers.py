@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.worker import engine
-from services.worker.json_answers import Json, count_of, object_of, text_of
+from services.worker.json_answers import Json, object_of, tokens_of, word_of
 from services.worker.json_choice import read_choice
 
 
@@ -15,7 +15,7 @@ def read_generated(document: Json, *, is_json: bool) -> engine.Generated:
     text = holder.get("content" if "message" in document else "response")
     if not isinstance(text, str):
         raise engine.ProviderFailed("The server's answer holds no text.")
-    finish_reason = text_of(document.get("done_reason"))
+    finish_reason = word_of(document.get("done_reason"))
     return engine.Generated(
         read_choice(text) if is_json else text, finish_reason, _usage(document), engine.Timing()
     )
@@ -24,6 +24,6 @@ def read_generated(document: Json, *, is_json: bool) -> engine.Generated:
 def _usage(document: Json) -> engine.Usage:
     """Ollama counts what was thought among what was generated, and tells neither that nor its cache."""
     return engine.Usage(
-        prompt_tokens=count_of(document.get("prompt_eval_count")),
-        completion_tokens=count_of(document.get("eval_count")),
+        prompt_tokens=tokens_of(document.get("prompt_eval_count")),
+        completion_tokens=tokens_of(document.get("eval_count")),
     )

@@ -8,6 +8,8 @@ from services.worker.json_answers import Json, object_of, read_document, text_of
 
 
 class OllamaStream:
+    ends_with_body = False
+
     def __init__(self, *, is_chat: bool) -> None:
         self.reader = JsonLines()
         self.has_begun = False

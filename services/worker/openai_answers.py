@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.worker import engine
-from services.worker.json_answers import Json, count_of, object_of, text_of
+from services.worker.json_answers import Json, object_of, tokens_of, word_of
+
+# The server, and not the model, ended the answer: so say vLLM, SGLang and OpenRouter, TensorRT-LLM, DeepSeek.
+_BREAKS = frozenset({"error", "abort", "timeout", "cancelled", "insufficient_system_resource"})
+# What is near to certain may be rounded to a little more than that.
+_MOST_LOGPROB = 1e-3
 
 
 def read_choices(document: Json) -> Sequence[Json]:
@@ -21,10 +26,12 @@ def read_choices(document: Json) -> Sequence[Json]:
 def read_generated(document: Json, *, is_chat: bool) -> engine.Generated:
     """An empty text is an answer; so is a chat message without one, where the server says why it has none."""
     choice = read_choices(document)[0]
-    finish_reason = text_of(choice.get("finish_reason"))
+    finish_reason = word_of(choice.get("finish_reason"))
     text = _chattext_of(choice, finish_reason) if is_chat else choice.get("text")
     if finish_reason == "content_filter":
         raise engine.RequestRefused("The server's content filter withheld the answer, or a part of it.")
+    if finish_reason in _BREAKS:
+        raise engine.ProviderFailed(f"The server broke off its answer ({finish_reason}).")
     if not isinstance(text, str):
         raise engine.ProviderFailed("The server's answer holds no text.")
     return engine.Generated(text, finish_reason, read_usage(document), engine.Timing())
@@ -46,13 +53,13 @@ def read_usage(document: Json) -> engine.Usage:
         return engine.Usage()
     prompt_details = object_of(usage.get("prompt_tokens_details"))
     completion_details = object_of(usage.get("completion_tokens_details"))
-    prompt, completion = count_of(usage.get("prompt_tokens")), count_of(usage.get("completion_tokens"))
-    reasoning = count_of(completion_details.get("reasoning_tokens"))
-    is_apart = count_of(usage.get("total_tokens")) == prompt + completion + reasoning
+    prompt, completion = tokens_of(usage.get("prompt_tokens")), tokens_of(usage.get("completion_tokens"))
+    reasoning = tokens_of(completion_details.get("reasoning_tokens"))
+    is_apart = tokens_of(usage.get("total_tokens")) == prompt + completion + reasoning
     return engine.Usage(
         prompt_tokens=prompt,
         completion_tokens=completion + reasoning if is_apart else completion,
-        cached_tokens=count_of(prompt_details.get("cached_tokens")),
+        cached_tokens=tokens_of(prompt_details.get("cached_tokens")),
         reasoning_tokens=reasoning,
     )
 
@@ -84,8 +91,14 @@ def _sum_tokens(logprobs: Mapping[str, Any], span: EchoedPrompt) -> engine.Choic
     scored = [index for index, offset in enumerate(offsets) if span.begin <= offset < span.end]
     if not scored:
         raise engine.ProviderFailed("No token of the echoed prompt begins inside the choice.")
+    if not all(_is_logprob(values[index]) for index in scored):
+        raise ValueError("some are no log-probabilities")
     return engine.ChoiceScore(
         logprob=math.fsum(values[index] for index in scored),
         is_greedy=all(values[i] >= max((tops[i] or {}).values(), default=-math.inf) for i in scored),
         token_count=len(scored),
     )
+
+
+def _is_logprob(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value <= _MOST_LOGPROB

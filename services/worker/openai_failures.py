@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from services.worker.http_failures import Meaning, SaidError, read_error_body, says_too_long
-from services.worker.json_answers import Json, count_of, object_of, text_of
+from services.worker.http_failures import Meaning, SaidError, read_error_body, read_status, says_too_long
+from services.worker.json_answers import Json, object_of, text_of
 
 _TOO_LONG_CODES = frozenset({"context_length_exceeded", "string_above_max_length"})
 _STATUSES = {
@@ -25,9 +25,9 @@ def read_error(body: bytes) -> SaidError:
 def status_of_error(document: Json) -> int:
     """Of one in the middle of a stream: some servers give the status as the code, others only a word."""
     fields = object_of(document.get("error")) or document
-    code = count_of(fields.get("code"))
-    if 400 <= code < 600:
-        return code
+    status = read_status(fields.get("code"))
+    if status is not None:
+        return status
     words = [text_of(fields.get(name)) for name in ("code", "type")]
     if not _FILTER_CODES.isdisjoint(words):
         return 400

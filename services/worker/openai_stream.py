@@ -17,6 +17,8 @@ _INSTEAD = ("tool_calls", "refusal")
 
 
 class OpenAIStream:
+    ends_with_body = False
+
     def __init__(self, *, is_chat: bool) -> None:
         self.reader = ServerSentEvents()
         self.has_begun = False

@@ -89,8 +89,8 @@ class Outcome:
     def characters(self) -> int:
         """About the size on the wire."""
         match self.result:
-            case Generated(text=text):
-                return len(text) + 60
+            case Generated(text=text, finish_reason=reason):
+                return len(text) + len(reason) + 60
             case ScoredChoices(choices=choices):
                 return 16 * len(choices) + 60
             case Failure(message=message):

@@ -56,8 +56,9 @@ class Fault:
     status: answers that status with `message` and Retry-After · half_body: promises a length, sends half,
     closes · cut_off: half, ended as if it were all · malformed: 200 and no JSON · swollen: the right
     answer with 64 MiB of nothing behind it, packed into little · untyped: the right answer as plain text ·
-    hang: nothing for `seconds`, then closes · silence: half, then the same · slow: the right answer after `seconds` · drip: a
-    byte of it every `seconds` · paced: a line of it every `seconds` · reset: closes at once.
+    hang: nothing for `seconds`, then closes · silence: half, then the same · slow: the right answer after
+    `seconds` · drip: a byte of it every `seconds` · paced: a line of it every `seconds` · reset: closes at
+    once.
     """
 
     kind: FaultKind

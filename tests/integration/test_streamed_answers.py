@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from services.worker import engine
+from services.worker import engine, http_stream
 from services.worker.http_exchange import Endpoint
 from services.worker.openai_engine import OpenAIEngine, OpenAISettings
 from tests.fakes import anthropic_server, model_server
@@ -101,6 +101,14 @@ async def test_server_that_knows_no_streaming_is_believed(stand: Stand) -> None:
     assert generated.timing.total_seconds > 0
 
 
+async def test_whole_answer_is_believed_whatever_type_it_has(stand: Stand) -> None:
+    stand.server.streams = False
+    stand.server.fault = Fault("untyped")
+    generated = await stand.ask()
+    assert generated.text.strip() == "The answer is seven."
+    assert generated.timing.first_token_seconds is None
+
+
 async def test_byte_by_byte_is_the_same_answer(stand: Stand) -> None:
     stand.server.fault = Fault("drip")
     assert (await stand.ask()).text.strip() == "The answer is seven."
@@ -166,6 +174,35 @@ async def test_end_that_comes_without_the_end_of_the_body_is_an_end() -> None:
         generated = await stand.ask()
     assert generated.text == "Seven."
     assert generated.timing.total_seconds < 0.5, "what is waited for behind the end is no time of the answer"
+
+
+def gemini_told(text: str, tokens: int = 0) -> dict[str, object]:
+    """As Gemini may tell it: why it ended stands in each chunk."""
+    counted = {"usageMetadata": {"promptTokenCount": 500, "candidatesTokenCount": tokens}} if tokens else {}
+    content = {"role": "model", "parts": [{"text": text}]}
+    return {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}], **counted}
+
+
+async def test_answer_of_gemini_is_whole_at_the_end_of_its_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_stream, "_LAST_WORD_SECONDS", 0.01)
+    async with stand_of(GEMINI, timeout_seconds=5.0) as stand:
+        assert isinstance(stand.server, ProviderServer)
+        chunks = [gemini_told("The answer is "), gemini_told("seven."), gemini_told("", 7)]
+        stand.server.stream_body = server_sent(chunks)
+        stand.server.fault = Fault("paced", seconds=0.1)
+        generated = await stand.ask()
+    assert (generated.text, generated.usage) == ("The answer is seven.", engine.Usage(500, 7))
+
+
+async def test_answer_of_gemini_that_was_cut_off_is_none_though_it_said_why_it_ended() -> None:
+    async with stand_of(GEMINI, timeout_seconds=5.0) as stand:
+        assert isinstance(stand.server, ProviderServer)
+        begun = server_sent([gemini_told("The answer is ")])
+        # Half of it is the first event and nothing else.
+        stand.server.stream_body = begun + b":" * (len(begun) - 1) + b"\n"
+        stand.server.fault = Fault("half_body")
+        failure = await stand.failure()
+    assert (failure.failure_class, failure.is_transient) == (FailureClass.PROVIDER_ERROR, True)
 
 
 async def test_error_in_the_middle_tells_no_key_and_is_classified() -> None:

@@ -187,6 +187,8 @@ def test_first_word_begins_an_answer_thought_or_said(name: str, *, shows_thought
         (CHAT, b'data: {"error": {"message": "broken", "type": "InternalServerError", "code": 503}}', 503),
         (CHAT, b'data: {"error": {"message": "slow down", "code": "rate_limit_exceeded"}}', 429),
         (CHAT, b'data: {"error": {"message": "filtered", "code": "content_filter"}}', 400),
+        (CHAT, b'data: {"error": {"message": "slow down", "code": "429"}}', 429),
+        (CHAT, b'data: {"error": {"message": "no status", "code": "4290"}}', 500),
         (CHAT, b'event: error\ndata: {"message": "broken"}', 500),
         (CHAT, b'data: {"object": "error", "message": "too long", "code": 400}', 400),
         (CHAT, b'data: {"error": "out of memory", "error_type": "generation"}', 500),
@@ -195,6 +197,7 @@ def test_first_word_begins_an_answer_thought_or_said(name: str, *, shows_thought
         (ANTHROPIC, b'event: error\ndata: {"type": "error", "error": {"type": "new_error"}}', 500),
         (GEMINI, b'data: {"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}}', 503),
         (GEMINI, b'data: {"error": {"code": 7, "message": "no status of HTTP"}}', 500),
+        (GEMINI, b'data: {"error": {"code": "503", "message": "overloaded"}}', 503),
         (OLLAMA_CHAT, b'{"error": "llama runner process has terminated"}', 500),
     ],
 )

@@ -112,6 +112,8 @@ def test_refusal_says_what_to_do(answer: ErrorAnswer, advice: str) -> None:
         (b'{"error": {"message": "m", "type": "t"}}', {"message": "m", "type": "t"}, "m"),
         (b'{"error": 7}', {}, ""),
         (b"[1]", {}, ""),
+        (b'[{"error": {"message": "m", "code": 400}}]', {"message": "m", "code": 400}, "m"),
+        (b'[1, {"message": "top level"}, {"message": "second"}]', {"message": "top level"}, "top level"),
         (b"not json\n at all", {}, "not json at all"),
     ],
 )

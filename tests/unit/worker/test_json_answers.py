@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from services.worker import engine
-from services.worker.json_answers import count_of, objects_of, read_document
+from services.worker.json_answers import (
+    MOST_TOKENS,
+    count_of,
+    objects_of,
+    read_document,
+    tokens_of,
+    word_of,
+)
 from services.worker.json_choice import choice_schema, read_choice
 
 
@@ -21,6 +28,20 @@ def test_body_that_is_no_document_may_be_asked_for_again(body: bytes) -> None:
 )
 def test_odd_counts_are_not_counted(value: object, count: int) -> None:
     assert count_of(value) == count
+
+
+@pytest.mark.parametrize(
+    ("value", "tokens"),
+    [(MOST_TOKENS, MOST_TOKENS), (MOST_TOKENS + 1, 0), (2**63 - 1, 0), (1e18, 0), (-1, 0), (True, 0)],
+)
+def test_more_tokens_than_any_answer_has_are_not_counted(value: object, tokens: int) -> None:
+    assert tokens_of(value) == tokens
+
+
+def test_a_word_of_a_server_is_short() -> None:
+    assert word_of("stop") == "stop"
+    assert word_of("x" * 10_000_000) == "x" * 64
+    assert word_of(["stop"]) == ""
 
 
 def test_of_a_list_only_objects_are_read() -> None:

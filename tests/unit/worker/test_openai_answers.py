@@ -40,6 +40,19 @@ def test_withheld_answer_is_a_refusal_whatever_was_said_before(text: str | None)
         read_generated(chat_document({"content": text}, "content_filter"), is_chat=True)
 
 
+@pytest.mark.parametrize("reason", ["error", "abort", "timeout", "cancelled", "insufficient_system_resource"])
+def test_what_the_server_broke_off_is_no_answer_however_much_was_said(reason: str) -> None:
+    with pytest.raises(engine.ProviderFailed, match=rf"broke off its answer \({reason}\)"):
+        read_generated(chat_document({"content": "To build one, first"}, reason), is_chat=True)
+
+
+def test_word_for_the_end_is_cut_to_what_a_message_can_hold() -> None:
+    assert (
+        len(read_generated(chat_document({"content": "42"}, "x" * 10_000_000), is_chat=True).finish_reason)
+        == 64
+    )
+
+
 @pytest.mark.parametrize(
     "document", [{}, {"choices": []}, {"choices": [None]}, chat_document(None), chat_document({"content": 3})]
 )
@@ -92,6 +105,11 @@ def test_odd_details_of_usage_are_not_counted() -> None:
     assert read_usage({"usage": usage}) == engine.Usage(prompt_tokens=9)
 
 
+def test_more_tokens_than_any_answer_has_are_not_counted() -> None:
+    usage = {"prompt_tokens": 2**63 - 1, "completion_tokens": 3}
+    assert read_usage({"usage": usage}) == engine.Usage(completion_tokens=3)
+
+
 @pytest.mark.parametrize("odd", [3, ["stop"], {"reason": "stop"}])
 def test_odd_finish_reason_is_none(odd: object) -> None:
     document = {"choices": [{"text": "42", "finish_reason": odd}]}
@@ -119,6 +137,16 @@ def test_server_without_logprobs_is_told_apart_from_a_bad_answer() -> None:
 def test_odd_top_logprobs_are_a_failure(tops: Any) -> None:
     with pytest.raises(engine.ProviderFailed):
         read_choice_score(echoed([None, -1.0, -2.0, -4.0], tops), EchoedPrompt(3, 9))
+
+
+@pytest.mark.parametrize("odd", [12.5, 1, True, False, "-1.0"])
+def test_what_is_no_log_probability_is_a_failure(odd: Any) -> None:
+    with pytest.raises(engine.ProviderFailed, match="log-probabilit"):
+        read_choice_score(echoed([None, -1.0, odd, -4.0], [None] * 4), EchoedPrompt(3, 9))
+
+
+def test_log_probability_may_be_rounded_a_little_above_nothing() -> None:
+    assert read_choice_score(echoed([None, 1e-7, 0, -4.0], [None] * 4), EchoedPrompt(3, 9)).token_count == 2
 
 
 @pytest.mark.parametrize("span", [EchoedPrompt(0, 3), EchoedPrompt(20, 30)])
