@@ -56,6 +56,16 @@ class NatsPaces:
         return has_news and (pace.limited > limited or now >= at + _REPORT_SECONDS)
 
     async def _report(self, pace: Pace) -> None:
+        """One that no message can hold keeps no other from being sent."""
+        try:
+            payload = self._report_of(pace).SerializeToString()
+            await self._connection.publish(subjects.pace_subject(pace.name), payload)
+        except TRANSIENT_NATS as error:
+            log.info("pace not reported", pace=pace.name, error=repr(error))
+        except ValueError as error:
+            log.error("pace fits no message", pace=pace.name, error=repr(error))
+
+    def _report_of(self, pace: Pace) -> work_messages_pb2.PaceReport:
         report = work_messages_pb2.PaceReport(
             worker_id=self._worker_id,
             pace=pace.name,
@@ -70,10 +80,7 @@ class NatsPaces:
         )
         if pace.told_to_resume_at is not None and pace.told_to_resume_at > self._clock.now():
             report.resume_at.FromDatetime(pace.told_to_resume_at)
-        try:
-            await self._connection.publish(subjects.pace_subject(pace.name), report.SerializeToString())
-        except TRANSIENT_NATS as error:
-            log.info("pace not reported", pace=pace.name, error=repr(error))
+        return report
 
     def _hear(self, entry: BucketEntry) -> None:
         """A grant that is dropped leaves no limit: nobody has asked for a long time."""

@@ -20,8 +20,11 @@ from services.scheduler.paces.pace import PaceGrant
 from services.scheduler.paces.pace_board import PaceBoard
 from services.scheduler.paces.retry_budget import RetryBudget
 from services.scheduler.runs.nats_run_controls import NatsRunControls
+from services.worker.backoff import Backoff
 from services.worker.engine import ProviderFailed
+from services.worker.nats_paces import NatsPaces
 from services.worker.pace import pace_name
+from services.worker.paces import Paces
 from services.worker.wiring import cancel_all
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler_stand import SchedulerStand
@@ -189,6 +192,26 @@ async def test_workers_are_told_when_a_run_has_spent_its_budget(nats: RunningSer
     report = work_messages_pb2.PaceReport(worker_id="w1", pace="p", retries={run.run_id: 101})
     await connection.publish(subjects.pace_subject("p"), report.SerializeToString())
     await eventually(is_told, "the budget is spent", 5)
+    await connection.close()
+
+
+async def test_report_that_no_message_can_hold_keeps_no_other_from_being_sent(nats: RunningServer) -> None:
+    told: list[str] = []
+
+    async def take(message: object) -> None:
+        told.append(work_messages_pb2.PaceReport.FromString(message.data).pace)  # type: ignore[attr-defined]  # a message of nats-py
+
+    connection = await connect_nats(nats.address, "worker")
+    await connection.subscribe(subjects.ALL_PACES, cb=take)
+    clock = SystemClock()
+    paces = Paces(clock, Backoff(0.1, 1.0), "openai", "http://one.test")
+    good = paces.of("http://two.test")
+    for pace in paces:
+        pace.sends()
+    paces.own.tokens = 2**63
+    bucket = JetStream(connection).bucket(subjects.PACES_BUCKET)
+    await NatsPaces(connection, bucket, "w1", paces, clock).report_due()
+    await eventually(lambda: told == [good.name], "the other pace is told", 5)
     await connection.close()
 
 
