@@ -21,6 +21,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from services.common.errors import DomainError, ErrorKind
+from services.common.secret_names import secret_word
 from services.common.structured_logs import get_logger
 from services.gateway.errors import DatasetRefused, SuiteRefused
 from services.gateway.http_paths import UPLOADS
@@ -151,7 +152,8 @@ def _field_problem(fault: Mapping[str, object]) -> FieldProblem:
     path = ".".join(str(part) for part in place[1:]) or str(place[0])
     message = str(fault["msg"]).removeprefix("Value error, ")
     given = fault.get("input")
-    if isinstance(given, str | int | float):
+    may_be_told = not any(secret_word(str(part)) for part in (*place, given))
+    if may_be_told and isinstance(given, str | int | float):
         message += f" (it is {given!r:.80})"
     return FieldProblem(field=path, message=message)
 

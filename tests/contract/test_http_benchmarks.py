@@ -112,6 +112,25 @@ async def test_parameter_out_of_range_is_422_with_the_field_named(stand: Gateway
     assert not stand.scheduler.submitted
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"api_key": "sk-planted"},
+        {"Api-Key": "sk-planted"},
+        {"params": '{"apiKey": "sk-planted"}'},
+        {"base_url": {"token": "sk-planted"}},
+    ],
+)
+async def test_key_in_a_malformed_request_is_not_repeated(
+    stand: GatewayStand, config: dict[str, object]
+) -> None:
+    config |= {"provider": "openai", "model": "m"}
+    status, body, _ = await call(stand, "POST", f"{API}/run", json={**ORDER, "config": config})
+    assert status == 422
+    assert body["errors"][0]["field"].startswith("config.")
+    assert "planted" not in str(body)
+
+
 @pytest.mark.parametrize("name", ["context_tokens", "max_tokens"])
 async def test_parameter_by_another_name_of_it_is_422_and_says_which(stand: GatewayStand, name: str) -> None:
     config = {"provider": "ollama", "model": "m", "ollama_params": {name: "x"}}

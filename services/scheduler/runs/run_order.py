@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum, StrEnum
 
+from services.common.secret_names import secret_word_in
+
 MAX_ROLLOUTS = 100
 MAX_FEWSHOT = 100
 MAX_USER_LETTERS = 128
@@ -230,13 +232,23 @@ def nul_problem(field: str, *texts: str) -> Problem | None:
 
 
 def _provider_params_problem(params: Mapping[str, object]) -> Problem | None:
-    if problem := own_field_problem(params, OWN_FIELDS):
+    problem = own_field_problem(params, OWN_FIELDS) or _secret_problem(params)
+    if problem:
         return problem
     value = next((value for value in _values_in(params) if not _can_be_sent(value)), None)
     if value is None:
         return None
     what = "a NUL character" if isinstance(value, str) else f"the number {value}"
     return Problem("provider_params", f"provider_params holds {what}, which no server takes. Leave it out.")
+
+
+def _secret_problem(params: Mapping[str, object]) -> Problem | None:
+    """A parameter is kept with the run and shown to all."""
+    word = secret_word_in(params)
+    if word is None:
+        return None
+    advice = "A worker takes keys from its environment or a mounted file, never from an order. Leave it out."
+    return Problem("provider_params", f"provider_params names a secret ({word}). {advice}")
 
 
 def own_field_problem(params: Mapping[str, object], own_fields: Collection[str]) -> Problem | None:

@@ -213,6 +213,23 @@ async def test_bad_order_is_refused_in_one_sentence_and_leaves_nothing(
     assert not stand.runs.runs
 
 
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"api_key": "sk-planted"},
+        {"extra_headers": {"X-Any": "sk-planted"}},
+        {"extra_body": [{"Authorization": "Bearer sk-planted"}]},
+        {"token sk-planted": 1, "headers": "sk-planted"},
+    ],
+)
+async def test_order_with_a_key_is_refused_without_repeating_it(params: dict[str, object]) -> None:
+    stand = SchedulerStand()
+    with pytest.raises(errors.InvalidParameter, match="names a secret") as refusal:
+        await stand.submit(toy_order(params=GenerationParams(provider_params=params)))
+    assert "planted" not in f"{refusal.value!r} {refusal.value.message} {refusal.value.facts}"
+    assert not stand.runs.runs
+
+
 @pytest.mark.parametrize("engine", ["gemini", "anthropic"])
 async def test_plain_text_is_no_order_for_an_engine_that_only_chats(engine: str) -> None:
     stand = SchedulerStand()

@@ -1,0 +1,37 @@
+"""Names that people give to keys and passwords: no request may have one, and no error repeats its value."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+# Of a name in small letters, without dashes. What says which prompts share a cache is no key.
+_SECRET = re.compile(
+    r"api(key|token)|access(key|token)|(auth|refresh|security|session|hf|github)token|authori[sz]ation|oauth"
+    r"|bearer|secret|password|passwd|passphrase|credential|cookie|jwt|(extra|default|http|custom)headers"
+    r"|^(x?auth|x?token|pwd|headers)$|(?<!cache)key$"
+)
+# Of a JSON schema: what stands in these are names of an answer's fields, each with what it may be.
+_FIELDS_OF_ANSWERS = frozenset(
+    {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
+)
+
+
+def secret_word(name: str) -> str | None:
+    """What of it tells that it names a secret; never the whole of it, which may hold one."""
+    found = _SECRET.search("".join(letter for letter in name if letter.isalnum()).casefold())
+    return found[0] if found else None
+
+
+def secret_word_in(value: object) -> str | None:
+    """Of the first such name at any depth."""
+    return next((word for name in _names_in(value) if (word := secret_word(name))), None)
+
+
+def _names_in(value: object, *, of_answers: bool = False) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            if not (of_answers and isinstance(item, Mapping | bool)):
+                yield str(name)
+            yield from _names_in(item, of_answers=name in _FIELDS_OF_ANSWERS)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _names_in(item)
