@@ -31,7 +31,7 @@ _NUL = rb"\u0000"
 
 @dataclass(frozen=True, slots=True)
 class SizeLimits:
-    """Of the file as uploaded, of what it unpacks to, and of its rows."""
+    """Of the file as uploaded, of what it unpacks to (also as rows that are kept), and how many rows it has."""
 
     uploaded_bytes: int
     unpacked_bytes: int
@@ -63,7 +63,7 @@ class CheckFile:
         digest = hashlib.sha256()
         uploaded = _Measured(_hashed(pieces, digest), self.limits.uploaded_bytes)
         unpacked = _Measured(plain_pieces(uploaded), self.limits.unpacked_bytes, " unpacked")
-        checking = _Checking(_Rows(self.objects, prefix), self.limits.rows)
+        checking = _Checking(_Rows(self.objects, prefix), self.limits)
         form, facts = header.format or DatasetFormat.JSONL, None
         try:
             first, rest = beginning(unpacked, PEEKED_BYTES)
@@ -125,19 +125,19 @@ class _Rows:
 class _Checking:
     """One pass over the values of a file."""
 
-    def __init__(self, rows: _Rows, max_rows: int) -> None:
+    def __init__(self, rows: _Rows, limits: SizeLimits) -> None:
         self.faults = FaultList()
         self._rows = rows
-        self._max_rows = max_rows
+        self._limits = limits
         self._ids = SeenIds(MAX_NAMED_FAULTS)
         self._agreement = LineAgreement(self._ids)
 
     def run(self, values: Iterable[tuple[int, object]]) -> RowFacts | None:
-        count = 0
+        count = size = 0
         for number, value in values:
             count += 1
-            if count > self._max_rows:
-                raise DatasetTooLarge(limit=self._max_rows, unit="rows", when="")
+            if count > self._limits.rows:
+                raise DatasetTooLarge(limit=self._limits.rows, unit="rows", when="")
             try:
                 if isinstance(value, LineFault):
                     raise value
@@ -145,6 +145,10 @@ class _Checking:
             except LineFault as fault:
                 self.faults.add(number, fault.field, fault.problem)
                 continue
+            size += len(line)
+            # A Parquet file says a long text once for many rows.
+            if size > self._limits.unpacked_bytes:
+                raise DatasetTooLarge(limit=self._limits.unpacked_bytes, unit="bytes", when=" unpacked")
             if not self.faults:
                 self._rows.add(line)
         self._add_duplicates()

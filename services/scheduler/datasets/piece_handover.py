@@ -15,8 +15,8 @@ class UploadBrokenOff(Exception):
 class PieceHandover:
     """The loop puts and never blocks; the thread iterates. A full one holds the sender back.
 
-    The thread has the turn but while it waits for a piece: of many threads one works at a time, since the loop
-    would have to wait for each of them.
+    The thread has the turn but while it waits for a piece: of many threads one works at a time, since the
+    loop would have to wait for each of them.
     """
 
     def __init__(self, turn: Lock) -> None:

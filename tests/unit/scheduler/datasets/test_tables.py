@@ -4,13 +4,15 @@ import io
 import json
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from services.scheduler.datasets.dataset import RowFacts
-from tests.fakes.checked_files import CheckedFiles, batch_line, faults_of, jsonl, problem_of
+from services.scheduler.datasets.dataset_errors import DatasetTooLarge
+from tests.fakes.checked_files import NO_LIMITS, CheckedFiles, batch_line, faults_of, jsonl, problem_of
 
 CHAT = [{"role": "user", "content": "Hi"}]
 
@@ -116,6 +118,8 @@ def test_long_texts_that_are_packed_small_do_not_fill_the_memory() -> None:
     files = CheckedFiles()
     assert len(files.rows(files.check(heavy), 60)) == 4
     assert faults_of(parquet({"prompt": ["x" * 5_000_000] * 2})) == [(1, ""), (2, "")]
+    with pytest.raises(DatasetTooLarge, match="more than 9000000 bytes unpacked"):
+        CheckedFiles(limits=replace(NO_LIMITS, unpacked_bytes=9_000_000)).check(heavy)
 
 
 def test_what_is_no_parquet_is_told() -> None:
