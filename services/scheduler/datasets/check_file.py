@@ -31,7 +31,7 @@ _NUL = rb"\u0000"
 
 @dataclass(frozen=True, slots=True)
 class SizeLimits:
-    """Of the file as uploaded, of what it unpacks to (also as rows that are kept), and how many rows it has."""
+    """Of the file as uploaded, of what it unpacks to (also as the rows that are kept), and its rows."""
 
     uploaded_bytes: int
     unpacked_bytes: int
