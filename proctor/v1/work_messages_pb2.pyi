@@ -470,6 +470,27 @@ class WorkerStatus(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class HeldServersEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> _timestamp_pb2.Timestamp: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _timestamp_pb2.Timestamp | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     WORKER_ID_FIELD_NUMBER: _builtins.int
     POOL_FIELD_NUMBER: _builtins.int
     ENGINE_FIELD_NUMBER: _builtins.int
@@ -486,6 +507,7 @@ class WorkerStatus(_message.Message):
     LOADING_MODEL_FIELD_NUMBER: _builtins.int
     READY_MODELS_FIELD_NUMBER: _builtins.int
     REFUSED_RUNS_FIELD_NUMBER: _builtins.int
+    HELD_SERVERS_FIELD_NUMBER: _builtins.int
     worker_id: _builtins.str
     """Its id."""
     pool: _builtins.str
@@ -532,6 +554,12 @@ class WorkerStatus(_message.Message):
     def refused_runs(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """"<run>/<epoch>" to the provider's own reason why it takes no request of this run: a wrong key, an unknown model."""
 
+    @_builtins.property
+    def held_servers(self) -> _containers.MessageMap[_builtins.str, _timestamp_pb2.Timestamp]:
+        """Base URL that an order named, empty for the pool's own server, to when requests go there again: it said to come back
+        later. Only waits of more than five seconds.
+        """
+
     def __init__(
         self,
         *,
@@ -551,10 +579,11 @@ class WorkerStatus(_message.Message):
         loading_model: _builtins.str = ...,
         ready_models: _abc.Iterable[_builtins.str] | None = ...,
         refused_runs: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        held_servers: _abc.Mapping[_builtins.str, _timestamp_pb2.Timestamp] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load", "sent_at", b"sent_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "condition", b"condition", "engine", b"engine", "environment", b"environment", "in_flight", b"in_flight", "load", b"load", "loaded_model", b"loaded_model", "loading_model", b"loading_model", "models", b"models", "pool", b"pool", "provider", b"provider", "ready_models", b"ready_models", "refused_runs", b"refused_runs", "sent_at", b"sent_at", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "condition", b"condition", "engine", b"engine", "environment", b"environment", "held_servers", b"held_servers", "in_flight", b"in_flight", "load", b"load", "loaded_model", b"loaded_model", "loading_model", b"loading_model", "models", b"models", "pool", b"pool", "provider", b"provider", "ready_models", b"ready_models", "refused_runs", b"refused_runs", "sent_at", b"sent_at", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -12,6 +12,7 @@ from services.common.jetstream import JetStream
 from services.worker.choice_prompt import INSTRUCTION_VERSION
 from services.worker.engine import EngineLoad
 from services.worker.load_models import ModelLoader
+from services.worker.paces import Paces
 from services.worker.pool import Pool
 from services.worker.serve_shards import ShardServer
 from services.worker.slots import Slots
@@ -23,20 +24,24 @@ class Identity:
     pool: Pool
 
 
+@dataclass(frozen=True, slots=True)
+class ToldParts:
+    """What a heartbeat tells of."""
+
+    server: ShardServer
+    loader: ModelLoader
+    slots: Slots
+    paces: Paces
+
+
 class NatsHeartbeat:
-    def __init__(
-        self,
-        jetstream: JetStream,
-        identity: Identity,
-        server: ShardServer,
-        loader: ModelLoader,
-        slots: Slots,
-    ) -> None:
+    def __init__(self, jetstream: JetStream, identity: Identity, parts: ToldParts) -> None:
         self._bucket = jetstream.bucket(subjects.WORKERS_BUCKET)
         self._identity = identity
-        self._server = server
-        self._loader = loader
-        self._slots = slots
+        self._server = parts.server
+        self._loader = parts.loader
+        self._slots = parts.slots
+        self._paces = parts.paces
         self._clock = SystemClock()
         self._told: tuple[object, ...] = ()
         self._beat_at = float("-inf")
@@ -50,6 +55,7 @@ class NatsHeartbeat:
             self._loader.turning_to,
             self._loader.ready_models,
             self._server.refused_runs,
+            self._paces.held_servers(),
         )
         if news == self._told and self._clock.monotonic() < self._beat_at + every_seconds:
             return
@@ -90,6 +96,8 @@ class NatsHeartbeat:
         )
         if load := self._loader.engine_load:
             status.load.CopyFrom(load_to_proto(load))
+        for server, until in self._paces.held_servers().items():
+            status.held_servers[server].FromDatetime(until)
         status.sent_at.FromDatetime(self._clock.now())
         return status
 

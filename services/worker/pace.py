@@ -72,6 +72,8 @@ class Pace:
         self._backoff = backoff
         self._refused_in_a_row = 0
         self._tokens_of_an_answer = 0.0
+        # The end of a wait that is worth telling.
+        self._told_until: datetime | None = None
         # In the time of the loop; 0 while nothing is held.
         self._resume_at = 0.0
         self._lead_seconds = 0.0
@@ -144,10 +146,7 @@ class Pace:
 
     def held_until(self) -> datetime | None:
         """None unless a wait goes on that is worth telling."""
-        seconds = self.held_seconds()
-        if seconds < _WORTH_TELLING_SECONDS:
-            return None
-        return self._clock.now() + timedelta(seconds=seconds)
+        return self._told_until if self.held_seconds() else None
 
     async def _wait(self) -> None:
         await self._requests.take(1)
@@ -174,4 +173,6 @@ class Pace:
         is_news = until > self._resume_at
         if is_news:
             self._resume_at = until + more
+            is_long = seconds + more >= _WORTH_TELLING_SECONDS
+            self._told_until = self._clock.now() + timedelta(seconds=seconds + more) if is_long else None
         return is_news

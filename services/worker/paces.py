@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 
 from services.common.clock import Clock
 from services.worker.backoff import Backoff
@@ -47,6 +48,11 @@ class Paces:
 
     def named(self, name: str) -> Pace | None:
         return next((pace for pace in self if pace.name == name), None)
+
+    def held_servers(self) -> Mapping[str, datetime]:
+        """Base URL, empty for the pool's own server, to when those are asked again that said to wait."""
+        paces = {"": self.own, self._own_url: self.own, **self._others}
+        return {url: until for url, pace in paces.items() if (until := pace.held_until())}
 
     def hear(self, base_url: str, allowed: Allowed) -> None:
         """A server's headers told what it allows."""

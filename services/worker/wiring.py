@@ -36,7 +36,7 @@ from services.worker.intake import Intake, IntakeLimits
 from services.worker.list_models import ModelLister
 from services.worker.load_models import ModelLoader
 from services.worker.nats_crew import NatsCrew
-from services.worker.nats_heartbeat import Identity, NatsHeartbeat
+from services.worker.nats_heartbeat import Identity, NatsHeartbeat, ToldParts
 from services.worker.nats_model_lists import NatsModelLists
 from services.worker.nats_outcome_publisher import NatsOutcomePublisher
 from services.worker.nats_paces import LOOK_SECONDS, NatsPaces
@@ -124,7 +124,9 @@ async def running_worker(settings: WorkerSettings) -> AsyncIterator[RunningWorke
         jetstream = JetStream(connection)
         parts = join_parts(settings, identity, jetstream, engine, paces)
         opened.push_async_callback(parts.engines.close)
-        heartbeat = NatsHeartbeat(jetstream, identity, parts.server, parts.loader, parts.slots)
+        heartbeat = NatsHeartbeat(
+            jetstream, identity, ToldParts(parts.server, parts.loader, parts.slots, paces)
+        )
         opened.push_async_callback(leave_quietly, heartbeat)
         tasks = start_loops(settings, jetstream, parts, heartbeat)
         lists = NatsModelLists(connection, pool.name, ModelLister(engine, settings.worker_list_seconds))

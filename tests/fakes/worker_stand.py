@@ -17,7 +17,7 @@ from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
 from services.common import subjects
 from services.common.jetstream import JetStream, connect_nats
 from services.worker.engine import Engine
-from services.worker.nats_heartbeat import Identity, NatsHeartbeat
+from services.worker.nats_heartbeat import Identity, NatsHeartbeat, ToldParts
 from services.worker.pool import Pool, PoolModel, Provider
 from services.worker.settings import WorkerSettings
 from services.worker.wiring import (
@@ -163,7 +163,9 @@ async def worker_in_process(
         jetstream = JetStream(connection)
         paces = make_paces(pool)
         parts = join_parts(settings, identity, jetstream, engine, paces)
-        heartbeat = NatsHeartbeat(jetstream, identity, parts.server, parts.loader, parts.slots)
+        heartbeat = NatsHeartbeat(
+            jetstream, identity, ToldParts(parts.server, parts.loader, parts.slots, paces)
+        )
         tasks = start_loops(settings, jetstream, parts, heartbeat)
         tasks += start_pacing(connection, identity, paces)
         opened.push_async_callback(end_loops, parts, tasks)

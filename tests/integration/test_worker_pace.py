@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from services.scheduler.paces.nats_pace_grants import NatsPaceGrants
 from services.scheduler.paces.pace import PaceGrant
 from services.scheduler.paces.pace_board import PaceBoard
 from services.scheduler.paces.retry_budget import RetryBudget
+from services.scheduler.pools.nats_crew import NatsCrew
 from services.scheduler.runs.nats_run_controls import NatsRunControls
 from services.worker.backoff import Backoff
 from services.worker.engine import ProviderFailed
@@ -105,6 +107,21 @@ async def test_what_waits_for_its_pace_is_let_go_of_when_the_run_is_cancelled(
         assert (await model_server.stats())["requests"] == asked
     assert set(stand.counts.values()) == {1}
     assert len(stand.outcomes) == 2
+
+
+async def test_a_provider_that_wants_to_be_left_alone_is_shown_with_the_time_when_it_is_asked_again(
+    stand: WorkStand, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
+) -> None:
+    await model_server.control(rate_limit={"rate": 0.001, "burst": 2, "tells": "seconds"})
+    await send_samples(stand, 16)
+    clock = SystemClock()
+    crew = NatsCrew(stand.jetstream.bucket(subjects.WORKERS_BUCKET), clock, lambda: None)
+    listening = asyncio.create_task(crew.listen())
+    with worker_process(nats.address, model_server.url, tmp_path):
+        await eventually(lambda: any(worker.held_servers for worker in crew.workers()), "it is shown", 10)
+        [worker] = crew.workers()
+        assert clock.now() < worker.held_servers[""] < clock.now() + timedelta(seconds=70)
+    await cancel_all([listening])
 
 
 async def test_time_spent_waiting_for_the_pace_is_not_time_asked(

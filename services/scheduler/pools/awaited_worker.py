@@ -1,4 +1,4 @@
-"""What work of a model waits for before a worker can take it."""
+"""What work waits for: a worker that can take it, or a server that takes no requests for a while."""
 
 from collections.abc import Sequence
 
@@ -18,3 +18,17 @@ def awaited(model: str, pool: str, workers: Sequence[Worker]) -> str | None:
     if len(crew) == 1:
         return f"waiting for the worker of pool {pool}, which has {others[0]} loaded"
     return f"waiting for one of {len(crew)} workers of pool {pool}, which have {', '.join(others)} loaded"
+
+
+def awaited_server(base_url: str, pool: str, workers: Sequence[Worker]) -> str | None:
+    """Empty is the pool's own server. None where it did not say to come back later."""
+    held = {
+        worker.held_servers[base_url]: worker.provider
+        for worker in workers
+        if worker.pool == pool and base_url in worker.held_servers
+    }
+    if not held:
+        return None
+    until = max(held)
+    server = base_url or held[until]
+    return f"waiting for {server}: it said to come back later, and is asked again at {until:%H:%M:%S} UTC"

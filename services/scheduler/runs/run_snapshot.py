@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from services.scheduler.pools.awaited_worker import awaited
+from services.scheduler.pools.awaited_worker import awaited, awaited_server
 from services.scheduler.pools.pool import Worker
 from services.scheduler.prices.cost_limit import cost_of
 from services.scheduler.runs.model_price import TokenUsage
@@ -88,7 +88,11 @@ def current_step(run: Run, counts: RunCounts, workers: Sequence[Worker]) -> str:
         return run.step or "planning"
     if counts.recorded >= run.total:
         return "summarising"
-    return awaited(run.order.model, run.pool, workers) or "running"
+    return (
+        awaited(run.order.model, run.pool, workers)
+        or awaited_server(run.order.base_url, run.pool, workers)
+        or "running"
+    )
 
 
 def _task_progress(run: Run, tasks: Sequence[PlannedTask], counts: RunCounts) -> Sequence[TaskProgress]:

@@ -13,6 +13,7 @@ from services.scheduler.paces.pace_meter import PaceMeter
 from services.scheduler.paces.rate_limit import RateLimit
 from services.worker.backoff import LONGEST_HEEDED_SECONDS, Backoff
 from services.worker.pace import Granted, Pace
+from services.worker.paces import Paces
 from tests.fakes.virtual_time import LoopClock, in_virtual_time
 
 A_DAY = 86400.0
@@ -131,4 +132,15 @@ async def test_what_is_worth_telling_is_told_with_its_end() -> None:
     assert held_until is not None
     assert timedelta(seconds=20) <= held_until - CLOCK.now() <= timedelta(seconds=25)
     await pace.turn()
+    await pace.turn()
     assert pace.held_until() is None
+
+
+@in_virtual_time
+async def test_servers_that_wait_are_told_by_what_orders_call_them() -> None:
+    paces = Paces(CLOCK, Backoff(), "openai", "http://one.test/v1/")
+    paces.of("http://two.test")
+    assert not paces.held_servers()
+    paces.own.resume_in(20)
+    paces.of("http://three.test").resume_in(20)
+    assert set(paces.held_servers()) == {"", "http://one.test/v1", "http://three.test"}

@@ -1,6 +1,8 @@
-"""What a run of a model that no worker answers for is waiting for."""
+"""What a run waits for: a worker that answers for its model, a provider that takes no requests."""
 
-from services.scheduler.pools.awaited_worker import awaited
+from datetime import UTC, datetime
+
+from services.scheduler.pools.awaited_worker import awaited, awaited_server
 from services.scheduler.pools.pool import Worker
 
 MODELS = ("vllm/a", "vllm/b", "vllm/c")
@@ -39,3 +41,23 @@ def test_what_the_workers_have_instead_is_named() -> None:
 def test_workers_of_other_pools_do_not_help() -> None:
     assert awaited("vllm/a", "large", [a_worker("vllm/a")]) == "waiting for a worker of pool large"
     assert awaited("vllm/a", "local", [a_worker()]) == "waiting for a worker of pool local"
+
+
+def test_server_that_said_to_come_back_later_is_named_with_the_time() -> None:
+    soon, later = (datetime(2026, 1, 1, 12, 3, second, tzinfo=UTC) for second in (8, 10))
+    crew = [
+        Worker("w", "remote", "openai", "openai", held_servers=held) for held in ({"": soon}, {"": later}, {})
+    ]
+    assert awaited_server("", "remote", crew) == (
+        "waiting for openai: it said to come back later, and is asked again at 12:03:10 UTC"
+    )
+
+
+def test_other_servers_and_other_pools_are_waited_for_by_their_own_runs() -> None:
+    until, url = datetime(2026, 1, 1, 12, 3, 10, tzinfo=UTC), "http://one.test/v1"
+    crew = [Worker("w", "remote", "openai", "openai", held_servers={url: until})]
+    assert awaited_server(url, "remote", crew) == (
+        f"waiting for {url}: it said to come back later, and is asked again at 12:03:10 UTC"
+    )
+    assert awaited_server("", "remote", crew) is None
+    assert awaited_server(url, "local", crew) is None

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from datetime import timedelta
 
 from services.scheduler.runs.run import RunId, RunState
 from services.scheduler.runs.run_list import RunFilter
@@ -55,6 +56,11 @@ async def test_steps_follow_what_happens() -> None:
     assert await _step(stand, run.run_id) == f"loading {model}"
     stand.crew.live = []
     assert await _step(stand, run.run_id) == "waiting for a worker of pool remote"
+    until = stand.clock.now() + timedelta(seconds=60)
+    stand.crew.live = [ready_worker(held_servers={"": until})]
+    assert await _step(stand, run.run_id) == (
+        f"waiting for openai: it said to come back later, and is asked again at {until:%H:%M:%S} UTC"
+    )
     stand.crew.live = [ready_worker()]
     await stand.pausing.pause(run.run_id)
     assert await _step(stand, run.run_id) == "paused"
