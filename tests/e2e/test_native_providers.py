@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 import pytest_asyncio
@@ -15,6 +14,7 @@ from proctor.stack.stack_options import RemotePool
 from proctor.v1 import run_pb2
 from tests.e2e.doors import API, http, proctor
 from tests.e2e.run_ends import all_outcomes, completed, ended
+from tests.fakes import leaky_provider
 from tests.fakes.eventually import eventually
 from tests.fakes.model_server import Fault, answer_text
 from tests.fakes.provider_engines import ANTHROPIC, GEMINI, OLLAMA, Native
@@ -26,18 +26,11 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ROWS = 12
 WRONG_SECRET = "wrong/key+that-was-planted-by-a-test"
+# What all forms of both keys have.
+PLANTED = "that-was-planted-by-a-test"
 NATIVES = (OLLAMA, GEMINI, ANTHROPIC)
 HANGS = "hangs"
-
-
-async def leak(request: web.Request) -> web.Response:
-    """The error that the model's name orders, with the key in all that it consists of."""
-    key = request.headers["x-goog-api-key"]
-    status = int(request.match_info["model"].removeprefix("error-"))
-    forms = f"{key} {quote(key, safe='')} " + key.replace("/", "\\/")
-    body = f'{{"error": {{"code": {status}, "message": "I was given {forms}", "status": "{key}"}}}}'
-    headers = {"WWW-Authenticate": key, "Location": f"/?key={key}", "Retry-After": key, "X-Request-Id": key}
-    return web.Response(status=status, text=body, headers=headers, content_type="application/json")
+ERRORS = (307, 400, 401, 403, 404, 500)
 
 
 async def say(request: web.Request) -> web.Response:
@@ -47,7 +40,6 @@ async def say(request: web.Request) -> web.Response:
     return web.json_response({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 
 
-LEAKY_ROUTES = (web.post(r"/models/{model:.+}:generateContent", leak),)
 # A server that no pool knows, for orders that name it.
 ELSEWHERE = ProviderServer()
 ELSEWHERE_ROUTES = (web.post("/v1/chat/completions", say),)
@@ -66,7 +58,7 @@ async def standing() -> AsyncIterator[WholeStack]:
         dripping = ProviderServer(fault=Fault("drip", seconds=1.0))
         address = await opened.enter_async_context(serving(dripping, OLLAMA.routes))
         pools.append(pool_of(OLLAMA, address, HANGS, ""))
-        leaky = await opened.enter_async_context(serving(ProviderServer(), LEAKY_ROUTES))
+        leaky = await opened.enter_async_context(serving(ProviderServer(), leaky_provider.ROUTES))
         pools.append(pool_of(GEMINI, leaky, "leaky", "WRONG_KEY"))
         pools.append(RemotePool(leaky, api_key_env="GOOD_KEY", concurrency=8))
         elsewhere = await opened.enter_async_context(serving(ELSEWHERE, ELSEWHERE_ROUTES))
@@ -99,20 +91,22 @@ async def test_models_are_listed_live_and_a_provider_that_hangs_is_shown_as_such
     standing: WholeStack,
 ) -> None:
     async def are_told() -> bool:
-        return told_pools(await listed(standing)) == {native.name for native in NATIVES}
+        return told_pools(await listed(standing)) == {"leaky", *(native.name for native in NATIVES)}
 
     await eventually(are_told, "the pools that can tell their models have done so")
     body = await listed(standing)
     assert [model["model"] for model in body["models"]] == [
-        f"{native.name}/fake" for native in (ANTHROPIC, GEMINI, OLLAMA)
+        *(f"{native.name}/fake" for native in (ANTHROPIC, GEMINI)),
+        "leaky/given-***",
+        "ollama/fake",
     ]
     problems = {source["pool"]: source["problem"] for source in body["sources"]}
     assert "No answer within 2 s" in problems[HANGS] or "took longer" in problems[HANGS]
     assert "check the API key in WRONG_KEY" in problems["wrong"]
     assert "API key not configured for Gemini" in problems["keyless"]
-    assert WRONG_SECRET not in str(body)
     shown = await proctor(standing, "models")
     assert "ollama/fake" in shown.out
+    assert PLANTED not in f"{body} {shown.out}"
     assert "pool wrong (wrong): " in shown.out
     [ollama] = (await proctor(standing, "models --provider ollama --json")).document["models"]
     assert (ollama["size_bytes"], ollama["quantization"]) == (1_321_098_329, "Q4_K_M")
@@ -167,32 +161,71 @@ async def test_server_that_an_order_names_is_asked_without_the_key_of_the_pool(s
         await standing.submit(order)
 
 
-@pytest.mark.parametrize("status", [307, 400, 401, 403, 404, 500])
+@pytest.mark.parametrize(
+    ("model", "sentence"),
+    [
+        *((f"error-{status}", f"answered {status} and said: I was given ***") for status in ERRORS),
+        ("midway-400", "broke off its answer with 400 and said: I was given ***"),
+        ("reason", "broke off its answer (***)"),
+    ],
+)
 async def test_key_that_a_provider_repeats_in_an_error_is_told_by_no_door(
-    standing: WholeStack, status: int
+    standing: WholeStack, model: str, sentence: str
 ) -> None:
     """What the stack keeps of it is looked through below."""
-    run_id = await standing.submit(keyed_order(model=f"leaky/error-{status}", limit=2))
-    run = await ended(standing, run_id)
+    order = keyed_order(model=f"leaky/{model}", limit=2, stream_answers="midway" in model)
+    run = await ended(standing, await standing.submit(order))
     assert run.state == run_pb2.RUN_STATE_FAILED
-    assert f"The server answered {status} and said: I was given ***" in run.error.message
+    told = await told_by_all_doors(standing, run.run_id)
+    assert sentence in told
+    assert PLANTED not in told
+
+
+@pytest.mark.parametrize("way", ["whole", "streamed"])
+async def test_key_that_a_provider_repeats_in_an_answer_is_told_by_no_door(
+    standing: WholeStack, way: str
+) -> None:
+    order = keyed_order(model="leaky/answer", limit=2, stream_answers=way == "streamed")
+    told = await told_by_all_doors(standing, await completed(standing, order))
+    assert told.count("I was given ***.") >= 4, "in outcomes and in the export"
+    assert PLANTED not in told
+
+
+async def told_by_all_doors(standing: WholeStack, run_id: str) -> str:
     shown = await http(standing, "GET", f"{API}/results/{run_id}")
+    exported = await http(standing, "GET", f"{API}/results/{run_id}/export?format=json")
     end = await proctor(standing, f"watch {run_id}")
     outcomes = await all_outcomes(standing, run_id)
-    told = f"{run} {shown.body} {end.out} {end.err} {outcomes}"
-    assert WRONG_SECRET not in told
-    assert quote(WRONG_SECRET, safe="") not in told
+    run = await standing.client.get_run(run_id)
+    return f"{run} {shown.body} {exported.body} {end.out} {end.err} {outcomes}"
+
+
+async def test_order_with_a_key_is_refused_by_every_door_and_not_repeated(standing: WholeStack) -> None:
+    params = {"extra_body": {"X-Api-Key": SECRET}}
+    order = keyed_order()
+    order.params.provider_params.update(params)
+    with pytest.raises(client_errors.Refused, match=r"names a secret \(apikey\)") as refusal:
+        await standing.submit(order)
+    end = await proctor(standing, f"run --suite keyed --model openai/fake --param api_key={SECRET}")
+    assert "names a secret (apikey)" in end.err
+    config = {"provider": "openai", "model": "fake"}
+    body = {"project_id": 1, "suite": "keyed", "config": config}
+    in_params = await http(standing, "POST", f"{API}/run", json={**body, "params": params})
+    in_config = await http(
+        standing, "POST", f"{API}/run", json={**body, "config": {**config, "api_key": SECRET}}
+    )
+    assert (end.code != 0, in_params.status, in_config.status) == (True, 422, 422)
+    assert PLANTED not in f"{refusal.value!r} {end.out} {end.err} {in_params.body} {in_config.body}"
 
 
 async def test_planted_keys_are_in_no_log_row_or_message_of_the_stack(standing: WholeStack) -> None:
-    """The server repeats the wrong one in its errors, in bodies and headers."""
+    """Servers repeated them in answers, errors, headers and lists of models; orders had one as well."""
     await ended(standing, await standing.submit(keyed_order(model="wrong/fake")))
     await completed(standing, keyed_order(model="gemini/fake"))
     files = [path for path in standing.stack.options.state_dir.rglob("*") if path.is_file()]
     assert files_with(files, b"check the API key in WRONG_KEY"), "what was recorded is found there"
     kept = b"\n".join([*(path.read_bytes() for path in files), (await rows_of(standing)).encode()])
-    for secret in (SECRET, WRONG_SECRET, quote(WRONG_SECRET, safe="")):
-        assert secret.encode() not in kept
+    assert PLANTED.encode() not in kept
 
 
 async def rows_of(standing: WholeStack) -> str:
