@@ -96,15 +96,11 @@ class QueueStore(Protocol):
     """The queue, to be looked at."""
 
     async def queue(self, most: int) -> QueuedRuns:
-        """As of one moment, with at most so many waiting runs."""
+        """As of one moment, with at most so many waiting and as many paused runs."""
         ...
 
-    async def position(self, run_id: RunId) -> int:
-        """1 is next; 0 where the run does not wait."""
-        ...
-
-    async def paused(self, most: int) -> Sequence[Run]:
-        """The latest first."""
+    async def positions(self, runs: Sequence[RunId]) -> Mapping[RunId, int]:
+        """1 is next; without those that do not wait."""
         ...
 
     async def past_runs(self, wanted: Collection[tuple[str, str]]) -> History:
@@ -181,6 +177,10 @@ class LedRunStore(Protocol):
 
     async def finish(self, fence: Fence, run: Run, ending: RunEnding) -> bool:
         """Ends the run; with counts it is closed as well."""
+        ...
+
+    async def forget_turns(self, fence: Fence, before: datetime) -> None:
+        """Drops when users got a place last, where that is long ago and they have nothing in the queue."""
         ...
 
     async def mark_closed(self, fence: Fence, run: Run, counts: RunCounts | None) -> None: ...

@@ -79,10 +79,11 @@ SELECT count(*)
    AND ($3::text IS NULL OR model = $3)
    AND ($4::bigint IS NULL OR project_id = $4);
 
--- name: cancel_run ends a run where its state allows it; can be repeated ($1 run, $2 states, $3 time)
+-- name: cancel_run ends a run where its state allows it; can be repeated ($1 run, $2 states, $3 time, $4 step from which on a running one is being closed)
 UPDATE runs
    SET state = 'cancelled', finished_at = $3
- WHERE run_id = $1 AND (state = ANY ($2::text[]) OR (state = 'cancelled' AND finished_at = $3))
+ WHERE run_id = $1
+   AND ((state = ANY ($2::text[]) AND NOT (state = 'running' AND step = $4)) OR (state = 'cancelled' AND finished_at = $3))
 RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
        suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
 
@@ -95,11 +96,11 @@ UPDATE runs
 RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
        suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
 
--- name: pause_run takes a run out of the queue, or from its place, with what it has ($1 run, $2 states, $3 time)
+-- name: pause_run takes a run out of the queue, or from its place, with what it has ($1 run, $2 states, $3 time, $4 step from which on it is being closed)
 UPDATE runs
    SET state = 'paused', queued_at = $3, step = '', admitted_at = NULL, deadline = NULL,
        ran_seconds = ran_seconds + greatest(coalesce(extract(epoch FROM $3 - admitted_at)::float8, 0), 0)
- WHERE run_id = $1 AND state = ANY ($2::text[])
+ WHERE run_id = $1 AND state = ANY ($2::text[]) AND NOT (state = 'running' AND step = $4)
 RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
        suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
 
@@ -110,7 +111,7 @@ UPDATE runs
 RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
        suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
 
--- name: queue_order gives what waits in the order of its turn: priority, fair share of its user, age ($1 only this run, or null, $2 most)
+-- name: queue_order gives what waits in the order of its turn: priority, fair share of its user, age ($1 only these runs, or null, $2 most)
 -- A user's runs count one after the other behind what runs of them, those first that have begun. Among equal shares
 -- the age is that of the user's last turn: who has many runs waiting is not first again and again.
 WITH shares AS (
@@ -129,7 +130,7 @@ WITH shares AS (
 )
 SELECT run_id, username, priority, position
   FROM turns
- WHERE $1::uuid IS NULL OR run_id = $1
+ WHERE $1::uuid[] IS NULL OR run_id = ANY ($1)
  ORDER BY position
  LIMIT $2;
 
@@ -232,8 +233,11 @@ SELECT run_id FROM runs WHERE run_id = $1 AND epoch = $2 AND state = 'running' F
 -- name: lock_admission lets one admission after the other count what runs ()
 SELECT pg_advisory_xact_lock(hashtext('proctor admission'));
 
--- name: places gives the runs that are running ()
-SELECT run_id, username, priority, admitted_at, planned_epoch = epoch AS is_planned FROM runs WHERE state = 'running';
+-- name: hold_places gives the runs that are running, and lets none of them end or be closed before this transaction has moved them ($1 step from which on a run is being closed)
+SELECT run_id, username, priority, admitted_at, planned_epoch = epoch AS is_planned, step = $1 AS is_closing
+  FROM runs
+ WHERE state = 'running'
+   FOR NO KEY UPDATE;
 
 -- name: give_places lets running runs wait again, in the same epoch ($1 runs, $2 time)
 UPDATE runs
@@ -255,6 +259,13 @@ WITH admitted AS (
         ON CONFLICT (username) DO UPDATE SET placed_at = excluded.placed_at
 )
 SELECT run_id FROM admitted;
+
+-- name: forget_turns drops those before a time, of users with nothing in the queue ($1 time)
+DELETE FROM user_turns
+ WHERE placed_at < $1
+   AND username NOT IN (SELECT username FROM runs WHERE state = 'pending'
+                        UNION ALL SELECT username FROM runs WHERE state = 'running'
+                        UNION ALL SELECT username FROM runs WHERE state = 'paused');
 
 -- name: unfinished_runs gives the runs that the leader has to look after ()
 SELECT run_id FROM runs WHERE state = 'running'
@@ -296,7 +307,7 @@ RETURNING run_id;
 
 -- name: finish_run ends a run ($1 run, $2 epoch, $3 state, $4 states before, $5 time, $6 reason, $7 message, $8 counts, $9 environment)
 UPDATE runs
-   SET state = $3, finished_at = $5, error_reason = $6, error_message = $7, final_counts = $8::jsonb,
+   SET state = $3, step = '', finished_at = $5, error_reason = $6, error_message = $7, final_counts = $8::jsonb,
        is_closed = $8 IS NOT NULL, environment = environment || $9::jsonb
  WHERE run_id = $1 AND epoch = $2 AND state = ANY ($4::text[])
 RETURNING run_id;

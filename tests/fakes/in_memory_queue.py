@@ -1,9 +1,9 @@
 """The queue of the runs in memory, to be looked at."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from services.scheduler.runs.run import Run, RunId, RunState
+from services.scheduler.runs.run import RunId, RunState
 from services.scheduler.runs.run_estimate import History
 from services.scheduler.runs.run_queue import QueuedRuns, UserShare, WaitingRun
 from tests.fakes.in_memory_runs import InMemoryRuns
@@ -18,6 +18,7 @@ class InMemoryQueue:
         self.looks += 1
         running = [run for run in self.runs.runs.values() if run.state is RunState.RUNNING]
         order = self.runs.queue_order()
+        paused = [run for run in self.runs.runs.values() if run.state is RunState.PAUSED]
         users = sorted({run.user for run in (*running, *order)})
         return QueuedRuns(
             running=running,
@@ -29,15 +30,13 @@ class InMemoryQueue:
                 )
                 for user in users
             ],
+            paused=sorted(paused, key=lambda run: self.runs.queued_at[run.run_id], reverse=True)[:most],
         )
 
-    async def position(self, run_id: RunId) -> int:
+    async def positions(self, runs: Sequence[RunId]) -> Mapping[RunId, int]:
+        self.looks += 1
         turns = [run.run_id for run in self.runs.queue_order()]
-        return turns.index(run_id) + 1 if run_id in turns else 0
-
-    async def paused(self, most: int) -> Sequence[Run]:
-        paused = [run for run in self.runs.runs.values() if run.state is RunState.PAUSED]
-        return sorted(paused, key=lambda run: self.runs.queued_at[run.run_id], reverse=True)[:most]
+        return {run_id: turns.index(run_id) + 1 for run_id in runs if run_id in turns}
 
     async def past_runs(self, wanted: Collection[tuple[str, str]]) -> History:
         return {(suite, model): await self.runs.past_runs(suite, model) for suite, model in wanted}

@@ -9,7 +9,7 @@ from services.scheduler.errors import LeadershipLost, PriorityNotAllowed, QueueF
 from services.scheduler.ports import Fence, PlanRecord, RunEnding, ShardMoves
 from services.scheduler.prices.cost_estimate import PastUsage
 from services.scheduler.runs.model_price import TokenUsage
-from services.scheduler.runs.places import Claim, Place, PlaceMoves, settle_places
+from services.scheduler.runs.places import PlaceMoves, claim_of, place_of, settle_places
 from services.scheduler.runs.run import Run, RunId, RunState, may_become
 from services.scheduler.runs.run_counts import RunCounts
 from services.scheduler.runs.run_estimate import PastRun
@@ -81,7 +81,7 @@ class InMemoryRuns:
             return None
         if run.state is RunState.CANCELLED and run.finished_at == now:
             return run
-        if not may_become(run.state, RunState.CANCELLED):
+        if run.is_closing or not may_become(run.state, RunState.CANCELLED):
             return None
         return self._put(replace(run, state=RunState.CANCELLED, finished_at=now))
 
@@ -99,7 +99,7 @@ class InMemoryRuns:
 
     async def pause(self, run_id: RunId, now: datetime) -> Run | None:
         run = self.runs.get(run_id)
-        if run is None or not may_become(run.state, RunState.PAUSED):
+        if run is None or run.is_closing or not may_become(run.state, RunState.PAUSED):
             return None
         return self._leave_place(run, RunState.PAUSED, now)
 
@@ -164,12 +164,8 @@ class InMemoryRuns:
     async def admit(self, fence: Fence, now: datetime) -> PlaceMoves:
         self._check(fence)
         limits = await self.limits.limits()
-        places = [
-            Place(run.run_id, run.user, run.order.priority, run.admitted_at, run.is_planned)
-            for run in self._in_state(RunState.RUNNING)
-            if run.admitted_at
-        ]
-        claims = [Claim(run.run_id, run.user, run.order.priority) for run in self.queue_order()]
+        places = [place_of(run, now) for run in self._in_state(RunState.RUNNING)]
+        claims = [claim_of(run) for run in self.queue_order()]
         moves = settle_places(places, claims[: limits.max_running], limits, now)
         for run_id in moves.gave_way:
             self._leave_place(self.runs[run_id], RunState.PENDING, now)
@@ -231,9 +227,15 @@ class InMemoryRuns:
         stored = self.runs[run.run_id]
         if stored.epoch != run.epoch or not may_become(stored.state, ending.state):
             return False
-        ended = replace(stored, state=ending.state, finished_at=ending.now, error=ending.error)
+        ended = replace(stored, state=ending.state, step="", finished_at=ending.now, error=ending.error)
         self._put(_with_counts(ended, ending.counts, is_closed=ending.counts is not None))
         return True
+
+    async def forget_turns(self, fence: Fence, before: datetime) -> None:
+        self._check(fence)
+        queued = {run.user for run in self.runs.values() if not run.state.is_final}
+        for user in [user for user, at in self.placed_at.items() if at < before and user not in queued]:
+            del self.placed_at[user]
 
     async def mark_closed(self, fence: Fence, run: Run, counts: RunCounts | None) -> None:
         self._check(fence)

@@ -12,11 +12,11 @@ import pytest_asyncio
 
 from services.common.postgres import connect_pool, migrate
 from services.scheduler.errors import PriorityNotAllowed, QueueFull
-from services.scheduler.ports import PlanRecord
+from services.scheduler.ports import PlanRecord, RunEnding
 from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA
 from services.scheduler.runs.places import PlaceMoves
 from services.scheduler.runs.queue_limits import EVERYBODY, LimitChanges
-from services.scheduler.runs.run import Run, RunId, RunState
+from services.scheduler.runs.run import SUMMARISING, Run, RunId, RunState
 from services.scheduler.runs.run_order import Priority
 from tests.fakes.scheduler_stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
 from tests.fakes.scheduler_world import START
@@ -72,7 +72,7 @@ async def test_order_is_by_priority_then_fair_share_then_age(stores: Stores, see
     ]
     order = await order_of(stores)
     assert order == by_turns(runs)
-    assert [await stores.queue.position(run_id) for run_id in order[:5]] == [1, 2, 3, 4, 5]
+    assert await stores.queue.positions(order[3:6]) == {order[3]: 4, order[4]: 5, order[5]: 6}
     assert set(await admit(stores, await stores.begin_term(), 6)) == set(order[:6])
 
 
@@ -230,3 +230,64 @@ async def test_once_a_limit_is_lowered_nobody_is_admitted_by_the_old_one(pool: a
     running = len((await stores.queue.queue(1)).running)
     await admitting
     assert len((await stores.queue.queue(1)).running) == max(running, 1)
+
+
+async def test_run_that_is_being_closed_can_neither_be_stopped_nor_give_way(stores: Stores) -> None:
+    fence = await stores.begin_term()
+    run = await add(stores, new_run(priority=Priority.LOW))
+    await admit(stores, fence, 1)
+    assert await stores.led.note_step(fence, run, SUMMARISING)
+    urgent = await add(stores, new_run(1, priority=Priority.HIGH))
+    assert await admit(stores, fence, 1) == []
+    assert await stores.runs.cancel(run.run_id, START) is None
+    assert await stores.runs.pause(run.run_id, START) is None
+    assert (await stores.runs.get(run.run_id)).is_closing
+    assert await stores.led.finish(fence, run, RunEnding(RunState.COMPLETED, START))
+    assert await admit(stores, fence, 1) == [urgent.run_id]
+    assert await stores.led.note_step(fence, urgent, SUMMARISING)
+    assert await stores.led.note_step(fence, urgent, "")
+    assert await stores.runs.cancel(urgent.run_id, START) is not None
+
+
+async def test_run_is_stopped_or_closed_and_never_both(pool: asyncpg.Pool) -> None:
+    """A cancel, a pause and an urgent run come at the moment at which it is closed."""
+    stores = await empty_stores(pool)
+    await stores.limits.change(LimitChanges(max_running=1, max_pending_per_user=100))
+    fence = await stores.begin_term()
+    won: Counter[bool] = Counter()
+    for age in range(60):
+        run = await add(stores, new_run(age, priority=Priority.LOW))
+        assert await admit(stores, fence, 1) == [run.run_id]
+        urgent = await add(stores, new_run(age, priority=Priority.HIGH))
+        strikes = (
+            stores.runs.cancel(run.run_id, START),
+            stores.runs.pause(run.run_id, START),
+            admit(stores, fence, 1),
+        )
+        is_closing, cancelled, paused, admitted = await asyncio.gather(
+            stores.led.note_step(fence, run, SUMMARISING), *strikes
+        )
+        stopped = bool(cancelled) or bool(paused) or urgent.run_id in admitted
+        assert is_closing is not stopped
+        assert await stores.led.finish(fence, run, RunEnding(RunState.COMPLETED, START)) is is_closing
+        await stores.runs.cancel(run.run_id, START)
+        await stores.runs.cancel(urgent.run_id, START)
+        won[is_closing] += 1
+    assert won[False] > 0
+
+
+async def test_turns_of_users_with_nothing_in_the_queue_are_forgotten(stores: Stores) -> None:
+    """Who still has something in it keeps its place in the order; nobody else is remembered for ever."""
+    fence = await stores.begin_term()
+    for user in ("ann", "bob"):
+        run = await add(stores, new_run(user=user))
+        await stores.led.admit(fence, START + MINUTE)
+        await stores.runs.cancel(run.run_id, START + MINUTE)
+    kept = await add(stores, new_run(user="bob"))
+    await stores.led.forget_turns(fence, START + MINUTE)
+    ann, carl = [await add(stores, new_run(age, user)) for age, user in ((1, "ann"), (2, "carl"))]
+    assert await order_of(stores) == [carl.run_id, *sorted((ann.run_id, kept.run_id))]
+    await stores.runs.cancel(ann.run_id, START)
+    await stores.led.forget_turns(fence, START + 2 * MINUTE)
+    again = await add(stores, new_run(1, user="ann"))
+    assert await order_of(stores) == [again.run_id, carl.run_id, kept.run_id]

@@ -146,8 +146,8 @@ async def test_admission_goes_by_priority_then_age_up_to_the_limit(stores: Store
         await add(stores, new_run(age, priority=priority))
         for age, priority in enumerate([Priority.LOW, Priority.NORMAL, Priority.HIGH, Priority.HIGH])
     ]
-    assert await stores.queue.position(low.run_id) == 4
-    assert await stores.queue.position(older.run_id) == 1
+    assert await stores.queue.positions([low.run_id]) == {low.run_id: 4}
+    assert await stores.queue.positions([older.run_id]) == {older.run_id: 1}
     fence = await stores.begin_term()
     assert set(await admit(stores, fence, 3)) == {older.run_id, newer.run_id, normal.run_id}
     assert await admit(stores, fence, 3) == []
@@ -170,14 +170,14 @@ async def test_queue_is_seen_in_the_order_of_turns_with_everybodys_share(stores:
     assert [each.queued_at for each in queue.waiting][:2] == [fourth.created_at, second.created_at]
     assert queue.waiting_total == 4
     assert queue.users == [UserShare("ann", 1, 2), UserShare("bob", 0, 1), UserShare("carl", 0, 1)]
-    assert await stores.queue.position(urgent_less.run_id) == 4
+    assert await stores.queue.positions([urgent_less.run_id]) == {urgent_less.run_id: 4}
 
 
 async def test_paused_runs_are_listed_the_latest_first(stores: Stores) -> None:
     runs = [await add(stores, new_run(age=age)) for age in range(3)]
     for later, run in enumerate(runs):
         await stores.runs.pause(run.run_id, START + later * HOUR)
-    assert [run.run_id for run in await stores.queue.paused(2)] == [runs[2].run_id, runs[1].run_id]
+    assert [run.run_id for run in (await stores.queue.queue(2)).paused] == [runs[2].run_id, runs[1].run_id]
     assert (await stores.queue.queue(10)).waiting == []
 
 
@@ -347,7 +347,7 @@ async def test_retry_waits_at_the_end_of_the_queue_in_a_new_epoch(stores: Stores
     assert (again.state, again.epoch, again.planned_epoch) == (RunState.PENDING, 2, 1)
     assert (again.error, again.final_counts, again.is_closed, again.total) == (None, None, False, 67)
     assert await stores.runs.requeue(run.run_id, START + HOUR) == again
-    assert await stores.queue.position(waiting.run_id) == 1
+    assert await stores.queue.positions([waiting.run_id]) == {waiting.run_id: 1}
     assert await stores.shards.planned(again, -1, 10) == []
 
 

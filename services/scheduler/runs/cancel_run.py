@@ -18,6 +18,6 @@ class CancelRun:
         """Can be repeated, since an answer may be lost, until the cancelled run is summed up."""
         cancelled = await self.runs.cancel(run_id, self.clock.now()) or await self.runs.get(run_id)
         if cancelled.is_over or cancelled.state is not RunState.CANCELLED:
-            raise errors.RunAlreadyFinished(run_id=run_id, state=cancelled.state)
+            raise errors.RunAlreadyFinished(run_id=run_id, state=cancelled.told_state)
         await self.controls.tell(cancelled)
         return cancelled

@@ -101,8 +101,10 @@ class DriveRun:
             return True
         if run.state.is_final:
             return await self._close(run)
-        error = self._why_it_cannot_go_on(run)
-        if error:
+        error = None if run.is_closing else self._why_it_cannot_go_on(run)
+        if run.is_closing:
+            await self._complete(run)
+        elif error:
             await self._fail(run, error)
         elif not run.is_planned:
             await self._plan(run)
@@ -156,22 +158,22 @@ class DriveRun:
         except RunStopped:
             log.info("planning stopped", run=run.run_id)
         except Exception as error:  # noqa: BLE001  # whatever it is, it is told or raised again below
-            await self._fail(run, self._why_it_cannot_be_planned(error))
+            await self._fail(run, self._why_it_cannot_be(error, "planned"))
         self.reset()
         self._tools.board.touch(run.run_id, self._now())
 
-    def _why_it_cannot_be_planned(self, error: Exception) -> RunError:
+    def _why_it_cannot_be(self, error: Exception, done: str) -> RunError:
         """Raises the error again where another try may help."""
         if isinstance(error, DomainError) and error.kind in _PERMANENT:
-            return RunError(error.reason, f"The run cannot be planned: {error.message}")
+            return RunError(error.reason, f"The run cannot be {done}: {error.message}")
         if isinstance(error, DomainError) and error.kind is not ErrorKind.INTERNAL:
             raise error
         self._unforeseen += 1
         if self._unforeseen < self._tools.patience.unforeseen_failures:
             raise error
         incident = uuid4().hex[:12]
-        log.error("planning broke", run=self._run_id, incident=incident, exc_info=error)
-        message = f"Something went wrong while the run was planned, {self._unforeseen} times"
+        log.error("run broke", run=self._run_id, done=done, incident=incident, exc_info=error)
+        message = f"Something went wrong while the run was {done}, {self._unforeseen} times"
         return RunError("INTERNAL", f"{message} (incident {incident}); the log of the scheduler says what.")
 
     async def _work(self, run: Run) -> None:
@@ -220,10 +222,12 @@ class DriveRun:
         try:
             await self._tools.finisher.complete(self._fence, run)
         except RemoteError as error:
-            if error.reason != "RUN_INCOMPLETE":
-                raise
-            log.warning("counts were full and samples are missing", run=run.run_id)
-            self._was_incomplete = self._is_suspicious = True
+            if error.reason == "RUN_INCOMPLETE":
+                log.warning("counts were full and samples are missing", run=run.run_id)
+                await self._tools.finisher.take_up_again(self._fence, run)
+                self._was_incomplete = self._is_suspicious = True
+            else:
+                await self._fail(run, self._why_it_cannot_be(error, "summed up"))
         self.reset()
 
     async def _reconcile_when_quiet(self, target: DispatchedRun) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from services.common.clock import Clock
 from services.scheduler.ports import Fence, LedRunStore, RunControls, RunEnding, RunRecord, ShardWire
-from services.scheduler.runs.run import Run, RunError, RunState
+from services.scheduler.runs.run import SUMMARISING, Run, RunError, RunState
 from services.scheduler.runs.run_counts import RunCounts
 
 
@@ -18,12 +18,21 @@ class FinishRun:
     max_failed_share: float = 0.05
 
     async def complete(self, fence: Fence, run: Run) -> None:
-        """Closes a run of which everything is recorded; too many machinery failures make it a failed one."""
+        """Closes a run of which everything is recorded; too many machinery failures make it a failed one.
+
+        From the first step on it cannot be stopped: else it could end as one thing here and as another there.
+        """
+        if not await self.runs.note_step(fence, run, SUMMARISING):
+            return
         news = await self.record.counts(run.run_id)
         error = await self._too_many_failures(run, news.counts)
         state = RunState.FAILED if error else RunState.COMPLETED
         counts = await self.record.close_run(run, state, allow_partial=False)
         await self._end(fence, run, RunEnding(state, self.clock.now(), error, counts))
+
+    async def take_up_again(self, fence: Fence, run: Run) -> None:
+        """Of a run that could not be closed, since samples are missing."""
+        await self.runs.note_step(fence, run, "")
 
     async def fail(self, fence: Fence, run: Run, error: RunError) -> None:
         """Ends a run with what it has; `close_stopped` sums that up."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import timedelta
 
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
@@ -21,6 +22,8 @@ _GATHER_SECONDS = 0.04
 _ROUND_SECONDS = 1.0
 _PAUSE_AFTER_FAILURE_SECONDS = 0.5
 _SWEEP_SECONDS = 60.0
+# A user who has had nothing in the queue since is as good as a new one.
+_TURN_KEPT = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,7 @@ class _Term:
         self._incarnation = incarnation
 
     async def _sweep(self) -> None:
-        """Withdraws what is said of runs that ended a while ago."""
+        """Withdraws what is said of runs that ended a while ago, and forgets whose turn was long ago."""
         now = self._lead.clock.monotonic()
         if now - self._swept_at < _SWEEP_SECONDS:
             return
@@ -128,6 +131,7 @@ class _Term:
         for run_id in leftovers & self._leftovers:
             await self._lead.controls.withdraw(run_id)
         self._leftovers = leftovers
+        await self._lead.runs.forget_turns(self._fence, self._lead.clock.now() - _TURN_KEPT)
 
     def _runs_of_pool(self, pool: str) -> int:
         return sum(driver.pool == pool for driver in self._drivers.values())

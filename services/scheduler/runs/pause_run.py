@@ -18,6 +18,6 @@ class PauseRun:
         """Can be repeated, since an answer may be lost."""
         paused = await self.runs.pause(run_id, self.clock.now()) or await self.runs.get(run_id)
         if paused.state is not RunState.PAUSED:
-            raise errors.RunNotPausable(run_id=run_id, state=paused.state)
+            raise errors.RunNotPausable(run_id=run_id, state=paused.told_state)
         await self.controls.tell(paused)
         return paused

@@ -11,7 +11,7 @@ from services.scheduler.runs.json_runs import counts_to_json, facts_to_json, gen
 from services.scheduler.runs.places import Claim, Place, PlaceMoves, settle_places
 from services.scheduler.runs.postgres_limits import PostgresLimits
 from services.scheduler.runs.queue_limits import QueueLimits
-from services.scheduler.runs.run import Run, RunId, states_before
+from services.scheduler.runs.run import SUMMARISING, Run, RunId, states_before
 from services.scheduler.runs.run_counts import RunCounts
 from services.scheduler.runs.run_order import Priority
 from services.scheduler.shards.planned_task import PlannedTask
@@ -29,7 +29,8 @@ class PostgresLedRuns:
         async def admit(connection: Connection) -> PlaceMoves:
             await connection.execute(Queries["lock_admission"])
             limits = await self._limits.held_limits(connection)
-            places = [_place_from_row(row) for row in await connection.fetch(Queries["places"])]
+            held = await connection.fetch(Queries["hold_places"], SUMMARISING)
+            places = [_place_from_row(row) for row in held]
             claims = await connection.fetch(Queries["queue_order"], None, limits.max_running)
             moves = settle_places(places, [_claim_from_row(row) for row in claims], limits, now)
             return await _move(connection, moves, limits, now)
@@ -106,6 +107,11 @@ class PostgresLedRuns:
             facts_to_json(ending.counts.environment if ending.counts else {}),
         )
 
+    async def forget_turns(self, fence: Fence, before: datetime) -> None:
+        await self._sessions.lead(
+            fence, lambda connection: connection.execute(Queries["forget_turns"], before)
+        )
+
     async def mark_closed(self, fence: Fence, run: Run, counts: RunCounts | None) -> None:
         environment = facts_to_json(counts.environment if counts else {})
         values = (run.run_id, run.epoch, counts_to_json(counts), environment)
@@ -121,7 +127,7 @@ class PostgresLedRuns:
 
 
 async def _move(connection: Connection, moves: PlaceMoves, limits: QueueLimits, now: datetime) -> PlaceMoves:
-    """What ended or was stopped meanwhile is left out: its place is free, or its claim is gone."""
+    """The places are held, so those that give way do; what waited and was stopped meanwhile is left out."""
     if not moves.admitted:
         return moves
     gave_way = await connection.fetch(Queries["give_places"], list(moves.gave_way), now)
@@ -131,8 +137,14 @@ async def _move(connection: Connection, moves: PlaceMoves, limits: QueueLimits, 
 
 
 def _place_from_row(row: asyncpg.Record) -> Place:
-    run_id, priority = RunId(str(row["run_id"])), Priority(row["priority"])
-    return Place(run_id, row["username"], priority, row["admitted_at"], row["is_planned"])
+    return Place(
+        run_id=RunId(str(row["run_id"])),
+        user=row["username"],
+        priority=Priority(row["priority"]),
+        taken_at=row["admitted_at"],
+        is_planned=row["is_planned"],
+        is_closing=row["is_closing"],
+    )
 
 
 def _claim_from_row(row: asyncpg.Record) -> Claim:

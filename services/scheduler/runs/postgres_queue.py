@@ -1,13 +1,13 @@
 """The queue in Postgres, to be looked at: it is decided elsewhere, by the same order."""
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import asyncpg
 
 from services.scheduler.postgres_sessions import Connection, Queries, Sessions
 from services.scheduler.runs.postgres_run_rows import past_run_from_row, run_from_row
-from services.scheduler.runs.run import Run, RunId
+from services.scheduler.runs.run import RunId
 from services.scheduler.runs.run_estimate import History, PastRun
 from services.scheduler.runs.run_queue import QueuedRuns, UserShare, WaitingRun
 
@@ -24,23 +24,21 @@ class PostgresQueue:
             running = await connection.fetch(Queries["running_runs"])
             order = await connection.fetch(Queries["queue_order"], None, most)
             waiting = await connection.fetch(Queries["waiting_runs"], [row["run_id"] for row in order])
+            paused = await connection.fetch(Queries["paused_runs"], most)
             users = [UserShare(*row) for row in await connection.fetch(Queries["user_shares"])]
             return QueuedRuns(
                 running=[run_from_row(row) for row in running],
                 waiting=[WaitingRun(run_from_row(row), row["queued_at"]) for row in waiting],
                 waiting_total=sum(user.pending for user in users),
                 users=users,
+                paused=[run_from_row(row) for row in paused],
             )
 
         return await self._sessions.run(look)
 
-    async def position(self, run_id: RunId) -> int:
-        rows = await self._fetch("queue_order", run_id, 1)
-        return rows[0]["position"] if rows else 0
-
-    async def paused(self, most: int) -> Sequence[Run]:
-        rows = await self._fetch("paused_runs", most)
-        return [run_from_row(row) for row in rows]
+    async def positions(self, runs: Sequence[RunId]) -> Mapping[RunId, int]:
+        rows = await self._fetch("queue_order", list(runs), len(runs))
+        return {RunId(str(row["run_id"])): row["position"] for row in rows}
 
     async def past_runs(self, wanted: Collection[tuple[str, str]]) -> History:
         suites, models = [suite for suite, _ in wanted], [model for _, model in wanted]

@@ -18,7 +18,7 @@ from services.scheduler.runs.postgres_run_rows import (
     task_from_row,
 )
 from services.scheduler.runs.queue_limits import QueueLimits
-from services.scheduler.runs.run import Run, RunId, RunState, states_before
+from services.scheduler.runs.run import SUMMARISING, Run, RunId, RunState, states_before
 from services.scheduler.runs.run_list import RunCursor, RunFilter, RunPage
 from services.scheduler.shards.planned_task import PlannedTask
 
@@ -78,7 +78,7 @@ class PostgresRuns:
     async def cancel(self, run_id: RunId, now: datetime) -> Run | None:
         states = states_before(RunState.CANCELLED)
         row = await self._sessions.read(
-            lambda connection: connection.fetchrow(Queries["cancel_run"], run_id, states, now)
+            lambda connection: connection.fetchrow(Queries["cancel_run"], run_id, states, now, SUMMARISING)
         )
         return run_from_row(row) if row else None
 
@@ -89,7 +89,7 @@ class PostgresRuns:
     async def pause(self, run_id: RunId, now: datetime) -> Run | None:
         states = states_before(RunState.PAUSED)
         row = await self._sessions.read(
-            lambda connection: connection.fetchrow(Queries["pause_run"], run_id, states, now)
+            lambda connection: connection.fetchrow(Queries["pause_run"], run_id, states, now, SUMMARISING)
         )
         return run_from_row(row) if row else None
 

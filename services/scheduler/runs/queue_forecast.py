@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
 
+from services.scheduler.runs.places import Turn, claim_of, foreseen_turns, place_of
 from services.scheduler.runs.queue_limits import QueueLimits
 from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_counts import RunCounts
@@ -17,7 +18,7 @@ from services.scheduler.runs.run_estimate import (
     outcomes_estimate,
     turn_estimates,
 )
-from services.scheduler.runs.run_queue import QueuedRuns, held_by, seconds_until_places_are_given
+from services.scheduler.runs.run_queue import QueuedRuns, held_by
 from services.scheduler.runs.run_snapshot import RunWait
 
 
@@ -53,7 +54,7 @@ class QueueForecast:
     def wait(self, run_id: RunId) -> RunWait | None:
         """None of a run that does not wait, or waits behind those that were looked at."""
         index = self._index.get(run_id)
-        return None if index is None else RunWait(index + 1, self._held_by(index), self._turns[index])
+        return None if index is None else RunWait(index + 1, self._held_by(index), self._turn(index))
 
     def far_wait(self, position: int) -> RunWait:
         """Of a run behind those that were looked at."""
@@ -73,21 +74,30 @@ class QueueForecast:
         """Its wait included, where it still waits."""
         index = self._index.get(run.run_id)
         own = self._remaining(run)
-        turn = AT_ONCE if run.run_id in self._running else None if index is None else self._turns[index]
+        turn = AT_ONCE if run.run_id in self._running else None if index is None else self._turn(index)
         return own.seconds + turn.seconds if own and turn else None
+
+    def _turn(self, index: int) -> Estimate | None:
+        """None where nobody is there to work: a place alone does not let a run start."""
+        return self._turns[index] if self._is_staffed(index) else None
+
+    def _is_staffed(self, index: int) -> bool:
+        return self.moment.queue.waiting[index].run.pool in self.moment.staffed_pools
 
     def _forecast(self) -> list[Estimate | None]:
         moment = self.moment
         ends = [self._remaining(run) for run in moment.queue.running]
         lengths = [self._remaining(each.run) for each in moment.queue.waiting]
         turns = turn_estimates(ends, lengths, moment.limits.max_running)
-        given = seconds_until_places_are_given(moment.queue, moment.limits, moment.now)
-        return [_sooner(turn, seconds) for turn, seconds in zip_longest(turns, given)]
+        places = [place_of(run, moment.now) for run in moment.queue.running]
+        claims = [claim_of(each.run) for each in moment.queue.waiting]
+        given = foreseen_turns(places, claims, moment.limits, moment.now)
+        return [_sooner(turn, by_then) for turn, by_then in zip_longest(turns, given)]
 
     def _held_by(self, index: int) -> str:
         why = held_by(self.moment.queue, index, self.moment.limits)
         pool = self.moment.queue.waiting[index].run.pool
-        return why if pool in self.moment.staffed_pools else f"{why}; no worker of pool {pool} is live"
+        return why if self._is_staffed(index) else f"{why}; no worker of pool {pool} is live"
 
     def _remaining(self, run: Run) -> Estimate | None:
         history = self._history_of(run)
@@ -106,8 +116,9 @@ class QueueForecast:
         return self._history.get((run.order.suite, run.order.model), ())
 
 
-def _sooner(turn: Estimate | None, seconds: float | None) -> Estimate | None:
+def _sooner(by_end: Estimate | None, given: Turn | None) -> Estimate | None:
     """By the end of a run, or by one that has to give its place away."""
-    if seconds is None:
-        return turn
-    return turn.at_most(seconds) if turn else Estimate(seconds, 0.0, seconds)
+    if given is None:
+        return by_end
+    soonest, latest = given.soonest_seconds, given.latest_seconds
+    return by_end.at_most(soonest, latest) if by_end else Estimate(soonest, 0.0, latest)

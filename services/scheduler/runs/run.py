@@ -26,6 +26,9 @@ class RunState(StrEnum):
         return self in FINAL_STATES
 
 
+# The step from which on nothing stops a run: results may have closed it already.
+SUMMARISING = "summarising"
+
 FINAL_STATES = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELLED})
 
 _NEXT_STATES: Mapping[RunState, frozenset[RunState]] = {
@@ -106,6 +109,16 @@ class Run:
     @property
     def is_planned(self) -> bool:
         return self.planned_epoch == self.epoch
+
+    @property
+    def is_closing(self) -> bool:
+        """Everything is recorded; it ends as results sums it up."""
+        return self.state is RunState.RUNNING and self.step == SUMMARISING
+
+    @property
+    def told_state(self) -> str:
+        """As a sentence says it: the run is …."""
+        return "being summed up" if self.is_closing else self.state
 
     @property
     def is_over(self) -> bool:

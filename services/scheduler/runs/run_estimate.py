@@ -42,8 +42,10 @@ class Estimate:
     def __add__(self, other: "Estimate") -> "Estimate":
         return Estimate(self.seconds + other.seconds, self.low + other.low, self.high + other.high)
 
-    def at_most(self, seconds: float) -> "Estimate":
-        return Estimate(min(self.seconds, seconds), min(self.low, seconds), min(self.high, seconds))
+    def at_most(self, seconds: float, high: float | None = None) -> "Estimate":
+        """Where something else ends it in so many seconds, or `high` if that is slow."""
+        most = seconds if high is None else high
+        return Estimate(min(self.seconds, seconds), min(self.low, seconds), min(self.high, most))
 
 
 AT_ONCE = Estimate(0.0, 0.0, 0.0)

@@ -1,12 +1,11 @@
 """The queue as of one moment: who runs, who waits in which order, and which limit holds a waiting run."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from services.scheduler.runs.queue_limits import QueueLimits
-from services.scheduler.runs.run import Run, RunId
+from services.scheduler.runs.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +25,16 @@ class UserShare:
 
 @dataclass(frozen=True, slots=True)
 class QueuedRuns:
-    """`running` in the order of their start, `waiting` in that of their turn, as far as listed."""
+    """`running` in the order of their start, `waiting` in that of their turn, as far as listed.
+
+    `paused`, the latest first, as far as listed as well.
+    """
 
     running: Sequence[Run] = ()
     waiting: Sequence[WaitingRun] = ()
     waiting_total: int = 0
     users: Sequence[UserShare] = ()
-
-    def index_of(self, run_id: RunId) -> int | None:
-        return next((index for index, each in enumerate(self.waiting) if each.run.run_id == run_id), None)
+    paused: Sequence[Run] = ()
 
     def free_places(self, limits: QueueLimits) -> int:
         return max(limits.max_running - len(self.running), 0)
@@ -50,37 +50,6 @@ def held_by(queue: QueuedRuns, index: int, limits: QueueLimits) -> str:
         return f"{running} of at most {most} runs are running: a place is free, it starts in a moment"
     held = f"{running} of at most {most} runs are running"
     return f"{held}; before it: {_before(queue, index)}" if index else held
-
-
-def seconds_until_places_are_given(queue: QueuedRuns, limits: QueueLimits, now: datetime) -> list[float]:
-    """When the first waiting runs have their turn at the latest, since running ones have to go for them.
-
-    By the rules of `settle_places`, for as many of the waiting runs as there is somebody to go.
-    """
-    free = limits.max_running - len(queue.running)
-    if free < 0:
-        return []
-    seconds = [0.0 for _ in queue.waiting[:free]]
-    shares = Counter([run.user for run in (*queue.running, *(each.run for each in queue.waiting[:free]))])
-    staying = {run.run_id: run for run in queue.running}
-    for each in queue.waiting[free:]:
-        givers = [run for run in staying.values() if _has_to_go(run, each.run, shares)]
-        if not givers:
-            break
-        giver = min(givers, key=lambda run: (-run.order.priority, -shares[run.user], run.admitted_at or now))
-        del staying[giver.run_id]
-        shares.subtract([giver.user])
-        shares.update([each.run.user])
-        is_urgent = each.run.order.priority < giver.order.priority
-        stayed = now - (giver.admitted_at or now)
-        seconds.append(0.0 if is_urgent else max((limits.min_stay - stayed).total_seconds(), 0.0))
-    return seconds
-
-
-def _has_to_go(running: Run, waiting: Run, shares: Counter[str]) -> bool:
-    if running.order.priority != waiting.order.priority:
-        return running.order.priority > waiting.order.priority
-    return shares[running.user] > shares[waiting.user]
 
 
 def _before(queue: QueuedRuns, index: int) -> str:

@@ -7,7 +7,7 @@ from services.scheduler.pools.awaited_worker import awaited, awaited_server
 from services.scheduler.pools.pool import Worker
 from services.scheduler.prices.cost_limit import cost_of
 from services.scheduler.runs.model_price import TokenUsage
-from services.scheduler.runs.run import Run, RunState
+from services.scheduler.runs.run import SUMMARISING, Run, RunState
 from services.scheduler.runs.run_counts import RunCounts, TaskCounts
 from services.scheduler.runs.run_estimate import Estimate
 from services.scheduler.shards.planned_task import PlannedTask
@@ -81,13 +81,13 @@ def current_step(run: Run, counts: RunCounts, workers: Sequence[Worker]) -> str:
     if run.is_over:
         return "done"
     if run.state.is_final:
-        return "summarising"
+        return SUMMARISING
     if run.state is not RunState.RUNNING:
         return "paused" if run.state is RunState.PAUSED else "waiting"
     if not run.is_planned:
         return run.step or "planning"
-    if counts.recorded >= run.total:
-        return "summarising"
+    if run.is_closing or counts.recorded >= run.total:
+        return SUMMARISING
     return (
         awaited(run.order.model, run.pool, workers)
         or awaited_server(run.order.base_url, run.pool, workers)

@@ -1,7 +1,7 @@
 """The queue as people see it: what runs, what waits, which limit holds it and when its turn comes."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from services.common.clock import Clock
@@ -9,7 +9,7 @@ from services.scheduler.pools.pool import Worker
 from services.scheduler.ports import Crew, LimitStore, QueueStore
 from services.scheduler.runs.queue_forecast import QueueForecast, QueueMoment, RunPace
 from services.scheduler.runs.queue_limits import QueueLimits
-from services.scheduler.runs.run import Run
+from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_queue import UserShare
 from services.scheduler.runs.run_snapshot import LiveFigures, RunSnapshot, RunWait, progress_of
 from services.scheduler.shards.progress_board import ProgressBoard
@@ -55,32 +55,35 @@ class ShowQueue:
                 self._snapshot(each.run, forecast.wait(each.run.run_id)) for each in queue.waiting[:size]
             ],
             waiting_total=queue.waiting_total,
-            paused=[self._snapshot(run) for run in await self.store.paused(size)],
+            paused=[self._snapshot(run) for run in queue.paused[:size]],
             workers=self.crew.workers(),
             limits=forecast.moment.limits,
             users=queue.users,
         )
 
-    async def wait(self, run: Run) -> RunWait | None:
-        """Of a pending run; None where it was admitted meanwhile."""
-        forecast = await self._look(run)
-        wait = forecast.wait(run.run_id)
-        if wait is None and not forecast.is_whole:
-            position = await self.store.position(run.run_id)
-            return forecast.far_wait(position) if position else None
-        return wait
+    async def waits(self, runs: Sequence[Run]) -> Mapping[RunId, RunWait]:
+        """Of pending runs; without those that were admitted meanwhile."""
+        if not runs:
+            return {}
+        forecast = await self._look(runs)
+        waits = {run.run_id: forecast.wait(run.run_id) for run in runs}
+        far = [run_id for run_id, wait in waits.items() if wait is None and not forecast.knows(run_id)]
+        if far and not forecast.is_whole:
+            positions = await self.store.positions(far)
+            waits.update({run_id: forecast.far_wait(position) for run_id, position in positions.items()})
+        return {run_id: wait for run_id, wait in waits.items() if wait}
 
     async def seconds_to_end(self, run: Run) -> float | None:
         """Of a run that was submitted just now, its wait included; None where nothing tells."""
-        return (await self._look(run)).seconds_to_end(run)
+        return (await self._look([run])).seconds_to_end(run)
 
-    async def _look(self, run: Run | None = None) -> QueueForecast:
-        """A new look where the last one is too old, or too old to know this run."""
+    async def _look(self, runs: Sequence[Run] = ()) -> QueueForecast:
+        """A new look where the last one is too old, or too old to know these runs."""
         asked_at = self.clock.monotonic()
         async with self._looking:
             seen = self._seen
             is_young = asked_at - self._seen_at < self.moment_seconds
-            is_news = run is not None and seen is not None and seen.is_whole and not seen.knows(run.run_id)
+            is_news = seen is not None and seen.is_whole and not all(seen.knows(run.run_id) for run in runs)
             if seen is None or not is_young or is_news:
                 seen = await self._forecast()
                 self._seen, self._seen_at = seen, asked_at

@@ -46,7 +46,8 @@ class ShowRun:
 
     async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> SnapshotPage:
         page = await self.runs.page(wanted, size, after)
-        return SnapshotPage([await self._brief(run) for run in page.runs], page.total)
+        waits = await self.queue.waits([run for run in page.runs if run.state is RunState.PENDING])
+        return SnapshotPage([self._brief(run, waits.get(run.run_id)) for run in page.runs], page.total)
 
     async def watch(self, run_id: RunId) -> AsyncIterator[RunSnapshot]:
         """The run now, then whenever it has changed; the last one is final and closed."""
@@ -76,9 +77,10 @@ class ShowRun:
         return self.board.counts(run.run_id, run.epoch)
 
     async def _wait(self, run: Run) -> RunWait | None:
-        return await self.queue.wait(run) if run.state is RunState.PENDING else None
+        is_waiting = run.state is RunState.PENDING
+        return (await self.queue.waits([run])).get(run.run_id) if is_waiting else None
 
-    async def _brief(self, run: Run) -> RunSnapshot:
+    def _brief(self, run: Run, wait: RunWait | None) -> RunSnapshot:
         counts = run.final_counts if run.is_closed else self.board.counts(run.run_id, run.epoch)
         live = LiveFigures(counts=counts, workers=self.crew.workers())
-        return RunSnapshot(run, progress_of(run, live), await self._wait(run))
+        return RunSnapshot(run, progress_of(run, live), wait)

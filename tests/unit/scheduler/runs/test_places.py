@@ -1,13 +1,25 @@
 """Who gets a place, and who gives one away."""
 
+import random
+from dataclasses import replace
 from datetime import timedelta
 
-from services.scheduler.runs.places import Claim, Place, PlaceMoves, settle_places
+import pytest
+
+from services.scheduler.runs.places import (
+    LONGEST_PLANNING,
+    Claim,
+    Place,
+    PlaceMoves,
+    foreseen_turns,
+    settle_places,
+)
 from services.scheduler.runs.queue_limits import QueueLimits
 from services.scheduler.runs.run import RunId
 from services.scheduler.runs.run_order import Priority
 from tests.fakes.scheduler_world import START
 
+SECOND = timedelta(seconds=1)
 LIMITS = QueueLimits(max_running=3, min_stay=timedelta(seconds=60))
 
 
@@ -87,10 +99,51 @@ def test_less_urgent_run_takes_no_place_however_long_it_waits() -> None:
 def test_what_is_admitted_now_gives_no_place_away_now() -> None:
     limits = QueueLimits(max_running=3, min_stay=timedelta(0))
     settled = settle([place("a1"), place("a2")], [claim("a3"), claim("b1"), claim("c1")], limits)
-    assert settled == moves("a3 b1 c1", "a2 a1")
+    assert settled == moves("a3 b1 c1", "a1 a2")
 
 
-def test_lowered_limit_takes_no_place_away_and_gives_none() -> None:
+def test_lowered_limit_takes_no_place_away_and_gives_none_beyond_those_there_are() -> None:
+    """They change hands as ever: what is urgent is not shut out until all that runs has ended."""
     limits = QueueLimits(max_running=1, min_stay=timedelta(0))
-    places = [place("a1"), place("a2"), place("a3")]
-    assert settle(places, [claim("b1", Priority.HIGH)], limits) == PlaceMoves()
+    places = [place("a1", 9, Priority.LOW), place("a2", 8, Priority.LOW), place("b1", 7, Priority.LOW)]
+    claims = [claim("c1", Priority.HIGH), claim("d1", Priority.LOW)]
+    assert settle(places, claims, limits) == moves("c1 d1", "a1 a2")
+    assert settle(places[:2], [claim("a3", Priority.LOW)], limits) == moves("")
+
+
+def test_user_with_few_places_gives_none_while_one_with_more_could() -> None:
+    places = [place("a1", 300, planned=False), place("a2", 300, planned=False), place("b1", 900)]
+    assert settle(places, [claim("c1")]) == moves("")
+    late = LONGEST_PLANNING.total_seconds()
+    assert settle([place("a1", late, planned=False), *places[1:]], [claim("c1")]) == moves("c1", "a1")
+
+
+@pytest.mark.parametrize("min_stay", [0, 2, 4.9])
+def test_nobody_gives_way_to_an_equal_before_it_can_have_done_anything(min_stay: float) -> None:
+    limits = QueueLimits(max_running=1, min_stay=timedelta(seconds=min_stay))
+    assert settle([place("a1", 4.9)], [claim("b1")], limits) == moves("")
+    assert settle([place("a1", 5)], [claim("b1")], limits) == moves("b1", "a1")
+
+
+def test_run_that_is_being_closed_gives_no_place_away() -> None:
+    closing = replace(place("a1"), is_closing=True)
+    assert settle([closing, place("a2"), place("b1")], [claim("c1", Priority.HIGH)]) == moves("c1", "a2")
+
+
+def test_what_is_foreseen_is_what_happens() -> None:
+    """The latest time that is told is the first at which the places are given."""
+    chance = random.Random(3)
+    for _ in range(300):
+        planned, stays = chance.choices([True, False], k=3), chance.choices(range(700), k=3)
+        places = [
+            place(f"{chance.choice('ab')}{index}", stays[index], planned=planned[index]) for index in range(3)
+        ]
+        first = next(foreseen_turns(places, [claim("c1")], LIMITS, START), None)
+        assert first is not None
+        assert first.giver is not None
+        due = START + timedelta(seconds=first.latest_seconds)
+        assert settle_places(places, [claim("c1")], LIMITS, due).gave_way == [first.giver.run_id]
+        assert (
+            not first.latest_seconds
+            or not settle_places(places, [claim("c1")], LIMITS, due - SECOND).gave_way
+        )

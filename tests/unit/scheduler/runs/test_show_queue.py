@@ -8,6 +8,7 @@ from services.scheduler.errors import InvalidParameter
 from services.scheduler.runs.change_limits import ChangeLimits
 from services.scheduler.runs.queue_limits import LimitChanges
 from services.scheduler.runs.run import Run
+from services.scheduler.runs.run_list import RunFilter
 from services.scheduler.runs.run_order import Priority
 from services.scheduler.runs.run_snapshot import RunWait
 from services.scheduler.runs.show_queue import ShowQueue
@@ -20,9 +21,7 @@ async def submitted(stand: SchedulerStand, user: str = "local", **order: object)
 
 
 async def wait_of(stand: SchedulerStand, run: Run) -> RunWait:
-    wait = await stand.queue.wait(run)
-    assert wait is not None
-    return wait
+    return (await stand.queue.waits([run]))[run.run_id]
 
 
 async def crowded(most: int = 1) -> SchedulerStand:
@@ -68,10 +67,13 @@ async def test_a_run_whose_turn_has_come_says_that_it_starts() -> None:
 
 async def test_a_run_whose_pool_has_no_worker_says_so_too() -> None:
     stand = await crowded()
+    run = await submitted(stand, "bob")
+    assert (await wait_of(stand, run)).estimate is not None
     stand.crew.live = []
-    assert (await wait_of(stand, await submitted(stand))).held_by.endswith(
-        "; no worker of pool remote is live"
-    )
+    wait = await wait_of(stand, run)
+    assert wait.held_by.endswith("; no worker of pool remote is live")
+    assert wait.estimate is None
+    assert await stand.queue.seconds_to_end(run) is None
 
 
 async def test_a_place_that_has_to_be_given_away_is_counted_on() -> None:
@@ -89,7 +91,7 @@ async def test_a_place_that_has_to_be_given_away_is_counted_on() -> None:
 async def test_limits_that_were_lowered_are_waited_for() -> None:
     stand = await crowded(most=2)
     await stand.runs.limits.change(LimitChanges(max_running=1))
-    wait = await wait_of(stand, await submitted(stand, "bob"))
+    wait = await wait_of(stand, await submitted(stand, "ann"))
     assert wait.held_by == "2 of at most 1 runs are running"
     assert wait.estimate is None
 
@@ -104,12 +106,40 @@ async def test_many_who_look_within_a_moment_cost_one_look() -> None:
     await stand.cancelling.cancel(new.run_id)
     stand.queue_store.looks = 0
     for _ in range(100):
-        assert await queue.wait(run)
+        assert await queue.waits([run])
     assert stand.queue_store.looks == 1
-    assert await queue.wait(new) is None
+    assert not await queue.waits([new])
     stand.clock.seconds += 0.5
     await queue.show(10)
     assert stand.queue_store.looks == 3
+
+
+async def test_what_is_shown_is_of_one_moment() -> None:
+    """A run that is paused between two looks is not shown as running and as paused."""
+    stand = await crowded()
+    queue = ShowQueue(
+        stand.queue_store, stand.runs.limits, stand.board, stand.crew, stand.clock, moment_seconds=0.5
+    )
+    [running] = (await queue.show(10)).running
+    await stand.pausing.pause(running.run.run_id)
+    shown = await queue.show(10)
+    assert [each.run.run_id for each in shown.running] == [running.run.run_id]
+    assert shown.paused == []
+
+
+async def test_a_page_of_waiting_runs_costs_two_looks_however_far_behind_they_are() -> None:
+    stand = await crowded()
+    await stand.runs.limits.change(LimitChanges(max_pending_per_user=1000))
+    for _ in range(560):
+        await submitted(stand, "bob", priority=Priority.LOW)
+    stand.queue_store.looks = 0
+    page = await stand.showing.page(RunFilter(), 300, None)
+    assert stand.queue_store.looks == 2
+    # The newest first: those behind the 500 that are looked at know their place alone.
+    waits = [each.wait for each in page.snapshots]
+    assert [wait.position for wait in waits if wait] == list(range(560, 260, -1))
+    assert waits[0]
+    assert waits[0].held_by == "1 of at most 1 runs are running; before it: 559 in all"
 
 
 async def test_a_page_is_cut_and_the_total_told() -> None:
