@@ -33,8 +33,7 @@ class GatewayCalls:
 
     def __init__(self, address: str, timeout_seconds: float, user: str = "") -> None:
         self.address = address
-        # Metadata holds no other letters; who is named in them is counted as nobody in particular.
-        self._metadata = ((_USER_KEY, user),) if user.isascii() and user.isprintable() and user else ()
+        self._metadata = _named(user)
         self.channel = grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
         self._timeout_seconds = timeout_seconds
 
@@ -109,6 +108,14 @@ class GatewayCalls:
         if error.code() == grpc.StatusCode.CANCELLED:
             return client_errors.Unreachable(failure.message, failure.reason, failure.facts)
         return failure
+
+
+def _named(user: str) -> tuple[tuple[str, str | bytes], ...]:
+    """Metadata holds text of ASCII only, and bytes under a name of their own."""
+    if not user:
+        return ()
+    is_plain = user.isascii() and user.isprintable()
+    return ((_USER_KEY, user),) if is_plain else ((f"{_USER_KEY}-bin", user.encode()),)
 
 
 async def _send(call: grpc.aio.StreamUnaryCall[Q, A], pieces: AsyncIterable[Q]) -> None:

@@ -3,6 +3,7 @@
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import grpc
@@ -13,6 +14,7 @@ from grpc_status import rpc_status
 
 from services.common.errors import DomainError
 from services.common.grpc_errors import masked_status, status_of
+from services.common.grpc_messages import parsed
 from services.common.structured_logs import get_logger
 from services.common.tcp_listener import CannotListen, bound_socket
 
@@ -22,6 +24,8 @@ _HEALTH_PREFIXES = ("/grpc.health.", "/grpc.reflection.")
 log = get_logger()
 
 Registration = Callable[[grpc.aio.Server], None]
+# Makes of a request on the wire what a handler takes.
+Read = Callable[[Any], Any]
 
 
 class ErrorInterceptor(grpc.aio.ServerInterceptor):
@@ -34,28 +38,39 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
         method: str = handler_call_details.method
         if handler is None or method.startswith(_HEALTH_PREFIXES):
             return handler
-        coding = {
-            "request_deserializer": handler.request_deserializer,
-            "response_serializer": handler.response_serializer,
-        }
+        # Requests are read inside the guard: what the library does with a malformed one says nothing.
+        coding = {"request_deserializer": None, "response_serializer": handler.response_serializer}
+        read = _reader(handler.request_deserializer)
         if handler.unary_unary is not None:
-            return grpc.unary_unary_rpc_method_handler(_guarded_call(method, handler.unary_unary), **coding)
+            call = _guarded_call(method, read, handler.unary_unary)
+            return grpc.unary_unary_rpc_method_handler(call, **coding)
         if handler.stream_unary is not None:
-            return grpc.stream_unary_rpc_method_handler(_guarded_call(method, handler.stream_unary), **coding)
+            call = _guarded_call(method, partial(_read_pieces, read), handler.stream_unary)
+            return grpc.stream_unary_rpc_method_handler(call, **coding)
         if handler.unary_stream is not None:
-            return grpc.unary_stream_rpc_method_handler(
-                _guarded_stream(method, handler.unary_stream), **coding
-            )
+            stream = _guarded_stream(method, read, handler.unary_stream)
+            return grpc.unary_stream_rpc_method_handler(stream, **coding)
         return handler
 
 
+def _reader(deserializer: Read | None) -> Read:
+    """By the message whose `FromString` it is; bytes as they are where a handler takes those."""
+    kind = getattr(deserializer, "__self__", None)
+    return partial(parsed, kind) if kind is not None else bytes
+
+
+async def _read_pieces(read: Read, pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+    async for piece in pieces:
+        yield read(piece)
+
+
 def _guarded_call(
-    method: str, call: Callable[[Any, Any], Awaitable[Any]]
+    method: str, read: Read, call: Callable[[Any, Any], Awaitable[Any]]
 ) -> Callable[[Any, Any], Awaitable[Any]]:
     async def guarded(request: Any, context: Any) -> Any:  # messages of any service
         started = time.perf_counter()
         try:
-            response = await call(request, context)
+            response = await call(read(request), context)
         except Exception as error:  # the edge: nothing may leave unmapped
             await _abort(context, method, started, error)
             raise
@@ -66,12 +81,12 @@ def _guarded_call(
 
 
 def _guarded_stream(
-    method: str, call: Callable[[Any, Any], AsyncIterator[Any]]
+    method: str, read: Read, call: Callable[[Any, Any], AsyncIterator[Any]]
 ) -> Callable[[Any, Any], AsyncIterator[Any]]:
     async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:  # messages of any service
         started = time.perf_counter()
         try:
-            async for response in call(request, context):
+            async for response in call(read(request), context):
                 yield response
         except Exception as error:  # the edge: nothing may leave unmapped
             await _abort(context, method, started, error)

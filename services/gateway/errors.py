@@ -14,11 +14,7 @@ class GatewayError(DomainError):
 
 
 class InvalidUserName(GatewayError):
-    """The user name in X-Proctor-User must be 1 to 128 printable characters."""
-
-
-class MalformedRequest(GatewayError):
-    """The request is no {expected}; make it from the contracts in protos/."""
+    """The user name in X-Proctor-User must be 1 to 128 printable characters of UTF-8, and not *."""
 
 
 class RunNotFound(GatewayError):

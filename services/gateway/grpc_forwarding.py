@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeAlias
 
 import grpc
-from google.protobuf import message
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
 from proctor.v1 import (
@@ -21,10 +20,10 @@ from proctor.v1 import (
     suite_service_pb2,
 )
 from services.common.errors import DependencyUnavailable, MessageTooLarge
-from services.gateway.errors import MalformedRequest
+from services.common.grpc_messages import parsed
 from services.gateway.grpc_calls import RESULTS, SCHEDULER, answer_to, backend_error
 from services.gateway.grpc_request_counts import RequestCounts
-from services.gateway.http_identity import Identity
+from services.gateway.http_identity import DEFAULT_USER, Identity
 from services.gateway.suites import suite_versions
 
 SCHEDULER_SERVICE: ServiceDescriptor = scheduler_service_pb2.DESCRIPTOR.services_by_name["SchedulerService"]
@@ -39,11 +38,15 @@ OF_RESULTS: tuple[ServiceDescriptor, ...] = (
     export_service_pb2.DESCRIPTOR.services_by_name["ExportService"],
 )
 
+# An operator who has made too many requests must be able to allow more.
+_UNCOUNTED = frozenset(f"/{QUEUE_SERVICE.full_name}/{method}" for method in ("GetLimits", "SetLimits"))
+
 # What gRPC itself puts on a call; the next hop gets its own.
 _HOP_METADATA = ("grpc-", ":", "user-agent", "content-type", "te")
 
 Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
-Amend: TypeAlias = Callable[[bytes], bytes]
+# Takes the request and the name that was given at the door, "" for none.
+Amend: TypeAlias = Callable[[bytes, str], bytes]
 LooksForRuns: TypeAlias = (
     comparison_service_pb2.CompareRunsRequest
     | standings_service_pb2.GetLeaderboardRequest
@@ -59,9 +62,12 @@ class Doorkeeping:
     identity: Identity
     counts: RequestCounts
 
-    async def count(self, context: Context) -> None:
-        metadata = {key: value for key, value in context.invocation_metadata() or () if type(value) is str}
-        await self.counts.count(self.identity.user_of(metadata))
+    async def name(self, path: str, context: Context) -> str:
+        """The name that was given, "" for none; the call is counted for it."""
+        named = self.identity.named_by(context.invocation_metadata() or ())
+        if path not in _UNCOUNTED:
+            await self.counts.count(named or DEFAULT_USER)
+        return named
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ class Forwarded:
 
     def _handler(self, method: MethodDescriptor) -> "grpc.RpcMethodHandler[bytes, bytes]":
         path = f"/{self.service.full_name}/{method.name}"
-        amend = self.amended.get(method.name, bytes)
+        amend = self.amended.get(method.name, _as_it_is)
         if method.client_streaming:
             return grpc.stream_unary_rpc_method_handler(self._forward_pieces(path, amend))
         if method.server_streaming:
@@ -95,8 +101,7 @@ class Forwarded:
     def _forward_call(self, path: str, amend: Amend) -> Any:
         async def forward(request: bytes, context: Context) -> bytes:
             call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(path)
-            await self.door.count(context)
-            sent = amend(request)
+            sent = amend(request, await self.door.name(path, context))
             try:
                 return await call(sent, timeout=context.time_remaining(), metadata=_metadata(context))
             except grpc.aio.AioRpcError as error:
@@ -106,11 +111,11 @@ class Forwarded:
 
     def _forward_pieces(self, path: str, amend: Amend) -> Any:
         async def forward(pieces: AsyncIterable[bytes], context: Context) -> bytes:
-            await self.door.count(context)
+            named = await self.door.name(path, context)
             start: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = self.channel.stream_unary(path)
             call = start(timeout=context.time_remaining(), metadata=_metadata(context))
             try:
-                return await answer_to(call, _first_amended(pieces, amend))
+                return await answer_to(call, _first_amended(pieces, amend, named))
             except grpc.aio.AioRpcError as error:
                 await _pass_on(error, context, self.backend)
 
@@ -118,7 +123,7 @@ class Forwarded:
 
     def _forward_stream(self, path: str) -> Any:
         async def forward(request: bytes, context: Context) -> AsyncIterator[bytes]:
-            await self.door.count(context)
+            await self.door.name(path, context)
             start: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self.channel.unary_stream(path)
             call = start(request, timeout=context.time_remaining(), metadata=_metadata(context))
             try:
@@ -135,48 +140,51 @@ class Forwarded:
 def public_services(
     scheduler: grpc.aio.Channel, results: grpc.aio.Channel, door: Doorkeeping
 ) -> tuple[Forwarded, ...]:
-    amended = {"SubmitRun": with_request_id, **OF_ALL_VERSIONS}
+    amended = {"SubmitRun": repeatable_order, **OF_ALL_VERSIONS}
     return (
         Forwarded(SCHEDULER_SERVICE, scheduler, SCHEDULER, door, amended),
-        Forwarded(SUITE_SERVICE, scheduler, SCHEDULER, door),
+        Forwarded(SUITE_SERVICE, scheduler, SCHEDULER, door, {"AddSuite": suite_of_user}),
         Forwarded(QUEUE_SERVICE, scheduler, SCHEDULER, door),
-        Forwarded(DATASET_SERVICE, scheduler, SCHEDULER, door, {"UploadDataset": with_upload_id}),
+        Forwarded(DATASET_SERVICE, scheduler, SCHEDULER, door, {"UploadDataset": repeatable_upload}),
         *(Forwarded(service, results, RESULTS, door, OF_ALL_VERSIONS) for service in OF_RESULTS),
     )
 
 
-def with_request_id(request: bytes) -> bytes:
-    """Makes an order repeatable where its caller did not: the second finds the run of the first."""
-    try:
-        submission = scheduler_service_pb2.SubmitRunRequest.FromString(request)
-    except message.DecodeError as error:
-        raise MalformedRequest(expected="SubmitRunRequest") from error
+def repeatable_order(request: bytes, named: str) -> bytes:
+    """With who orders, and an id where its caller gave none: the second finds the run of the first."""
+    submission = parsed(scheduler_service_pb2.SubmitRunRequest, request)
+    submission.user = named or submission.user
     submission.request_id = submission.request_id or str(uuid.uuid4())
     return submission.SerializeToString()
 
 
-def with_upload_id(piece: bytes) -> bytes:
+def suite_of_user(request: bytes, named: str) -> bytes:
+    addition = parsed(suite_service_pb2.AddSuiteRequest, request)
+    addition.user = named or addition.user
+    return addition.SerializeToString()
+
+
+def repeatable_upload(piece: bytes, named: str) -> bytes:
     """As an order; where no header comes first, the scheduler says so."""
-    try:
-        first = dataset_service_pb2.UploadDatasetRequest.FromString(piece)
-    except message.DecodeError as error:
-        raise MalformedRequest(expected="UploadDatasetRequest") from error
-    if first.HasField("header") and not first.header.request_id:
-        first.header.request_id = str(uuid.uuid4())
+    first = parsed(dataset_service_pb2.UploadDatasetRequest, piece)
+    if first.HasField("header"):
+        first.header.user = named or first.header.user
+        first.header.request_id = first.header.request_id or str(uuid.uuid4())
     return first.SerializeToString()
 
 
 def of_all_versions(kind: type[LooksForRuns]) -> Amend:
     """Refuses what names a version of a suite; else the request as it is."""
 
-    def checked(request: bytes) -> bytes:
-        try:
-            suite_versions.of_all_versions(kind.FromString(request).suite)
-        except message.DecodeError as error:
-            raise MalformedRequest(expected=kind.DESCRIPTOR.name) from error
+    def checked(request: bytes, named: str) -> bytes:  # noqa: ARG001  # of no account here
+        suite_versions.of_all_versions(parsed(kind, request).suite)
         return request
 
     return checked
+
+
+def _as_it_is(request: bytes, named: str) -> bytes:  # noqa: ARG001  # of no account here
+    return request
 
 
 OF_ALL_VERSIONS: Mapping[str, Amend] = {
@@ -187,10 +195,10 @@ OF_ALL_VERSIONS: Mapping[str, Amend] = {
 }
 
 
-async def _first_amended(pieces: AsyncIterable[bytes], amend: Amend) -> AsyncIterator[bytes]:
+async def _first_amended(pieces: AsyncIterable[bytes], amend: Amend, named: str) -> AsyncIterator[bytes]:
     is_first = True
     async for piece in pieces:
-        yield amend(piece) if is_first else piece
+        yield amend(piece, named) if is_first else piece
         is_first = False
 
 

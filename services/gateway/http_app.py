@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Response
 from fastapi.responses import RedirectResponse
 from fastapi_offline import FastAPIOffline
 
@@ -17,7 +17,7 @@ from services.gateway.grpc_queue import QueueBackend
 from services.gateway.grpc_request_counts import RequestCounts
 from services.gateway.grpc_results import ResultsBackend
 from services.gateway.grpc_scheduler import SchedulerBackend
-from services.gateway.http_guard import BodyBound, CanonicalLine
+from services.gateway.http_guard import BodyBound, CanonicalLine, CountedRequests
 from services.gateway.http_health_bodies import Liveness, Readiness
 from services.gateway.http_identity import Identity
 from services.gateway.http_parameters import known_parameters
@@ -59,15 +59,14 @@ def http_app(parts: HttpParts) -> FastAPI:
         static_url="/docs/assets",
     )
     handle_problems(app)
-    counted = _counted(parts.identity, parts.request_counts)
     for router in _routers(parts):
-        checks = [Depends(counted), Depends(known_parameters)]
-        app.include_router(router, dependencies=checks, responses=problems(429))
+        app.include_router(router, dependencies=[Depends(known_parameters)], responses=problems(429))
     app.get("/healthz", tags=["health"], summary="The process answers")(_alive)
     app.get("/readyz", tags=["health"], summary="Scheduler and results answer")(_readiness(parts.health))
     app.get("/", include_in_schema=False)(_front)
     own_bounds = {SUITES: parts.max_suite_body_bytes, UPLOADS: parts.max_upload_bytes}
     app.add_middleware(BodyBound, max_bytes=parts.max_body_bytes, of_paths=own_bounds)
+    app.add_middleware(CountedRequests, identity=parts.identity, counts=parts.request_counts)
     app.add_middleware(CanonicalLine, clock=parts.clock)
     return app
 
@@ -84,15 +83,6 @@ def _routers(parts: HttpParts) -> tuple[APIRouter, ...]:
         ModelApi(parts.scheduler).router(),
         DatasetApi(parts.datasets, parts.identity).router(),
     )
-
-
-def _counted(identity: Identity, counts: RequestCounts) -> Callable[[Request], Awaitable[None]]:
-    """Made for FastAPI's Depends: health, the description and its page are not counted."""
-
-    async def counted(request: Request) -> None:
-        await counts.count(identity.user_of(request.headers))
-
-    return counted
 
 
 async def _alive() -> Liveness:

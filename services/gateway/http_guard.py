@@ -1,13 +1,18 @@
-"""What surrounds every HTTP request: a bound on its body and one log line when it is done."""
+"""What surrounds every HTTP request: a count, a bound on its body and one log line when it is done."""
 
 from collections.abc import Mapping
 
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.common.clock import Clock
+from services.common.errors import DomainError
 from services.common.structured_logs import get_logger
-from services.gateway.http_identity import USER_HEADER
+from services.gateway.grpc_request_counts import RequestCounts
+from services.gateway.http_identity import USER_HEADER, Identity
+from services.gateway.http_paths import COUNTED, UNCOUNTED
+from services.gateway.http_problems import problem_of, problem_response
 
 log = get_logger()
 
@@ -46,6 +51,25 @@ class BodyBound:
         return bounded
 
 
+class CountedRequests:
+    """Counts each request for its user before it is read: also what is malformed or leads nowhere."""
+
+    def __init__(self, app: ASGIApp, *, identity: Identity, counts: RequestCounts) -> None:
+        self._app = app
+        self._identity = identity
+        self._counts = counts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and _is_counted(scope["path"]):
+            try:
+                await self._counts.count(self._identity.user_of(Headers(scope=scope)))
+            except DomainError as error:
+                # Errors out here are seen by no handler.
+                await problem_response(problem_of(error, scope["path"]))(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
 class CanonicalLine:
     """Logs each request once, with what it was and how it went."""
 
@@ -72,6 +96,10 @@ class CanonicalLine:
             milliseconds = round((self._clock.monotonic() - started) * 1000, 2)
             facts = {"method": scope["method"], "path": scope["path"], "user": _header(scope, USER_HEADER)}
             log.info("http request", status=status, ms=milliseconds, **facts)
+
+
+def _is_counted(path: str) -> bool:
+    return path.startswith(COUNTED) and path not in UNCOUNTED
 
 
 def _declared_bytes(scope: Scope) -> int:

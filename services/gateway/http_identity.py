@@ -4,15 +4,18 @@ Unverified, for limits only. On gRPC the same names stand in the metadata of a c
 """
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pydantic import SecretStr
 from starlette.requests import Request
 
 from services.gateway.errors import InvalidUserName
+from services.gateway.user_name import user_name
 
 USER_HEADER = "X-Proctor-User"
 DEFAULT_USER = "local"
+# gRPC carries bytes, and with them letters that are not ASCII, under names that end so.
+_OF_BYTES = "-bin"
 
 
 class Identity:
@@ -22,12 +25,23 @@ class Identity:
         self._api_keys = api_keys
 
     async def user(self, request: Request) -> str:
-        """Made for FastAPI's Depends."""
         return self.user_of(request.headers)
 
     def user_of(self, headers: Mapping[str, str]) -> str:
-        """By headers with names in lower case, or whose case does not matter."""
-        return self._key_holder(_presented_key(headers)) or _named_user(headers)
+        """By headers whose case does not matter."""
+        return self._named(headers) or DEFAULT_USER
+
+    def named_by(self, metadata: Iterable[tuple[str, str | bytes]]) -> str:
+        """By the metadata of a gRPC call; "" where it names nobody."""
+        return self._named(
+            {
+                key.removesuffix(_OF_BYTES): value if isinstance(value, str) else value.decode("latin-1")
+                for key, value in metadata
+            }
+        )
+
+    def _named(self, headers: Mapping[str, str]) -> str:
+        return self._key_holder(_presented_key(headers)) or _given_name(headers)
 
     def _key_holder(self, presented: str) -> str:
         for name, key in self._api_keys.items():
@@ -41,8 +55,12 @@ def _presented_key(headers: Mapping[str, str]) -> str:
     return token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
 
 
-def _named_user(headers: Mapping[str, str]) -> str:
-    name = headers.get(USER_HEADER.lower(), DEFAULT_USER).strip()
-    if not (0 < len(name) <= 128 and name.isprintable()):
-        raise InvalidUserName
-    return name
+def _given_name(headers: Mapping[str, str]) -> str:
+    given = headers.get(USER_HEADER.lower())
+    if given is None:
+        return ""
+    try:
+        # HTTP hands each byte on as a letter.
+        return user_name(given.encode("latin-1").decode())
+    except UnicodeError as error:
+        raise InvalidUserName from error

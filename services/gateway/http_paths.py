@@ -3,7 +3,12 @@
 BENCHMARKING = "/api/v1/benchmarking"
 SUITES = "/api/v1/suites"
 QUEUE = "/api/v1/queue"
+LIMITS = f"{QUEUE}/limits"
 MODELS = "/api/v1/models"
 ADMIN = "/admin"
 DATASETS = f"{ADMIN}/datasets"
 UPLOADS = f"{DATASETS}/upload"
+
+# Everything below counts as a request of its user, but what an operator needs who has made too many.
+COUNTED = ("/api/", f"{ADMIN}/")
+UNCOUNTED = frozenset({LIMITS})

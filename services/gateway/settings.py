@@ -1,9 +1,25 @@
 """What an operator can set of the gateway: environment variables that begin with PROCTOR_."""
 
 from collections.abc import Mapping
+from typing import Annotated
 
-from pydantic import Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from services.gateway.errors import InvalidUserName
+from services.gateway.user_name import user_name
+
+
+def _user_name(name: str) -> str:
+    try:
+        return user_name(name)
+    except InvalidUserName as error:
+        raise ValueError("a name must have 1 to 128 printable characters, and not be *") from error
+
+
+UserName = Annotated[str, AfterValidator(_user_name)]
+# An empty one would be presented by everybody who presents none.
+ApiKey = Annotated[SecretStr, Field(min_length=1)]
 
 
 class GatewaySettings(BaseSettings):
@@ -17,7 +33,7 @@ class GatewaySettings(BaseSettings):
     results_address: str = "127.0.0.1:8083"
     log_level: str = "INFO"
     # Name of a user to the key that speaks for it, as a JSON object.
-    api_keys: Mapping[str, SecretStr] = Field(default_factory=dict)
+    api_keys: Mapping[UserName, ApiKey] = Field(default_factory=dict)
     gateway_max_body_bytes: int = Field(default=1024 * 1024, ge=1024)
     # A suite with its data files may hold 3 MiB; as JSON with escapes it takes more.
     gateway_max_suite_body_bytes: int = Field(default=6 * 1024 * 1024, ge=1024)

@@ -163,22 +163,34 @@ async def test_job_is_paused_and_resumed(stand: GatewayStand) -> None:
 async def test_requests_over_the_limit_are_refused_with_the_time_to_wait(stand: GatewayStand) -> None:
     stand.scheduler.queue.most_requests = 2
     for _ in range(2):
-        assert (await call(stand, "GET", f"{QUEUE}/limits"))[0] == 200
+        assert (await call(stand, "GET", QUEUE))[0] == 200
     status, problem, response = await call(stand, "POST", f"{API}/run", json={"no": "order"})
     assert (status, problem["reason"], problem["retry_after"]) == (429, "TOO_MANY_REQUESTS", 12)
     assert response.headers["Retry-After"] == "12"
     assert "2 requests of this minute" in problem["detail"]
-    for free in ("/healthz", "/readyz", "/openapi.json"):
+    for free in ("/healthz", "/readyz", "/openapi.json", f"{QUEUE}/limits"):
         assert (await call(stand, "GET", free))[0] == 200
-    assert (await call(stand, "GET", f"{QUEUE}/limits", headers={"X-Proctor-User": "bob"}))[0] == 200
+    assert (await call(stand, "PATCH", f"{QUEUE}/limits", json={"max_running_runs": 2}))[0] == 200
+    assert (await call(stand, "GET", QUEUE, headers={"X-Proctor-User": "bob"}))[0] == 200
 
 
 async def test_requests_are_counted_by_key_else_by_name(stand: GatewayStand) -> None:
     for headers in ({}, {"X-Proctor-User": "bob"}, {"X-API-Key": "secret-key", "X-Proctor-User": "bob"}):
-        await call(stand, "GET", f"{QUEUE}/limits", headers=headers)
+        await call(stand, "GET", QUEUE, headers=headers)
     assert stand.scheduler.queue.requests == {"local": 1, "bob": 1, "carol": 1}
+
+
+async def test_requests_that_lead_nowhere_or_cannot_be_read_count_too(stand: GatewayStand) -> None:
+    json = {"Content-Type": "application/json"}
+    answers = [
+        await call(stand, "POST", f"{API}/run", data=b"{bad", headers=json),
+        await call(stand, "GET", f"{API}/nothing"),
+        await call(stand, "DELETE", f"{API}/run"),
+    ]
+    assert [status for status, _, _ in answers] == [422, 404, 405]
+    assert stand.scheduler.queue.requests == {"local": 3}
 
 
 async def test_requests_go_on_where_nobody_counts(stand: GatewayStand) -> None:
     stand.scheduler.queue.is_counting = False
-    assert (await call(stand, "GET", f"{QUEUE}/limits"))[0] == 200
+    assert (await call(stand, "GET", QUEUE))[0] == 200

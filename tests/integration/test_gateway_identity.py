@@ -1,0 +1,136 @@
+"""Who asks is found alike at both doors: by the API key, else by the name that is given."""
+
+import json
+from collections.abc import AsyncIterator
+
+import grpc
+import pytest
+from pydantic import ValidationError
+
+from proctor.client import ProctorClient
+from proctor.client_errors import Refused
+from proctor.v1 import dataset_service_pb2, dataset_service_pb2_grpc, queue_service_pb2_grpc, run_pb2
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
+from proctor.v1 import suite_service_pb2 as suite_pb2
+from proctor.v1 import suite_service_pb2_grpc as suite_grpc
+from services.gateway.errors import InvalidUserName
+from services.gateway.http_identity import Identity
+from services.gateway.settings import GatewaySettings
+from tests.fakes.gateway_stand import GatewayStand, gateway_stand
+from tests.fakes.http_calls import call
+
+API = "/api/v1/benchmarking"
+ORDER = {"project_id": 1, "suite": "glue", "config": {"provider": "vllm", "model": "starter"}}
+KEY = ("authorization", "Bearer secret-key")
+
+
+@pytest.fixture
+async def stand() -> AsyncIterator[GatewayStand]:
+    async with gateway_stand(api_keys={"carol": "secret-key"}) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("metadata", "user"),
+    [
+        ((KEY, ("x-proctor-user", "bob")), "carol"),
+        ((("x-proctor-user", "bob"),), "bob"),
+        ((("x-proctor-user-bin", "Zoë".encode()),), "Zoë"),
+        ((), "ann"),
+    ],
+)
+async def test_order_by_grpc_is_of_who_calls_whatever_its_body_says(
+    stand: GatewayStand, metadata: tuple[tuple[str, str | bytes], ...], user: str
+) -> None:
+    async with grpc.aio.insecure_channel(stand.grpc) as channel:
+        stub = scheduler_grpc.SchedulerServiceStub(channel)
+        order = scheduler_pb2.SubmitRunRequest(order=run_pb2.RunOrder(suite="glue"), user="ann")
+        assert (await stub.SubmitRun(order, metadata=metadata)).run.user == user
+    counted = user if metadata else "local"
+    assert stand.scheduler.queue.requests == {counted: 1}
+
+
+async def test_suite_and_data_set_by_grpc_are_of_who_calls(stand: GatewayStand) -> None:
+    async with grpc.aio.insecure_channel(stand.grpc) as channel:
+        suites = suite_grpc.SuiteServiceStub(channel)
+        await suites.AddSuite(suite_pb2.AddSuiteRequest(user="ann"), metadata=(KEY,))
+        header = dataset_service_pb2.DatasetHeader(name="rows.jsonl", user="ann")
+        end = dataset_service_pb2.UploadDatasetRequest(end=dataset_service_pb2.DatasetEnd())
+        pieces = [dataset_service_pb2.UploadDatasetRequest(header=header), end]
+        datasets = dataset_service_pb2_grpc.DatasetServiceStub(channel)
+        await datasets.UploadDataset(iter(pieces), metadata=(KEY,))
+    assert [each.user for each in stand.scheduler.suites.added] == ["carol"]
+    assert [each.user for each in stand.scheduler.datasets.headers] == ["carol"]
+
+
+@pytest.mark.parametrize("name", ["Zoë", "日本"])
+async def test_name_of_any_letters_is_the_same_at_both_doors(stand: GatewayStand, name: str) -> None:
+    assert (await call(stand, "POST", f"{API}/run", json=ORDER, headers={"X-Proctor-User": name}))[0] == 200
+    async with ProctorClient(stand.grpc, user=name) as client:
+        await client.submit_run(run_pb2.RunOrder(suite="glue"))
+    assert [request.user for request in stand.scheduler.submitted] == [name, name]
+    assert stand.scheduler.queue.requests == {name: 2}
+
+
+@pytest.mark.parametrize("name", ["*", " ", "a" * 129, "a\u202eb", "\x1b[31mroot"])
+async def test_name_that_is_none_is_refused_at_the_grpc_door(stand: GatewayStand, name: str) -> None:
+    async with ProctorClient(stand.grpc, user=name) as client:
+        with pytest.raises(Refused, match="1 to 128 printable characters"):
+            await client.list_suites()
+
+
+def test_name_that_is_no_utf8_is_refused() -> None:
+    with pytest.raises(InvalidUserName, match="of UTF-8"):
+        Identity({}).user_of({"x-proctor-user": b"Zo\xeb".decode("latin-1")})
+
+
+async def test_limits_can_be_seen_and_raised_by_who_has_made_too_many_requests(stand: GatewayStand) -> None:
+    stand.scheduler.queue.most_requests = 0
+    async with grpc.aio.insecure_channel(stand.grpc) as channel:
+        stub = queue_service_pb2_grpc.QueueServiceStub(channel)
+        with pytest.raises(grpc.aio.AioRpcError, match="requests of this minute"):
+            await stub.GetQueue(queue_pb2.GetQueueRequest())
+        await stub.GetLimits(queue_pb2.GetLimitsRequest())
+        wanted = queue_pb2.QueueLimits(max_requests_per_minute=7)
+        changed = await stub.SetLimits(queue_pb2.SetLimitsRequest(limits=wanted))
+    assert changed.limits.max_requests_per_minute == 7
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("SchedulerService/PauseRun", "PauseRunRequest"),
+        ("SchedulerService/WatchRun", "WatchRunRequest"),
+        ("QueueService/GetQueue", "GetQueueRequest"),
+        ("QueueService/SetLimits", "SetLimitsRequest"),
+    ],
+)
+async def test_request_that_is_none_is_refused_in_a_sentence(
+    stand: GatewayStand, path: str, expected: str
+) -> None:
+    async with grpc.aio.insecure_channel(stand.grpc) as channel:
+        with pytest.raises(grpc.aio.AioRpcError, match=f"The request is no {expected}") as caught:
+            async for _ in _answers(channel, path):
+                pass
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def _answers(channel: grpc.aio.Channel, path: str) -> AsyncIterator[bytes]:
+    if path.endswith("WatchRun"):
+        watch: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = channel.unary_stream(f"/proctor.v1.{path}")
+        async for answer in watch(b"\xff"):
+            yield answer
+    else:
+        ask: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"/proctor.v1.{path}")
+        yield await ask(b"\xff")
+
+
+@pytest.mark.parametrize("keys", [{"ann": ""}, {"": "key"}, {"*": "key"}])
+def test_keys_that_would_let_everybody_in_are_no_settings(
+    keys: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROCTOR_API_KEYS", json.dumps(keys))
+    with pytest.raises(ValidationError, match="api_keys"):
+        GatewaySettings()
