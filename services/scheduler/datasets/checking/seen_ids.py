@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 RUN_IDS = 256 * 1024
 # What comes back from disk at a time is this part of all ids.
-_RANGES = 64
+_RANGES = 256
 _DIGEST_BYTES = 16
 # Two words of the digest and the line.
 _WORDS = 3
