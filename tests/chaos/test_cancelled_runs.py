@@ -1,10 +1,12 @@
 """A run is cancelled in the middle and then retried: only what was missing is asked again."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
+from proctor import client_errors
 from proctor.v1 import run_pb2
 from tests.bench.cancelling import cancel_round
 from tests.chaos.run_audit import (
@@ -18,7 +20,7 @@ from tests.chaos.stands import struck_stack
 from tests.chaos.struck_run import StruckRun, is_idle
 from tests.fakes.eventually import eventually
 from tests.replicas import replica
-from tests.whole_stack import WholeStack
+from tests.whole_stack import WholeStack, keyed_order
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -92,3 +94,33 @@ async def test_retry_asks_again_for_what_the_machinery_failed(standing: WholeSta
     assert (await server.stats())["requests"] == run.total - answered
     assert_each_recorded_once(await read_rows(run), run.total)
     assert_summary(await standing.client.get_summary(run.run_id), run.total)
+
+
+async def test_a_cancel_at_the_very_end_leaves_one_truth(standing: WholeStack) -> None:
+    """Twelve cancels around the moment at which a run is summed up: taken or refused, and all agree on it."""
+    await standing.model_server.control(fault=None)
+
+    async def end_and_cancel(delay: float) -> bool:
+        run = StruckRun(standing, await standing.submit(keyed_order(limit=16)), 16)
+        await eventually(lambda: has_all(run), "everything is recorded", 30)
+        await asyncio.sleep(delay)
+        try:
+            await cancel(run)
+        except client_errors.Refused:
+            return (await run.ended()).state == run_pb2.RUN_STATE_COMPLETED
+        return (await run.ended()).state == run_pb2.RUN_STATE_CANCELLED
+
+    assert all([await end_and_cancel(step * 0.01) for step in range(12)])
+    async with standing.database() as database:
+        differing = await database.fetch(
+            """
+            SELECT s.run_id, s.state, c.state
+              FROM scheduler.runs s JOIN results.closed_runs c USING (run_id)
+             WHERE c.state <> CASE s.state WHEN 'completed' THEN 4 WHEN 'failed' THEN 5 ELSE 6 END
+            """
+        )
+    assert differing == []
+
+
+async def has_all(run: StruckRun) -> bool:
+    return await run.recorded() == run.total
