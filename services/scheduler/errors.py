@@ -112,6 +112,13 @@ class PriorityNotAllowed(SchedulerError):
     reason = "PRIORITY_NOT_ALLOWED"
 
 
+class RequestIdTaken(SchedulerError):
+    """The request_id {request_id} was used for another order, run {run_id}. Give each order an id of its own."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "REQUEST_ID_TAKEN"
+
+
 class RunNotFound(SchedulerError):
     """Run {run_id} not found."""
 

@@ -54,9 +54,10 @@ class RunStore(Protocol):
     """Runs as anyone may see, order and stop them."""
 
     async def add(self, run: Run, request_id: str) -> Run:
-        """Stores the run, or gives that of the first call with this id.
+        """Stores the run, or gives that of the user's first call with this id.
 
-        Raises `QueueFull` or `PriorityNotAllowed`, by the limits of this moment.
+        Raises `RequestIdTaken` where that ordered something else; `QueueFull` or `PriorityNotAllowed`, by the
+        limits of this moment.
         """
         ...
 

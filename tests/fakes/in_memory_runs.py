@@ -5,7 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from services.scheduler.errors import LeadershipLost, PriorityNotAllowed, QueueFull, RunNotFound
+from services.scheduler.errors import (
+    LeadershipLost,
+    PriorityNotAllowed,
+    QueueFull,
+    RequestIdTaken,
+    RunNotFound,
+)
 from services.scheduler.ports import Fence, PlanRecord, RunEnding, ShardMoves
 from services.scheduler.prices.cost_estimate import PastUsage
 from services.scheduler.runs.model_price import TokenUsage
@@ -36,7 +42,7 @@ class InMemoryRuns:
     runs: dict[RunId, Run] = field(default_factory=dict)
     queued_at: dict[RunId, datetime] = field(default_factory=dict)
     placed_at: dict[str, datetime] = field(default_factory=dict)
-    requests: dict[str, RunId] = field(default_factory=dict)
+    requests: dict[tuple[str, str], RunId] = field(default_factory=dict)
     tasks: dict[RunId, tuple[PlannedTask, ...]] = field(default_factory=dict)
     shards: dict[RunId, dict[int, _StoredShard]] = field(default_factory=dict)
     limits: InMemoryLimits = field(default_factory=InMemoryLimits)
@@ -48,14 +54,16 @@ class InMemoryRuns:
     # RunStore
 
     async def add(self, run: Run, request_id: str) -> Run:
-        if request_id in self.requests:
-            return self.runs[self.requests[request_id]]
-        if run.run_id in self.runs:
-            return self.runs[run.run_id]
+        request = (run.user, request_id)
+        found = self.runs.get(self.requests.get(request, run.run_id))
+        if found is not None:
+            if found.order != run.order:
+                raise RequestIdTaken(request_id=request_id, run_id=found.run_id)
+            return found
         self._check_priority(run)
         self._check_queue(run.user)
         if request_id:
-            self.requests[request_id] = run.run_id
+            self.requests[request] = run.run_id
         self.runs[run.run_id] = run
         self.queued_at[run.run_id] = run.created_at
         return run

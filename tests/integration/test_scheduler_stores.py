@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from services.common.postgres import connect_pool, migrate
-from services.scheduler.errors import LeadershipLost, QueueFull, RunNotFound
+from services.scheduler.errors import LeadershipLost, QueueFull, RequestIdTaken, RunNotFound
 from services.scheduler.ports import (
     Fence,
     PlanRecord,
@@ -104,6 +104,23 @@ async def test_repeated_request_gives_the_first_run_even_when_the_queue_is_full(
     assert await stores.runs.add(new_run(), request) == first
     with pytest.raises(QueueFull):
         await stores.runs.add(new_run(), str(uuid4()))
+
+
+async def test_same_request_id_of_another_user_is_another_request(stores: Stores) -> None:
+    request = str(uuid4())
+    wanted = [new_run(user=f"user {number}") for number in range(8)]
+    stored = await asyncio.gather(*(stores.runs.add(run, request) for run in wanted))
+    assert [run.run_id for run in stored] == [run.run_id for run in wanted]
+
+
+async def test_same_request_id_for_another_order_is_refused(stores: Stores) -> None:
+    request = str(uuid4())
+    params = GenerationParams(temperature=1.0, provider_params={"a": 1.0, "b": [1e22, {"c": None}]})
+    first = await stores.runs.add(new_run(limit=5, params=params, tasks=("a",)), request)
+    assert await stores.runs.add(new_run(limit=5, params=params, tasks=("a",)), request) == first
+    with pytest.raises(RequestIdTaken, match="an id of its own") as refusal:
+        await stores.runs.add(new_run(limit=7), request)
+    assert refusal.value.facts["run_id"] == first.run_id
 
 
 async def test_limit_of_pending_runs_holds_for_calls_at_the_same_time(stores: Stores) -> None:

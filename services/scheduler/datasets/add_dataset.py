@@ -26,7 +26,8 @@ from services.scheduler.datasets.delete_objects import delete_objects, prefix_of
 from services.scheduler.datasets.piece_handover import PieceHandover
 from services.scheduler.datasets.ports import DatasetStore, NewDataset, ObjectStore
 from services.scheduler.errors import InvalidParameter
-from services.scheduler.runs.run_order import nul_problem, user_problem
+from services.scheduler.runs.run_order import nul_problem
+from services.scheduler.runs.user_name import user_problem
 
 RETRY_AFTER_SECONDS = 30
 

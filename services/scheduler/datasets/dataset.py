@@ -9,7 +9,6 @@ from typing import NewType
 DatasetId = NewType("DatasetId", str)
 
 MAX_NAME_LETTERS = 255
-MAX_USER_LETTERS = 128
 _DATASET_ID = re.compile(r"ds_[0-9a-f]{32}")
 
 

@@ -6,8 +6,9 @@ from datetime import timedelta
 
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.ports import LimitStore
-from services.scheduler.runs.queue_limits import LimitChanges, QueueLimits
-from services.scheduler.runs.run_order import Problem, user_problem
+from services.scheduler.runs.queue_limits import EVERYBODY, LimitChanges, QueueLimits
+from services.scheduler.runs.run_order import Problem
+from services.scheduler.runs.user_name import user_problem
 
 _MOST_RUNNING = 10_000
 _MOST_PENDING = 100_000
@@ -54,8 +55,6 @@ def _priority_problems(changes: LimitChanges) -> Iterator[Problem]:
         )
         yield Problem("priorities", sentence)
     for user in changes.priorities:
-        if not user:
-            yield Problem("priorities", 'A user of priorities is empty: name one, or "*" for everybody else.')
-        problem = user_problem(user)
+        problem = user_problem(user) if user != EVERYBODY else None
         if problem:
             yield Problem("priorities", problem.sentence)

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from uuid import UUID
+from uuid import UUID, uuid5
 
 import asyncpg
 
-from services.scheduler.errors import PriorityNotAllowed, QueueFull, RunNotFound, UnknownSuite
+from services.scheduler.errors import PriorityNotAllowed, QueueFull, RequestIdTaken, RunNotFound, UnknownSuite
 from services.scheduler.postgres_sessions import Connection, Queries, Sessions
 from services.scheduler.prices.cost_estimate import PastUsage
 from services.scheduler.runs.json_runs import facts_to_json, order_to_json, price_to_json
@@ -36,13 +36,14 @@ class PostgresRuns:
         self._limits = limits
 
     async def add(self, run: Run, request_id: str) -> Run:
-        request = UUID(request_id) if request_id else None
+        # Two users may choose the same id; for each it is one of his own.
+        request = uuid5(UUID(request_id), run.user) if request_id else None
 
         async def add(connection: Connection) -> Run:
             await connection.execute(Queries["lock_user"], run.user)
             found = await connection.fetchrow(Queries["find_ordered"], run.run_id, request)
             if found is not None:
-                return run_from_row(found)
+                return _same_order(run_from_row(found), run, request_id)
             limits = await self._limits.held_limits(connection)
             _check_priority(run, limits)
             await _check_queue(connection, run.user, limits.max_pending_per_user)
@@ -121,6 +122,12 @@ class PostgresRuns:
             return run_from_row(row) if row else None
 
         return await self._sessions.run(let_wait)
+
+
+def _same_order(found: Run, wanted: Run, request_id: str) -> Run:
+    if found.order != wanted.order:
+        raise RequestIdTaken(request_id=request_id, run_id=found.run_id)
+    return found
 
 
 async def _check_queue(connection: Connection, user: str, max_pending: int, own: int = 0) -> None:

@@ -16,9 +16,9 @@ from services.scheduler.runs.run_order import (
     ScoringMethod,
     Truncation,
     first_problem,
-    user_problem,
 )
 from services.scheduler.runs.show_queue import ShowQueue
+from services.scheduler.runs.user_name import user_problem
 from services.scheduler.suites.suite_errors import SuiteError
 from services.scheduler.suites.task_definition import OutputType, SuiteDefinition, TaskDefinition
 

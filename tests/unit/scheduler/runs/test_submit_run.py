@@ -283,7 +283,7 @@ async def test_order_that_is_too_large_is_refused_with_what_is_large_in_it(
     assert not stand.runs.runs
 
 
-@pytest.mark.parametrize("user", ["a\0b", "a" * 129])
+@pytest.mark.parametrize("user", ["a\0b", "a" * 129, "", " ", " ann", "*", "\n\x1b[31mroot", "a\u202eb"])
 async def test_user_that_cannot_be_kept_is_refused(user: str) -> None:
     with pytest.raises(errors.InvalidParameter, match=r"^user "):
         await SchedulerStand().submit(user=user)
