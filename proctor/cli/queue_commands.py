@@ -1,10 +1,12 @@
 """Commands about the queue: `queue`, `limits`, `pause`, `resume`."""
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Annotated
 
 import typer
 
+from proctor.cli import run_words
 from proctor.cli.command_options import AsJson, Gateway, RunId
 from proctor.cli.exit_codes import ExitCode
 from proctor.cli.gateway_address import find_gateway
@@ -18,7 +20,22 @@ from proctor.client import ProctorClient
 from proctor.client_errors import Refused
 from proctor.v1 import queue_service_pb2 as queue_pb2
 
-_PRIORITY_HELP = "The highest priority that USER may ask for, * for everybody else; replaces the whole list."
+_PRIORITY_HELP = (
+    "The highest priority that USER may ask for, * for everybody else; USER= takes USER off the list."
+)
+# What fits the contract; how large a limit may be is said by the scheduler.
+_MOST = 2**31 - 1
+_YEAR_SECONDS = 365 * 24 * 3600.0
+# Limits by the names of their options.
+_LIMITS = {
+    "max-running": "max_running_runs",
+    "max-pending": "max_pending_runs_per_user",
+    "max-requests": "max_requests_per_minute",
+    "time-limit": "run_time_limit",
+    "min-stay": "min_stay",
+    "priority": "priorities",
+}
+_RESET_HELP = f"Limit that goes back to its setting: {', '.join(_LIMITS)}."
 
 
 def queue(
@@ -43,14 +60,24 @@ def queue(
 
 def limits(
     *,
-    max_running: Annotated[int | None, typer.Option(help="Runs running at a time.")] = None,
-    max_pending: Annotated[int | None, typer.Option(help="Waiting runs of a user.")] = None,
-    max_requests: Annotated[int | None, typer.Option(help="Requests of a user in a minute.")] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Seconds that a run may take.")] = None,
+    max_running: Annotated[int | None, typer.Option(min=1, max=_MOST, help="Runs running at a time.")] = None,
+    max_pending: Annotated[
+        int | None, typer.Option(min=1, max=_MOST, help="Waiting and paused runs of a user.")
+    ] = None,
+    max_requests: Annotated[
+        int | None, typer.Option(min=1, max=_MOST, help="Requests of a user in a minute.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(min=0, max=_YEAR_SECONDS, help="Seconds that a run may take.")
+    ] = None,
     min_stay: Annotated[
-        float | None, typer.Option(help="Seconds that a run keeps its place before others may take it.")
+        float | None,
+        typer.Option(
+            min=0, max=_YEAR_SECONDS, help="Seconds that a run keeps its place before others may take it."
+        ),
     ] = None,
     priority: Annotated[list[str] | None, typer.Option(metavar="USER=NAME", help=_PRIORITY_HELP)] = None,
+    reset: Annotated[list[str] | None, typer.Option(metavar="NAME", help=_RESET_HELP)] = None,
     gateway: Gateway = None,
     as_json: AsJson = False,
 ) -> None:
@@ -62,15 +89,18 @@ def limits(
             max_running_runs=max_running,
             max_pending_runs_per_user=max_pending,
             max_requests_per_minute=max_requests,
-            priorities=[_user_priority(each) for each in priority or ()],
         )
         if time_limit is not None:
-            changes.run_time_limit.FromTimedelta(_time("--time-limit", time_limit))
+            changes.run_time_limit.FromTimedelta(timedelta(seconds=time_limit))
         if min_stay is not None:
-            changes.min_stay.FromTimedelta(_time("--min-stay", min_stay))
+            changes.min_stay.FromTimedelta(timedelta(seconds=min_stay))
+        back = [_limit_name(each) for each in reset or ()]
         async with ProctorClient(find_gateway(gateway)) as client:
-            is_change = bool(changes.ListFields())
-            shown = await (client.queue.change_limits(changes) if is_change else client.queue.limits())
+            shown = await client.queue.limits()
+            if priority:
+                changes.priorities.extend(_changed_priorities(shown.priorities, priority))
+            if changes.ListFields() or back:
+                shown = await client.queue.change_limits(changes, back)
         if as_json:
             terminal.emit(document(shown))
         else:
@@ -101,23 +131,31 @@ def resume(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> N
     async def work() -> ExitCode:
         async with ProctorClient(find_gateway(gateway)) as client:
             run = await client.resume_run(run_id)
-        return tell_changed(
-            terminal, run, f"Run {run_id} waits for its turn again: `{program_name()} watch {run_id}`."
-        )
+        turn = f"waits for its turn again{run_words.urgency(run)}"
+        return tell_changed(terminal, run, f"Run {run_id} {turn}: `{program_name()} watch {run_id}`.")
 
     execute(terminal, work)
 
 
-def _time(option: str, seconds: float) -> timedelta:
-    try:
-        return timedelta(seconds=seconds)
-    except (ValueError, OverflowError) as error:
-        raise Refused(f"{option} {seconds}: it must be a number of seconds.", "INVALID_PARAMETER") from error
+def _limit_name(text: str) -> str:
+    if text not in _LIMITS:
+        raise Refused(f"--reset {text}: it must be one of {', '.join(_LIMITS)}.", "INVALID_PARAMETER")
+    return _LIMITS[text]
 
 
-def _user_priority(text: str) -> queue_pb2.UserPriority:
-    user, _, name = text.rpartition("=")
-    if not user or name not in PRIORITIES:
-        known = ", ".join(PRIORITIES)
-        raise Refused(f"--priority {text}: write USER=NAME, with one of {known}.", "INVALID_PARAMETER")
-    return queue_pb2.UserPriority(user=user, highest=PRIORITIES[name])
+def _changed_priorities(
+    present: Iterable[queue_pb2.UserPriority], changes: Iterable[str]
+) -> list[queue_pb2.UserPriority]:
+    """The whole list, which is what can be changed; an empty one would change nothing."""
+    wanted = {each.user: each.highest for each in present}
+    for text in changes:
+        user, _, name = text.rpartition("=")
+        if not user or (name and name not in PRIORITIES):
+            known = ", ".join(PRIORITIES)
+            sentence = f"--priority {text}: write USER=NAME, with one of {known}, or USER= to take one off."
+            raise Refused(sentence, "INVALID_PARAMETER")
+        wanted.pop(user, None)
+        if name:
+            wanted[user] = PRIORITIES[name]
+    wanted = wanted or {"*": PRIORITIES["high"]}
+    return [queue_pb2.UserPriority(user=user, highest=highest) for user, highest in wanted.items()]

@@ -28,6 +28,13 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+def urgency(run: run_pb2.Run) -> str:
+    """Said where it is not the highest: it may be lower than it was ordered with."""
+    is_lowered = run.order.priority in (run_pb2.PRIORITY_NORMAL, run_pb2.PRIORITY_LOW)
+    name = run_pb2.Priority.Name(run.order.priority).removeprefix("PRIORITY_").lower()
+    return f", with priority {name}" if is_lowered else ""
+
+
 def step(run: run_pb2.Run) -> str:
     """What happens now; why it waits while it does."""
     if run.state == run_pb2.RUN_STATE_PENDING and run.HasField("wait"):
@@ -75,7 +82,8 @@ def failures(counts: dict[str, int]) -> str:
 
 
 def elapsed_seconds(run: run_pb2.Run) -> float:
-    """0 until it was started and finished."""
-    if not (run.HasField("started_at") and run.HasField("finished_at")):
+    """For which it was running, whatever it waited or was paused; 0 until it is finished."""
+    if not run.HasField("finished_at"):
         return 0.0
-    return (run.finished_at.ToDatetime() - run.started_at.ToDatetime()).total_seconds()
+    stay = run.finished_at.ToDatetime() - run.admitted_at.ToDatetime()
+    return run.ran_seconds + (stay.total_seconds() if run.HasField("admitted_at") else 0.0)

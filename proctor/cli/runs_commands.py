@@ -98,7 +98,8 @@ def retry(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> No
         async with ProctorClient(find_gateway(gateway)) as client:
             run = await client.retry_run(run_id)
         watch = f"`{program_name()} watch {run_id}`"
-        sentence = f"Run {run_id} is pending again and asks only for what is missing: {watch}."
+        how = f"asks only for what is missing{run_words.urgency(run)}"
+        sentence = f"Run {run_id} is pending again and {how}: {watch}."
         return tell_changed(terminal, run, sentence)
 
     execute(terminal, work)

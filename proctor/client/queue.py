@@ -1,5 +1,6 @@
 """The queue of runs and its limits."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from proctor.client.gateway_calls import GatewayCalls
@@ -24,7 +25,9 @@ class QueueClient:
     async def limits(self) -> queue_pb2.QueueLimits:
         return (await self._calls.call(self._stub.GetLimits, queue_pb2.GetLimitsRequest())).limits
 
-    async def change_limits(self, limits: queue_pb2.QueueLimits) -> queue_pb2.QueueLimits:
-        """Those that are set; gives all of them, as they are then."""
-        request = queue_pb2.SetLimitsRequest(limits=limits)
+    async def change_limits(
+        self, limits: queue_pb2.QueueLimits, reset: Sequence[str] = ()
+    ) -> queue_pb2.QueueLimits:
+        """Those that are set, and those to go back to the settings by name; gives all, as they are then."""
+        request = queue_pb2.SetLimitsRequest(limits=limits, reset=reset)
         return (await self._calls.call(self._stub.SetLimits, request)).limits

@@ -108,6 +108,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """INVALID_ARGUMENT. {"bytes": "…", "limit": "…"}"""
     ERROR_REASON_OBJECT_STORE_UNAVAILABLE: _ErrorReason.ValueType  # 42
     """UNAVAILABLE. {"dependency": "object store"}: it cannot be reached, or has no room."""
+    ERROR_REASON_REQUEST_ID_TAKEN: _ErrorReason.ValueType  # 43
+    """FAILED_PRECONDITION. {"request_id": "…", "run_id": "…"}: the user has ordered something else by it."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call was refused. The comment gives the status code and an example of the metadata."""
@@ -198,4 +200,6 @@ ERROR_REASON_DATASET_TOO_LARGE: ErrorReason.ValueType  # 41
 """INVALID_ARGUMENT. {"bytes": "…", "limit": "…"}"""
 ERROR_REASON_OBJECT_STORE_UNAVAILABLE: ErrorReason.ValueType  # 42
 """UNAVAILABLE. {"dependency": "object store"}: it cannot be reached, or has no room."""
+ERROR_REASON_REQUEST_ID_TAKEN: ErrorReason.ValueType  # 43
+"""FAILED_PRECONDITION. {"request_id": "…", "run_id": "…"}: the user has ordered something else by it."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -62,7 +62,7 @@ class QueueLimits(_message.Message):
     max_running_runs: _builtins.int
     """Runs that are running at a time, at least 1."""
     max_pending_runs_per_user: _builtins.int
-    """Runs of a user that wait, at least 1."""
+    """Runs of a user that wait or are paused, at least 1."""
     max_requests_per_minute: _builtins.int
     """Requests of a user in a minute over all doors, at least 1."""
     @_builtins.property
@@ -175,7 +175,7 @@ class GetQueueResponse(_message.Message):
     """Runs that wait in all."""
     @_builtins.property
     def running(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Run]:
-        """In the order of their start, with progress but without tasks."""
+        """In the order of their start, with progress but without tasks; all without tasks and params of the order, and environment."""
 
     @_builtins.property
     def waiting(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Run]:
@@ -264,18 +264,24 @@ class SetLimitsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     LIMITS_FIELD_NUMBER: _builtins.int
+    RESET_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def limits(self) -> Global___QueueLimits:
         """Those to change."""
+
+    @_builtins.property
+    def reset(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Fields of QueueLimits, by name, that go back to what the settings say, unless they are changed."""
 
     def __init__(
         self,
         *,
         limits: Global___QueueLimits | None = ...,
+        reset: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "reset", b"reset"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -634,6 +634,8 @@ class Run(_message.Message):
     SUITE_VERSION_FIELD_NUMBER: _builtins.int
     PRICE_FIELD_NUMBER: _builtins.int
     REUSED_ANSWERS_FIELD_NUMBER: _builtins.int
+    ADMITTED_AT_FIELD_NUMBER: _builtins.int
+    RAN_SECONDS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     user: _builtins.str
@@ -650,6 +652,8 @@ class Run(_message.Message):
     """Version of a suite that a user brought, settled when the run was submitted; 0 for a suite of the installation."""
     reused_answers: _builtins.int
     """Answers taken from earlier runs."""
+    ran_seconds: _builtins.float
+    """Seconds that it was running before that, in this epoch."""
     @_builtins.property
     def order(self) -> Global___RunOrder:
         """What was ordered."""
@@ -690,6 +694,10 @@ class Run(_message.Message):
     def price(self) -> Global___ModelPrice:
         """What its tokens cost; unset where the model has no price."""
 
+    @_builtins.property
+    def admitted_at(self) -> _timestamp_pb2.Timestamp:
+        """When its present stay among the running ones began, the last one where it has ended; unset while it waits or is paused."""
+
     def __init__(
         self,
         *,
@@ -711,10 +719,12 @@ class Run(_message.Message):
         suite_version: _builtins.int = ...,
         price: Global___ModelPrice | None = ...,
         reused_answers: _builtins.int = ...,
+        admitted_at: _timestamp_pb2.Timestamp | None = ...,
+        ran_seconds: _builtins.float = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "deadline", b"deadline", "error", b"error", "finished_at", b"finished_at", "order", b"order", "price", b"price", "progress", b"progress", "started_at", b"started_at", "wait", b"wait"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "created_at", b"created_at", "deadline", b"deadline", "error", b"error", "finished_at", b"finished_at", "order", b"order", "price", b"price", "progress", b"progress", "started_at", b"started_at", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "deadline", b"deadline", "environment", b"environment", "epoch", b"epoch", "error", b"error", "finished_at", b"finished_at", "order", b"order", "pool", b"pool", "price", b"price", "progress", b"progress", "reused_answers", b"reused_answers", "run_id", b"run_id", "scoring_method", b"scoring_method", "started_at", b"started_at", "state", b"state", "suite_version", b"suite_version", "user", b"user", "wait", b"wait"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "created_at", b"created_at", "deadline", b"deadline", "environment", b"environment", "epoch", b"epoch", "error", b"error", "finished_at", b"finished_at", "order", b"order", "pool", b"pool", "price", b"price", "progress", b"progress", "ran_seconds", b"ran_seconds", "reused_answers", b"reused_answers", "run_id", b"run_id", "scoring_method", b"scoring_method", "started_at", b"started_at", "state", b"state", "suite_version", b"suite_version", "user", b"user", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -198,7 +198,7 @@ class ListRunsResponse(_message.Message):
     """Runs that match, over all pages."""
     @_builtins.property
     def runs(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Run]:
-        """Newest first; without progress per task."""
+        """Newest first; without progress per task, without tasks and params of the order, and without environment."""
 
     def __init__(
         self,

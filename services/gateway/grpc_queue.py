@@ -25,6 +25,5 @@ class QueueBackend:
     async def get_limits(self) -> queue_pb2.QueueLimits:
         return (await self._calls.ask(self._stub.GetLimits, queue_pb2.GetLimitsRequest())).limits
 
-    async def set_limits(self, limits: queue_pb2.QueueLimits) -> queue_pb2.QueueLimits:
-        request = queue_pb2.SetLimitsRequest(limits=limits)
+    async def set_limits(self, request: queue_pb2.SetLimitsRequest) -> queue_pb2.QueueLimits:
         return (await self._calls.ask(self._stub.SetLimits, request)).limits

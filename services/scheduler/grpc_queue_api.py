@@ -73,7 +73,7 @@ class GrpcQueueApi(
     async def SetLimits(
         self, request: messages.SetLimitsRequest, context: Context
     ) -> messages.SetLimitsResponse:
-        limits = await self._use.change.change(changes_from_proto(request.limits))
+        limits = await self._use.change.change(changes_from_proto(request))
         return messages.SetLimitsResponse(limits=limits_to_proto(limits))
 
     async def CountRequest(

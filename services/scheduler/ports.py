@@ -72,9 +72,9 @@ class RunStore(Protocol):
         ...
 
     async def requeue(self, run_id: RunId, now: datetime) -> Run | None:
-        """The run pending again in a new epoch; None where its state does not allow it.
+        """The run pending again in a new epoch, no more urgent than its user may have it now.
 
-        Raises `QueueFull`.
+        None where its state does not allow it. Raises `QueueFull`.
         """
         ...
 
@@ -83,7 +83,10 @@ class RunStore(Protocol):
         ...
 
     async def resume(self, run_id: RunId, now: datetime) -> Run | None:
-        """The run pending again in this epoch; None where it was not paused. Raises `QueueFull`."""
+        """The run pending again in this epoch, no more urgent than its user may have it now.
+
+        None where it was not paused.
+        """
         ...
 
     async def past_usage(self, run: Run) -> Sequence[PastUsage]:

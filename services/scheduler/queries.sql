@@ -7,13 +7,13 @@ SELECT max_running_runs, max_pending_runs_per_user, max_requests_per_minute, run
 -- name: hold_limits lets nobody change the limits before this transaction has done what they allow ()
 SELECT is_only FROM limits FOR SHARE;
 
--- name: change_limits changes those that are given ($1 runs running, $2 pending of a user, $3 requests in a minute, $4 seconds a run may take, $5 seconds it may stay)
+-- name: change_limits changes those that are given, and forgets changes of others ($1 runs running, $2 pending of a user, $3 requests in a minute, $4 seconds a run may take, $5 seconds it may stay, $6 names to forget)
 UPDATE limits
-   SET max_running_runs = coalesce($1, max_running_runs),
-       max_pending_runs_per_user = coalesce($2, max_pending_runs_per_user),
-       max_requests_per_minute = coalesce($3, max_requests_per_minute),
-       run_time_limit_seconds = coalesce($4, run_time_limit_seconds),
-       min_stay_seconds = coalesce($5, min_stay_seconds);
+   SET max_running_runs = coalesce($1, CASE WHEN 'max_running_runs' <> ALL ($6::text[]) THEN max_running_runs END),
+       max_pending_runs_per_user = coalesce($2, CASE WHEN 'max_pending_runs_per_user' <> ALL ($6) THEN max_pending_runs_per_user END),
+       max_requests_per_minute = coalesce($3, CASE WHEN 'max_requests_per_minute' <> ALL ($6) THEN max_requests_per_minute END),
+       run_time_limit_seconds = coalesce($4, CASE WHEN 'run_time_limit' <> ALL ($6) THEN run_time_limit_seconds END),
+       min_stay_seconds = coalesce($5, CASE WHEN 'min_stay' <> ALL ($6) THEN min_stay_seconds END);
 
 -- name: drop_user_priorities makes room for others ()
 DELETE FROM user_priorities;
@@ -42,8 +42,14 @@ SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, plan
   FROM runs
  WHERE run_id = $1 OR request_id = $2;
 
--- name: count_pending_of_user counts what waits for a user ($1 user)
-SELECT count(*) FROM runs WHERE state = 'pending' AND username = $1;
+-- name: count_pending_of_user counts what waits for a user or is paused ($1 user)
+SELECT (SELECT count(*) FROM runs WHERE state = 'pending' AND username = $1)
+       + (SELECT count(*) FROM runs WHERE state = 'paused' AND username = $1);
+
+-- name: lower_priority makes a run less urgent ($1 run, $2 priority)
+UPDATE runs
+   SET priority = $2, ordered = jsonb_set(ordered, '{priority}', to_jsonb($2::smallint))
+ WHERE run_id = $1;
 
 -- name: insert_run stores a run as pending ($1 run, $2 request, $3 user, $4 project, $5 suite, $6 model, $7 pool, $8 priority, $9 order, $10 scoring method, $11 time, $12 environment, $13 version of a user's suite or 0, $14 price)
 INSERT INTO runs (run_id, request_id, username, project_id, suite, model, pool, priority, ordered,

@@ -90,6 +90,14 @@ async def test_queue_is_shown_with_runs_workers_users_and_limits(stand: GatewayS
     assert body["users"] == [{"user": "bob", "running": 0, "pending": 1}]
 
 
+async def test_null_takes_a_limit_back_to_the_setting(stand: GatewayStand) -> None:
+    changes = {"max_running_runs": 1, "min_stay_seconds": 0.5, "highest_priorities": {"ann": "high"}}
+    await call(stand, "PATCH", f"{QUEUE}/limits", json=changes)
+    back = {"max_running_runs": None, "highest_priorities": None}
+    expected = {**LIMITS, "min_stay_seconds": 0.5}
+    assert (await call(stand, "PATCH", f"{QUEUE}/limits", json=back))[:2] == (200, expected)
+
+
 async def test_limits_are_shown_and_only_those_given_are_changed(stand: GatewayStand) -> None:
     assert (await call(stand, "GET", f"{QUEUE}/limits"))[:2] == (200, LIMITS)
     changes = {"max_running_runs": 1, "min_stay_seconds": 0.5, "highest_priorities": {"ann": "high"}}
@@ -103,6 +111,9 @@ async def test_limits_are_shown_and_only_those_given_are_changed(stand: GatewayS
     [
         ({"max_running_runs": 0}, "max_running_runs"),
         ({"max_running_runs": "many"}, "max_running_runs"),
+        ({"max_running_runs": "3"}, "max_running_runs"),
+        ({"max_running_runs": True}, "max_running_runs"),
+        ({"min_stay_seconds": True}, "min_stay_seconds"),
         ({"min_stay_seconds": -1}, "min_stay_seconds"),
         ({"run_time_limit_seconds": 0}, "run_time_limit_seconds"),
         ({"highest_priorities": {}}, "highest_priorities"),
@@ -158,6 +169,16 @@ async def test_job_is_paused_and_resumed(stand: GatewayStand) -> None:
     status, problem, _ = await call(stand, "POST", f"{API}/resume/{run_id}")
     assert (status, problem["reason"]) == (409, "RUN_NOT_PAUSED")
     assert (await call(stand, "POST", f"{API}/pause/none"))[0] == 404
+
+
+async def test_job_that_waits_again_says_how_urgent_it_is(stand: GatewayStand) -> None:
+    for way, begins in (("resume", "waits for its turn to go on"), ("retry", "waits to be run again")):
+        run = run_pb2.Run(run_id=str(uuid.uuid4()), state=run_pb2.RUN_STATE_PAUSED)
+        run.order.priority = run_pb2.PRIORITY_NORMAL
+        stand.scheduler.put(run)
+        _, body, _ = await call(stand, "POST", f"{API}/{way}/{run.run_id}")
+        assert body["message"].startswith(f"Job {run.run_id} {begins}")
+        assert body["message"].endswith(", with priority normal")
 
 
 async def test_requests_over_the_limit_are_refused_with_the_time_to_wait(stand: GatewayStand) -> None:

@@ -24,6 +24,7 @@ HOT = {
     "queue_order": "NULL, 3",
     "hold_places": "'summarising'",
     "forget_turns": "'2026-06-01'",
+    "lower_priority": f"{RUN}, 2",
     "take_places": f"'{{{RUN[1:-1]}}}', '2026-06-01', 60",
     "give_places": f"'{{{RUN[1:-1]}}}', '2026-06-01'",
     "live_among": f"'{{{RUN[1:-1]}}}'",

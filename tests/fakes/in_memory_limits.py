@@ -12,13 +12,17 @@ class InMemoryLimits:
     now: QueueLimits = field(default_factory=QueueLimits)
     requests: dict[str, tuple[datetime, int]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._settings = self.now
+
     async def limits(self) -> QueueLimits:
         return self.now
 
     async def change(self, changes: LimitChanges) -> QueueLimits:
-        given = {one.name: getattr(changes, one.name) for one in fields(changes)}
+        back = {name.name.lower(): getattr(self._settings, name.name.lower()) for name in changes.reset}
+        given = {one.name: getattr(changes, one.name) for one in fields(changes) if one.name != "reset"}
         is_given = {name: value for name, value in given.items() if value is not None and value != {}}
-        self.now = replace(self.now, **is_given)
+        self.now = replace(self.now, **back | is_given)
         return self.now
 
     async def count_request(self, user: str, now: datetime) -> int:

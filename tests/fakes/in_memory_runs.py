@@ -101,6 +101,7 @@ class InMemoryRuns:
             return None
         self._check_queue(run.user)
         self.queued_at[run_id] = now
+        run = run.limited_to(self.limits.now.highest_priority(run.user))
         fresh = replace(run, state=RunState.PENDING, epoch=run.epoch + 1, is_closed=False, step="")
         blank = replace(fresh, started_at=None, admitted_at=None, ran_seconds=0.0, finished_at=None)
         return self._put(replace(blank, deadline=None, error=None, final_counts=None))
@@ -117,8 +118,8 @@ class InMemoryRuns:
             return run
         if run.state is not RunState.PAUSED:
             return None
-        self._check_queue(run.user)
         self.queued_at[run_id] = now
+        run = run.limited_to(self.limits.now.highest_priority(run.user))
         return self._put(replace(run, state=RunState.PENDING))
 
     def queue_order(self) -> list[Run]:
@@ -293,7 +294,8 @@ class InMemoryRuns:
 
     def _check_queue(self, user: str) -> None:
         max_pending = self.limits.now.max_pending_per_user
-        if sum(run.user == user for run in self._in_state(RunState.PENDING)) >= max_pending:
+        held = [*self._in_state(RunState.PENDING), *self._in_state(RunState.PAUSED)]
+        if sum(run.user == user for run in held) >= max_pending:
             raise QueueFull(user=user, limit=max_pending, retry_after_seconds=30)
 
     def _is_live(self, run: Run) -> bool:

@@ -61,6 +61,13 @@ class FakeQueue(queue_grpc.QueueServiceServicer, count_grpc.RequestCountServiceS
     async def SetLimits(
         self, request: queue_pb2.SetLimitsRequest, context: Any
     ) -> queue_pb2.SetLimitsResponse:
+        first = first_limits()
+        for known, _ in first.ListFields():
+            if known.name in request.reset:
+                self.limits.ClearField(known.name)  # type: ignore[arg-type]  # a name of its own
+            else:
+                first.ClearField(known.name)  # type: ignore[arg-type]  # a name of its own
+        self.limits.MergeFrom(first)
         # To merge is to replace numbers, but to add up lists and messages.
         for known, _ in request.limits.ListFields():
             self.limits.ClearField(known.name)  # type: ignore[arg-type]  # a name of its own

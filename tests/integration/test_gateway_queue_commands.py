@@ -69,6 +69,10 @@ async def test_limits_are_shown_and_changed(proctor: CommandLine) -> None:
     assert (changed["max_running_runs"], changed["run_time_limit"]) == (1, 90.0)
     assert changed["max_pending_runs_per_user"] == 10
     assert changed["priorities"] == [{"user": "ann", "highest": "high"}, {"user": "*", "highest": "low"}]
+    more = (await proctor("limits", "--priority", "bob=normal", "--priority", "ann=", "--json")).document
+    assert more["priorities"] == [{"user": "*", "highest": "low"}, {"user": "bob", "highest": "normal"}]
+    back = (await proctor("limits", "--reset", "priority", "--reset", "time-limit", "--json")).document
+    assert (back["priorities"], back["run_time_limit"]) == ([{"user": "*", "highest": "normal"}], 10800.0)
     assert "1 --max-running" in " ".join((await proctor("limits")).out.split())
 
 
@@ -77,7 +81,13 @@ async def test_limits_are_shown_and_changed(proctor: CommandLine) -> None:
     [
         ("--priority", "ann", "write USER=NAME, with one of high, normal, low"),
         ("--priority", "ann=urgent", "write USER=NAME"),
-        ("--time-limit", "nan", "it must be a number of seconds"),
+        ("--time-limit", "nan", "31536000"),
+        ("--time-limit", "-1e15", "'--time-limit': Input should be greater"),
+        ("--time-limit", "1e13", "31536000"),
+        ("--min-stay", "1e15", "31536000"),
+        ("--max-running", "99999999999", "2147483647"),
+        ("--max-running", "-99999999999", "'--max-running': Input should be greater"),
+        ("--reset", "max", "it must be one of max-running, max-pending"),
     ],
 )
 async def test_bad_limits_are_refused_in_a_sentence(
@@ -95,6 +105,14 @@ async def test_run_is_paused_and_resumed(stand: GatewayStand, proctor: CommandLi
     assert resumed.document["run"]["state"] == "pending"
     again = await proctor("resume", "r1", "--json")
     assert (again.code, again.document["error"]["reason"]) == (2, "RUN_NOT_PAUSED")
+
+
+async def test_run_that_waits_again_says_how_urgent_it_is(stand: GatewayStand, proctor: CommandLine) -> None:
+    for command, state in (("resume", run_pb2.RUN_STATE_PAUSED), ("retry", run_pb2.RUN_STATE_FAILED)):
+        run = run_pb2.Run(run_id="r1", state=state)
+        run.order.priority = run_pb2.PRIORITY_NORMAL
+        stand.scheduler.put(run)
+        assert ", with priority normal: " in (await proctor(command, "r1")).out
 
 
 async def test_command_over_the_rate_says_when_to_come_back(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 
 import asyncpg
@@ -13,7 +14,7 @@ from services.scheduler.errors import TooManyRequests
 from services.scheduler.ports import LimitStore
 from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Sessions
 from services.scheduler.runs.postgres_limits import PostgresLimits
-from services.scheduler.runs.queue_limits import EVERYBODY, LimitChanges, QueueLimits
+from services.scheduler.runs.queue_limits import EVERYBODY, LimitChanges, LimitName, QueueLimits
 from services.scheduler.runs.run_order import Priority
 from tests.fakes.in_memory_limits import InMemoryLimits
 from tests.fakes.scheduler_world import START
@@ -50,6 +51,15 @@ async def test_limits_are_as_the_settings_say_until_they_are_changed(store: Limi
     assert (changed.run_time_limit, changed.min_stay) == (timedelta(minutes=5), timedelta(0))
     assert await store.change(LimitChanges(max_pending_per_user=1)) == await store.limits()
     assert (await store.limits()).max_running == 7
+
+
+async def test_limits_go_back_to_the_settings_unless_they_are_changed_as_well(store: LimitStore) -> None:
+    every = LimitChanges(7, 8, 9, timedelta(hours=5), timedelta(seconds=5), {"bob": Priority.LOW})
+    await store.change(every)
+    kept = {LimitName.MAX_RUNNING, LimitName.MIN_STAY}
+    changed = await store.change(LimitChanges(min_stay=SECOND, reset=frozenset(LimitName) - kept))
+    assert changed == replace(SETTINGS, max_running=7, min_stay=SECOND)
+    assert await store.change(LimitChanges(reset=frozenset(LimitName))) == SETTINGS == await store.limits()
 
 
 async def test_list_of_priorities_is_replaced_as_a_whole(store: LimitStore) -> None:

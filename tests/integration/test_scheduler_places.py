@@ -168,14 +168,34 @@ async def test_run_that_waits_can_be_paused_and_a_paused_one_cancelled(stores: S
     assert await stores.led.unfinished() == [run.run_id]
 
 
-async def test_resume_is_refused_when_the_queue_is_full(stores: Stores) -> None:
+async def test_what_is_paused_counts_as_waiting_and_can_be_resumed_at_any_time(stores: Stores) -> None:
     await stores.limits.change(LimitChanges(max_pending_per_user=1))
     run = await add(stores, new_run())
     await stores.runs.pause(run.run_id, START)
-    await add(stores, new_run())
     with pytest.raises(QueueFull):
-        await stores.runs.resume(run.run_id, START)
-    assert await state_of(stores, run) is RunState.PAUSED
+        await add(stores, new_run())
+    assert await stores.runs.resume(run.run_id, START) is not None
+    assert await state_of(stores, run) is RunState.PENDING
+
+
+async def test_run_that_waits_again_is_no_more_urgent_than_its_user_may_have_it_now(stores: Stores) -> None:
+    retried, paused, low = [
+        await add(stores, new_run(priority=priority))
+        for priority in (Priority.HIGH, Priority.HIGH, Priority.LOW)
+    ]
+    await stores.runs.cancel(retried.run_id, START)
+    await stores.led.mark_closed(await stores.begin_term(), retried, None)
+    for run in (paused, low):
+        await stores.runs.pause(run.run_id, START)
+    await stores.limits.change(LimitChanges(priorities={EVERYBODY: Priority.NORMAL}))
+    again = [
+        await stores.runs.requeue(retried.run_id, START),
+        await stores.runs.resume(paused.run_id, START),
+        await stores.runs.resume(low.run_id, START),
+    ]
+    wanted = [Priority.NORMAL, Priority.NORMAL, Priority.LOW]
+    assert [run.order.priority for run in again if run] == wanted
+    assert [(await stores.runs.get(run.run_id)).order.priority for run in (retried, paused, low)] == wanted
 
 
 async def test_priority_above_what_a_user_may_have_is_refused_with_those_allowed(stores: Stores) -> None:

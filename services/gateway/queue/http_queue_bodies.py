@@ -72,9 +72,10 @@ class Limits(BaseModel):
 
 
 class LimitChanges(BaseModel):
-    """What is left out stays as it is."""
+    """What is left out stays as it is; null goes back to what the settings say."""
 
-    model_config = ConfigDict(extra="forbid")
+    # Strict: true is no 1.
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     max_running_runs: Count = None
     max_pending_runs_per_user: Count = None

@@ -40,7 +40,21 @@ def shown_limits(limits: queue_pb2.QueueLimits) -> Limits:
     )
 
 
-def wanted_limits(changes: LimitChanges) -> queue_pb2.QueueLimits:
+# Where the contract calls a limit otherwise.
+_CONTRACT_NAMES = {
+    "run_time_limit_seconds": "run_time_limit",
+    "min_stay_seconds": "min_stay",
+    "highest_priorities": "priorities",
+}
+
+
+def wanted_limits(changes: LimitChanges) -> queue_pb2.SetLimitsRequest:
+    nulls = [name for name in sorted(changes.model_fields_set) if getattr(changes, name) is None]
+    reset = [_CONTRACT_NAMES.get(name, name) for name in nulls]
+    return queue_pb2.SetLimitsRequest(limits=_changed_limits(changes), reset=reset)
+
+
+def _changed_limits(changes: LimitChanges) -> queue_pb2.QueueLimits:
     wanted = queue_pb2.QueueLimits(
         max_running_runs=changes.max_running_runs,
         max_pending_runs_per_user=changes.max_pending_runs_per_user,

@@ -15,7 +15,7 @@ from services.gateway.grpc_scheduler import SchedulerBackend
 from services.gateway.http_identity import Identity
 from services.gateway.http_paths import BENCHMARKING
 from services.gateway.http_problem_bodies import problems
-from services.gateway.proto_words import STATES
+from services.gateway.proto_words import STATES, priority_word
 from services.gateway.runs.duration_text import duration_text
 from services.gateway.runs.http_job_bodies import JobMessage, JobPage, JobResults, JobStarted
 from services.gateway.runs.http_job_id import JobId
@@ -117,16 +117,16 @@ class BenchmarkApi:
         return JobMessage(message=f"Job {job_id} cancelled successfully")
 
     async def retry(self, job_id: JobId) -> JobMessage:
-        await self._scheduler.retry_run(job_id)
-        return JobMessage(message=f"Job {job_id} waits to be run again for what is missing")
+        run = await self._scheduler.retry_run(job_id)
+        return JobMessage(message=f"Job {job_id} waits to be run again for what is missing{_urgency(run)}")
 
     async def pause(self, job_id: JobId) -> JobMessage:
         await self._scheduler.pause_run(job_id)
         return JobMessage(message=f"Job {job_id} paused successfully")
 
     async def resume(self, job_id: JobId) -> JobMessage:
-        await self._scheduler.resume_run(job_id)
-        return JobMessage(message=f"Job {job_id} waits for its turn to go on")
+        run = await self._scheduler.resume_run(job_id)
+        return JobMessage(message=f"Job {job_id} waits for its turn to go on{_urgency(run)}")
 
     async def list_jobs(self, query: Annotated[ListQuery, Depends()]) -> JobPage:
         page = await self._scheduler.list_runs(query.request)
@@ -137,3 +137,9 @@ class BenchmarkApi:
             total=page.total,
             next_cursor=page.next_page_token or None,
         )
+
+
+def _urgency(run: run_pb2.Run) -> str:
+    """Said where it is not the highest: it may be lower than it was ordered with."""
+    word = priority_word(run.order.priority)
+    return f", with priority {word}" if word in ("normal", "low") else ""

@@ -63,18 +63,23 @@ def job_listed(run: run_pb2.Run) -> JobListed:
 
 def _summary(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime) -> JobSummary:
     evaluated = [task for task in summary.tasks if task.answered]
-    started = moment(run.started_at)
-    seconds = ((moment(run.finished_at) or now) - started).total_seconds() if started else 0.0
     return JobSummary(
         total_evaluations=len(evaluated),
         total_samples=summary.answered,
         benchmarks_run=[task.task for task in evaluated],
         models_evaluated=1 if evaluated else 0,
-        total_time_seconds=round(max(seconds, 0.0), 3),
+        total_time_seconds=round(_ran_seconds(run, now), 3),
         scoring={task.task: scoring_word(task.scoring_method) for task in summary.tasks},
         stand_in=[task.task for task in summary.tasks if task.is_stand_in],
         reused_answers=run.reused_answers,
     )
+
+
+def _ran_seconds(run: run_pb2.Run, now: datetime) -> float:
+    """Without the time that it waited or was paused."""
+    admitted = moment(run.admitted_at)
+    stay = ((moment(run.finished_at) or now) - admitted).total_seconds() if admitted else 0.0
+    return run.ran_seconds + max(stay, 0.0)
 
 
 def _counts(task: summary_pb2.TaskSummary) -> TaskCounts:

@@ -6,7 +6,7 @@ import asyncpg
 
 from services.scheduler.errors import TooManyRequests
 from services.scheduler.postgres_sessions import Connection, Queries, Sessions
-from services.scheduler.runs.queue_limits import LimitChanges, QueueLimits
+from services.scheduler.runs.queue_limits import LimitChanges, LimitName, QueueLimits
 from services.scheduler.runs.run_order import Priority
 
 _MINUTE = timedelta(minutes=1)
@@ -30,7 +30,7 @@ class PostgresLimits:
     async def change(self, changes: LimitChanges) -> QueueLimits:
         async def change(connection: Connection) -> QueueLimits:
             await connection.execute(Queries["change_limits"], *_changed_values(changes))
-            if changes.priorities:
+            if changes.priorities or LimitName.PRIORITIES in changes.reset:
                 await connection.execute(Queries["drop_user_priorities"])
                 users, highest = list(changes.priorities), list(changes.priorities.values())
                 await connection.execute(Queries["add_user_priorities"], users, highest)
@@ -75,11 +75,12 @@ def _limits_from_row(row: asyncpg.Record, settings: QueueLimits) -> QueueLimits:
     )
 
 
-def _changed_values(changes: LimitChanges) -> tuple[int | float | None, ...]:
+def _changed_values(changes: LimitChanges) -> tuple[int | float | list[str] | None, ...]:
     return (
         changes.max_running,
         changes.max_pending_per_user,
         changes.max_requests_per_minute,
         changes.run_time_limit.total_seconds() if changes.run_time_limit is not None else None,
         changes.min_stay.total_seconds() if changes.min_stay is not None else None,
+        [name.value for name in changes.reset],
     )

@@ -95,7 +95,7 @@ class PostgresRuns:
         return run_from_row(row) if row else None
 
     async def resume(self, run_id: RunId, now: datetime) -> Run | None:
-        return await self._let_wait("resume_run", run_id, now)
+        return await self._let_wait("resume_run", run_id, now, is_counted=True)
 
     async def past_usage(self, run: Run) -> Sequence[PastUsage]:
         order = run.order
@@ -109,17 +109,24 @@ class PostgresRuns:
         )
         return tuple(task_from_row(row) for row in rows)
 
-    async def _let_wait(self, query: str, run_id: RunId, *values: object) -> Run | None:
-        """The run is pending again, where its user may have one more."""
+    async def _let_wait(
+        self, query: str, run_id: RunId, *values: object, is_counted: bool = False
+    ) -> Run | None:
+        """The run is pending again, as urgent as its user may have it now.
+
+        He has to have room for it, unless it is counted among what he has waiting or paused.
+        """
         user = (await self.get(run_id)).user
 
         async def let_wait(connection: Connection) -> Run | None:
             await connection.execute(Queries["lock_user"], user)
             row = await connection.fetchrow(Queries[query], run_id, *values)
-            if row is not None:
-                limits = await self._limits.held_limits(connection)
+            if row is None:
+                return None
+            limits = await self._limits.held_limits(connection)
+            if not is_counted:
                 await _check_queue(connection, user, limits.max_pending_per_user, own=1)
-            return run_from_row(row) if row else None
+            return await _as_urgent_as_allowed(connection, run_from_row(row), limits)
 
         return await self._sessions.run(let_wait)
 
@@ -128,6 +135,13 @@ def _same_order(found: Run, wanted: Run, request_id: str) -> Run:
     if found.order != wanted.order:
         raise RequestIdTaken(request_id=request_id, run_id=found.run_id)
     return found
+
+
+async def _as_urgent_as_allowed(connection: Connection, run: Run, limits: QueueLimits) -> Run:
+    allowed = run.limited_to(limits.highest_priority(run.user))
+    if allowed != run:
+        await connection.execute(Queries["lower_priority"], run.run_id, allowed.order.priority)
+    return allowed
 
 
 async def _check_queue(connection: Connection, user: str, max_pending: int, own: int = 0) -> None:

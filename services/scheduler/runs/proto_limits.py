@@ -7,7 +7,7 @@ from google.protobuf.duration_pb2 import Duration
 from proctor.v1 import queue_service_pb2 as messages
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.proto_words import PRIORITIES, word_of
-from services.scheduler.runs.queue_limits import LimitChanges, QueueLimits
+from services.scheduler.runs.queue_limits import LimitChanges, LimitName, QueueLimits
 from services.scheduler.runs.run_order import Priority
 
 _LONGEST_SECONDS = 10**9
@@ -28,7 +28,8 @@ def limits_to_proto(limits: QueueLimits) -> messages.QueueLimits:
     return message
 
 
-def changes_from_proto(limits: messages.QueueLimits) -> LimitChanges:
+def changes_from_proto(request: messages.SetLimitsRequest) -> LimitChanges:
+    limits = request.limits
     return LimitChanges(
         max_running=limits.max_running_runs if limits.HasField("max_running_runs") else None,
         max_pending_per_user=(
@@ -40,7 +41,16 @@ def changes_from_proto(limits: messages.QueueLimits) -> LimitChanges:
         run_time_limit=_time(limits.run_time_limit) if limits.HasField("run_time_limit") else None,
         min_stay=_time(limits.min_stay) if limits.HasField("min_stay") else None,
         priorities={each.user: _priority(each) for each in limits.priorities},
+        reset=frozenset(map(_limit_name, request.reset)),
     )
+
+
+def _limit_name(text: str) -> LimitName:
+    try:
+        return LimitName(text)
+    except ValueError as error:
+        sentence = f'reset names "{text}", but there is no such limit: there are {", ".join(LimitName)}.'
+        raise InvalidParameter(field="reset", sentence=sentence) from error
 
 
 def _time(duration: Duration) -> timedelta:

@@ -48,6 +48,9 @@ def run_to_proto(run: Run) -> run_pb2.Run:
         suite_version=run.suite_version,
         price=price_to_proto(run.price),
         reused_answers=run.reused_answers,
+        # Runs that ended before there were stays had one, from start to end.
+        admitted_at=time_to_proto(run.admitted_at or (None if run.ran_seconds else run.started_at)),
+        ran_seconds=run.ran_seconds,
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import StrEnum
 
 from services.scheduler.runs.run_order import Priority
 
@@ -26,13 +27,29 @@ class QueueLimits:
 
     def allowed_priorities(self, user: str) -> tuple[Priority, ...]:
         """What the user may ask for, the most urgent first."""
-        highest = self.priorities.get(user, self.priorities.get(EVERYBODY, Priority.HIGH))
-        return tuple(priority for priority in Priority if priority >= highest)
+        return tuple(priority for priority in Priority if priority >= self.highest_priority(user))
+
+    def highest_priority(self, user: str) -> Priority:
+        return self.priorities.get(user, self.priorities.get(EVERYBODY, Priority.HIGH))
+
+
+class LimitName(StrEnum):
+    """What limits are called outside; the names of the members are those of the fields."""
+
+    MAX_RUNNING = "max_running_runs"
+    MAX_PENDING_PER_USER = "max_pending_runs_per_user"
+    MAX_REQUESTS_PER_MINUTE = "max_requests_per_minute"
+    RUN_TIME_LIMIT = "run_time_limit"
+    MIN_STAY = "min_stay"
+    PRIORITIES = "priorities"
 
 
 @dataclass(frozen=True, slots=True)
 class LimitChanges:
-    """What is None stays as it is; `priorities`, where there are any, replace the whole list."""
+    """What is None stays as it is; `priorities`, where there are any, replace the whole list.
+
+    Those of `reset` go back to what the settings say, unless they are changed as well.
+    """
 
     max_running: int | None = None
     max_pending_per_user: int | None = None
@@ -40,3 +57,4 @@ class LimitChanges:
     run_time_limit: timedelta | None = None
     min_stay: timedelta | None = None
     priorities: Mapping[str, Priority] = field(default_factory=dict)
+    reset: frozenset[LimitName] = frozenset()

@@ -1,14 +1,14 @@
 """A run: one order on its way, its states, and which state may follow which. The one place that knows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NewType
 
 from services.scheduler.runs.model_price import ModelPrice
 from services.scheduler.runs.run_counts import RunCounts
-from services.scheduler.runs.run_order import RunOrder, ScoringMethod
+from services.scheduler.runs.run_order import Priority, RunOrder, ScoringMethod
 
 RunId = NewType("RunId", str)
 
@@ -97,6 +97,10 @@ class Run:
     def suite_name(self) -> str:
         """As the catalogue of suites knows it."""
         return f"{self.order.suite}@{self.suite_version}" if self.suite_version else self.order.suite
+
+    def limited_to(self, highest: Priority) -> "Run":
+        """No more urgent than that."""
+        return replace(self, order=replace(self.order, priority=max(self.order.priority, highest)))
 
     @property
     def time_limit(self) -> timedelta | None:

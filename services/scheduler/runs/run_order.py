@@ -10,7 +10,6 @@ from services.common.secret_names import secret_word_in
 
 MAX_ROLLOUTS = 100
 MAX_FEWSHOT = 100
-MAX_USER_LETTERS = 128
 MAX_MODEL_LETTERS = 512
 # Its parameters go out with every shard.
 MAX_ORDER_BYTES = 64 * 1024
@@ -215,13 +214,6 @@ def _model_problem(model: str) -> Problem | None:
     if ".." in model.split("/"):
         return Problem("model", "model holds the part .., which is no part of a name.")
     return None
-
-
-def user_problem(user: str) -> Problem | None:
-    if len(user) > MAX_USER_LETTERS:
-        sentence = f"user has {len(user)} letters, but must have at most {MAX_USER_LETTERS}."
-        return Problem("user", sentence)
-    return nul_problem("user", user)
 
 
 def nul_problem(field: str, *texts: str) -> Problem | None:

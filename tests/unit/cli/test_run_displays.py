@@ -90,7 +90,7 @@ def finished() -> tuple[run_pb2.Run, summary_pb2.RunSummary]:
     run = running(400)
     run.state = run_pb2.RUN_STATE_FAILED
     run.error.message = "Too many samples failed."
-    run.started_at.FromSeconds(100)
+    run.admitted_at.FromSeconds(100)
     run.finished_at.FromSeconds(108)
     known = summary_pb2.MetricFigure(metric="acc", mean=0.8, ci_low=0.7, ci_high=0.9, n=397)
     unknown = summary_pb2.MetricFigure(metric="mcc", n=0)

@@ -16,7 +16,7 @@ NOW = datetime(2026, 1, 1, 0, 1, 40, tzinfo=UTC)
 def running() -> run_pb2.Run:
     run = run_pb2.Run(run_id="r1", state=run_pb2.RUN_STATE_RUNNING)
     run.order.suite, run.order.model = "glue", "vllm/starter"
-    run.started_at.FromDatetime(datetime(2026, 1, 1, tzinfo=UTC))
+    run.admitted_at.FromDatetime(datetime(2026, 1, 1, tzinfo=UTC))
     run.progress.total, run.progress.completed, run.progress.current_step = 300, 100, "running"
     return run
 
@@ -97,6 +97,17 @@ def test_summary_counts_only_tasks_that_were_evaluated_and_names_stand_ins() -> 
     assert told.total_time_seconds == 100.0
     assert told.stand_in == ["sst2"]
     assert told.scoring["sst2"] == "loglikelihood"
+
+
+def test_time_of_a_job_is_that_which_it_was_running() -> None:
+    run = running()
+    run.started_at.FromDatetime(datetime(2025, 12, 31, tzinfo=UTC))
+    run.ran_seconds = 30.0
+    assert job_results(run, summary(), NOW).summary.total_time_seconds == 130.0
+    run.finished_at.FromDatetime(datetime(2026, 1, 1, 0, 0, 10, tzinfo=UTC))
+    assert job_results(run, summary(), NOW).summary.total_time_seconds == 40.0
+    run.ClearField("admitted_at")
+    assert job_results(run, summary(), NOW).summary.total_time_seconds == 30.0
 
 
 def test_job_before_planning_has_no_percent_and_says_why_it_waits() -> None:
