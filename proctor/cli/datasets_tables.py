@@ -10,7 +10,7 @@ from rich.text import Text
 
 from proctor.cli.compact_table import compact_table, two_lines
 from proctor.cli.terminal import say
-from proctor.cli.verbatim import harmless, quoted, write_verbatim
+from proctor.cli.verbatim import quoted, write_verbatim
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 
 ID_WIDTH = 35
@@ -25,27 +25,27 @@ def datasets_table(console: Console, found: Sequence[dataset_pb2.Dataset]) -> Ta
     table.add_column("uploaded (UTC)")
     for dataset in found:
         table.add_row(
-            two_lines(harmless(dataset.name), dataset.dataset_id),
+            two_lines(dataset.name, dataset.dataset_id),
             two_lines(f"{dataset.row_count:,}", f"{dataset.target_count:,}"),
-            two_lines(decimal(dataset.size_bytes), harmless(dataset.user)),
+            two_lines(decimal(dataset.size_bytes), dataset.user),
             two_lines(*f"{dataset.uploaded_at.ToDatetime():%Y-%m-%d %H:%M:%S}".split()),
         )
     return table
 
 
 def print_dataset(console: Console, dataset: dataset_pb2.Dataset) -> None:
-    say(console, Text.assemble((harmless(dataset.name), "bold"), f"  {dataset.dataset_id}"))
+    say(console, Text.assemble((dataset.name, "bold"), f"  {dataset.dataset_id}"))
     form = dataset_pb2.DatasetFormat.Name(dataset.format).removeprefix("DATASET_FORMAT_")
     facts = [f"{dataset.row_count:,} rows", f"{dataset.target_count:,} with a target"]
     facts += [f"{form}, {decimal(dataset.size_bytes)}"]
     facts += [dataset.endpoint] if dataset.endpoint else []
-    facts += [f"for {harmless(', '.join(dataset.models))}"] if dataset.models else []
+    facts += [f"for {', '.join(dataset.models)}"] if dataset.models else []
     say(console, " · ".join(facts), style="dim")
 
 
 def print_rows(console: Console, rows: Sequence[dataset_pb2.DatasetRow]) -> None:
     for row in rows:
-        console.rule(f"row {row.row} · {harmless(row.id)}", align="left", style="dim")
+        console.rule(f"row {row.row} · {row.id}", align="left", style="dim")
         write_verbatim(console, _indented(row.body_json))
         if row.HasField("target"):
             say(console, Text.assemble(("target: ", "bold"), quoted(row.target)))
@@ -57,13 +57,13 @@ def print_faults(console: Console, name: str, refused: dataset_pb2.UploadDataset
     shown, count = len(refused.faults), refused.fault_count
     how_many = "1 fault" if count == 1 else f"{count:,} faults"
     these = f", of which these are the first {shown}" if shown < count else ""
-    say(console, f"{harmless(name)} is refused and nothing of it is kept: {how_many}{these}.", style="red")
+    say(console, f"{name} is refused and nothing of it is kept: {how_many}{these}.", style="red")
     table = compact_table(console)
     table.add_column("line", justify="right")
     table.add_column("field", overflow="fold")
     table.add_column("what is wrong", overflow="fold")
     for fault in refused.faults:
-        table.add_row(f"{fault.line}" if fault.line else "", harmless(fault.field), harmless(fault.problem))
+        table.add_row(f"{fault.line}" if fault.line else "", fault.field, fault.problem)
     console.print(table)
 
 

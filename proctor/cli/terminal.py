@@ -14,6 +14,7 @@ from rich.text import Text
 from proctor import client_errors
 from proctor.cli.exit_codes import ExitCode, code_of_error
 from proctor.cli.json_documents import Json
+from proctor.cli.verbatim import HarmlessConsole
 from proctor.stack.errors import StackError
 
 _PLAIN_WIDTH = 120
@@ -22,7 +23,7 @@ _PLAIN_WIDTH = 120
 def _console(*, stderr: bool) -> Console:
     """Text in a pipe is not folded to the 80 columns that rich would guess."""
     stream = sys.stderr if stderr else sys.stdout
-    return Console(
+    return HarmlessConsole(
         stderr=stderr,
         highlight=False,
         markup=False,

@@ -1,11 +1,24 @@
-"""Texts of data sets and models, shown as they are and without harm to a terminal."""
+"""Texts that others chose, shown as they are and without harm to a terminal."""
 
 import json
+from collections.abc import Iterable
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 # A text may hold control characters; on a terminal they are shown and not obeyed.
-_SHOWN_CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
+_SHOWN_CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"}
+# Those beyond ASCII have no sign of their own.
+_SHOWN_CONTROLS |= {127: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+
+
+class HarmlessConsole(Console):
+    """Whatever it shows, a user's name or a server's sentence, is nothing that a terminal would obey."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            is_plain = segment.control or segment.text.isprintable()
+            yield segment if is_plain else Segment(harmless(segment.text), segment.style)
 
 
 def write_verbatim(console: Console, text: str) -> None:

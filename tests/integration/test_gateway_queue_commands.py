@@ -107,6 +107,23 @@ async def test_run_is_paused_and_resumed(stand: GatewayStand, proctor: CommandLi
     assert (again.code, again.document["error"]["reason"]) == (2, "RUN_NOT_PAUSED")
 
 
+async def test_names_that_others_chose_are_shown_and_not_obeyed(
+    stand: GatewayStand, proctor: CommandLine
+) -> None:
+    name = "\x1b[31mroot\x9b2J\a\x7f"
+    queue_with_one_waiting(stand)
+    queue = stand.scheduler.queue.queue
+    queue.waiting[0].user = queue.waiting[0].order.suite = queue.waiting[0].wait.held_by = name
+    queue.workers[0].worker_id = queue.workers[0].condition = name
+    queue.users.add(user=name, pending=1)
+    queue.users.add(user="bob")
+    stand.scheduler.queue.limits.priorities.add(user=name, highest=run_pb2.PRIORITY_LOW)
+    for command in ("queue", "limits", "status"):
+        shown = await proctor(command)
+        assert "\u241b[31mroot" in shown.out
+        assert not set(shown.out) & set("\x1b\x9b\a\x7f")
+
+
 async def test_run_that_waits_again_says_how_urgent_it_is(stand: GatewayStand, proctor: CommandLine) -> None:
     for command, state in (("resume", run_pb2.RUN_STATE_PAUSED), ("retry", run_pb2.RUN_STATE_FAILED)):
         run = run_pb2.Run(run_id="r1", state=state)
