@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from proctor.v1 import run_pb2
+from proctor.v1 import queue_service_pb2, run_pb2
 from services.scheduler.errors import InvalidPageToken, InvalidParameter
 from services.scheduler.page_token import cursor_from_token, token_behind
 from services.scheduler.runs.json_runs import (
@@ -17,8 +17,10 @@ from services.scheduler.runs.json_runs import (
     order_from_json,
     order_to_json,
 )
+from services.scheduler.runs.proto_limits import changes_from_proto
 from services.scheduler.runs.proto_orders import order_from_proto, order_to_proto
 from services.scheduler.runs.proto_runs import brief_to_proto
+from services.scheduler.runs.queue_limits import LimitChanges, LimitName
 from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_counts import RunCounts, TaskCounts
 from services.scheduler.runs.run_order import (
@@ -74,6 +76,14 @@ def test_unset_is_told_from_zero() -> None:
     assert order_from_proto(run_pb2.RunOrder(limit=0)).limit == 0
     assert order_from_proto(run_pb2.RunOrder(rollouts=0)).rollouts == 0
     assert order_from_proto(run_pb2.RunOrder()).rollouts == 1
+
+
+def test_limits_to_go_back_are_told_by_name_and_others_are_refused() -> None:
+    fields = [field.name for field in queue_service_pb2.QueueLimits.DESCRIPTOR.fields]
+    request = queue_service_pb2.SetLimitsRequest(reset=fields)
+    assert changes_from_proto(request) == LimitChanges(reset=frozenset(LimitName))
+    with pytest.raises(InvalidParameter, match="there is no such limit: there are max_running_runs, "):
+        changes_from_proto(queue_service_pb2.SetLimitsRequest(reset=["max_running"]))
 
 
 def test_word_of_a_newer_client_is_refused() -> None:
