@@ -13,6 +13,7 @@ from proctor.v1 import run_pb2
 from tests.chaos.run_audit import assert_counters_equal_rows, assert_each_recorded_once, read_rows
 from tests.chaos.struck_run import StruckRun
 from tests.fakes.eventually import eventually
+from tests.fakes.seen_processes import name_of
 from tests.fakes.state_dir import temporary_state_dir
 from tests.starter_model import MODEL, SAMPLES, SUITE, starter_pool
 from tests.whole_stack import IMPATIENT, StackOrder, WholeStack, whole_stack
@@ -36,7 +37,7 @@ class Watched:
 
     def look_at_engines(self) -> None:
         children = psutil.Process(self.standing.stack.child("worker").pid).children(recursive=True)
-        engines = {child for child in children if "EngineCore" in child.name()}
+        engines = {child for child in children if "EngineCore" in name_of(child)}
         self.engines |= engines
         self.most_at_once = max(self.most_at_once, len(engines))
 

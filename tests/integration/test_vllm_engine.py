@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from tests.fakes.eventually import eventually
+from tests.fakes.seen_processes import command_line_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 VLLM_PYTHON = Path(os.environ.get("PROCTOR_VLLM_PYTHON") or REPOSITORY / ".venv-vllm" / "bin" / "python")
@@ -169,15 +170,7 @@ def is_gone(pid: int) -> bool:
 
 def starting_engines(parent: int) -> list[int]:
     children = psutil.Process(parent).children(recursive=True)
-    return [each.pid for each in children if "--multiprocessing-fork" in _command_line(each)]
-
-
-def _command_line(process: psutil.Process) -> list[str]:
-    """Empty for one that has just ended: others come and go while an engine starts."""
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
+    return [each.pid for each in children if "--multiprocessing-fork" in command_line_of(each)]
 
 
 def poll_until_not_empty(look: Callable[[], list[int]]) -> list[int]:
