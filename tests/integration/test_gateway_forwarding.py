@@ -167,7 +167,17 @@ async def test_reflection_lists_the_public_services_only(stand: GatewayStand) ->
         answer = await anext(aiter(call))
     names = {service.name for service in answer.list_services_response.service}
     ours = {name for name in names if name.startswith("proctor.")}
-    topics = ("Scheduler", "Suite", "Queue", "Dataset", "Results", "Comparison", "Standings", "Rescore", "Export")
+    topics = (
+        "Scheduler",
+        "Suite",
+        "Queue",
+        "Dataset",
+        "Results",
+        "Comparison",
+        "Standings",
+        "Rescore",
+        "Export",
+    )
     assert ours == {f"proctor.v1.{topic}Service" for topic in topics}
 
 
