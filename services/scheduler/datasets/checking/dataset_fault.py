@@ -4,6 +4,7 @@ from bisect import insort
 from dataclasses import dataclass
 
 MAX_NAMED_FAULTS = 20
+MAX_FAULT_LETTERS = 300
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -44,8 +45,13 @@ class FaultList:
             if line >= self.first[-1].line:
                 return
             self.first.pop()
-        insort(self.first, DatasetFault(line, field, problem))
+        insort(self.first, DatasetFault(line, _cut(field), _cut(problem)))
 
     def count_more(self, faults: int) -> None:
         """Faults behind the named ones, of which only the number is known."""
         self.count += faults
+
+
+def _cut(text: str) -> str:
+    """What a file names its fields is as long as it likes."""
+    return text if len(text) <= MAX_FAULT_LETTERS else f"{text[: MAX_FAULT_LETTERS - 1]}…"

@@ -134,4 +134,4 @@ def _id_problem(line: Line, name: str) -> str:
 def _unknown_field(line: Line, known: frozenset[str], kind: str) -> LineFault:
     name = min(line.keys() - known)
     fields = ", ".join(sorted(known))
-    return LineFault(name[:100], f"{shown(name)} is no field of {kind}; it has {fields}.")
+    return LineFault(name, f"{shown(name)} is no field of {kind}; it has {fields}.")

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from services.scheduler.datasets.checking.dataset_fault import MAX_FAULT_LETTERS
 from services.scheduler.datasets.checking.row_reader import MAX_ROW_BYTES
 from services.scheduler.datasets.dataset import DatasetFormat, RowFacts
 from services.scheduler.datasets.dataset_errors import DatasetTooLarge
@@ -232,3 +233,12 @@ def test_format_is_told_from_the_name_and_the_first_bytes(
     name: str, content: bytes, form: DatasetFormat
 ) -> None:
     assert CheckedFiles().check(content, name).format is form
+
+
+@pytest.mark.parametrize(
+    "line", [{"prompt": "x", "y" * 1_000_000: 1}, {"prompt": "x", "metadata": {"y" * 1_000_000: "\0"}}]
+)
+def test_field_of_a_fault_is_cut_however_long_the_file_names_it(line: object) -> None:
+    [fault] = CheckedFiles().check(jsonl([line])).faults
+    assert 0 < len(fault.field) <= MAX_FAULT_LETTERS
+    assert 0 < len(fault.problem) <= MAX_FAULT_LETTERS
