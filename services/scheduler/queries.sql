@@ -446,5 +446,11 @@ DELETE FROM dataset_contents
    AND NOT EXISTS (SELECT FROM datasets WHERE datasets.digest = $1 AND datasets.format = $2)
 RETURNING true;
 
--- name: named_prefixes gives those under which a content lies ($1 prefixes)
-SELECT prefix FROM dataset_contents WHERE prefix = ANY ($1::text[]);
+-- name: add_loose_prefix says that objects may lie there that no content has ($1 prefix)
+INSERT INTO loose_prefixes (prefix) VALUES ($1) ON CONFLICT DO NOTHING;
+
+-- name: loose_prefixes gives those that have been loose for long, the oldest first ($1 since before)
+SELECT prefix FROM loose_prefixes WHERE since < $1 ORDER BY since;
+
+-- name: forget_loose_prefix says that nothing lies there, or that a content has it ($1 prefix)
+DELETE FROM loose_prefixes WHERE prefix = $1;

@@ -83,6 +83,9 @@ class LateLoop:
 class OneDataset:
     """Instead of Postgres, which does one insert however long the file is."""
 
+    async def begin(self, prefix: str) -> None:
+        pass
+
     async def add(self, new: NewDataset) -> Dataset:
         return new.dataset
 

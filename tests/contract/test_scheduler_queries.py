@@ -50,7 +50,6 @@ HOT = {
     "add_dataset": f"'ds_0', 'x', 'ann', '2026-06-01', '1', 'jsonl', {RUN}",
     "delete_dataset": "'ds_1'",
     "delete_unused_content": "'1', 'jsonl'",
-    "named_prefixes": "'{datasets/ds_1}'",
     "give_back_shards": f"{RUN}, 1, '{{1,2}}', '{{\"{{1}}\",\"{{2}}\"}}'",
 }
 SMALL_TABLES = {"leadership", "limits", "user_turns"}

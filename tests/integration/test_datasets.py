@@ -24,7 +24,9 @@ from services.common.clock import SystemClock
 from services.common.errors import RemoteError
 from services.common.grpc_client import open_channel, remote_error
 from services.common.postgres import connect_pool
+from services.scheduler.datasets.dataset import DatasetId
 from services.scheduler.datasets.delete_lost_objects import DeleteLostObjects
+from services.scheduler.datasets.delete_objects import prefix_of
 from services.scheduler.datasets.obstore_objects import ObstoreObjects
 from services.scheduler.datasets.postgres_datasets import PostgresDatasets
 from services.scheduler.postgres_sessions import SCHEMA, Sessions
@@ -173,6 +175,11 @@ async def test_repeated_request_finds_the_data_set_of_the_first(stand: Stand) ->
     later = await upload(stand.stub, cut(b"never looked at"), request_id=request_id)
     assert {response.dataset.dataset_id for response in (*others, later)} == {first.dataset.dataset_id}
     async with refused() as told:
+        await upload(stand.stub, cut(content), request_id=request_id, name="other.jsonl")
+    assert (told[0].reason, told[0].facts["name"]) == ("REQUEST_ID_TAKEN", "rows.jsonl")
+    of_another = (await upload(stand.stub, cut(content), request_id=request_id, user="bob")).dataset
+    assert (of_another.user, of_another.dataset_id != first.dataset.dataset_id) == ("bob", True)
+    async with refused() as told:
         await upload(stand.stub, cut(content), request_id="mine")
     assert told[0].reason == "INVALID_PARAMETER"
 
@@ -263,21 +270,44 @@ async def test_store_without_room_is_told_and_nothing_is_left(stand: Stand) -> N
 
 async def test_what_a_killed_upload_left_is_swept_and_nothing_else(stand: Stand) -> None:
     kept = (await upload(stand.stub, cut(lines(10, "kept")))).dataset
-    left = stand.folder / "datasets" / f"ds_{uuid4().hex}"
-    left.mkdir(parents=True)
-    (left / "rows-000000.jsonl.zst").write_bytes(b"x")
+    left, of_another_scheduler = (prefix_of(DatasetId(f"ds_{uuid4().hex}")) for _ in range(2))
+    put(stand.folder / of_another_scheduler / "rows-000000.jsonl.zst")
+    put(stand.folder / "datasets" / "train" / "readme.md")
+    others = stand.files()
+    put(stand.folder / left / "rows-000000.jsonl.zst")
     # A file of the library's own, while an object is written.
-    (left / "rows-000001.jsonl.zst#1").write_bytes(b"x")
+    put(stand.folder / left / "rows-000001.jsonl.zst#1")
     before = stand.files()
     async with await connect_pool(stand.postgres, schema=SCHEMA) as pool:
         datasets = PostgresDatasets(Sessions(pool))
         objects = ObstoreObjects(stand.folder.as_uri())
+        await datasets.begin(left)
         await DeleteLostObjects(datasets, objects, SystemClock(), UPLOAD_SECONDS).sweep()
         assert stand.files() == before
         await DeleteLostObjects(datasets, objects, _LaterClock(), UPLOAD_SECONDS).sweep()
+        assert await datasets.loose_prefixes(_LaterClock().now()) == []
     assert stand.files_of(kept)
-    assert len(stand.files()) == len(before) - 2
+    assert stand.files() == others
     assert len(await stand.preview(kept.dataset_id)) == 10
+
+
+async def test_what_the_store_did_not_let_go_of_is_swept_later(stand: Stand) -> None:
+    gone = (await upload(stand.stub, cut(lines(10, "gone")))).dataset
+    folder = stand.folder / prefix_of(DatasetId(gone.dataset_id))
+    held = {path: path.read_bytes() for path in folder.iterdir()}
+    await stand.delete(gone.dataset_id)
+    for path, content in held.items():
+        put(path, content)
+    async with await connect_pool(stand.postgres, schema=SCHEMA) as pool:
+        datasets = PostgresDatasets(Sessions(pool))
+        objects = ObstoreObjects(stand.folder.as_uri())
+        await DeleteLostObjects(datasets, objects, _LaterClock(), UPLOAD_SECONDS).sweep()
+    assert stand.files_of(gone) == []
+
+
+def put(path: Path, content: bytes = b"x") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
 
 
 class _LaterClock(SystemClock):

@@ -20,9 +20,10 @@ from services.scheduler.datasets.dataset import (
 from services.scheduler.datasets.dataset_errors import (
     ObjectStoreUnavailable,
     TooManyUploads,
+    UploadRequestTaken,
     UploadTooSlow,
 )
-from services.scheduler.datasets.delete_objects import delete_objects, prefix_of
+from services.scheduler.datasets.delete_objects import prefix_of, try_to_delete_objects
 from services.scheduler.datasets.piece_handover import PieceHandover
 from services.scheduler.datasets.ports import DatasetStore, NewDataset, ObjectStore
 from services.scheduler.errors import InvalidParameter
@@ -74,9 +75,12 @@ class AddDataset:
     ) -> AddedDataset:
         """May be over before the last piece was taken."""
         _check(header)
-        if header.request_id and (known := await self._datasets.ordered(header.request_id)):
-            return AddedDataset(known)
+        if header.request_id:
+            known = await self._datasets.ordered(header.request_id, header.user)
+            if known is not None:
+                return AddedDataset(_same_upload(known, header))
         with self._place():
+            await self._datasets.begin(prefix_of(dataset_id))
             checked = await self._checked_or_gone(dataset_id, header, pieces)
             return await self._kept(dataset_id, header, checked)
 
@@ -99,7 +103,7 @@ class AddDataset:
             return checked
         finally:
             if checked is None or checked.facts is None:
-                await asyncio.to_thread(delete_objects, self._objects, prefix_of(dataset_id))
+                await asyncio.to_thread(try_to_delete_objects, self._objects, prefix_of(dataset_id))
 
     async def _checked(
         self, dataset_id: DatasetId, header: DatasetHeader, pieces: AsyncIterator[bytes]
@@ -145,11 +149,18 @@ class AddDataset:
         prefix = prefix_of(dataset_id)
         content = DatasetContent(checked.digest, checked.format, checked.size_bytes, checked.facts, prefix)
         dataset = Dataset(dataset_id, header.name, header.user, self._clock.now(), content)
-        # Where this fails it may have been stored all the same: its objects go with the sweep, if at all.
+        # Where this fails it may have been stored all the same; if not, its prefix is loose and is swept.
         stored = await self._datasets.add(NewDataset(dataset, header.request_id))
         if stored.content.prefix != prefix:
-            await asyncio.to_thread(delete_objects, self._objects, prefix)
-        return AddedDataset(stored)
+            await asyncio.to_thread(try_to_delete_objects, self._objects, prefix)
+        return AddedDataset(_same_upload(stored, header))
+
+
+def _same_upload(stored: Dataset, header: DatasetHeader) -> Dataset:
+    """By its name: a file that comes again is not read again."""
+    if stored.name != header.name:
+        raise UploadRequestTaken(request_id=header.request_id, name=stored.name)
+    return stored
 
 
 def _heed(*futures: asyncio.Future[CheckedFile] | asyncio.Future[None]) -> None:

@@ -25,6 +25,13 @@ class TooManyUploads(SchedulerError):
     reason = "QUEUE_FULL"
 
 
+class UploadRequestTaken(SchedulerError):
+    """The request_id {request_id} stands for the upload of {name}. Give each file an id of its own."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "REQUEST_ID_TAKEN"
+
+
 class UploadCutOff(SchedulerError):
     """The upload ended in the middle, so nothing of it is kept. Send it again."""
 

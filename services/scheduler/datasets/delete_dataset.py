@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 from services.scheduler.datasets.dataset import DatasetId
-from services.scheduler.datasets.delete_objects import delete_objects
+from services.scheduler.datasets.delete_objects import try_to_delete_objects
 from services.scheduler.datasets.ports import DatasetStore, ObjectStore
 
 
@@ -17,4 +17,4 @@ class DeleteDataset:
         """Once its row is gone it is deleted: objects that cannot be removed now are swept later."""
         content = await self.datasets.delete(dataset_id)
         if content is not None:
-            await asyncio.to_thread(delete_objects, self.objects, content.prefix)
+            await asyncio.to_thread(try_to_delete_objects, self.objects, content.prefix)

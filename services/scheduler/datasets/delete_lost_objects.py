@@ -1,19 +1,22 @@
-"""Sweeps the object store: what no data set names goes, as after a kill in the middle of an upload."""
+"""Sweeps the object store: what no data set has any more goes, as after a kill in the middle of an upload."""
 
 import asyncio
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import NoReturn
 
 from services.common.clock import Clock
 from services.common.lifecycle import every
-from services.scheduler.datasets.delete_objects import PREFIX, delete_objects
+from services.scheduler.datasets.delete_objects import delete_objects
 from services.scheduler.datasets.ports import DatasetStore, ObjectStore
 
 SWEEP_SECONDS = 600.0
 
 
 class DeleteLostObjects:
-    """No upload takes longer than `upload_seconds`: what is younger may be of one that goes on."""
+    """Only under prefixes that an upload to this Postgres began: all else in the store is of others.
+
+    No upload takes longer than `upload_seconds`: what is younger may be of one that goes on.
+    """
 
     def __init__(
         self, datasets: DatasetStore, objects: ObjectStore, clock: Clock, upload_seconds: float
@@ -27,13 +30,6 @@ class DeleteLostObjects:
         await every(SWEEP_SECONDS, self.sweep, name="delete lost objects")
 
     async def sweep(self) -> None:
-        old = await asyncio.to_thread(self._old_prefixes, self._clock.now() - self._age)
-        for prefix in old - await self._datasets.named_among(old):
+        for prefix in await self._datasets.loose_prefixes(self._clock.now() - self._age):
             await asyncio.to_thread(delete_objects, self._objects, prefix)
-
-    def _old_prefixes(self, before: datetime) -> set[str]:
-        latest: dict[str, datetime] = {}
-        for stored in self._objects.objects(PREFIX):
-            prefix = "/".join(stored.key.split("/")[:2])
-            latest[prefix] = max(stored.stored_at, latest.get(prefix, stored.stored_at))
-        return {prefix for prefix, stored_at in latest.items() if stored_at < before}
+            await self._datasets.forget_loose_prefix(prefix)

@@ -6,14 +6,16 @@ from services.scheduler.datasets.dataset import DatasetId
 from services.scheduler.datasets.dataset_errors import ObjectStoreUnavailable
 from services.scheduler.datasets.ports import ObjectStore
 
-PREFIX = "datasets"
-
 
 def prefix_of(dataset_id: DatasetId) -> str:
-    return f"{PREFIX}/{dataset_id}"
+    return f"datasets/{dataset_id}"
 
 
 def delete_objects(objects: ObjectStore, prefix: str) -> None:
-    """What cannot be removed now is swept later, since no data set names it."""
+    objects.delete([stored.key for stored in objects.objects(prefix)])
+
+
+def try_to_delete_objects(objects: ObjectStore, prefix: str) -> None:
+    """What cannot be removed now is swept later, since the prefix stays loose."""
     with suppress(ObjectStoreUnavailable):
-        objects.delete([stored.key for stored in objects.objects(prefix)])
+        delete_objects(objects, prefix)

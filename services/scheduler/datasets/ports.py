@@ -1,6 +1,6 @@
 """What data sets need of the world: a place for objects, and what is known of them."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -49,14 +49,21 @@ class NewDataset:
 
 
 class DatasetStore(Protocol):
-    """Data sets and their contents. Nothing uses them yet but lists and previews: none is in use."""
+    """Data sets and their contents. Nothing uses them yet but lists and previews: none is in use.
 
-    async def add(self, new: NewDataset) -> Dataset:
-        """As stored: that of the first call with this request id, with the content of the same file."""
+    A prefix is loose while objects may lie there that no content has.
+    """
+
+    async def begin(self, prefix: str) -> None:
+        """Before the first object is stored there: the prefix is loose until a content has it."""
         ...
 
-    async def ordered(self, request_id: str) -> Dataset | None:
-        """What an earlier call with this id has stored."""
+    async def add(self, new: NewDataset) -> Dataset:
+        """As stored: that of the user's first call with this id, with the content of the same file."""
+        ...
+
+    async def ordered(self, request_id: str, user: str) -> Dataset | None:
+        """What an earlier call of this user with this id has stored."""
         ...
 
     async def get(self, dataset_id: DatasetId) -> Dataset:
@@ -66,9 +73,13 @@ class DatasetStore(Protocol):
     async def page(self, size: int, after: DatasetCursor | None) -> DatasetPage: ...
 
     async def delete(self, dataset_id: DatasetId) -> DatasetContent | None:
-        """The content where it was the last of it, and its objects can go. Raises `DatasetNotFound`."""
+        """The content where it was the last of it: its prefix is loose now. Raises `DatasetNotFound`."""
         ...
 
-    async def named_among(self, prefixes: Collection[str]) -> frozenset[str]:
-        """Those under which a content lies."""
+    async def loose_prefixes(self, before: datetime) -> Sequence[str]:
+        """Those that are loose since before then."""
+        ...
+
+    async def forget_loose_prefix(self, prefix: str) -> None:
+        """Nothing lies there any more."""
         ...

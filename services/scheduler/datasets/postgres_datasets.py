@@ -1,8 +1,8 @@
 """Data sets and their contents in Postgres."""
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from uuid import UUID
+from uuid import UUID, uuid5
 
 import asyncpg
 
@@ -30,9 +30,12 @@ class PostgresDatasets:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
+    async def begin(self, prefix: str) -> None:
+        await self._sessions.run(lambda connection: connection.execute(Queries["add_loose_prefix"], prefix))
+
     async def add(self, new: NewDataset) -> Dataset:
         dataset = new.dataset
-        request = UUID(new.request_id) if new.request_id else None
+        request = _request_of(dataset.user, new.request_id) if new.request_id else None
 
         async def add(connection: Connection) -> Dataset:
             await connection.execute(Queries["hold_dataset_content"], *_content_values(dataset.content))
@@ -40,19 +43,22 @@ class PostgresDatasets:
             row = await connection.fetchrow(Queries["get_dataset"], dataset.dataset_id)
             if row is None:
                 raise _OrderedBefore
-            return dataset_from_row(row)
+            stored = dataset_from_row(row)
+            await connection.execute(Queries["forget_loose_prefix"], stored.content.prefix)
+            return stored
 
         try:
             return await self._sessions.run(add)
         except _OrderedBefore:
-            ordered = await self.ordered(new.request_id)
+            ordered = await self.ordered(new.request_id, dataset.user)
             if ordered is None:
                 raise DatasetNotFound(dataset_id=dataset.dataset_id) from None
             return ordered
 
-    async def ordered(self, request_id: str) -> Dataset | None:
+    async def ordered(self, request_id: str, user: str) -> Dataset | None:
+        request = _request_of(user, request_id)
         row = await self._sessions.read(
-            lambda connection: connection.fetchrow(Queries["find_ordered_dataset"], UUID(request_id))
+            lambda connection: connection.fetchrow(Queries["find_ordered_dataset"], request)
         )
         return dataset_from_row(row) if row else None
 
@@ -88,16 +94,28 @@ class PostgresDatasets:
             await connection.execute(Queries["delete_dataset"], dataset_id)
             content = content_from_row(row)
             key = (content.digest, content.format)
-            is_gone = await connection.fetchval(Queries["delete_unused_content"], *key)
-            return content if is_gone else None
+            if not await connection.fetchval(Queries["delete_unused_content"], *key):
+                return None
+            await connection.execute(Queries["add_loose_prefix"], content.prefix)
+            return content
 
         return await self._sessions.run(delete)
 
-    async def named_among(self, prefixes: Collection[str]) -> frozenset[str]:
+    async def loose_prefixes(self, before: datetime) -> Sequence[str]:
         rows = await self._sessions.read(
-            lambda connection: connection.fetch(Queries["named_prefixes"], list(prefixes))
+            lambda connection: connection.fetch(Queries["loose_prefixes"], before)
         )
-        return frozenset(row["prefix"] for row in rows)
+        return [row["prefix"] for row in rows]
+
+    async def forget_loose_prefix(self, prefix: str) -> None:
+        await self._sessions.run(
+            lambda connection: connection.execute(Queries["forget_loose_prefix"], prefix)
+        )
+
+
+def _request_of(user: str, request_id: str) -> UUID:
+    """Two users may choose the same id; for each it is one of his own."""
+    return uuid5(UUID(request_id), user)
 
 
 def dataset_from_row(row: asyncpg.Record) -> Dataset:

@@ -1,4 +1,4 @@
--- Data sets that users upload. Their rows lie in the object store, which holds nothing that is not named here.
+-- Data sets that users upload. Their rows lie in the object store, under prefixes that are all named here.
 
 -- What was uploaded, once however often it was: under `prefix` in the object store.
 CREATE TABLE dataset_contents (
@@ -21,9 +21,16 @@ CREATE TABLE datasets (
     uploaded_at  timestamptz NOT NULL,
     digest       text NOT NULL,
     format       text NOT NULL,
-    -- The caller's own, so that a repeated upload finds the data set of the first.
+    -- Of the user and his request id, so that a repeated upload finds the data set of the first.
     request_id   uuid UNIQUE,
     FOREIGN KEY (digest, format) REFERENCES dataset_contents
+);
+
+-- Where objects may lie that no content has: of uploads that go on or were broken off, and of what was deleted.
+-- Named before the first object is stored, so that only what was stored from here is ever swept.
+CREATE TABLE loose_prefixes (
+    prefix  text PRIMARY KEY,
+    since   timestamptz NOT NULL DEFAULT now()
 );
 
 CREATE INDEX datasets_newest ON datasets (uploaded_at DESC, dataset_id DESC);

@@ -17,6 +17,7 @@ from services.scheduler.datasets.dataset_errors import (
     ObjectStoreUnavailable,
     UploadTooSlow,
 )
+from services.scheduler.datasets.delete_objects import prefix_of
 from services.scheduler.datasets.obstore_objects import ObstoreObjects
 from services.scheduler.datasets.ports import NewDataset
 from services.scheduler.wiring import DATASET_READERS
@@ -35,6 +36,7 @@ class KeptDatasets:
 
     is_away: bool = False
     kept: list[Dataset] = field(default_factory=list)
+    begun: list[str] = field(default_factory=list)
 
     async def add(self, new: NewDataset) -> Dataset:
         if self.is_away:
@@ -42,7 +44,10 @@ class KeptDatasets:
         self.kept.append(new.dataset)
         return new.dataset
 
-    async def ordered(self, request_id: str) -> Dataset | None:  # noqa: ARG002  # as the port has it
+    async def begin(self, prefix: str) -> None:
+        self.begun.append(prefix)
+
+    async def ordered(self, request_id: str, user: str) -> Dataset | None:  # noqa: ARG002  # as the port has it
         return None
 
 
@@ -107,6 +112,7 @@ async def test_rows_stay_where_it_is_unknown_whether_the_data_set_was_stored() -
     with pytest.raises(DependencyUnavailable):
         await uploads.add(sent([jsonl([{"prompt": "x"}])]))
     assert uploads.objects.contents != {}
+    assert uploads.datasets.begun == [prefix_of(DATASET)]
 
 
 async def test_sender_is_held_back_by_a_check_that_is_slow() -> None:
