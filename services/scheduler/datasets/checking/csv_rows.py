@@ -38,12 +38,24 @@ class _TextLines:
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._lines = split_lines(pieces)
         self._problem = ""
+        self._line = self._row_line = self._row_bytes = 0
+
+    def begin_row(self) -> None:
+        self._row_line, self._row_bytes = self._line + 1, 0
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
         line = next(self._lines)
+        self._line += 1
+        self._row_bytes += 1 if line is None else len(line) + 1
+        # A quote that is never closed makes one row of all that follows.
+        if self._row_bytes > MAX_ROW_BYTES + 1:
+            raise BrokenFile(
+                f"The row from line {self._row_line} on has more than {MAX_ROW_BYTES // 1024**2} MiB. "
+                "Shorten it, or close its quotes."
+            )
         if line is None:
             self._problem = f"The row has more than {MAX_ROW_BYTES // 1024**2} MiB. Shorten it."
             return "\n"
@@ -60,6 +72,7 @@ class _TextLines:
 
 def _next_row(rows: Iterator[list[str]], lines: _TextLines) -> list[str] | LineFault | None:
     """None at the end."""
+    lines.begin_row()
     try:
         row = next(rows, None)
     except csv.Error as error:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterator
+from itertools import chain
 from typing import IO, TYPE_CHECKING
 
 from services.scheduler.datasets.checking.dataset_fault import BrokenFile, LineFault
 from services.scheduler.datasets.checking.json_cells import check_columns, value_of_cells
+from services.scheduler.datasets.checking.nested_values import value_bytes, value_count
+from services.scheduler.datasets.checking.plain_pieces import beginning
 from services.scheduler.datasets.checking.row_reader import MAX_ROW_BYTES, NumberedValue
 
 if TYPE_CHECKING:
@@ -17,21 +21,43 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 256
 MAX_BATCH_BYTES = 64 * 1024 * 1024
 MAX_GROUP_BYTES = 1024 * 1024 * 1024
+# Equal values are packed to nothing. A row may have so many, and so many become objects at a time.
+MAX_ROW_VALUES = 1024 * 1024
+# In lists: all of them may belong to one row, and a row is unpacked whole.
+MAX_GROUP_VALUES = 32 * 1024 * 1024
 _PIECE_BYTES = 64 * 1024
+_MARK = b"PAR1"
+_MARK_OF_ENCRYPTED = b"PARE"
 
 
 def read_parquet(pieces: Iterator[bytes]) -> Iterator[NumberedValue]:
+    first, rest = beginning(pieces, len(_MARK))
+    if not first:
+        return
+    _check_mark(first)
     with tempfile.TemporaryFile(prefix="proctor-parquet-") as spooled:
-        for piece in pieces:
+        for piece in chain((first,), rest):
             spooled.write(piece)
-        if spooled.tell() == 0:
-            return
         spooled.seek(0)
         try:
             yield from _rows(spooled)
         except (ValueError, OSError, RuntimeError) as error:
-            reason = " ".join(str(error).split()).rstrip(".")
-            raise BrokenFile(f"It is no valid Parquet file: {reason}.") from error
+            raise BrokenFile(f"It is no valid Parquet file: {_reason(error)}.") from error
+        except (ArithmeticError, LookupError) as error:
+            # Dates, times and their zones that Python does not have.
+            raise BrokenFile(f"A value cannot be read: {_reason(error)}. Write it as text.") from error
+
+
+def _check_mark(first: bytes) -> None:
+    """Before anything lies on disk."""
+    if first.startswith(_MARK_OF_ENCRYPTED):
+        raise BrokenFile("The Parquet file is encrypted. Upload it decrypted.")
+    if not first.startswith(_MARK):
+        raise BrokenFile("It is no valid Parquet file: it does not begin with PAR1.")
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")
 
 
 def _rows(spooled: IO[bytes]) -> Iterator[NumberedValue]:
@@ -40,41 +66,73 @@ def _rows(spooled: IO[bytes]) -> Iterator[NumberedValue]:
 
     parquet = ParquetFile(spooled, buffer_size=_PIECE_BYTES, pre_buffer=False)
     check_columns(parquet.schema_arrow.names)
+    _check_groups(parquet)
     number = 0
-    for batch in parquet.iter_batches(batch_size=_rows_at_once(parquet), use_threads=False):
-        # Long texts that repeat are packed small.
+    for batch in parquet.iter_batches(batch_size=ROWS_AT_ONCE, use_threads=False):
         for part in _small_parts(batch):
+            if isinstance(part, LineFault):
+                number += 1
+                yield number, part
+                continue
             for cells in part.to_pylist():
                 number += 1
                 yield number, _value(cells)
 
 
-def _rows_at_once(parquet: ParquetFile) -> int:
-    groups = [parquet.metadata.row_group(number) for number in range(parquet.num_row_groups)]
-    if any(group.total_byte_size > MAX_GROUP_BYTES for group in groups):
-        raise BrokenFile(f"A row group has more than {MAX_GROUP_BYTES // 1024**2} MiB. Write smaller ones.")
-    return ROWS_AT_ONCE
+def _check_groups(parquet: ParquetFile) -> None:
+    places = range(len(parquet.schema))
+    in_lists = [place for place in places if parquet.schema.column(place).max_repetition_level]
+    for number in range(parquet.num_row_groups):
+        group = parquet.metadata.row_group(number)
+        if group.total_byte_size > MAX_GROUP_BYTES:
+            raise BrokenFile(
+                f"A row group has more than {MAX_GROUP_BYTES // 1024**2} MiB. Write smaller ones."
+            )
+        if sum(group.column(place).num_values for place in in_lists) > MAX_GROUP_VALUES:
+            raise BrokenFile(
+                f"A row group has more than {MAX_GROUP_VALUES} values in lists. Write smaller ones."
+            )
 
 
-def _small_parts(batch: RecordBatch) -> Iterator[RecordBatch]:
-    rows = max(1, len(batch) * MAX_BATCH_BYTES // max(batch.nbytes, MAX_BATCH_BYTES))
-    for start in range(0, len(batch), rows):
-        yield batch.slice(start, rows)
+def _small_parts(batch: RecordBatch) -> Iterator[RecordBatch | LineFault]:
+    """Halves it until it is small: long texts and long lists that repeat are packed small."""
+    is_long, is_large = value_count(batch) > MAX_ROW_VALUES, value_bytes(batch) > MAX_BATCH_BYTES
+    if not is_long and not is_large:
+        yield batch
+    elif len(batch) > 1:
+        middle = len(batch) // 2
+        yield from _small_parts(batch.slice(0, middle))
+        yield from _small_parts(batch.slice(middle))
+    elif is_long:
+        yield LineFault(
+            "", f"The row has more than {MAX_ROW_VALUES} values in lists and objects. Shorten it."
+        )
+    else:
+        yield _too_large()
+
+
+def _too_large() -> LineFault:
+    return LineFault("", f"The row has more than {MAX_ROW_BYTES // 1024**2} MiB. Shorten it.")
 
 
 def _value(cells: dict[str, object]) -> object:
-    present = {name: _without_nulls(cell) for name, cell in cells.items() if cell is not None}
+    present = {name: _without_nothing(cell) for name, cell in cells.items() if not _is_nothing(cell)}
     if any(isinstance(cell, str) and len(cell) > MAX_ROW_BYTES for cell in present.values()):
-        return LineFault("", f"The row has more than {MAX_ROW_BYTES // 1024**2} MiB. Shorten it.")
+        return _too_large()
     return value_of_cells(present)
 
 
-def _without_nulls(cell: object) -> object:
+def _is_nothing(cell: object) -> bool:
+    """Data frames write NaN where a number is missing."""
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))
+
+
+def _without_nothing(cell: object) -> object:
     """A column of structs names every field in every row; a map comes as pairs."""
     if isinstance(cell, dict):
-        return {name: _without_nulls(value) for name, value in cell.items() if value is not None}
+        return {name: _without_nothing(value) for name, value in cell.items() if not _is_nothing(value)}
     if isinstance(cell, list):
         if cell and all(isinstance(pair, tuple) and len(pair) == 2 for pair in cell):
             return {str(name): value for name, value in cell}
-        return [_without_nulls(value) for value in cell]
+        return [_without_nothing(value) for value in cell]
     return cell

@@ -1,15 +1,21 @@
 """CSV and Parquet files: the same rows as JSON lines, and faults by the number of the row."""
 
+import gzip
 import io
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from services.scheduler.datasets.checking.dataset_fault import BrokenFile
+from services.scheduler.datasets.checking.nested_values import value_bytes, value_count
+from services.scheduler.datasets.checking.parquet_rows import read_parquet
 from services.scheduler.datasets.dataset import RowFacts
 from services.scheduler.datasets.dataset_errors import DatasetTooLarge
 from tests.fakes.checked_files import NO_LIMITS, CheckedFiles, batch_line, faults_of, jsonl, problem_of
@@ -77,6 +83,15 @@ def test_unknown_column_is_named_with_those_there_are() -> None:
     assert problem.startswith('The column "colour" is not known; a file may have body, custom_id, id,')
 
 
+def test_row_of_csv_is_bounded_over_all_its_lines() -> None:
+    cell = b'"' + b"x" * 2_000_000 + b'\n"'
+    content = b"prompt,target,id\nfine,1,a\n" + cell + b"," + cell + b"," + cell + b"\n"
+    assert faults_of(content, "rows.csv") == [(0, "")]
+    problem = problem_of(content, "rows.csv")
+    assert problem == "The row from line 3 on has more than 4 MiB. Shorten it, or close its quotes."
+    assert faults_of(b"prompt,target\n" + (cell + b"," + b"1\n") * 4, "rows.csv") == []
+
+
 def test_csv_is_the_same_wherever_pieces_are_cut() -> None:
     draw = random.Random(3)
     content = b'\xef\xbb\xbfprompt,id\r\n"a\r\nb",1\r\nx\r\n"",3\r\n"q""q",4'
@@ -120,6 +135,74 @@ def test_long_texts_that_are_packed_small_do_not_fill_the_memory() -> None:
     assert faults_of(parquet({"prompt": ["x" * 5_000_000] * 2})) == [(1, ""), (2, "")]
     with pytest.raises(DatasetTooLarge, match="more than 9000000 bytes unpacked"):
         CheckedFiles(limits=replace(NO_LIMITS, unpacked_bytes=9_000_000)).check(heavy)
+
+
+def test_many_values_that_are_packed_to_nothing_do_not_fill_the_memory() -> None:
+    flags = pa.struct([("x", pa.list_(pa.bool_()))])
+
+    def of_lengths(*lengths: int) -> bytes:
+        cells = [{"x": np.zeros(length, dtype=bool)} for length in lengths]
+        return parquet({"prompt": ["x"] * len(lengths), "metadata": pa.array(cells, flags)})
+
+    heavy = of_lengths(3, 2_000_000, 600_000, 600_000, 2_000_000)
+    assert len(heavy) < 100_000
+    checked = CheckedFiles().check(heavy)
+    assert [fault.line for fault in checked.faults] == [2, 5]
+    assert all("more than 1048576 values" in fault.problem for fault in checked.faults)
+    problem = problem_of(of_lengths(40_000_000))
+    assert problem == "A row group has more than 33554432 values in lists. Write smaller ones."
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([[1, 2], [3, 4]], pa.list_(pa.int64(), 2)),
+        pa.array([[1], [2, 3, 4]], pa.large_list(pa.int64())),
+        pa.array([[("a", 1)], [("b", 2)]], pa.map_(pa.string(), pa.int64())),
+        pa.array([{"x": 1, "y": None}, None]),
+    ],
+)
+def test_values_within_values_are_counted_also_in_slices(values: "pa.Array[Any]") -> None:
+    batch = pa.record_batch({"x": values})
+    assert value_count(batch) == 6
+    assert value_count(batch.slice(0, 1)) + value_count(batch.slice(1)) == 6
+
+
+def test_text_of_a_category_counts_in_each_row() -> None:
+    texts = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 0, 0], pa.int32()), ["abc", "defgh"])
+    batch = pa.record_batch({"x": texts, "y": pa.array([[], [], ["ab"], [], []], pa.list_(pa.string()))})
+    assert value_bytes(batch.slice(1)) - value_bytes(batch.slice(1, 3)) == 3
+    files = CheckedFiles()
+    content = parquet({"prompt": texts.take(pa.array([0, 1, 3, 4]))})
+    kept = files.rows(files.check(content))
+    assert [json.loads(row.body_json)["prompt"] for row in kept] == ["abc", "defgh", "abc", "abc"]
+
+
+def test_dates_that_nobody_has_are_faults_of_the_file() -> None:
+    far = pa.array([2**31 - 1], pa.int32()).cast(pa.date32())
+    assert problem_of(parquet({"prompt": ["x"], "target": far})).startswith("A value cannot be read: ")
+
+
+def test_numbers_that_are_missing_in_data_frames_are_left_out() -> None:
+    files = CheckedFiles()
+    nan = float("nan")
+    content = parquet({"prompt": ["x", "y"], "target": [1.5, nan], "metadata": [{"a": nan}, {"a": 2.0}]})
+    first, second = files.rows(files.check(content))
+    assert (first.target, json.loads(first.metadata_json)) == ("1.5", {})
+    assert (second.target, json.loads(second.metadata_json)) == (None, {"a": 2.0})
+
+
+def test_what_begins_otherwise_or_is_too_long_is_refused_before_it_lies_on_disk() -> None:
+    def endless(first: bytes) -> Iterator[bytes]:
+        yield first
+        pytest.fail("It read on.")
+
+    for mark, sentence in ((b"nope", "does not begin with PAR1"), (b"PARE", "is encrypted")):
+        with pytest.raises(BrokenFile, match=sentence):
+            list(read_parquet(endless(mark)))
+    packed = gzip.compress(b"PAR1" + b"0" * 10_000)
+    with pytest.raises(DatasetTooLarge, match="more than 9000 bytes unpacked"):
+        CheckedFiles(limits=replace(NO_LIMITS, uploaded_bytes=9_000)).check(packed, "x.parquet.gz")
 
 
 def test_what_is_no_parquet_is_told() -> None:
