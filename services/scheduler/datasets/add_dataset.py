@@ -21,6 +21,7 @@ from services.scheduler.datasets.dataset_errors import (
     ObjectStoreUnavailable,
     TooManyUploads,
     UploadRequestTaken,
+    UploadSilent,
     UploadTooSlow,
 )
 from services.scheduler.datasets.delete_objects import prefix_of, try_to_delete_objects
@@ -35,10 +36,14 @@ RETRY_AFTER_SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class UploadLimits:
-    """Uploads at a time, and how long one may take."""
+    """Uploads at a time, how long one may take, and how long no piece of it may come.
+
+    The gateway loses patience with its own callers sooner, and tells them more.
+    """
 
     uploads: int
     seconds: float
+    silent_seconds: float = 90.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +116,7 @@ class AddDataset:
         handover = PieceHandover(self._turn)
 
         async def feed() -> None:
-            async for piece in pieces:
+            while (piece := await self._next(pieces)) is not None:
                 await handover.put(piece)
             handover.end()
 
@@ -132,6 +137,14 @@ class AddDataset:
             # It stores nothing any more once it has ended.
             await asyncio.wait((work, feeding))
             _heed(work, feeding)
+
+    async def _next(self, pieces: AsyncIterator[bytes]) -> bytes | None:
+        """None at the end. Time in which the check holds the sender back does not count."""
+        try:
+            async with asyncio.timeout(self._limits.silent_seconds):
+                return await anext(pieces, None)
+        except TimeoutError as error:
+            raise UploadSilent(limit=self._limits.silent_seconds) from error
 
     def _check_in_thread(
         self, header: DatasetHeader, handover: PieceHandover, dataset_id: DatasetId

@@ -20,7 +20,7 @@ from services.scheduler.datasets.checking.plain_pieces import beginning, plain_p
 from services.scheduler.datasets.checking.row_fields import RowFields
 from services.scheduler.datasets.checking.row_reader import MAX_ROW_BYTES, RowReader
 from services.scheduler.datasets.checking.seen_ids import SeenIds
-from services.scheduler.datasets.checking.told_format import PEEKED_BYTES, told_format
+from services.scheduler.datasets.checking.told_format import PEEKED_BYTES, check_beginning, told_format
 from services.scheduler.datasets.dataset import DatasetFormat, DatasetHeader, RowFacts
 from services.scheduler.datasets.dataset_errors import DatasetTooLarge
 from services.scheduler.datasets.ports import ObjectStore
@@ -68,6 +68,7 @@ class CheckFile:
         try:
             first, rest = beginning(unpacked, PEEKED_BYTES)
             form = header.format or told_format(header.name, first)
+            check_beginning(form, first)
             whole: Iterable[bytes] = chain((first,), rest)
             if form is DatasetFormat.PARQUET:
                 # It lies on disk while it is read, and packs itself: unpacked it is no larger than uploaded.

@@ -46,6 +46,13 @@ class UploadTooSlow(SchedulerError):
     reason = "DEADLINE_REACHED"
 
 
+class UploadSilent(SchedulerError):
+    """No piece of the upload came for {limit} s, so it was given up. Send it again."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "DEADLINE_REACHED"
+
+
 class ObjectStoreUnavailable(SchedulerError):
     """The object store cannot be used: {problem}. Nothing was changed; check it, then try again."""
 

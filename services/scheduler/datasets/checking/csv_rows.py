@@ -14,22 +14,26 @@ def read_csv(pieces: Iterator[bytes]) -> Iterator[NumberedValue]:
     # The module has one limit for the whole process, and it is far too low.
     csv.field_size_limit(MAX_ROW_BYTES)
     lines = _TextLines(pieces)
-    rows = csv.reader(lines, strict=True)
-    names = _next_row(rows, lines)
+    rows = _filled_rows(csv.reader(lines, strict=True), lines)
+    names = next(rows, None)
     if names is None:
         return
     if isinstance(names, LineFault):
         raise BrokenFile(f"The header of the CSV file cannot be read. {names.problem}")
     check_columns(names)
-    number = blank = 0
-    while (cells := _next_row(rows, lines)) is not None:
-        if cells == []:
-            blank += 1
-            if blank > MAX_BLANK_LINES:
-                raise BrokenFile(f"It has more than {MAX_BLANK_LINES} blank lines.")
-            continue
-        number += 1
+    for number, cells in enumerate(rows, start=1):
         yield number, cells if isinstance(cells, LineFault) else _value(names, cells)
+
+
+def _filled_rows(rows: Iterator[list[str]], lines: "_TextLines") -> Iterator[list[str] | LineFault]:
+    blank = 0
+    while (cells := _next_row(rows, lines)) is not None:
+        if cells != []:
+            yield cells
+            continue
+        blank += 1
+        if blank > MAX_BLANK_LINES:
+            raise BrokenFile(f"It has more than {MAX_BLANK_LINES} blank lines.")
 
 
 class _TextLines:

@@ -1,10 +1,12 @@
 """The format of a file whose uploader did not say it: from its name, else from its first bytes."""
 
+from services.scheduler.datasets.checking.dataset_fault import BrokenFile
 from services.scheduler.datasets.checking.row_reader import BOM
 from services.scheduler.datasets.dataset import DatasetFormat
 
 PEEKED_BYTES = 64
 _PARQUET = b"PAR1"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _PACKED = (".gz", ".zst", ".zstd")
 _ENDINGS = {
     ".jsonl": DatasetFormat.JSONL,
@@ -26,3 +28,11 @@ def told_format(name: str, first: bytes) -> DatasetFormat:
             return form
     is_json = first.removeprefix(BOM).lstrip().startswith((b"{", b"["))
     return DatasetFormat.JSONL if is_json or not first.strip() else DatasetFormat.CSV
+
+
+def check_beginning(form: DatasetFormat, first: bytes) -> None:
+    """Raises `BrokenFile` for what is of another kind as a whole: its lines would all be faulty."""
+    if form is not DatasetFormat.PARQUET and first.startswith(_UTF_16):
+        raise BrokenFile("It is written in UTF-16. Save it as UTF-8.")
+    if form is DatasetFormat.JSONL and first.removeprefix(BOM).lstrip().startswith(b"["):
+        raise BrokenFile("It is a JSON array. Write each object of it on a line of its own.")

@@ -15,6 +15,7 @@ from services.scheduler.datasets.dataset import Dataset, DatasetHeader, DatasetI
 from services.scheduler.datasets.dataset_errors import (
     InvalidObjectStore,
     ObjectStoreUnavailable,
+    UploadSilent,
     UploadTooSlow,
 )
 from services.scheduler.datasets.delete_objects import prefix_of
@@ -59,7 +60,9 @@ async def sent(pieces: Iterable[bytes], *, is_hanging: bool = False) -> AsyncIte
 
 
 class Uploads:
-    def __init__(self, seconds: float = 60.0, refuse_after: int = 1_000_000) -> None:
+    def __init__(
+        self, seconds: float = 60.0, silent_seconds: float = 60.0, refuse_after: int = 1_000_000
+    ) -> None:
         self.objects = MemoryObjects(refuse_after=refuse_after)
         self.datasets = KeptDatasets()
         checking = CheckFile(DATASET_READERS, self.objects, NO_LIMITS)
@@ -68,7 +71,7 @@ class Uploads:
             self.datasets,  # type: ignore[arg-type]  # adding needs no more of the port
             self.objects,
             SetClock(),
-            UploadLimits(1, seconds),
+            UploadLimits(1, seconds, silent_seconds),
         )
 
     async def add(self, pieces: AsyncIterator[bytes]) -> AddedDataset:
@@ -81,6 +84,14 @@ class Uploads:
 async def test_upload_that_takes_too_long_is_given_up() -> None:
     uploads = Uploads(seconds=0.05)
     with pytest.raises(UploadTooSlow):
+        await uploads.add(sent([HEAVY[:1000]], is_hanging=True))
+    assert uploads.objects.contents == {}
+    assert await uploads.next_is_taken()
+
+
+async def test_caller_who_falls_silent_gives_his_place_to_the_next() -> None:
+    uploads = Uploads(silent_seconds=0.05)
+    with pytest.raises(UploadSilent):
         await uploads.add(sent([HEAVY[:1000]], is_hanging=True))
     assert uploads.objects.contents == {}
     assert await uploads.next_is_taken()

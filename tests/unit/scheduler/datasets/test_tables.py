@@ -75,7 +75,19 @@ def test_faults_of_csv_are_those_of_rows(content: bytes, fault: list[tuple[int, 
 
 def test_blank_lines_of_csv_are_skipped_but_not_for_ever() -> None:
     assert faults_of(b"prompt\n\nx\n\n", "rows.csv") == []
+    assert faults_of(b"\n\nprompt\nx\n", "rows.csv") == []
     assert faults_of(b"prompt\nx\n" + b"\n" * 200_000, "rows.csv") == [(0, "")]
+
+
+def test_files_of_another_kind_are_told_as_a_whole() -> None:
+    for name in ("rows.csv", "rows.jsonl"):
+        assert (
+            problem_of("prompt\nx\n".encode("utf-16"), name) == "It is written in UTF-16. Save it as UTF-8."
+        )
+    lines = b'{"prompt": "x"}\n["x"]\n'
+    assert faults_of(lines) == [(2, "")]
+    for array in (b'[{"prompt": "x"}, {"prompt": "y"}]', b'\xef\xbb\xbf\n[\n {"prompt": "x"}\n]\n'):
+        assert problem_of(array).startswith("It is a JSON array. Write each object of it on a line")
 
 
 def test_unknown_column_is_named_with_those_there_are() -> None:
