@@ -21,7 +21,7 @@ from tests.whole_stack import IMPATIENT, StackOrder, WholeStack, whole_stack
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OTHER = "vllm/other"
-ROLLOUTS = 8
+ROLLOUTS = 14
 LIMIT_SECONDS = 240.0
 EAGER = {"PROCTOR_WORKER_MIN_STAY_SECONDS": "1", "PROCTOR_WORKER_SWAP_AFTER_SECONDS": "0.5"}
 

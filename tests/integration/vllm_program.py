@@ -56,6 +56,12 @@ def engine_processes() -> list[psutil.Process]:
     ]
 
 
+async def lasting_engines() -> list[psutil.Process]:
+    """What was told to end may take a moment to give its memory back."""
+    _, alive = await asyncio.to_thread(psutil.wait_procs, engine_processes(), timeout=10)
+    return alive
+
+
 async def failure_of(asking: Awaitable[object]) -> Seen:
     started = time.monotonic()
     try:
@@ -210,7 +216,7 @@ async def see_swapping(vllm: VllmEngine) -> Seen:
     templateless = await failure_of(vllm.generate(SECOND, CHAT, GREEDY))
     await vllm.close()
     return {"answered_tokens": answered.usage.completion_tokens, "old_is_gone": gone, "loaded": loaded,
-            "left_after_close": len(engine_processes()), "templateless": templateless}  # fmt: skip
+            "left_after_close": len(await lasting_engines()), "templateless": templateless}  # fmt: skip
 
 
 async def observe(folder: Path) -> Seen:
