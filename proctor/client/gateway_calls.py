@@ -8,6 +8,7 @@ from typing import TypeVar
 import grpc
 
 from proctor import client_errors
+from proctor.client_streams import answer_to
 
 # A gateway that restarts is back within these pauses.
 _RETRY_PAUSES_SECONDS = (0.2, 0.5, 1.0)
@@ -83,24 +84,10 @@ class GatewayCalls:
 
     async def give(self, method: grpc.aio.StreamUnaryMultiCallable[Q, A], pieces: AsyncIterable[Q]) -> A:
         """As fast as they are taken and as long as it lasts; pieces that fail end it on the other side."""
-        call = method(metadata=self._metadata)
-        sending = asyncio.create_task(_send(call, pieces), name="send pieces")
-
-        def stop_sending(_: object) -> None:
-            """A write that fails because the call is over puts its failure in the place of the answer."""
-            sending.cancel()
-
-        call.add_done_callback(stop_sending)
         try:
-            await asyncio.wait((sending,))
-            if not sending.cancelled():
-                sending.result()
-            return await call
+            return await answer_to(method(metadata=self._metadata), pieces)
         except grpc.aio.AioRpcError as error:
             raise self._stream_failure(error) from error
-        finally:
-            call.cancel()
-            await asyncio.gather(sending, return_exceptions=True)
 
     def _stream_failure(self, error: grpc.aio.AioRpcError) -> client_errors.ClientError:
         """A stream that a stopping gateway cut is an outage as well."""
@@ -116,12 +103,3 @@ def _named(user: str) -> tuple[tuple[str, str | bytes], ...]:
         return ()
     is_plain = user.isascii() and user.isprintable()
     return ((_USER_KEY, user),) if is_plain else ((f"{_USER_KEY}-bin", user.encode()),)
-
-
-async def _send(call: grpc.aio.StreamUnaryCall[Q, A], pieces: AsyncIterable[Q]) -> None:
-    async for piece in pieces:
-        try:
-            await call.write(piece)
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            return  # The call is over, and its answer says why.
-    await call.done_writing()

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import grpc
 
+from proctor.client_streams import answer_to
 from services.common.errors import DependencyUnavailable, DomainError
 from services.common.grpc_client import remote_error
 
@@ -34,34 +35,6 @@ def backend_error(error: grpc.aio.AioRpcError, backend: str) -> DomainError:
     told = remote_error(error)
     is_away = error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
     return DependencyUnavailable(dependency=backend) if is_away and not told.facts else told
-
-
-async def answer_to(call: grpc.aio.StreamUnaryCall[Q, A], pieces: AsyncIterable[Q]) -> A:
-    """Sends pieces as they are taken. An early answer ends it; pieces that fail cancel the call."""
-    sending = asyncio.create_task(_send(call, pieces), name="send pieces")
-
-    def stop_sending(_: object) -> None:
-        """A write that fails because the call is over puts its failure in the place of the answer."""
-        sending.cancel()
-
-    call.add_done_callback(stop_sending)
-    try:
-        await asyncio.wait((sending,))
-        if not sending.cancelled():
-            sending.result()
-        return await call
-    finally:
-        call.cancel()
-        await asyncio.gather(sending, return_exceptions=True)
-
-
-async def _send(call: grpc.aio.StreamUnaryCall[Q, A], pieces: AsyncIterable[Q]) -> None:
-    async for piece in pieces:
-        try:
-            await call.write(piece)
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            return  # The call is over, and its answer says why.
-    await call.done_writing()
 
 
 class BackendCalls:

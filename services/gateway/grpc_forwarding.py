@@ -8,6 +8,7 @@ from typing import Any, NoReturn, TypeAlias
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
+from proctor.client_streams import answer_to
 from proctor.v1 import (
     comparison_service_pb2,
     dataset_service_pb2,
@@ -21,7 +22,7 @@ from proctor.v1 import (
 )
 from services.common.errors import DependencyUnavailable, MessageTooLarge
 from services.common.grpc_messages import parsed
-from services.gateway.grpc_calls import RESULTS, SCHEDULER, answer_to, backend_error
+from services.gateway.grpc_calls import RESULTS, SCHEDULER, backend_error
 from services.gateway.grpc_request_counts import RequestCounts
 from services.gateway.http_identity import DEFAULT_USER, Identity
 from services.gateway.suites import suite_versions
