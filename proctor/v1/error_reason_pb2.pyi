@@ -110,6 +110,24 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """UNAVAILABLE. {"dependency": "object store"}: it cannot be reached, or has no room."""
     ERROR_REASON_REQUEST_ID_TAKEN: _ErrorReason.ValueType  # 43
     """FAILED_PRECONDITION. {"request_id": "…", "run_id": "…"}: the user has ordered something else by it."""
+    ERROR_REASON_NO_TARGETS: _ErrorReason.ValueType  # 44
+    """INVALID_ARGUMENT. {"dataset_id": "ds_…", "metric": "exact_match", "rows": "3"}: rows without a target cannot be scored."""
+    ERROR_REASON_OTHER_MODEL: _ErrorReason.ValueType  # 45
+    """INVALID_ARGUMENT. {"model": "vllm/…", "line_model": "gpt-4o"}: lines of the data set name another model."""
+    ERROR_REASON_RUN_NOT_OVER: _ErrorReason.ValueType  # 46
+    """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a run that has ended can be deleted."""
+    ERROR_REASON_FILE_NOT_FOUND: _ErrorReason.ValueType  # 47
+    """NOT_FOUND. {"file_id": "file-…"}"""
+    ERROR_REASON_FILE_IN_USE: _ErrorReason.ValueType  # 48
+    """FAILED_PRECONDITION. {"file_id": "file-…", "batch_id": "batch_…"}: a batch uses it."""
+    ERROR_REASON_FILE_TOO_LARGE: _ErrorReason.ValueType  # 49
+    """INVALID_ARGUMENT. {"name": "rows.jsonl", "bytes": "…", "limit": "…"}"""
+    ERROR_REASON_BATCH_NOT_FOUND: _ErrorReason.ValueType  # 50
+    """NOT_FOUND. {"batch_id": "batch_…"}"""
+    ERROR_REASON_BATCH_ALREADY_ENDED: _ErrorReason.ValueType  # 51
+    """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}"""
+    ERROR_REASON_RANGE_NOT_READY: _ErrorReason.ValueType  # 52
+    """FAILED_PRECONDITION. {"run_id": "…"}: the file may still change, so it cannot be gone on with."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call was refused. The comment gives the status code and an example of the metadata."""
@@ -202,4 +220,22 @@ ERROR_REASON_OBJECT_STORE_UNAVAILABLE: ErrorReason.ValueType  # 42
 """UNAVAILABLE. {"dependency": "object store"}: it cannot be reached, or has no room."""
 ERROR_REASON_REQUEST_ID_TAKEN: ErrorReason.ValueType  # 43
 """FAILED_PRECONDITION. {"request_id": "…", "run_id": "…"}: the user has ordered something else by it."""
+ERROR_REASON_NO_TARGETS: ErrorReason.ValueType  # 44
+"""INVALID_ARGUMENT. {"dataset_id": "ds_…", "metric": "exact_match", "rows": "3"}: rows without a target cannot be scored."""
+ERROR_REASON_OTHER_MODEL: ErrorReason.ValueType  # 45
+"""INVALID_ARGUMENT. {"model": "vllm/…", "line_model": "gpt-4o"}: lines of the data set name another model."""
+ERROR_REASON_RUN_NOT_OVER: ErrorReason.ValueType  # 46
+"""FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a run that has ended can be deleted."""
+ERROR_REASON_FILE_NOT_FOUND: ErrorReason.ValueType  # 47
+"""NOT_FOUND. {"file_id": "file-…"}"""
+ERROR_REASON_FILE_IN_USE: ErrorReason.ValueType  # 48
+"""FAILED_PRECONDITION. {"file_id": "file-…", "batch_id": "batch_…"}: a batch uses it."""
+ERROR_REASON_FILE_TOO_LARGE: ErrorReason.ValueType  # 49
+"""INVALID_ARGUMENT. {"name": "rows.jsonl", "bytes": "…", "limit": "…"}"""
+ERROR_REASON_BATCH_NOT_FOUND: ErrorReason.ValueType  # 50
+"""NOT_FOUND. {"batch_id": "batch_…"}"""
+ERROR_REASON_BATCH_ALREADY_ENDED: ErrorReason.ValueType  # 51
+"""FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}"""
+ERROR_REASON_RANGE_NOT_READY: ErrorReason.ValueType  # 52
+"""FAILED_PRECONDITION. {"run_id": "…"}: the file may still change, so it cannot be gone on with."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -3,8 +3,10 @@
 isort:skip_file
 Runs as files. Implemented by results."""
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
@@ -37,6 +39,10 @@ class _ExportFormatEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ExportFo
     """A page with figures and charts that needs nothing beside it."""
     EXPORT_FORMAT_LM_EVAL: _ExportFormat.ValueType  # 6
     """Samples of one task as lm-evaluation-harness logs them."""
+    EXPORT_FORMAT_BATCH_OUTPUT: _ExportFormat.ValueType  # 7
+    """Answers as the output file of an OpenAI batch, in the order of its input."""
+    EXPORT_FORMAT_BATCH_ERRORS: _ExportFormat.ValueType  # 8
+    """Failures, and rows that have no outcome, as the error file of an OpenAI batch, in the order of its input."""
 
 class ExportFormat(_ExportFormat, metaclass=_ExportFormatEnumTypeWrapper):
     """Form of an exported run."""
@@ -55,7 +61,35 @@ EXPORT_FORMAT_HTML: ExportFormat.ValueType  # 5
 """A page with figures and charts that needs nothing beside it."""
 EXPORT_FORMAT_LM_EVAL: ExportFormat.ValueType  # 6
 """Samples of one task as lm-evaluation-harness logs them."""
+EXPORT_FORMAT_BATCH_OUTPUT: ExportFormat.ValueType  # 7
+"""Answers as the output file of an OpenAI batch, in the order of its input."""
+EXPORT_FORMAT_BATCH_ERRORS: ExportFormat.ValueType  # 8
+"""Failures, and rows that have no outcome, as the error file of an OpenAI batch, in the order of its input."""
 Global___ExportFormat: _TypeAlias = ExportFormat  # noqa: Y015
+
+class _GoldenForm:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _GoldenFormEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GoldenForm.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    GOLDEN_FORM_UNSPECIFIED: _GoldenForm.ValueType  # 0
+    """Not a form; refused."""
+    GOLDEN_FORM_TRAINING: _GoldenForm.ValueType  # 1
+    """{"messages": [..., {"role": "assistant", "content": answer}]}, as fine-tuning takes it."""
+    GOLDEN_FORM_TEST: _GoldenForm.ValueType  # 2
+    """{"id", "prompt" or "messages", "target": answer}, a data set that can be uploaded."""
+
+class GoldenForm(_GoldenForm, metaclass=_GoldenFormEnumTypeWrapper):
+    """What golden answers are exported for."""
+
+GOLDEN_FORM_UNSPECIFIED: GoldenForm.ValueType  # 0
+"""Not a form; refused."""
+GOLDEN_FORM_TRAINING: GoldenForm.ValueType  # 1
+"""{"messages": [..., {"role": "assistant", "content": answer}]}, as fine-tuning takes it."""
+GOLDEN_FORM_TEST: GoldenForm.ValueType  # 2
+"""{"id", "prompt" or "messages", "target": answer}, a data set that can be uploaded."""
+Global___GoldenForm: _TypeAlias = GoldenForm  # noqa: Y015
 
 @_typing.final
 class ExportRunRequest(_message.Message):
@@ -66,22 +100,40 @@ class ExportRunRequest(_message.Message):
     RUN_ID_FIELD_NUMBER: _builtins.int
     FORMAT_FIELD_NUMBER: _builtins.int
     TASK_FIELD_NUMBER: _builtins.int
+    FIRST_BYTE_FIELD_NUMBER: _builtins.int
+    MISSING_CODE_FIELD_NUMBER: _builtins.int
+    MISSING_MESSAGE_FIELD_NUMBER: _builtins.int
+    WITH_TOTAL_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     format: Global___ExportFormat.ValueType
     """In which form."""
     task: _builtins.str
     """Only this task, unless empty; needed for EXPORT_FORMAT_LM_EVAL where the run has several."""
+    first_byte: _builtins.int
+    """Leave out so many bytes at the beginning, to go on with a file that was cut off. Only of a closed run, whose CSV or
+    JSONL is the same whenever it is asked for.
+    """
+    missing_code: _builtins.str
+    """For EXPORT_FORMAT_BATCH_ERRORS: the code of rows that have no outcome, such as "batch_expired"."""
+    missing_message: _builtins.str
+    """For EXPORT_FORMAT_BATCH_ERRORS: one sentence that says why they have none."""
+    with_total: _builtins.bool
+    """Measure the whole file before its first byte is sent."""
     def __init__(
         self,
         *,
         run_id: _builtins.str = ...,
         format: Global___ExportFormat.ValueType = ...,
         task: _builtins.str = ...,
+        first_byte: _builtins.int = ...,
+        missing_code: _builtins.str = ...,
+        missing_message: _builtins.str = ...,
+        with_total: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["format", b"format", "run_id", b"run_id", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["first_byte", b"first_byte", "format", b"format", "missing_code", b"missing_code", "missing_message", b"missing_message", "run_id", b"run_id", "task", b"task", "with_total", b"with_total"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -96,23 +148,87 @@ class ExportRunResponse(_message.Message):
     DATA_FIELD_NUMBER: _builtins.int
     FILE_NAME_FIELD_NUMBER: _builtins.int
     MEDIA_TYPE_FIELD_NUMBER: _builtins.int
+    TOTAL_BYTES_FIELD_NUMBER: _builtins.int
+    CONTENT_TAG_FIELD_NUMBER: _builtins.int
     data: _builtins.bytes
     """The next bytes."""
     file_name: _builtins.str
     """Name for the file; in the first piece only."""
     media_type: _builtins.str
     """Its media type; in the first piece only."""
+    total_bytes: _builtins.int
+    """Bytes of the whole file, where with_total or first_byte asked for it; in the first piece only."""
+    content_tag: _builtins.str
+    """Names this very content; empty while the run may still change. In the first piece only."""
     def __init__(
         self,
         *,
         data: _builtins.bytes = ...,
         file_name: _builtins.str = ...,
         media_type: _builtins.str = ...,
+        total_bytes: _builtins.int | None = ...,
+        content_tag: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_total_bytes", b"_total_bytes", "total_bytes", b"total_bytes"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_total_bytes", b"_total_bytes", "content_tag", b"content_tag", "data", b"data", "file_name", b"file_name", "media_type", b"media_type", "total_bytes", b"total_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__total_bytes: _TypeAlias = _typing.Literal["total_bytes"]  # noqa: Y015
+    _WhichOneofArgType__total_bytes: _TypeAlias = _typing.Literal["_total_bytes", b"_total_bytes"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__total_bytes) -> _WhichOneofReturnType__total_bytes | None: ...
+
+Global___ExportRunResponse: _TypeAlias = ExportRunResponse  # noqa: Y015
+
+@_typing.final
+class ExportGoldenAnswersRequest(_message.Message):
+    """Request of ExportGoldenAnswers."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_IDS_FIELD_NUMBER: _builtins.int
+    FORM_FIELD_NUMBER: _builtins.int
+    form: Global___GoldenForm.ValueType
+    """For what."""
+    @_builtins.property
+    def run_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """UUIDs of runs, 1 to 6: their golden answers, in the order of sample; of two answers to the same row the later mark counts."""
+
+    def __init__(
+        self,
+        *,
+        run_ids: _abc.Iterable[_builtins.str] | None = ...,
+        form: Global___GoldenForm.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "file_name", b"file_name", "media_type", b"media_type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["form", b"form", "run_ids", b"run_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ExportRunResponse: _TypeAlias = ExportRunResponse  # noqa: Y015
+Global___ExportGoldenAnswersRequest: _TypeAlias = ExportGoldenAnswersRequest  # noqa: Y015
+
+@_typing.final
+class ExportGoldenAnswersResponse(_message.Message):
+    """Response of ExportGoldenAnswers: a piece of the file."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATA_FIELD_NUMBER: _builtins.int
+    FILE_NAME_FIELD_NUMBER: _builtins.int
+    data: _builtins.bytes
+    """The next bytes."""
+    file_name: _builtins.str
+    """Name for the file; in the first piece only."""
+    def __init__(
+        self,
+        *,
+        data: _builtins.bytes = ...,
+        file_name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "file_name", b"file_name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExportGoldenAnswersResponse: _TypeAlias = ExportGoldenAnswersResponse  # noqa: Y015

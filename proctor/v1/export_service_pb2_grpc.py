@@ -40,6 +40,11 @@ class ExportServiceStub:
                 request_serializer=proctor_dot_v1_dot_export__service__pb2.ExportRunRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_export__service__pb2.ExportRunResponse.FromString,
                 _registered_method=True)
+        self.ExportGoldenAnswers = channel.unary_stream(
+                '/proctor.v1.ExportService/ExportGoldenAnswers',
+                request_serializer=proctor_dot_v1_dot_export__service__pb2.ExportGoldenAnswersRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_export__service__pb2.ExportGoldenAnswersResponse.FromString,
+                _registered_method=True)
 
 
 class ExportServiceServicer:
@@ -53,6 +58,13 @@ class ExportServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ExportGoldenAnswers(self, request, context):
+        """Sends the golden answers of a run as training or test data, one JSON object per line. A stream by decision 0006.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ExportServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -60,6 +72,11 @@ def add_ExportServiceServicer_to_server(servicer, server):
                     servicer.ExportRun,
                     request_deserializer=proctor_dot_v1_dot_export__service__pb2.ExportRunRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_export__service__pb2.ExportRunResponse.SerializeToString,
+            ),
+            'ExportGoldenAnswers': grpc.unary_stream_rpc_method_handler(
+                    servicer.ExportGoldenAnswers,
+                    request_deserializer=proctor_dot_v1_dot_export__service__pb2.ExportGoldenAnswersRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_export__service__pb2.ExportGoldenAnswersResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -90,6 +107,33 @@ class ExportService:
             '/proctor.v1.ExportService/ExportRun',
             proctor_dot_v1_dot_export__service__pb2.ExportRunRequest.SerializeToString,
             proctor_dot_v1_dot_export__service__pb2.ExportRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportGoldenAnswers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/proctor.v1.ExportService/ExportGoldenAnswers',
+            proctor_dot_v1_dot_export__service__pb2.ExportGoldenAnswersRequest.SerializeToString,
+            proctor_dot_v1_dot_export__service__pb2.ExportGoldenAnswersResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -35,6 +35,8 @@ class ExportServiceStub:
     def __new__(cls, channel: _aio.Channel) -> ExportServiceAsyncStub: ...
     ExportRun: _grpc.UnaryStreamMultiCallable[_export_service_pb2.ExportRunRequest, _export_service_pb2.ExportRunResponse]
     """Sends a run as a file. A stream by decision 0006."""
+    ExportGoldenAnswers: _grpc.UnaryStreamMultiCallable[_export_service_pb2.ExportGoldenAnswersRequest, _export_service_pb2.ExportGoldenAnswersResponse]
+    """Sends the golden answers of a run as training or test data, one JSON object per line. A stream by decision 0006."""
 
 @_typing.type_check_only
 class ExportServiceAsyncStub(ExportServiceStub):
@@ -43,6 +45,8 @@ class ExportServiceAsyncStub(ExportServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     ExportRun: _aio.UnaryStreamMultiCallable[_export_service_pb2.ExportRunRequest, _export_service_pb2.ExportRunResponse]  # type: ignore[assignment]
     """Sends a run as a file. A stream by decision 0006."""
+    ExportGoldenAnswers: _aio.UnaryStreamMultiCallable[_export_service_pb2.ExportGoldenAnswersRequest, _export_service_pb2.ExportGoldenAnswersResponse]  # type: ignore[assignment]
+    """Sends the golden answers of a run as training or test data, one JSON object per line. A stream by decision 0006."""
 
 class ExportServiceServicer(metaclass=_abc_1.ABCMeta):
     """Writes a run in the forms that other tools read."""
@@ -54,5 +58,13 @@ class ExportServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_export_service_pb2.ExportRunResponse], _abc.AsyncIterator[_export_service_pb2.ExportRunResponse]]:
         """Sends a run as a file. A stream by decision 0006."""
+
+    @_abc_1.abstractmethod
+    def ExportGoldenAnswers(
+        self,
+        request: _export_service_pb2.ExportGoldenAnswersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_export_service_pb2.ExportGoldenAnswersResponse], _abc.AsyncIterator[_export_service_pb2.ExportGoldenAnswersResponse]]:
+        """Sends the golden answers of a run as training or test data, one JSON object per line. A stream by decision 0006."""
 
 def add_ExportServiceServicer_to_server(servicer: ExportServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

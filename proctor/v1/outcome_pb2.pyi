@@ -213,10 +213,15 @@ class Answer(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     FINISH_REASON_FIELD_NUMBER: _builtins.int
     CHOICES_FIELD_NUMBER: _builtins.int
+    BODY_JSON_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Generated text; empty for log-likelihood."""
     finish_reason: _builtins.str
     """"stop", "length" or the provider's own word."""
+    body_json: _builtins.str
+    """The provider's whole answer as JSON object text, where a row of a data set asked for more than a text: several
+    choices, tool calls, log-probabilities. Empty else.
+    """
     @_builtins.property
     def choices(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChoiceScore]:
         """One per choice, in order; empty for generation."""
@@ -227,10 +232,11 @@ class Answer(_message.Message):
         text: _builtins.str = ...,
         finish_reason: _builtins.str = ...,
         choices: _abc.Iterable[Global___ChoiceScore] | None = ...,
+        body_json: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "finish_reason", b"finish_reason", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body_json", b"body_json", "choices", b"choices", "finish_reason", b"finish_reason", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -365,6 +371,8 @@ class RecordedOutcome(_message.Message):
     SCORES_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
     IS_REUSED_FIELD_NUMBER: _builtins.int
+    ROW_ID_FIELD_NUMBER: _builtins.int
+    IS_GOLDEN_FIELD_NUMBER: _builtins.int
     task: _builtins.str
     """Name of the task."""
     status: Global___OutcomeStatus.ValueType
@@ -381,6 +389,10 @@ class RecordedOutcome(_message.Message):
     """SHA-256 of the sample: 32 bytes."""
     is_reused: _builtins.bool
     """Taken from an earlier run, so it carries no times."""
+    row_id: _builtins.str
+    """"custom_id" or "id" of a row of a data set; empty for a row of a suite."""
+    is_golden: _builtins.bool
+    """Somebody marked the answer as golden."""
     @_builtins.property
     def outcome(self) -> Global___Outcome:
         """As the worker sent it."""
@@ -407,10 +419,12 @@ class RecordedOutcome(_message.Message):
         scores: _abc.Mapping[_builtins.str, _builtins.float] | None = ...,
         digest: _builtins.bytes = ...,
         is_reused: _builtins.bool = ...,
+        row_id: _builtins.str = ...,
+        is_golden: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "digest", b"digest", "doc_id", b"doc_id", "is_reused", b"is_reused", "outcome", b"outcome", "prediction", b"prediction", "prompt", b"prompt", "scores", b"scores", "status", b"status", "target", b"target", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "digest", b"digest", "doc_id", b"doc_id", "is_golden", b"is_golden", "is_reused", b"is_reused", "outcome", b"outcome", "prediction", b"prediction", "prompt", b"prompt", "row_id", b"row_id", "scores", b"scores", "status", b"status", "target", b"target", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -67,6 +67,71 @@ class GetSummaryResponse(_message.Message):
 Global___GetSummaryResponse: _TypeAlias = GetSummaryResponse  # noqa: Y015
 
 @_typing.final
+class OutcomeFilter(_message.Message):
+    """Which outcomes are wanted. All that is set has to match."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROW_ID_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    METRIC_FIELD_NUMBER: _builtins.int
+    MIN_SCORE_FIELD_NUMBER: _builtins.int
+    MAX_SCORE_FIELD_NUMBER: _builtins.int
+    MIN_CHARACTERS_FIELD_NUMBER: _builtins.int
+    MAX_CHARACTERS_FIELD_NUMBER: _builtins.int
+    IS_GOLDEN_FIELD_NUMBER: _builtins.int
+    row_id: _builtins.str
+    """The id of the row has this part, whatever the case of letters; empty means any."""
+    text: _builtins.str
+    """Prompt or answer has this part, whatever the case of letters; empty means any."""
+    metric: _builtins.str
+    """Metric that min_score and max_score are about; empty means the main metric."""
+    min_score: _builtins.float
+    """At least this score."""
+    max_score: _builtins.float
+    """At most this score."""
+    min_characters: _builtins.int
+    """The answer has at least so many characters."""
+    max_characters: _builtins.int
+    """The answer has at most so many characters."""
+    is_golden: _builtins.bool
+    """Only answers that were marked as golden."""
+    def __init__(
+        self,
+        *,
+        row_id: _builtins.str = ...,
+        text: _builtins.str = ...,
+        metric: _builtins.str = ...,
+        min_score: _builtins.float | None = ...,
+        max_score: _builtins.float | None = ...,
+        min_characters: _builtins.int | None = ...,
+        max_characters: _builtins.int | None = ...,
+        is_golden: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_characters", b"_max_characters", "_max_score", b"_max_score", "_min_characters", b"_min_characters", "_min_score", b"_min_score", "max_characters", b"max_characters", "max_score", b"max_score", "min_characters", b"min_characters", "min_score", b"min_score"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_characters", b"_max_characters", "_max_score", b"_max_score", "_min_characters", b"_min_characters", "_min_score", b"_min_score", "is_golden", b"is_golden", "max_characters", b"max_characters", "max_score", b"max_score", "metric", b"metric", "min_characters", b"min_characters", "min_score", b"min_score", "row_id", b"row_id", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__max_characters: _TypeAlias = _typing.Literal["max_characters"]  # noqa: Y015
+    _WhichOneofArgType__max_characters: _TypeAlias = _typing.Literal["_max_characters", b"_max_characters"]  # noqa: Y015
+    _WhichOneofReturnType__max_score: _TypeAlias = _typing.Literal["max_score"]  # noqa: Y015
+    _WhichOneofArgType__max_score: _TypeAlias = _typing.Literal["_max_score", b"_max_score"]  # noqa: Y015
+    _WhichOneofReturnType__min_characters: _TypeAlias = _typing.Literal["min_characters"]  # noqa: Y015
+    _WhichOneofArgType__min_characters: _TypeAlias = _typing.Literal["_min_characters", b"_min_characters"]  # noqa: Y015
+    _WhichOneofReturnType__min_score: _TypeAlias = _typing.Literal["min_score"]  # noqa: Y015
+    _WhichOneofArgType__min_score: _TypeAlias = _typing.Literal["_min_score", b"_min_score"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_characters) -> _WhichOneofReturnType__max_characters | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_score) -> _WhichOneofReturnType__max_score | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_characters) -> _WhichOneofReturnType__min_characters | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_score) -> _WhichOneofReturnType__min_score | None: ...
+
+Global___OutcomeFilter: _TypeAlias = OutcomeFilter  # noqa: Y015
+
+@_typing.final
 class ListOutcomesRequest(_message.Message):
     """Request of ListOutcomes."""
 
@@ -77,6 +142,7 @@ class ListOutcomesRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     TASK_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     page_size: _builtins.int
@@ -87,6 +153,10 @@ class ListOutcomesRequest(_message.Message):
     """Only this task, unless empty."""
     status: _outcome_pb2.OutcomeStatus.ValueType
     """Only this status, unless unspecified."""
+    @_builtins.property
+    def filter(self) -> Global___OutcomeFilter:
+        """Only what matches, unless unset."""
+
     def __init__(
         self,
         *,
@@ -95,10 +165,11 @@ class ListOutcomesRequest(_message.Message):
         page_token: _builtins.str = ...,
         task: _builtins.str = ...,
         status: _outcome_pb2.OutcomeStatus.ValueType = ...,
+        filter: Global___OutcomeFilter | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "run_id", b"run_id", "status", b"status", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "page_size", b"page_size", "page_token", b"page_token", "run_id", b"run_id", "status", b"status", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -11,6 +11,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from proctor.v1 import outcome_pb2 as _outcome_pb2
+from proctor.v1 import sample_pb2 as _sample_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -247,7 +248,7 @@ Global___GenerationParams: _TypeAlias = GenerationParams  # noqa: Y015
 
 @_typing.final
 class RunOrder(_message.Message):
-    """What a user orders: one model over one suite."""
+    """What a user orders: one model over one suite or one data set."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -267,12 +268,18 @@ class RunOrder(_message.Message):
     MAX_COST_FIELD_NUMBER: _builtins.int
     STREAM_ANSWERS_FIELD_NUMBER: _builtins.int
     BASE_URL_FIELD_NUMBER: _builtins.int
+    DATASET_ID_FIELD_NUMBER: _builtins.int
+    METRICS_FIELD_NUMBER: _builtins.int
+    LINE_MODELS_FIELD_NUMBER: _builtins.int
+    COMPLETION_WINDOW_SECONDS_FIELD_NUMBER: _builtins.int
     project_id: _builtins.int
     """Groups runs; a project is made on first use."""
     suite: _builtins.str
-    """A registered suite, such as "glue"; "mine@2" names version 2 of a suite that a user brought, "mine" its latest."""
+    """A registered suite, such as "glue"; "mine@2" names version 2 of a suite that a user brought, "mine" its latest. Empty
+    where a data set is ordered.
+    """
     model: _builtins.str
-    """"provider/name", such as "vllm/Qwen/Qwen3-0.6B"."""
+    """"provider/name", such as "vllm/Qwen/Qwen3-0.6B", or an alias that an operator gave."""
     limit: _builtins.int
     """First N rows of each task, at least 1; unset means all rows."""
     num_fewshot: _builtins.int
@@ -280,7 +287,7 @@ class RunOrder(_message.Message):
     rollouts: _builtins.int
     """Repetitions of each sample, at least 1; unset means 1."""
     priority: Global___Priority.ValueType
-    """Unspecified means high."""
+    """Unspecified means high, for a data set normal."""
     scoring_method: Global___ScoringMethod.ValueType
     """Unspecified lets the scheduler choose."""
     truncation: Global___Truncation.ValueType
@@ -295,6 +302,12 @@ class RunOrder(_message.Message):
     """Ask providers to stream, so that the times to the first token and between tokens are measured; an engine in the worker always measures them."""
     base_url: _builtins.str
     """A server of the OpenAI protocol that is asked instead of the pool's own, without any key; refused unless an operator allowed it."""
+    dataset_id: _builtins.str
+    """An uploaded data set, "ds_…" or "file-…", instead of a suite. What its lines say of parameters wins over the order's."""
+    completion_window_seconds: _builtins.int
+    """The run fails when it has not ended so many seconds after it was accepted, waiting included; unset: the limit of a
+    run, which counts while it is running.
+    """
     @_builtins.property
     def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Tasks of the suite to run; empty means all."""
@@ -302,6 +315,14 @@ class RunOrder(_message.Message):
     @_builtins.property
     def params(self) -> Global___GenerationParams:
         """Overrides of generation parameters."""
+
+    @_builtins.property
+    def metrics(self) -> _containers.RepeatedCompositeFieldContainer[_sample_pb2.MetricUse]:
+        """How the answers to a data set are held against its targets; empty means not at all. Only for a data set."""
+
+    @_builtins.property
+    def line_models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names that lines of the data set may call the model by, beside its own and its aliases."""
 
     def __init__(
         self,
@@ -322,11 +343,17 @@ class RunOrder(_message.Message):
         max_cost: _builtins.float | None = ...,
         stream_answers: _builtins.bool = ...,
         base_url: _builtins.str = ...,
+        dataset_id: _builtins.str = ...,
+        metrics: _abc.Iterable[_sample_pb2.MetricUse] | None = ...,
+        line_models: _abc.Iterable[_builtins.str] | None = ...,
+        completion_window_seconds: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "limit", b"limit", "max_cost", b"max_cost", "num_fewshot", b"num_fewshot", "params", b"params", "rollouts", b"rollouts"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "completion_window_seconds", b"completion_window_seconds", "limit", b"limit", "max_cost", b"max_cost", "num_fewshot", b"num_fewshot", "params", b"params", "rollouts", b"rollouts"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "base_url", b"base_url", "limit", b"limit", "max_cost", b"max_cost", "model", b"model", "num_fewshot", b"num_fewshot", "params", b"params", "priority", b"priority", "project_id", b"project_id", "prompt_form", b"prompt_form", "reuse_answers", b"reuse_answers", "rollouts", b"rollouts", "scoring_method", b"scoring_method", "stream_answers", b"stream_answers", "suite", b"suite", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "base_url", b"base_url", "completion_window_seconds", b"completion_window_seconds", "dataset_id", b"dataset_id", "limit", b"limit", "line_models", b"line_models", "max_cost", b"max_cost", "metrics", b"metrics", "model", b"model", "num_fewshot", b"num_fewshot", "params", b"params", "priority", b"priority", "project_id", b"project_id", "prompt_form", b"prompt_form", "reuse_answers", b"reuse_answers", "rollouts", b"rollouts", "scoring_method", b"scoring_method", "stream_answers", b"stream_answers", "suite", b"suite", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__completion_window_seconds: _TypeAlias = _typing.Literal["completion_window_seconds"]  # noqa: Y015
+    _WhichOneofArgType__completion_window_seconds: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds"]  # noqa: Y015
     _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
     _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
     _WhichOneofReturnType__max_cost: _TypeAlias = _typing.Literal["max_cost"]  # noqa: Y015
@@ -335,6 +362,8 @@ class RunOrder(_message.Message):
     _WhichOneofArgType__num_fewshot: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot"]  # noqa: Y015
     _WhichOneofReturnType__rollouts: _TypeAlias = _typing.Literal["rollouts"]  # noqa: Y015
     _WhichOneofArgType__rollouts: _TypeAlias = _typing.Literal["_rollouts", b"_rollouts"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__completion_window_seconds) -> _WhichOneofReturnType__completion_window_seconds | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
     @_typing.overload
@@ -534,6 +563,9 @@ class RunProgress(_message.Message):
     FAILURES_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     COST_FIELD_NUMBER: _builtins.int
+    TOKENS_PER_SECOND_FIELD_NUMBER: _builtins.int
+    ETA_LOW_SECONDS_FIELD_NUMBER: _builtins.int
+    ETA_HIGH_SECONDS_FIELD_NUMBER: _builtins.int
     total: _builtins.int
     """Samples × rollouts to do; 0 until planned."""
     completed: _builtins.int
@@ -546,6 +578,12 @@ class RunProgress(_message.Message):
     """Seconds until done at the present rate; unset until measured."""
     cost: _builtins.float
     """What they cost; unset where the model has no price."""
+    tokens_per_second: _builtins.float
+    """Generated tokens per second over the last seconds; unset until measured."""
+    eta_low_seconds: _builtins.float
+    """Seconds until done if all goes as fast as it went at its best; set with eta_seconds."""
+    eta_high_seconds: _builtins.float
+    """The same if all goes as slowly as at its worst; set with eta_seconds."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskProgress]:
         """In the order of the suite."""
@@ -570,23 +608,38 @@ class RunProgress(_message.Message):
         failures: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         usage: _outcome_pb2.TokenUsage | None = ...,
         cost: _builtins.float | None = ...,
+        tokens_per_second: _builtins.float | None = ...,
+        eta_low_seconds: _builtins.float | None = ...,
+        eta_high_seconds: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_eta_seconds", b"_eta_seconds", "_samples_per_second", b"_samples_per_second", "cost", b"cost", "eta_seconds", b"eta_seconds", "samples_per_second", b"samples_per_second", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_eta_high_seconds", b"_eta_high_seconds", "_eta_low_seconds", b"_eta_low_seconds", "_eta_seconds", b"_eta_seconds", "_samples_per_second", b"_samples_per_second", "_tokens_per_second", b"_tokens_per_second", "cost", b"cost", "eta_high_seconds", b"eta_high_seconds", "eta_low_seconds", b"eta_low_seconds", "eta_seconds", b"eta_seconds", "samples_per_second", b"samples_per_second", "tokens_per_second", b"tokens_per_second", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_eta_seconds", b"_eta_seconds", "_samples_per_second", b"_samples_per_second", "completed", b"completed", "cost", b"cost", "current_step", b"current_step", "eta_seconds", b"eta_seconds", "failures", b"failures", "samples_per_second", b"samples_per_second", "tasks", b"tasks", "total", b"total", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_eta_high_seconds", b"_eta_high_seconds", "_eta_low_seconds", b"_eta_low_seconds", "_eta_seconds", b"_eta_seconds", "_samples_per_second", b"_samples_per_second", "_tokens_per_second", b"_tokens_per_second", "completed", b"completed", "cost", b"cost", "current_step", b"current_step", "eta_high_seconds", b"eta_high_seconds", "eta_low_seconds", b"eta_low_seconds", "eta_seconds", b"eta_seconds", "failures", b"failures", "samples_per_second", b"samples_per_second", "tasks", b"tasks", "tokens_per_second", b"tokens_per_second", "total", b"total", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost: _TypeAlias = _typing.Literal["cost"]  # noqa: Y015
     _WhichOneofArgType__cost: _TypeAlias = _typing.Literal["_cost", b"_cost"]  # noqa: Y015
+    _WhichOneofReturnType__eta_high_seconds: _TypeAlias = _typing.Literal["eta_high_seconds"]  # noqa: Y015
+    _WhichOneofArgType__eta_high_seconds: _TypeAlias = _typing.Literal["_eta_high_seconds", b"_eta_high_seconds"]  # noqa: Y015
+    _WhichOneofReturnType__eta_low_seconds: _TypeAlias = _typing.Literal["eta_low_seconds"]  # noqa: Y015
+    _WhichOneofArgType__eta_low_seconds: _TypeAlias = _typing.Literal["_eta_low_seconds", b"_eta_low_seconds"]  # noqa: Y015
     _WhichOneofReturnType__eta_seconds: _TypeAlias = _typing.Literal["eta_seconds"]  # noqa: Y015
     _WhichOneofArgType__eta_seconds: _TypeAlias = _typing.Literal["_eta_seconds", b"_eta_seconds"]  # noqa: Y015
     _WhichOneofReturnType__samples_per_second: _TypeAlias = _typing.Literal["samples_per_second"]  # noqa: Y015
     _WhichOneofArgType__samples_per_second: _TypeAlias = _typing.Literal["_samples_per_second", b"_samples_per_second"]  # noqa: Y015
+    _WhichOneofReturnType__tokens_per_second: _TypeAlias = _typing.Literal["tokens_per_second"]  # noqa: Y015
+    _WhichOneofArgType__tokens_per_second: _TypeAlias = _typing.Literal["_tokens_per_second", b"_tokens_per_second"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__cost) -> _WhichOneofReturnType__cost | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__eta_high_seconds) -> _WhichOneofReturnType__eta_high_seconds | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__eta_low_seconds) -> _WhichOneofReturnType__eta_low_seconds | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__eta_seconds) -> _WhichOneofReturnType__eta_seconds | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__samples_per_second) -> _WhichOneofReturnType__samples_per_second | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__tokens_per_second) -> _WhichOneofReturnType__tokens_per_second | None: ...
 
 Global___RunProgress: _TypeAlias = RunProgress  # noqa: Y015
 
@@ -636,6 +689,7 @@ class Run(_message.Message):
     REUSED_ANSWERS_FIELD_NUMBER: _builtins.int
     ADMITTED_AT_FIELD_NUMBER: _builtins.int
     RAN_SECONDS_FIELD_NUMBER: _builtins.int
+    DATASET_NAME_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     user: _builtins.str
@@ -654,6 +708,8 @@ class Run(_message.Message):
     """Answers taken from earlier runs."""
     ran_seconds: _builtins.float
     """Seconds that it was running before that, in this epoch."""
+    dataset_name: _builtins.str
+    """Name of the data set as it was when the run was submitted; empty for a suite."""
     @_builtins.property
     def order(self) -> Global___RunOrder:
         """What was ordered."""
@@ -721,10 +777,11 @@ class Run(_message.Message):
         reused_answers: _builtins.int = ...,
         admitted_at: _timestamp_pb2.Timestamp | None = ...,
         ran_seconds: _builtins.float = ...,
+        dataset_name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "created_at", b"created_at", "deadline", b"deadline", "error", b"error", "finished_at", b"finished_at", "order", b"order", "price", b"price", "progress", b"progress", "started_at", b"started_at", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "created_at", b"created_at", "deadline", b"deadline", "environment", b"environment", "epoch", b"epoch", "error", b"error", "finished_at", b"finished_at", "order", b"order", "pool", b"pool", "price", b"price", "progress", b"progress", "ran_seconds", b"ran_seconds", "reused_answers", b"reused_answers", "run_id", b"run_id", "scoring_method", b"scoring_method", "started_at", b"started_at", "state", b"state", "suite_version", b"suite_version", "user", b"user", "wait", b"wait"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "created_at", b"created_at", "dataset_name", b"dataset_name", "deadline", b"deadline", "environment", b"environment", "epoch", b"epoch", "error", b"error", "finished_at", b"finished_at", "order", b"order", "pool", b"pool", "price", b"price", "progress", b"progress", "ran_seconds", b"ran_seconds", "reused_answers", b"reused_answers", "run_id", b"run_id", "scoring_method", b"scoring_method", "started_at", b"started_at", "state", b"state", "suite_version", b"suite_version", "user", b"user", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -188,8 +188,9 @@ class RunFacts(_message.Message):
     MISSING_TASKS_FIELD_NUMBER: _builtins.int
     NUM_FEWSHOT_FIELD_NUMBER: _builtins.int
     PRICE_FIELD_NUMBER: _builtins.int
+    DATASET_NAME_FIELD_NUMBER: _builtins.int
     suite: _builtins.str
-    """Name of the suite, without version."""
+    """Name of the suite, without version; of a run over a data set the id of that."""
     suite_version: _builtins.int
     """Version of a suite that a user brought; 0 for a suite of the installation."""
     model: _builtins.str
@@ -202,6 +203,8 @@ class RunFacts(_message.Message):
     """First rows of each task only; unset means all rows."""
     num_fewshot: _builtins.int
     """Examples in each prompt as ordered; unset means as each task says."""
+    dataset_name: _builtins.str
+    """Name of the data set, whose id stands in `suite`; empty for a suite."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When it was accepted."""
@@ -227,10 +230,11 @@ class RunFacts(_message.Message):
         missing_tasks: _abc.Iterable[_builtins.str] | None = ...,
         num_fewshot: _builtins.int | None = ...,
         price: _run_pb2.ModelPrice | None = ...,
+        dataset_name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_num_fewshot", b"_num_fewshot", "created_at", b"created_at", "limit", b"limit", "num_fewshot", b"num_fewshot", "price", b"price"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_num_fewshot", b"_num_fewshot", "created_at", b"created_at", "limit", b"limit", "missing_tasks", b"missing_tasks", "model", b"model", "num_fewshot", b"num_fewshot", "price", b"price", "project_id", b"project_id", "suite", b"suite", "suite_version", b"suite_version", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_num_fewshot", b"_num_fewshot", "created_at", b"created_at", "dataset_name", b"dataset_name", "limit", b"limit", "missing_tasks", b"missing_tasks", "model", b"model", "num_fewshot", b"num_fewshot", "price", b"price", "project_id", b"project_id", "suite", b"suite", "suite_version", b"suite_version", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
     _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
@@ -588,3 +592,42 @@ class CloseRunResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CloseRunResponse: _TypeAlias = CloseRunResponse  # noqa: Y015
+
+@_typing.final
+class DeleteRunRecordRequest(_message.Message):
+    """Request of DeleteRunRecord."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteRunRecordRequest: _TypeAlias = DeleteRunRecordRequest  # noqa: Y015
+
+@_typing.final
+class DeleteRunRecordResponse(_message.Message):
+    """Response of DeleteRunRecord."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteRunRecordResponse: _TypeAlias = DeleteRunRecordResponse  # noqa: Y015

@@ -75,6 +75,11 @@ class RunRecordServiceStub:
                 request_serializer=proctor_dot_v1_dot_run__record__service__pb2.CloseRunRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_run__record__service__pb2.CloseRunResponse.FromString,
                 _registered_method=True)
+        self.DeleteRunRecord = channel.unary_unary(
+                '/proctor.v1.RunRecordService/DeleteRunRecord',
+                request_serializer=proctor_dot_v1_dot_run__record__service__pb2.DeleteRunRecordRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_run__record__service__pb2.DeleteRunRecordResponse.FromString,
+                _registered_method=True)
 
 
 class RunRecordServiceServicer:
@@ -137,6 +142,13 @@ class RunRecordServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DeleteRunRecord(self, request, context):
+        """Removes all that is known of a run; what is not there is no error. Sample sets that no run has any more go later.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RunRecordServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -179,6 +191,11 @@ def add_RunRecordServiceServicer_to_server(servicer, server):
                     servicer.CloseRun,
                     request_deserializer=proctor_dot_v1_dot_run__record__service__pb2.CloseRunRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_run__record__service__pb2.CloseRunResponse.SerializeToString,
+            ),
+            'DeleteRunRecord': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteRunRecord,
+                    request_deserializer=proctor_dot_v1_dot_run__record__service__pb2.DeleteRunRecordRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_run__record__service__pb2.DeleteRunRecordResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -398,6 +415,33 @@ class RunRecordService:
             '/proctor.v1.RunRecordService/CloseRun',
             proctor_dot_v1_dot_run__record__service__pb2.CloseRunRequest.SerializeToString,
             proctor_dot_v1_dot_run__record__service__pb2.CloseRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteRunRecord(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.RunRecordService/DeleteRunRecord',
+            proctor_dot_v1_dot_run__record__service__pb2.DeleteRunRecordRequest.SerializeToString,
+            proctor_dot_v1_dot_run__record__service__pb2.DeleteRunRecordResponse.FromString,
             options,
             channel_credentials,
             insecure,

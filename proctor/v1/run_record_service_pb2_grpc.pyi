@@ -49,6 +49,8 @@ class RunRecordServiceStub:
     """Lists what has no final outcome in the epoch, by keyset pages. A machinery failure of an earlier epoch counts as missing."""
     CloseRun: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.CloseRunRequest, _run_record_service_pb2.CloseRunResponse]
     """Freezes a run and its epoch, computes and stores the summary, refuses later outcomes."""
+    DeleteRunRecord: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.DeleteRunRecordRequest, _run_record_service_pb2.DeleteRunRecordResponse]
+    """Removes all that is known of a run; what is not there is no error. Sample sets that no run has any more go later."""
 
 @_typing.type_check_only
 class RunRecordServiceAsyncStub(RunRecordServiceStub):
@@ -71,6 +73,8 @@ class RunRecordServiceAsyncStub(RunRecordServiceStub):
     """Lists what has no final outcome in the epoch, by keyset pages. A machinery failure of an earlier epoch counts as missing."""
     CloseRun: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.CloseRunRequest, _run_record_service_pb2.CloseRunResponse]  # type: ignore[assignment]
     """Freezes a run and its epoch, computes and stores the summary, refuses later outcomes."""
+    DeleteRunRecord: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.DeleteRunRecordRequest, _run_record_service_pb2.DeleteRunRecordResponse]  # type: ignore[assignment]
+    """Removes all that is known of a run; what is not there is no error. Sample sets that no run has any more go later."""
 
 class RunRecordServiceServicer(metaclass=_abc_1.ABCMeta):
     """Keeps sample sets and the record of each run. Every call can be repeated without harm."""
@@ -138,5 +142,13 @@ class RunRecordServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_run_record_service_pb2.CloseRunResponse, _abc.Awaitable[_run_record_service_pb2.CloseRunResponse]]:
         """Freezes a run and its epoch, computes and stores the summary, refuses later outcomes."""
+
+    @_abc_1.abstractmethod
+    def DeleteRunRecord(
+        self,
+        request: _run_record_service_pb2.DeleteRunRecordRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_run_record_service_pb2.DeleteRunRecordResponse, _abc.Awaitable[_run_record_service_pb2.DeleteRunRecordResponse]]:
+        """Removes all that is known of a run; what is not there is no error. Sample sets that no run has any more go later."""
 
 def add_RunRecordServiceServicer_to_server(servicer: RunRecordServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

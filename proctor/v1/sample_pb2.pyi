@@ -51,19 +51,23 @@ class ChatMessage(_message.Message):
 
     ROLE_FIELD_NUMBER: _builtins.int
     CONTENT_FIELD_NUMBER: _builtins.int
+    FIELDS_JSON_FIELD_NUMBER: _builtins.int
     role: _builtins.str
     """"system", "user" or "assistant"."""
     content: _builtins.str
-    """The text of the turn."""
+    """The text of the turn; where its content has parts, the text of those."""
+    fields_json: _builtins.str
+    """What the turn has besides, as JSON object text: name, tool_calls, and "content" where it has parts; empty means nothing."""
     def __init__(
         self,
         *,
         role: _builtins.str = ...,
         content: _builtins.str = ...,
+        fields_json: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "role", b"role"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "fields_json", b"fields_json", "role", b"role"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -161,6 +165,8 @@ class Sample(_message.Message):
     TARGET_FIELD_NUMBER: _builtins.int
     CLUSTER_FIELD_NUMBER: _builtins.int
     DOC_JSON_FIELD_NUMBER: _builtins.int
+    ROW_ID_FIELD_NUMBER: _builtins.int
+    PARAMS_JSON_FIELD_NUMBER: _builtins.int
     position: _builtins.int
     """0-based place in the sample set."""
     doc_id: _builtins.int
@@ -171,6 +177,12 @@ class Sample(_message.Message):
     """Samples of one passage share a cluster; empty means its own."""
     doc_json: _builtins.str
     """The row as its source gave it, a JSON object as text. Stays with results; no part of the digest."""
+    row_id: _builtins.str
+    """"custom_id" or "id" of a row of a data set; empty for a row of a suite. Of the set's digest, not of the sample's."""
+    params_json: _builtins.str
+    """Parameters of the row's own as JSON object text, in the words of the OpenAI protocol; they win over those of the run.
+    Empty means none. Part of the sample's digest.
+    """
     @_builtins.property
     def prompt(self) -> Global___Prompt:
         """What is asked."""
@@ -194,10 +206,12 @@ class Sample(_message.Message):
         target: Global___Target | None = ...,
         cluster: _builtins.str = ...,
         doc_json: _builtins.str = ...,
+        row_id: _builtins.str = ...,
+        params_json: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["prompt", b"prompt", "target", b"target"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "cluster", b"cluster", "digest", b"digest", "doc_id", b"doc_id", "doc_json", b"doc_json", "position", b"position", "prompt", b"prompt", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "cluster", b"cluster", "digest", b"digest", "doc_id", b"doc_id", "doc_json", b"doc_json", "params_json", b"params_json", "position", b"position", "prompt", b"prompt", "row_id", b"row_id", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -249,7 +263,7 @@ class TaskScoring(_message.Message):
     """What continuations begin with, to be taken off for figures per character."""
     @_builtins.property
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[Global___MetricUse]:
-        """Metrics in order; the first is the task's main metric."""
+        """Metrics in order; the first is the task's main metric. Empty: answers are kept and not scored."""
 
     def __init__(
         self,

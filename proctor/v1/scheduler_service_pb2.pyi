@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from proctor.v1 import model_pb2 as _model_pb2
 from proctor.v1 import run_pb2 as _run_pb2
 from proctor.v1 import sample_pb2 as _sample_pb2
@@ -21,6 +22,30 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _RunKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RunKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    RUN_KIND_UNSPECIFIED: _RunKind.ValueType  # 0
+    """Every kind."""
+    RUN_KIND_SUITE: _RunKind.ValueType  # 1
+    """A suite."""
+    RUN_KIND_DATASET: _RunKind.ValueType  # 2
+    """A data set."""
+
+class RunKind(_RunKind, metaclass=_RunKindEnumTypeWrapper):
+    """What a run is over."""
+
+RUN_KIND_UNSPECIFIED: RunKind.ValueType  # 0
+"""Every kind."""
+RUN_KIND_SUITE: RunKind.ValueType  # 1
+"""A suite."""
+RUN_KIND_DATASET: RunKind.ValueType  # 2
+"""A data set."""
+Global___RunKind: _TypeAlias = RunKind  # noqa: Y015
 
 @_typing.final
 class SubmitRunRequest(_message.Message):
@@ -151,6 +176,8 @@ class ListRunsRequest(_message.Message):
     SUITE_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
     PROJECT_ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    DATASET_ID_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
     """1 to 500; 0 means 20."""
     page_token: _builtins.str
@@ -163,6 +190,10 @@ class ListRunsRequest(_message.Message):
     """Only this model, unless empty."""
     project_id: _builtins.int
     """Only this project, unless unset."""
+    kind: Global___RunKind.ValueType
+    """Only this kind, unless unspecified."""
+    dataset_id: _builtins.str
+    """Only runs over this data set, unless empty."""
     def __init__(
         self,
         *,
@@ -172,10 +203,12 @@ class ListRunsRequest(_message.Message):
         suite: _builtins.str = ...,
         model: _builtins.str = ...,
         project_id: _builtins.int | None = ...,
+        kind: Global___RunKind.ValueType = ...,
+        dataset_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "project_id", b"project_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "model", b"model", "page_size", b"page_size", "page_token", b"page_token", "project_id", b"project_id", "state", b"state", "suite", b"suite"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "dataset_id", b"dataset_id", "kind", b"kind", "model", b"model", "page_size", b"page_size", "page_token", b"page_token", "project_id", b"project_id", "state", b"state", "suite", b"suite"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__project_id: _TypeAlias = _typing.Literal["project_id"]  # noqa: Y015
     _WhichOneofArgType__project_id: _TypeAlias = _typing.Literal["_project_id", b"_project_id"]  # noqa: Y015
@@ -398,6 +431,45 @@ class ResumeRunResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ResumeRunResponse: _TypeAlias = ResumeRunResponse  # noqa: Y015
+
+@_typing.final
+class DeleteRunRequest(_message.Message):
+    """Request of DeleteRun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteRunRequest: _TypeAlias = DeleteRunRequest  # noqa: Y015
+
+@_typing.final
+class DeleteRunResponse(_message.Message):
+    """Response of DeleteRun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteRunResponse: _TypeAlias = DeleteRunResponse  # noqa: Y015
 
 @_typing.final
 class WatchRunRequest(_message.Message):

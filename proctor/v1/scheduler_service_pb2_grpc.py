@@ -70,6 +70,11 @@ class SchedulerServiceStub:
                 request_serializer=proctor_dot_v1_dot_scheduler__service__pb2.ResumeRunRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.ResumeRunResponse.FromString,
                 _registered_method=True)
+        self.DeleteRun = channel.unary_unary(
+                '/proctor.v1.SchedulerService/DeleteRun',
+                request_serializer=proctor_dot_v1_dot_scheduler__service__pb2.DeleteRunRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.DeleteRunResponse.FromString,
+                _registered_method=True)
         self.WatchRun = channel.unary_stream(
                 '/proctor.v1.SchedulerService/WatchRun',
                 request_serializer=proctor_dot_v1_dot_scheduler__service__pb2.WatchRunRequest.SerializeToString,
@@ -145,6 +150,13 @@ class SchedulerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DeleteRun(self, request, context):
+        """Removes a run that has ended, with all its outcomes. Comparisons and boards lose it as well.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def WatchRun(self, request, context):
         """Sends the run at once, at each change and when it ends. A stream by decision 0005.
         """
@@ -210,6 +222,11 @@ def add_SchedulerServiceServicer_to_server(servicer, server):
                     servicer.ResumeRun,
                     request_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.ResumeRunRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_scheduler__service__pb2.ResumeRunResponse.SerializeToString,
+            ),
+            'DeleteRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteRun,
+                    request_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.DeleteRunRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_scheduler__service__pb2.DeleteRunResponse.SerializeToString,
             ),
             'WatchRun': grpc.unary_stream_rpc_method_handler(
                     servicer.WatchRun,
@@ -422,6 +439,33 @@ class SchedulerService:
             '/proctor.v1.SchedulerService/ResumeRun',
             proctor_dot_v1_dot_scheduler__service__pb2.ResumeRunRequest.SerializeToString,
             proctor_dot_v1_dot_scheduler__service__pb2.ResumeRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.SchedulerService/DeleteRun',
+            proctor_dot_v1_dot_scheduler__service__pb2.DeleteRunRequest.SerializeToString,
+            proctor_dot_v1_dot_scheduler__service__pb2.DeleteRunResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -47,6 +47,8 @@ class SchedulerServiceStub:
     """Pauses a run that is running or waits: no shard goes out, what is being asked is finished and recorded."""
     ResumeRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ResumeRunRequest, _scheduler_service_pb2.ResumeRunResponse]
     """Lets a paused run wait for its turn again; it goes on where it stopped."""
+    DeleteRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteRunRequest, _scheduler_service_pb2.DeleteRunResponse]
+    """Removes a run that has ended, with all its outcomes. Comparisons and boards lose it as well."""
     WatchRun: _grpc.UnaryStreamMultiCallable[_scheduler_service_pb2.WatchRunRequest, _scheduler_service_pb2.WatchRunResponse]
     """Sends the run at once, at each change and when it ends. A stream by decision 0005."""
     ListSuites: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSuitesRequest, _scheduler_service_pb2.ListSuitesResponse]
@@ -75,6 +77,8 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     """Pauses a run that is running or waits: no shard goes out, what is being asked is finished and recorded."""
     ResumeRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ResumeRunRequest, _scheduler_service_pb2.ResumeRunResponse]  # type: ignore[assignment]
     """Lets a paused run wait for its turn again; it goes on where it stopped."""
+    DeleteRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteRunRequest, _scheduler_service_pb2.DeleteRunResponse]  # type: ignore[assignment]
+    """Removes a run that has ended, with all its outcomes. Comparisons and boards lose it as well."""
     WatchRun: _aio.UnaryStreamMultiCallable[_scheduler_service_pb2.WatchRunRequest, _scheduler_service_pb2.WatchRunResponse]  # type: ignore[assignment]
     """Sends the run at once, at each change and when it ends. A stream by decision 0005."""
     ListSuites: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSuitesRequest, _scheduler_service_pb2.ListSuitesResponse]  # type: ignore[assignment]
@@ -142,6 +146,14 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.ResumeRunResponse, _abc.Awaitable[_scheduler_service_pb2.ResumeRunResponse]]:
         """Lets a paused run wait for its turn again; it goes on where it stopped."""
+
+    @_abc_1.abstractmethod
+    def DeleteRun(
+        self,
+        request: _scheduler_service_pb2.DeleteRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.DeleteRunResponse, _abc.Awaitable[_scheduler_service_pb2.DeleteRunResponse]]:
+        """Removes a run that has ended, with all its outcomes. Comparisons and boards lose it as well."""
 
     @_abc_1.abstractmethod
     def WatchRun(

@@ -32,8 +32,13 @@ class WorkSample(_message.Message):
     SAMPLE_FIELD_NUMBER: _builtins.int
     PROMPT_FIELD_NUMBER: _builtins.int
     CHOICES_FIELD_NUMBER: _builtins.int
+    PARAMS_JSON_FIELD_NUMBER: _builtins.int
     sample: _builtins.int
     """Number of the sample in the run."""
+    params_json: _builtins.str
+    """Parameters of its own as JSON object text, in the words of the OpenAI protocol; they win over the shard's. Empty
+    means none.
+    """
     @_builtins.property
     def prompt(self) -> _sample_pb2.Prompt:
         """What is asked."""
@@ -48,10 +53,11 @@ class WorkSample(_message.Message):
         sample: _builtins.int = ...,
         prompt: _sample_pb2.Prompt | None = ...,
         choices: _abc.Iterable[_builtins.str] | None = ...,
+        params_json: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["prompt", b"prompt"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "prompt", b"prompt", "sample", b"sample"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "params_json", b"params_json", "prompt", b"prompt", "sample", b"sample"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -82,6 +88,7 @@ class WorkShard(_message.Message):
     DEADLINE_FIELD_NUMBER: _builtins.int
     STREAM_ANSWERS_FIELD_NUMBER: _builtins.int
     BASE_URL_FIELD_NUMBER: _builtins.int
+    LEAVES_DEFAULTS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     shard: _builtins.int
@@ -106,6 +113,8 @@ class WorkShard(_message.Message):
     """Ask the provider to stream, so that times between tokens are measured."""
     base_url: _builtins.str
     """The server to ask instead of the pool's own, without its key; empty means the pool's own."""
+    leaves_defaults: _builtins.bool
+    """Parameters that nobody set are left to the engine, as for rows of a data set; else they are greedy, and 256 tokens."""
     @_builtins.property
     def samples(self) -> _containers.RepeatedCompositeFieldContainer[Global___WorkSample]:
         """What is asked."""
@@ -141,10 +150,11 @@ class WorkShard(_message.Message):
         deadline: _timestamp_pb2.Timestamp | None = ...,
         stream_answers: _builtins.bool = ...,
         base_url: _builtins.str = ...,
+        leaves_defaults: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline", "params", b"params"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "base_url", b"base_url", "deadline", b"deadline", "epoch", b"epoch", "model", b"model", "params", b"params", "prompt_form", b"prompt_form", "rollout", b"rollout", "run_id", b"run_id", "samples", b"samples", "scoring_method", b"scoring_method", "shard", b"shard", "stop", b"stop", "stream_answers", b"stream_answers", "task", b"task", "truncation", b"truncation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "base_url", b"base_url", "deadline", b"deadline", "epoch", b"epoch", "leaves_defaults", b"leaves_defaults", "model", b"model", "params", b"params", "prompt_form", b"prompt_form", "rollout", b"rollout", "run_id", b"run_id", "samples", b"samples", "scoring_method", b"scoring_method", "shard", b"shard", "stop", b"stop", "stream_answers", b"stream_answers", "task", b"task", "truncation", b"truncation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -9,13 +9,14 @@ SELECT digest, same_as::text AS same_as FROM sample_sets WHERE set_id = $1::uuid
 -- name: unstage_samples: drop what a repeated chunk replaces ($1 set, $2 positions)
 DELETE FROM samples WHERE set_id = $1::uuid AND position = ANY ($2::integer[]);
 
--- name: measure_samples: what is staged: how many, gaps, digest over the ordered digests and what shares a passage ($1 set)
+-- name: measure_samples: what is staged: how many, gaps, digest over the ordered digests, what shares a passage, and what names a row ($1 set)
 SELECT
     count(*) AS staged,
     coalesce(max(position), -1) + 1 AS end_position,
     coalesce(min(position), 0) AS first_position,
     sha256(coalesce(string_agg(
-        digest || CASE cluster WHEN '' THEN ''::bytea ELSE sha256(convert_to(cluster, 'UTF8')) END,
+        digest || CASE cluster WHEN '' THEN ''::bytea ELSE sha256(convert_to(cluster, 'UTF8')) END
+            || CASE row_id WHEN '' THEN ''::bytea ELSE sha256(convert_to(row_id || chr(10) || doc_json, 'UTF8')) END,
         ''::bytea ORDER BY position
     ), ''::bytea)) AS digest
 FROM samples
@@ -53,7 +54,7 @@ SELECT count(*) AS swept FROM swept;
 -- name: read_samples: samples of a committed set by position ($1 set, $2 positions)
 SELECT
     s.position, s.doc_id, s.digest, s.prompt_text, s.prompt_messages, s.choices, s.target_choice,
-    s.target_texts, s.right_choices, s.wrong_texts, s.choice_texts, s.cluster
+    s.target_texts, s.right_choices, s.wrong_texts, s.choice_texts, s.cluster, s.row_id, s.params_json
 FROM samples AS s
 WHERE s.set_id = $1::uuid
     AND s.position = ANY ($2::integer[])
@@ -182,23 +183,23 @@ WITH open_runs AS (
         run_id, sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message,
         answer_text, finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens,
         cached_tokens, reasoning_tokens, total_seconds, queue_seconds, first_token_seconds,
-        between_tokens_seconds
+        between_tokens_seconds, body_json
     )
     SELECT
         open_runs.run_id, sample, rollout, task_index, shard, open_runs.epoch, attempt, status, failure_class,
         failure_message, answer_text, finish_reason, choices::jsonb, prediction, scores::jsonb, prompt_tokens,
         completion_tokens, cached_tokens, reasoning_tokens, total_seconds, queue_seconds, first_token_seconds,
-        between_tokens_seconds
+        between_tokens_seconds, body_json
     FROM unnest(
         $3::integer[], $4::bigint[], $5::integer[], $6::smallint[], $7::integer[], $8::integer[],
         $9::smallint[], $10::smallint[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[],
         $16::text[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::double precision[],
-        $22::double precision[], $23::double precision[], $24::double precision[]
+        $22::double precision[], $23::double precision[], $24::double precision[], $25::text[]
     ) AS incoming (
         place, sample, rollout, task_index, shard, attempt, status, failure_class, failure_message,
         answer_text, finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens,
         cached_tokens, reasoning_tokens, total_seconds, queue_seconds, first_token_seconds,
-        between_tokens_seconds
+        between_tokens_seconds, body_json
     )
     JOIN open_runs USING (place)
     ORDER BY open_runs.run_id, sample, rollout
@@ -222,6 +223,7 @@ WITH open_runs AS (
         queue_seconds = EXCLUDED.queue_seconds,
         first_token_seconds = EXCLUDED.first_token_seconds,
         between_tokens_seconds = EXCLUDED.between_tokens_seconds,
+        body_json = EXCLUDED.body_json,
         recorded_at = EXCLUDED.recorded_at
     WHERE stored.failure_class > 0
         AND (EXCLUDED.epoch, EXCLUDED.attempt) > (stored.epoch, stored.attempt)
@@ -290,7 +292,7 @@ ORDER BY asked.sample;
 SELECT
     sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message, answer_text,
     finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens, cached_tokens,
-    reasoning_tokens, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, is_reused
+    reasoning_tokens, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, is_reused, body_json
 FROM outcomes
 WHERE run_id = $1::uuid
     AND (sample, rollout) > ($2::bigint, $3::integer)
@@ -303,7 +305,7 @@ LIMIT $5::integer;
 SELECT
     sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message, answer_text,
     finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens, cached_tokens,
-    reasoning_tokens, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, is_reused
+    reasoning_tokens, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, is_reused, body_json
 FROM outcomes
 WHERE run_id = $1::uuid
     AND status = $6::smallint
@@ -375,12 +377,12 @@ WITH open_run AS (
     INSERT INTO outcomes (
         run_id, sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message,
         answer_text, finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens,
-        cached_tokens, reasoning_tokens, total_seconds, is_reused
+        cached_tokens, reasoning_tokens, total_seconds, is_reused, body_json
     )
     SELECT
         open_run.run_id, pairs.sample, o.rollout, $3::smallint, -1, open_run.epoch, 0, o.status, 0, '',
         o.answer_text, o.finish_reason, o.choices, o.prediction, o.scores, o.prompt_tokens, o.completion_tokens,
-        o.cached_tokens, o.reasoning_tokens, 0, true
+        o.cached_tokens, o.reasoning_tokens, 0, true, o.body_json
     FROM pairs
     CROSS JOIN open_run
     JOIN outcomes AS o ON o.run_id = $4::uuid AND o.sample = pairs.other_sample
@@ -410,9 +412,9 @@ SELECT
     o.sample, o.rollout, o.task_index, o.shard, o.epoch, o.attempt, o.status, o.failure_class, o.failure_message,
     o.answer_text, o.finish_reason, o.choices, o.prediction, o.scores, o.prompt_tokens,
     o.completion_tokens, o.cached_tokens, o.reasoning_tokens, o.total_seconds, o.queue_seconds,
-    o.first_token_seconds, o.between_tokens_seconds, o.is_reused, s.position, s.doc_id, s.digest, s.prompt_text,
+    o.first_token_seconds, o.between_tokens_seconds, o.is_reused, o.body_json, s.position, s.doc_id, s.digest, s.prompt_text,
     s.prompt_messages, s.choices AS sample_choices, s.target_choice, s.target_texts, s.right_choices, s.wrong_texts,
-    s.choice_texts, s.cluster,
+    s.choice_texts, s.cluster, s.row_id, s.params_json,
     CASE WHEN $8::boolean THEN s.doc_json ELSE '' END AS doc_json
 FROM outcomes AS o
 JOIN samples AS s ON s.set_id = $4::uuid AND s.position = o.sample - $5::bigint

@@ -38,7 +38,7 @@ SELECT pg_advisory_xact_lock(hashtext('proctor queue'), hashtext($1));
 
 -- name: find_ordered finds the run of an earlier call ($1 run, $2 request)
 SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
-       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts, dataset_name, expires_at
   FROM runs
  WHERE run_id = $1 OR request_id = $2;
 
@@ -51,14 +51,14 @@ UPDATE runs
    SET priority = $2, ordered = jsonb_set(ordered, '{priority}', to_jsonb($2::smallint))
  WHERE run_id = $1;
 
--- name: insert_run stores a run as pending ($1 run, $2 request, $3 user, $4 project, $5 suite, $6 model, $7 pool, $8 priority, $9 order, $10 scoring method, $11 time, $12 environment, $13 version of a user's suite or 0, $14 price)
+-- name: insert_run stores a run as pending ($1 run, $2 request, $3 user, $4 project, $5 suite, $6 model, $7 pool, $8 priority, $9 order, $10 scoring method, $11 time, $12 environment, $13 version of a user's suite or 0, $14 price, $15 data set or null, $16 its name, $17 when its window closes or null)
 INSERT INTO runs (run_id, request_id, username, project_id, suite, model, pool, priority, ordered,
-                  scoring_method, state, epoch, created_at, queued_at, environment, suite_version, price)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10, 'pending', 1, $11, $11, $12::jsonb, nullif($13, 0), $14::jsonb);
+                  scoring_method, state, epoch, created_at, queued_at, environment, suite_version, price, dataset_id, dataset_name, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10, 'pending', 1, $11, $11, $12::jsonb, nullif($13, 0), $14::jsonb, $15, $16, $17);
 
 -- name: get_run gives one run ($1 run)
 SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
-       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts, dataset_name, expires_at
   FROM runs
  WHERE run_id = $1;
 
@@ -67,7 +67,7 @@ SET LOCAL plan_cache_mode = force_custom_plan;
 
 -- name: list_runs gives a page, newest first ($1 state, $2 suite, $3 model, $4 project, $5 time and $6 run behind which it begins, $7 size)
 SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
-       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts, dataset_name, expires_at
   FROM runs
  WHERE ($1::text IS NULL OR state = $1)
    AND ($2::text IS NULL OR suite = $2)
@@ -91,7 +91,7 @@ UPDATE runs
  WHERE run_id = $1
    AND ((state = ANY ($2::text[]) AND NOT (state = 'running' AND step = $4)) OR (state = 'cancelled' AND finished_at = $3))
 RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
-       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts, dataset_name, expires_at;
 
 -- name: requeue_run lets a closed run wait again in a new epoch; can be repeated ($1 run, $2 states, $3 time)
 UPDATE runs
@@ -100,7 +100,7 @@ UPDATE runs
  WHERE run_id = $1
    AND ((state = ANY ($2::text[]) AND is_closed) OR (state = 'pending' AND queued_at = $3))
 RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
-       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts, dataset_name, expires_at;
 
 -- name: pause_run takes a run out of the queue, or from its place, with what it has ($1 run, $2 states, $3 time, $4 step from which on it is being closed)
 UPDATE runs
@@ -108,14 +108,14 @@ UPDATE runs
        ran_seconds = ran_seconds + greatest(coalesce(extract(epoch FROM $3 - admitted_at)::float8, 0), 0)
  WHERE run_id = $1 AND state = ANY ($2::text[]) AND NOT (state = 'running' AND step = $4)
 RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
-       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts, dataset_name, expires_at;
 
 -- name: resume_run lets a paused run wait for a place, in the same epoch; can be repeated ($1 run, $2 time)
 UPDATE runs
    SET state = 'pending', queued_at = $2
  WHERE run_id = $1 AND (state = 'paused' OR (state = 'pending' AND queued_at = $2))
 RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
-       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts;
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts, dataset_name, expires_at;
 
 -- name: queue_order gives what waits in the order of its turn: priority, fair share of its user, age ($1 only these runs, or null, $2 most)
 -- A user's runs count one after the other behind what runs of them, those first that have begun. Among equal shares
@@ -145,14 +145,14 @@ SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
 
 -- name: running_runs gives what runs, in the order of their start ()
 SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
-       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts, dataset_name, expires_at
   FROM runs
  WHERE state = 'running'
  ORDER BY admitted_at, run_id;
 
 -- name: waiting_runs gives those of these runs that wait, in this order ($1 runs)
 SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
-       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts,
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts, dataset_name, expires_at,
        queued_at
   FROM runs
  WHERE run_id = ANY ($1::uuid[]) AND state = 'pending'
@@ -160,7 +160,7 @@ SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, plan
 
 -- name: paused_runs gives what is paused, the latest first ($1 most)
 SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
-       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts, dataset_name, expires_at
   FROM runs
  WHERE state = 'paused'
  ORDER BY queued_at DESC, run_id DESC

@@ -58,11 +58,15 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """What the model said: the part that is scored, and what is kept beside it."""
+    """What the model said: the part that is scored, and what is kept beside it.
+
+    `body_json`: the provider's whole answer, where a row asked for more than a text; "" else.
+    """
 
     answer: Answer
     finish_reason: str = ""
     choice_token_counts: tuple[int, ...] = ()
+    body_json: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ CHUNK_SAMPLES = 1000
 NO_CHOICES = "[]"
 NO_SCORES = "{}"
 NO_ANSWER = ("", "", NO_CHOICES)
+NO_BODY = ""
 
 
 class PostgresOutcomes:
@@ -93,6 +94,7 @@ def _row(place: int, scored: ScoredOutcome) -> tuple[object, ...]:
         timing.queue_seconds,
         timing.first_token_seconds,
         timing.between_tokens_seconds,
+        storable(outcome.answer.body_json) if outcome.answer else NO_BODY,
     )
 
 
@@ -149,7 +151,9 @@ def _answer(row: asyncpg.Record) -> ModelAnswer:
         tuple(-math.inf if logprob is None else logprob for logprob, _, _ in choices),
         tuple(is_greedy for _, is_greedy, _ in choices),
     )
-    return ModelAnswer(answer, row["finish_reason"], tuple(tokens for _, _, tokens in choices))
+    return ModelAnswer(
+        answer, row["finish_reason"], tuple(tokens for _, _, tokens in choices), row["body_json"]
+    )
 
 
 def _usage(row: asyncpg.Record) -> TokenUsage:

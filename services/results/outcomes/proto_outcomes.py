@@ -59,7 +59,7 @@ def _told_seconds(timing: outcome_pb2.Timing, name: _OptionalTime) -> float | No
 def _answer(message: outcome_pb2.Answer) -> ModelAnswer:
     choices = message.choices
     if not choices:
-        return ModelAnswer(Answer(message.text), message.finish_reason)
+        return ModelAnswer(Answer(message.text), message.finish_reason, body_json=message.body_json)
     logprobs = tuple([choice.logprob for choice in choices])
     is_greedy = tuple([choice.is_greedy for choice in choices])
     token_counts = tuple([choice.token_count for choice in choices])
@@ -87,6 +87,7 @@ def recorded_to_proto(listed: ListedOutcome) -> outcome_pb2.RecordedOutcome:
         scores={metric: value for metric, value in scores if isinstance(value, float)},
         digest=sample.digest,
         is_reused=scored.is_reused,
+        row_id=sample.row_id,
     )
 
 
@@ -120,4 +121,5 @@ def _answer_to_proto(result: ModelAnswer) -> outcome_pb2.Answer:
             outcome_pb2.ChoiceScore(logprob=logprob, is_greedy=is_greedy, token_count=tokens)
             for logprob, is_greedy, tokens in columns
         ],
+        body_json=result.body_json,
     )

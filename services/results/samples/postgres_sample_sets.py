@@ -31,6 +31,8 @@ SAMPLE_COLUMNS = (
     "wrong_texts",
     "choice_texts",
     "doc_json",
+    "row_id",
+    "params_json",
 )
 
 
@@ -120,7 +122,7 @@ async def _commit(transaction: PostgresTransaction, staging_id: str, sample_coun
 
 
 def _row(set_id: str, sample: Sample) -> tuple[object, ...]:
-    messages = [[message.role, message.content] for message in sample.prompt.messages]
+    messages = [_message_row(message) for message in sample.prompt.messages]
     return (
         set_id,
         sample.position,
@@ -136,15 +138,32 @@ def _row(set_id: str, sample: Sample) -> tuple[object, ...]:
         sample.target.wrong_texts,
         sample.target.choice_texts,
         sample.doc_json,
+        sample.row_id,
+        sample.params_json,
     )
+
+
+def _message_row(message: ChatMessage) -> list[str]:
+    """Two texts; a third where the turn has more than a role and a content."""
+    return [message.role, message.content, *([message.fields_json] if message.fields_json else [])]
 
 
 def sample_from_row(row: asyncpg.Record, choices: str = "choices", doc_json: str = "") -> Sample:
     """`choices` is the column of the continuations; only exports read the row that it was made from."""
     messages = orjson.loads(row["prompt_messages"] or "[]")
-    prompt = Prompt(row["prompt_text"], tuple(ChatMessage(role, content) for role, content in messages))
+    prompt = Prompt(row["prompt_text"], tuple(ChatMessage(*message) for message in messages))
     target = _target(row, choices)
-    return Sample(row["position"], row["doc_id"], row["digest"], prompt, target, row["cluster"], doc_json)
+    return Sample(
+        row["position"],
+        row["doc_id"],
+        row["digest"],
+        prompt,
+        target,
+        row["cluster"],
+        doc_json,
+        row["row_id"],
+        row["params_json"],
+    )
 
 
 def _target(row: asyncpg.Record, choices: str = "choices") -> Target:

@@ -13,7 +13,7 @@ def sample_from_proto(message: sample_pb2.Sample) -> Sample:
         digest=message.digest,
         prompt=Prompt(
             prompt.text if prompt.HasField("text") else None,
-            tuple(ChatMessage(turn.role, turn.content) for turn in prompt.messages),
+            tuple(ChatMessage(turn.role, turn.content, turn.fields_json) for turn in prompt.messages),
         ),
         target=Target(
             tuple(message.choices),
@@ -25,6 +25,8 @@ def sample_from_proto(message: sample_pb2.Sample) -> Sample:
         ),
         cluster=message.cluster,
         doc_json=message.doc_json,
+        row_id=message.row_id,
+        params_json=message.params_json,
     )
 
 
@@ -36,10 +38,12 @@ def asked_to_proto(sample: Sample) -> sample_pb2.Sample:
         prompt=sample_pb2.Prompt(
             text=sample.prompt.text,
             messages=[
-                sample_pb2.ChatMessage(role=turn.role, content=turn.content)
+                sample_pb2.ChatMessage(role=turn.role, content=turn.content, fields_json=turn.fields_json)
                 for turn in sample.prompt.messages
             ],
         ),
         choices=sample.target.choices,
         cluster=sample.cluster,
+        row_id=sample.row_id,
+        params_json=sample.params_json,
     )

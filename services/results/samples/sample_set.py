@@ -7,8 +7,11 @@ from services.results.scores.answer import Target
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
+    """`fields_json`: what the turn has besides, as JSON object text; "content" too where it has parts."""
+
     role: str
     content: str
+    fields_json: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,8 @@ class Prompt:
 class Sample:
     """`target` holds the choices too: together they are all that scoring needs.
 
-    `doc_json` is the row it was made from; it is kept, and empty when samples are read to be asked.
+    `doc_json` is the row it was made from; it is kept, and empty when samples are read to be asked. `row_id`
+    and `params_json`, the row's own parameters as JSON object text, are those of a data set.
     """
 
     position: int
@@ -33,6 +37,8 @@ class Sample:
     target: Target
     cluster: str = ""
     doc_json: str = ""
+    row_id: str = ""
+    params_json: str = ""
 
 
 @dataclass(frozen=True, slots=True)

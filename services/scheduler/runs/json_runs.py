@@ -15,7 +15,7 @@ from services.scheduler.runs.run_order import (
     ScoringMethod,
     Truncation,
 )
-from services.scheduler.suites.task_definition import Generation
+from services.scheduler.suites.task_definition import Generation, MetricUse
 
 
 def order_to_json(order: RunOrder) -> str:
@@ -34,6 +34,8 @@ def order_from_json(text: str) -> RunOrder:
             "scoring_method": ScoringMethod(method) if method else None,
             "truncation": Truncation(stored["truncation"]),
             "prompt_form": PromptForm(form) if form else None,
+            "metrics": tuple(MetricUse(**use) for use in stored.get("metrics", ())),
+            "line_models": tuple(stored.get("line_models", ())),
         }
     )
 

@@ -165,7 +165,7 @@ async def _insert(connection: Connection, run: Run, request: UUID | None) -> Non
         request,
         run.user,
         order.project_id,
-        order.suite,
+        order.board,
         order.model,
         run.pool,
         order.priority,
@@ -175,4 +175,7 @@ async def _insert(connection: Connection, run: Run, request: UUID | None) -> Non
         facts_to_json(run.environment),
         run.suite_version,
         price_to_json(run.price),
+        order.dataset_id or None,
+        run.dataset_name,
+        run.expires_at,
     )

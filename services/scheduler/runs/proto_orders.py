@@ -4,7 +4,7 @@ from typing import Any
 
 from google.protobuf import json_format, struct_pb2
 
-from proctor.v1 import run_pb2
+from proctor.v1 import run_pb2, sample_pb2
 from services.scheduler import errors
 from services.scheduler.proto_words import (
     PRIORITIES,
@@ -16,6 +16,7 @@ from services.scheduler.proto_words import (
     word_of,
 )
 from services.scheduler.runs.run_order import GenerationParams, Priority, RunOrder, Truncation
+from services.scheduler.suites.task_definition import MetricUse
 
 _UNSPECIFIED_METHOD = run_pb2.SCORING_METHOD_UNSPECIFIED
 _UNSPECIFIED_FORM = run_pb2.PROMPT_FORM_UNSPECIFIED
@@ -39,7 +40,7 @@ def order_from_proto(order: run_pb2.RunOrder) -> RunOrder:
         limit=order.limit if order.HasField("limit") else None,
         num_fewshot=order.num_fewshot if order.HasField("num_fewshot") else None,
         rollouts=order.rollouts if order.HasField("rollouts") else 1,
-        priority=_word("priority", PRIORITIES, order.priority) or Priority.HIGH,
+        priority=_word("priority", PRIORITIES, order.priority) or _usual_priority(order),
         params=params_from_proto(order.params),
         scoring_method=_word("scoring_method", SCORING_METHODS, order.scoring_method),
         truncation=_word("truncation", TRUNCATIONS, order.truncation) or Truncation.NONE,
@@ -48,7 +49,17 @@ def order_from_proto(order: run_pb2.RunOrder) -> RunOrder:
         max_cost=order.max_cost if order.HasField("max_cost") else None,
         stream_answers=order.stream_answers,
         base_url=order.base_url,
+        dataset_id=order.dataset_id,
+        metrics=tuple(MetricUse(use.name, use.options_json) for use in order.metrics),
+        line_models=tuple(dict.fromkeys(order.line_models)),
+        completion_window_seconds=(
+            order.completion_window_seconds if order.HasField("completion_window_seconds") else None
+        ),
     )
+
+
+def _usual_priority(order: run_pb2.RunOrder) -> Priority:
+    return Priority.NORMAL if order.dataset_id else Priority.HIGH
 
 
 def order_to_proto(order: RunOrder) -> run_pb2.RunOrder:
@@ -69,6 +80,10 @@ def order_to_proto(order: RunOrder) -> run_pb2.RunOrder:
         max_cost=order.max_cost,
         stream_answers=order.stream_answers,
         base_url=order.base_url,
+        dataset_id=order.dataset_id,
+        metrics=[sample_pb2.MetricUse(name=use.name, options_json=use.options_json) for use in order.metrics],
+        line_models=order.line_models,
+        completion_window_seconds=order.completion_window_seconds,
     )
 
 

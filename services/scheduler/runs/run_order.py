@@ -1,4 +1,4 @@
-"""What a user orders: one model over one suite, and what may be asked of it."""
+"""What a user orders: one model over one suite or data set, and what may be asked of it."""
 
 import json
 import math
@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from enum import IntEnum, StrEnum
 
 from services.common.secret_names import secret_word_in
+from services.scheduler.suites.task_definition import MetricUse
 
 MAX_ROLLOUTS = 100
 MAX_FEWSHOT = 100
@@ -58,6 +59,8 @@ class RunOrder:
     """`tasks` empty means all; `limit` takes the first rows of each; what is unset the scheduler chooses.
 
     `max_cost` is in the currency of the price file. `base_url` names a server instead of the pool's own.
+    Either `suite` or `dataset_id` is set; `metrics`, and `line_models`, names by which lines may call the
+    model, are for data sets. The completion window counts from when the run was accepted.
     """
 
     suite: str
@@ -76,6 +79,15 @@ class RunOrder:
     max_cost: float | None = None
     stream_answers: bool = False
     base_url: str = ""
+    dataset_id: str = ""
+    metrics: tuple[MetricUse, ...] = ()
+    line_models: tuple[str, ...] = ()
+    completion_window_seconds: int | None = None
+
+    @property
+    def board(self) -> str:
+        """What its figures are listed and compared by: the suite, or the id of the data set."""
+        return self.suite or self.dataset_id
 
     @property
     def provider(self) -> str:
