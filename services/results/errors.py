@@ -124,3 +124,10 @@ class NoRunOfModel(ResultsError):
 
     kind = ErrorKind.NOT_FOUND
     reason = "RUN_NOT_FOUND"
+
+
+class ExportUnsupported(ResultsError):
+    """This server cannot export {what}; export the run in another format."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "UNSUPPORTED"

@@ -119,6 +119,12 @@ class FakeExports(export_grpc.ExportServiceServicer):
         finally:
             self.streams_open -= 1
 
+    async def ExportGoldenAnswers(
+        self, request: export_pb2.ExportGoldenAnswersRequest, context: Any
+    ) -> AsyncIterator[export_pb2.ExportGoldenAnswersResponse]:
+        for data in self.pieces:
+            yield export_pb2.ExportGoldenAnswersResponse(data=data, file_name=self.file_name)
+
     def _refuse(self, number: int) -> None:
         if self.refusal and number == self.refuse_at:
             raise self.refusal

@@ -9,6 +9,7 @@ import grpc
 from proctor.v1 import export_service_pb2 as pb
 from proctor.v1 import export_service_pb2_grpc as pb_grpc
 from services.results.checked_fields import checked_id, checked_text
+from services.results.errors import ExportUnsupported
 from services.results.exports.csv_export import CSV
 from services.results.exports.export_form import ExportForm
 from services.results.exports.export_run import ExportRun
@@ -48,3 +49,9 @@ class GrpcExportApi(pb_grpc.ExportServiceServicer):
         async for piece in file.pieces:
             for start in range(0, len(piece), PIECE_BYTES):
                 yield pb.ExportRunResponse(data=piece[start : start + PIECE_BYTES])
+
+    async def ExportGoldenAnswers(
+        self, request: pb.ExportGoldenAnswersRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> AsyncIterator[pb.ExportGoldenAnswersResponse]:
+        raise ExportUnsupported(what="golden answers")
+        yield  # what makes this a stream
