@@ -11,6 +11,7 @@ from proctor.v1 import run_record_service_pb2_grpc as pb_grpc
 from services.results.checked_fields import checked_choice, checked_id
 from services.results.reuse.reuse_answers import ReuseAnswers
 from services.results.runs.close_run import CloseRun
+from services.results.runs.delete_run_record import DeleteRunRecord
 from services.results.runs.list_missing import ListMissing
 from services.results.runs.open_run import OpenRun
 from services.results.runs.proto_runs import (
@@ -37,6 +38,7 @@ class RecordUseCases:
     list_missing: ListMissing
     close_run: CloseRun
     reuse_answers: ReuseAnswers
+    delete_run: DeleteRunRecord
 
 
 class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
@@ -107,3 +109,9 @@ class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
             run_id, request.epoch, state, allow_partial=request.allow_partial
         )
         return pb.CloseRunResponse(summary=summary_to_proto(summary))
+
+    async def DeleteRunRecord(
+        self, request: pb.DeleteRunRecordRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.DeleteRunRecordResponse:
+        await self._use_cases.delete_run(checked_id("run_id", request.run_id))
+        return pb.DeleteRunRecordResponse()

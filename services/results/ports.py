@@ -104,6 +104,10 @@ class RunRecordStore(Protocol):
         """Keeps what an engine says of itself."""
         ...
 
+    async def delete(self, run_id: str) -> None:
+        """Removes the record and all that hangs on it; outcomes stay, and no more of them are taken."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class OutcomePage:
@@ -125,6 +129,10 @@ class OutcomeStore(Protocol):
         Outcomes of a frozen run or of another epoch than the present one are refused in silence. No key may
         occur twice in an epoch.
         """
+        ...
+
+    async def delete(self, run_id: str) -> None:
+        """Removes the outcomes of a run whose record is gone, a few at a time."""
         ...
 
     async def missing(self, run: RunRecord, rollout: int, window: range) -> list[int]:

@@ -128,6 +128,31 @@ FROM run_tasks
 WHERE run_id = $1::uuid
 ORDER BY task_index;
 
+-- name: delete_run_record: a run with its tasks, figures and comparisons; waits for recorders under way ($1 run)
+DELETE FROM run_records WHERE run_id = $1::uuid;
+
+-- name: delete_task_counts: counts of a run whose record is gone ($1 run)
+DELETE FROM task_counts WHERE run_id = $1::uuid;
+
+-- name: delete_shard_counts: counts of the shards of a run whose record is gone ($1 run)
+DELETE FROM shard_counts WHERE run_id = $1::uuid;
+
+-- name: delete_outcomes: some outcomes of a run whose record is gone; gives the last one ($1 run, $2 after sample, $3 after rollout, $4 rows)
+WITH chunk AS (
+    SELECT o.sample, o.rollout
+    FROM outcomes AS o
+    WHERE o.run_id = $1::uuid
+        AND (o.sample, o.rollout) > ($2::bigint, $3::integer)
+        AND NOT EXISTS (SELECT FROM run_records AS r WHERE r.run_id = $1::uuid)
+    ORDER BY o.sample, o.rollout
+    LIMIT $4::integer
+), deleted AS (
+    DELETE FROM outcomes AS o
+    USING chunk
+    WHERE o.run_id = $1::uuid AND o.sample = chunk.sample AND o.rollout = chunk.rollout
+)
+SELECT sample, rollout FROM chunk ORDER BY sample DESC, rollout DESC LIMIT 1;
+
 -- name: add_summary: keep the figures of a frozen epoch; the first ones stay ($1 run, $2 epoch, $3 summary)
 INSERT INTO run_summaries (run_id, epoch, summary)
 VALUES ($1::uuid, $2::integer, $3::json)

@@ -43,6 +43,7 @@ from services.results.rescoring.rescore_task import RescoreTask
 from services.results.reuse.postgres_reuse import PostgresReuse
 from services.results.reuse.reuse_answers import ReuseAnswers
 from services.results.runs.close_run import CloseRun
+from services.results.runs.delete_run_record import DeleteRunRecord
 from services.results.runs.list_missing import ListMissing
 from services.results.runs.nats_progress_publisher import NatsProgressPublisher
 from services.results.runs.open_run import OpenRun
@@ -149,6 +150,7 @@ async def _parts(settings: ResultsSettings, pool: asyncpg.Pool, nats: Client) ->
             ListMissing(stores.records, stores.outcomes),
             CloseRun(stores.records, summarize),
             ReuseAnswers(stores.records, stores.outcomes, PostgresReuse(session)),
+            DeleteRunRecord(stores),
         )
     )
     public_api = GrpcPublicApi(summarize, ListOutcomes(stores))

@@ -154,6 +154,13 @@ class RunNotPaused(SchedulerError):
     reason = "RUN_NOT_PAUSED"
 
 
+class RunNotOver(SchedulerError):
+    """Run {run_id} is {state}, so it cannot be deleted yet. Cancel it first, or wait until it is over."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "RUN_NOT_OVER"
+
+
 class InvalidPageToken(SchedulerError):
     """The page token is not one that this list gave. Start again without one."""
 

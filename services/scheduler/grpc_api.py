@@ -18,6 +18,7 @@ from services.scheduler.ports import Crew, SuiteCatalogue
 from services.scheduler.proto_catalogue import suite_to_proto, worker_to_proto
 from services.scheduler.proto_words import RUN_STATES, word_of
 from services.scheduler.runs.cancel_run import CancelRun
+from services.scheduler.runs.delete_run import DeleteRun
 from services.scheduler.runs.pause_run import PauseRun
 from services.scheduler.runs.proto_orders import order_from_proto
 from services.scheduler.runs.proto_runs import brief_to_proto, snapshot_to_proto
@@ -45,6 +46,7 @@ class SchedulerUseCases:
     retry: RetryRun
     pause: PauseRun
     resume: ResumeRun
+    delete: DeleteRun
     show: ShowRun
     suites: SuiteCatalogue
     list_models: ListModels
@@ -120,6 +122,12 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         run = await self._use.resume.resume(_run_id(request.run_id))
         snapshot = await self._use.show.show(run.run_id)
         return messages.ResumeRunResponse(run=snapshot_to_proto(snapshot))
+
+    async def DeleteRun(
+        self, request: messages.DeleteRunRequest, context: Context
+    ) -> messages.DeleteRunResponse:
+        await self._use.delete.delete(_run_id(request.run_id))
+        return messages.DeleteRunResponse()
 
     async def WatchRun(
         self, request: messages.WatchRunRequest, context: Context

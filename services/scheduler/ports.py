@@ -96,6 +96,22 @@ class RunStore(Protocol):
     async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]: ...
 
 
+class DeletedRunStore(Protocol):
+    """Runs as they go for good."""
+
+    async def delete(self, run_id: RunId, now: datetime) -> None:
+        """Raises `RunNotFound`, or `RunNotOver`."""
+        ...
+
+    async def deleted(self, before: datetime) -> Sequence[RunId]:
+        """Runs deleted before a moment that results may still have, the earliest first."""
+        ...
+
+    async def forget_deleted(self, run_id: RunId) -> None:
+        """Results has it no more."""
+        ...
+
+
 class QueueStore(Protocol):
     """The queue, to be looked at."""
 
@@ -255,6 +271,10 @@ class RunRecord(Protocol):
 
         Gives the counts of the stored summary; None where results knows no such run.
         """
+        ...
+
+    async def delete_run(self, run_id: RunId) -> None:
+        """Removes all that is known of it."""
         ...
 
     async def failure_example(self, run_id: RunId) -> str:

@@ -102,6 +102,24 @@ UPDATE runs
 RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
        suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts, dataset_name, expires_at;
 
+-- name: hold_run_to_delete lets a run not change before this transaction is over ($1 run)
+SELECT state, step, is_closed FROM runs WHERE run_id = $1 FOR UPDATE;
+
+-- name: delete_run removes a run with its tasks, its shards and its batch ($1 run)
+DELETE FROM runs WHERE run_id = $1;
+
+-- name: add_deleted_run says that results may still have a run ($1 run, $2 time)
+INSERT INTO deleted_runs (run_id, deleted_at) VALUES ($1, $2) ON CONFLICT DO NOTHING;
+
+-- name: was_deleted_then says whether an earlier attempt of the same call deleted a run ($1 run, $2 time)
+SELECT EXISTS (SELECT FROM deleted_runs WHERE run_id = $1 AND deleted_at = $2);
+
+-- name: deleted_runs gives runs that results may still have, the earliest first ($1 deleted before, $2 most)
+SELECT run_id FROM deleted_runs WHERE deleted_at < $1 ORDER BY deleted_at LIMIT $2;
+
+-- name: forget_deleted_run says that results has a run no more ($1 run)
+DELETE FROM deleted_runs WHERE run_id = $1;
+
 -- name: pause_run takes a run out of the queue, or from its place, with what it has ($1 run, $2 states, $3 time, $4 step from which on it is being closed)
 UPDATE runs
    SET state = 'paused', queued_at = $3, step = '', admitted_at = NULL, deadline = NULL,

@@ -54,11 +54,13 @@ from services.scheduler.prices.yaml_prices import YamlPrices
 from services.scheduler.runs.campaign import campaign
 from services.scheduler.runs.cancel_run import CancelRun
 from services.scheduler.runs.change_limits import ChangeLimits
+from services.scheduler.runs.delete_run import DeleteRun
 from services.scheduler.runs.drive_run import DriveRun, DriveTools, Patience
 from services.scheduler.runs.finish_run import FinishRun
 from services.scheduler.runs.lead_runs import LeadRuns
 from services.scheduler.runs.nats_run_controls import NatsRunControls
 from services.scheduler.runs.pause_run import PauseRun
+from services.scheduler.runs.postgres_deleted_runs import PostgresDeletedRuns
 from services.scheduler.runs.postgres_leadership import PostgresLeadership
 from services.scheduler.runs.postgres_led_runs import PostgresLedRuns
 from services.scheduler.runs.postgres_limits import PostgresLimits
@@ -158,6 +160,7 @@ class SchedulerParts:
         self.suites = AllSuites(self.installed_suites, self.user_suites, shelf, YamlUserDocuments())
         self.limits = PostgresLimits(sessions, _limits_of(settings))
         self.runs = PostgresRuns(sessions, self.limits)
+        self.deleting = DeleteRun(PostgresDeletedRuns(sessions), self.record, self.clock)
         self.pricing = SettlePrice(definitions.prices, self.runs)
         self.queue = ShowQueue(PostgresQueue(sessions), self.limits, self.board, self.crew, self.clock)
         self.led_runs = PostgresLedRuns(sessions, self.limits)
@@ -258,6 +261,7 @@ def _use_cases(settings: SchedulerSettings, parts: SchedulerParts) -> SchedulerU
         retry=RetryRun(parts.runs, parts.controls, parts.clock),
         pause=PauseRun(parts.runs, parts.controls, parts.clock),
         resume=ResumeRun(parts.runs, parts.controls, parts.clock),
+        delete=parts.deleting,
         show=ShowRun(parts.runs, parts.record, parts.board, parts.crew, parts.clock, parts.queue),
         suites=parts.suites,
         list_models=ListModels(
@@ -310,7 +314,7 @@ def _lead(settings: SchedulerSettings, parts: SchedulerParts) -> Callable[[Fence
     sweeping = DeleteLostObjects(parts.datasets, parts.objects, parts.clock, settings.max_upload_seconds)
 
     async def lead(fence: Fence) -> None:
-        await _together(runs.lead(fence), paces.lead(), sweeping.lead())
+        await _together(runs.lead(fence), paces.lead(), sweeping.lead(), parts.deleting.lead())
 
     return lead
 

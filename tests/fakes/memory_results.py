@@ -187,6 +187,13 @@ class MemoryRunRecords:
         for name, value in environment.items():
             self._rows.environments[run_id][name].add(value)
 
+    async def delete(self, run_id: str) -> None:
+        rows = self._rows
+        for table in (rows.records, rows.closed, rows.run_baselines, rows.environments):
+            table.pop(run_id, None)
+        for key in [key for key in rows.summaries if key[0] == run_id]:
+            del rows.summaries[key]
+
     def _counts(self, run: RunPlan, shards: set[int] | None) -> RunCounts:
         record, counted = self._rows.records[run.run_id], self._rows.counted(run.run_id)
         present = [one for one in counted if one.epoch == record.epoch]
@@ -235,6 +242,10 @@ class MemoryOutcomes:
                 self._rows.outcomes[one.key] = one
                 written += 1
         return written
+
+    async def delete(self, run_id: str) -> None:
+        for key in [key for key in self._rows.outcomes if key[0] == run_id]:
+            del self._rows.outcomes[key]
 
     async def missing(self, run: RunRecord, rollout: int, window: range) -> list[int]:
         counted = self._rows.counted(run.plan.run_id)

@@ -89,6 +89,7 @@ class InMemoryRecord:
         self.records: dict[RunId, _Record] = {}
         self.closings: list[tuple[RunId, int, bool]] = []
         self.refusal: Exception | None = None
+        self.deletion_refusal: Exception | None = None
         self.listed_missing = 0
         self.tokens_of_sample = TokenUsage()
 
@@ -164,6 +165,11 @@ class InMemoryRecord:
         record.state = state
         record.is_closed = True
         return (await self.counts(run.run_id)).counts
+
+    async def delete_run(self, run_id: RunId) -> None:
+        if self.deletion_refusal is not None:
+            raise self.deletion_refusal
+        self.records.pop(run_id, None)
 
     async def failure_example(self, run_id: RunId) -> str:
         failures = [failure for _, failure, _ in self.records[run_id].outcomes.values() if failure]

@@ -24,6 +24,8 @@ from services.results.runs.timing_summary import Percentiles, TimingSummary
 from services.results.scores.answer import Answer
 
 CHUNK_SAMPLES = 1000
+DELETED_AT_A_TIME = 5000
+BEFORE_ALL = (-1, -1)
 NO_CHOICES = "[]"
 NO_SCORES = "{}"
 NO_ANSWER = ("", "", NO_CHOICES)
@@ -41,6 +43,12 @@ class PostgresOutcomes:
         run_ids, epochs = [run_id for run_id, _ in runs], [epoch for _, epoch in runs]
         row = await self._session.fetchrow("record_outcomes", run_ids, epochs, *columns)
         return 0 if row is None else int(row["written"])
+
+    async def delete(self, run_id: str) -> None:
+        after: tuple[int, int] | None = BEFORE_ALL
+        while after is not None:
+            row = await self._session.fetchrow("delete_outcomes", run_id, *after, DELETED_AT_A_TIME)
+            after = None if row is None else (row["sample"], row["rollout"])
 
     async def missing(self, run: RunRecord, rollout: int, window: range) -> list[int]:
         rows = await self._session.fetch(

@@ -113,6 +113,15 @@ class PostgresRunRecords:
         values = [storable(value) for value in environment.values()]
         await self._session.fetch("add_environment", run_id, names, values)
 
+    async def delete(self, run_id: str) -> None:
+        async def once() -> None:
+            async with self._session.transaction() as transaction:
+                await transaction.execute("delete_run_record", run_id)
+                await transaction.execute("delete_task_counts", run_id)
+                await transaction.execute("delete_shard_counts", run_id)
+
+        await self._session.repeat(once)
+
     async def _counts(self, runs: Sequence[RunPlan], shards: Mapping[str, dict[int, int]]) -> list[RunCounts]:
         rows_by_run: dict[str, list[asyncpg.Record]] = defaultdict(list)
         for row in await self._session.fetch("read_task_counts", [run.run_id for run in runs]):

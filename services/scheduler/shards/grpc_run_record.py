@@ -34,6 +34,8 @@ Response = TypeVar("Response")
 _CALL_SECONDS = 20.0
 # Closing computes the figures of the whole run.
 _CLOSE_SECONDS = 600.0
+# What is not deleted by then is deleted by the next call.
+_DELETE_SECONDS = 20.0
 
 
 class GrpcRunRecord:
@@ -110,6 +112,10 @@ class GrpcRunRecord:
                 return None
             raise
         return counts_from_summary(response.summary, dict(news.counts.environment))
+
+    async def delete_run(self, run_id: RunId) -> None:
+        request = run_record_service_pb2.DeleteRunRecordRequest(run_id=run_id)
+        await _answer(self._record.DeleteRunRecord(request, timeout=_DELETE_SECONDS))
 
     async def failure_example(self, run_id: RunId) -> str:
         request = results_service_pb2.ListOutcomesRequest(
