@@ -15,6 +15,10 @@ class LoadRows:
 
     def rows_from(self, content: DatasetContent, first_row: int) -> Iterator[DatasetRow]:
         """In order, to the last one. Blocks while it fetches, so it is read in a thread."""
+        return (row_from_line(row, line) for row, line in self.lines_from(content, first_row))
+
+    def lines_from(self, content: DatasetContent, first_row: int) -> Iterator[tuple[int, bytes]]:
+        """Each row's number with the line that it is kept as; blocks as `rows_from` does."""
         if first_row >= content.facts.row_count:
             return
         index = index_from_json(self.objects.get(index_key(content.prefix)))
@@ -23,4 +27,4 @@ class LoadRows:
             packed = self.objects.get_range(key, frame.start, frame.length)
             for row, line in enumerate(lines_of_frame(packed), frame.first_row):
                 if row >= first_row:
-                    yield row_from_line(row, line)
+                    yield row, line

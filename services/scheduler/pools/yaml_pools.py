@@ -8,8 +8,9 @@ import yaml
 
 from services.scheduler import errors
 from services.scheduler.pools.base_urls import NoBaseUrl, parse_allowed
-from services.scheduler.pools.pool import METHODS_OF, Pool
-from services.scheduler.runs.run_order import ScoringMethod
+from services.scheduler.pools.model_names import Aliases
+from services.scheduler.pools.pool import METHODS_OF, Pool, pool_of
+from services.scheduler.runs.run_order import MAX_MODEL_LETTERS, ScoringMethod
 
 _NAME_MARKS = "-_"
 
@@ -26,12 +27,42 @@ def read_pools(file: Path, allowed_base_urls: str = "") -> tuple[Pool, ...]:
     return tuple(replace(pool, may_ask=allowed) if pool.engine == "openai" else pool for pool in _read(file))
 
 
-def _read(file: Path) -> tuple[Pool, ...]:
+def read_aliases(file: Path, pools: Sequence[Pool]) -> Aliases:
+    """Other names of models that the pools serve. Raises `InvalidPoolsFile`."""
+    aliases = _content(file).get("aliases") or {}
+    if not isinstance(aliases, Mapping):
+        raise errors.InvalidPoolsFile(file=str(file), problem="aliases is no list of NAME: PROVIDER/MODEL")
+    for alias, model in aliases.items():
+        problem = _alias_problem(alias, model, pools)
+        if problem:
+            raise errors.InvalidPoolsFile(file=str(file), problem=f"the alias {alias!r} {problem}")
+    return {str(alias): str(model) for alias, model in aliases.items()}
+
+
+def _alias_problem(alias: object, model: object, pools: Sequence[Pool]) -> str:
+    if (
+        not isinstance(alias, str)
+        or not 0 < len(alias.strip()) <= MAX_MODEL_LETTERS
+        or not alias.isprintable()
+    ):
+        return f"is no name of 1 to {MAX_MODEL_LETTERS} letters"
+    if pool_of(alias, pools) is not None:
+        return "is the name of a model itself"
+    if not isinstance(model, str) or pool_of(model, pools) is None:
+        return f"names {model}, which no pool serves"
+    return ""
+
+
+def _content(file: Path) -> Mapping[str, object]:
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise errors.InvalidPoolsFile(file=str(file), problem=str(error)) from error
-    entries = content.get("pools") if isinstance(content, Mapping) else None
+    return content if isinstance(content, Mapping) else {}
+
+
+def _read(file: Path) -> tuple[Pool, ...]:
+    entries = _content(file).get("pools")
     if not isinstance(entries, list) or not entries:
         raise errors.InvalidPoolsFile(file=str(file), problem="it has no list named pools")
     try:

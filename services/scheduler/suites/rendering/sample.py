@@ -1,6 +1,7 @@
 """A sample: one row as it is asked, with what is expected. Its digest names it across runs."""
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 DIGEST_FORMAT = "proctor-sample-1"
@@ -31,11 +32,21 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """A turn: its text, and all else that the row gives it as a JSON object; "" for nothing."""
+
+    role: str
+    content: str
+    fields_json: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """`position` and `doc_id` (the row in its split) count from 0; a `cluster` shares a passage.
 
     `doc_json` is the row itself, for those who look at it later: no part of the digest. `size_bytes` is what
-    is asked and expected, `stored_bytes` what results keeps: the row as well.
+    is asked and expected, `stored_bytes` what results keeps: the row as well. A row of a data set asks a
+    prompt or `messages`, by parameters of its own (`params_json`), and has an id; its `doc_json` is metadata.
     """
 
     position: int
@@ -48,6 +59,9 @@ class Sample:
     size_bytes: int
     doc_json: str = ""
     stored_bytes: int = 0
+    messages: tuple[ChatMessage, ...] = ()
+    params_json: str = ""
+    row_id: str = ""
 
 
 def encode_question(task: str, version: str, question: Question) -> bytes:
@@ -68,8 +82,11 @@ def encode_question(task: str, version: str, question: Question) -> bytes:
     parts += [str(len(target.texts)), *target.texts]
     if target.wrong_texts or target.choice_texts:
         parts += [str(len(target.wrong_texts)), *target.wrong_texts, *target.choice_texts]
-    encoded = [part.encode() for part in parts]
-    return b"".join([b"%d:%b" % (len(part), part) for part in encoded])
+    return netstrings([part.encode() for part in parts])
+
+
+def netstrings(parts: Iterable[bytes]) -> bytes:
+    return b"".join([b"%d:%b" % (len(part), part) for part in parts])
 
 
 def digest_of(encoded_question: bytes) -> bytes:
