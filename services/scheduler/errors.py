@@ -269,6 +269,10 @@ def _facts_of(error: suite_errors.SuiteError) -> dict[str, Fact]:
         return {"file": str(error.file), "line": error.line or 0, "key": error.key}
     if isinstance(error, suite_errors.InvalidRow):
         return {"task": error.task, "row": error.row, "field": error.field}
+    if isinstance(error, suite_errors.UnknownMetric):
+        return {"metric": error.metric, "supported": suite_errors.listed(error.supported)}
+    if isinstance(error, suite_errors.InvalidMetric):
+        return {"field": "order.metrics", "metric": error.metric, "option": error.option}
     return {}
 
 
@@ -279,6 +283,8 @@ _SUITE_REFUSALS: dict[type[suite_errors.SuiteError], tuple[ErrorKind, str]] = {
     suite_errors.InvalidRow: (ErrorKind.CONFLICT, "INVALID_ROW"),
     suite_errors.FewshotPoolTooSmall: (ErrorKind.INVALID, "INVALID_PARAMETER"),
     suite_errors.NoFewshotPool: (ErrorKind.INVALID, "INVALID_PARAMETER"),
+    suite_errors.UnknownMetric: (ErrorKind.INVALID, "UNKNOWN_METRIC"),
+    suite_errors.InvalidMetric: (ErrorKind.INVALID, "INVALID_PARAMETER"),
 }
 
 

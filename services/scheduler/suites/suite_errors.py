@@ -100,3 +100,22 @@ class NoFewshotPool(SuiteError):
     def __init__(self, task: str) -> None:
         super().__init__(f"Task {task!r} names no few-shot split, so it can only be asked with 0 examples.")
         self.task = task
+
+
+class UnknownMetric(SuiteError):
+    """No metric has this name, or it cannot be had here; the message names those that can."""
+
+    def __init__(self, metric: str, supported: Sequence[str]) -> None:
+        super().__init__(f"No metric {metric!r:.80} for a data set. Supported: {listed(supported)}.")
+        self.metric = metric[:LISTED_LETTERS]
+        self.supported = tuple(supported)
+
+
+class InvalidMetric(SuiteError):
+    """A metric cannot be used as it was ordered: which one, which option, and what is wrong."""
+
+    def __init__(self, metric: str, problem: str, option: str = "") -> None:
+        super().__init__(f"Metric {metric!r}: {option + ': ' if option else ''}{problem.rstrip('.')}.")
+        self.metric = metric
+        self.option = option
+        self.problem = problem

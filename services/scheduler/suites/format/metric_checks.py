@@ -37,6 +37,9 @@ def _use_faults(fields: Fields, use: Fields, path: Path) -> Iterator[Fault]:
         yield Fault((*path, "metric"), f"{name} has no figure where several choices are right")
     for option in use.keys() - OWN_FACTS - options_of(name, output_type):
         yield Fault((*path, option), f"{name} has no such option for {output_type}")
+    choices = [str(choice).strip().casefold() for choice in cast("Sequence[object]", use.get("choices", ()))]
+    if "" in choices or len(set(choices)) < len(choices):
+        yield Fault((*path, "choices"), "each needs letters that no other one has, whatever their case")
     if use.get("aggregation", metric.aggregation) != metric.aggregation:
         yield Fault(
             (*path, "aggregation"), f"{name} is summed up by {metric.aggregation}, and by nothing else"
