@@ -24,6 +24,17 @@ class RunNotFound(GatewayError):
     reason = "RUN_NOT_FOUND"
 
 
+class DatasetRunNotFound(GatewayError):
+    """Benchmark {benchmark_id} not found: no run over a data set has this id."""
+
+    kind = ErrorKind.NOT_FOUND
+    reason = "RUN_NOT_FOUND"
+
+
+class FileIsWhole(GatewayError):
+    """A file has all answers of the run: leave out {parameters}, or ask for pages (format=json)."""
+
+
 class NoSuchSuite(GatewayError):
     """There is no suite {suite}. Supported: {supported}."""
 

@@ -19,6 +19,7 @@ SENT_ONCE = (
     "proctor.v1.SchedulerService/CancelRun",
     "proctor.v1.SchedulerService/RetryRun",
     "proctor.v1.SchedulerService/ResumeRun",
+    "proctor.v1.SchedulerService/DeleteRun",
     "proctor.v1.RequestCountService/CountRequest",
     "proctor.v1.SuiteService/DeleteSuite",
     "proctor.v1.DatasetService/DeleteDataset",

@@ -14,6 +14,7 @@ from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
 from proctor.v1 import standings_service_pb2 as standings_pb2
 from proctor.v1 import standings_service_pb2_grpc as standings_grpc
+from services.common.errors import ErrorKind, RemoteError
 from services.gateway.grpc_calls import RESULTS, BackendCalls
 
 if TYPE_CHECKING:
@@ -42,6 +43,26 @@ class ResultsBackend:
     async def get_summary(self, run_id: str) -> summary_pb2.RunSummary:
         request = results_service_pb2.GetSummaryRequest(run_id=run_id)
         return (await self._calls.ask(self._figures.GetSummary, request)).summary
+
+    async def summary_so_far(self, run_id: str) -> summary_pb2.RunSummary:
+        """Empty before the run is planned: it has no record then."""
+        try:
+            return await self.get_summary(run_id)
+        except RemoteError as error:
+            if error.kind is ErrorKind.NOT_FOUND:
+                return summary_pb2.RunSummary(run_id=run_id)
+            raise
+
+    async def outcomes_so_far(
+        self, request: results_service_pb2.ListOutcomesRequest
+    ) -> results_service_pb2.ListOutcomesResponse:
+        """None before the run is planned."""
+        try:
+            return await self._calls.ask(self._figures.ListOutcomes, request)
+        except RemoteError as error:
+            if error.kind is ErrorKind.NOT_FOUND:
+                return results_service_pb2.ListOutcomesResponse()
+            raise
 
     async def compare_runs(self, request: comparing_pb2.CompareRunsRequest) -> comparison_pb2.Comparison:
         return (await self._calls.ask(self._comparisons.CompareRuns, request)).comparison

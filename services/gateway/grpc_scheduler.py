@@ -50,6 +50,9 @@ class SchedulerBackend:
         request = scheduler_pb2.ResumeRunRequest(run_id=run_id)
         return (await self._calls.ask(self._runs.ResumeRun, request)).run
 
+    async def delete_run(self, run_id: str) -> None:
+        await self._calls.ask(self._runs.DeleteRun, scheduler_pb2.DeleteRunRequest(run_id=run_id))
+
     async def list_suites(self) -> list[scheduler_pb2.SuiteInfo]:
         response = await self._calls.ask(self._runs.ListSuites, scheduler_pb2.ListSuitesRequest())
         return list(response.suites)

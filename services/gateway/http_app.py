@@ -9,6 +9,7 @@ from fastapi_offline import FastAPIOffline
 
 from services.common.clock import Clock
 from services.gateway.comparisons.http_comparisons import ComparisonApi
+from services.gateway.dataset_runs.http_dataset_runs import DatasetRunApi
 from services.gateway.datasets.http_datasets import DatasetApi
 from services.gateway.exports.http_exports import ExportApi
 from services.gateway.grpc_datasets import DatasetBackend
@@ -72,16 +73,18 @@ def http_app(parts: HttpParts) -> FastAPI:
 
 
 def _routers(parts: HttpParts) -> tuple[APIRouter, ...]:
+    exports = ExportApi(parts.results)
     return (
         BenchmarkApi(parts.scheduler, parts.results, parts.identity, parts.clock).router(),
         ComparisonApi(parts.results).router(),
         StandingsApi(parts.scheduler, parts.results).router(),
-        ExportApi(parts.results).router(),
+        exports.router(),
         RescoringApi(parts.results).router(),
         QueueApi(parts.queue).router(),
         SuiteApi(parts.scheduler, parts.identity).router(),
         ModelApi(parts.scheduler).router(),
         DatasetApi(parts.datasets, parts.identity).router(),
+        DatasetRunApi(parts.scheduler, parts.results, exports, parts.identity, parts.clock).router(),
     )
 
 

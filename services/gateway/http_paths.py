@@ -8,6 +8,7 @@ MODELS = "/api/v1/models"
 ADMIN = "/admin"
 DATASETS = f"{ADMIN}/datasets"
 UPLOADS = f"{DATASETS}/upload"
+DATASET_RUNS = f"{ADMIN}/benchmarks"
 
 # Everything below counts as a request of its user, but what an operator needs who has made too many.
 COUNTED = ("/api/", f"{ADMIN}/")

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from proctor.v1 import comparison_pb2, run_pb2, sample_pb2, standings_pb2
+from proctor.v1 import comparison_pb2, outcome_pb2, run_pb2, sample_pb2, standings_pb2
 
 STATES: dict[str, run_pb2.RunState.ValueType] = {
     name.removeprefix("RUN_STATE_").lower(): value for name, value in run_pb2.RunState.items() if value
@@ -22,6 +22,19 @@ SCORING_METHODS: dict[str, run_pb2.ScoringMethod.ValueType] = {
 
 def state_word(state: run_pb2.RunState.ValueType) -> str:
     return run_pb2.RunState.Name(state).removeprefix("RUN_STATE_").lower()
+
+
+def status_word(status: outcome_pb2.OutcomeStatus.ValueType) -> str:
+    return outcome_pb2.OutcomeStatus.Name(status).removeprefix("OUTCOME_STATUS_").lower()
+
+
+def failure_word(failure_class: outcome_pb2.FailureClass.ValueType) -> str:
+    return outcome_pb2.FailureClass.Name(failure_class).removeprefix("FAILURE_CLASS_").lower()
+
+
+def board_of(order: run_pb2.RunOrder) -> str:
+    """Under which its figures are listed: its suite, or its data set in the place of one."""
+    return order.suite or order.dataset_id
 
 
 def priority_word(priority: run_pb2.Priority.ValueType) -> str:

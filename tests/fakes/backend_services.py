@@ -15,6 +15,7 @@ from proctor.v1 import (
     comparison_service_pb2_grpc,
     export_service_pb2_grpc,
     model_pb2,
+    outcome_pb2,
     rescore_service_pb2_grpc,
     run_pb2,
     standings_service_pb2_grpc,
@@ -80,6 +81,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
             user=request.user,
             state=run_pb2.RUN_STATE_PENDING,
             price=self.price,
+            dataset_name=self.datasets.name_of(request.order.dataset_id),
         )
         run.created_at.FromSeconds(1_700_000_000)
         self.put(run)
@@ -155,6 +157,15 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         self._lose_answer()
         return scheduler_pb2.ResumeRunResponse(run=run)
 
+    async def DeleteRun(
+        self, request: scheduler_pb2.DeleteRunRequest, context: Any
+    ) -> scheduler_pb2.DeleteRunResponse:
+        self._note(context)
+        run = self._run(request.run_id)
+        _check_state(run, FINAL, "RUN_NOT_OVER")
+        del self.runs[run.run_id]
+        return scheduler_pb2.DeleteRunResponse()
+
     async def WatchRun(
         self, request: scheduler_pb2.WatchRunRequest, context: Any
     ) -> AsyncIterator[scheduler_pb2.WatchRunResponse]:
@@ -228,9 +239,11 @@ def _check_state(run: run_pb2.Run, allowed: Sequence[run_pb2.RunState.ValueType]
 
 @dataclass
 class FakeResults(results_grpc.ResultsServiceServicer):
-    """Has the summaries that it was given."""
+    """Has the summaries and outcomes that it was given; without outcomes one page leads to the next."""
 
     summaries: dict[str, summary_pb2.RunSummary] = field(default_factory=dict)
+    outcomes: dict[str, list[outcome_pb2.RecordedOutcome]] = field(default_factory=dict)
+    outcomes_asked: list[results_pb2.ListOutcomesRequest] = field(default_factory=list)
     comparisons: FakeComparisons = field(default_factory=FakeComparisons)
     standings: FakeStandings = field(default_factory=FakeStandings)
     rescoring: FakeRescoring = field(default_factory=FakeRescoring)
@@ -251,7 +264,13 @@ class FakeResults(results_grpc.ResultsServiceServicer):
     async def ListOutcomes(
         self, request: results_pb2.ListOutcomesRequest, context: Any
     ) -> results_pb2.ListOutcomesResponse:
-        return results_pb2.ListOutcomesResponse(next_page_token=f"after {request.page_token}")
+        self.outcomes_asked.append(request)
+        if request.run_id not in self.outcomes:
+            return results_pb2.ListOutcomesResponse(next_page_token=f"after {request.page_token}")
+        first, recorded = int(request.page_token or 0), self.outcomes[request.run_id]
+        last = first + (request.page_size or 100)
+        more = str(last) if last < len(recorded) else ""
+        return results_pb2.ListOutcomesResponse(outcomes=recorded[first:last], next_page_token=more)
 
 
 @asynccontextmanager

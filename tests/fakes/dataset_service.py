@@ -141,6 +141,10 @@ class FakeDatasets(dataset_grpc.DatasetServiceServicer):
         del self.kept[dataset_id]
         return dataset_pb2.DeleteDatasetResponse()
 
+    def name_of(self, dataset_id: str) -> str:
+        """Empty for none."""
+        return self.kept[dataset_id].name if dataset_id in self.kept else ""
+
     def _dataset(self, dataset_id: str) -> dataset_pb2.Dataset:
         if dataset_id not in self.kept:
             sentence = f"There is no data set {dataset_id}."

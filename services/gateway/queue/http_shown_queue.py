@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from proctor.v1 import model_pb2, run_pb2, scheduler_service_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
-from services.gateway.proto_words import PRIORITIES, moment, priority_word, state_word
+from services.gateway.proto_words import PRIORITIES, board_of, moment, priority_word, state_word
 from services.gateway.queue.http_queue_bodies import (
     LimitChanges,
     Limits,
@@ -77,7 +77,7 @@ def _job(run: run_pb2.Run) -> QueuedJob:
         job_id=run.run_id,
         user=run.user,
         model_name=run.order.model,
-        benchmark_suite=run.order.suite,
+        benchmark_suite=board_of(run.order),
         project_id=run.order.project_id,
         priority=priority_word(run.order.priority),
         status=state_word(run.state),

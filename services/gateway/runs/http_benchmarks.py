@@ -6,10 +6,9 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 
-from proctor.v1 import run_pb2, summary_pb2
+from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.common.clock import Clock
-from services.common.errors import ErrorKind, RemoteError
 from services.gateway.grpc_results import ResultsBackend
 from services.gateway.grpc_scheduler import SchedulerBackend
 from services.gateway.http_identity import Identity
@@ -101,16 +100,7 @@ class BenchmarkApi:
 
     async def results(self, job_id: JobId) -> JobResults:
         run = await self._scheduler.get_run(job_id)
-        return job_results(run, await self._summary(job_id), self._clock.now())
-
-    async def _summary(self, job_id: str) -> summary_pb2.RunSummary:
-        try:
-            return await self._results.get_summary(job_id)
-        except RemoteError as error:
-            # A run has no record before it is planned.
-            if error.kind is ErrorKind.NOT_FOUND:
-                return summary_pb2.RunSummary(run_id=job_id)
-            raise
+        return job_results(run, await self._results.summary_so_far(job_id), self._clock.now())
 
     async def cancel(self, job_id: JobId) -> JobMessage:
         await self._scheduler.cancel_run(job_id)

@@ -21,14 +21,36 @@ TopK = Annotated[int | None, Field(ge=0, le=100, description="0 means no limit")
 Count = Annotated[int | None, Field(ge=1, le=_INT32_MAX)]
 Seed = Annotated[int | None, Field(ge=0, le=_INT64_MAX)]
 Penalty = Annotated[float | None, Field(gt=0, description="1 is none")]
+ProjectId = Annotated[
+    int, Field(ge=0, le=_INT64_MAX, description="Groups runs; a project is made on first use")
+]
+Rollouts = Annotated[int | None, Field(ge=1, le=100, description="Repetitions of each sample")]
+Urgency = Literal["high", "normal", "low"]
+PromptForm = Annotated[Literal["auto", "chat", "completion"], Field(description="How prompts are put")]
+BaseUrl = Annotated[
+    Text,
+    Field(
+        max_length=1024,
+        description="A server of the OpenAI protocol to ask instead of the pool's own, without any key; "
+        "an operator has to allow it",
+    ),
+]
+MaxCost = Annotated[
+    float | None,
+    Field(
+        gt=0,
+        allow_inf_nan=False,
+        description="The run stops when its tokens cost so much, in the currency of the price file",
+    ),
+]
 
-_PRIORITIES = {
+PRIORITIES = {
     "high": run_pb2.PRIORITY_HIGH,
     "normal": run_pb2.PRIORITY_NORMAL,
     "low": run_pb2.PRIORITY_LOW,
 }
 _SCORING_METHODS = {**SCORING_METHODS, "auto": run_pb2.SCORING_METHOD_UNSPECIFIED}
-_PROMPT_FORMS = {
+PROMPT_FORMS = {
     "auto": run_pb2.PROMPT_FORM_UNSPECIFIED,
     "chat": run_pb2.PROMPT_FORM_CHAT,
     "completion": run_pb2.PROMPT_FORM_COMPLETION,
@@ -74,8 +96,7 @@ class OllamaParams(Params):
 
 def provider_params(given: Mapping[str, Any]) -> Struct:
     """Raises ValueError for what the wire cannot carry."""
-    if not _is_within(_MAX_NESTING, given):
-        raise ValueError(f"parameters may be nested {_MAX_NESTING} levels deep, not deeper")
+    refuse_deep(given)
     params = Struct()
     for name, value in given.items():
         try:
@@ -83,6 +104,12 @@ def provider_params(given: Mapping[str, Any]) -> Struct:
         except (ValueError, OverflowError) as error:
             raise ValueError(f"{name!a} cannot be sent: {error}") from error
     return params
+
+
+def refuse_deep(given: Mapping[str, Any]) -> None:
+    """Raises ValueError for what is nested deeper than anybody reads."""
+    if not _is_within(_MAX_NESTING, given):
+        raise ValueError(f"parameters may be nested {_MAX_NESTING} levels deep, not deeper")
 
 
 def _is_within(levels: int, value: object) -> bool:
@@ -97,12 +124,7 @@ class ModelConfig(BaseModel):
 
     provider: str = Field(min_length=1, max_length=64, pattern=r"^[^/\s]+$", examples=["vllm"])
     model: Text = Field(min_length=1, max_length=512, examples=["starter"])
-    base_url: Text = Field(
-        default="",
-        max_length=1024,
-        description="A server of the OpenAI protocol to ask instead of the pool's own, without any key; "
-        "an operator has to allow it",
-    )
+    base_url: BaseUrl = ""
     ollama_params: OllamaParams | None = None
     params: Params | None = None
 
@@ -112,7 +134,7 @@ class RunRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    project_id: int = Field(ge=0, le=_INT64_MAX, description="Groups runs; a project is made on first use")
+    project_id: ProjectId
     suite: Text = Field(
         min_length=1,
         max_length=128,
@@ -123,14 +145,12 @@ class RunRequest(BaseModel):
     tasks: list[Text] = Field(default_factory=list, description="Tasks of the suite; empty means all")
     limit: Count = Field(default=None, description="First N rows of each task")
     num_fewshot: int | None = Field(default=None, ge=0, le=_INT32_MAX, description="Examples in each prompt")
-    rollouts: int | None = Field(default=None, ge=1, le=100, description="Repetitions of each sample")
-    priority: Literal["high", "normal", "low"] = "high"
+    rollouts: Rollouts = None
+    priority: Urgency = "high"
     scoring_method: Literal["auto", "loglikelihood", "generate", "constrained"] = Field(
         default="auto", description="How choices are scored; auto takes what the engine can do"
     )
-    prompt_form: Literal["auto", "chat", "completion"] = Field(
-        default="auto", description="How prompts are put"
-    )
+    prompt_form: PromptForm = "auto"
     truncate: Literal["none", "left"] = Field(
         default="none",
         description="What becomes of a prompt over the context: a failure, or cut from the left",
@@ -144,12 +164,7 @@ class RunRequest(BaseModel):
         description="Ask a provider over HTTP to stream: shows the time to the first token, costs CPU",
     )
     params: Params | None = Field(default=None, description="Parameters for any provider")
-    max_cost: float | None = Field(
-        default=None,
-        gt=0,
-        allow_inf_nan=False,
-        description="The run stops when its tokens cost so much, in the currency of the price file",
-    )
+    max_cost: MaxCost = None
 
     @model_validator(mode="after")
     def one_set_of_params(self) -> "RunRequest":
@@ -169,10 +184,10 @@ class RunRequest(BaseModel):
             limit=self.limit,
             num_fewshot=self.num_fewshot,
             rollouts=self.rollouts,
-            priority=_PRIORITIES[self.priority],
+            priority=PRIORITIES[self.priority],
             params=params.to_proto() if params else None,
             scoring_method=_SCORING_METHODS[self.scoring_method],
-            prompt_form=_PROMPT_FORMS[self.prompt_form],
+            prompt_form=PROMPT_FORMS[self.prompt_form],
             truncation=_TRUNCATIONS[self.truncate],
             max_cost=self.max_cost,
             stream_answers=self.stream,

@@ -1,0 +1,163 @@
+"""The order of a run over a data set as it comes in over HTTP, and a page of runs that is asked for."""
+
+import json
+import re
+from typing import Annotated, Any, Literal
+
+from fastapi import Query
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+
+from proctor.v1 import run_pb2, sample_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from services.gateway.http_text import Text
+from services.gateway.proto_words import STATES
+from services.gateway.runs.http_run_requests import (
+    PRIORITIES,
+    PROMPT_FORMS,
+    BaseUrl,
+    Count,
+    MaxCost,
+    Params,
+    ProjectId,
+    PromptForm,
+    Rollouts,
+    Urgency,
+    refuse_deep,
+)
+
+_WINDOW = re.compile(r"([1-9][0-9]{0,5})([hm])")
+_SECONDS = {"h": 3600, "m": 60}
+_MOST_NAMES = 100
+
+Status = Literal["pending", "running", "paused", "completed", "failed", "cancelled"]
+ModelName = Annotated[Text, Field(min_length=1, max_length=512)]
+
+
+def window_seconds(text: str) -> int:
+    """Raises ValueError for what is no window; how long one may be the scheduler knows."""
+    found = _WINDOW.fullmatch(text)
+    if not found:
+        raise ValueError('a window is written in hours or minutes, such as "24h" or "90m"')
+    return int(found[1]) * _SECONDS[found[2]]
+
+
+def _is_window(text: str) -> str:
+    window_seconds(text)
+    return text
+
+
+Window = Annotated[
+    str,
+    AfterValidator(_is_window),
+    Field(description='"24h", "90m": the run fails when it has not ended by then, waiting included'),
+]
+
+
+class MetricChoice(BaseModel):
+    """A metric with options of its own."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Text = Field(min_length=1, max_length=64, examples=["exact_match"])
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("options")
+    @classmethod
+    def can_be_sent(cls, options: dict[str, Any]) -> dict[str, Any]:
+        refuse_deep(options)
+        json.dumps(options, allow_nan=False, ensure_ascii=False).encode()
+        return options
+
+    def to_proto(self) -> sample_pb2.MetricUse:
+        return sample_pb2.MetricUse(
+            name=self.name, options_json=json.dumps(self.options, ensure_ascii=False) if self.options else ""
+        )
+
+
+class DatasetRunRequest(BaseModel):
+    """An order: one model over one data set."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model_id: ModelName = Field(
+        description='"provider/name", or an alias that an operator gave', examples=["vllm/starter"]
+    )
+    dataset_id: Text = Field(
+        min_length=1, max_length=255, description='"ds_…", or "file-…" of a file for batches'
+    )
+    metrics: list[Annotated[Text, Field(min_length=1, max_length=64)] | MetricChoice] = Field(
+        default_factory=list,
+        max_length=_MOST_NAMES,
+        description="How answers are held against the targets of the rows; none: they are kept, not scored",
+        examples=[["exact_match"]],
+    )
+    params: Params | None = Field(
+        default=None, description="For rows that say nothing else; what a row says of itself wins"
+    )
+    limit: Count = Field(default=None, description="First N rows")
+    rollouts: Rollouts = None
+    priority: Urgency | None = Field(default=None, description="normal if unset")
+    project_id: ProjectId = 0
+    line_models: list[ModelName] = Field(
+        default_factory=list,
+        max_length=_MOST_NAMES,
+        description="Names that lines may call the model by, beside its own and its aliases",
+    )
+    completion_window: Window | None = None
+    reuse_answers: bool = Field(
+        default=False,
+        description="Take stored answers of earlier runs to the same requests of the same engine",
+    )
+    stream_answers: bool = Field(
+        default=False,
+        description="Ask a provider over HTTP to stream: shows the time to the first token, costs CPU",
+    )
+    max_cost: MaxCost = None
+    prompt_form: PromptForm = "auto"
+    base_url: BaseUrl = ""
+
+    def to_order(self) -> run_pb2.RunOrder:
+        return run_pb2.RunOrder(
+            project_id=self.project_id,
+            dataset_id=self.dataset_id,
+            model=self.model_id,
+            base_url=self.base_url,
+            metrics=[_metric_use(metric) for metric in self.metrics],
+            line_models=self.line_models,
+            completion_window_seconds=(
+                window_seconds(self.completion_window) if self.completion_window else None
+            ),
+            limit=self.limit,
+            rollouts=self.rollouts,
+            priority=PRIORITIES[self.priority] if self.priority else run_pb2.PRIORITY_UNSPECIFIED,
+            params=self.params.to_proto() if self.params else None,
+            prompt_form=PROMPT_FORMS[self.prompt_form],
+            max_cost=self.max_cost,
+            reuse_answers=self.reuse_answers,
+            stream_answers=self.stream_answers,
+        )
+
+
+def _metric_use(metric: str | MetricChoice) -> sample_pb2.MetricUse:
+    return sample_pb2.MetricUse(name=metric) if isinstance(metric, str) else metric.to_proto()
+
+
+class DatasetRunsQuery:
+    """Filters and page of a list of runs over data sets."""
+
+    def __init__(
+        self,
+        limit: Annotated[int, Query(ge=1, le=500)] = 20,
+        cursor: Annotated[Text, Query(description="next_cursor of the page before")] = "",
+        status: Status | None = None,
+        model: Annotated[Text, Query(description='"provider/name"')] = "",
+        dataset_id: Annotated[Text, Query(description='"ds_…"')] = "",
+    ) -> None:
+        self.request = scheduler_pb2.ListRunsRequest(
+            page_size=limit,
+            page_token=cursor,
+            state=STATES[status] if status else run_pb2.RUN_STATE_UNSPECIFIED,
+            model=model,
+            kind=scheduler_pb2.RUN_KIND_DATASET,
+            dataset_id=dataset_id,
+        )

@@ -1,0 +1,191 @@
+"""Runs over data sets: order, list, look, read, stop, delete. Each handler converts, calls, converts back."""
+
+import uuid
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Header, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from services.common.clock import Clock
+from services.common.errors import ErrorKind, RemoteError
+from services.gateway.dataset_runs.http_dataset_results_query import (
+    AnswerFilter,
+    AnswerPage,
+    outcomes_wanted,
+    refuse_chosen,
+)
+from services.gateway.dataset_runs.http_dataset_run_bodies import (
+    DatasetRunMessage,
+    DatasetRunPage,
+    DatasetRunResults,
+    DatasetRunShown,
+    DatasetRunStarted,
+)
+from services.gateway.dataset_runs.http_dataset_run_id import RunOfPath, benchmark_id
+from services.gateway.dataset_runs.http_dataset_run_requests import DatasetRunRequest, DatasetRunsQuery
+from services.gateway.dataset_runs.http_row_results import dataset_run_results
+from services.gateway.dataset_runs.http_shown_dataset_runs import (
+    dataset_run_listed,
+    dataset_run_shown,
+    dataset_run_started,
+)
+from services.gateway.errors import DatasetRunNotFound
+from services.gateway.exports.http_exports import ExportApi, Format
+from services.gateway.grpc_results import ResultsBackend
+from services.gateway.grpc_scheduler import SchedulerBackend
+from services.gateway.http_identity import Identity
+from services.gateway.http_paths import DATASET_RUNS
+from services.gateway.http_problem_bodies import problems
+
+RequestKey = Annotated[
+    uuid.UUID | None, Header(alias="Idempotency-Key", description="The same again finds the run of the first")
+]
+Form = Annotated[
+    Literal["json", "jsonl", "csv"],
+    Query(alias="format", description="A page as JSON; jsonl and csv are files with all answers"),
+]
+
+
+class DatasetRunApi:
+    """The handlers, with what they ask."""
+
+    def __init__(
+        self,
+        scheduler: SchedulerBackend,
+        results: ResultsBackend,
+        exports: ExportApi,
+        identity: Identity,
+        clock: Clock,
+    ) -> None:
+        self._scheduler = scheduler
+        self._results = results
+        self._exports = exports
+        self._identity = identity
+        self._clock = clock
+
+    def router(self) -> APIRouter:
+        router = APIRouter(prefix=DATASET_RUNS, tags=["dataset runs"])
+        one, change = problems(404, 422, 503), problems(404, 409, 422, 503)
+        router.post(
+            "/run", responses=problems(400, 404, 409, 422, 503), summary="Run a model over a data set"
+        )(self.start)
+        router.get("", responses=problems(400, 422, 503), summary="List runs over data sets, newest first")(
+            self.list_runs
+        )
+        router.get("/{benchmark_id}", responses=one, summary="One of them, with its figures so far")(
+            self.show
+        )
+        router.get(
+            "/{benchmark_id}/results",
+            responses=problems(400, 404, 409, 422, 503),
+            response_model=DatasetRunResults,
+            summary="Answers row by row, in the order of the data set",
+        )(self.results)
+        router.get(
+            "/{benchmark_id}/export",
+            responses=problems(400, 404, 409, 422, 503),
+            response_class=Response,
+            summary="All answers as a file",
+        )(self.export)
+        router.post("/{benchmark_id}/cancel", responses=change, summary="Cancel it; what it has stays")(
+            self.cancel
+        )
+        router.post("/{benchmark_id}/pause", responses=change, summary="Pause it")(self.pause)
+        router.post("/{benchmark_id}/resume", responses=change, summary="Let it go on")(self.resume)
+        router.post("/{benchmark_id}/retry", responses=change, summary="Ask again for what is missing")(
+            self.retry
+        )
+        router.delete(
+            "/{benchmark_id}", responses=change, summary="Delete one that is over, with its answers"
+        )(self.delete)
+        return router
+
+    async def start(
+        self, body: DatasetRunRequest, request: Request, request_key: RequestKey = None
+    ) -> DatasetRunStarted:
+        response = await self._scheduler.submit_run(
+            scheduler_pb2.SubmitRunRequest(
+                order=body.to_order(),
+                user=await self._identity.user(request),
+                request_id=str(request_key or uuid.uuid4()),
+            )
+        )
+        return dataset_run_started(response)
+
+    async def list_runs(self, query: Annotated[DatasetRunsQuery, Depends()]) -> DatasetRunPage:
+        page = await self._scheduler.list_runs(query.request)
+        now = self._clock.now()
+        return DatasetRunPage(
+            benchmarks=[dataset_run_listed(run, now) for run in page.runs],
+            total=page.total,
+            next_cursor=page.next_page_token or None,
+        )
+
+    async def show(self, run_id: RunOfPath) -> DatasetRunShown:
+        run = await self._run(run_id)
+        return dataset_run_shown(run, await self._results.summary_so_far(run_id), self._clock.now())
+
+    async def results(
+        self,
+        run_id: RunOfPath,
+        chosen: Annotated[AnswerFilter, Depends()],
+        page: Annotated[AnswerPage, Depends()],
+        form: Form = "json",
+    ) -> DatasetRunResults | Response:
+        if form != "json":
+            refuse_chosen(chosen, page)
+            return await self.export(run_id, form)
+        run = await self._run(run_id)
+        outcomes = await self._results.outcomes_so_far(outcomes_wanted(run_id, chosen, page))
+        return dataset_run_results(run, outcomes, self._clock.now())
+
+    async def export(
+        self, run_id: RunOfPath, form: Annotated[Format, Query(alias="format")] = "jsonl"
+    ) -> Response:
+        await self._run(run_id)
+        return await self._exports.export(run_id, form)
+
+    async def cancel(self, run_id: RunOfPath) -> DatasetRunMessage:
+        await self._run(run_id)
+        await self._scheduler.cancel_run(run_id)
+        return _told(run_id, "cancelled; what it has stays")
+
+    async def pause(self, run_id: RunOfPath) -> DatasetRunMessage:
+        await self._run(run_id)
+        await self._scheduler.pause_run(run_id)
+        return _told(run_id, "paused")
+
+    async def resume(self, run_id: RunOfPath) -> DatasetRunMessage:
+        await self._run(run_id)
+        await self._scheduler.resume_run(run_id)
+        return _told(run_id, "waits for its turn to go on")
+
+    async def retry(self, run_id: RunOfPath) -> DatasetRunMessage:
+        await self._run(run_id)
+        await self._scheduler.retry_run(run_id)
+        return _told(run_id, "waits to be run again for what is missing")
+
+    async def delete(self, run_id: RunOfPath) -> DatasetRunMessage:
+        await self._run(run_id)
+        await self._scheduler.delete_run(run_id)
+        return _told(run_id, "deleted, with its answers")
+
+    async def _run(self, run_id: str) -> run_pb2.Run:
+        """One over a data set: that of a suite is none here, whatever it is called."""
+        try:
+            run = await self._scheduler.get_run(run_id)
+        except RemoteError as error:
+            if error.kind is ErrorKind.NOT_FOUND:
+                raise DatasetRunNotFound(benchmark_id=benchmark_id(run_id)) from error
+            raise
+        if not run.order.dataset_id:
+            raise DatasetRunNotFound(benchmark_id=benchmark_id(run_id))
+        return run
+
+
+def _told(run_id: str, what: str) -> DatasetRunMessage:
+    shown = benchmark_id(run_id)
+    return DatasetRunMessage(benchmark_id=shown, message=f"Benchmark {shown} {what}")

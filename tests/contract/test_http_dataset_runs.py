@@ -1,0 +1,438 @@
+"""Runs over data sets over a socket: orders, lists, figures, answers, files; a gateway, fake backends."""
+
+import json
+import uuid
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from proctor.v1 import export_service_pb2 as export_pb2
+from proctor.v1 import outcome_pb2, run_pb2, summary_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from services.common.errors import ErrorKind
+from tests.fakes.gateway_stand import GatewayStand, gateway_stand
+from tests.fakes.http_calls import call
+from tests.fakes.refusals import refused
+
+API = "/admin/benchmarks"
+DATASET = "ds_" + 32 * "0"
+ORDER: dict[str, Any] = {"model_id": "vllm/starter", "dataset_id": DATASET}
+
+
+@pytest.fixture
+async def stand() -> AsyncIterator[GatewayStand]:
+    async with gateway_stand() as running:
+        yield running
+
+
+def stored_run(
+    stand: GatewayStand, state: run_pb2.RunState.ValueType = run_pb2.RUN_STATE_COMPLETED
+) -> run_pb2.Run:
+    run = run_pb2.Run(run_id=str(uuid.uuid4()), state=state, dataset_name="rows.jsonl", user="bob")
+    run.order.dataset_id, run.order.model = DATASET, "vllm/org/starter"
+    run.order.priority = run_pb2.PRIORITY_NORMAL
+    run.created_at.FromSeconds(1_700_000_000)
+    stand.scheduler.put(run)
+    return run
+
+
+def shown_id(run: run_pb2.Run) -> str:
+    return f"bm_{uuid.UUID(run.run_id).hex}"
+
+
+async def test_order_is_answered_with_id_state_and_time(stand: GatewayStand) -> None:
+    stand.scheduler.estimated_seconds = 90.0
+    status, body, _ = await call(stand, "POST", f"{API}/run", json=ORDER)
+    assert status == 200
+    [run] = stand.scheduler.runs.values()
+    assert body == {
+        "benchmark_id": shown_id(run),
+        "status": "pending",
+        "started_at": "2023-11-14T22:13:20Z",
+        "model_id": "vllm/starter",
+        "dataset_id": DATASET,
+        "dataset_name": "",
+        "deadline": None,
+        "estimated_duration": "1-2 minutes",
+        "estimated_seconds": 90.0,
+        "estimated_cost": None,
+        "currency": None,
+    }
+    [submitted] = stand.scheduler.submitted
+    assert submitted.order == run_pb2.RunOrder(dataset_id=DATASET, model="vllm/starter")
+    assert (submitted.user, len(submitted.request_id)) == ("local", 36)
+
+
+async def test_every_word_of_an_order_reaches_the_scheduler(stand: GatewayStand) -> None:
+    key = str(uuid.uuid4())
+    order = {
+        **ORDER,
+        "metrics": ["exact_match", {"name": "regex", "options": {"pattern": "^é", "ignore_case": True}}],
+        "params": {"temperature": 0.5, "max_tokens": 7, "min_p": 0.1},
+        "limit": 3,
+        "rollouts": 2,
+        "priority": "low",
+        "project_id": 9,
+        "line_models": ["gpt-4o"],
+        "completion_window": "24h",
+        "reuse_answers": True,
+        "stream_answers": True,
+        "max_cost": 1.5,
+        "prompt_form": "chat",
+        "base_url": "http://inside/v1",
+    }
+    headers = {"Idempotency-Key": key, "X-Proctor-User": "bob"}
+    status, _, _ = await call(stand, "POST", f"{API}/run", json=order, headers=headers)
+    assert status == 200
+    [submitted] = stand.scheduler.submitted
+    assert (submitted.user, submitted.request_id) == ("bob", key)
+    sent = submitted.order
+    assert [(metric.name, metric.options_json) for metric in sent.metrics] == [
+        ("exact_match", ""),
+        ("regex", '{"pattern": "^é", "ignore_case": true}'),
+    ]
+    assert (sent.params.temperature, sent.params.max_tokens) == (0.5, 7)
+    assert dict(sent.params.provider_params) == {"min_p": 0.1}
+    assert (sent.limit, sent.rollouts, sent.priority) == (3, 2, run_pb2.PRIORITY_LOW)
+    assert (sent.project_id, list(sent.line_models)) == (9, ["gpt-4o"])
+    assert (sent.completion_window_seconds, sent.max_cost) == (86_400, 1.5)
+    assert (sent.reuse_answers, sent.stream_answers) == (True, True)
+    assert (sent.prompt_form, sent.base_url) == (run_pb2.PROMPT_FORM_CHAT, "http://inside/v1")
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"suite": "glue"}, "suite"),
+        ({"model_id": ""}, "model_id"),
+        ({"dataset_id": "\ud800"}, "dataset_id"),
+        ({"limit": 0}, "limit"),
+        ({"completion_window": "a day"}, "completion_window"),
+        ({"completion_window": "0h"}, "completion_window"),
+        ({"params": {"temperature": 3}}, "params.temperature"),
+        ({"priority": "urgent"}, "priority"),
+    ],
+)
+async def test_order_that_cannot_be_read_is_422_and_orders_nothing(
+    stand: GatewayStand, change: dict[str, Any], field: str
+) -> None:
+    status, body, _ = await call(stand, "POST", f"{API}/run", json=ORDER | change)
+    assert (status, body["errors"][0]["field"]) == (422, field)
+    assert not stand.scheduler.submitted
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "[" * 40 + "]" * 40])
+async def test_option_of_a_metric_that_cannot_be_sent_is_422(stand: GatewayStand, value: str) -> None:
+    metrics = f'[{{"name": "numeric", "options": {{"tolerance": {value}}}}}]'
+    body = f'{{"model_id": "vllm/starter", "dataset_id": "{DATASET}", "metrics": {metrics}}}'
+    headers = {"Content-Type": "application/json"}
+    status, told, _ = await call(stand, "POST", f"{API}/run", data=body.encode(), headers=headers)
+    assert (status, told["reason"]) == (422, "INVALID_PARAMETER")
+    assert not stand.scheduler.submitted
+
+
+async def test_refusals_of_the_scheduler_keep_their_sentences(stand: GatewayStand) -> None:
+    for kind, reason, expected in (
+        (ErrorKind.NOT_FOUND, "DATASET_NOT_FOUND", 404),
+        (ErrorKind.INVALID, "NO_TARGETS", 400),
+        (ErrorKind.INVALID, "OTHER_MODEL", 400),
+        (ErrorKind.INVALID, "INVALID_PARAMETER", 422),
+    ):
+        stand.scheduler.refusal = refused(kind, reason, f"This is about {reason}.")
+        status, body, _ = await call(stand, "POST", f"{API}/run", json=ORDER)
+        assert (status, body["reason"], body["detail"]) == (expected, reason, f"This is about {reason}.")
+
+
+async def test_running_one_is_listed_with_progress_pace_and_the_time_left(stand: GatewayStand) -> None:
+    run = stored_run(stand, run_pb2.RUN_STATE_RUNNING)
+    progress = run.progress
+    progress.total, progress.completed, progress.current_step = 300, 199, "running"
+    progress.tokens_per_second, progress.eta_seconds = 512.3456, 20.0
+    progress.eta_low_seconds, progress.eta_high_seconds = 15.0, 31.0
+    progress.failures["timeout"] = 2
+    run.order.metrics.add(name="regex", options_json='{"pattern": "x"}')
+    run.deadline.FromSeconds(1_700_003_600)
+    path = f"{API}?limit=5&cursor=here&status=running&model=vllm/org/starter&dataset_id={DATASET}"
+    status, body, _ = await call(stand, "GET", path)
+    assert (status, body["total"], body["next_cursor"]) == (200, 1, "next")
+    assert body["benchmarks"] == [
+        {
+            "benchmark_id": shown_id(run),
+            "model_id": "vllm/org/starter",
+            "model_name": "org/starter",
+            "dataset_id": DATASET,
+            "dataset_name": "rows.jsonl",
+            "status": "running",
+            "progress": 66,
+            "completed": 199,
+            "total": 300,
+            "throughput": 512.346,
+            "eta_seconds": 20.0,
+            "eta_low_seconds": 15.0,
+            "eta_high_seconds": 31.0,
+            "started_at": "2023-11-14T22:13:20Z",
+            "completed_at": None,
+            "deadline": "2023-11-14T23:13:20Z",
+            "current_step": "running",
+            "failed": 2,
+            "metrics": [{"name": "regex", "options": {"pattern": "x"}}],
+            "project_id": 0,
+            "user": "bob",
+            "priority": "normal",
+            "error": None,
+            "wait": None,
+        }
+    ]
+    [asked] = stand.scheduler.listed
+    assert asked == scheduler_pb2.ListRunsRequest(
+        page_size=5,
+        page_token="here",
+        state=run_pb2.RUN_STATE_RUNNING,
+        model="vllm/org/starter",
+        kind=scheduler_pb2.RUN_KIND_DATASET,
+        dataset_id=DATASET,
+    )
+
+
+async def test_one_that_is_over_has_figures_and_the_throughput_of_its_whole_time(stand: GatewayStand) -> None:
+    run = stored_run(stand)
+    run.admitted_at.FromSeconds(1_700_000_010)
+    run.finished_at.FromSeconds(1_700_000_030)
+    run.progress.total = run.progress.completed = 4
+    run.progress.usage.completion_tokens = 500
+    run.progress.eta_seconds = 0.0
+    figure = summary_pb2.MetricFigure(metric="exact_match", mean=0.75, stderr=0.1, n=4)
+    task = summary_pb2.TaskSummary(task="rows", answered=4, metrics=[figure])
+    usage = outcome_pb2.TokenUsage(prompt_tokens=40, completion_tokens=500)
+    stand.results.summaries[run.run_id] = summary_pb2.RunSummary(
+        tasks=[task], answered=4, unparsed=1, usage=usage
+    )
+    status, body, _ = await call(stand, "GET", f"{API}/{shown_id(run)}")
+    assert (status, body["status"], body["progress"]) == (200, "completed", 100)
+    assert (body["throughput"], body["total_time_seconds"]) == (25.0, 20.0)
+    assert (body["eta_seconds"], body["completed_at"]) == (None, "2023-11-14T22:13:50Z")
+    assert (body["scores"]["exact_match"]["mean"], body["answered"], body["unparsed"]) == (0.75, 4, 1)
+    assert (body["usage"]["completion_tokens"], body["cost"]) == (500, None)
+
+
+async def test_one_that_waits_says_why_and_has_no_figures_yet(stand: GatewayStand) -> None:
+    run = stored_run(stand, run_pb2.RUN_STATE_PENDING)
+    run.wait.position, run.wait.held_by = 1, "3 runs are running"
+    _, body, _ = await call(stand, "GET", f"{API}/{shown_id(run)}")
+    assert (body["wait"]["held_by"], body["scores"], body["throughput"]) == ("3 runs are running", {}, 0.0)
+
+
+async def test_one_that_failed_says_why(stand: GatewayStand) -> None:
+    run = stored_run(stand, run_pb2.RUN_STATE_FAILED)
+    run.error.reason, run.error.message = "DEADLINE_REACHED", "The window of 1 h closed."
+    _, body, _ = await call(stand, "GET", f"{API}/{shown_id(run)}")
+    assert body["error"] == "Job execution failed: The window of 1 h closed."
+
+
+def recorded(number: int, **more: Any) -> outcome_pb2.RecordedOutcome:
+    answer = outcome_pb2.Answer(text=f"answer {number}", finish_reason="stop")
+    outcome = outcome_pb2.Outcome(sample=number, answer=answer)
+    outcome.usage.prompt_tokens, outcome.usage.completion_tokens, outcome.timing.total_seconds = 7, 2, 0.25
+    known: dict[str, Any] = {
+        "task": "rows",
+        "outcome": outcome,
+        "status": outcome_pb2.OUTCOME_STATUS_SCORED,
+        "doc_id": number,
+        "prompt": "One and one?",
+        "row_id": f"request-{number}",
+    }
+    return outcome_pb2.RecordedOutcome(**{**known, **more})
+
+
+async def test_answers_come_page_by_page_in_the_form_of_batch_lines(stand: GatewayStand) -> None:
+    run = stored_run(stand)
+    run.admitted_at.FromSeconds(1_700_000_000)
+    run.finished_at.FromSeconds(1_700_000_010)
+    stand.results.outcomes[run.run_id] = [recorded(number) for number in range(3)]
+    path = f"{API}/{shown_id(run)}/results"
+    status, body, _ = await call(stand, "GET", f"{path}?limit=2")
+    assert status == 200
+    assert (body["benchmark_id"], body["model_name"], body["dataset_name"], body["status"]) == (
+        shown_id(run),
+        "org/starter",
+        "rows.jsonl",
+        "completed",
+    )
+    assert (body["total_time_seconds"], body["throughput"], body["next_cursor"]) == (10.0, 0.0, "2")
+    assert body["results"][0] == {
+        "custom_id": "request-0",
+        "response": {
+            "status_code": 200,
+            "body": {
+                "object": "chat.completion",
+                "model": "vllm/org/starter",
+                "choices": [
+                    {
+                        "index": 0,
+                        "message": {"role": "assistant", "content": "answer 0"},
+                        "finish_reason": "stop",
+                    }
+                ],
+                "usage": {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9},
+            },
+        },
+        "error": None,
+        "row": 0,
+        "sample": 0,
+        "rollout": 0,
+        "status": "answered",
+        "prompt": "One and one?",
+        "target": "",
+        "prediction": "",
+        "scores": {},
+        "is_golden": False,
+        "total_seconds": 0.25,
+    }
+    _, body, _ = await call(stand, "GET", f"{path}?limit=2&cursor={body['next_cursor']}")
+    assert ([row["custom_id"] for row in body["results"]], body["next_cursor"]) == (["request-2"], None)
+
+
+async def test_whole_answers_failures_and_rows_without_an_id_keep_what_they_have(stand: GatewayStand) -> None:
+    run = stored_run(stand)
+    run.order.metrics.add(name="exact_match")
+    chat = {"choices": [{"message": {"role": "assistant", "tool_calls": [{"id": "t"}]}}], "id": "x"}
+    completion = {"choices": [{"text": "two", "logprobs": None}, {"text": "2"}]}
+    answers = [
+        outcome_pb2.Outcome(answer=outcome_pb2.Answer(text="", body_json=json.dumps(body)))
+        for body in (chat, completion)
+    ]
+    timeout = outcome_pb2.Failure(failure_class=outcome_pb2.FAILURE_CLASS_TIMEOUT, message="No answer.")
+    unscored = outcome_pb2.Failure(
+        failure_class=outcome_pb2.FAILURE_CLASS_SCORING,
+        message="Too slow.",
+        answer=outcome_pb2.Answer(text="a"),
+    )
+    failed = outcome_pb2.OUTCOME_STATUS_FAILED
+    stand.results.outcomes[run.run_id] = [
+        recorded(0, outcome=answers[0], scores={"exact_match": 1.0}, target="two", is_golden=True),
+        recorded(1, outcome=answers[1], row_id="", is_reused=True),
+        recorded(2, outcome=outcome_pb2.Outcome(sample=2, failure=timeout), status=failed),
+        recorded(3, outcome=outcome_pb2.Outcome(sample=3, failure=unscored), status=failed),
+    ]
+    _, body, _ = await call(stand, "GET", f"{API}/{shown_id(run)}/results")
+    first, second, third, fourth = body["results"]
+    assert (first["response"]["body"], first["status"], first["scores"]) == (
+        chat,
+        "scored",
+        {"exact_match": 1.0},
+    )
+    assert (first["target"], first["is_golden"]) == ("two", True)
+    assert [choice["message"]["content"] for choice in second["response"]["body"]["choices"]] == ["two", "2"]
+    assert (second["custom_id"], second["total_seconds"]) == ("1", None)
+    assert (third["response"], third["status"]) == (None, "failed")
+    assert third["error"] == {"code": "timeout", "message": "No answer."}
+    assert fourth["error"]["code"] == "scoring"
+    assert fourth["response"]["body"]["choices"][0]["message"]["content"] == "a"
+
+
+async def test_filters_reach_results_as_they_are(stand: GatewayStand) -> None:
+    run = stored_run(stand)
+    query = {
+        "id": "r1",
+        "text": "50%_é",
+        "status": "answered",
+        "metric": "rouge",
+        "min_score": "0",
+        "max_score": "0.5",
+        "min_length": "1",
+        "max_length": "9",
+        "golden": "true",
+    }
+    assert (await call(stand, "GET", f"{API}/{shown_id(run)}/results", params=query))[0] == 200
+    [asked] = stand.results.outcomes_asked
+    assert asked.status == outcome_pb2.OUTCOME_STATUS_SCORED
+    chosen = asked.filter
+    assert (chosen.row_id, chosen.text, chosen.metric) == ("r1", "50%_é", "rouge")
+    assert (chosen.HasField("min_score"), chosen.min_score, chosen.max_score) == (True, 0.0, 0.5)
+    assert (chosen.min_characters, chosen.max_characters, chosen.is_golden) == (1, 9, True)
+    for wrong in ("min_score=nan", "min_length=-1", "limit=1001", "status=lost", "nonsense=1"):
+        assert (await call(stand, "GET", f"{API}/{shown_id(run)}/results?{wrong}"))[0] == 422
+
+
+@pytest.mark.parametrize("path", ["results?format=jsonl", "export?format=jsonl", "export"])
+async def test_all_answers_come_as_a_file(stand: GatewayStand, path: str) -> None:
+    run = stored_run(stand)
+    exports = stand.results.exports
+    exports.pieces, exports.file_name, exports.media_type = [b'{"a":1}\n', b'{"a":2}\n'], "run.jsonl", "x/y"
+    url = f"{stand.http}{API}/{shown_id(run)}/{path}"
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        assert (response.status, await response.read()) == (200, b'{"a":1}\n{"a":2}\n')
+        assert response.headers["Content-Disposition"] == 'attachment; filename="run.jsonl"'
+    [asked] = exports.asked
+    assert (asked.run_id, asked.format) == (run.run_id, export_pb2.EXPORT_FORMAT_JSONL)
+
+
+async def test_file_of_chosen_answers_is_refused_and_not_mistaken_for_all(stand: GatewayStand) -> None:
+    run = stored_run(stand)
+    for query in ("status=failed", "id=r1", "cursor=2", "golden=true"):
+        path = f"{API}/{shown_id(run)}/results?format=csv&{query}"
+        status, body, _ = await call(stand, "GET", path)
+        assert (status, body["detail"][:37]) == (422, "A file has all answers of the run: le")
+    assert not stand.results.exports.asked
+
+
+async def test_run_is_paused_resumed_cancelled_retried_and_deleted(stand: GatewayStand) -> None:
+    run = stored_run(stand, run_pb2.RUN_STATE_RUNNING)
+    path, name = f"{API}/{shown_id(run)}", shown_id(run)
+    for method, tail, told, state in (
+        ("POST", "/pause", "paused", run_pb2.RUN_STATE_PAUSED),
+        ("POST", "/resume", "waits for its turn to go on", run_pb2.RUN_STATE_PENDING),
+        ("POST", "/cancel", "cancelled; what it has stays", run_pb2.RUN_STATE_CANCELLED),
+        ("POST", "/retry", "waits to be run again for what is missing", run_pb2.RUN_STATE_PENDING),
+    ):
+        status, body, _ = await call(stand, method, path + tail)
+        assert (status, body) == (200, {"benchmark_id": name, "message": f"Benchmark {name} {told}"})
+        assert stand.scheduler.runs[run.run_id].state == state
+    status, body, _ = await call(stand, "DELETE", path)
+    assert (status, body["reason"]) == (409, "RUN_NOT_OVER")
+    await call(stand, "POST", f"{path}/cancel")
+    assert (await call(stand, "POST", f"{path}/cancel"))[0] == 409
+    status, body, _ = await call(stand, "DELETE", path)
+    assert (status, body["message"]) == (200, f"Benchmark {name} deleted, with its answers")
+    assert not stand.scheduler.runs
+    status, body, _ = await call(stand, "DELETE", path)
+    assert (status, body["reason"]) == (404, "RUN_NOT_FOUND")
+
+
+PATHS = (
+    ("GET", ""),
+    ("GET", "/results"),
+    ("GET", "/results?format=csv"),
+    ("GET", "/export"),
+    ("POST", "/cancel"),
+    ("POST", "/pause"),
+    ("POST", "/resume"),
+    ("POST", "/retry"),
+    ("DELETE", ""),
+)
+
+
+@pytest.mark.parametrize("name", ["nonsense", "bm_", "bm_" + 32 * "0", str(uuid.uuid4()), "bm_" + 32 * "G"])
+async def test_id_of_no_run_is_404_in_a_sentence(stand: GatewayStand, name: str) -> None:
+    for method, tail in PATHS:
+        status, body, _ = await call(stand, method, f"{API}/{name}{tail}")
+        assert (status, body["reason"]) == (404, "RUN_NOT_FOUND")
+        assert body["detail"] == f"Benchmark {name} not found: no run over a data set has this id."
+
+
+async def test_run_over_a_suite_is_none_here(stand: GatewayStand) -> None:
+    run = stored_run(stand, run_pb2.RUN_STATE_RUNNING)
+    run.order.dataset_id, run.order.suite = "", "glue"
+    for method, tail in PATHS:
+        assert (await call(stand, method, f"{API}/{shown_id(run)}{tail}"))[0] == 404
+    assert stand.scheduler.runs[run.run_id].state == run_pb2.RUN_STATE_RUNNING
+
+
+async def test_among_jobs_it_stands_under_its_data_set(stand: GatewayStand) -> None:
+    run = stored_run(stand)
+    listed = (await call(stand, "GET", "/api/v1/benchmarking/results"))[1]["results"]
+    assert [job["benchmark_suite"] for job in listed] == [DATASET]
+    job = (await call(stand, "GET", f"/api/v1/benchmarking/results/{run.run_id}"))[1]
+    assert list(job["performance_data"]) == [DATASET]
