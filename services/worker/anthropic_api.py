@@ -9,11 +9,12 @@ from services.worker import engine
 from services.worker.anthropic_answers import read_generated, read_model
 from services.worker.anthropic_failures import read_error
 from services.worker.anthropic_stream import AnthropicStream
-from services.worker.chat_messages import message_objects, require_chat, split_system
+from services.worker.chat_messages import require_chat, split_system, text_objects
 from services.worker.http_exchange import Dialect, Endpoint, HttpExchange
 from services.worker.json_answers import Json, objects_of, text_of
 from services.worker.model_pages import read_pages
 from services.worker.parameter_support import refuse_constraint, refuse_parameters
+from services.worker.row_requests import asked_by_row, refuse_rest
 from services.worker.stop_texts import cut_at_stops
 
 _NAME = "Anthropic"
@@ -25,6 +26,8 @@ _API_VERSION = "2026-10-21"
 _UNKNOWN_PARAMETERS = ("top_p", "top_k", "seed", "repetition_penalty", "context_tokens")
 # The sampling that there is, and what a run orders that asks for none.
 _TEMPERATURES = (1.0, 0.0)
+# The API takes no request without a limit, so there is one for who leaves it open.
+_MAX_TOKENS = 4096
 _PAGE = 1000
 
 
@@ -68,16 +71,17 @@ def key_headers(key: str) -> Mapping[str, str]:
 
 def prompt_fields(prompt: engine.Prompt) -> Json:
     system, turns = split_system(prompt.messages)
-    return {"messages": message_objects(turns)} | ({"system": system} if system else {})
+    return {"messages": text_objects(turns, _NAME)} | ({"system": system} if system else {})
 
 
 def sampling_fields(sampling: engine.Sampling) -> Json:
     """Only what was set is sent. Ours win over extras."""
     refuse_constraint(sampling, _NAME)
     refuse_parameters(sampling, _UNKNOWN_PARAMETERS, _NAME)
-    if sampling.temperature not in _TEMPERATURES:
+    refuse_rest(asked_by_row(sampling), _NAME)
+    if sampling.temperature is not None and sampling.temperature not in _TEMPERATURES:
         raise engine.RequestRefused(f"{_NAME} takes no temperature; leave it out of the run's parameters.")
     # The API refuses a sequence of white space alone; such a one is looked for in the answer.
     stops = [stop for stop in sampling.stop if stop.strip()]
     chosen = {"stop_sequences": stops} if stops else {}
-    return dict(sampling.extra) | {"max_tokens": sampling.max_tokens} | chosen
+    return dict(sampling.extra) | {"max_tokens": sampling.max_tokens or _MAX_TOKENS} | chosen

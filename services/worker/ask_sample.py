@@ -58,6 +58,11 @@ class SampleAsker:
         Raises EngineDied and ModelCannotLoad, and ModelRefused where the whole run is: they say nothing about
         the sample.
         """
+        if sample.refusal:
+            return Outcome(shard, sample.number, Failure(FailureClass.REFUSED, sample.refusal))
+        return await self._ask_until_answered(shard, sample)
+
+    async def _ask_until_answered(self, shard: Shard, sample: ShardSample) -> Outcome | None:
         pace = self._rules.paces.of(shard.base_url)
         failure: EngineFailure | None = None
         tries = 0
@@ -149,7 +154,7 @@ async def _ask_engine(engine: Engine, shard: Shard, sample: ShardSample) -> Gene
             shard.model, sample.prompt, sample.choices, truncate_left=shard.truncate_left
         )
     if not sample.choices:
-        return await engine.generate(shard.model, sample.prompt, shard.sampling)
+        return await engine.generate(shard.model, sample.prompt, sample.sampling or shard.sampling)
     prompt = instructed_prompt(sample.prompt, sample.choices)
     if shard.method is Method.CONSTRAINED:
         return await _ask_constrained(engine, shard, prompt, sample.choices)
@@ -167,7 +172,7 @@ async def _ask_constrained(engine: Engine, shard: Shard, prompt: Prompt, choices
 
 def _bounded(result: Generated | ScoredChoices) -> Generated | ScoredChoices | Failure:
     """An answer that no message could carry is no answer."""
-    if isinstance(result, Generated) and len(result.text) > LONGEST_ANSWER_CHARACTERS:
+    if isinstance(result, Generated) and len(result.text) + len(result.body_json) > LONGEST_ANSWER_CHARACTERS:
         message = f"The answer has more than {LONGEST_ANSWER_CHARACTERS:,} characters; lower max_tokens."
         return Failure(FailureClass.PROVIDER_ERROR, message)
     return result

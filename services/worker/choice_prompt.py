@@ -48,6 +48,6 @@ def constrained_sampling(sampling: Sampling, prompt: Prompt, choices: Sequence[s
     return replace(
         sampling,
         allowed_texts=allowed,
-        max_tokens=max(sampling.max_tokens, longest + _TOKENS_AROUND_TEXT),
+        max_tokens=sampling.max_tokens and max(sampling.max_tokens, longest + _TOKENS_AROUND_TEXT),
         stop=(),
     )

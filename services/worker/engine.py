@@ -12,8 +12,13 @@ LONGEST_ANSWER_CHARACTERS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
+    """`content` is the text, of parts too; `fields_json` what the turn has besides, as JSON object text, and
+    "content" itself where it has parts.
+    """
+
     role: str
     content: str
+    fields_json: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +35,10 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    max_tokens: int
-    temperature: float = 0.0
+    """None is left to the engine; of a suite, `max_tokens` and `temperature` never are."""
+
+    max_tokens: int | None
+    temperature: float | None = 0.0
     top_p: float | None = None
     top_k: int | None = None
     seed: int | None = None
@@ -44,7 +51,13 @@ class Sampling:
     is_streamed: bool = False
     # Where there are any, only one of them can be generated.
     allowed_texts: tuple[str, ...] = ()
+    # In the provider's own words.
     extra: Mapping[str, object] = field(default_factory=dict)
+    # What else the row of a data set asks for, in the words of the OpenAI protocol; it wins over `extra`.
+    row_extra: Mapping[str, object] = field(default_factory=dict)
+    # For a row of a data set: what is left open is the model's own default, and an answer that is more than a
+    # text is kept whole.
+    is_row: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +79,13 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
+    """`body_json`: the whole answer in the form of the OpenAI protocol, where it is more than the text."""
+
     text: str
     finish_reason: str
     usage: Usage
     timing: Timing
+    body_json: str = ""
 
 
 @dataclass(frozen=True, slots=True)

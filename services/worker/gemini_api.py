@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from services.worker import engine
-from services.worker.chat_messages import require_chat, split_system
+from services.worker.chat_messages import refuse_more_than_text, require_chat, split_system
 from services.worker.gemini_answers import generates, read_generated, read_model
 from services.worker.gemini_failures import read_error
 from services.worker.gemini_stream import GeminiStream
@@ -14,6 +14,7 @@ from services.worker.http_exchange import Dialect, Endpoint, HttpExchange
 from services.worker.json_answers import Json, objects_of, text_of
 from services.worker.model_pages import read_pages
 from services.worker.parameter_support import refuse_parameters
+from services.worker.row_requests import JsonForm, asked_by_row, refuse_rest, take_json_form
 from services.worker.stop_texts import cut_at_stops
 
 _NAME = "Gemini"
@@ -23,6 +24,8 @@ _CAPABILITIES = engine.EngineCapabilities(
 _UNKNOWN_PARAMETERS = ("repetition_penalty", "context_tokens")
 # What of a run's own parameters stands beside the configuration of the generation.
 _REQUEST_FIELDS = frozenset({"safetySettings", "cachedContent", "serviceTier"})
+# What a row may ask for, in Gemini's own words.
+_OF_ROWS = {"presence_penalty": "presencePenalty", "frequency_penalty": "frequencyPenalty"}
 _ROLES = {"assistant": "model"}
 _MOST_STOPS = 5
 _PAGE = 1000
@@ -69,6 +72,7 @@ def key_headers(key: str) -> Mapping[str, str]:
 
 
 def prompt_fields(prompt: engine.Prompt) -> Json:
+    refuse_more_than_text(prompt.messages, _NAME)
     system, turns = split_system(prompt.messages)
     contents = [
         {"role": _ROLES.get(each.role, each.role), "parts": [{"text": each.content}]} for each in turns
@@ -82,14 +86,31 @@ def sampling_fields(sampling: engine.Sampling) -> Json:
     extra = dict(sampling.extra)
     fields = {name: extra.pop(name) for name in _REQUEST_FIELDS & extra.keys()}
     optional = {
+        "maxOutputTokens": sampling.max_tokens,
+        "temperature": sampling.temperature,
         "topP": sampling.top_p,
         "topK": sampling.top_k,
         "seed": sampling.seed,
         "stopSequences": list(sampling.stop[:_MOST_STOPS]) or None,
     }
     chosen = {name: value for name, value in optional.items() if value is not None}
-    limits = {"maxOutputTokens": sampling.max_tokens, "temperature": sampling.temperature}
-    return fields | {"generationConfig": extra | limits | chosen | _constraint(sampling.allowed_texts)}
+    config = extra | _row_fields(sampling) | chosen | _constraint(sampling.allowed_texts)
+    return fields | {"generationConfig": config}
+
+
+def _row_fields(sampling: engine.Sampling) -> Json:
+    asked = asked_by_row(sampling)
+    form = _json_form(take_json_form(asked))
+    named = {own: asked.pop(name) for name, own in _OF_ROWS.items() if name in asked}
+    refuse_rest(asked, _NAME)
+    return named | form
+
+
+def _json_form(form: JsonForm | None) -> Json:
+    if form is None:
+        return {}
+    schema = {} if form.schema is None else {"responseJsonSchema": form.schema}
+    return {"responseMimeType": "application/json"} | schema
 
 
 def _constraint(texts: Sequence[str]) -> Json:

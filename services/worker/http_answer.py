@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from services.worker import engine
 from services.worker.json_answers import Json
@@ -26,7 +26,7 @@ class HttpAnswer:
             between_tokens_seconds=between_tokens(self.first_token_seconds, self.total_seconds, tokens),
             total_seconds=self.total_seconds,
         )
-        return engine.Generated(generated.text, generated.finish_reason, usage, timing)
+        return replace(generated, timing=timing)
 
 
 def between_tokens(first: float | None, total: float, tokens: int) -> float | None:

@@ -8,16 +8,22 @@ from contextlib import suppress
 from dataclasses import replace
 
 from services.worker import engine
-from services.worker.chat_messages import message_objects
+from services.worker.chat_messages import text_objects
 from services.worker.http_exchange import Dialect, Endpoint, HttpExchange
 from services.worker.json_answers import Json, objects_of
 from services.worker.json_choice import choice_schema
 from services.worker.ollama_answers import read_generated
 from services.worker.ollama_models import is_generative, read_loaded, read_model
 from services.worker.ollama_stream import OllamaStream
+from services.worker.row_requests import JsonForm, asked_by_row, refuse_rest, take_json_form
 
 # What of a run's own parameters stands beside the model; all others are options of the model.
 _REQUEST_FIELDS = frozenset({"keep_alive", "think", "truncate", "shift"})
+# What a row may ask for: options of the model, and what stands beside it. Others it would drop in silence.
+_ROW_OPTIONS = frozenset(
+    {"presence_penalty", "frequency_penalty", "min_p", "typical_p", "repeat_last_n", "num_ctx"}
+)
+_ROW_FIELDS = frozenset({"keep_alive", "think"})
 # By itself Ollama drops the beginning of what is too long, and nobody is told.
 _NO_SILENT_CUTS = {"truncate": False, "shift": False}
 _SHOWN_AT_A_TIME = 4
@@ -74,7 +80,7 @@ class OllamaApi:
 def prompt_fields(prompt: engine.Prompt) -> Json:
     """A text is continued as it is, without the model's template around it."""
     if prompt.is_chat:
-        return {"messages": message_objects(prompt.messages)}
+        return {"messages": text_objects(prompt.messages, OllamaApi.name)}
     return {"prompt": prompt.text, "raw": True}
 
 
@@ -82,7 +88,14 @@ def sampling_fields(sampling: engine.Sampling) -> Json:
     """Only what was set is sent. Ours win over extras."""
     extra = dict(sampling.extra)
     fields = {name: extra.pop(name) for name in _REQUEST_FIELDS & extra.keys()}
+    asked = asked_by_row(sampling)
+    form = _json_form(take_json_form(asked))
+    options = extra | {name: asked.pop(name) for name in _ROW_OPTIONS & asked.keys()}
+    fields |= {name: asked.pop(name) for name in _ROW_FIELDS & asked.keys()}
+    refuse_rest(asked, OllamaApi.name)
     optional = {
+        "num_predict": sampling.max_tokens,
+        "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "top_k": sampling.top_k,
         "seed": sampling.seed,
@@ -91,6 +104,10 @@ def sampling_fields(sampling: engine.Sampling) -> Json:
         "num_ctx": sampling.context_tokens,
     }
     chosen = {name: value for name, value in optional.items() if value is not None}
-    limits = {"num_predict": sampling.max_tokens, "temperature": sampling.temperature}
-    form = {"format": choice_schema(sampling.allowed_texts)} if sampling.allowed_texts else {}
-    return _NO_SILENT_CUTS | fields | form | {"options": extra | limits | chosen}
+    if sampling.allowed_texts:
+        form = {"format": choice_schema(sampling.allowed_texts)}
+    return _NO_SILENT_CUTS | fields | form | {"options": options | chosen}
+
+
+def _json_form(form: JsonForm | None) -> Json:
+    return {} if form is None else {"format": "json" if form.schema is None else form.schema}

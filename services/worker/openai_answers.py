@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from services.worker import engine
 from services.worker.json_answers import Json, object_of, tokens_of, word_of
 
@@ -14,6 +16,8 @@ from services.worker.json_answers import Json, object_of, tokens_of, word_of
 _BREAKS = frozenset({"error", "abort", "timeout", "cancelled", "insufficient_system_resource"})
 # What is near to certain may be rounded to a little more than that.
 _MOST_LOGPROB = 1e-3
+# What is kept of every answer.
+_TEXT_FIELDS = frozenset({"role", "content"})
 
 
 def read_choices(document: Json) -> Sequence[Json]:
@@ -44,6 +48,22 @@ def _chattext_of(choice: Json, finish_reason: str) -> object:
         raise engine.ProviderFailed("The server's answer holds no message.")
     is_complete = bool(finish_reason or message.get("tool_calls") or message.get("refusal"))
     return "" if message.get("content") is None and is_complete else message.get("content")
+
+
+def read_body_json(document: Json) -> str:
+    """The whole answer where it is more than one text and why it ended; else empty."""
+    choices = read_choices(document)
+    if len(choices) == 1 and not _says_more(choices[0]):
+        return ""
+    return orjson.dumps(document).decode()
+
+
+def _says_more(choice: Json) -> bool:
+    """Such as calls of tools, a refusal, what was reasoned, log-probabilities."""
+    said = object_of(choice.get("message"))
+    return any(value for name, value in said.items() if name not in _TEXT_FIELDS) or bool(
+        choice.get("logprobs") or choice.get("prompt_logprobs")
+    )
 
 
 def read_usage(document: Json) -> engine.Usage:

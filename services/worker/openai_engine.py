@@ -15,6 +15,7 @@ from services.worker.openai_servers import ANY_SERVER, OpenAIServer
 from services.worker.openai_stream import STREAM_FIELDS, OpenAIStream
 from services.worker.parameter_support import refuse_parameters
 from services.worker.pool import ConstrainedField
+from services.worker.row_requests import asks_for_more_than_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +47,15 @@ class OpenAIEngine:
     ) -> engine.Generated:
         body = {"model": self._endpoint.server_model(model), **prompt_fields(prompt)}
         path = "/chat/completions" if prompt.is_chat else "/completions"
-        stream = OpenAIStream(is_chat=prompt.is_chat) if sampling.is_streamed else None
+        is_streamed = sampling.is_streamed and not asks_for_more_than_text(sampling)
+        stream = OpenAIStream(is_chat=prompt.is_chat) if is_streamed else None
         limit = self._settings.server.chat_limit if prompt.is_chat else "max_tokens"
-        limits = {limit: sampling.max_tokens}
+        limits = {} if sampling.max_tokens is None else {limit: sampling.max_tokens}
         fields = self._sampling_fields(sampling) | limits | body | (STREAM_FIELDS if stream else {})
         answer = await self._http.ask(path, fields, stream)
         generated = answer.timed(openai_answers.read_generated(answer.document, is_chat=prompt.is_chat))
+        if sampling.is_row:
+            generated = replace(generated, body_json=openai_answers.read_body_json(answer.document))
         return read_constrained(generated, self._settings.constrained_field, sampling.allowed_texts)
 
     async def score_choices(
@@ -106,9 +110,13 @@ class OpenAIEngine:
         await self._http.close()
 
     def _sampling_fields(self, sampling: engine.Sampling) -> Json:
-        """Only what was set is sent: a server may refuse what it does not know. Ours win over extras."""
+        """Only what was set is sent: a server may refuse what it does not know. Ours win over extras.
+
+        What a row asks for is the server's to know or to refuse.
+        """
         refuse_parameters(sampling, self._settings.server.unknown, self._settings.server.name)
         optional = {
+            "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             "top_k": sampling.top_k,
             "seed": sampling.seed,
@@ -117,7 +125,7 @@ class OpenAIEngine:
         }
         chosen = {name: value for name, value in optional.items() if value is not None}
         constraint = constraint_fields(self._settings.constrained_field, sampling.allowed_texts)
-        return dict(sampling.extra) | {"temperature": sampling.temperature} | chosen | constraint
+        return {**sampling.extra, **sampling.row_extra, **chosen, **constraint}
 
 
 def prompt_fields(prompt: engine.Prompt) -> Json:

@@ -28,7 +28,8 @@ def refuse_parameters(sampling: Sampling, unknown: Sequence[str], provider: str)
     """Refuses the first of these parameters that was set."""
     for name in unknown:
         if getattr(sampling, name) is not None:
-            raise RequestRefused(f"{provider} takes no {name}; leave it out of the run's parameters.")
+            place = "the line" if sampling.is_row else "the run's parameters"
+            raise RequestRefused(f"{provider} takes no {name}; leave it out of {place}.")
 
 
 def refuse_constraint(sampling: Sampling, provider: str) -> None:

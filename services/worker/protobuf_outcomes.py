@@ -47,6 +47,7 @@ def _outcome(outcome: Outcome) -> outcome_pb2.Outcome:
             message.answer.SetInParent()
             message.answer.text = result.text
             message.answer.finish_reason = result.finish_reason
+            message.answer.body_json = result.body_json
         case ScoredChoices():
             _add_choices(message.answer, result)
         case Failure():

@@ -9,6 +9,7 @@ from google.protobuf import json_format
 
 from proctor.v1 import run_pb2, sample_pb2, work_messages_pb2
 from services.worker.engine import ChatMessage, Prompt, Sampling
+from services.worker.row_params import lay_over, read_row_params
 from services.worker.shard import Method, RunId, Shard, ShardSample
 
 # What lm-evaluation-harness generates where nobody says how much.
@@ -21,6 +22,7 @@ def shard_from_proto(work: work_messages_pb2.WorkShard, *, completes_text: bool)
     """`completes_text` decides where the order leaves the form of a generation prompt open."""
     method = _method(work)
     is_chat = _is_chat(work, method, completes_text=completes_text)
+    sampling = _sampling(work)
     return Shard(
         run_id=RunId(work.run_id),
         number=work.shard,
@@ -29,16 +31,29 @@ def shard_from_proto(work: work_messages_pb2.WorkShard, *, completes_text: bool)
         model=work.model,
         task=work.task,
         rollout=work.rollout,
-        samples=tuple(
-            ShardSample(sample.sample, _prompt(sample.prompt, is_chat=is_chat), tuple(sample.choices))
-            for sample in work.samples
-        ),
+        samples=_samples(work, sampling, is_chat=is_chat),
         method=method,
-        sampling=_sampling(work),
+        sampling=sampling,
         truncate_left=work.truncation == run_pb2.TRUNCATION_LEFT,
         deadline=work.deadline.ToDatetime(UTC) if work.HasField("deadline") else _NEVER,
         base_url=work.base_url,
     )
+
+
+def _samples(
+    work: work_messages_pb2.WorkShard, sampling: Sampling, *, is_chat: bool
+) -> tuple[ShardSample, ...]:
+    """Samples with the same parameters of their own share one sampling."""
+    shared: dict[str, tuple[Sampling | None, str]] = {"": (None, "")}
+    samples = []
+    for sample in work.samples:
+        own = sample.params_json
+        if own not in shared:
+            params = read_row_params(own)
+            shared[own] = (lay_over(params, sampling, work.rollout), params.refusal)
+        prompt = _prompt(sample.prompt, is_chat=is_chat)
+        samples.append(ShardSample(sample.sample, prompt, tuple(sample.choices), *shared[own]))
+    return tuple(samples)
 
 
 def only_samples(work: work_messages_pb2.WorkShard, samples: Collection[int]) -> bytes:
@@ -67,17 +82,20 @@ def _is_chat(work: work_messages_pb2.WorkShard, method: Method, *, completes_tex
 
 def _prompt(prompt: sample_pb2.Prompt, *, is_chat: bool) -> Prompt:
     if prompt.messages:
-        return Prompt(messages=tuple(ChatMessage(turn.role, turn.content) for turn in prompt.messages))
+        return Prompt(
+            messages=tuple(ChatMessage(turn.role, turn.content, turn.fields_json) for turn in prompt.messages)
+        )
     if is_chat:
         return Prompt(messages=(ChatMessage("user", prompt.text),))
     return Prompt(text=prompt.text)
 
 
 def _sampling(work: work_messages_pb2.WorkShard) -> Sampling:
-    params = work.params
+    params, is_row = work.params, work.leaves_defaults
+    max_tokens, temperature = (None, None) if is_row else (DEFAULT_MAX_TOKENS, 0.0)
     return Sampling(
-        max_tokens=params.max_tokens if params.HasField("max_tokens") else DEFAULT_MAX_TOKENS,
-        temperature=params.temperature,
+        max_tokens=params.max_tokens if params.HasField("max_tokens") else max_tokens,
+        temperature=params.temperature if params.HasField("temperature") else temperature,
         top_p=params.top_p if params.HasField("top_p") else None,
         top_k=params.top_k if params.HasField("top_k") else None,
         seed=params.seed + work.rollout if params.HasField("seed") else None,
@@ -87,6 +105,7 @@ def _sampling(work: work_messages_pb2.WorkShard) -> Sampling:
         truncate_left=work.truncation == run_pb2.TRUNCATION_LEFT,
         is_streamed=work.stream_answers,
         extra=_whole_numbers(json_format.MessageToDict(params.provider_params)),
+        is_row=is_row,
     )
 
 

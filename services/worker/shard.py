@@ -22,9 +22,13 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ShardSample:
+    """`sampling` where it has parameters of its own; `refusal`: why those cannot be read, in one sentence."""
+
     number: int
     prompt: Prompt
     choices: tuple[str, ...] = ()
+    sampling: Sampling | None = None
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +93,8 @@ class Outcome:
     def characters(self) -> int:
         """About the size on the wire."""
         match self.result:
-            case Generated(text=text, finish_reason=reason):
-                return len(text) + len(reason) + 60
+            case Generated(text=text, finish_reason=reason, body_json=body):
+                return len(text) + len(reason) + len(body) + 60
             case ScoredChoices(choices=choices):
                 return 16 * len(choices) + 60
             case Failure(message=message):

@@ -11,6 +11,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from services.worker import engine
+from services.worker.row_requests import template_fields
 from services.worker.token_split import TokenSplit, cut_left, split_tokens
 from services.worker.vllm_adapters import adapter_facts, read_adapter_rank
 from services.worker.vllm_model_list import list_vllm_models
@@ -18,6 +19,9 @@ from services.worker.vllm_models import VllmModel, VllmSettings, read_model_conf
 
 if TYPE_CHECKING:
     from services.worker.vllm_runtime import VllmRuntime
+
+# What an answer of no set length gets at least where its prompt is cut; of a short context, half.
+_ROOM_FOR_ANSWER = 256
 
 
 class VllmEngine:
@@ -58,7 +62,8 @@ class VllmEngine:
         self, model: str, prompt: engine.Prompt, sampling: engine.Sampling
     ) -> engine.Generated:
         async with self._serving(model) as runtime:
-            return await runtime.generate(prompt_ids(runtime, prompt, sampling), sampling)
+            ids = prompt_ids(runtime, prompt, sampling)
+            return await runtime.generate(ids, sampling, is_chat=prompt.is_chat)
 
     async def score_choices(
         self, model: str, prompt: engine.Prompt, choices: Sequence[str], *, truncate_left: bool
@@ -146,14 +151,22 @@ def _is_built_for_cpu() -> bool:
 def prompt_ids(runtime: VllmRuntime, prompt: engine.Prompt, sampling: engine.Sampling) -> Sequence[int]:
     """Cut from the left, a prompt leaves room for the whole answer, as in lm-evaluation-harness."""
     if prompt.is_chat:
-        ids = runtime.encode_templated([runtime.apply_chat_template(prompt.messages)])[0]
+        fields = template_fields(sampling)
+        ids = runtime.encode_templated([runtime.apply_chat_template(prompt.messages, fields)])[0]
     else:
         ids = runtime.encode_all([prompt.text])[0]
     if sampling.truncate_left:
-        return ids[-max(1, runtime.longest_prompt + 1 - sampling.max_tokens) :]
+        return ids[-longest_cut_prompt(runtime.longest_prompt, sampling.max_tokens, len(ids)) :]
     if len(ids) > runtime.longest_prompt:
         raise too_long(len(ids), runtime)
     return ids
+
+
+def longest_cut_prompt(longest: int, max_tokens: int | None, length: int) -> int:
+    """An answer of no set length gets what is left; of a prompt that leaves nothing, some room is taken."""
+    if max_tokens is None:
+        return length if length <= longest else longest + 1 - min(_ROOM_FOR_ANSWER, (longest + 1) // 2)
+    return max(1, longest + 1 - max_tokens)
 
 
 def choice_splits(

@@ -1,4 +1,4 @@
-"""What is asked of vLLM and how its outputs are read: sampling parameters in, scores and texts out."""
+"""How choices are scored by vLLM and how its outputs are read; `vllm_sampling` has what generates."""
 
 from __future__ import annotations
 
@@ -7,40 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from vllm import SamplingParams
 from vllm.outputs import RequestOutput
-from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
+from vllm.sampling_params import RequestOutputKind
 
 from services.worker import engine
-from services.worker.parameter_support import VLLM_EXTRA, VLLM_UNKNOWN, refuse_parameters
 from services.worker.token_split import TokenSplit
-
-
-def generation_params(sampling: engine.Sampling) -> SamplingParams:
-    refuse_parameters(sampling, VLLM_UNKNOWN, "The vLLM engine")
-    unknown = sorted(sampling.extra.keys() - VLLM_EXTRA)
-    if unknown:
-        raise engine.RequestRefused(f"The vLLM engine does not know the parameter {unknown[0]}.")
-    optional = {
-        "top_p": sampling.top_p,
-        "top_k": sampling.top_k,
-        "seed": sampling.seed,
-        "repetition_penalty": sampling.repetition_penalty,
-        "structured_outputs": _only(sampling.allowed_texts) if sampling.allowed_texts else None,
-    }
-    try:
-        return SamplingParams(
-            max_tokens=sampling.max_tokens,
-            temperature=sampling.temperature,
-            stop=list(sampling.stop) or None,
-            output_kind=RequestOutputKind.FINAL_ONLY,
-            **{name: value for name, value in optional.items() if value is not None},
-            **sampling.extra,
-        )
-    except (ValueError, TypeError) as error:
-        raise engine.RequestRefused(f"The vLLM engine refuses the sampling parameters: {error}") from error
-
-
-def _only(texts: Sequence[str]) -> StructuredOutputsParams:
-    return StructuredOutputsParams(choice=list(texts))
 
 
 def single_token_params(splits: Sequence[TokenSplit]) -> SamplingParams:
@@ -86,7 +56,7 @@ def read_generated(output: RequestOutput, total_seconds: float) -> engine.Genera
     completion = output.outputs[0]
     usage = engine.Usage(
         prompt_tokens=len(output.prompt_token_ids or ()),
-        completion_tokens=len(completion.token_ids),
+        completion_tokens=sum(len(each.token_ids) for each in output.outputs),
         cached_tokens=output.num_cached_tokens or 0,
     )
     return engine.Generated(

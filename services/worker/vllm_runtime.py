@@ -10,10 +10,12 @@ import itertools
 import time
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 import vllm
+from jinja2 import TemplateError
 from vllm import SamplingParams
 from vllm.exceptions import VLLMClientError
 from vllm.inputs.engine import tokens_input
@@ -23,13 +25,15 @@ from vllm.platforms import current_platform
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
-from services.worker import engine, vllm_requests
+from services.worker import engine, vllm_bodies, vllm_requests, vllm_sampling
+from services.worker.chat_messages import templated_objects
 from services.worker.failed_start import reason_in_error
 from services.worker.token_split import TokenSplit, is_one_token_each
 from services.worker.vllm_models import VllmModel
 from services.worker.weights_revision import weights_revision
 
 _CPU_STOP_SECONDS = 1.0
+_NOTHING: Mapping[str, object] = {}
 
 
 class VllmRuntime:
@@ -43,6 +47,8 @@ class VllmRuntime:
         self.adapter: LoRARequest | None = None
         # One place is for the token that every request has to produce.
         self.longest_prompt: int = async_llm.model_config.max_model_len - 1
+        # As the model's generation_config has them.
+        self._defaults: Mapping[str, object] = async_llm.model_config.get_diff_sampling_param()
 
     def of(self, model: VllmModel) -> VllmRuntime:
         """The same engine, asked as another of the models that share it."""
@@ -84,19 +90,34 @@ class VllmRuntime:
         ids: list[list[int]] = self._tokenizer(texts, add_special_tokens=False)["input_ids"]
         return ids
 
-    def apply_chat_template(self, messages: Sequence[engine.ChatMessage]) -> str:
+    def apply_chat_template(
+        self, messages: Sequence[engine.ChatMessage], fields: Mapping[str, object] = _NOTHING
+    ) -> str:
+        """`fields` are told the template beside the messages."""
         if not self._tokenizer.chat_template:
             raise engine.ModelRefused(
                 f"The model {self.model.name} has no chat template: order prompt_form completion."
             )
-        turns = [{"role": message.role, "content": message.content} for message in messages]
-        text: str = self._tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        turns = templated_objects(messages, "the vLLM engine")
+        settings = {"tokenize": False, "add_generation_prompt": True}
+        try:
+            text: str = self._tokenizer.apply_chat_template(turns, **{**fields, **settings})
+        except TemplateError as error:
+            raise engine.RequestRefused(
+                f"The chat template of {self.model.name} refuses the messages: {_reason(error)}"
+            ) from error
         return text
 
-    async def generate(self, token_ids: Sequence[int], sampling: engine.Sampling) -> engine.Generated:
+    async def generate(
+        self, token_ids: Sequence[int], sampling: engine.Sampling, *, is_chat: bool
+    ) -> engine.Generated:
         started = time.monotonic()
-        output = await self._ask(token_ids, vllm_requests.generation_params(sampling))
-        return vllm_requests.read_generated(output, time.monotonic() - started)
+        output = await self._ask(token_ids, vllm_sampling.generation_params(sampling, self._defaults))
+        generated = vllm_requests.read_generated(output, time.monotonic() - started)
+        if not sampling.is_row:
+            return generated
+        body = vllm_bodies.body_json(output, self.model.name, generated.usage, is_chat=is_chat)
+        return replace(generated, body_json=body)
 
     async def score(self, splits: Sequence[TokenSplit]) -> engine.ScoredChoices:
         """One request where every choice is one token, else one request for each choice, all at once."""

@@ -1,0 +1,102 @@
+"""What a row of a data set asks for beside what every engine knows, for engines of other words than OpenAI's.
+
+What such an engine cannot do is refused by name: no line is answered to another question than its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from services.worker.engine import RequestRefused, Sampling
+
+# What only an engine with a chat template of its own can take.
+TEMPLATE_FIELD = "chat_template_kwargs"
+# For the books of a provider; they change no answer.
+_OF_NO_ACCOUNT = frozenset(
+    {
+        "user",
+        "metadata",
+        "store",
+        "service_tier",
+        "safety_identifier",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "parallel_tool_calls",
+    }
+)
+# What says the same as nothing.
+_ASKS_NOTHING: Mapping[str, Collection[object]] = {
+    "n": (1,),
+    "best_of": (1,),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "echo": (False,),
+    "suffix": ("",),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+    "logit_bias": ({},),
+    "response_format": ({"type": "text"},),
+    "tools": ([],),
+    "functions": ([],),
+    "tool_choice": ("none", "auto"),
+    "function_call": ("none", "auto"),
+    "modalities": (["text"],),
+}
+# What is answered by more than one text.
+_MORE_THAN_TEXT = frozenset(
+    {"n", "best_of", "logprobs", "top_logprobs", "tools", "functions", "modalities", "audio"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonForm:
+    """An answer in JSON: any, or as the schema says."""
+
+    schema: Mapping[str, object] | None = None
+
+
+def asked_by_row(sampling: Sampling) -> dict[str, object]:
+    """Without what is of no account and what asks for nothing."""
+    return {
+        name: value
+        for name, value in sampling.row_extra.items()
+        if name not in _OF_NO_ACCOUNT and not _asks_nothing(name, value)
+    }
+
+
+def asks_for_more_than_text(sampling: Sampling) -> bool:
+    return bool(sampling.row_extra) and not _MORE_THAN_TEXT.isdisjoint(asked_by_row(sampling))
+
+
+def take_json_form(asked: dict[str, object]) -> JsonForm | None:
+    """Takes `response_format` out of what is asked; None where there is none."""
+    if "response_format" not in asked:
+        return None
+    match asked.pop("response_format"):
+        case {"type": "json_object"}:
+            return JsonForm()
+        case {"type": "json_schema", "json_schema": {"schema": dict() as schema}}:
+            return JsonForm(schema)
+    raise RequestRefused("The line's response_format is neither text nor json_object nor a json_schema.")
+
+
+def template_fields(sampling: Sampling) -> Mapping[str, object]:
+    """What a row tells the chat template, such as whether the model is to think."""
+    fields = sampling.row_extra.get(TEMPLATE_FIELD) or {}
+    if not isinstance(fields, dict):
+        raise RequestRefused(f"The line's {TEMPLATE_FIELD} is no JSON object.")
+    return fields
+
+
+def refuse_rest(asked: Mapping[str, object], provider: str) -> None:
+    if asked:
+        raise RequestRefused(f"{provider} takes no {min(asked)} here; leave it out of the line.")
+
+
+def _asks_nothing(name: str, value: object) -> bool:
+    """False is no 0 here: one probability is less than none at all."""
+    return any(
+        value == nothing and isinstance(value, bool) == isinstance(nothing, bool)
+        for nothing in _ASKS_NOTHING.get(name, ())
+    )
