@@ -112,6 +112,13 @@ class OtherScoring(ResultsError):
     reason = "NOT_COMPARABLE"
 
 
+class NothingToCompare(ResultsError):
+    """The runs have no metric in common ({metrics}): nothing to compare. Order them with the same metrics."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "NOT_COMPARABLE"
+
+
 class NoCommonSamples(ResultsError):
     """Runs {first} and {second} have no sample in common; there is nothing to pair."""
 

@@ -83,14 +83,14 @@ FROM samples
 WHERE set_id = $1::uuid
 HAVING min(cardinality(choices)) = max(cardinality(choices));
 
--- name: add_run_record: make the record of a run ($1 run, $2 epoch, $3 rollouts, $4 scoring method, $5 cut left, $6 suite, $7 its version, $8 model, $9 project, $10 user, $11 ordered at, $12 limit, $13 shots, $14 missing tasks, $15 groups, $16 price)
+-- name: add_run_record: make the record of a run ($1 run, $2 epoch, $3 rollouts, $4 scoring method, $5 cut left, $6 suite, $7 its version, $8 model, $9 project, $10 user, $11 ordered at, $12 limit, $13 shots, $14 missing tasks, $15 groups, $16 price, $17 name of its data set)
 INSERT INTO run_records (
     run_id, epoch, rollouts, scoring_method, is_truncated_left, suite, suite_version, model, project_id, username,
-    created_at, row_limit, num_fewshot, missing_tasks, groups, price
+    created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name
 )
 VALUES (
     $1::uuid, $2::integer, $3::integer, $4::smallint, $5::boolean, $6::text, $7::integer, $8::text, $9::bigint,
-    $10::text, $11::timestamptz, $12::integer, $13::integer, $14::text[], $15::jsonb, $16::jsonb
+    $10::text, $11::timestamptz, $12::integer, $13::integer, $14::text[], $15::jsonb, $16::jsonb, $17::text
 )
 ON CONFLICT (run_id) DO NOTHING
 RETURNING run_id::text AS run_id;
@@ -118,7 +118,7 @@ UPDATE run_records SET is_frozen = true, state = $2::smallint, closed_at = now()
 -- name: read_run_record: the record of a run ($1 run)
 SELECT
     epoch, is_frozen, rollouts, scoring_method, is_truncated_left, suite, suite_version, model, project_id, username,
-    created_at, row_limit, num_fewshot, missing_tasks, groups, price, state, closed_at
+    created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, state, closed_at
 FROM run_records
 WHERE run_id = $1::uuid;
 

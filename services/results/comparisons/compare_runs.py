@@ -42,8 +42,8 @@ class CompareRuns:
         self._pairs = pairs
 
     async def __call__(self, query: CompareQuery) -> Comparison:
-        """Raises RecordNotFound, NoRunOfModel, RunNotFinished, OtherSuite, OtherScoring, NoCommonSamples,
-        UnknownMetric, and InvalidField for anything else that is wrong with the query."""
+        """Raises RecordNotFound, NoRunOfModel, RunNotFinished, OtherSuite, OtherScoring, NothingToCompare,
+        NoCommonSamples, UnknownMetric, and InvalidField for anything else that is wrong with the query."""
         records = [await self._found(run_id) for run_id in await self._run_ids(query)]
         plans = [record.plan for record in records]
         tasks = shared_tasks(plans, query.tasks)

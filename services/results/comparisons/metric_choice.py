@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from services.results.errors import InvalidField, UnknownMetric
+from services.results.errors import InvalidField, NothingToCompare, UnknownMetric
 from services.results.runs.group_figures import SCORE
 from services.results.runs.run_record import RunPlan
 from services.results.scores.task_scoring import ScoredMetric
@@ -85,14 +85,26 @@ def _suite_metric(plan: RunPlan, metric: str, by_task: Mapping[str, Sequence[Sco
 
 
 def _shared_metrics(plans: Sequence[RunPlan], tasks: Sequence[str]) -> dict[str, list[ScoredMetric]]:
-    """By task that all runs have, those that all of them are scored by, in the order of the first run."""
-    shared = {}
+    """By task that all runs have, those that all of them are scored by, in the order of the first run.
+
+    Raises NothingToCompare where there is none.
+    """
+    shared: dict[str, list[ScoredMetric]] = {}
     for task in shared_tasks(plans, tasks):
         own, *others = (_metrics_of(plan, task) for plan in plans)
         shared[task] = [
             scored for scored in own if all(scored.key in [one.key for one in other] for other in others)
         ]
+    if shared and not any(shared.values()):
+        had = [
+            _words([scored.key for task in shared for scored in _metrics_of(plan, task)]) for plan in plans
+        ]
+        raise NothingToCompare(metrics="; ".join(dict.fromkeys(had)))
     return shared
+
+
+def _words(keys: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(keys)) or "none"
 
 
 def shared_tasks(plans: Sequence[RunPlan], tasks: Iterable[str]) -> list[str]:

@@ -114,7 +114,7 @@ class RecordOutcomes:
         ]
         wanted: dict[int, set[int]] = defaultdict(set)
         for _, outcome, index in placed:
-            if not isinstance(outcome.result, Failure):
+            if not isinstance(outcome.result, Failure) and not plan.scorings[index].is_unscored:
                 wanted[index].add(outcome.sample)
         targets = {index: await self._targets(plan, index, samples) for index, samples in wanted.items()}
 
@@ -163,8 +163,10 @@ def _scored(
     result = outcome.result
     if isinstance(result, Failure):
         return _failed(batch, task_index, outcome)
+    scoring = plan.scorings[task_index]
     try:
-        score = score_answer(plan.scorings[task_index], targets[outcome.sample], result.answer)
+        target = Target() if scoring.is_unscored else targets[outcome.sample]
+        score = score_answer(scoring, target, result.answer)
     except (ScoringImpossible, KeyError) as error:
         return _failed(batch, task_index, _unscored(outcome, result, error))
     status = OutcomeStatus.UNPARSED if score.is_unparsed else OutcomeStatus.SCORED

@@ -86,6 +86,8 @@ def other_scoring(plan: RunPlan, index: int, other: OtherScoring) -> TaskScoring
         assert scoring.pipelines
     except InvalidScoring as error:
         raise InvalidField(field="scoring", problem=f"cannot be read: {error}") from error
+    if scoring.is_unscored:
+        raise InvalidField(field="metrics", problem="must be given: the run was ordered without any")
     if not scoring.metrics:
         method = plan.scoring_method.name.lower()
         raise InvalidField(

@@ -26,7 +26,8 @@ def group_summary(group: TaskGroup, by_task: TaskFigures) -> GroupSummary:
         for name in _names_of(use.metric, figures)
     }
     main = [next(iter(one.values()), Figure()) for one in figures]
-    if main:
+    # Where nothing is scored there is no score, not even an undefined one.
+    if any(figures):
         summed_up[SCORE] = _summed_up(main, is_weighted=False)
     missing = tuple(task for task in group.tasks if task not in by_task)
     return GroupSummary(group.group, tasks, summed_up, missing)

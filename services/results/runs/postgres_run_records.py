@@ -140,6 +140,7 @@ async def _add(transaction: PostgresTransaction, plan: RunPlan, epoch: int) -> b
         *_fact_columns(plan.facts),
         groups_to_json(plan.groups),
         price_to_json(plan.facts.price),
+        storable(plan.facts.dataset_name),
     )
     if added is None:
         return False
@@ -210,6 +211,7 @@ def _facts(row: asyncpg.Record) -> RunFacts:
         row["num_fewshot"],
         tuple(row["missing_tasks"]),
         price_from_json(row["price"]),
+        row["dataset_name"],
     )
 
 

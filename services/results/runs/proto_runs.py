@@ -66,6 +66,7 @@ def _facts_from_proto(message: run_record_service_pb2.RunFacts) -> RunFacts:
         num_fewshot=message.num_fewshot if message.HasField("num_fewshot") else None,
         missing_tasks=tuple(message.missing_tasks),
         price=_price_from_proto(message.price) if message.HasField("price") else None,
+        dataset_name=message.dataset_name,
     )
 
 

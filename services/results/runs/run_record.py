@@ -109,7 +109,10 @@ class FinalState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What a run was ordered as. `num_fewshot` None: as each task says; `limit` None: all rows."""
+    """What a run was ordered as. `num_fewshot` None: as each task says; `limit` None: all rows.
+
+    `dataset_name`: of the data set whose id is the `suite`; "" where it is a suite.
+    """
 
     suite: str = ""
     suite_version: int = 0
@@ -121,6 +124,7 @@ class RunFacts:
     num_fewshot: int | None = None
     missing_tasks: tuple[str, ...] = ()
     price: ModelPrice | None = None
+    dataset_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,8 @@ class SummarizeRun:
     async def _figures(self, plan: RunPlan, index: int) -> Mapping[str, Figure]:
         task = plan.tasks[index]
         scoring = plan.scorings[index]
+        if scoring.is_unscored:
+            return {}
         columns = TaskColumns(scoring, await find_label_count(self._stores.sample_sets, task, scoring))
         async for rows in self._stores.outcomes.scores(
             plan.run_id, range(task.first_sample, task.end_sample)

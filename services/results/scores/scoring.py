@@ -7,6 +7,8 @@ from services.results.scores.word_scoring import score_spoken_choice, score_text
 
 
 def score_answer(scoring: TaskScoring, target: Target, answer: Answer) -> Score:
+    if scoring.is_unscored:
+        return Score("")
     if scoring.output_type is OutputType.GENERATE_UNTIL:
         return score_text(scoring, target, answer)
     if target.choice is None and not target.right_choices:

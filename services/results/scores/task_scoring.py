@@ -55,6 +55,11 @@ class TaskScoring:
         return self.output_type is OutputType.MULTIPLE_CHOICE and not self.is_spoken
 
     @property
+    def is_unscored(self) -> bool:
+        """Answers are kept as they are, and held against nothing."""
+        return self.output_type is OutputType.GENERATE_UNTIL and not self.metrics
+
+    @property
     def averages_over_labels(self) -> bool:
         """A figure depends on how many labels there are, whether they occur or not."""
         return any(metric.name == "f1" and metric.average is Average.MACRO for metric in self.metrics)
