@@ -21,7 +21,7 @@ from services.common.lifecycle import every
 from services.common.postgres import connect_pool, migrate
 from services.common.release import release
 from services.scheduler import grpc_api, grpc_dataset_api, grpc_queue_api, grpc_suite_api
-from services.scheduler.datasets.add_dataset import AddDataset, UploadLimits
+from services.scheduler.datasets.add_dataset import AddDataset
 from services.scheduler.datasets.check_file import CheckFile, SizeLimits
 from services.scheduler.datasets.checking.csv_rows import read_csv
 from services.scheduler.datasets.checking.jsonl_lines import read_jsonl
@@ -33,6 +33,7 @@ from services.scheduler.datasets.load_rows import LoadRows
 from services.scheduler.datasets.obstore_objects import ObstoreObjects
 from services.scheduler.datasets.postgres_datasets import PostgresDatasets
 from services.scheduler.datasets.show_dataset import ShowDataset
+from services.scheduler.datasets.uploads import UploadLimits, Uploads
 from services.scheduler.grpc_api import GrpcApi, SchedulerUseCases
 from services.scheduler.grpc_dataset_api import DatasetUseCases, GrpcDatasetApi
 from services.scheduler.grpc_queue_api import GrpcQueueApi, QueueUseCases
@@ -167,6 +168,7 @@ class SchedulerParts:
         self.shards = PostgresShards(sessions)
         self.datasets = PostgresDatasets(sessions)
         self.objects = ObstoreObjects(settings.object_store)
+        self.uploads = Uploads(UploadLimits(settings.max_uploads, settings.max_upload_seconds))
 
     async def forget_idle(self) -> NoReturn:
         """For ever, also where another scheduler leads: reports of all runs come here."""
@@ -299,9 +301,8 @@ def _suite_use_cases(parts: SchedulerParts) -> SuiteUseCases:
 def _dataset_use_cases(settings: SchedulerSettings, parts: SchedulerParts) -> DatasetUseCases:
     sizes = SizeLimits(settings.max_upload_bytes, settings.max_unpacked_bytes, settings.max_dataset_rows)
     checking = CheckFile(DATASET_READERS, parts.objects, sizes)
-    limits = UploadLimits(settings.max_uploads, settings.max_upload_seconds)
     return DatasetUseCases(
-        add=AddDataset(checking, parts.datasets, parts.objects, parts.clock, limits),
+        add=AddDataset(checking, parts.datasets, parts.objects, parts.clock, parts.uploads),
         show=ShowDataset(parts.datasets, LoadRows(parts.objects)),
         delete=DeleteDataset(parts.datasets, parts.objects),
     )

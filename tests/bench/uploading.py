@@ -22,11 +22,12 @@ from rich.console import Console
 from rich.table import Table
 
 from services.common.clock import SystemClock
-from services.scheduler.datasets.add_dataset import AddDataset, UploadLimits
+from services.scheduler.datasets.add_dataset import AddDataset
 from services.scheduler.datasets.check_file import CheckFile, SizeLimits
 from services.scheduler.datasets.dataset import Dataset, DatasetHeader, DatasetId
 from services.scheduler.datasets.obstore_objects import ObstoreObjects
 from services.scheduler.datasets.ports import NewDataset
+from services.scheduler.datasets.uploads import UploadLimits, Uploads
 from services.scheduler.wiring import DATASET_READERS, THREAD_TURN_SECONDS
 
 GIGABYTE = 1_000_000_000
@@ -139,7 +140,7 @@ async def _measured(file: MadeFile) -> Uploaded:
             OneDataset(),  # type: ignore[arg-type]  # adding needs no more of the port
             objects,
             SystemClock(),
-            UploadLimits(1, 3600),
+            Uploads(UploadLimits(1, 3600)),
         )
         before, started = _peak_mib(), time.process_time()
         watching = asyncio.ensure_future(late.watch())

@@ -11,8 +11,10 @@ from services.scheduler.datasets.checking.dataset_fault import (
     MAX_NAMED_FAULTS,
     BrokenFile,
     DatasetFault,
+    FaultKind,
     FaultList,
     LineFault,
+    TooManyLines,
 )
 from services.scheduler.datasets.checking.line_agreement import LineAgreement
 from services.scheduler.datasets.checking.nul_place import nul_place
@@ -39,6 +41,14 @@ class SizeLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class LineRules:
+    """What holds for lines of the input of a batch: no other form, and no more of them; more is a fault."""
+
+    is_batch_only: bool = False
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CheckedFile:
     """`facts` only where there is no fault; then the rows are stored."""
 
@@ -57,13 +67,14 @@ class CheckFile:
     readers: Mapping[DatasetFormat, RowReader]
     objects: ObjectStore
     limits: SizeLimits
+    rules: LineRules = LineRules()
 
     def check(self, header: DatasetHeader, pieces: Iterable[bytes], prefix: str) -> CheckedFile:
         """Stores under the prefix up to the first fault; what then lies there is the caller's to remove."""
         digest = hashlib.sha256()
         uploaded = _Measured(_hashed(pieces, digest), self.limits.uploaded_bytes)
         unpacked = _Measured(plain_pieces(uploaded), self.limits.unpacked_bytes, " unpacked")
-        checking = _Checking(_Rows(self.objects, prefix), self.limits)
+        checking = _Checking(_Rows(self.objects, prefix), self.limits, self.rules)
         form, facts = header.format or DatasetFormat.JSONL, None
         try:
             first, rest = beginning(unpacked, PEEKED_BYTES)
@@ -75,7 +86,7 @@ class CheckFile:
                 whole = _Measured(whole, self.limits.uploaded_bytes, " unpacked")
             facts = checking.run(self.readers[form](iter(whole)))
         except BrokenFile as broken:
-            checking.faults.add(0, "", str(broken))
+            checking.faults.add(0, LineFault("", str(broken), broken.kind))
         finally:
             checking.close()
         faults = checking.faults
@@ -130,25 +141,25 @@ class _Rows:
 class _Checking:
     """One pass over the values of a file."""
 
-    def __init__(self, rows: _Rows, limits: SizeLimits) -> None:
+    def __init__(self, rows: _Rows, limits: SizeLimits, rules: LineRules) -> None:
         self.faults = FaultList()
         self._rows = rows
         self._limits = limits
+        self._most_lines = rules.most
         self._ids = SeenIds(MAX_NAMED_FAULTS)
-        self._agreement = LineAgreement(self._ids)
+        self._agreement = LineAgreement(self._ids, is_batch_only=rules.is_batch_only)
 
     def run(self, values: Iterable[tuple[int, object]]) -> RowFacts | None:
         count = size = 0
         for number, value in values:
             count += 1
-            if count > self._limits.rows:
-                raise DatasetTooLarge(limit=self._limits.rows, unit="rows", when="")
+            self._check_count(count)
             try:
                 if isinstance(value, LineFault):
                     raise value
                 line = _packed(self._agreement.row(number, value), value)
             except LineFault as fault:
-                self.faults.add(number, fault.field, fault.problem)
+                self.faults.add(number, fault)
                 continue
             size += len(line)
             # A Parquet file says a long text once for many rows.
@@ -158,18 +169,25 @@ class _Checking:
                 self._rows.add(line)
         self._add_duplicates()
         if count == 0:
-            self.faults.add(0, "", "The file is empty. Upload one with at least one line.")
+            sentence = "The file is empty. Upload one with at least one line."
+            self.faults.add(0, LineFault("", sentence, FaultKind.EMPTY))
         if self.faults:
             return None
         self._rows.end()
         return self._agreement.facts(count)
 
+    def _check_count(self, count: int) -> None:
+        if count > self._limits.rows:
+            raise DatasetTooLarge(limit=self._limits.rows, unit="rows", when="")
+        if self._most_lines is not None and count > self._most_lines:
+            raise TooManyLines(f"It has more than {self._most_lines} lines, the most of a batch. Split it.")
+
     def _add_duplicates(self) -> None:
         found = self._ids.duplicates()
         for one in found.first:
-            self.faults.add(
-                one.line, self._agreement.id_field, f"It repeats the id of line {one.first_line}."
-            )
+            sentence = f"It repeats the id of line {one.first_line}."
+            fault = LineFault(self._agreement.id_field, sentence, FaultKind.DUPLICATE)
+            self.faults.add(one.line, fault)
         self.faults.count_more(found.count - len(found.first))
 
     def close(self) -> None:

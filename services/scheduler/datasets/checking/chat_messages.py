@@ -1,6 +1,6 @@
 """The messages of a chat as a request gives them. What only some models take is left to them to refuse."""
 
-from services.scheduler.datasets.checking.dataset_fault import LineFault
+from services.scheduler.datasets.checking.dataset_fault import FaultKind, LineFault
 from services.scheduler.datasets.checking.value_words import kind_of, shown
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -9,7 +9,8 @@ ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 def check_messages(messages: object, field: str) -> None:
     """Raises `LineFault`."""
     if not isinstance(messages, list) or not messages:
-        raise LineFault(field, f"messages must be a list of messages, not {_told(messages)}.")
+        kind = FaultKind.MISSING if messages is None else FaultKind.INVALID
+        raise LineFault(field, f"messages must be a list of messages, not {_told(messages)}.", kind)
     for number, message in enumerate(messages):
         if not isinstance(message, dict):
             raise LineFault(f"{field}[{number}]", f"A message must be an object, not {kind_of(message)}.")

@@ -1,10 +1,25 @@
 """What is wrong with a file: the first faults by line, and how many there are."""
 
+import dataclasses
 from bisect import insort
 from dataclasses import dataclass
+from enum import StrEnum
 
 MAX_NAMED_FAULTS = 20
 MAX_FAULT_LETTERS = 300
+
+
+class FaultKind(StrEnum):
+    """What programs tell apart; people read the sentence."""
+
+    INVALID = "invalid"
+    UNREADABLE = "unreadable"
+    MISSING = "missing"
+    DUPLICATE = "duplicate"
+    OTHER_URL = "other_url"
+    OTHER_MODEL = "other_model"
+    EMPTY = "empty"
+    TOO_MANY = "too_many"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -14,19 +29,29 @@ class DatasetFault:
     line: int
     field: str
     problem: str
+    kind: FaultKind = dataclasses.field(default=FaultKind.INVALID, compare=False)
 
 
 class LineFault(Exception):
     """A line cannot be taken: which field, and why, as one sentence."""
 
-    def __init__(self, field: str, problem: str) -> None:
+    def __init__(self, field: str, problem: str, kind: FaultKind = FaultKind.INVALID) -> None:
         super().__init__(problem)
         self.field = field
         self.problem = problem
+        self.kind = kind
 
 
 class BrokenFile(Exception):
     """Nothing behind this point can be read: why, as one sentence."""
+
+    kind = FaultKind.INVALID
+
+
+class TooManyLines(BrokenFile):
+    """The lines behind this point are one too many, and so they are not read."""
+
+    kind = FaultKind.TOO_MANY
 
 
 class FaultList:
@@ -39,13 +64,13 @@ class FaultList:
     def __bool__(self) -> bool:
         return self.count > 0
 
-    def add(self, line: int, field: str, problem: str) -> None:
+    def add(self, line: int, fault: LineFault) -> None:
         self.count += 1
         if len(self.first) == MAX_NAMED_FAULTS:
             if line >= self.first[-1].line:
                 return
             self.first.pop()
-        insort(self.first, DatasetFault(line, _cut(field), _cut(problem)))
+        insort(self.first, DatasetFault(line, _cut(fault.field), _cut(fault.problem), fault.kind))
 
     def count_more(self, faults: int) -> None:
         """Faults behind the named ones, of which only the number is known."""

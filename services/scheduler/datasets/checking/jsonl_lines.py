@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import orjson
 
-from services.scheduler.datasets.checking.dataset_fault import BrokenFile, LineFault
+from services.scheduler.datasets.checking.dataset_fault import BrokenFile, FaultKind, LineFault
 from services.scheduler.datasets.checking.row_reader import BOM, MAX_ROW_BYTES, NumberedValue
 
 MAX_BLANK_LINES = 100_000
@@ -68,7 +68,9 @@ def _fault_of(line: bytes, error: orjson.JSONDecodeError) -> LineFault:
     try:
         line.decode()
     except UnicodeDecodeError as undecoded:
-        return LineFault("", f"Its bytes are not valid UTF-8, from byte {undecoded.start + 1} on.")
-    if b"\0" in line:
-        return LineFault("", f"It holds a NUL character, at byte {line.index(0) + 1}. Leave it out.")
-    return LineFault("", f"It is not valid JSON: {error.msg}, at letter {error.colno}.")
+        problem = f"Its bytes are not valid UTF-8, from byte {undecoded.start + 1} on."
+    else:
+        problem = f"It is not valid JSON: {error.msg}, at letter {error.colno}."
+        if b"\0" in line:
+            problem = f"It holds a NUL character, at byte {line.index(0) + 1}. Leave it out."
+    return LineFault("", problem, FaultKind.UNREADABLE)

@@ -1,6 +1,6 @@
 """What all lines of a file agree on, as the first says: form, endpoint, model, and whether they have ids."""
 
-from services.scheduler.datasets.checking.dataset_fault import LineFault
+from services.scheduler.datasets.checking.dataset_fault import FaultKind, LineFault
 from services.scheduler.datasets.checking.row_fields import (
     Line,
     RowFields,
@@ -12,13 +12,16 @@ from services.scheduler.datasets.checking.seen_ids import SeenIds
 from services.scheduler.datasets.checking.value_words import kind_of, shown
 from services.scheduler.datasets.dataset import RowFacts
 
+_NO_BATCH_LINE = "A batch line has custom_id, method, url and body; this one has none of them."
+
 
 class LineAgreement:
     """Lines come in order. The id of a batch request is noted also where the line is faulty otherwise."""
 
-    def __init__(self, ids: SeenIds) -> None:
+    def __init__(self, ids: SeenIds, *, is_batch_only: bool = False) -> None:
         self._ids = ids
-        self._is_batch: bool | None = None
+        self._is_batch_only = is_batch_only
+        self._is_batch: bool | None = is_batch_only or None
         self._has_ids: bool | None = None
         self._url = ""
         self._model = ""
@@ -33,6 +36,8 @@ class LineAgreement:
         if not isinstance(value, dict):
             raise LineFault("", f"A line must be a JSON object, not {kind_of(value)}.")
         is_batch = is_batch_line(value)
+        if self._is_batch_only and not is_batch:
+            raise LineFault("", _NO_BATCH_LINE)
         if self._is_batch is None:
             self._is_batch = is_batch
         elif is_batch is not self._is_batch:
@@ -59,9 +64,8 @@ class LineAgreement:
 
     def _agree_on_url(self, url: str) -> None:
         if self._url:
-            raise LineFault(
-                "url", f"url is {url}; lines above have {self._url}. A file may have one of them only."
-            )
+            sentence = f"url is {url}; lines above have {self._url}. A file may have one of them only."
+            raise LineFault("url", sentence, FaultKind.OTHER_URL)
         self._url = url
 
     def _agree_on_model(self, model: str) -> None:
@@ -69,7 +73,7 @@ class LineAgreement:
             sentence = (
                 f"model is {shown(model)}; lines above name {shown(self._model)}. A file may name one only."
             )
-            raise LineFault("body.model", sentence)
+            raise LineFault("body.model", sentence, FaultKind.OTHER_MODEL)
         self._model = model
 
     def _plain_row(self, number: int, value: Line) -> RowFields:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TypeAlias, TypedDict
 
 from services.scheduler.datasets.checking.chat_messages import check_messages
-from services.scheduler.datasets.checking.dataset_fault import LineFault
+from services.scheduler.datasets.checking.dataset_fault import FaultKind, LineFault
 from services.scheduler.datasets.checking.value_words import kind_of, shown
 
 CHAT = "/v1/chat/completions"
@@ -38,15 +38,15 @@ def batch_row(line: Line) -> RowFields:
         raise _unknown_field(line, BATCH_FIELDS, "a batch request")
     custom_id = line.get("custom_id")
     if not isinstance(custom_id, str) or not 0 < len(custom_id) <= MAX_ID_LETTERS:
-        raise LineFault("custom_id", _id_problem(line, "custom_id"))
+        raise _id_fault(line, "custom_id")
     if line.get("method") != "POST":
-        raise LineFault("method", _problem(line, "method", '"POST"'))
+        raise _fault("method", line, "method", '"POST"')
     url = line.get("url")
     if url not in ENDPOINTS:
-        raise LineFault("url", _problem(line, "url", " or ".join(f'"{one}"' for one in ENDPOINTS)))
+        raise _fault("url", line, "url", " or ".join(f'"{one}"' for one in ENDPOINTS))
     body = line.get("body")
     if not isinstance(body, dict):
-        raise LineFault("body", _problem(line, "body", "an object"))
+        raise _fault("body", line, "body", "an object")
     _check_body(body, str(url))
     return {"id": custom_id, "body": body}
 
@@ -54,7 +54,7 @@ def batch_row(line: Line) -> RowFields:
 def _check_body(body: Line, url: str) -> None:
     model = body.get("model", "unnamed")
     if not isinstance(model, str) or not model:
-        raise LineFault("body.model", _problem(body, "model", "the name of a model, or left out"))
+        raise _fault("body.model", body, "model", "the name of a model, or left out")
     if body.get("stream", False) is not False:
         raise LineFault("body.stream", "stream must be false or left out: a stored answer is no stream.")
     if url == CHAT:
@@ -90,7 +90,7 @@ def _plain_id(line: Line) -> str:
     given = line["id"]
     name = str(given) if isinstance(given, int) and not isinstance(given, bool) else given
     if not isinstance(name, str) or not 0 < len(name) <= MAX_ID_LETTERS:
-        raise LineFault("id", _id_problem(line, "id"))
+        raise _id_fault(line, "id")
     return name
 
 
@@ -100,20 +100,25 @@ def _target(line: Line) -> str:
         return target
     if isinstance(target, int | float) and not isinstance(target, bool):
         return str(target)
-    raise LineFault("target", _problem(line, "target", "a text or a number"))
+    raise _fault("target", line, "target", "a text or a number")
 
 
 def _metadata(line: Line) -> Line:
     metadata = line["metadata"]
     if not isinstance(metadata, dict):
-        raise LineFault("metadata", _problem(line, "metadata", "an object"))
+        raise _fault("metadata", line, "metadata", "an object")
     return metadata
 
 
 def _check_prompt(holder: Line, field: str) -> None:
     prompt = holder.get("prompt")
     if not isinstance(prompt, str) or not prompt:
-        raise LineFault(field, _problem(holder, "prompt", "a text that is not empty"))
+        raise _fault(field, holder, "prompt", "a text that is not empty")
+
+
+def _fault(field: str, holder: Line, name: str, wanted: str) -> LineFault:
+    kind = FaultKind.INVALID if name in holder else FaultKind.MISSING
+    return LineFault(field, _problem(holder, name, wanted), kind)
 
 
 def _problem(holder: Line, name: str, wanted: str) -> str:
@@ -124,11 +129,12 @@ def _problem(holder: Line, name: str, wanted: str) -> str:
     return f"{name} must be {wanted}, not {told}."
 
 
-def _id_problem(line: Line, name: str) -> str:
+def _id_fault(line: Line, name: str) -> LineFault:
     given = line.get(name)
     if isinstance(given, str) and given:
-        return f"{name} has {len(given)} letters, but must have at most {MAX_ID_LETTERS}."
-    return _problem(line, name, "a text that is not empty")
+        sentence = f"{name} has {len(given)} letters, but must have at most {MAX_ID_LETTERS}."
+        return LineFault(name, sentence)
+    return _fault(name, line, name, "a text that is not empty")
 
 
 def _unknown_field(line: Line, known: frozenset[str], kind: str) -> LineFault:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from services.common.errors import DependencyUnavailable
-from services.scheduler.datasets.add_dataset import AddDataset, AddedDataset, UploadLimits
+from services.scheduler.datasets.add_dataset import AddDataset, AddedDataset
 from services.scheduler.datasets.check_file import CheckFile
 from services.scheduler.datasets.dataset import Dataset, DatasetHeader, DatasetId
 from services.scheduler.datasets.dataset_errors import (
@@ -21,6 +21,7 @@ from services.scheduler.datasets.dataset_errors import (
 from services.scheduler.datasets.delete_objects import prefix_of
 from services.scheduler.datasets.obstore_objects import ObstoreObjects
 from services.scheduler.datasets.ports import NewDataset
+from services.scheduler.datasets.uploads import UploadLimits, Uploads
 from services.scheduler.wiring import DATASET_READERS
 from tests.fakes.checked_files import NO_LIMITS, jsonl
 from tests.fakes.memory_objects import MemoryObjects
@@ -59,7 +60,7 @@ async def sent(pieces: Iterable[bytes], *, is_hanging: bool = False) -> AsyncIte
         await asyncio.Event().wait()
 
 
-class Uploads:
+class Adding:
     def __init__(
         self, seconds: float = 60.0, silent_seconds: float = 60.0, refuse_after: int = 1_000_000
     ) -> None:
@@ -71,7 +72,7 @@ class Uploads:
             self.datasets,  # type: ignore[arg-type]  # adding needs no more of the port
             self.objects,
             SetClock(),
-            UploadLimits(1, seconds, silent_seconds),
+            Uploads(UploadLimits(1, seconds, silent_seconds)),
         )
 
     async def add(self, pieces: AsyncIterator[bytes]) -> AddedDataset:
@@ -82,7 +83,7 @@ class Uploads:
 
 
 async def test_upload_that_takes_too_long_is_given_up() -> None:
-    uploads = Uploads(seconds=0.05)
+    uploads = Adding(seconds=0.05)
     with pytest.raises(UploadTooSlow):
         await uploads.add(sent([HEAVY[:1000]], is_hanging=True))
     assert uploads.objects.contents == {}
@@ -90,7 +91,7 @@ async def test_upload_that_takes_too_long_is_given_up() -> None:
 
 
 async def test_caller_who_falls_silent_gives_his_place_to_the_next() -> None:
-    uploads = Uploads(silent_seconds=0.05)
+    uploads = Adding(silent_seconds=0.05)
     with pytest.raises(UploadSilent):
         await uploads.add(sent([HEAVY[:1000]], is_hanging=True))
     assert uploads.objects.contents == {}
@@ -98,7 +99,7 @@ async def test_caller_who_falls_silent_gives_his_place_to_the_next() -> None:
 
 
 async def test_store_that_fails_in_the_middle_ends_the_upload_while_it_comes() -> None:
-    uploads = Uploads(refuse_after=1)
+    uploads = Adding(refuse_after=1)
     with pytest.raises(ObjectStoreUnavailable):
         await uploads.add(sent([HEAVY], is_hanging=True))
     assert uploads.objects.contents == {}
@@ -109,7 +110,7 @@ async def test_caller_who_fails_in_the_middle_is_told_of() -> None:
         yield HEAVY[: len(HEAVY) // 2]
         raise ConnectionError("gone")
 
-    uploads = Uploads()
+    uploads = Adding()
     with pytest.raises(ConnectionError):
         await uploads.add(failing())
     assert uploads.objects.contents == {}
@@ -118,7 +119,7 @@ async def test_caller_who_fails_in_the_middle_is_told_of() -> None:
 
 async def test_rows_stay_where_it_is_unknown_whether_the_data_set_was_stored() -> None:
     """A commit whose answer was lost has happened all the same; else the sweep takes them."""
-    uploads = Uploads()
+    uploads = Adding()
     uploads.datasets.is_away = True
     with pytest.raises(DependencyUnavailable):
         await uploads.add(sent([jsonl([{"prompt": "x"}])]))
@@ -135,7 +136,7 @@ async def test_sender_is_held_back_by_a_check_that_is_slow() -> None:
             taken += 1
             yield HEAVY[start : start + 65_536]
 
-    uploads = Uploads(refuse_after=0)
+    uploads = Adding(refuse_after=0)
     with pytest.raises(ObjectStoreUnavailable):
         await uploads.add(eager())
     assert taken < len(HEAVY) / 65_536 * 0.75
