@@ -1,10 +1,14 @@
-"""An order becomes a run: checked against suites, pools and limits, then stored as pending."""
+"""An order becomes a run: checked against suites or data sets, pools and limits, then stored as pending."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from services.common.clock import Clock
 from services.scheduler import errors
+from services.scheduler.datasets.dataset_errors import CannotCompleteLines
+from services.scheduler.datasets.ports import ContentSource
+from services.scheduler.pools.model_names import Aliases, full_name
 from services.scheduler.pools.pool import Pool, pool_of, supported_providers
 from services.scheduler.pools.provider_rules import refuse_unfit
 from services.scheduler.ports import RunControls, RunStore, SuiteCatalogue
@@ -17,10 +21,11 @@ from services.scheduler.runs.run_order import (
     Truncation,
     first_problem,
 )
+from services.scheduler.runs.settle_dataset_order import settled_dataset_order
 from services.scheduler.runs.show_queue import ShowQueue
 from services.scheduler.runs.user_name import user_problem
 from services.scheduler.suites.suite_errors import SuiteError
-from services.scheduler.suites.task_definition import OutputType, SuiteDefinition, TaskDefinition
+from services.scheduler.suites.task_definition import OutputType, TaskDefinition
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,45 +45,70 @@ class SubmittedRun:
     estimated_cost: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Examined:
+    """The order as settled; tasks of a suite in its version, or the name of a data set."""
+
+    order: RunOrder
+    tasks: Sequence[TaskDefinition] = ()
+    suite_version: int = 0
+    dataset_name: str = ""
+
+
 @dataclass(frozen=True)
 class SubmitRun:
     runs: RunStore
     suites: SuiteCatalogue
+    datasets: ContentSource
     pools: Sequence[Pool]
     controls: RunControls
     clock: Clock
     pricing: SettlePrice
     queue: ShowQueue
+    aliases: Aliases = field(default_factory=dict)
 
     async def submit(self, submission: Submission) -> SubmittedRun:
         _check(submission.order, submission.user)
-        suite, tasks = await self._ordered_suite(submission.order)
-        order = replace(submission.order, suite=suite.name, base_url=submission.order.base_url.rstrip("/"))
+        examined = await self._examined(self._named_in_full(submission.order))
+        order = examined.order
         pool = self._pool(order)
-        refuse_unfit(order, tasks, pool)
+        _check_form(order, pool, asked_form=submission.order.prompt_form)
+        refuse_unfit(order, examined.tasks, pool)
+        now = self.clock.now()
+        window = order.completion_window_seconds
         run = Run(
             run_id=submission.run_id,
             order=order,
             user=submission.user,
             pool=pool.name,
-            scoring_method=settled_scoring_method(order, tasks, pool),
-            created_at=self.clock.now(),
+            scoring_method=settled_scoring_method(order, examined.tasks, pool),
+            created_at=now,
             environment={"proctor.project": str(order.project_id)},
-            suite_version=suite.version,
+            suite_version=examined.suite_version,
             price=self.pricing.price_of(order),
+            dataset_name=examined.dataset_name,
+            expires_at=None if window is None else now + timedelta(seconds=window),
         )
         stored = await self.runs.add(run, submission.request_id)
         await self.controls.tell(stored)
         seconds = await self.queue.seconds_to_end(stored)
         return SubmittedRun(stored, seconds, await self.pricing.estimate(stored))
 
-    async def _ordered_suite(self, order: RunOrder) -> tuple[SuiteDefinition, Sequence[TaskDefinition]]:
-        """The version that the run keeps to, whatever is added until it is planned."""
+    def _named_in_full(self, order: RunOrder) -> RunOrder:
+        return replace(order, model=full_name(order.model, self.aliases), base_url=order.base_url.rstrip("/"))
+
+    async def _examined(self, order: RunOrder) -> _Examined:
+        """The version of a suite that the run keeps to, whatever is added until it is planned."""
+        if order.dataset_id:
+            named = await self.datasets.content(order.dataset_id)
+            settled = settled_dataset_order(order, named.content, self.aliases)
+            return _Examined(settled, dataset_name=named.name)
         try:
             suite = await self.suites.suite(order.suite)
-            return suite, [suite.task(name) for name in order.tasks] or suite.tasks
+            tasks = [suite.task(name) for name in order.tasks] or suite.tasks
         except SuiteError as error:
             raise errors.refusal_of(error) from error
+        return _Examined(replace(order, suite=suite.name), tasks, suite.version)
 
     def _pool(self, order: RunOrder) -> Pool:
         providers = supported_providers(self.pools)
@@ -94,8 +124,6 @@ class SubmitRun:
             raise errors.UnknownModel(model=order.model, supported=", ".join(of_provider) or "none")
         if order.truncation is not Truncation.NONE and not pool.can_truncate:
             raise errors.CannotTruncate(pool=pool.name)
-        if order.prompt_form is PromptForm.COMPLETION and not pool.can_complete:
-            raise errors.CannotComplete(pool=pool.name, engine=pool.engine)
         return pool
 
 
@@ -106,6 +134,14 @@ def _check(order: RunOrder, user: str) -> None:
     problem = user_problem(user)
     if problem:
         raise errors.InvalidParameter(field=problem.field, sentence=problem.sentence)
+
+
+def _check_form(order: RunOrder, pool: Pool, asked_form: PromptForm | None) -> None:
+    if order.prompt_form is not PromptForm.COMPLETION or pool.can_complete:
+        return
+    if asked_form is None:
+        raise CannotCompleteLines(pool=pool.name, engine=pool.engine)
+    raise errors.CannotComplete(pool=pool.name, engine=pool.engine)
 
 
 def settled_scoring_method(order: RunOrder, tasks: Sequence[TaskDefinition], pool: Pool) -> ScoringMethod:
