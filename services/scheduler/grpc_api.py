@@ -16,7 +16,7 @@ from services.scheduler.pools.list_models import ListModels
 from services.scheduler.pools.proto_models import list_to_proto
 from services.scheduler.ports import Crew, SuiteCatalogue
 from services.scheduler.proto_catalogue import suite_to_proto, worker_to_proto
-from services.scheduler.proto_words import RUN_STATES, word_of
+from services.scheduler.proto_words import RUN_KINDS, RUN_STATES, word_of
 from services.scheduler.runs.cancel_run import CancelRun
 from services.scheduler.runs.delete_run import DeleteRun
 from services.scheduler.runs.pause_run import PauseRun
@@ -177,7 +177,8 @@ def checked_page_size(wanted: int, default: int = DEFAULT_PAGE_SIZE) -> int:
 
 
 def _filter(request: messages.ListRunsRequest) -> RunFilter:
-    problem = nul_problem("suite", request.suite) or nul_problem("model", request.model)
+    texts = {"suite": request.suite, "model": request.model, "dataset_id": request.dataset_id}
+    problem = next(filter(None, (nul_problem(field, text) for field, text in texts.items())), None)
     if problem:
         raise InvalidParameter(field=problem.field, sentence=problem.sentence)
     return RunFilter(
@@ -185,4 +186,6 @@ def _filter(request: messages.ListRunsRequest) -> RunFilter:
         suite=request.suite,
         model=request.model,
         project_id=request.project_id if request.HasField("project_id") else None,
+        kind=word_of(RUN_KINDS, request.kind),
+        dataset_id=request.dataset_id,
     )

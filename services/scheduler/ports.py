@@ -96,22 +96,6 @@ class RunStore(Protocol):
     async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]: ...
 
 
-class DeletedRunStore(Protocol):
-    """Runs as they go for good."""
-
-    async def delete(self, run_id: RunId, now: datetime) -> None:
-        """Raises `RunNotFound`, or `RunNotOver`."""
-        ...
-
-    async def deleted(self, before: datetime) -> Sequence[RunId]:
-        """Runs deleted before a moment that results may still have, the earliest first."""
-        ...
-
-    async def forget_deleted(self, run_id: RunId) -> None:
-        """Results has it no more."""
-        ...
-
-
 class QueueStore(Protocol):
     """The queue, to be looked at."""
 
@@ -173,6 +157,10 @@ class LedRunStore(Protocol):
 
     async def admit(self, fence: Fence, now: datetime) -> PlaceMoves:
         """Gives the places of this moment's limits to those whose turn it is."""
+        ...
+
+    async def expired(self, now: datetime) -> Sequence[Run]:
+        """Runs that wait or are paused, and whose completion window is over."""
         ...
 
     async def unfinished(self) -> Sequence[RunId]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import TypeVar
 
-from proctor.v1 import run_pb2, sample_pb2
+from proctor.v1 import run_pb2, sample_pb2, scheduler_service_pb2
 from services.scheduler.runs.run import RunState
+from services.scheduler.runs.run_list import RunKind
 from services.scheduler.runs.run_order import Priority, PromptForm, ScoringMethod, Truncation
 from services.scheduler.suites.task_definition import OutputType
 
@@ -20,6 +21,10 @@ RUN_STATES: dict[RunState, run_pb2.RunState.ValueType] = {
     RunState.COMPLETED: run_pb2.RUN_STATE_COMPLETED,
     RunState.FAILED: run_pb2.RUN_STATE_FAILED,
     RunState.CANCELLED: run_pb2.RUN_STATE_CANCELLED,
+}
+RUN_KINDS: dict[RunKind, scheduler_service_pb2.RunKind.ValueType] = {
+    RunKind.SUITE: scheduler_service_pb2.RUN_KIND_SUITE,
+    RunKind.DATASET: scheduler_service_pb2.RUN_KIND_DATASET,
 }
 PRIORITIES: dict[Priority, run_pb2.Priority.ValueType] = {
     Priority.HIGH: run_pb2.PRIORITY_HIGH,

@@ -51,6 +51,12 @@ UPDATE runs
    SET priority = $2, ordered = jsonb_set(ordered, '{priority}', to_jsonb($2::smallint))
  WHERE run_id = $1;
 
+-- name: keep_dataset lets nobody delete a data set before this transaction has stored who uses it ($1 data set)
+SELECT dataset_id FROM datasets WHERE dataset_id = $1 FOR KEY SHARE;
+
+-- name: keep_file does the same for a file ($1 file)
+SELECT file_id FROM files WHERE file_id = $1 FOR KEY SHARE;
+
 -- name: insert_run stores a run as pending ($1 run, $2 request, $3 user, $4 project, $5 suite, $6 model, $7 pool, $8 priority, $9 order, $10 scoring method, $11 time, $12 environment, $13 version of a user's suite or 0, $14 price, $15 data set or null, $16 its name, $17 when its window closes or null)
 INSERT INTO runs (run_id, request_id, username, project_id, suite, model, pool, priority, ordered,
                   scoring_method, state, epoch, created_at, queued_at, environment, suite_version, price, dataset_id, dataset_name, expires_at)
@@ -65,7 +71,7 @@ SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, plan
 -- name: plan_by_values lets this transaction plan with the filters that are given: each has an index of its own ()
 SET LOCAL plan_cache_mode = force_custom_plan;
 
--- name: list_runs gives a page, newest first ($1 state, $2 suite, $3 model, $4 project, $5 time and $6 run behind which it begins, $7 size)
+-- name: list_runs gives a page, newest first ($1 state, $2 suite, $3 model, $4 project, $5 'suite' or 'dataset', $6 data set, $7 time and $8 run behind which it begins, $9 size)
 SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
        suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts, dataset_name, expires_at
   FROM runs
@@ -73,17 +79,21 @@ SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, plan
    AND ($2::text IS NULL OR suite = $2)
    AND ($3::text IS NULL OR model = $3)
    AND ($4::bigint IS NULL OR project_id = $4)
-   AND (created_at, run_id) < ($5::timestamptz, $6::uuid)
+   AND ($5::text IS NULL OR ($5 = 'dataset' AND dataset_id IS NOT NULL) OR ($5 = 'suite' AND dataset_id IS NULL))
+   AND ($6::text IS NULL OR (suite = $6 AND dataset_id = $6))
+   AND (created_at, run_id) < ($7::timestamptz, $8::uuid)
  ORDER BY created_at DESC, run_id DESC
- LIMIT $7;
+ LIMIT $9;
 
--- name: count_runs counts over all pages, for the first of them ($1 state, $2 suite, $3 model, $4 project)
+-- name: count_runs counts over all pages, for the first of them ($1 state, $2 suite, $3 model, $4 project, $5 'suite' or 'dataset', $6 data set)
 SELECT count(*)
   FROM runs
  WHERE ($1::text IS NULL OR state = $1)
    AND ($2::text IS NULL OR suite = $2)
    AND ($3::text IS NULL OR model = $3)
-   AND ($4::bigint IS NULL OR project_id = $4);
+   AND ($4::bigint IS NULL OR project_id = $4)
+   AND ($5::text IS NULL OR ($5 = 'dataset' AND dataset_id IS NOT NULL) OR ($5 = 'suite' AND dataset_id IS NULL))
+   AND ($6::text IS NULL OR (suite = $6 AND dataset_id = $6));
 
 -- name: cancel_run ends a run where its state allows it; can be repeated ($1 run, $2 states, $3 time, $4 step from which on a running one is being closed)
 UPDATE runs
@@ -93,10 +103,11 @@ UPDATE runs
 RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
        suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts, dataset_name, expires_at;
 
--- name: requeue_run lets a closed run wait again in a new epoch; can be repeated ($1 run, $2 states, $3 time)
+-- name: requeue_run lets a closed run wait again in a new epoch, with a new completion window where it had one; can be repeated ($1 run, $2 states, $3 time)
 UPDATE runs
    SET state = 'pending', epoch = epoch + (state <> 'pending')::int, queued_at = $3, is_closed = false, step = '', started_at = NULL,
-       admitted_at = NULL, ran_seconds = 0, finished_at = NULL, deadline = NULL, error_reason = NULL, error_message = NULL, final_counts = NULL
+       admitted_at = NULL, ran_seconds = 0, finished_at = NULL, deadline = NULL, error_reason = NULL, error_message = NULL, final_counts = NULL,
+       expires_at = $3 + make_interval(secs => (ordered ->> 'completion_window_seconds')::float8)
  WHERE run_id = $1
    AND ((state = ANY ($2::text[]) AND is_closed) OR (state = 'pending' AND queued_at = $3))
 RETURNING run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
@@ -270,11 +281,11 @@ UPDATE runs
  WHERE run_id = ANY ($1::uuid[]) AND state = 'running'
 RETURNING run_id;
 
--- name: take_places lets pending runs run, each for what is left of its time ($1 runs, $2 time, $3 seconds a run may take)
+-- name: take_places lets pending runs run, each until its completion window closes, or for what is left of its time ($1 runs, $2 time, $3 seconds a run may take)
 WITH admitted AS (
     UPDATE runs
        SET state = 'running', started_at = coalesce(started_at, $2), admitted_at = $2,
-           deadline = $2 + make_interval(secs => $3 - ran_seconds)
+           deadline = coalesce(expires_at, $2 + make_interval(secs => $3 - ran_seconds))
      WHERE run_id = ANY ($1::uuid[]) AND state = 'pending'
     RETURNING run_id, username
 ), turns AS (
@@ -290,6 +301,14 @@ DELETE FROM user_turns
    AND username NOT IN (SELECT username FROM runs WHERE state = 'pending'
                         UNION ALL SELECT username FROM runs WHERE state = 'running'
                         UNION ALL SELECT username FROM runs WHERE state = 'paused');
+
+-- name: expired_runs gives those that wait or are paused, and whose completion window is over ($1 time)
+SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, total,
+       suite_version, price, reused_answers, admitted_at, ran_seconds, created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts, dataset_name, expires_at
+  FROM runs
+ WHERE expires_at <= $1 AND state IN ('pending', 'paused')
+ ORDER BY expires_at
+ LIMIT 100;
 
 -- name: unfinished_runs gives the runs that the leader has to look after ()
 SELECT run_id FROM runs WHERE state = 'running'
@@ -434,6 +453,13 @@ SELECT dataset_id, name, username, uploaded_at, digest, format, prefix, size_byt
   FROM datasets JOIN dataset_contents USING (digest, format)
  WHERE dataset_id = $1;
 
+-- name: get_named_content gives the rows of a data set, or of a file that has any ($1 data set or file)
+SELECT name, digest, format, prefix, content.size_bytes, row_count, target_count, models, endpoint
+  FROM (SELECT name, digest, format FROM datasets WHERE dataset_id = $1
+        UNION ALL
+        SELECT name, digest, format FROM files WHERE file_id = $1) AS named
+  JOIN dataset_contents AS content USING (digest, format);
+
 -- name: find_ordered_dataset gives what an earlier call with this id stored ($1 request)
 SELECT dataset_id, name, username, uploaded_at, digest, format, prefix, size_bytes, row_count, target_count, models, endpoint
   FROM datasets JOIN dataset_contents USING (digest, format)
@@ -448,6 +474,12 @@ SELECT dataset_id, name, username, uploaded_at, digest, format, prefix, size_byt
 
 -- name: count_datasets counts over all pages, for the first of them ()
 SELECT count(*) FROM datasets;
+
+-- name: run_using_dataset gives a run that goes on or waits, and is over this data set ($1 data set)
+SELECT run_id FROM runs WHERE dataset_id = $1 AND state IN ('pending', 'running', 'paused') LIMIT 1;
+
+-- name: hold_dataset lets no run over a data set be added before this transaction is over ($1 data set)
+SELECT dataset_id FROM datasets WHERE dataset_id = $1 FOR UPDATE;
 
 -- name: hold_content_of_dataset gives the content of a data set, to which none is added meanwhile ($1 data set)
 SELECT dataset_contents.digest, dataset_contents.format, prefix, size_bytes, row_count, target_count, models, endpoint

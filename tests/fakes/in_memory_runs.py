@@ -11,6 +11,7 @@ from services.scheduler.errors import (
     QueueFull,
     RequestIdTaken,
     RunNotFound,
+    RunNotOver,
 )
 from services.scheduler.ports import Fence, PlanRecord, RunEnding, ShardMoves
 from services.scheduler.prices.cost_estimate import PastUsage
@@ -19,7 +20,7 @@ from services.scheduler.runs.places import PlaceMoves, claim_of, place_of, settl
 from services.scheduler.runs.run import Run, RunId, RunState, may_become
 from services.scheduler.runs.run_counts import RunCounts
 from services.scheduler.runs.run_estimate import PastRun
-from services.scheduler.runs.run_list import RunCursor, RunFilter, RunPage
+from services.scheduler.runs.run_list import RunCursor, RunFilter, RunKind, RunPage
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import Shard
 from tests.fakes.in_memory_limits import InMemoryLimits
@@ -45,6 +46,7 @@ class InMemoryRuns:
     requests: dict[tuple[str, str], RunId] = field(default_factory=dict)
     tasks: dict[RunId, tuple[PlannedTask, ...]] = field(default_factory=dict)
     shards: dict[RunId, dict[int, _StoredShard]] = field(default_factory=dict)
+    deletions: dict[RunId, datetime] = field(default_factory=dict)
     limits: InMemoryLimits = field(default_factory=InMemoryLimits)
 
     def begin_term(self) -> Fence:
@@ -104,7 +106,9 @@ class InMemoryRuns:
         run = run.limited_to(self.limits.now.highest_priority(run.user))
         fresh = replace(run, state=RunState.PENDING, epoch=run.epoch + 1, is_closed=False, step="")
         blank = replace(fresh, started_at=None, admitted_at=None, ran_seconds=0.0, finished_at=None)
-        return self._put(replace(blank, deadline=None, error=None, final_counts=None))
+        window = run.order.completion_window_seconds
+        expires_at = now + timedelta(seconds=window) if window else None
+        return self._put(replace(blank, deadline=None, error=None, final_counts=None, expires_at=expires_at))
 
     async def pause(self, run_id: RunId, now: datetime) -> Run | None:
         run = self.runs.get(run_id)
@@ -168,6 +172,22 @@ class InMemoryRuns:
     async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]:
         return self.tasks.get(run_id, ())
 
+    # DeletedRunStore
+
+    async def delete(self, run_id: RunId, now: datetime) -> None:
+        run = await self.get(run_id)
+        if not run.is_over:
+            state = "being summed up" if run.state.is_final else run.told_state
+            raise RunNotOver(run_id=run_id, state=state)
+        del self.runs[run_id]
+        self.deletions[run_id] = now
+
+    async def deleted(self, before: datetime) -> Sequence[RunId]:
+        return [run_id for run_id, at in self.deletions.items() if at < before]
+
+    async def forget_deleted(self, run_id: RunId) -> None:
+        self.deletions.pop(run_id, None)
+
     # LedRunStore
 
     async def admit(self, fence: Fence, now: datetime) -> PlaceMoves:
@@ -180,11 +200,16 @@ class InMemoryRuns:
             self._leave_place(self.runs[run_id], RunState.PENDING, now)
         for run_id in moves.admitted:
             run = self.runs[run_id]
-            deadline = now + limits.run_time_limit - timedelta(seconds=run.ran_seconds)
+            limit = now + limits.run_time_limit - timedelta(seconds=run.ran_seconds)
+            deadline = run.expires_at or limit
             self.placed_at[run.user] = now
             placed = replace(run, state=RunState.RUNNING, admitted_at=now, deadline=deadline)
             self._put(replace(placed, started_at=run.started_at or now))
         return moves
+
+    async def expired(self, now: datetime) -> Sequence[Run]:
+        held = [*self._in_state(RunState.PENDING), *self._in_state(RunState.PAUSED)]
+        return [run for run in held if run.expires_at is not None and run.expires_at <= now]
 
     async def unfinished(self) -> Sequence[RunId]:
         return [
@@ -334,9 +359,11 @@ class InMemoryRuns:
 def _matches(run: Run, wanted: RunFilter) -> bool:
     return (
         wanted.state in (None, run.state)
-        and wanted.suite in ("", run.order.suite)
+        and wanted.suite in ("", run.order.board)
         and wanted.model in ("", run.order.model)
         and wanted.project_id in (None, run.order.project_id)
+        and wanted.kind in (None, RunKind.DATASET if run.order.dataset_id else RunKind.SUITE)
+        and wanted.dataset_id in ("", run.order.dataset_id)
     )
 
 

@@ -10,6 +10,7 @@ from services.scheduler.ports import Fence, RunRecord
 from services.scheduler.prices.price_list import PriceList
 from services.scheduler.prices.settle_price import SettlePrice
 from services.scheduler.runs.cancel_run import CancelRun
+from services.scheduler.runs.delete_run import DeleteRun
 from services.scheduler.runs.drive_run import DriveRun, DriveTools, Patience
 from services.scheduler.runs.finish_run import FinishRun
 from services.scheduler.runs.pause_run import PauseRun
@@ -86,6 +87,7 @@ class SchedulerStand:
         self.retrying = RetryRun(self.runs, self.controls, self.clock)
         self.pausing = PauseRun(self.runs, self.controls, self.clock)
         self.resuming = ResumeRun(self.runs, self.controls, self.clock)
+        self.deleting = DeleteRun(self.runs, self.record, self.clock)
         self.showing = ShowRun(self.runs, self.record, self.board, self.crew, self.clock, self.queue)
         self.tools = self._tools()
 

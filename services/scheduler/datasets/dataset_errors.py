@@ -11,6 +11,13 @@ class DatasetNotFound(SchedulerError):
     reason = "DATASET_NOT_FOUND"
 
 
+class DatasetInUse(SchedulerError):
+    """Run {run_id} uses the data set {dataset_id}, so it stays. Wait for the run, or cancel it first."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "DATASET_IN_USE"
+
+
 class DatasetTooLarge(SchedulerError):
     """The file has more than {limit} {unit}{when}, which is the limit. Split it."""
 
@@ -51,6 +58,34 @@ class UploadSilent(SchedulerError):
 
     kind = ErrorKind.CONFLICT
     reason = "DEADLINE_REACHED"
+
+
+class NoTargets(SchedulerError):
+    """{rows} rows of {dataset_id} have no target, so {metric} cannot score them. Order no metrics, or add it."""
+
+    kind = ErrorKind.INVALID
+    reason = "NO_TARGETS"
+
+
+class OtherModel(SchedulerError):
+    """The lines of {dataset_id} are for the model {line_model}, not {model}. Name it in line_models to allow it."""
+
+    kind = ErrorKind.INVALID
+    reason = "OTHER_MODEL"
+
+
+class CannotCompleteLines(SchedulerError):
+    """The lines ask /v1/completions, but pool {pool} continues no plain text: its engine {engine} only chats."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "UNSUPPORTED"
+
+
+class RowTooLarge(SchedulerError):
+    """Row {row} of {name} ({row_id}) takes {bytes} bytes, more than the {limit} of a sample. Shorten it."""
+
+    kind = ErrorKind.INVALID
+    reason = "SAMPLE_TOO_LARGE"
 
 
 class ObjectStoreUnavailable(SchedulerError):

@@ -11,6 +11,7 @@ from services.scheduler.datasets.dataset import (
     DatasetCursor,
     DatasetId,
     DatasetPage,
+    NamedContent,
 )
 
 
@@ -40,6 +41,14 @@ class ObjectStore(Protocol):
         ...
 
 
+class ContentSource(Protocol):
+    """Rows that runs can be over."""
+
+    async def content(self, dataset_id: str) -> NamedContent:
+        """Of a data set, or of a file whose lines are sound. Raises `DatasetNotFound`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class NewDataset:
     """An uploaded file whose rows are in the object store, under a prefix of its own."""
@@ -49,7 +58,7 @@ class NewDataset:
 
 
 class DatasetStore(Protocol):
-    """Data sets and their contents. Nothing uses them yet but lists and previews: none is in use.
+    """Data sets and their contents.
 
     A prefix is loose while objects may lie there that no content has.
     """
@@ -73,7 +82,10 @@ class DatasetStore(Protocol):
     async def page(self, size: int, after: DatasetCursor | None) -> DatasetPage: ...
 
     async def delete(self, dataset_id: DatasetId) -> DatasetContent | None:
-        """The content where it was the last of it: its prefix is loose now. Raises `DatasetNotFound`."""
+        """The content where it was the last of it: its prefix is loose now.
+
+        Raises `DatasetNotFound`, or `DatasetInUse` where a run over it waits, runs or is paused.
+        """
         ...
 
     async def loose_prefixes(self, before: datetime) -> Sequence[str]:

@@ -13,9 +13,10 @@ from services.scheduler.datasets.dataset import (
     DatasetFormat,
     DatasetId,
     DatasetPage,
+    NamedContent,
     RowFacts,
 )
-from services.scheduler.datasets.dataset_errors import DatasetNotFound
+from services.scheduler.datasets.dataset_errors import DatasetInUse, DatasetNotFound
 from services.scheduler.datasets.ports import NewDataset
 from services.scheduler.postgres_sessions import Connection, Queries, Sessions
 
@@ -70,6 +71,14 @@ class PostgresDatasets:
             raise DatasetNotFound(dataset_id=dataset_id)
         return dataset_from_row(row)
 
+    async def content(self, dataset_id: str) -> NamedContent:
+        row = await self._sessions.read(
+            lambda connection: connection.fetchrow(Queries["get_named_content"], dataset_id)
+        )
+        if row is None:
+            raise DatasetNotFound(dataset_id=dataset_id)
+        return NamedContent(row["name"], content_from_row(row))
+
     async def page(self, size: int, after: DatasetCursor | None) -> DatasetPage:
         behind = (after.uploaded_at, after.dataset_id) if after else _BEFORE_ALL
 
@@ -88,6 +97,10 @@ class PostgresDatasets:
 
     async def delete(self, dataset_id: DatasetId) -> DatasetContent | None:
         async def delete(connection: Connection) -> DatasetContent | None:
+            await connection.execute(Queries["hold_dataset"], dataset_id)
+            run_id = await connection.fetchval(Queries["run_using_dataset"], dataset_id)
+            if run_id is not None:
+                raise DatasetInUse(dataset_id=dataset_id, run_id=str(run_id))
             row = await connection.fetchrow(Queries["hold_content_of_dataset"], dataset_id)
             if row is None:
                 raise DatasetNotFound(dataset_id=dataset_id)

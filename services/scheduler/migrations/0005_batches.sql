@@ -14,7 +14,8 @@ CREATE INDEX runs_expiring ON runs (expires_at)
 CREATE INDEX runs_using_dataset ON runs (dataset_id)
     WHERE dataset_id IS NOT NULL AND state IN ('pending', 'running', 'paused');
 
-CREATE INDEX runs_of_datasets ON runs (created_at DESC, run_id DESC) WHERE dataset_id IS NOT NULL;
+CREATE INDEX runs_newest_of_datasets ON runs (created_at DESC, run_id DESC) WHERE dataset_id IS NOT NULL;
+CREATE INDEX runs_newest_of_suites ON runs (created_at DESC, run_id DESC) WHERE dataset_id IS NULL;
 
 -- Runs that were deleted here and may still be known to results.
 CREATE TABLE deleted_runs (

@@ -5,10 +5,11 @@ from datetime import timedelta
 from typing import NoReturn
 
 from services.common.clock import Clock
-from services.common.errors import RemoteError
+from services.common.errors import DomainError
 from services.common.lifecycle import every
 from services.common.structured_logs import get_logger
-from services.scheduler.ports import DeletedRunStore, RunRecord
+from services.scheduler.ports import RunRecord
+from services.scheduler.runs.ports import DeletedRunStore
 from services.scheduler.runs.run import RunId
 
 log = get_logger()
@@ -29,7 +30,7 @@ class DeleteRun:
         await self.runs.delete(run_id, self.clock.now())
         try:
             await self._tell(run_id)
-        except RemoteError as error:
+        except DomainError as error:
             log.info("results not told of a deleted run", run=run_id, error=str(error))
 
     async def lead(self) -> NoReturn:

@@ -12,6 +12,7 @@ from services.scheduler.pools.pool import why_no_worker_can_load, why_provider_r
 from services.scheduler.ports import Crew, Fence, RunControls, RunStore
 from services.scheduler.prices.cost_limit import limit_problem
 from services.scheduler.runs.finish_run import FinishRun
+from services.scheduler.runs.late_run import lateness
 from services.scheduler.runs.run import Run, RunError, RunId, RunState
 from services.scheduler.shards.dispatch_shards import DispatchedRun, DispatchShards
 from services.scheduler.shards.plan_retry import PlanRetry
@@ -131,10 +132,9 @@ class DriveRun:
             self._is_suspicious |= run.ran_seconds > 0
 
     def _why_it_cannot_go_on(self, run: Run) -> RunError | None:
-        if run.deadline is not None and self._tools.clock.now() >= run.deadline:
-            limit = f"{run.time_limit} (hours:minutes:seconds)"
-            message = f"Resource limits exceeded (time): the run took longer than {limit}"
-            return RunError("DEADLINE_REACHED", f"{message}. What was recorded stays; a retry asks the rest.")
+        late = lateness(run, self._tools.clock.now())
+        if late:
+            return late
         reason = why_no_worker_can_load(run.order.model, run.pool, self._tools.crew.workers())
         if reason:
             message = f"No worker of pool {run.pool} can load {run.order.model}: {reason}"

@@ -1,16 +1,17 @@
-"""What the one leader does as long as its term lasts: admit what may run, drive each run to its end."""
+"""What the one leader does as long as its term lasts: end what waited too long, admit and drive the rest."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
 from services.scheduler.errors import LeadershipLost
-from services.scheduler.ports import Fence, LedRunStore, RunControls, ShardWire
+from services.scheduler.ports import Fence, LedRunStore, RunControls, RunEnding, ShardWire
 from services.scheduler.runs.drive_run import DriveRun
-from services.scheduler.runs.run import RunId
+from services.scheduler.runs.late_run import lateness
+from services.scheduler.runs.run import RunId, RunState
 from services.scheduler.shards.progress_board import ANY_RUN, ProgressBoard
 
 log = get_logger()
@@ -56,7 +57,7 @@ class _Term:
     async def run(self) -> None:
         while True:
             version = self._lead.board.version(ANY_RUN)
-            for step in (self._admit_and_drive, self._watch_streams, self._sweep):
+            for step in (self._end_expired, self._admit_and_drive, self._watch_streams, self._sweep):
                 await self._guarded(step)
             now = self._lead.clock.monotonic()
             await self._lead.board.wait_beyond(ANY_RUN, version, _ROUND_SECONDS, now)
@@ -68,6 +69,15 @@ class _Term:
             raise
         except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
             log.warning("leader step failed", step=step.__name__, error=repr(error))
+
+    async def _end_expired(self) -> None:
+        """Of what waits or is paused; drivers end what runs."""
+        lead, now = self._lead, self._lead.clock.now()
+        for run in await lead.runs.expired(now):
+            late = lateness(run, now)
+            if late and await lead.runs.finish(self._fence, run, RunEnding(RunState.FAILED, now, late)):
+                log.info("run failed", run=run.run_id, reason=late.reason, message=late.message)
+                await lead.controls.tell(replace(run, state=RunState.FAILED))
 
     async def _admit_and_drive(self) -> None:
         lead = self._lead

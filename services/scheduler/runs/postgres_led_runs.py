@@ -10,6 +10,7 @@ from services.scheduler.postgres_sessions import Connection, Queries, Sessions
 from services.scheduler.runs.json_runs import counts_to_json, facts_to_json, generation_to_json
 from services.scheduler.runs.places import Claim, Place, PlaceMoves, settle_places
 from services.scheduler.runs.postgres_limits import PostgresLimits
+from services.scheduler.runs.postgres_run_rows import run_from_row
 from services.scheduler.runs.queue_limits import QueueLimits
 from services.scheduler.runs.run import SUMMARISING, Run, RunId, states_before
 from services.scheduler.runs.run_counts import RunCounts
@@ -36,6 +37,10 @@ class PostgresLedRuns:
             return await _move(connection, moves, limits, now)
 
         return await self._sessions.lead(fence, admit)
+
+    async def expired(self, now: datetime) -> Sequence[Run]:
+        rows = await self._sessions.read(lambda connection: connection.fetch(Queries["expired_runs"], now))
+        return [run_from_row(row) for row in rows]
 
     async def unfinished(self) -> Sequence[RunId]:
         rows = await self._sessions.read(lambda connection: connection.fetch(Queries["unfinished_runs"]))

@@ -7,6 +7,8 @@ from uuid import UUID, uuid5
 
 import asyncpg
 
+from services.scheduler.datasets.dataset import is_dataset_id
+from services.scheduler.datasets.dataset_errors import DatasetNotFound
 from services.scheduler.errors import PriorityNotAllowed, QueueFull, RequestIdTaken, RunNotFound, UnknownSuite
 from services.scheduler.postgres_sessions import Connection, Queries, Sessions
 from services.scheduler.prices.cost_estimate import PastUsage
@@ -36,26 +38,27 @@ class PostgresRuns:
         self._limits = limits
 
     async def add(self, run: Run, request_id: str) -> Run:
-        # Two users may choose the same id; for each it is one of his own.
-        request = uuid5(UUID(request_id), run.user) if request_id else None
-
-        async def add(connection: Connection) -> Run:
-            await connection.execute(Queries["lock_user"], run.user)
-            found = await connection.fetchrow(Queries["find_ordered"], run.run_id, request)
-            if found is not None:
-                return _same_order(run_from_row(found), run, request_id)
-            limits = await self._limits.held_limits(connection)
-            _check_priority(run, limits)
-            await _check_queue(connection, run.user, limits.max_pending_per_user)
-            await _insert(connection, run, request)
-            return run
-
         try:
-            return await self._sessions.run(add)
+            return await self._sessions.run(lambda connection: self.add_in(connection, run, request_id))
         except asyncpg.ForeignKeyViolationError as error:
             # Deleted since it was looked up.
             others = f"other versions of {run.order.suite}"
             raise UnknownSuite(suite=run.suite_name, supported=others) from error
+
+    async def add_in(self, connection: Connection, run: Run, request_id: str) -> Run:
+        """As `add`, in a transaction that stores something beside the run."""
+        # Two users may choose the same id; for each it is one of his own.
+        request = uuid5(UUID(request_id), run.user) if request_id else None
+        await connection.execute(Queries["lock_user"], run.user)
+        found = await connection.fetchrow(Queries["find_ordered"], run.run_id, request)
+        if found is not None:
+            return _same_order(run_from_row(found), run, request_id)
+        limits = await self._limits.held_limits(connection)
+        _check_priority(run, limits)
+        await _check_queue(connection, run.user, limits.max_pending_per_user)
+        await _keep_dataset(connection, run.order.dataset_id)
+        await _insert(connection, run, request)
+        return run
 
     async def get(self, run_id: RunId) -> Run:
         row = await self._sessions.read(lambda connection: connection.fetchrow(Queries["get_run"], run_id))
@@ -64,7 +67,14 @@ class PostgresRuns:
         return run_from_row(row)
 
     async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> RunPage:
-        filters = (wanted.state, wanted.suite or None, wanted.model or None, wanted.project_id)
+        filters = (
+            wanted.state,
+            wanted.suite or None,
+            wanted.model or None,
+            wanted.project_id,
+            wanted.kind,
+            wanted.dataset_id or None,
+        )
         start = after or _BEFORE_ALL
         behind = (start.created_at, start.run_id)
 
@@ -99,7 +109,7 @@ class PostgresRuns:
 
     async def past_usage(self, run: Run) -> Sequence[PastUsage]:
         order = run.order
-        wanted = (order.suite, order.model, run.scoring_method, json.dumps(order.token_terms))
+        wanted = (order.board, order.model, run.scoring_method, json.dumps(order.token_terms))
         rows = await self._sessions.read(lambda connection: connection.fetch(Queries["past_usage"], *wanted))
         return [past_usage_from_row(row) for row in rows]
 
@@ -155,6 +165,13 @@ def _check_priority(run: Run, limits: QueueLimits) -> None:
     if run.order.priority not in allowed:
         names = ", ".join(priority.name.lower() for priority in allowed)
         raise PriorityNotAllowed(user=run.user, priority=run.order.priority.name.lower(), allowed=names)
+
+
+async def _keep_dataset(connection: Connection, dataset_id: str) -> None:
+    """Raises `DatasetNotFound` where it was deleted since it was looked up."""
+    query = "keep_dataset" if is_dataset_id(dataset_id) else "keep_file"
+    if dataset_id and not await connection.fetchval(Queries[query], dataset_id):
+        raise DatasetNotFound(dataset_id=dataset_id)
 
 
 async def _insert(connection: Connection, run: Run, request: UUID | None) -> None:

@@ -12,6 +12,7 @@ from services.scheduler.runs.proto_orders import order_to_proto
 from services.scheduler.runs.run import Run
 from services.scheduler.runs.run_order import GenerationParams
 from services.scheduler.runs.run_snapshot import RunProgress, RunSnapshot, RunWait, TaskProgress
+from services.scheduler.suites.task_definition import MetricUse
 
 
 def snapshot_to_proto(snapshot: RunSnapshot) -> run_pb2.Run:
@@ -24,7 +25,8 @@ def snapshot_to_proto(snapshot: RunSnapshot) -> run_pb2.Run:
 
 def brief_to_proto(snapshot: RunSnapshot) -> run_pb2.Run:
     """One of many: without what may be long, so that a page of any runs fits into a message."""
-    order = replace(snapshot.run.order, tasks=(), params=GenerationParams())
+    metrics = tuple(MetricUse(use.name) for use in snapshot.run.order.metrics)
+    order = replace(snapshot.run.order, tasks=(), params=GenerationParams(), metrics=metrics, line_models=())
     run = replace(snapshot.run, order=order, environment={})
     return snapshot_to_proto(replace(snapshot, run=run))
 
@@ -41,7 +43,7 @@ def run_to_proto(run: Run) -> run_pb2.Run:
         created_at=time_to_proto(run.created_at),
         started_at=time_to_proto(run.started_at),
         finished_at=time_to_proto(run.finished_at),
-        deadline=time_to_proto(run.deadline),
+        deadline=time_to_proto(run.expires_at or run.deadline),
         error=run_pb2.RunError(reason=error.reason, message=error.message) if error else None,
         environment=run.environment,
         scoring_method=SCORING_METHODS[run.scoring_method],
@@ -51,6 +53,7 @@ def run_to_proto(run: Run) -> run_pb2.Run:
         # Runs that ended before there were stays had one, from start to end.
         admitted_at=time_to_proto(run.admitted_at or (None if run.ran_seconds else run.started_at)),
         ran_seconds=run.ran_seconds,
+        dataset_name=run.dataset_name,
     )
 
 
@@ -67,13 +70,17 @@ def time_to_proto(time: datetime | None) -> timestamp_pb2.Timestamp | None:
 
 
 def _progress_to_proto(progress: RunProgress) -> run_pb2.RunProgress:
+    speed, left = progress.speed, progress.left
     return run_pb2.RunProgress(
         total=progress.total,
         completed=progress.completed,
         current_step=progress.current_step,
         tasks=[_task_to_proto(task) for task in progress.tasks],
-        samples_per_second=progress.samples_per_second,
-        eta_seconds=progress.eta_seconds,
+        samples_per_second=speed.samples if speed else None,
+        tokens_per_second=speed.tokens if speed else None,
+        eta_seconds=left.seconds if left else None,
+        eta_low_seconds=left.low if left else None,
+        eta_high_seconds=left.high if left else None,
         failures=progress.failures,
         usage=outcome_pb2.TokenUsage(**asdict(progress.usage)),
         cost=progress.cost,

@@ -66,8 +66,8 @@ class Run:
 
     `planned_epoch` is the latest epoch whose shards are stored, 0 while there is none. `suite_version` is
     that of a suite that a user brought, settled when the run was submitted. A run that gives its place away
-    and gets one again has `ran_seconds` of its earlier stays; the present one began at `admitted_at`. One with
-    a completion window fails at `expires_at`, also where it still waits.
+    and gets one again has `ran_seconds` of its earlier stays; the present one began at `admitted_at`. One
+    with a completion window fails at `expires_at`, also where it still waits.
     """
 
     run_id: RunId

@@ -3,8 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from services.scheduler.runs.run import Run, RunState
+
+
+class RunKind(StrEnum):
+    """What a run is over."""
+
+    SUITE = "suite"
+    DATASET = "dataset"
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +23,8 @@ class RunFilter:
     suite: str = ""
     model: str = ""
     project_id: int | None = None
+    kind: RunKind | None = None
+    dataset_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

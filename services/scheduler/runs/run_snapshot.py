@@ -10,6 +10,7 @@ from services.scheduler.runs.model_price import TokenUsage
 from services.scheduler.runs.run import SUMMARISING, Run, RunState
 from services.scheduler.runs.run_counts import RunCounts, TaskCounts
 from services.scheduler.runs.run_estimate import Estimate
+from services.scheduler.runs.run_speed import RunSpeed, TimeLeft, time_left
 from services.scheduler.shards.planned_task import PlannedTask
 
 
@@ -27,8 +28,8 @@ class RunProgress:
     completed: int
     current_step: str
     tasks: Sequence[TaskProgress] = ()
-    samples_per_second: float | None = None
-    eta_seconds: float | None = None
+    speed: RunSpeed | None = None
+    left: TimeLeft | None = None
     failures: Mapping[str, int] = field(default_factory=dict)
     usage: TokenUsage = field(default_factory=TokenUsage)
     cost: float | None = None
@@ -56,21 +57,20 @@ class LiveFigures:
 
     tasks: Sequence[PlannedTask] = ()
     counts: RunCounts | None = None
-    samples_per_second: float | None = None
+    speed: RunSpeed | None = None
     workers: Sequence[Worker] = ()
 
 
 def progress_of(run: Run, live: LiveFigures) -> RunProgress:
     counts = live.counts or RunCounts(run.epoch)
-    rate = live.samples_per_second if run.state is RunState.RUNNING else None
-    missing = run.total - counts.recorded
+    speed = live.speed if run.state is RunState.RUNNING else None
     return RunProgress(
         total=run.total,
         completed=counts.recorded,
         current_step=current_step(run, counts, live.workers),
         tasks=_task_progress(run, live.tasks, counts),
-        samples_per_second=rate,
-        eta_seconds=missing / rate if rate and run.is_planned else None,
+        speed=speed,
+        left=time_left(run.total - counts.recorded, speed) if run.is_planned else None,
         failures=counts.failures,
         usage=counts.usage,
         cost=cost_of(run, counts),

@@ -93,7 +93,7 @@ class ShowQueue:
         limits = await self.limits.limits()
         queue = await self.store.queue(MOST_LISTED)
         known = [*queue.running, *(each.run for each in queue.waiting)]
-        history = await self.store.past_runs({(run.order.suite, run.order.model) for run in known})
+        history = await self.store.past_runs({(run.order.board, run.order.model) for run in known})
         monotonic = self.clock.monotonic()
         paces = {
             run.run_id: RunPace(
@@ -107,7 +107,7 @@ class ShowQueue:
     def _snapshot(self, run: Run, wait: RunWait | None = None) -> RunSnapshot:
         live = LiveFigures(
             counts=self.board.counts(run.run_id, run.epoch),
-            samples_per_second=self.board.samples_per_second(run.run_id, self.clock.monotonic()),
+            speed=self.board.speed(run.run_id, self.clock.monotonic()),
             workers=self.crew.workers(),
         )
         return RunSnapshot(run, progress_of(run, live), wait)

@@ -1,7 +1,8 @@
 """Runs as they are shown: one with its progress, a page of them, or one again at each change."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from services.common.clock import Clock
@@ -17,6 +18,9 @@ from services.scheduler.shards.progress_board import ProgressBoard
 POLL_SECONDS = 1.0
 # A watcher sees at most so many snapshots a second: each costs two queries.
 PACE_SECONDS = 0.2
+# Of a list, what results is asked for its runs.
+COUNTS_AT_A_TIME = 8
+COUNTS_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class ShowRun:
         live = LiveFigures(
             tasks=await self.runs.planned_tasks(run_id) if run.planned_epoch else (),
             counts=await self._counts(run),
-            samples_per_second=self.board.samples_per_second(run_id, self.clock.monotonic()),
+            speed=self.board.speed(run_id, self.clock.monotonic()),
             workers=self.crew.workers(),
         )
         return RunSnapshot(run, progress_of(run, live), await self._wait(run))
@@ -47,7 +51,9 @@ class ShowRun:
     async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> SnapshotPage:
         page = await self.runs.page(wanted, size, after)
         waits = await self.queue.waits([run for run in page.runs if run.state is RunState.PENDING])
-        return SnapshotPage([self._brief(run, waits.get(run.run_id)) for run in page.runs], page.total)
+        counts = await self._counts_of_all(page.runs)
+        snapshots = [self._brief(run, counts.get(run.run_id), waits.get(run.run_id)) for run in page.runs]
+        return SnapshotPage(snapshots, page.total)
 
     async def watch(self, run_id: RunId) -> AsyncIterator[RunSnapshot]:
         """The run now, then whenever it has changed; the last one is final and closed."""
@@ -64,7 +70,7 @@ class ShowRun:
             await self.board.wait_beyond(run_id, version, POLL_SECONDS, self.clock.monotonic())
 
     async def _counts(self, run: Run) -> RunCounts | None:
-        known = run.final_counts if run.is_closed else self.board.counts(run.run_id, run.epoch)
+        known = self._known_counts(run)
         if known is not None or not run.is_planned:
             return known
         try:
@@ -80,7 +86,28 @@ class ShowRun:
         is_waiting = run.state is RunState.PENDING
         return (await self.queue.waits([run])).get(run.run_id) if is_waiting else None
 
-    def _brief(self, run: Run, wait: RunWait | None) -> RunSnapshot:
-        counts = run.final_counts if run.is_closed else self.board.counts(run.run_id, run.epoch)
-        live = LiveFigures(counts=counts, workers=self.crew.workers())
+    async def _counts_of_all(self, runs: Sequence[Run]) -> Mapping[RunId, RunCounts | None]:
+        """Of a page of runs. What nobody has told of is asked for, but no list waits long for that."""
+        counts = {run.run_id: self._known_counts(run) for run in runs}
+        untold = [run for run in runs if run.is_planned and not run.is_closed and counts[run.run_id] is None]
+        turns = asyncio.Semaphore(COUNTS_AT_A_TIME)
+
+        async def ask(run: Run) -> None:
+            async with turns:
+                with suppress(DomainError):
+                    counts[run.run_id] = await self._counts(run)
+
+        # What is not told then is shown without counts.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(COUNTS_SECONDS), asyncio.TaskGroup() as group:
+                for run in untold:
+                    group.create_task(ask(run))
+        return counts
+
+    def _known_counts(self, run: Run) -> RunCounts | None:
+        return run.final_counts if run.is_closed else self.board.counts(run.run_id, run.epoch)
+
+    def _brief(self, run: Run, counts: RunCounts | None, wait: RunWait | None) -> RunSnapshot:
+        speed = self.board.speed(run.run_id, self.clock.monotonic())
+        live = LiveFigures(counts=counts, speed=speed, workers=self.crew.workers())
         return RunSnapshot(run, progress_of(run, live), wait)

@@ -1,15 +1,14 @@
 """The latest counts of each run as results reports them, for those who dispatch and those who watch."""
 
 import asyncio
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
 from services.scheduler.runs.run_counts import ProgressNews, RunCounts
+from services.scheduler.runs.run_speed import RunSpeed
+from services.scheduler.shards.speed_marks import SpeedMarks
 
-RATE_WINDOW_SECONDS = 10.0
-_SHORTEST_RATE_SECONDS = 0.5
 _FORGET_AFTER_SECONDS = 600.0
 
 # Changes whenever any run is touched.
@@ -22,7 +21,7 @@ class _Entry:
     version: int = 0
     counts: RunCounts | None = None
     shards: dict[int, int] = field(default_factory=dict)
-    marks: deque[tuple[float, int]] = field(default_factory=deque)
+    marks: SpeedMarks = field(default_factory=SpeedMarks)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -48,8 +47,7 @@ class ProgressBoard:
                 entry.shards[shard] = max(recorded, entry.shards.get(shard, 0))
         if known is None or not news.counts.is_older_than(known):
             entry.counts = news.counts
-            entry.marks.append((now, news.counts.recorded))
-        _drop_old(entry.marks, now)
+            entry.marks.add(now, news.counts)
         self._change(entry)
 
     def touch(self, run_id: str, now: float) -> None:
@@ -80,16 +78,15 @@ class ProgressBoard:
         taken, entry.shards = entry.shards, {}
         return taken
 
+    def speed(self, run_id: str, now: float) -> RunSpeed | None:
+        """None until there is something to tell from."""
+        entry = self._entries.get(run_id)
+        return entry.marks.speed(now) if entry else None
+
     def samples_per_second(self, run_id: str, now: float) -> float | None:
         """Over the last seconds; None until there is something to tell from."""
-        entry = self._entries.get(run_id)
-        if entry is None:
-            return None
-        _drop_old(entry.marks, now)
-        if not entry.marks or now - entry.marks[0][0] < _SHORTEST_RATE_SECONDS:
-            return None
-        (start, first), (_, last) = entry.marks[0], entry.marks[-1]
-        return (last - first) / (now - start)
+        speed = self.speed(run_id, now)
+        return speed.samples if speed else None
 
     def version(self, run_id: str) -> int:
         entry = self._entries.get(run_id)
@@ -120,8 +117,3 @@ class ProgressBoard:
         entry.version = next(self._versions)
         entry.changed.set()
         entry.changed = asyncio.Event()
-
-
-def _drop_old(marks: deque[tuple[float, int]], now: float) -> None:
-    while marks and marks[0][0] < now - RATE_WINDOW_SECONDS:
-        marks.popleft()

@@ -2,13 +2,17 @@
 
 import asyncio
 import itertools
+from dataclasses import replace
 from datetime import timedelta
+from uuid import uuid4
 
+from services.scheduler.runs.model_price import TokenUsage
 from services.scheduler.runs.run import RunId, RunState
-from services.scheduler.runs.run_list import RunFilter
+from services.scheduler.runs.run_list import RunFilter, RunKind
 from services.scheduler.runs.run_snapshot import RunSnapshot
+from services.scheduler.runs.run_speed import TimeLeft
 from services.scheduler.shards.credit import CreditRule
-from tests.fakes.scheduler_stand import SchedulerStand, ready_worker
+from tests.fakes.scheduler_stand import SchedulerStand, ready_worker, toy_order
 
 
 async def test_pending_run_says_its_place_and_what_holds_it() -> None:
@@ -72,6 +76,7 @@ async def test_steps_follow_what_happens() -> None:
 
 async def test_progress_tells_tasks_pace_and_time_left() -> None:
     stand = SchedulerStand(rule=CreditRule(floor=2, ceiling=2))
+    stand.record.tokens_of_sample = TokenUsage(5, 3)
     run, driver = await stand.start()
     await stand.advance(driver, 2)
     stand.clock.seconds += 5
@@ -80,8 +85,40 @@ async def test_progress_tells_tasks_pace_and_time_left() -> None:
     assert [(task.task, task.total) for task in progress.tasks] == [("choose", 100), ("say", 100)]
     assert all(task.is_stand_in for task in progress.tasks)
     assert progress.completed == 100
-    assert progress.samples_per_second == 20
-    assert progress.eta_seconds == 5
+    assert progress.speed is not None
+    assert (progress.speed.samples, progress.speed.tokens) == (20, 60)
+    assert progress.left == TimeLeft(5, low=5, high=5)
+
+
+async def test_list_tells_how_far_and_how_fast_running_ones_are() -> None:
+    stand = SchedulerStand(rule=CreditRule(floor=2, ceiling=2))
+    run, driver = await stand.start()
+    await stand.advance(driver, 2)
+    stand.clock.seconds += 5
+    await stand.work(run.run_id)
+    [listed] = (await stand.showing.page(RunFilter(), 10, None)).snapshots
+    assert (listed.progress.completed, listed.progress.total) == (100, 200)
+    assert listed.progress.speed is not None
+    assert listed.progress.left == TimeLeft(5, low=5, high=5)
+    elsewhere = SchedulerStand(runs=stand.runs, record=stand.record)
+    [untold] = (await elsewhere.showing.page(RunFilter(), 10, None)).snapshots
+    assert untold.progress.completed == 100
+
+
+async def test_list_tells_runs_over_suites_from_those_over_data_sets() -> None:
+    stand = SchedulerStand()
+    suite = await stand.submit()
+    order = toy_order(suite="", dataset_id="ds_1")
+    dataset = await stand.runs.add(replace(suite, run_id=RunId(str(uuid4())), order=order), "")
+
+    async def listed(wanted: RunFilter) -> list[RunId]:
+        page = await stand.showing.page(wanted, 10, None)
+        return [snapshot.run.run_id for snapshot in page.snapshots]
+
+    assert await listed(RunFilter(kind=RunKind.SUITE)) == [suite.run_id]
+    assert await listed(RunFilter(kind=RunKind.DATASET)) == [dataset.run_id]
+    assert await listed(RunFilter(dataset_id="ds_1")) == [dataset.run_id]
+    assert await listed(RunFilter(dataset_id="ds_2")) == []
 
 
 async def test_counts_are_asked_for_where_no_report_was_heard() -> None:

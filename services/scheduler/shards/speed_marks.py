@@ -1,0 +1,75 @@
+"""What was recorded of a run at which moment, as far back as its speed is told from."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from services.scheduler.runs.run_counts import RunCounts
+from services.scheduler.runs.run_speed import RunSpeed
+
+WINDOW_SECONDS = 10.0
+SHORTEST_WINDOW_SECONDS = 0.5
+STRETCH_SECONDS = 5.0
+STRETCHES_KEPT_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    at: float
+    samples: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    end: float
+    samples_per_second: float
+
+
+@dataclass(slots=True)
+class SpeedMarks:
+    """Of one epoch. The speed is that of the last ten seconds.
+
+    The fastest and the slowest are found among it and the stretches of the last two minutes. A stretch goes
+    from one report to the first one at least five seconds later that tells of more: it grows while nothing
+    comes, so its speed is never 0. As long as there was no whole stretch, all three are the same.
+    """
+
+    _window: deque[_Mark] = field(default_factory=deque)
+    _stretches: deque[_Stretch] = field(default_factory=deque)
+    _start: _Mark | None = None
+
+    def clear(self) -> None:
+        """Another epoch begins."""
+        self._window.clear()
+        self._stretches.clear()
+        self._start = None
+
+    def add(self, now: float, counts: RunCounts) -> None:
+        mark = _Mark(now, counts.recorded, counts.usage.completion_tokens)
+        self._window.append(mark)
+        self._drop_old(now)
+        start = self._start
+        if start is None or now - start.at > STRETCHES_KEPT_SECONDS:
+            self._start = mark
+        elif mark.samples > start.samples and now - start.at >= STRETCH_SECONDS:
+            speed = (mark.samples - start.samples) / (now - start.at)
+            self._stretches.append(_Stretch(now, speed))
+            self._start = mark
+
+    def speed(self, now: float) -> RunSpeed | None:
+        """None until there is something to tell from."""
+        self._drop_old(now)
+        if not self._window or now - self._window[0].at < SHORTEST_WINDOW_SECONDS:
+            return None
+        first, last = self._window[0], self._window[-1]
+        seconds = now - first.at
+        samples = (last.samples - first.samples) / seconds
+        tokens = max(last.tokens - first.tokens, 0) / seconds
+        recent = [samples, *(stretch.samples_per_second for stretch in self._stretches)]
+        return RunSpeed(samples, tokens, max(recent), min(recent))
+
+    def _drop_old(self, now: float) -> None:
+        while self._window and self._window[0].at < now - WINDOW_SECONDS:
+            self._window.popleft()
+        while self._stretches and self._stretches[0].end < now - STRETCHES_KEPT_SECONDS:
+            self._stretches.popleft()
