@@ -53,6 +53,13 @@ class SuiteVersionNamed(GatewayError):
     """{given} names a version; runs are looked for over all versions of a suite: name it {suite}."""
 
 
+class NoSuchModel(GatewayError):
+    """There is no model {model} here; GET /v1/models lists those that there are."""
+
+    kind = ErrorKind.NOT_FOUND
+    reason = "UNKNOWN_MODEL"
+
+
 class NotSuiteText(GatewayError):
     """The body is no UTF-8 text; send the YAML file as it is."""
 

@@ -23,8 +23,11 @@ SENT_ONCE = (
     "proctor.v1.RequestCountService/CountRequest",
     "proctor.v1.SuiteService/DeleteSuite",
     "proctor.v1.DatasetService/DeleteDataset",
+    "proctor.v1.FileService/DeleteFile",
+    "proctor.v1.BatchService/CancelBatch",
     # gRPC ends the process when it repeats a stream while a piece of it is written.
     "proctor.v1.DatasetService/UploadDataset",
+    "proctor.v1.FileService/UploadFile",
 )
 
 Q = TypeVar("Q")

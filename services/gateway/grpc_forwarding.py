@@ -10,9 +10,11 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
 from proctor.client_streams import answer_to
 from proctor.v1 import (
+    batch_service_pb2,
     comparison_service_pb2,
     dataset_service_pb2,
     export_service_pb2,
+    file_service_pb2,
     queue_service_pb2,
     rescore_service_pb2,
     results_service_pb2,
@@ -31,6 +33,8 @@ SCHEDULER_SERVICE: ServiceDescriptor = scheduler_service_pb2.DESCRIPTOR.services
 SUITE_SERVICE: ServiceDescriptor = suite_service_pb2.DESCRIPTOR.services_by_name["SuiteService"]
 QUEUE_SERVICE: ServiceDescriptor = queue_service_pb2.DESCRIPTOR.services_by_name["QueueService"]
 DATASET_SERVICE: ServiceDescriptor = dataset_service_pb2.DESCRIPTOR.services_by_name["DatasetService"]
+FILE_SERVICE: ServiceDescriptor = file_service_pb2.DESCRIPTOR.services_by_name["FileService"]
+BATCH_SERVICE: ServiceDescriptor = batch_service_pb2.DESCRIPTOR.services_by_name["BatchService"]
 OF_RESULTS: tuple[ServiceDescriptor, ...] = (
     results_service_pb2.DESCRIPTOR.services_by_name["ResultsService"],
     comparison_service_pb2.DESCRIPTOR.services_by_name["ComparisonService"],
@@ -147,6 +151,8 @@ def public_services(
         Forwarded(SUITE_SERVICE, scheduler, SCHEDULER, door, {"AddSuite": suite_of_user}),
         Forwarded(QUEUE_SERVICE, scheduler, SCHEDULER, door),
         Forwarded(DATASET_SERVICE, scheduler, SCHEDULER, door, {"UploadDataset": repeatable_upload}),
+        Forwarded(FILE_SERVICE, scheduler, SCHEDULER, door, {"UploadFile": repeatable_file}),
+        Forwarded(BATCH_SERVICE, scheduler, SCHEDULER, door, {"CreateBatch": repeatable_batch}),
         *(Forwarded(service, results, RESULTS, door, OF_ALL_VERSIONS) for service in OF_RESULTS),
     )
 
@@ -172,6 +178,23 @@ def repeatable_upload(piece: bytes, named: str) -> bytes:
         first.header.user = named or first.header.user
         first.header.request_id = first.header.request_id or str(uuid.uuid4())
     return first.SerializeToString()
+
+
+def repeatable_file(piece: bytes, named: str) -> bytes:
+    """As an upload of a data set."""
+    first = parsed(file_service_pb2.UploadFileRequest, piece)
+    if first.HasField("header"):
+        first.header.user = named or first.header.user
+        first.header.request_id = first.header.request_id or str(uuid.uuid4())
+    return first.SerializeToString()
+
+
+def repeatable_batch(request: bytes, named: str) -> bytes:
+    """As an order."""
+    order = parsed(batch_service_pb2.CreateBatchRequest, request)
+    order.user = named or order.user
+    order.request_id = order.request_id or str(uuid.uuid4())
+    return order.SerializeToString()
 
 
 def of_all_versions(kind: type[LooksForRuns]) -> Amend:

@@ -12,7 +12,9 @@ from services.gateway.comparisons.http_comparisons import ComparisonApi
 from services.gateway.dataset_runs.http_dataset_runs import DatasetRunApi
 from services.gateway.datasets.http_datasets import DatasetApi
 from services.gateway.exports.http_exports import ExportApi
+from services.gateway.grpc_batches import BatchBackend
 from services.gateway.grpc_datasets import DatasetBackend
+from services.gateway.grpc_files import FileBackend
 from services.gateway.grpc_health import BackendHealth, is_ready
 from services.gateway.grpc_queue import QueueBackend
 from services.gateway.grpc_request_counts import RequestCounts
@@ -22,10 +24,14 @@ from services.gateway.http_guard import BodyBound, CanonicalLine, CountedRequest
 from services.gateway.http_health_bodies import Liveness, Readiness
 from services.gateway.http_identity import Identity
 from services.gateway.http_parameters import known_parameters
-from services.gateway.http_paths import SUITES, UPLOADS
+from services.gateway.http_paths import FILES, SUITES, UPLOADS
 from services.gateway.http_problem_bodies import problems
 from services.gateway.http_problems import handle_problems
 from services.gateway.models.http_models import ModelApi
+from services.gateway.openai.http_batches import BatchApi
+from services.gateway.openai.http_files import FileApi
+from services.gateway.openai.http_openai_errors import openai_problems
+from services.gateway.openai.http_openai_models import OpenAIModelApi
 from services.gateway.queue.http_queue import QueueApi
 from services.gateway.rescoring.http_rescoring import RescoringApi
 from services.gateway.runs.http_benchmarks import BenchmarkApi
@@ -41,6 +47,8 @@ class HttpParts:
     results: ResultsBackend
     queue: QueueBackend
     datasets: DatasetBackend
+    files: FileBackend
+    batches: BatchBackend
     request_counts: RequestCounts
     health: BackendHealth
     identity: Identity
@@ -48,6 +56,7 @@ class HttpParts:
     max_body_bytes: int
     max_suite_body_bytes: int
     max_upload_bytes: int
+    max_file_bytes: int
 
 
 def http_app(parts: HttpParts) -> FastAPI:
@@ -62,10 +71,17 @@ def http_app(parts: HttpParts) -> FastAPI:
     handle_problems(app)
     for router in _routers(parts):
         app.include_router(router, dependencies=[Depends(known_parameters)], responses=problems(429))
+    for router in _openai_routers(parts):
+        doors = [Depends(parts.identity.known_key), Depends(known_parameters)]
+        app.include_router(router, dependencies=doors, responses=openai_problems(401, 429))
     app.get("/healthz", tags=["health"], summary="The process answers")(_alive)
     app.get("/readyz", tags=["health"], summary="Scheduler and results answer")(_readiness(parts.health))
     app.get("/", include_in_schema=False)(_front)
-    own_bounds = {SUITES: parts.max_suite_body_bytes, UPLOADS: parts.max_upload_bytes}
+    own_bounds = {
+        SUITES: parts.max_suite_body_bytes,
+        UPLOADS: parts.max_upload_bytes,
+        FILES: parts.max_file_bytes,
+    }
     app.add_middleware(BodyBound, max_bytes=parts.max_body_bytes, of_paths=own_bounds)
     app.add_middleware(CountedRequests, identity=parts.identity, counts=parts.request_counts)
     app.add_middleware(CanonicalLine, clock=parts.clock)
@@ -85,6 +101,14 @@ def _routers(parts: HttpParts) -> tuple[APIRouter, ...]:
         ModelApi(parts.scheduler).router(),
         DatasetApi(parts.datasets, parts.identity).router(),
         DatasetRunApi(parts.scheduler, parts.results, exports, parts.identity, parts.clock).router(),
+    )
+
+
+def _openai_routers(parts: HttpParts) -> tuple[APIRouter, ...]:
+    return (
+        FileApi(parts.files, parts.identity).router(),
+        BatchApi(parts.batches, parts.identity).router(),
+        OpenAIModelApi(parts.scheduler).router(),
     )
 
 

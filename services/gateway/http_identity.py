@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 
 from pydantic import SecretStr
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from services.gateway.errors import InvalidUserName
@@ -26,6 +27,13 @@ class Identity:
 
     async def user(self, request: Request) -> str:
         return self.user_of(request.headers)
+
+    async def known_key(self, request: Request) -> None:
+        """A dependency of paths whose clients always send a key: where there are any it is one of them."""
+        presented = _presented_key(request.headers)
+        if self._api_keys and presented and not self._key_holder(presented):
+            told = "This API key belongs to nobody here; use one that the operator gave, or none."
+            raise HTTPException(401, told, {"WWW-Authenticate": "Bearer"})
 
     def user_of(self, headers: Mapping[str, str]) -> str:
         """By headers whose case does not matter."""

@@ -9,6 +9,8 @@ DomainError
 └── kind INTERNAL     → 500
 a malformed body      → 422, every faulty field named
 anything else         → 500, masked, with an incident id that the log explains
+
+Below /v1 all of them go out in the form of the OpenAI protocol.
 """
 
 import uuid
@@ -24,8 +26,9 @@ from services.common.errors import DomainError, ErrorKind
 from services.common.secret_names import secret_word
 from services.common.structured_logs import get_logger
 from services.gateway.errors import DatasetRefused, SuiteRefused
-from services.gateway.http_paths import UPLOADS
+from services.gateway.http_paths import FILES, OPENAI, UPLOADS
 from services.gateway.http_problem_bodies import FieldProblem, FileProblem, LineProblem, Problem
+from services.gateway.openai.http_openai_errors import openai_response
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -43,6 +46,7 @@ _STATUS_OF_REASON = {
     "INVALID_DATASET": 422,
     "NO_SUCH_ROW": 404,
     "DATASET_TOO_LARGE": 413,
+    "FILE_TOO_LARGE": 413,
     # Of an upload that took too long; a run that did says so itself.
     "DEADLINE_REACHED": 408,
 }
@@ -74,7 +78,7 @@ def problem_of(error: DomainError, instance: str) -> Problem:
         title=error.reason.replace("_", " ").capitalize(),
         status=status,
         # An upload stands in no queue of runs, nor does it name a suite.
-        detail=error.message if instance == UPLOADS else _detail(error.reason, facts, error.message),
+        detail=error.message if instance in (UPLOADS, FILES) else _detail(error.reason, facts, error.message),
         instance=instance,
         reason=error.reason,
         retry_after=_retry_after(status, facts),
@@ -82,6 +86,8 @@ def problem_of(error: DomainError, instance: str) -> Problem:
 
 
 def problem_response(problem: Problem) -> JSONResponse:
+    if f"{problem.instance}/".startswith(f"{OPENAI}/"):
+        return openai_response(problem)
     headers = {} if problem.retry_after is None else {"Retry-After": str(problem.retry_after)}
     body = problem.model_dump(exclude_none=True)
     return JSONResponse(body, problem.status, headers=headers, media_type=MEDIA_TYPE)

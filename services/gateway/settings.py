@@ -39,5 +39,7 @@ class GatewaySettings(BaseSettings):
     gateway_max_suite_body_bytes: int = Field(default=6 * 1024 * 1024, ge=1024)
     # As large as the scheduler takes one, and a form around it.
     gateway_max_upload_bytes: int = Field(default=8 * 1024**3 + 1024 * 1024, ge=1024)
+    # A file of 200 MB for a batch, and a form around it.
+    gateway_max_file_bytes: int = Field(default=201 * 1024**2, ge=1024)
     gateway_call_timeout_seconds: float = Field(default=30.0, gt=0)
     gateway_drain_seconds: int = Field(default=10, ge=0)

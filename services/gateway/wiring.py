@@ -8,8 +8,10 @@ from services.common.clock import SystemClock
 from services.common.grpc_client import open_channel
 from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.lifecycle import every
+from services.gateway.grpc_batches import BatchBackend
 from services.gateway.grpc_calls import RESULTS, SCHEDULER, SENT_ONCE
 from services.gateway.grpc_datasets import DatasetBackend
+from services.gateway.grpc_files import FileBackend
 from services.gateway.grpc_forwarding import Doorkeeping, Forwarded, public_services
 from services.gateway.grpc_health import BackendHealth, is_ready
 from services.gateway.grpc_queue import QueueBackend
@@ -73,12 +75,15 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
             health=health,
             queue=QueueBackend(scheduler, timeout_seconds=settings.gateway_call_timeout_seconds),
             datasets=DatasetBackend(scheduler, timeout_seconds=settings.gateway_call_timeout_seconds),
+            files=FileBackend(scheduler, timeout_seconds=settings.gateway_call_timeout_seconds),
+            batches=BatchBackend(scheduler, timeout_seconds=settings.gateway_call_timeout_seconds),
             request_counts=doorkeeping.counts,
             identity=doorkeeping.identity,
             clock=SystemClock(),
             max_body_bytes=settings.gateway_max_body_bytes,
             max_suite_body_bytes=settings.gateway_max_suite_body_bytes,
             max_upload_bytes=settings.gateway_max_upload_bytes,
+            max_file_bytes=settings.gateway_max_file_bytes,
         )
         address = settings.gateway_http_address
         http = await HttpServer.start(address, http_app(parts), drain_seconds=drain_seconds)

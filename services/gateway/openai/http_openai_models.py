@@ -1,0 +1,47 @@
+"""Models in the form of the OpenAI protocol: those that a batch can be asked of now."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from services.gateway.errors import NoSuchModel
+from services.gateway.grpc_scheduler import SchedulerBackend
+from services.gateway.http_paths import OPENAI_MODELS
+from services.gateway.http_text import Text
+from services.gateway.openai.http_openai_bodies import ModelList, ModelObject
+from services.gateway.openai.http_openai_errors import openai_problems
+
+ModelId = Annotated[Text, Path(description="provider/name, or an alias of one")]
+
+
+class OpenAIModelApi:
+    """The handlers, with what they ask."""
+
+    def __init__(self, scheduler: SchedulerBackend) -> None:
+        self._scheduler = scheduler
+
+    def router(self) -> APIRouter:
+        router = APIRouter(tags=["openai"])
+        router.get(OPENAI_MODELS, responses=openai_problems(503), summary="List models live")(
+            self.list_models
+        )
+        # Names of models have slashes.
+        router.get(
+            f"{OPENAI_MODELS}/{{model:path}}", responses=openai_problems(404, 503), summary="One model"
+        )(self.get)
+        return router
+
+    async def list_models(self) -> ModelList:
+        return ModelList(data=await self._models())
+
+    async def get(self, model: ModelId) -> ModelObject:
+        for listed in await self._models():
+            if listed.id == model:
+                return listed
+        raise NoSuchModel(model=model)
+
+    async def _models(self) -> list[ModelObject]:
+        """Without those that no worker can load. Several pools may serve the same one."""
+        listed = await self._scheduler.list_models()
+        names = dict.fromkeys(model.model for model in listed.models if not model.problem)
+        return [ModelObject(id=name, created=0, owned_by=name.partition("/")[0]) for name in names]
