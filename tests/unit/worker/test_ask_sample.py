@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -17,9 +18,11 @@ from services.worker.engine import (
     EngineFailure,
     FailureClass,
     Generated,
+    Prompt,
     ProviderFailed,
     RateLimited,
     RequestRefused,
+    Sampling,
     ScoredChoices,
 )
 from services.worker.engines import Engines
@@ -272,3 +275,20 @@ async def test_the_deadline_that_holds_now_counts_and_not_that_of_when_a_shard_w
     states.put(shard.run_id, control)
     outcome = await ask(failing(), shard, rules_of(StandingClock(), states))
     assert (outcome is not None) is is_asked
+
+
+async def test_a_row_whose_parameters_cannot_be_read_is_refused_and_nobody_is_asked() -> None:
+    shard = a_shard(1)
+    sample = replace(shard.samples[0], refusal="The line's top_p is no number.")
+    failure = await failure_of(failing(RateLimited("429")), replace(shard, samples=(sample,)))
+    assert failure == Failure(FailureClass.REFUSED, "The line's top_p is no number.")
+
+
+async def test_text_and_whole_answer_together_are_bounded() -> None:
+    half = "x" * (LONGEST_ANSWER_CHARACTERS // 2 + 1)
+
+    class LongEngine(ScriptedEngine):
+        async def generate(self, model: str, prompt: Prompt, sampling: Sampling) -> Generated:
+            return replace(await super().generate(model, prompt, sampling), text=half, body_json=half)
+
+    assert "lower max_tokens" in (await failure_of(LongEngine(), a_shard(1))).message

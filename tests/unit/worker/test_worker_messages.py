@@ -165,3 +165,40 @@ def test_an_outcome_that_no_message_can_hold_fails_alone() -> None:
     assert (first.sample, first.failure.failure_class) == (1, outcome_pb2.FAILURE_CLASS_PROVIDER_ERROR)
     assert not first.HasField("usage")
     assert (second.sample, second.answer.text) == (2, "42")
+
+
+def test_rows_leave_to_the_engine_what_nobody_set() -> None:
+    work = work_shard(1, [7])
+    work.leaves_defaults = True
+    work.params.Clear()
+    sampling = shard_from_proto(work, completes_text=True).sampling
+    assert (sampling.max_tokens, sampling.temperature, sampling.is_row) == (None, None, True)
+
+
+def test_rows_with_the_same_parameters_of_their_own_share_one_sampling() -> None:
+    work = work_shard(1, [7, 8, 9, 10])
+    work.leaves_defaults, work.rollout = True, 1
+    for sample, own in zip(work.samples, ('{"seed":3}', '{"seed":3}', "", '{"top_p":"x"}'), strict=True):
+        sample.params_json = own
+    first, second, third, broken = shard_from_proto(work, completes_text=True).samples
+    assert first.sampling is not None
+    assert (first.sampling.seed, first.sampling.max_tokens) == (4, 8)
+    assert second.sampling is first.sampling
+    assert (third.sampling, third.refusal) == (None, "")
+    assert broken.refusal == "The line's top_p is no number."
+
+
+def test_a_message_brings_what_it_has_besides_its_text() -> None:
+    work = work_shard(1, [7])
+    turn = work.samples[0].prompt.messages.add(role="user", content="Hi", fields_json='{"name":"Ann"}')
+    assert shard_from_proto(work, completes_text=True).samples[0].prompt == Prompt(
+        messages=(ChatMessage(turn.role, turn.content, turn.fields_json),)
+    )
+
+
+def test_whole_answer_travels_beside_its_text() -> None:
+    answer = Generated("42", "stop", Usage(5, 6), Timing(), '{"choices":[]}')
+    batch = OutcomeBatch(RunId("run-1"), 1, (outcome := Outcome(a_shard(1), 1, answer),))
+    (sent,) = work_messages_pb2.OutcomeBatch.FromString(batch_to_bytes(batch, "w", {})).outcomes
+    assert sent.answer.body_json == answer.body_json
+    assert outcome.characters > len(answer.body_json)
