@@ -68,6 +68,13 @@ class SubmitRun:
     aliases: Aliases = field(default_factory=dict)
 
     async def submit(self, submission: Submission) -> SubmittedRun:
+        stored = await self.runs.add(await self.settled(submission), submission.request_id)
+        await self.controls.tell(stored)
+        seconds = await self.queue.seconds_to_end(stored)
+        return SubmittedRun(stored, seconds, await self.pricing.estimate(stored))
+
+    async def settled(self, submission: Submission) -> Run:
+        """The run that the order becomes, checked but for the limits of this moment. Nothing is stored."""
         _check(submission.order, submission.user)
         examined = await self._examined(self._named_in_full(submission.order))
         order = examined.order
@@ -76,7 +83,7 @@ class SubmitRun:
         refuse_unfit(order, examined.tasks, pool)
         now = self.clock.now()
         window = order.completion_window_seconds
-        run = Run(
+        return Run(
             run_id=submission.run_id,
             order=order,
             user=submission.user,
@@ -89,10 +96,6 @@ class SubmitRun:
             dataset_name=examined.dataset_name,
             expires_at=None if window is None else now + timedelta(seconds=window),
         )
-        stored = await self.runs.add(run, submission.request_id)
-        await self.controls.tell(stored)
-        seconds = await self.queue.seconds_to_end(stored)
-        return SubmittedRun(stored, seconds, await self.pricing.estimate(stored))
 
     def _named_in_full(self, order: RunOrder) -> RunOrder:
         return replace(order, model=full_name(order.model, self.aliases), base_url=order.base_url.rstrip("/"))
