@@ -44,10 +44,11 @@ from services.scheduler.paces.nats_pace_grants import NatsPaceGrants
 from services.scheduler.paces.pace_board import PaceBoard
 from services.scheduler.paces.retry_budget import RetryBudget
 from services.scheduler.pools.list_models import ListingRules, ListModels
+from services.scheduler.pools.model_names import Aliases
 from services.scheduler.pools.nats_crew import NatsCrew
 from services.scheduler.pools.nats_model_lists import NatsModelLists
 from services.scheduler.pools.pool import Pool
-from services.scheduler.pools.yaml_pools import read_pools
+from services.scheduler.pools.yaml_pools import read_aliases, read_pools
 from services.scheduler.ports import Fence
 from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Sessions
 from services.scheduler.prices.settle_price import SettlePrice
@@ -79,6 +80,8 @@ from services.scheduler.settings import SchedulerSettings
 from services.scheduler.shards.add_missing_shards import AddMissingShards
 from services.scheduler.shards.credit import CreditRule
 from services.scheduler.shards.dispatch_shards import DispatchShards
+from services.scheduler.shards.find_dataset_tasks import FindDatasetTasks
+from services.scheduler.shards.find_suite_tasks import FindSuiteTasks
 from services.scheduler.shards.grpc_run_record import GrpcRunRecord
 from services.scheduler.shards.nats_progress_feed import NatsProgressFeed
 from services.scheduler.shards.nats_shard_wire import NatsShardWire
@@ -130,6 +133,7 @@ class Definitions:
     pools: tuple[Pool, ...]
     suites: YamlSuiteCatalogue
     prices: YamlPrices
+    aliases: Aliases
 
 
 class SchedulerParts:
@@ -141,6 +145,7 @@ class SchedulerParts:
         self.clock = SystemClock()
         self.board = ProgressBoard()
         self.pools = definitions.pools
+        self.aliases = definitions.aliases
         self.installed_suites = definitions.suites
         self.rows = FirstSourceThatHasThem(FileRows(), [MirrorRows(settings.data_dir), HubRows()])
         jetstream = JetStream(connections.nats)
@@ -209,10 +214,12 @@ class RunningScheduler:
 
 @asynccontextmanager
 async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[RunningScheduler]:
+    pools = read_pools(settings.pools_file, settings.allowed_base_urls)
     definitions = Definitions(
-        read_pools(settings.pools_file, settings.allowed_base_urls),
+        pools,
         YamlSuiteCatalogue(settings.suites_dir),
         YamlPrices(settings.prices_file),
+        read_aliases(settings.pools_file, pools),
     )
     sys.setswitchinterval(THREAD_TURN_SECONDS)
     async with AsyncExitStack() as opened:
@@ -257,7 +264,15 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
 def _use_cases(settings: SchedulerSettings, parts: SchedulerParts) -> SchedulerUseCases:
     return SchedulerUseCases(
         submit=SubmitRun(
-            parts.runs, parts.suites, parts.pools, parts.controls, parts.clock, parts.pricing, parts.queue
+            parts.runs,
+            parts.suites,
+            parts.datasets,
+            parts.pools,
+            parts.controls,
+            parts.clock,
+            parts.pricing,
+            parts.queue,
+            parts.aliases,
         ),
         cancel=CancelRun(parts.runs, parts.controls, parts.clock),
         retry=RetryRun(parts.runs, parts.controls, parts.clock),
@@ -343,8 +358,8 @@ def _drive_tools(settings: SchedulerSettings, parts: SchedulerParts) -> DriveToo
         planner=PlanRun(
             parts.led_runs,
             parts.record,
-            parts.suites,
-            parts.rows,
+            FindSuiteTasks(parts.suites, parts.rows),
+            FindDatasetTasks(parts.datasets, LoadRows(parts.objects)),
             release(),
             parts.clock,
             parts.crew,

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import uuid4
 
+from services.scheduler.datasets.load_rows import LoadRows
+from services.scheduler.pools.model_names import Aliases
 from services.scheduler.pools.pool import Pool, Worker
 from services.scheduler.ports import Fence, RunRecord
 from services.scheduler.prices.price_list import PriceList
@@ -25,6 +27,8 @@ from services.scheduler.runs.submit_run import Submission, SubmitRun
 from services.scheduler.shards.add_missing_shards import AddMissingShards
 from services.scheduler.shards.credit import CreditRule
 from services.scheduler.shards.dispatch_shards import DispatchShards
+from services.scheduler.shards.find_dataset_tasks import FindDatasetTasks
+from services.scheduler.shards.find_suite_tasks import FindSuiteTasks
 from services.scheduler.shards.plan_retry import PlanRetry
 from services.scheduler.shards.plan_run import PlanRun
 from services.scheduler.shards.progress_board import ProgressBoard
@@ -39,6 +43,7 @@ from tests.fakes.scheduler_world import (
     SetClock,
 )
 from tests.fakes.toy_suites import MODEL, SUITE, ToyCatalogue, ToyRows
+from tests.fakes.uploaded_contents import UploadedContents
 
 POOL = Pool("remote", "openai", 64, provider="openai")
 LISTED_POOL = Pool("local", "vllm", 64, models=("vllm/starter",))
@@ -68,6 +73,8 @@ class SchedulerStand:
     board: ProgressBoard = field(default_factory=ProgressBoard)
     suites: ToyCatalogue = field(default_factory=ToyCatalogue)
     rows: ToyRows = field(default_factory=ToyRows)
+    datasets: UploadedContents = field(default_factory=UploadedContents)
+    aliases: Aliases = field(default_factory=dict)
     rule: CreditRule = field(default_factory=CreditRule)
     prices: PriceList = field(default_factory=PriceList)
     fence: Fence = NO_TERM
@@ -81,7 +88,15 @@ class SchedulerStand:
             self.queue_store, self.runs.limits, self.board, self.crew, self.clock, moment_seconds=0
         )
         self.submitting = SubmitRun(
-            self.runs, self.suites, pools, self.controls, self.clock, pricing, self.queue
+            self.runs,
+            self.suites,
+            self.datasets,
+            pools,
+            self.controls,
+            self.clock,
+            pricing,
+            self.queue,
+            self.aliases,
         )
         self.cancelling = CancelRun(self.runs, self.controls, self.clock)
         self.retrying = RetryRun(self.runs, self.controls, self.clock)
@@ -138,7 +153,14 @@ class SchedulerStand:
     def planner(self, record: RunRecord) -> PlanRun:
         missing_shards = AddMissingShards(self.runs, record)
         return PlanRun(
-            self.runs, record, self.suites, self.rows, "0.1.0", self.clock, self.crew, missing_shards
+            self.runs,
+            record,
+            FindSuiteTasks(self.suites, self.rows),
+            FindDatasetTasks(self.datasets, LoadRows(self.datasets.objects)),
+            "0.1.0",
+            self.clock,
+            self.crew,
+            missing_shards,
         )
 
     def _tools(self) -> DriveTools:

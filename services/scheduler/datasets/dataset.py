@@ -64,6 +64,14 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedContent:
+    """Rows that a run can be over, and what they are called."""
+
+    name: str
+    content: DatasetContent
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetCursor:
     """The last one of a page: the next begins behind it. `total` is what the first page counted."""
 

@@ -61,21 +61,21 @@ class UploadSilent(SchedulerError):
 
 
 class NoTargets(SchedulerError):
-    """{rows} rows of {dataset_id} have no target, so {metric} cannot score them. Order no metrics, or add it."""
+    """{rows} rows of {dataset_id} have no target for {metric}. Order no metrics, or add what is expected."""
 
     kind = ErrorKind.INVALID
     reason = "NO_TARGETS"
 
 
 class OtherModel(SchedulerError):
-    """The lines of {dataset_id} are for the model {line_model}, not {model}. Name it in line_models to allow it."""
+    """The lines of {dataset_id} name the model {line_model}, not {model}. Allow it by line_models."""
 
     kind = ErrorKind.INVALID
     reason = "OTHER_MODEL"
 
 
 class CannotCompleteLines(SchedulerError):
-    """The lines ask /v1/completions, but pool {pool} continues no plain text: its engine {engine} only chats."""
+    """The lines ask /v1/completions, but pool {pool} continues no text: its engine {engine} only chats."""
 
     kind = ErrorKind.CONFLICT
     reason = "UNSUPPORTED"

@@ -36,10 +36,10 @@ class PostgresDatasets:
 
     async def add(self, new: NewDataset) -> Dataset:
         dataset = new.dataset
-        request = _request_of(dataset.user, new.request_id) if new.request_id else None
+        request = request_of(dataset.user, new.request_id) if new.request_id else None
 
         async def add(connection: Connection) -> Dataset:
-            await connection.execute(Queries["hold_dataset_content"], *_content_values(dataset.content))
+            await connection.execute(Queries["hold_dataset_content"], *content_values(dataset.content))
             await connection.execute(Queries["add_dataset"], *_dataset_values(dataset), request)
             row = await connection.fetchrow(Queries["get_dataset"], dataset.dataset_id)
             if row is None:
@@ -57,7 +57,7 @@ class PostgresDatasets:
             return ordered
 
     async def ordered(self, request_id: str, user: str) -> Dataset | None:
-        request = _request_of(user, request_id)
+        request = request_of(user, request_id)
         row = await self._sessions.read(
             lambda connection: connection.fetchrow(Queries["find_ordered_dataset"], request)
         )
@@ -126,7 +126,7 @@ class PostgresDatasets:
         )
 
 
-def _request_of(user: str, request_id: str) -> UUID:
+def request_of(user: str, request_id: str) -> UUID:
     """Two users may choose the same id; for each it is one of his own."""
     return uuid5(UUID(request_id), user)
 
@@ -148,7 +148,7 @@ def content_from_row(row: asyncpg.Record) -> DatasetContent:
     )
 
 
-def _content_values(content: DatasetContent) -> tuple[object, ...]:
+def content_values(content: DatasetContent) -> tuple[object, ...]:
     facts = content.facts
     return (
         content.digest,

@@ -1,4 +1,4 @@
-"""A row of a data set becomes a sample: what is asked, by which parameters of its own, and what is expected."""
+"""A row of a data set becomes a sample: what is asked, by which parameters, and what is expected."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -113,7 +113,7 @@ class QueueForecast:
         return told.at_most(max((run.deadline - self.moment.now).total_seconds(), 0.0))
 
     def _history_of(self, run: Run) -> Sequence[PastRun]:
-        return self._history.get((run.order.suite, run.order.model), ())
+        return self._history.get((run.order.board, run.order.model), ())
 
 
 def _sooner(by_end: Estimate | None, given: Turn | None) -> Estimate | None:

@@ -165,8 +165,11 @@ OWN_FIELDS = frozenset(
     }
 )
 
+MIN_WINDOW_SECONDS = 3600
+MAX_WINDOW_SECONDS = 7 * 24 * 3600
 _ALL_ROWS = " Leave it out to take all rows."
 _NO_LIMIT = " Leave it out for no limit."
+_NO_WINDOW = " Leave it out for the limit of a run."
 
 
 def first_problem(order: RunOrder) -> Problem | None:
@@ -178,6 +181,10 @@ def first_problem(order: RunOrder) -> Problem | None:
         (Range("num_fewshot", 0, MAX_FEWSHOT), order.num_fewshot),
         (Range("rollouts", 1, MAX_ROLLOUTS), order.rollouts),
         (Range("max_cost", 0, above=True, advice=_NO_LIMIT), order.max_cost),
+        (
+            Range("completion_window_seconds", MIN_WINDOW_SECONDS, MAX_WINDOW_SECONDS, advice=_NO_WINDOW),
+            order.completion_window_seconds,
+        ),
         (Range("temperature", 0, 2), params.temperature),
         (Range("top_p", 0, 1), params.top_p),
         (Range("top_k", 0, 100), params.top_k),
@@ -189,10 +196,25 @@ def first_problem(order: RunOrder) -> Problem | None:
     out_of_range = next((problem for range_, value in checks if (problem := range_.problem(value))), None)
     return (
         _size_problem(order)
+        or _examined_problem(order)
         or out_of_range
         or _text_problem(order)
         or _provider_params_problem(params.provider_params)
     )
+
+
+def _examined_problem(order: RunOrder) -> Problem | None:
+    """Of a suite and a data set one is ordered; what is for data sets goes with one."""
+    if order.suite and order.dataset_id:
+        sentence = f"The order names the suite {order.suite} and the data set {order.dataset_id}."
+        return Problem("dataset_id", f"{sentence} Leave one of the two out.")
+    if not order.suite and not order.dataset_id:
+        return Problem("suite", "The order names neither a suite nor a data set. Name one of the two.")
+    of_datasets = {"metrics": order.metrics, "line_models": order.line_models}
+    found = next((field for field, value in of_datasets.items() if value and order.suite), None)
+    if found:
+        return Problem(found, f"{found} goes with a data set; a suite says itself. Leave it out.")
+    return None
 
 
 def _size_problem(order: RunOrder) -> Problem | None:
@@ -210,7 +232,14 @@ def _bytes_of(value: object) -> int:
 
 
 def _text_problem(order: RunOrder) -> Problem | None:
-    texts = {"suite": (order.suite,), "model": (order.model,), "tasks": order.tasks}
+    texts = {
+        "suite": (order.suite,),
+        "dataset_id": (order.dataset_id,),
+        "model": (order.model,),
+        "tasks": order.tasks,
+        "line_models": order.line_models,
+        "metrics": [text for use in order.metrics for text in (use.name, use.options_json)],
+    }
     found = (problem for field, values in texts.items() if (problem := nul_problem(field, *values)))
     return next(found, None) or _model_problem(order.model)
 

@@ -143,6 +143,7 @@ def _frame(run: Run, task: PlannedTask) -> work_messages_pb2.WorkShard:
         deadline=time_to_proto(run.deadline),
         stream_answers=order.stream_answers,
         base_url=order.base_url,
+        leaves_defaults=bool(order.dataset_id),
     )
 
 
@@ -177,5 +178,10 @@ def _payload(
     message.rollout = shard.rollout
     for number in shard.samples:
         sample = found[number]
-        message.samples.add(sample=number, prompt=sample.prompt, choices=sample.choices)
+        message.samples.add(
+            sample=number,
+            prompt=sample.prompt,
+            choices=sample.choices,
+            params_json=sample.params_json,
+        )
     return message.SerializeToString()

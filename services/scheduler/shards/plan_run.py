@@ -1,6 +1,6 @@
-"""A run becomes samples and shards: rows are rendered serially, sent to results, and cut on the way."""
+"""A run becomes samples and shards: rows are read serially, sent to results, and cut on the way."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from uuid import uuid4
@@ -15,19 +15,18 @@ from services.scheduler.ports import (
     PlanRecord,
     PlanToOpen,
     RunRecord,
-    SuiteCatalogue,
     TaskToOpen,
 )
 from services.scheduler.runs.run import Run, RunError
 from services.scheduler.shards.add_missing_shards import AddMissingShards
+from services.scheduler.shards.find_dataset_tasks import FindDatasetTasks
+from services.scheduler.shards.find_suite_tasks import FindSuiteTasks
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard_plan import ShardCutter, number_shards
-from services.scheduler.suites.rendering.render_samples import RenderedTask, open_task
+from services.scheduler.shards.tasks_to_plan import TasksToPlan, TaskToPlan
 from services.scheduler.suites.rendering.sample import Sample
-from services.scheduler.suites.rows.row_source import RowSource
 from services.scheduler.suites.suite_errors import SuiteError
 from services.scheduler.suites.suite_threads import SuiteThreads
-from services.scheduler.suites.task_definition import SuiteDefinition, TaskDefinition
 
 CHUNK_SAMPLES = 1000
 CHUNK_BYTES = 1024 * 1024
@@ -51,7 +50,7 @@ class PlanningFailed(Exception):
 
 @dataclass(slots=True)
 class _Plan:
-    """What grows while the tasks of a run are rendered."""
+    """What grows while the tasks of a run are read."""
 
     tasks: list[TaskToOpen] = field(default_factory=list)
     ranges: list[list[range]] = field(default_factory=list)
@@ -63,8 +62,8 @@ class _Plan:
 class PlanRun:
     runs: LedRunStore
     record: RunRecord
-    suites: SuiteCatalogue
-    rows: RowSource
+    suite_tasks: FindSuiteTasks
+    dataset_tasks: FindDatasetTasks
     proctor_version: str
     clock: Clock
     crew: Crew
@@ -75,27 +74,32 @@ class PlanRun:
         """Raises `RunStopped` or `PlanningFailed`; a crash in between starts it anew."""
         plan = _Plan(environment={"proctor": self.proctor_version})
         try:
-            suite = await self.suites.suite(run.suite_name)
-            for task in _ordered_tasks(run, suite):
+            ordered = await self._tasks_of(run)
+            for task in ordered.tasks:
                 await self._note(fence, run, f"planning {task.name}")
                 await self._plan_task(fence, run, task, plan)
         except SuiteError as error:
             refusal = errors.refusal_of(error)
             raise PlanningFailed(RunError(refusal.reason, refusal.message)) from error
-        await self._open(run, suite, plan)
+        await self._open(run, PlanToOpen(plan.tasks, ordered.groups, ordered.missing))
         await self._store(fence, run, plan, await self._reuse_answers(fence, run))
+
+    async def _tasks_of(self, run: Run) -> TasksToPlan:
+        if run.order.dataset_id:
+            return await self.dataset_tasks.tasks_of(run)
+        return await self.suite_tasks.tasks_of(run)
 
     async def _note(self, fence: Fence, run: Run, step: str) -> None:
         is_late = run.deadline is not None and self.clock.now() >= run.deadline
         if is_late or not await self.runs.note_step(fence, run, step):
             raise RunStopped
 
-    async def _plan_task(self, fence: Fence, run: Run, task: TaskDefinition, plan: _Plan) -> None:
-        rendered = await self.threads.run(open_task, task, self.rows, run.order.num_fewshot, run.order.limit)
+    async def _plan_task(self, fence: Fence, run: Run, task: TaskToPlan, plan: _Plan) -> None:
+        opened = await self.threads.run(task.open)
         staging_id = str(uuid4())
         cutter = ShardCutter(plan.sample_count)
         count = 0
-        chunks = _chunks(rendered.samples, self.clock)
+        chunks = _chunks(opened.samples, self.clock)
         while chunk := await self.threads.run(next, chunks, None):
             await self.record.put_samples(staging_id, chunk)
             for sample in chunk:
@@ -103,22 +107,19 @@ class PlanRun:
             count += len(chunk)
             await self._note(fence, run, f"planning {task.name}")
         committed = await self.record.commit_sample_set(staging_id, count)
-        planned = _planned_task(run, task, rendered)
         planned = replace(
-            planned,
+            opened.planned,
             sample_set_id=committed.sample_set_id,
             first_sample=plan.sample_count,
             sample_count=count,
         )
         plan.tasks.append(TaskToOpen(planned, task.scoring))
         plan.ranges.append(cutter.finish())
-        plan.environment |= _environment_of(task, planned, committed.digest)
+        plan.environment |= _environment_of(planned, {**opened.facts, "samples": committed.digest.hex()})
         plan.sample_count += count
 
-    async def _open(self, run: Run, suite: SuiteDefinition, plan: _Plan) -> None:
-        ordered = {task.planned.task for task in plan.tasks}
-        missing = [task.name for task in suite.tasks if task.name not in ordered]
-        recorded = await self.record.open_run(run, PlanToOpen(plan.tasks, suite.groups, missing))
+    async def _open(self, run: Run, plan: PlanToOpen) -> None:
+        recorded = await self.record.open_run(run, plan)
         if list(recorded) != [task.planned.sample_set_id for task in plan.tasks]:
             message = "The suite or its rows were changed while the run was being planned. Submit it again."
             raise PlanningFailed(RunError("INVALID_SUITE_FILE", message))
@@ -153,10 +154,6 @@ class PlanRun:
         return True
 
 
-def _ordered_tasks(run: Run, suite: SuiteDefinition) -> Sequence[TaskDefinition]:
-    return [suite.task(name) for name in run.order.tasks] or suite.tasks
-
-
 def _chunks(samples: Iterator[Sample], clock: Clock) -> Iterator[list[Sample]]:
     """Lists of samples that fit a message; a sample that is heavier than a chunk travels alone.
 
@@ -175,31 +172,11 @@ def _chunks(samples: Iterator[Sample], clock: Clock) -> Iterator[list[Sample]]:
         yield chunk
 
 
-def _planned_task(run: Run, task: TaskDefinition, rendered: RenderedTask) -> PlannedTask:
-    ordered_shots = run.order.num_fewshot
-    return PlannedTask(
-        task=task.name,
-        version=task.version,
-        sample_set_id="",
-        first_sample=0,
-        sample_count=0,
-        output_type=task.scoring.output_type,
-        num_fewshot=task.fewshot.num_fewshot if ordered_shots is None else ordered_shots,
-        is_stand_in=rendered.is_stand_in,
-        dataset=str(task.rows),
-        dataset_revision=rendered.revision,
-        generation=task.generation,
-    )
-
-
-def _environment_of(task: TaskDefinition, planned: PlannedTask, digest: bytes) -> dict[str, str]:
-    facts = {
-        "version": task.version,
-        "definition": task.definition_digest,
+def _environment_of(planned: PlannedTask, facts: Mapping[str, str]) -> dict[str, str]:
+    known = {
+        "version": planned.version,
         "dataset": planned.dataset,
         "dataset_revision": planned.dataset_revision,
-        "samples": digest.hex(),
+        **facts,
     }
-    if planned.num_fewshot:
-        facts["fewshot_seed"] = str(task.fewshot.seed)
-    return {f"task.{task.name}.{name}": fact for name, fact in facts.items()}
+    return {f"task.{planned.task}.{name}": fact for name, fact in known.items()}

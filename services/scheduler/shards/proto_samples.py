@@ -13,7 +13,7 @@ from services.scheduler.runs.run_order import GenerationParams
 from services.scheduler.shards.planned_task import merged_params
 from services.scheduler.shards.request_digest import request_digest
 from services.scheduler.suites.rendering.sample import Sample
-from services.scheduler.suites.task_definition import TaskGroup, TaskScoring
+from services.scheduler.suites.task_definition import OutputType, TaskGroup, TaskScoring
 
 
 def sample_to_proto(sample: Sample) -> sample_pb2.Sample:
@@ -21,7 +21,7 @@ def sample_to_proto(sample: Sample) -> sample_pb2.Sample:
         position=sample.position,
         doc_id=sample.doc_id,
         digest=sample.digest,
-        prompt=sample_pb2.Prompt(text=sample.prompt),
+        prompt=_prompt_to_proto(sample),
         choices=sample.choices,
         target=sample_pb2.Target(
             choice=sample.target.choice,
@@ -32,12 +32,25 @@ def sample_to_proto(sample: Sample) -> sample_pb2.Sample:
         ),
         cluster=sample.cluster,
         doc_json=sample.doc_json,
+        row_id=sample.row_id,
+        params_json=sample.params_json,
     )
+
+
+def _prompt_to_proto(sample: Sample) -> sample_pb2.Prompt:
+    if not sample.messages:
+        return sample_pb2.Prompt(text=sample.prompt)
+    turns = [
+        sample_pb2.ChatMessage(role=turn.role, content=turn.content, fields_json=turn.fields_json)
+        for turn in sample.messages
+    ]
+    return sample_pb2.Prompt(messages=turns)
 
 
 def task_to_proto(task: TaskToOpen, run: Run) -> sample_pb2.PlannedTask:
     planned = task.planned
-    params = merged_params(run.order.params, planned) if planned.generation else GenerationParams()
+    is_text = planned.output_type is OutputType.GENERATE_UNTIL
+    params = merged_params(run.order.params, planned) if is_text else GenerationParams()
     return sample_pb2.PlannedTask(
         task=planned.task,
         version=planned.version,
@@ -60,7 +73,7 @@ def facts_to_proto(run: Run, missing_tasks: Sequence[str]) -> run_record_service
     created_at = Timestamp()
     created_at.FromDatetime(run.created_at)
     return run_record_service_pb2.RunFacts(
-        suite=run.order.suite.partition("@")[0],
+        suite=run.order.board.partition("@")[0],
         suite_version=run.suite_version,
         model=run.order.model,
         project_id=run.order.project_id,
@@ -70,6 +83,7 @@ def facts_to_proto(run: Run, missing_tasks: Sequence[str]) -> run_record_service
         num_fewshot=run.order.num_fewshot,
         missing_tasks=missing_tasks,
         price=price_to_proto(run.price),
+        dataset_name=run.dataset_name,
     )
 
 

@@ -14,13 +14,14 @@ def request_digest(run: Run, task: PlannedTask) -> bytes:
     """SHA-256 over model, server, parameters, stops, and how choices and prompts are put.
 
     Of no account: which pool asks, how many rollouts there are (an answer is one rollout's), and whether the
-    answer streams. Choices that are weighed have no parameters of generation.
+    answer streams. Choices that are weighed have no parameters of generation. What a row of a data set says
+    itself is part of the sample; what neither says is the engine's.
     """
     order = run.order
     is_choice = task.output_type is OutputType.MULTIPLE_CHOICE
     method = run.scoring_method if is_choice else ScoringMethod.GENERATE
     is_weighed = method is ScoringMethod.LOGLIKELIHOOD
-    request = {
+    request: dict[str, object] = {
         "model": order.model,
         "base_url": order.base_url,
         "scoring_method": method,
@@ -29,4 +30,6 @@ def request_digest(run: Run, task: PlannedTask) -> bytes:
         "params": None if is_weighed else asdict(merged_params(order.params, task)),
         "stop": None if is_weighed else task.stop,
     }
+    if order.dataset_id:
+        request["leaves_defaults"] = True
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).digest()
