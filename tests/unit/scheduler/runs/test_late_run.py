@@ -17,9 +17,9 @@ def windowed(run: Run, seconds: int = DAY) -> Run:
 
 
 async def started(stand: SchedulerStand) -> Run:
-    """With a window of a minute, which is shorter than the limit of running."""
-    submitted = await stand.submit(toy_order(completion_window_seconds=60))
-    stand.runs.runs[submitted.run_id] = windowed(submitted, 60)
+    """With a window of an hour, which is shorter than the limit of running."""
+    submitted = await stand.submit(toy_order(completion_window_seconds=3600))
+    stand.runs.runs[submitted.run_id] = windowed(submitted, 3600)
     await stand.admit()
     return await stand.runs.get(submitted.run_id)
 
@@ -55,11 +55,11 @@ async def test_run_with_a_window_runs_until_it_closes_whatever_the_limit_of_runn
     assert run.deadline == run.expires_at
     driver = stand.driver(run.run_id)
     await stand.advance(driver, 2)
-    stand.clock.seconds += 60
+    stand.clock.seconds += 3600
     failed = await stand.finish(run.run_id, driver)
     assert failed.error is not None
     assert failed.error.reason == "DEADLINE_REACHED"
-    assert "completion window of 0:01:00" in failed.error.message
+    assert "completion window of 1:00:00" in failed.error.message
     assert stand.record.closings == [(run.run_id, 1, True)]
 
 
@@ -69,4 +69,4 @@ async def test_retry_opens_a_new_window() -> None:
     stand.clock.seconds += 3600
     await stand.finish(run.run_id, stand.driver(run.run_id))
     pending = await stand.retrying.retry(run.run_id)
-    assert pending.expires_at == stand.clock.now() + timedelta(seconds=60)
+    assert pending.expires_at == stand.clock.now() + timedelta(seconds=3600)
