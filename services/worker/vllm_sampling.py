@@ -7,9 +7,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 from vllm import SamplingParams
+from vllm.exceptions import VLLMClientError
 from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
 from services.worker import engine
+from services.worker.failed_start import reason_in_error
 from services.worker.parameter_support import VLLM_EXTRA, VLLM_UNKNOWN, refuse_parameters
 from services.worker.row_requests import TEMPLATE_FIELD, asked_by_row, refuse_rest, take_json_form
 
@@ -65,8 +67,9 @@ def generation_params(sampling: engine.Sampling, defaults: Mapping[str, object])
             skip_clone=True,
             **{**sampling.extra, **chosen, **asked},
         )
-    except (ValueError, TypeError) as error:
-        raise engine.RequestRefused(f"{_NAME} refuses the sampling parameters: {error}") from error
+    except (VLLMClientError, ValueError, TypeError) as error:
+        reason = reason_in_error(str(error)) or type(error).__name__
+        raise engine.RequestRefused(f"{_NAME} refuses the sampling parameters: {reason}") from error
 
 
 def _row_fields(sampling: engine.Sampling) -> dict[str, Any]:
