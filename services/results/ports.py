@@ -62,6 +62,10 @@ class SampleSetStore(Protocol):
         """Drops sets never committed whose last chunk came before a moment; gives how many."""
         ...
 
+    async def sweep_unused(self, touched_before: datetime) -> int:
+        """Drops some committed sets that no run has and nobody has committed again since; gives how many."""
+        ...
+
 
 class RunRecordStore(Protocol):
     """Keeps the records of runs."""
@@ -75,11 +79,11 @@ class RunRecordStore(Protocol):
         ...
 
     async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardKey]) -> list[RunCounts]:
-        """Counts of some runs, with those of the named shards only."""
+        """Counts of some runs, with those of the named shards only. A run that was deleted is left out."""
         ...
 
     async def all_counts(self, run: RunPlan) -> RunCounts:
-        """Counts of a run with every shard of the present epoch."""
+        """Counts of a run with every shard of the present epoch. Raises RecordNotFound."""
         ...
 
     async def freeze(self, plan: RunPlan, epoch: int, state: FinalState, *, allow_partial: bool) -> None:

@@ -25,11 +25,14 @@ WHERE set_id = $1::uuid;
 -- name: lock_digest: commits of equal sets wait for each other until their transactions end ($1 digest)
 SELECT pg_advisory_xact_lock(hashtextextended(encode($1::bytea, 'hex'), 0));
 
--- name: find_sample_set: the committed set of a digest ($1 digest)
-SELECT set_id::text AS set_id FROM sample_sets WHERE digest = $1::bytea;
+-- name: touch_sample_set_of_digest: the committed set of a digest, which is not swept for a while ($1 digest)
+UPDATE sample_sets SET touched_at = now() WHERE digest = $1::bytea RETURNING set_id::text AS set_id;
+
+-- name: touch_sample_set: the digest of a committed set, which is not swept for a while ($1 set)
+UPDATE sample_sets SET touched_at = now() WHERE set_id = $1::uuid AND digest IS NOT NULL RETURNING digest;
 
 -- name: commit_sample_set: name a staged set by its digest ($1 set, $2 digest)
-UPDATE sample_sets SET digest = $2::bytea WHERE set_id = $1::uuid;
+UPDATE sample_sets SET digest = $2::bytea, touched_at = now() WHERE set_id = $1::uuid;
 
 -- name: alias_sample_set: remember which committed set a staged one equals ($1 staged set, $2 committed set)
 UPDATE sample_sets SET same_as = $2::uuid WHERE set_id = $1::uuid;
@@ -37,19 +40,65 @@ UPDATE sample_sets SET same_as = $2::uuid WHERE set_id = $1::uuid;
 -- name: drop_samples: drop all samples of a set ($1 set)
 DELETE FROM samples WHERE set_id = $1::uuid;
 
--- name: sample_set_is_committed: whether a set can be read ($1 set)
-SELECT EXISTS (SELECT FROM sample_sets WHERE set_id = $1::uuid AND digest IS NOT NULL) AS is_committed;
-
--- name: digest_of_sample_set: the digest of a committed set ($1 set)
-SELECT digest FROM sample_sets WHERE set_id = $1::uuid AND digest IS NOT NULL;
+-- name: hold_sample_set: whether a set can be read; it is not swept before this transaction is over ($1 set)
+SELECT true AS is_committed FROM sample_sets WHERE set_id = $1::uuid AND digest IS NOT NULL FOR KEY SHARE;
 
 -- name: sweep_sample_sets: drop staged leftovers and aliases ($1 last touched before)
 WITH swept AS (
     DELETE FROM sample_sets WHERE digest IS NULL AND touched_at < $1::timestamptz RETURNING set_id
 ), dropped AS (
-    DELETE FROM samples USING swept WHERE samples.set_id = swept.set_id
+    INSERT INTO dropped_sample_sets (set_id) SELECT set_id FROM swept ON CONFLICT (set_id) DO NOTHING
 )
 SELECT count(*) AS swept FROM swept;
+
+-- name: list_unused_sample_sets: committed sets that no run has ($1 last touched before, $2 rows)
+SELECT s.set_id::text AS set_id
+FROM sample_sets AS s
+WHERE s.digest IS NOT NULL
+    AND s.touched_at < $1::timestamptz
+    AND NOT EXISTS (SELECT FROM run_tasks AS t WHERE t.set_id = s.set_id)
+    AND NOT EXISTS (SELECT FROM sample_sets AS a WHERE a.same_as = s.set_id)
+LIMIT $2::integer;
+
+-- name: hold_untouched_sample_set: no run is opened with a set from now on; not where one is being opened ($1 set, $2 last touched before)
+SELECT set_id
+FROM sample_sets
+WHERE set_id = $1::uuid AND digest IS NOT NULL AND touched_at < $2::timestamptz
+FOR UPDATE SKIP LOCKED;
+
+-- name: drop_unused_sample_set: drop a held set that no run has, with its baselines ($1 set)
+WITH swept AS (
+    DELETE FROM sample_sets AS s
+    WHERE s.set_id = $1::uuid
+        AND NOT EXISTS (SELECT FROM run_tasks AS t WHERE t.set_id = s.set_id)
+        AND NOT EXISTS (SELECT FROM sample_sets AS a WHERE a.same_as = s.set_id)
+    RETURNING s.set_id
+)
+INSERT INTO dropped_sample_sets (set_id)
+SELECT set_id FROM swept
+ON CONFLICT (set_id) DO UPDATE SET set_id = EXCLUDED.set_id
+RETURNING set_id;
+
+-- name: list_dropped_sample_sets: sets that are gone and whose samples may still be there ($1 rows)
+SELECT set_id::text AS set_id FROM dropped_sample_sets LIMIT $1::integer;
+
+-- name: delete_dropped_samples: some samples of a set that is gone; gives the last one ($1 set, $2 after position, $3 rows)
+-- Not where the set is being staged again, under the same id.
+WITH chunk AS (
+    SELECT s.position
+    FROM samples AS s
+    WHERE s.set_id = $1::uuid
+        AND s.position > $2::integer
+        AND NOT EXISTS (SELECT FROM sample_sets AS kept WHERE kept.set_id = $1::uuid)
+    ORDER BY s.position
+    LIMIT $3::integer
+), deleted AS (
+    DELETE FROM samples AS s USING chunk WHERE s.set_id = $1::uuid AND s.position = chunk.position
+)
+SELECT max(position) AS position FROM chunk;
+
+-- name: forget_dropped_sample_set: its samples are gone as well ($1 set)
+DELETE FROM dropped_sample_sets WHERE set_id = $1::uuid;
 
 -- name: read_samples: samples of a committed set by position ($1 set, $2 positions)
 SELECT
@@ -449,6 +498,182 @@ WHERE o.run_id = $1::uuid
     AND (o.failure_class = 0 OR o.epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid))
 ORDER BY o.sample, o.rollout
 LIMIT $7::integer;
+
+-- name: export_outcome_lines: what counts in an epoch of one task, an object of JSON per line, up to some bytes ($1 run, $2 epoch, $3 set, $4 first sample, $5 after sample, $6 after rollout, $7 end, exclusive, $8 bytes, nearly, $9 words of statuses, $10 of failure classes, $11 the class of answers without a score, $12 task as JSON, $13 target delimiter)
+SELECT
+    convert_to(string_agg(concat(
+        '{"task":', $12::text,
+        ',"doc_id":', doc_id,
+        ',"row_id":', to_json(row_id),
+        ',"rollout":', rollout,
+        ',"status":"', ($9::text[])[status],
+        '","prompt":', to_json(prompt),
+        ',"choices":', to_json(sample_choices),
+        ',"target":', to_json(CASE
+            WHEN target_choice >= 0 AND target_choice < cardinality(sample_choices)
+                THEN without_prefix(sample_choices[target_choice + 1], $13::text)
+            WHEN cardinality(right_choices) > 0 THEN (
+                SELECT coalesce(string_agg(without_prefix(sample_choices[choice + 1], $13::text), ' | '), '')
+                FROM unnest(right_choices) AS choice
+                WHERE choice < cardinality(sample_choices)
+            )
+            ELSE array_to_string(target_texts, ' | ')
+        END),
+        ',"prediction":', to_json(prediction),
+        ',"answer":', to_json(CASE WHEN is_answered THEN answer_text ELSE '' END),
+        ',"finish_reason":', to_json(CASE WHEN is_answered THEN finish_reason ELSE '' END),
+        ',"choice_logprobs":', CASE
+            WHEN is_answered AND choices <> '[]' THEN jsonb_path_query_array(choices, '$[*][0]') ELSE '[]'
+        END,
+        ',"body":', CASE WHEN is_answered AND body_json <> '' AND body_json IS JSON OBJECT THEN one_line(body_json) ELSE 'null' END,
+        ',"failure_class":"', ($10::text[])[failure_class],
+        '","failure_message":', to_json(failure_message),
+        ',"scores":', scores,
+        ',"prompt_tokens":', prompt_tokens,
+        ',"completion_tokens":', completion_tokens,
+        ',"cached_tokens":', cached_tokens,
+        ',"reasoning_tokens":', reasoning_tokens,
+        ',"total_seconds":', CASE WHEN is_reused THEN 'null' ELSE json_number(total_seconds) END,
+        ',"queue_seconds":', json_number(queue_seconds),
+        ',"first_token_seconds":', json_number(first_token_seconds),
+        ',"between_tokens_seconds":', json_number(between_tokens_seconds),
+        ',"is_reused":', to_json(is_reused),
+        ',"digest":"', encode(digest, 'hex'), E'"}\n'
+    ), '' ORDER BY sample, rollout) FILTER (WHERE bytes_before < $8::bigint), 'UTF8') AS lines,
+    max(ARRAY[sample, rollout]) FILTER (WHERE bytes_before < $8::bigint) AS last_key,
+    count(*) FILTER (WHERE bytes_before >= $8::bigint) > 0 AS is_cut,
+    (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid) AS epoch
+FROM (
+    SELECT
+        o.sample, o.rollout, o.status, o.failure_class, o.failure_message, o.answer_text, o.finish_reason, o.choices,
+        o.prediction, o.scores, o.prompt_tokens, o.completion_tokens, o.cached_tokens, o.reasoning_tokens,
+        o.total_seconds, o.queue_seconds, o.first_token_seconds, o.between_tokens_seconds, o.is_reused, o.body_json,
+        s.doc_id, s.row_id, s.digest, s.prompt, s.choices AS sample_choices, s.target_choice,
+        s.target_texts, s.right_choices,
+        o.failure_class IN (0, $11::smallint) AS is_answered,
+        coalesce(sum(
+            octet_length(o.answer_text) + octet_length(o.body_json) + octet_length(o.failure_message)
+            + pg_column_size(o.choices) + octet_length(s.prompt) + pg_column_size(s.choices) + pg_column_size(s.target_texts)
+        ) OVER (ORDER BY o.sample, o.rollout ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_before
+    FROM (
+        SELECT
+            sample, rollout, status, failure_class, failure_message, answer_text, finish_reason, choices, prediction,
+            scores, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, total_seconds, queue_seconds,
+            first_token_seconds, between_tokens_seconds, is_reused, body_json
+        FROM outcomes
+        WHERE run_id = $1::uuid
+            AND (sample, rollout) > ($5::bigint, $6::integer)
+            AND sample < $7::bigint
+            AND (failure_class = 0 OR epoch = $2::integer)
+        ORDER BY sample, rollout
+        -- Never reached. Without it the planner spreads a few rows over processes, or reads all samples to join them.
+        LIMIT 1000000
+    ) AS o
+    CROSS JOIN LATERAL (
+        SELECT
+            doc_id, row_id, digest, choices, target_choice, target_texts, right_choices,
+            coalesce(prompt_text, (
+                SELECT string_agg(concat(turn ->> 0, ': ', turn ->> 1), E'\n\n')
+                FROM jsonb_array_elements(prompt_messages) AS turn
+            ), '') AS prompt
+        FROM samples
+        WHERE set_id = $3::uuid AND position = o.sample - $4::bigint
+        LIMIT 1
+    ) AS s
+) AS weighed;
+
+-- name: export_batch_output: the answers to one task as lines of a batch's output file, up to some bytes ($1 run, $2 epoch, $3 set, $4 first sample, $5 after sample, $6 after rollout, $7 end, exclusive, $8 bytes, nearly, $9 the class of answers without a score, $10 beginning of ids, $11 model as JSON)
+SELECT
+    convert_to(string_agg(concat(
+        '{"id":"batch_req_', id,
+        '","custom_id":', to_json(custom_id),
+        ',"response":{"status_code":200,"request_id":"', id,
+        '","body":', CASE
+            WHEN body_json <> '' AND body_json IS JSON OBJECT THEN one_line(body_json)
+            ELSE concat(
+                '{"id":"', CASE WHEN is_chat THEN 'chatcmpl-' ELSE 'cmpl-' END, id,
+                '","object":"', CASE WHEN is_chat THEN 'chat.completion' ELSE 'text_completion' END,
+                '","created":', floor(extract(epoch FROM recorded_at))::bigint,
+                ',"model":', $11::text,
+                ',"choices":[{"index":0,', CASE
+                    WHEN is_chat
+                        THEN concat('"message":{"role":"assistant","content":', to_json(answer_text), ',"refusal":null}')
+                    ELSE concat('"text":', to_json(answer_text))
+                END,
+                ',"logprobs":null,"finish_reason":', coalesce(to_json(nullif(finish_reason, ''))::text, 'null'),
+                '}],"usage":{"prompt_tokens":', prompt_tokens,
+                ',"completion_tokens":', completion_tokens,
+                ',"total_tokens":', prompt_tokens + completion_tokens,
+                ',"prompt_tokens_details":{"cached_tokens":', cached_tokens,
+                '},"completion_tokens_details":{"reasoning_tokens":', reasoning_tokens, '}}}'
+            )
+        END,
+        E'},"error":null}\n'
+    ), '' ORDER BY sample) FILTER (WHERE bytes_before < $8::bigint), 'UTF8') AS lines,
+    max(ARRAY[sample, 0]) FILTER (WHERE bytes_before < $8::bigint) AS last_key,
+    count(*) FILTER (WHERE bytes_before >= $8::bigint) > 0 AS is_cut,
+    (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid) AS epoch
+FROM (
+    SELECT
+        o.sample, o.answer_text, o.finish_reason, o.prompt_tokens, o.completion_tokens, o.cached_tokens,
+        o.reasoning_tokens, o.recorded_at, o.body_json, s.prompt_text IS NULL AS is_chat,
+        CASE WHEN s.row_id = '' THEN s.doc_id::text ELSE s.row_id END AS custom_id,
+        $10::text || lpad(to_hex(o.sample), 12, '0') AS id,
+        coalesce(sum(octet_length(o.answer_text) + octet_length(o.body_json))
+            OVER (ORDER BY o.sample ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_before
+    FROM (
+        SELECT
+            sample, answer_text, finish_reason, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens,
+            recorded_at, body_json
+        FROM outcomes
+        WHERE run_id = $1::uuid
+            AND (sample, rollout) > ($5::bigint, $6::integer)
+            AND sample < $7::bigint
+            AND rollout = 0
+            AND (failure_class = 0 OR failure_class = $9::smallint AND epoch = $2::integer)
+        ORDER BY sample
+        LIMIT 1000000
+    ) AS o
+    CROSS JOIN LATERAL (
+        SELECT doc_id, row_id, prompt_text
+        FROM samples
+        WHERE set_id = $3::uuid AND position = o.sample - $4::bigint
+        LIMIT 1
+    ) AS s
+) AS weighed;
+
+-- name: export_batch_errors: the samples of one task without an answer as lines of a batch's error file, up to some bytes ($1 run, $2 epoch, $3 set, $4 first sample, $5 after sample, $6 after rollout, $7 end, exclusive, $8 bytes, nearly, $9 the class of answers without a score, $10 beginning of ids, $11 words of failure classes, $12 code of samples without an outcome, as JSON, $13 why, as JSON)
+SELECT
+    convert_to(string_agg(concat(
+        '{"id":"batch_req_', $10::text, lpad(to_hex(sample), 12, '0'),
+        '","custom_id":', to_json(custom_id),
+        ',"response":null,"error":', CASE
+            WHEN failure_class IS NULL THEN concat('{"code":', $12::text, ',"message":', $13::text)
+            ELSE concat('{"code":"', ($11::text[])[failure_class], '","message":', to_json(failure_message))
+        END,
+        E'}}\n'
+    ), '' ORDER BY sample) FILTER (WHERE bytes_before < $8::bigint), 'UTF8') AS lines,
+    max(ARRAY[sample, 0]) FILTER (WHERE bytes_before < $8::bigint) AS last_key,
+    count(*) FILTER (WHERE bytes_before >= $8::bigint) > 0 AS is_cut,
+    (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid) AS epoch
+FROM (
+    SELECT
+        s.position + $4::bigint AS sample, o.failure_class, o.failure_message,
+        CASE WHEN s.row_id = '' THEN s.doc_id::text ELSE s.row_id END AS custom_id,
+        coalesce(sum(coalesce(octet_length(o.failure_message), 0) + octet_length($13::text))
+            OVER (ORDER BY s.position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_before
+    FROM samples AS s
+    LEFT JOIN outcomes AS o
+        ON o.run_id = $1::uuid
+        AND o.sample = s.position + $4::bigint
+        AND o.rollout = 0
+        AND (o.failure_class = 0 OR o.epoch = $2::integer)
+    WHERE s.set_id = $3::uuid
+        AND s.position >= $5::bigint - $4::bigint
+        AND (s.position + $4::bigint, 0) > ($5::bigint, $6::integer)
+        AND s.position < $7::bigint - $4::bigint
+        AND (o.run_id IS NULL OR o.failure_class NOT IN (0, $9::smallint))
+) AS weighed;
 
 -- name: hold_closed_epoch: keep a frozen epoch from being left before the transaction ends ($1 run, $2 epoch)
 SELECT epoch FROM run_records WHERE run_id = $1::uuid AND epoch = $2::integer AND is_frozen FOR SHARE;

@@ -117,7 +117,7 @@ class RunningResults:
     async def _sweep(self) -> None:
         swept = await self._sample_sets.sweep()
         if swept:
-            log.info("staged sample sets dropped", sets=swept)
+            log.info("sample sets dropped", sets=swept)
 
 
 @asynccontextmanager

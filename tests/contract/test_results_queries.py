@@ -19,6 +19,8 @@ SET = "'00000000-0000-0000-0000-000000000002'"
 
 POSITIONS = "'{" + ",".join(str(position) for position in range(500, 564)) + "}'"
 
+LINES = f"{RUN}, 1, {SET}, 0, 5000, 0, 6000, 1000000"
+
 # Query to the arguments it is asked with over the rows of `full_tables`.
 HOT = {
     "read_targets": f"{SET}, {POSITIONS}",
@@ -28,6 +30,9 @@ HOT = {
     "list_outcomes": f"{RUN}, 5000, 0, 20000, 100",
     "list_outcomes_of_status": f"{RUN}, 5000, 0, 20000, 100, 3",
     "read_scores": f"{RUN}, 5000, 6000",
+    "export_outcome_lines": f"{LINES}, '{{a,b,c}}', '{{a,b}}', 8, '\"t\"', ' '",
+    "export_batch_output": f"{LINES}, 8, 'ab', '\"m\"'",
+    "export_batch_errors": f"{LINES}, 8, 'ab', '{{a,b}}', '\"c\"', '\"m\"'",
     "read_shard_counts": f"ARRAY[{RUN}]::uuid[], ARRAY[7]",
     "read_task_counts": f"ARRAY[{RUN}]::uuid[]",
     "read_all_shard_counts": RUN,
@@ -39,6 +44,11 @@ HOT = {
     "read_comparisons": f"ARRAY[{RUN}, {SET}]::uuid[], 'acc'",
     "find_previous_run": f"{RUN}, 'glue', 'p/7', 'terms'",
     "list_runs_to_compare": "100",
+    "delete_run_record": RUN,
+    "delete_task_counts": RUN,
+    "delete_shard_counts": RUN,
+    "delete_outcomes": f"{RUN}, 5000, 0, 5000",
+    "delete_dropped_samples": f"{SET}, 5000, 5000",
 }
 # Of ten models, one run a minute.
 CLOSED_RUNS = """

@@ -79,7 +79,9 @@ class MemorySampleSets:
 
     async def commit(self, staging_id: str, sample_count: int) -> SampleSet:
         if staging_id in self._rows.committed:
-            return self._rows.committed[staging_id]
+            kept = self._rows.committed[staging_id]
+            self._rows.touched[kept.set_id] = SystemClock().now()
+            return kept
         staged = self._rows.samples.get(staging_id)
         if staged is None:
             raise SampleSetNotFound(sample_set_id=staging_id)
@@ -89,6 +91,7 @@ class MemorySampleSets:
         same = [kept for kept in self._rows.committed.values() if kept.digest == digest]
         kept = same[0] if same else SampleSet(staging_id, digest)
         self._rows.committed[staging_id] = kept
+        self._rows.touched[kept.set_id] = SystemClock().now()
         return kept
 
     async def read(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Sample]:
@@ -119,6 +122,16 @@ class MemorySampleSets:
         for set_id in leftovers:
             del self._rows.samples[set_id]
         return len(leftovers)
+
+    async def sweep_unused(self, touched_before: datetime) -> int:
+        rows = self._rows
+        used = {task.sample_set_id for record in rows.records.values() for task in record.plan.tasks}
+        sets = {kept.set_id for kept in rows.committed.values()}
+        unused = {set_id for set_id in sets - used if rows.touched[set_id] < touched_before}
+        for name in [name for name, kept in rows.committed.items() if kept.set_id in unused]:
+            del rows.committed[name]
+            del rows.samples[name]
+        return len(unused)
 
 
 def _weight(sample: Sample) -> int:
@@ -153,7 +166,9 @@ class MemoryRunRecords:
 
     async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardKey]) -> list[RunCounts]:
         return [
-            self._counts(run, {shard for run_id, shard in shards if run_id == run.run_id}) for run in runs
+            self._counts(run, {shard for run_id, shard in shards if run_id == run.run_id})
+            for run in runs
+            if run.run_id in self._rows.records
         ]
 
     async def all_counts(self, run: RunPlan) -> RunCounts:
@@ -235,7 +250,9 @@ class MemoryOutcomes:
     async def record(self, outcomes: Sequence[ScoredOutcome]) -> int:
         written = 0
         for one in outcomes:
-            record = self._rows.records[one.run_id]
+            record = self._rows.records.get(one.run_id)
+            if record is None:
+                continue
             stored = self._rows.outcomes.get(one.key)
             is_open = one.epoch == record.epoch and not record.is_frozen
             if is_open and (stored is None or supersedes(one, stored)):

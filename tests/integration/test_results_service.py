@@ -208,6 +208,23 @@ async def test_outcomes_of_a_closed_run_change_nothing(stand: ResultsStand) -> N
     assert await close(stand, plan) == summary
 
 
+async def test_late_outcomes_of_a_deleted_run_are_taken_and_dropped(stand: ResultsStand) -> None:
+    plan = await stand.open_run_of(5)
+    await stand.send(batch(plan.run_id, [answered(0)]))
+    await eventually(lambda: recorded_is(stand, plan, 1), "it is recorded")
+    await close(stand, plan, partial=True)
+    for _ in range(2):
+        await stand.records.DeleteRunRecord(record_pb2.DeleteRunRecordRequest(run_id=plan.run_id))
+    await stand.send(batch(plan.run_id, [answered(1)]))
+    await eventually(lambda: nothing_waits(stand), "the late message is taken")
+    not_found = ("RUN_NOT_FOUND", f"Run {plan.run_id} not found.")
+    assert await refusal(stand.counts(plan.run_id)) == not_found
+    assert await refusal(close(stand, plan)) == not_found
+    async with stand.database() as database:
+        query = "SELECT count(*) FROM outcomes WHERE run_id = $1::uuid"
+        assert await database.fetchval(query, plan.run_id) == 0
+
+
 async def nothing_waits(stand: ResultsStand) -> bool:
     return await stand.waiting_outcomes() == 0
 

@@ -16,6 +16,7 @@ from services.results.outcomes.postgres_outcomes import PostgresOutcomes
 from services.results.ports import BaselineStore, BoardStore, HistoryPage, HistoryStore, Stores
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
 from services.results.runs.close_run import CloseRun
+from services.results.runs.delete_run_record import DeleteRunRecord
 from services.results.runs.postgres_run_records import PostgresRunRecords
 from services.results.runs.run_record import FinalState, RunFacts, RunPlan, ScoringMethod, TaskGroup
 from services.results.runs.summarize_run import SummarizeRun
@@ -110,6 +111,16 @@ async def test_the_latest_and_the_best_complete_run_of_each_model_are_found(worl
         if one.run.model == "p/a"
     ]
     assert (entry.previous_run_id, entry.figure.mean) == (best.run_id, 0.5)
+
+
+async def test_after_the_latest_run_was_deleted_the_one_before_counts_again(world: World) -> None:
+    earlier, latest = [await world.run("p/a", right=right) for right in (4, 2)]
+    for plan in (earlier, latest):
+        await world.close(plan)
+    assert await world.board() == [("p/a", latest.run_id)]
+    await DeleteRunRecord(world.stores)(latest.run_id)
+    assert await world.board() == [("p/a", earlier.run_id)]
+    assert await world.history() == [(earlier.run_id, FinalState.COMPLETED)]
 
 
 async def test_a_standing_is_read_as_it_was_kept(world: World) -> None:

@@ -1,6 +1,7 @@
 """What runs prove about each other, kept in Postgres."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 
 import asyncpg
 
@@ -51,7 +52,9 @@ class PostgresComparisons:
     async def keep(self, first: RunRecord, second: RunRecord, differences: Sequence[Difference]) -> None:
         runs = first.plan.run_id, second.plan.run_id, first.epoch, second.epoch
         columns = zip(*map(_row, differences), strict=True)
-        await self._session.fetch("keep_comparison", *runs, *columns)
+        # One of the two may have been deleted meanwhile.
+        with suppress(asyncpg.ForeignKeyViolationError):
+            await self._session.fetch("keep_comparison", *runs, *columns)
 
     async def mark_compared(self, run: RunRecord) -> None:
         await self._session.fetch("mark_compared", run.plan.run_id, run.epoch)

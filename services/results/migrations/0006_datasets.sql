@@ -10,6 +10,26 @@ ALTER TABLE samples
 -- it is only ever handed on.
 ALTER TABLE outcomes ADD COLUMN body_json text NOT NULL DEFAULT '';
 
+-- What lines of exports are made of. Numbers as JSON says them: the shortest text that is read back as the same, with a
+-- point where it is whole; null for what JSON has no word for.
+CREATE FUNCTION json_number(value double precision) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN value = trunc(value) AND abs(value) < 1e15 THEN value::text || '.0'
+    WHEN abs(value) < 'infinity' THEN value::text
+    ELSE 'null'
+END;
+
+-- A text without what it begins with.
+CREATE FUNCTION without_prefix(value text, prefix text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN starts_with(value, prefix) THEN substr(value, length(prefix) + 1) ELSE value END;
+
+-- JSON whose white space breaks no line; within its strings there are no breaks.
+CREATE FUNCTION one_line(value text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN translate(value, E'\n\r', '  ');
+
 -- Name of the data set whose id stands in `suite`; empty for a suite.
 ALTER TABLE run_records ADD COLUMN dataset_name text NOT NULL DEFAULT '';
 
@@ -38,3 +58,10 @@ CREATE TABLE export_marks (
     is_end       boolean NOT NULL,
     PRIMARY KEY (run_id, epoch, form, first_byte, is_end)
 );
+
+-- Sample sets that are gone, whose samples are still to be removed: a few at a time, and on after a kill.
+CREATE TABLE dropped_sample_sets (set_id uuid PRIMARY KEY);
+
+-- Which sets are used, and by which names.
+CREATE INDEX run_tasks_of_set ON run_tasks (set_id);
+CREATE INDEX sample_sets_aliases ON sample_sets (same_as) WHERE same_as IS NOT NULL;

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import asyncpg
 import orjson
@@ -75,8 +76,10 @@ class PostgresRunRecords:
 
     async def all_counts(self, run: RunPlan) -> RunCounts:
         rows = await self._session.fetch("read_all_shard_counts", run.run_id)
-        [counts] = await self._counts([run], {run.run_id: {row["shard"]: row["recorded"] for row in rows}})
-        return counts
+        found = await self._counts([run], {run.run_id: {row["shard"]: row["recorded"] for row in rows}})
+        if not found:
+            raise RecordNotFound(run_id=run.run_id)
+        return found[0]
 
     async def freeze(self, plan: RunPlan, epoch: int, state: FinalState, *, allow_partial: bool) -> None:
         async def once() -> None:
@@ -111,7 +114,9 @@ class PostgresRunRecords:
     async def add_environment(self, run_id: str, environment: Mapping[str, str]) -> None:
         names = [storable(name) for name in environment]
         values = [storable(value) for value in environment.values()]
-        await self._session.fetch("add_environment", run_id, names, values)
+        # Of a run that is deleted at this moment there is nothing to keep.
+        with suppress(asyncpg.ForeignKeyViolationError):
+            await self._session.fetch("add_environment", run_id, names, values)
 
     async def delete(self, run_id: str) -> None:
         async def once() -> None:
@@ -126,7 +131,11 @@ class PostgresRunRecords:
         rows_by_run: dict[str, list[asyncpg.Record]] = defaultdict(list)
         for row in await self._session.fetch("read_task_counts", [run.run_id for run in runs]):
             rows_by_run[row["run_id"]].append(row)
-        return [_run_counts(run, rows_by_run[run.run_id], shards.get(run.run_id, {})) for run in runs]
+        return [
+            _run_counts(run, rows, shards.get(run.run_id, {}))
+            for run in runs
+            if (rows := rows_by_run.get(run.run_id))
+        ]
 
 
 async def _add(transaction: PostgresTransaction, plan: RunPlan, epoch: int) -> bool:
@@ -145,8 +154,7 @@ async def _add(transaction: PostgresTransaction, plan: RunPlan, epoch: int) -> b
     if added is None:
         return False
     for index, task in enumerate(plan.tasks):
-        found = await transaction.fetchrow("sample_set_is_committed", task.sample_set_id)
-        if found is None or not found["is_committed"]:
+        if await transaction.fetchrow("hold_sample_set", task.sample_set_id) is None:
             raise SampleSetNotFound(sample_set_id=task.sample_set_id)
         await transaction.execute(
             "add_run_task",

@@ -16,6 +16,8 @@ from services.results.postgres_session import PostgresSession, PostgresTransacti
 from services.results.samples.sample_set import ChatMessage, Prompt, Sample, SampleSet
 from services.results.scores.answer import Target
 
+SETS_AT_A_TIME = 100
+SAMPLES_AT_A_TIME = 5000
 SAMPLE_COLUMNS = (
     "set_id",
     "position",
@@ -88,7 +90,37 @@ class PostgresSampleSets:
 
     async def sweep(self, touched_before: datetime) -> int:
         row = await self._session.fetchrow("sweep_sample_sets", touched_before)
+        await self._delete_dropped_samples()
         return 0 if row is None else int(row["swept"])
+
+    async def sweep_unused(self, touched_before: datetime) -> int:
+        unused = await self._session.fetch("list_unused_sample_sets", touched_before, SETS_AT_A_TIME)
+        swept = [await self._drop_unused(row["set_id"], touched_before) for row in unused]
+        await self._delete_dropped_samples()
+        return sum(swept)
+
+    async def _drop_unused(self, set_id: str, touched_before: datetime) -> bool:
+        """The lock first: what was opened with the set before is seen by the statement behind it."""
+
+        async def once() -> bool:
+            async with self._session.transaction() as transaction:
+                if await transaction.fetchrow("hold_untouched_sample_set", set_id, touched_before) is None:
+                    return False
+                return await transaction.fetchrow("drop_unused_sample_set", set_id) is not None
+
+        return await self._session.repeat(once)
+
+    async def _delete_dropped_samples(self) -> None:
+        """Also what a kill left of an earlier sweep."""
+        for row in await self._session.fetch("list_dropped_sample_sets", SETS_AT_A_TIME):
+            set_id: str = row["set_id"]
+            after: int | None = -1
+            while after is not None:
+                last = await self._session.fetchrow(
+                    "delete_dropped_samples", set_id, after, SAMPLES_AT_A_TIME
+                )
+                after = None if last is None else last["position"]
+            await self._session.fetch("forget_dropped_sample_set", set_id)
 
 
 async def _lock(transaction: PostgresTransaction, set_id: str) -> SampleSet | None:
@@ -96,9 +128,12 @@ async def _lock(transaction: PostgresTransaction, set_id: str) -> SampleSet | No
     row = await transaction.fetchrow("lock_sample_set", set_id)
     if row is None:
         raise SampleSetNotFound(sample_set_id=set_id)
+    if row["same_as"] is None and row["digest"] is None:
+        return None
     if row["same_as"] is None:
-        return None if row["digest"] is None else SampleSet(set_id, row["digest"])
-    kept = await transaction.fetchrow("digest_of_sample_set", row["same_as"])
+        await transaction.execute("touch_sample_set", set_id)
+        return SampleSet(set_id, row["digest"])
+    kept = await transaction.fetchrow("touch_sample_set", row["same_as"])
     assert kept is not None
     return SampleSet(row["same_as"], kept["digest"])
 
@@ -112,7 +147,7 @@ async def _commit(transaction: PostgresTransaction, staging_id: str, sample_coun
         )
     digest: bytes = staged["digest"]
     await transaction.execute("lock_digest", digest)
-    same = await transaction.fetchrow("find_sample_set", digest)
+    same = await transaction.fetchrow("touch_sample_set_of_digest", digest)
     if same is None:
         await transaction.execute("commit_sample_set", staging_id, digest)
         return SampleSet(staging_id, digest)

@@ -10,6 +10,8 @@ from services.results.samples.sample_set import Sample, SampleSet
 
 DIGEST_BYTES = 32
 MOST_POSITIONS = 1024
+# A run is opened once all of its sets are committed: the planning of a large suite may take hours.
+KEEP_UNUSED = timedelta(hours=6)
 
 
 class StoreSampleSet:
@@ -43,5 +45,8 @@ class StoreSampleSet:
         return [found[position] for position in positions]
 
     async def sweep(self) -> int:
-        """Drops what a planning that died has left behind."""
-        return await self._sample_sets.sweep(self._clock.now() - self._keep_staged)
+        """Drops what a planning that died has left behind, and what no run has any more."""
+        now = self._clock.now()
+        return await self._sample_sets.sweep(now - self._keep_staged) + await self._sample_sets.sweep_unused(
+            now - KEEP_UNUSED
+        )

@@ -1,6 +1,9 @@
 """Baselines in Postgres: of sample sets, and of the suites of closed runs."""
 
 import hashlib
+from contextlib import suppress
+
+import asyncpg
 
 from services.results.postgres_session import PostgresSession
 from services.results.runs.json_records import to_json
@@ -31,7 +34,9 @@ class PostgresBaselines:
 
     async def keep(self, task: PlannedTask, method: ScoringMethod, baselines: TaskBaselines) -> None:
         key = (task.sample_set_id, _scoring_digest(task, method))
-        await self._session.fetch("add_task_baselines", *key, baselines_to_json(baselines))
+        # The set may have gone with its last run meanwhile.
+        with suppress(asyncpg.ForeignKeyViolationError):
+            await self._session.fetch("add_task_baselines", *key, baselines_to_json(baselines))
 
 
 def _scoring_digest(task: PlannedTask, method: ScoringMethod) -> bytes:
