@@ -490,10 +490,11 @@ SELECT dataset_contents.digest, dataset_contents.format, prefix, size_bytes, row
 -- name: delete_dataset removes a data set ($1 data set)
 DELETE FROM datasets WHERE dataset_id = $1;
 
--- name: delete_unused_content removes a content that no data set has any more ($1 digest, $2 format)
+-- name: delete_unused_content removes a content that no data set and no file has any more ($1 digest, $2 format)
 DELETE FROM dataset_contents
  WHERE digest = $1 AND format = $2
    AND NOT EXISTS (SELECT FROM datasets WHERE datasets.digest = $1 AND datasets.format = $2)
+   AND NOT EXISTS (SELECT FROM files WHERE files.digest = $1 AND files.format = $2)
 RETURNING true;
 
 -- name: add_loose_prefix says that objects may lie there that no content has ($1 prefix)
@@ -504,3 +505,101 @@ SELECT prefix FROM loose_prefixes WHERE since < $1 ORDER BY since;
 
 -- name: forget_loose_prefix says that nothing lies there, or that a content has it ($1 prefix)
 DELETE FROM loose_prefixes WHERE prefix = $1;
+
+-- name: add_file names stored bytes and their content; not a second time for the same request ($1 file, $2 name, $3 user, $4 purpose, $5 bytes, $6 time, $7 when it goes or null, $8 prefix, $9 digest of the content or null, $10 its format or null, $11 first faults, $12 all faults, $13 request)
+INSERT INTO files (file_id, name, username, purpose, size_bytes, created_at, expires_at, prefix, digest, format, faults, fault_count, request_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::jsonb, $12, $13)
+    ON CONFLICT DO NOTHING;
+
+-- name: get_file gives one with its faults, and with its content where it has one ($1 file)
+SELECT file_id, name, username, purpose, files.size_bytes AS file_bytes, created_at, expires_at, files.prefix AS file_prefix, faults, fault_count,
+       digest, format, dataset_contents.prefix, dataset_contents.size_bytes, row_count, target_count, models, endpoint
+  FROM files LEFT JOIN dataset_contents USING (digest, format)
+ WHERE file_id = $1;
+
+-- name: find_ordered_file gives what an earlier call with this id stored ($1 request)
+SELECT file_id, name, username, purpose, files.size_bytes AS file_bytes, created_at, expires_at, files.prefix AS file_prefix, faults, fault_count,
+       digest, format, dataset_contents.prefix, dataset_contents.size_bytes, row_count, target_count, models, endpoint
+  FROM files LEFT JOIN dataset_contents USING (digest, format)
+ WHERE request_id = $1;
+
+-- name: list_files gives a page without the faults, newest first ($1 purpose or null, $2 time and $3 file behind which it begins, $4 size)
+SELECT file_id, name, username, purpose, files.size_bytes AS file_bytes, created_at, expires_at, files.prefix AS file_prefix, '[]' AS faults, fault_count,
+       digest, format, dataset_contents.prefix, dataset_contents.size_bytes, row_count, target_count, models, endpoint
+  FROM files LEFT JOIN dataset_contents USING (digest, format)
+ WHERE ($1::text IS NULL OR purpose = $1) AND (created_at, file_id) < ($2::timestamptz, $3::text)
+ ORDER BY created_at DESC, file_id DESC
+ LIMIT $4;
+
+-- name: list_oldest_files gives a page without the faults, oldest first ($1 purpose or null, $2 time and $3 file behind which it begins, $4 size)
+SELECT file_id, name, username, purpose, files.size_bytes AS file_bytes, created_at, expires_at, files.prefix AS file_prefix, '[]' AS faults, fault_count,
+       digest, format, dataset_contents.prefix, dataset_contents.size_bytes, row_count, target_count, models, endpoint
+  FROM files LEFT JOIN dataset_contents USING (digest, format)
+ WHERE ($1::text IS NULL OR purpose = $1) AND (created_at, file_id) > ($2::timestamptz, $3::text)
+ ORDER BY created_at, file_id
+ LIMIT $4;
+
+-- name: hold_file lets nothing begin to use a file before this transaction is over ($1 file)
+SELECT prefix, digest, format FROM files WHERE file_id = $1 FOR UPDATE;
+
+-- name: batch_using_file gives a batch over a file whose own files are still to be written ($1 file)
+SELECT batch_id FROM batches
+ WHERE input_file_id = $1 AND run_id IS NOT NULL AND finalized_at IS NULL
+ LIMIT 1;
+
+-- name: hold_content lets no other use of a content begin before this transaction is over ($1 digest, $2 format)
+SELECT prefix FROM dataset_contents WHERE digest = $1 AND format = $2 FOR UPDATE;
+
+-- name: delete_file removes a file ($1 file)
+DELETE FROM files WHERE file_id = $1;
+
+-- name: expired_files gives those whose time is over and that nothing uses, the first first ($1 time, $2 most)
+SELECT file_id FROM files
+ WHERE expires_at <= $1
+   AND NOT EXISTS (SELECT FROM batches WHERE input_file_id = file_id AND run_id IS NOT NULL AND finalized_at IS NULL)
+   AND NOT EXISTS (SELECT FROM runs WHERE dataset_id = file_id AND state IN ('pending', 'running', 'paused'))
+ ORDER BY expires_at
+ LIMIT $2;
+
+-- name: add_batch stores a batch; not a second time for the same request ($1 batch, $2 user, $3 input file, $4 endpoint, $5 completion window, $6 metadata, $7 time, $8 lines, $9 run or null, $10 errors, $11 request)
+INSERT INTO batches (batch_id, username, input_file_id, endpoint, completion_window, metadata, created_at, total, run_id, errors, request_id)
+VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7, $8, $9, $10::jsonb, $11)
+    ON CONFLICT DO NOTHING;
+
+-- name: get_batch gives one with its run ($1 batch)
+SELECT batch_id, batches.username AS batch_user, input_file_id, endpoint, completion_window, metadata, batches.created_at AS batch_created_at,
+       batches.total AS batch_total, errors, finalized_at, output_file_id, error_file_id,
+       run_id, runs.username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, runs.total,
+       suite_version, price, reused_answers, admitted_at, ran_seconds, runs.created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts, dataset_name, expires_at
+  FROM batches LEFT JOIN runs USING (run_id)
+ WHERE batch_id = $1;
+
+-- name: find_ordered_batch gives what an earlier call with this id stored ($1 request)
+SELECT batch_id FROM batches WHERE request_id = $1;
+
+-- name: list_batches gives a page with their runs, newest first ($1 time and $2 batch behind which it begins, $3 size)
+SELECT batch_id, batches.username AS batch_user, input_file_id, endpoint, completion_window, metadata, batches.created_at AS batch_created_at,
+       batches.total AS batch_total, errors, finalized_at, output_file_id, error_file_id,
+       run_id, runs.username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, runs.total,
+       suite_version, price, reused_answers, admitted_at, ran_seconds, runs.created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts, dataset_name, expires_at
+  FROM batches LEFT JOIN runs USING (run_id)
+ WHERE (batches.created_at, batch_id) < ($1::timestamptz, $2::text)
+ ORDER BY batches.created_at DESC, batch_id DESC
+ LIMIT $3;
+
+-- name: batches_to_finalize gives those whose runs are over and whose files are to be written, the first first ($1 others, $2 most)
+SELECT batch_id
+  FROM batches JOIN runs USING (run_id)
+ WHERE finalized_at IS NULL AND run_id IS NOT NULL AND is_closed AND state IN ('completed', 'failed', 'cancelled')
+   AND batch_id <> ALL ($1::text[])
+ ORDER BY finished_at
+ LIMIT $2;
+
+-- name: finalize_batch names the files of a batch, once; can be repeated ($1 batch, $2 time, $3 output file or null, $4 error file or null)
+UPDATE batches
+   SET finalized_at = $2, output_file_id = $3, error_file_id = $4
+ WHERE batch_id = $1 AND (finalized_at IS NULL OR finalized_at = $2)
+RETURNING batch_id;
+
+-- name: batch_of_run gives the batch that a run is of ($1 run)
+SELECT batch_id FROM batches WHERE run_id = $1;

@@ -65,6 +65,9 @@ class SchedulerSettings(BaseSettings):
     max_dataset_rows: int = Field(default=50_000_000, ge=1)
     max_uploads: int = Field(default=8, ge=1)
     max_upload_seconds: float = Field(default=3600.0, gt=0)
+    # Files of batches: their bytes, and their lines.
+    max_batch_file_bytes: int = Field(default=200 * 1000**2, ge=1)
+    max_batch_lines: int = Field(default=50_000, ge=1)
 
     # How long one who lists models waits for a pool to tell of its own.
     list_models_wait_seconds: float = Field(default=2.0, gt=0)

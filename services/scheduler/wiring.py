@@ -20,22 +20,12 @@ from services.common.jetstream import JetStream, connect_nats
 from services.common.lifecycle import every
 from services.common.postgres import connect_pool, migrate
 from services.common.release import release
-from services.scheduler import grpc_api, grpc_dataset_api, grpc_queue_api, grpc_suite_api
-from services.scheduler.datasets.add_dataset import AddDataset
-from services.scheduler.datasets.check_file import CheckFile, SizeLimits
-from services.scheduler.datasets.checking.csv_rows import read_csv
-from services.scheduler.datasets.checking.jsonl_lines import read_jsonl
-from services.scheduler.datasets.checking.parquet_rows import read_parquet
-from services.scheduler.datasets.dataset import DatasetFormat
-from services.scheduler.datasets.delete_dataset import DeleteDataset
-from services.scheduler.datasets.delete_lost_objects import DeleteLostObjects
+from services.scheduler import grpc_api, grpc_dataset_api, grpc_file_api, grpc_queue_api, grpc_suite_api
 from services.scheduler.datasets.load_rows import LoadRows
-from services.scheduler.datasets.obstore_objects import ObstoreObjects
-from services.scheduler.datasets.postgres_datasets import PostgresDatasets
-from services.scheduler.datasets.show_dataset import ShowDataset
-from services.scheduler.datasets.uploads import UploadLimits, Uploads
+from services.scheduler.files.wiring import UploadParts
 from services.scheduler.grpc_api import GrpcApi, SchedulerUseCases
-from services.scheduler.grpc_dataset_api import DatasetUseCases, GrpcDatasetApi
+from services.scheduler.grpc_dataset_api import GrpcDatasetApi
+from services.scheduler.grpc_file_api import GrpcFileApi
 from services.scheduler.grpc_queue_api import GrpcQueueApi, QueueUseCases
 from services.scheduler.grpc_suite_api import GrpcSuiteApi, SuiteUseCases
 from services.scheduler.paces.lead_paces import LeadPaces
@@ -110,11 +100,6 @@ FORGET_SECONDS = 60.0
 LIST_MODELS_SECONDS = 10.0
 # So soon a thread that checks an upload lets the event loop in; five times that is Python's own way.
 THREAD_TURN_SECONDS = 0.001
-DATASET_READERS = {
-    DatasetFormat.JSONL: read_jsonl,
-    DatasetFormat.CSV: read_csv,
-    DatasetFormat.PARQUET: read_parquet,
-}
 
 
 @dataclass(frozen=True)
@@ -171,9 +156,7 @@ class SchedulerParts:
         self.queue = ShowQueue(PostgresQueue(sessions), self.limits, self.board, self.crew, self.clock)
         self.led_runs = PostgresLedRuns(sessions, self.limits)
         self.shards = PostgresShards(sessions)
-        self.datasets = PostgresDatasets(sessions)
-        self.objects = ObstoreObjects(settings.object_store)
-        self.uploads = Uploads(UploadLimits(settings.max_uploads, settings.max_upload_seconds))
+        self.stored = UploadParts(settings, sessions, self.clock)
 
     async def forget_idle(self) -> NoReturn:
         """For ever, also where another scheduler leads: reports of all runs come here."""
@@ -237,18 +220,26 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         opened.push_async_callback(use_cases.list_models.close)
         api = GrpcApi(use_cases)
         suite_api = GrpcSuiteApi(_suite_use_cases(parts))
-        dataset_api = GrpcDatasetApi(_dataset_use_cases(settings, parts))
+        dataset_api = GrpcDatasetApi(parts.stored.dataset_use_cases())
+        file_api = GrpcFileApi(parts.stored.file_use_cases())
         queue_api = GrpcQueueApi(
             QueueUseCases(parts.queue, ChangeLimits(parts.limits), parts.limits, parts.clock)
         )
         server = await serve_grpc(
             settings.scheduler_address,
-            [api.register, suite_api.register, queue_api.register, dataset_api.register],
+            [
+                api.register,
+                suite_api.register,
+                queue_api.register,
+                dataset_api.register,
+                file_api.register,
+            ],
             [
                 grpc_api.SERVICE_NAME,
                 grpc_suite_api.SERVICE_NAME,
                 *grpc_queue_api.SERVICE_NAMES,
                 grpc_dataset_api.SERVICE_NAME,
+                grpc_file_api.SERVICE_NAME,
             ],
         )
         opened.push_async_callback(server.stop, 0)
@@ -266,7 +257,7 @@ def _use_cases(settings: SchedulerSettings, parts: SchedulerParts) -> SchedulerU
         submit=SubmitRun(
             parts.runs,
             parts.suites,
-            parts.datasets,
+            parts.stored.datasets,
             parts.pools,
             parts.controls,
             parts.clock,
@@ -313,21 +304,10 @@ def _suite_use_cases(parts: SchedulerParts) -> SuiteUseCases:
     )
 
 
-def _dataset_use_cases(settings: SchedulerSettings, parts: SchedulerParts) -> DatasetUseCases:
-    sizes = SizeLimits(settings.max_upload_bytes, settings.max_unpacked_bytes, settings.max_dataset_rows)
-    checking = CheckFile(DATASET_READERS, parts.objects, sizes)
-    return DatasetUseCases(
-        add=AddDataset(checking, parts.datasets, parts.objects, parts.clock, parts.uploads),
-        show=ShowDataset(parts.datasets, LoadRows(parts.objects)),
-        delete=DeleteDataset(parts.datasets, parts.objects),
-    )
-
-
 def _lead(settings: SchedulerSettings, parts: SchedulerParts) -> Callable[[Fence], Awaitable[None]]:
     runs = _lead_runs(settings, parts)
     paces = LeadPaces(parts.pace_board, parts.pace_grants, parts.clock)
-
-    sweeping = DeleteLostObjects(parts.datasets, parts.objects, parts.clock, settings.max_upload_seconds)
+    sweeping = parts.stored.sweeping()
 
     async def lead(fence: Fence) -> None:
         await _together(runs.lead(fence), paces.lead(), sweeping.lead(), parts.deleting.lead())
@@ -359,7 +339,7 @@ def _drive_tools(settings: SchedulerSettings, parts: SchedulerParts) -> DriveToo
             parts.led_runs,
             parts.record,
             FindSuiteTasks(parts.suites, parts.rows),
-            FindDatasetTasks(parts.datasets, LoadRows(parts.objects)),
+            FindDatasetTasks(parts.stored.datasets, LoadRows(parts.stored.objects)),
             release(),
             parts.clock,
             parts.crew,

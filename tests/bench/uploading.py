@@ -28,7 +28,8 @@ from services.scheduler.datasets.dataset import Dataset, DatasetHeader, DatasetI
 from services.scheduler.datasets.obstore_objects import ObstoreObjects
 from services.scheduler.datasets.ports import NewDataset
 from services.scheduler.datasets.uploads import UploadLimits, Uploads
-from services.scheduler.wiring import DATASET_READERS, THREAD_TURN_SECONDS
+from services.scheduler.files.wiring import DATASET_READERS
+from services.scheduler.wiring import THREAD_TURN_SECONDS
 
 GIGABYTE = 1_000_000_000
 PIECE_BYTES = 256 * 1024

@@ -8,7 +8,7 @@ from services.scheduler.datasets.check_file import CheckedFile, CheckFile, SizeL
 from services.scheduler.datasets.dataset import DatasetContent, DatasetFormat, DatasetHeader
 from services.scheduler.datasets.dataset_row import DatasetRow
 from services.scheduler.datasets.load_rows import LoadRows
-from services.scheduler.wiring import DATASET_READERS
+from services.scheduler.files.wiring import DATASET_READERS
 from tests.fakes.memory_objects import MemoryObjects
 
 NO_LIMITS = SizeLimits(2**40, 2**40, 2**40)

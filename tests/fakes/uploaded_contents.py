@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from services.scheduler.datasets.check_file import CheckFile
 from services.scheduler.datasets.dataset import DatasetContent, DatasetHeader, NamedContent
 from services.scheduler.datasets.dataset_errors import DatasetNotFound
-from services.scheduler.wiring import DATASET_READERS
+from services.scheduler.files.wiring import DATASET_READERS
 from tests.fakes.checked_files import NO_LIMITS, jsonl
 from tests.fakes.memory_objects import MemoryObjects
 

@@ -42,7 +42,7 @@ def added_to_proto(added: AddedDataset) -> messages.UploadDatasetResponse:
     if added.dataset is not None:
         return messages.UploadDatasetResponse(dataset=dataset_to_proto(added.dataset))
     return messages.UploadDatasetResponse(
-        faults=[_fault_to_proto(fault) for fault in added.faults], fault_count=added.fault_count
+        faults=[fault_to_proto(fault) for fault in added.faults], fault_count=added.fault_count
     )
 
 
@@ -74,5 +74,5 @@ def row_to_proto(row: DatasetRow) -> messages.DatasetRow:
     )
 
 
-def _fault_to_proto(fault: DatasetFault) -> messages.DatasetFault:
+def fault_to_proto(fault: DatasetFault) -> messages.DatasetFault:
     return messages.DatasetFault(line=fault.line, field=fault.field, problem=fault.problem)

@@ -38,7 +38,7 @@ CREATE TABLE files (
     -- Of the content; null where there is none.
     digest       text,
     format       text,
-    -- The first ones, as [{line, field, problem}].
+    -- The first ones, as [{line, field, problem, kind}].
     faults       jsonb NOT NULL DEFAULT '[]',
     fault_count  bigint NOT NULL DEFAULT 0,
     -- Of the user and his request id, so that a repeated upload finds the file of the first.
@@ -58,11 +58,12 @@ CREATE TABLE batches (
     completion_window  text NOT NULL,
     metadata           jsonb NOT NULL,
     created_at         timestamptz NOT NULL,
+    -- Lines of its file; 0 where it failed before it had a run.
+    total              bigint NOT NULL,
     -- Null where it failed before it had a run.
     run_id             uuid UNIQUE REFERENCES runs ON DELETE CASCADE,
     -- Why it failed before it had a run, as [{code, message, param, line}].
     errors             jsonb NOT NULL DEFAULT '[]',
-    cancelling_at      timestamptz,
     -- When its files were written, or were found to be empty.
     finalized_at       timestamptz,
     output_file_id     text,

@@ -22,7 +22,7 @@ from services.scheduler.datasets.delete_objects import prefix_of
 from services.scheduler.datasets.obstore_objects import ObstoreObjects
 from services.scheduler.datasets.ports import NewDataset
 from services.scheduler.datasets.uploads import UploadLimits, Uploads
-from services.scheduler.wiring import DATASET_READERS
+from services.scheduler.files.wiring import DATASET_READERS
 from tests.fakes.checked_files import NO_LIMITS, jsonl
 from tests.fakes.memory_objects import MemoryObjects
 from tests.fakes.scheduler_world import SetClock

@@ -1,0 +1,32 @@
+"""Removes a file, and its rows where no other file and no data set shares them."""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+
+from services.common.clock import Clock
+from services.scheduler.datasets.delete_objects import try_to_delete_objects
+from services.scheduler.datasets.ports import ObjectStore
+from services.scheduler.files.file import FileId
+from services.scheduler.files.file_errors import FileInUse, FileInUseByRun, FileNotFound
+from services.scheduler.files.ports import FileStore
+
+EXPIRED_AT_A_TIME = 100
+
+
+@dataclass(frozen=True)
+class DeleteFile:
+    files: FileStore
+    objects: ObjectStore
+    clock: Clock
+
+    async def delete(self, file_id: FileId) -> None:
+        """Once its row is gone it is deleted: objects that cannot be removed now are swept later."""
+        for prefix in await self.files.delete(file_id):
+            await asyncio.to_thread(try_to_delete_objects, self.objects, prefix)
+
+    async def delete_expired(self) -> None:
+        """One that is used stays until it is not."""
+        for file_id in await self.files.expired(self.clock.now(), EXPIRED_AT_A_TIME):
+            with suppress(FileNotFound, FileInUse, FileInUseByRun):
+                await self.delete(file_id)
