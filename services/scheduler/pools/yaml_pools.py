@@ -40,17 +40,17 @@ def read_aliases(file: Path, pools: Sequence[Pool]) -> Aliases:
 
 
 def _alias_problem(alias: object, model: object, pools: Sequence[Pool]) -> str:
-    if (
-        not isinstance(alias, str)
-        or not 0 < len(alias.strip()) <= MAX_MODEL_LETTERS
-        or not alias.isprintable()
-    ):
+    if not isinstance(alias, str) or not _is_name(alias):
         return f"is no name of 1 to {MAX_MODEL_LETTERS} letters"
     if pool_of(alias, pools) is not None:
         return "is the name of a model itself"
     if not isinstance(model, str) or pool_of(model, pools) is None:
         return f"names {model}, which no pool serves"
     return ""
+
+
+def _is_name(text: str) -> bool:
+    return 0 < len(text) <= MAX_MODEL_LETTERS and text.isprintable() and text == text.strip()
 
 
 def _content(file: Path) -> Mapping[str, object]:

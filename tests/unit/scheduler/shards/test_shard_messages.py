@@ -7,7 +7,7 @@ import pytest
 
 from proctor.v1 import run_pb2, sample_pb2, work_messages_pb2
 from services.scheduler.runs.run import Run, RunId
-from services.scheduler.runs.run_order import PromptForm, RunOrder, ScoringMethod
+from services.scheduler.runs.run_order import GenerationParams, PromptForm, RunOrder, ScoringMethod
 from services.scheduler.shards.nats_shard_wire import NatsShardWire
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import Shard
@@ -22,14 +22,18 @@ class Samples:
         return [sample_pb2.Sample(position=at, prompt=prompt, choices=[" yes"]) for at in positions]
 
 
+def task_of(output_type: OutputType) -> PlannedTask:
+    return PlannedTask(
+        "t", "1", "set", 0, 1, output_type, 0, is_stand_in=False, dataset="", dataset_revision=""
+    )
+
+
 async def message_of(
     method: ScoringMethod, output_type: OutputType, prompt_form: PromptForm | None = None
 ) -> work_messages_pb2.WorkShard:
     order = RunOrder("toy", "openai/fake", prompt_form=prompt_form)
     run = Run(RunId("run-1"), order, "local", "remote", method, datetime(2026, 1, 1, tzinfo=UTC))
-    task = PlannedTask(
-        "t", "1", "set", 0, 1, output_type, 0, is_stand_in=False, dataset="", dataset_revision=""
-    )
+    task = task_of(output_type)
     wire = NatsShardWire(None, Samples(), frozenset())  # type: ignore[arg-type]  # sends nothing
     [filled] = await wire.fill(run, [task], [Shard(0, 0, 0, range(1), 1, attempt=1)])
     return work_messages_pb2.WorkShard.FromString(filled.payloads[0])
@@ -59,3 +63,43 @@ async def test_free_text_is_generated_whatever_scores_the_choices_of_the_run() -
     message = await message_of(ScoringMethod.CONSTRAINED, TEXT)
     assert message.scoring_method == run_pb2.SCORING_METHOD_GENERATE
     assert message.prompt_form == run_pb2.PROMPT_FORM_UNSPECIFIED
+
+
+ROW = sample_pb2.Sample(
+    prompt=sample_pb2.Prompt(
+        messages=[sample_pb2.ChatMessage(role="user", content="Yes?", fields_json='{"name":"ann"}')]
+    ),
+    params_json='{"temperature":0}',
+    row_id="r0",
+)
+
+
+class Rows:
+    async def read_samples(self, sample_set_id: str, positions: Sequence[int]) -> Sequence[sample_pb2.Sample]:  # noqa: ARG002
+        return [ROW for _ in positions]
+
+
+async def test_rows_travel_with_what_they_say_themselves_and_leave_the_rest_to_the_engine() -> None:
+    order = RunOrder(
+        "",
+        "openai/fake",
+        dataset_id="ds_1",
+        prompt_form=PromptForm.COMPLETION,
+        params=GenerationParams(max_tokens=5),
+    )
+    run = Run(
+        RunId("run-1"), order, "local", "remote", ScoringMethod.GENERATE, datetime(2026, 1, 1, tzinfo=UTC)
+    )
+    wire = NatsShardWire(None, Rows(), frozenset())  # type: ignore[arg-type]  # sends nothing
+    [filled] = await wire.fill(run, [task_of(TEXT)], [Shard(0, 0, 0, range(1), 1, attempt=1)])
+    message = work_messages_pb2.WorkShard.FromString(filled.payloads[0])
+    assert message.leaves_defaults
+    assert (message.params.max_tokens, message.params.HasField("temperature")) == (5, False)
+    assert message.prompt_form == run_pb2.PROMPT_FORM_COMPLETION
+    [sample] = message.samples
+    assert sample.params_json == '{"temperature":0}'
+    assert sample.prompt == ROW.prompt
+
+
+async def test_samples_of_suites_are_asked_as_their_tasks_say() -> None:
+    assert not (await message_of(ScoringMethod.GENERATE, TEXT)).leaves_defaults
