@@ -28,6 +28,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from services.common.errors import ErrorKind, RemoteError
 from services.common.grpc_server import GrpcServer, serve_grpc
+from tests.fakes.batch_services import FakeBatches, FakeFiles
 from tests.fakes.dataset_service import FakeDatasets
 from tests.fakes.queue_service import FakeQueue
 from tests.fakes.refusals import refused
@@ -51,6 +52,8 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     suites: FakeSuites = field(default_factory=FakeSuites)
     queue: FakeQueue = field(default_factory=FakeQueue)
     datasets: FakeDatasets = field(default_factory=FakeDatasets)
+    files: FakeFiles = field(default_factory=FakeFiles)
+    batches: FakeBatches = field(default_factory=FakeBatches)
     submitted: list[scheduler_pb2.SubmitRunRequest] = field(default_factory=list)
     listed: list[scheduler_pb2.ListRunsRequest] = field(default_factory=list)
     estimated_seconds: float | None = None
@@ -280,6 +283,8 @@ async def scheduler_server(fake: FakeScheduler, address: str = "127.0.0.1:0") ->
         suite_service_pb2_grpc.add_SuiteServiceServicer_to_server(fake.suites, server)
         fake.queue.register(server)
         fake.datasets.register(server)
+        fake.files.register(server)
+        fake.batches.register(server, fake.files)
 
     async with _serving(register, address, "proctor.v1.SchedulerService") as server:
         yield server

@@ -43,13 +43,12 @@ async def _bytes(
 ) -> AsyncIterator[bytes]:
     """So many and no more. Where fewer come, the server breaks the answer off: its length was announced."""
     async with aclosing(others):
-        data = first.data[:length]
-        while data:
-            yield data
+        piece: file_pb2.ReadFileResponse | None = first
+        while piece is not None and length:
+            if data := piece.data[:length]:
+                yield data
             length -= len(data)
-            if not length:
-                return
-            data = (await anext(others, file_pb2.ReadFileResponse())).data[:length]
+            piece = await anext(others, None) if length else None
 
 
 def _disposition(name: str) -> str:
