@@ -29,12 +29,12 @@ app = typer.Typer(
     add_completion=False,
 )
 
+_RUNS = "Runs"
 _WHAT_THERE_IS = "What there is"
 _PANELS: Mapping[str, Sequence[Callable[..., None]]] = {
     "The local stack": (stack_commands.up, stack_commands.down, stack_commands.status, doctor_command.doctor),
     "Examine": (run_command.run, run_command.watch),
-    "Runs": (
-        runs_commands.runs,
+    _RUNS: (
         runs_commands.results,
         runs_commands.cancel,
         runs_commands.retry,
@@ -57,6 +57,7 @@ _PANELS: Mapping[str, Sequence[Callable[..., None]]] = {
 for panel, commands in _PANELS.items():
     for command in commands:
         app.command(rich_help_panel=panel, epilog=EXIT_CODES_HELP)(command)
+app.add_typer(runs_commands.runs_group(), name="runs", rich_help_panel=_RUNS)
 app.add_typer(datasets_commands.datasets_group(), name="datasets", rich_help_panel=_WHAT_THERE_IS)
 app.add_typer(suites_commands.suites_group(), name="suites", rich_help_panel=_WHAT_THERE_IS)
 

@@ -1,6 +1,5 @@
 """`proctor export` and `proctor rescore`: stored answers as a file, or under another scoring."""
 
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -15,7 +14,8 @@ from proctor.cli.compact_table import compact_table
 from proctor.cli.exit_codes import ExitCode
 from proctor.cli.figure_words import mean_and_half_width
 from proctor.cli.gateway_address import find_gateway
-from proctor.cli.json_documents import Json, document
+from proctor.cli.json_documents import document
+from proctor.cli.metric_options import json_text, metric_use
 from proctor.cli.order_options import chosen
 from proctor.cli.terminal import Terminal, execute, say
 from proctor.cli.written_file import STDOUT, refuse_existing, write_file, write_stdout
@@ -24,7 +24,7 @@ from proctor.client import ProctorClient
 from proctor.client_errors import Refused
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
-from proctor.v1 import sample_pb2, summary_pb2
+from proctor.v1 import summary_pb2
 
 FORMATS: Mapping[str, export_pb2.ExportFormat.ValueType] = {
     "csv": export_pb2.EXPORT_FORMAT_CSV,
@@ -114,31 +114,10 @@ def rescore(
     execute(terminal, work)
 
 
-def metric_use(text: str) -> sample_pb2.MetricUse:
-    """A name, or a JSON object as it stands in a metric_list."""
-    if not text.lstrip().startswith("{"):
-        return sample_pb2.MetricUse(name=text)
-    try:
-        options = json.loads(text)
-        name = options.pop("metric")
-    except (ValueError, KeyError) as error:
-        raise Refused(
-            f'--metric {text}: write it as {{"metric": "f1", "average": "macro"}}.', "INVALID_PARAMETER"
-        ) from error
-    return sample_pb2.MetricUse(name=name, options_json=_json_text(options) if options else "")
-
-
 def filters_json(path: Path) -> str:
     """Empty for no filters at all."""
     filters = filter_list(path)
-    return _json_text(filters) if filters else ""
-
-
-def _json_text(value: Json) -> str:
-    try:
-        return json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError) as error:  # YAML has dates and NaN
-        raise Refused(f"This cannot be sent: {error}.", "INVALID_PARAMETER") from error
+    return json_text(filters) if filters else ""
 
 
 def _rescored_table(console: Console, response: rescore_pb2.RescoreTaskResponse) -> Table:

@@ -1,24 +1,21 @@
 """`proctor datasets`: data sets of one's own: upload, list, show, delete."""
 
-import os
-import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from proctor.cli.command_options import AsJson, Gateway, Page, User
-from proctor.cli.datasets_tables import datasets_table, print_dataset, print_faults, print_rows
+from proctor.cli.dataset_upload import LocalFile, tell_faults, upload_file
+from proctor.cli.datasets_tables import datasets_table, print_dataset, print_rows
 from proctor.cli.exit_codes import EXIT_CODES_HELP, ExitCode
 from proctor.cli.gateway_address import find_gateway
 from proctor.cli.json_documents import document
 from proctor.cli.program_name import program_name
 from proctor.cli.terminal import Terminal, execute, say
-from proctor.cli.upload_display import upload_display
 from proctor.client import ProctorClient
-from proctor.client.datasets import Upload
 from proctor.client_errors import NotFound, Refused
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 
@@ -59,19 +56,15 @@ def upload(
             raise Refused(f"--format {form}: it must be jsonl, csv or parquet.", "INVALID_PARAMETER")
         shown_name = name or file.name
         async with ProctorClient(find_gateway(gateway), user=user) as client:
-            with (
-                _opened(file) as content,
-                upload_display(terminal.err, _size(content)) as on_sent,
-            ):
-                sent = Upload(content, shown_name, _FORMATS[form], on_sent)
-                uploaded = await client.datasets.upload(sent)
+            uploaded = await upload_file(client, LocalFile(file, shown_name, _FORMATS[form]), terminal.err)
+        if not uploaded.HasField("dataset"):
+            tell_faults(terminal, shown_name, uploaded)
+            return ExitCode.REFUSED
         if as_json:
             terminal.emit(document(uploaded))
-        elif uploaded.HasField("dataset"):
-            _tell_uploaded(terminal.out, uploaded.dataset)
         else:
-            print_faults(terminal.err, shown_name, uploaded)
-        return ExitCode.OK if uploaded.HasField("dataset") else ExitCode.REFUSED
+            _tell_uploaded(terminal.out, uploaded.dataset)
+        return ExitCode.OK
 
     execute(terminal, work)
 
@@ -150,19 +143,7 @@ def datasets_group() -> typer.Typer:
     return group
 
 
-def _opened(file: Path) -> BinaryIO:
-    try:
-        return file.open("rb")
-    except OSError as error:
-        raise Refused(f"{file} cannot be read: {error.strerror or error}.", "CANNOT_READ") from error
-
-
-def _size(content: BinaryIO) -> int | None:
-    """None for a pipe."""
-    status = os.fstat(content.fileno())
-    return status.st_size if stat.S_ISREG(status.st_mode) else None
-
-
 def _tell_uploaded(console: Console, dataset: dataset_pb2.Dataset) -> None:
     print_dataset(console, dataset)
     say(console, f"  {program_name()} datasets show {dataset.dataset_id}", style="dim")
+    say(console, f"  {program_name()} run --dataset {dataset.dataset_id} --model …", style="dim")

@@ -36,8 +36,10 @@ def outcome_status(word: str) -> outcome_pb2.OutcomeStatus.ValueType:
 
 def print_outcomes(console: Console, outcomes: Sequence[outcome_pb2.RecordedOutcome], next_page: str) -> None:
     table = Table(show_lines=True)
-    for column in ("sample", "task", "prompt", "expected", "answer", "scores"):
-        table.add_column(column)
+    # Rows of a data set have ids of their own, and are all of one task.
+    has_ids = any(recorded.row_id for recorded in outcomes)
+    for column in ("sample", "row" if has_ids else "task", "prompt", "expected", "answer", "scores"):
+        table.add_column(column, overflow="fold")
     for recorded in outcomes:
         table.add_row(*_cells(recorded))
     console.print(table)
@@ -51,7 +53,7 @@ def _cells(recorded: outcome_pb2.RecordedOutcome) -> tuple[Text, ...]:
     scores = ", ".join(f"{name} {value:g}" for name, value in sorted(recorded.scores.items()))
     return (
         Text(number),
-        Text(recorded.task),
+        Text(recorded.row_id or recorded.task),
         Text(_shortened(recorded.prompt)),
         Text(_shortened(recorded.target)),
         _answer(recorded),

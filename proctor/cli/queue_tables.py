@@ -124,7 +124,7 @@ def _who(run: run_pb2.Run) -> tuple[Text, Text]:
     user = run.user if priority == "high" else f"{run.user}, {priority}"
     # Folded here: a column that may be folded is squeezed below the width of an id.
     model = "\n".join(wrap(run.order.model, RUN_ID_WIDTH))
-    return two_lines(model, run.run_id), two_lines(run.order.suite, user)
+    return two_lines(model, run.run_id), two_lines(run_words.subject(run), user)
 
 
 def _models(worker: scheduler_service_pb2.WorkerInfo) -> str:

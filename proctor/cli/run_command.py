@@ -1,68 +1,68 @@
 """`proctor run` and `proctor watch`: order, follow, sum up."""
 
 from collections.abc import Mapping
-from typing import Annotated
-
-import typer
 
 from proctor.cli import interrupts, run_words
+from proctor.cli import run_options as given
 from proctor.cli.command_options import AsJson, Gateway, RunId, User
+from proctor.cli.dataset_upload import dataset_of
 from proctor.cli.exit_codes import ExitCode, code_of_run
 from proctor.cli.follow_run import follow_run, viewer_for
 from proctor.cli.gateway_address import find_gateway
 from proctor.cli.interrupts import Ask
 from proctor.cli.json_documents import document
-from proctor.cli.order_options import PRIORITIES, SCORING_METHODS, Form, OrderOptions, Selection, order_of
+from proctor.cli.order_options import DatasetTerms, Form, OrderOptions, Selection, order_of
 from proctor.cli.program_name import program_name
 from proctor.cli.summary_table import figures_so_far, print_summary
 from proctor.cli.terminal import Terminal, execute, say
 from proctor.client import ProctorClient
 from proctor.v1 import run_pb2, scheduler_service_pb2
 
-_PARAM_HELP = "Any other parameter of generation, such as top_p=0.9; repeat for several."
-
 
 def run(
     *,
-    suite: Annotated[str, typer.Option(help="A suite, such as glue (see `proctor suites`).")],
-    model: Annotated[str, typer.Option(help="provider/name, such as vllm/starter (see `proctor models`).")],
-    base_url: Annotated[str, typer.Option(help="Ask this server instead; an operator has to allow it.")] = "",
-    task: Annotated[list[str] | None, typer.Option(help="A task of the suite; repeat for several.")] = None,
-    limit: Annotated[int | None, typer.Option(help="First N rows of each task.")] = None,
-    num_fewshot: Annotated[int | None, typer.Option(help="Examples in each prompt.")] = None,
-    rollouts: Annotated[int | None, typer.Option(help="Repetitions of each sample.")] = None,
-    project: Annotated[int, typer.Option(help="Number of the project that groups runs.")] = 0,
-    priority: Annotated[str, typer.Option(help=" | ".join(PRIORITIES))] = "high",
-    scoring: Annotated[str, typer.Option(help=" | ".join(SCORING_METHODS))] = "auto",
-    chat: Annotated[bool | None, typer.Option("--chat/--completion", help="How prompts are put.")] = None,
-    truncate_left: Annotated[bool, typer.Option(help="Cut prompts that are too long from the left.")] = False,
-    reuse: Annotated[
-        bool, typer.Option("--reuse", help="Take stored answers of earlier runs to the same requests.")
-    ] = False,
-    stream: Annotated[
-        bool, typer.Option("--stream", help="Stream answers over HTTP: times each first token, costs CPU.")
-    ] = False,
-    max_cost: Annotated[float | None, typer.Option(help="Stop when its tokens cost so much.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="0 to 2; 0 is greedy.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Most tokens to generate.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the sampler.")] = None,
-    param: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help=_PARAM_HELP)] = None,
-    detach: Annotated[bool, typer.Option("--detach", help="Print the id and let the run go on.")] = False,
+    model: given.Model,
+    suite: given.SuiteName = "",
+    dataset: given.Dataset = "",
+    base_url: given.BaseUrl = "",
+    task: given.Tasks = None,
+    metric: given.Metrics = None,
+    limit: given.Limit = None,
+    num_fewshot: given.Shots = None,
+    rollouts: given.Rollouts = None,
+    alias: given.Aliases = None,
+    window: given.Window = "",
+    project: given.Project = 0,
+    priority: given.Priority = "",
+    scoring: given.Scoring = "auto",
+    chat: given.Chat = None,
+    truncate_left: given.TruncateLeft = False,
+    reuse: given.Reuse = False,
+    stream: given.Stream = False,
+    max_cost: given.MaxCost = None,
+    temperature: given.Temperature = None,
+    max_tokens: given.MaxTokens = None,
+    seed: given.Seed = None,
+    param: given.Params = None,
+    detach: given.Detach = False,
     gateway: Gateway = None,
     user: User = "",
     as_json: AsJson = False,
 ) -> None:
-    """Examine a model by a suite: live progress, then the figures. Ctrl-C asks: cancel or detach?"""
-    selection = Selection(suite, task or (), limit, num_fewshot, rollouts)
+    """Examine a model by a suite or a data set: live progress, then the figures. Ctrl-C asks what to do."""
+    selection = Selection(suite, task or (), limit, num_fewshot, rollouts, dataset)
     form = Form(scoring, chat, truncate_left, reuse, stream)
     params = {"temperature": temperature, "max_tokens": max_tokens, "seed": seed}
-    options = OrderOptions(selection, model, form, params, param or (), project, priority, max_cost, base_url)
+    terms = DatasetTerms(metric or (), alias or (), window)
+    options = OrderOptions(
+        selection, model, form, params, param or (), project, priority, max_cost, base_url, terms
+    )
     terminal = Terminal(as_json)
 
     async def work() -> ExitCode:
         order = order_of(options)
         async with ProctorClient(find_gateway(gateway), user=user) as client:
-            return await submit_and_follow(client, order, terminal, is_detached=detach)
+            return await _settle_and_follow(client, order, terminal, is_detached=detach)
 
     execute(terminal, work)
 
@@ -78,6 +78,18 @@ def watch(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> No
             return await follow_and_report(client, run_id, terminal, interrupts.detach)
 
     execute(terminal, work)
+
+
+async def _settle_and_follow(
+    client: ProctorClient, order: run_pb2.RunOrder, terminal: Terminal, *, is_detached: bool
+) -> ExitCode:
+    """A file in the place of a data set is uploaded first."""
+    if order.dataset_id:
+        dataset_id = await dataset_of(client, order.dataset_id, terminal)
+        if dataset_id is None:
+            return ExitCode.REFUSED
+        order.dataset_id = dataset_id
+    return await submit_and_follow(client, order, terminal, is_detached=is_detached)
 
 
 async def submit_and_follow(
@@ -132,7 +144,10 @@ def _tell_where_next(run: run_pb2.Run, terminal: Terminal) -> None:
     if terminal.is_json:
         return
     retry = {f"retry {run.run_id}": "ask again for what is missing or failed"}
-    further = {f"results {run.run_id} --outcomes": "what the model said", "runs": "all runs"}
+    further = {f"results {run.run_id} --outcomes": "what the model said"}
+    if run.order.dataset_id:
+        further[f"export {run.run_id} --format jsonl -o answers.jsonl"] = "all answers as a file"
+    further["runs"] = "all runs"
     _print_next(terminal, further if run.state == run_pb2.RUN_STATE_COMPLETED else retry | further)
 
 

@@ -122,7 +122,7 @@ def progress_line(run: run_pb2.Run) -> str:
 
 def draw_progress(run: run_pb2.Run) -> RenderableType:
     head = Text.assemble(
-        (f"{run.order.suite} × {run.order.model}", "bold"),
+        (f"{run_words.subject(run)} × {run.order.model}", "bold"),
         "  ",
         (run_words.step(run), run_words.STATE_STYLES.get(run.state, "")),
     )

@@ -19,6 +19,11 @@ def state_of_word(word: str) -> run_pb2.RunState.ValueType:
     return run_pb2.RunState.Value(f"RUN_STATE_{word.upper()}")
 
 
+def subject(run: run_pb2.Run) -> str:
+    """What it is over: a suite, or a data set by its name."""
+    return run.order.suite or run.dataset_name or run.order.dataset_id
+
+
 def duration(seconds: float) -> str:
     """2.4 s, 1:05, 1:01:05."""
     if seconds < 60:
@@ -62,9 +67,18 @@ def pace(progress: run_pb2.RunProgress) -> str:
     parts = []
     if progress.HasField("samples_per_second"):
         parts.append(f"{progress.samples_per_second:.1f} samples/s")
+    if progress.tokens_per_second:
+        parts.append(f"{progress.tokens_per_second:,.0f} tok/s")
     if progress.HasField("eta_seconds") and progress.completed < progress.total:
-        parts.append(f"ETA {duration(progress.eta_seconds)}")
+        parts.append(f"ETA {_time_left(progress)}")
     return " · ".join(parts)
+
+
+def _time_left(progress: run_pb2.RunProgress) -> str:
+    told = duration(progress.eta_seconds)
+    low, high = duration(progress.eta_low_seconds), duration(progress.eta_high_seconds)
+    has_band = progress.HasField("eta_low_seconds") and low != high
+    return f"{told} ({low} to {high})" if has_band else told
 
 
 def cost(run: run_pb2.Run) -> str:

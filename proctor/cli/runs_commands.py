@@ -1,4 +1,4 @@
-"""Commands about runs that exist: `runs`, `results`, `cancel`, `retry`."""
+"""Commands about runs that exist: `runs`, `runs delete`, `results`, `cancel`, `retry`."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ from rich.text import Text
 from proctor.cli import run_words
 from proctor.cli.command_options import AsJson, Gateway, Page, RunId
 from proctor.cli.compact_table import RUN_ID_WIDTH, compact_table, two_lines
-from proctor.cli.exit_codes import ExitCode
+from proctor.cli.exit_codes import EXIT_CODES_HELP, ExitCode
 from proctor.cli.gateway_address import find_gateway
 from proctor.cli.json_documents import Json, document
 from proctor.cli.outcomes_table import OutcomeChoice, outcome_status, print_outcomes
@@ -24,9 +24,11 @@ from proctor.v1 import results_service_pb2, run_pb2
 
 
 def runs(
+    context: typer.Context,
     *,
     state: Annotated[str, typer.Option(help="pending, running, completed, failed, cancelled.")] = "",
     suite: Annotated[str, typer.Option(help="Only this suite.")] = "",
+    dataset: Annotated[str, typer.Option(metavar="ID", help="Only over this data set.")] = "",
     model: Annotated[str, typer.Option(help="Only this model.")] = "",
     project: Annotated[int | None, typer.Option(help="Only this project.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=500, help="Runs per page.")] = 20,
@@ -34,15 +36,17 @@ def runs(
     gateway: Gateway = None,
     as_json: AsJson = False,
 ) -> None:
-    """List runs, newest first."""
+    """List runs, newest first; or delete one."""
+    if context.invoked_subcommand:
+        return
     terminal = Terminal(as_json)
 
     async def work() -> ExitCode:
-        chosen = RunFilter(_state(state), suite, model, project)
+        chosen = RunFilter(_state(state), suite, model, project, dataset)
         async with ProctorClient(find_gateway(gateway)) as client:
             found = await client.list_runs(chosen, page_size=limit, page_token=page)
             if not found.total:
-                await refuse_unknown_suite(client, suite)
+                await refuse_unknown_suite(client, suite or dataset)
         if as_json:
             terminal.emit(document(found))
             return ExitCode.OK
@@ -105,18 +109,40 @@ def retry(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> No
     execute(terminal, work)
 
 
+def delete(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> None:
+    """Delete a run that is over, with its answers; comparisons and leaderboards lose it as well."""
+    terminal = Terminal(as_json)
+
+    async def work() -> ExitCode:
+        async with ProctorClient(find_gateway(gateway)) as client:
+            await client.delete_run(run_id)
+        if as_json:
+            terminal.emit({"run_id": run_id})
+        else:
+            say(terminal.out, f"Run {run_id} is gone, with its answers.")
+        return ExitCode.OK
+
+    execute(terminal, work)
+
+
+def runs_group() -> typer.Typer:
+    group = typer.Typer(invoke_without_command=True, epilog=EXIT_CODES_HELP, callback=runs)
+    group.command(epilog=EXIT_CODES_HELP)(delete)
+    return group
+
+
 def runs_table(console: Console, found: list[run_pb2.Run]) -> Table:
     """Two lines for each run: its id is needed and takes a line of its own."""
     table = compact_table(console)
     table.add_column("model, run", overflow="fold", min_width=RUN_ID_WIDTH)
-    for column in ("suite, project", "created (UTC)", "state, took"):
+    for column in ("over, project", "created (UTC)", "state, took"):
         table.add_column(column, overflow="fold")
     for run in found:
         took = run_words.elapsed_seconds(run)
         state = Text(run_words.state_word(run.state), run_words.STATE_STYLES.get(run.state, ""))
         table.add_row(
             two_lines(run.order.model, run.run_id),
-            two_lines(run.order.suite, str(run.order.project_id)),
+            two_lines(run_words.subject(run), str(run.order.project_id)),
             two_lines(*f"{run.created_at.ToDatetime():%Y-%m-%d %H:%M:%S}".split()),
             two_lines(state, run_words.duration(took) if took else ""),
         )

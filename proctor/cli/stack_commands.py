@@ -27,6 +27,10 @@ def up(
         list[str] | None,
         typer.Option(help="vllm/starter, a model folder, a hub id or openai/NAME; repeat for several."),
     ] = None,
+    alias: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=PROVIDER/MODEL: another name of a model; repeat for several."),
+    ] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="HTTP port; 0 picks one.")] = None,
     grpc_port: Annotated[int | None, typer.Option(min=0, max=65535, help="gRPC port; 0 picks one.")] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Come back once it serves.")] = False,
@@ -43,8 +47,9 @@ def up(
         terminal.complain("--json needs --detach: in the foreground `up` prints as it goes.")
         raise typer.Exit(ExitCode.REFUSED)
     ports = stack_start.Ports(http=port, grpc=grpc_port)
+    asked = stack_start.AskedStack(model or [], alias or [], ports)
     start = stack_start.start_detached if detach else stack_start.serve
-    raise typer.Exit(start(model or [], ports, terminal))
+    raise typer.Exit(start(asked, terminal))
 
 
 def down(as_json: AsJson = False) -> None:

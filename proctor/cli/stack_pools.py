@@ -124,3 +124,24 @@ def _is_web_address(text: str) -> bool:
 
 def pools_of_names(names: Sequence[str], report: Report) -> tuple[Pool, ...]:
     return pools_for([choose_model(name) for name in names], os.environ, report)
+
+
+def aliases_of(given: Sequence[str], pools: Sequence[Pool]) -> dict[str, str]:
+    """Each as NAME=PROVIDER/MODEL, for a model that one of the pools serves."""
+    aliases: dict[str, str] = {}
+    for text in given:
+        name, _, model = text.partition("=")
+        if not name.strip() or not model:
+            raise ModelUnusable(f"{text} is no alias: write it as NAME=PROVIDER/MODEL.")
+        if not any(_serves(pool, model) for pool in pools):
+            raise ModelUnusable(f"{name} cannot stand for {model}, which is not served here: see --model.")
+        if aliases.setdefault(name.strip(), model) != model:
+            raise ModelUnusable(f"{name} would stand for {aliases[name]} and for {model}: give it once.")
+    return aliases
+
+
+def _serves(pool: Pool, model: str) -> bool:
+    if isinstance(pool, RemotePool):
+        provider, _, name = model.partition("/")
+        return provider == pool.provider and bool(name)
+    return any(served.name == model for served in pool.models)

@@ -12,7 +12,7 @@ from pathlib import Path
 from proctor.cli.exit_codes import ExitCode
 from proctor.cli.json_documents import stack_document
 from proctor.cli.program_name import program_name
-from proctor.cli.stack_pools import STARTER_MODEL, pools_of_names
+from proctor.cli.stack_pools import STARTER_MODEL, aliases_of, pools_of_names
 from proctor.cli.terminal import Terminal, say
 from proctor.stack.child_logs import tail
 from proctor.stack.errors import StackError, StateFolderUnusable
@@ -50,15 +50,28 @@ def _with_port(address: str, port: int | None) -> str:
     return address if port is None else f"{address.rpartition(':')[0]}:{port}"
 
 
-def stack_options(models: Sequence[str], ports: Ports, terminal: Terminal) -> StackOptions:
-    """Without a model: the starter model."""
-    pools = pools_of_names(models or [STARTER_MODEL], terminal.progress.print)
-    return ports.applied(options_from_environment(os.environ, pools))
+@dataclass(frozen=True, slots=True)
+class AskedStack:
+    """What the command line says; `aliases` as NAME=PROVIDER/MODEL. Without a model: the starter model."""
+
+    models: Sequence[str] = ()
+    aliases: Sequence[str] = ()
+    ports: Ports = Ports()
+
+    def options(self, terminal: Terminal) -> StackOptions:
+        pools = pools_of_names(self.models or [STARTER_MODEL], terminal.progress.print)
+        options = self.ports.applied(options_from_environment(os.environ, pools))
+        return replace(options, aliases=aliases_of(self.aliases, pools))
+
+    def arguments(self) -> list[str]:
+        models = [text for model in self.models for text in ("--model", model)]
+        aliases = [text for alias in self.aliases for text in ("--alias", alias)]
+        return [*models, *aliases, *self.ports.arguments()]
 
 
-def serve(models: Sequence[str], ports: Ports, terminal: Terminal) -> ExitCode:
+def serve(asked: AskedStack, terminal: Terminal) -> ExitCode:
     try:
-        options = stack_options(models, ports, terminal)
+        options = asked.options(terminal)
         asyncio.run(serve_until_stopped(options, terminal.progress.print))
     except StackError as error:
         terminal.complain(str(error))
@@ -66,16 +79,15 @@ def serve(models: Sequence[str], ports: Ports, terminal: Terminal) -> ExitCode:
     return ExitCode.OK
 
 
-def start_detached(models: Sequence[str], ports: Ports, terminal: Terminal) -> ExitCode:
+def start_detached(asked: AskedStack, terminal: Terminal) -> ExitCode:
     """The model is built here, where its progress is seen; the stack goes to a process of its own."""
     try:
-        options = stack_options(models, ports, terminal)
+        options = asked.options(terminal)
         log_path = _log_path(options.state_dir)
     except StackError as error:
         terminal.complain(str(error))
         return ExitCode(error.exit_code)
-    chosen = [text for model in models for text in ("--model", model)]
-    command = (sys.executable, "-P", "-m", "proctor.cli", "up", *chosen, *ports.arguments())
+    command = (sys.executable, "-P", "-m", "proctor.cli", "up", *asked.arguments())
     with log_path.open("wb") as log:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True

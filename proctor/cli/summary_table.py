@@ -29,7 +29,7 @@ async def figures_so_far(client: ProctorClient, run_id: str) -> summary_pb2.RunS
 
 
 def print_summary(console: Console, run: run_pb2.Run, summary: summary_pb2.RunSummary) -> None:
-    if summary.tasks:
+    if any(task.metrics for task in summary.tasks) or not run.order.dataset_id:
         console.print(figures_table(console, summary))
     for line in facts(run, summary):
         say(console, line)
@@ -60,9 +60,12 @@ def facts(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> list[Text]:
     lines = [_state_line(run)]
     if not summary.tasks:
         return lines
+    if run.order.dataset_id:
+        lines.append(_fact("Answers", _answers(run, summary)))
     failed = run_words.failures(dict(summary.failures)) or "none"
     lines.append(_fact("Failures of the machinery", f"{failed} (of {summary.total} samples; never scored)"))
-    lines.append(_fact("Unparsed answers", _unparsed(summary)))
+    if run.order.metrics or not run.order.dataset_id:
+        lines.append(_fact("Unparsed answers", _unparsed(summary)))
     lines.append(_fact("Tokens", _tokens(summary)))
     if summary.HasField("cost"):
         lines.append(_fact("Cost", run_words.money(summary.cost, summary.price.currency)))
@@ -137,6 +140,11 @@ def _state_line(run: run_pb2.Run) -> Text:
 
 def _fact(name: str, value: str) -> Text:
     return Text.assemble((f"{name}: ", "bold"), value)
+
+
+def _answers(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> str:
+    told = f"{summary.answered:,} of {summary.total:,} to {run_words.subject(run)}"
+    return told if run.order.metrics else f"{told}, kept and not scored: no metric was ordered"
 
 
 def _unparsed(summary: summary_pb2.RunSummary) -> str:

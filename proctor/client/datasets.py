@@ -1,9 +1,10 @@
 """Data sets: upload, list, look into, delete."""
 
 import asyncio
+import hashlib
 import uuid
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, BinaryIO
 
 from proctor.client.gateway_calls import GatewayCalls
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from proctor.v1.dataset_service_pb2_grpc import DatasetServiceAsyncStub
 
 _PIECE_BYTES = 512 * 1024
+# Of the request ids that stand for the content of a file.
+_OF_CONTENT = uuid.UUID("21c458b7-8c4e-406e-b6ba-52ee3300f041")
 
 
 def _tell_nobody(_: int) -> None:
@@ -43,6 +46,20 @@ class DatasetClient:
     async def upload(self, upload: Upload) -> dataset_pb2.UploadDatasetResponse:
         """The data set, or what is wrong with the file, of which nothing is kept then."""
         return await self._calls.give(self._stub.UploadDataset, self._pieces(upload))
+
+    async def upload_once(self, upload: Upload) -> dataset_pb2.UploadDatasetResponse:
+        """As `upload`, but what this user has uploaded by this name is found again and not sent.
+
+        The content is read twice: it has to be a file, not a pipe.
+        """
+        digest = await asyncio.to_thread(_digest, upload)
+        stands_for = f"{digest} {upload.format} {upload.name}"
+        uploaded = await self.upload(replace(upload, request_id=str(uuid.uuid5(_OF_CONTENT, stands_for))))
+        if uploaded.HasField("dataset") and uploaded.dataset.digest != digest:
+            # The file was changed while it was read, now or the first time.
+            await asyncio.to_thread(upload.content.seek, 0)
+            return await self.upload(replace(upload, request_id=""))
+        return uploaded
 
     async def get(self, dataset_id: str) -> dataset_pb2.Dataset:
         request = dataset_pb2.GetDatasetRequest(dataset_id=dataset_id)
@@ -76,6 +93,15 @@ class DatasetClient:
             sent += len(content)
             upload.on_sent(sent)
         yield dataset_pb2.UploadDatasetRequest(end=dataset_pb2.DatasetEnd())
+
+
+def _digest(upload: Upload) -> str:
+    """Of the whole content, from which it is read again afterwards."""
+    digest = hashlib.sha256()
+    while content := _read(upload):
+        digest.update(content)
+    upload.content.seek(0)
+    return digest.hexdigest()
 
 
 def _read(upload: Upload) -> bytes:

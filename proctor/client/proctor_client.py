@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 from proctor import client_errors
 from proctor.client.answers import AnswerClient
 from proctor.client.comparisons import ComparisonClient
+from proctor.client.dataset_runs import DatasetRun
 from proctor.client.datasets import DatasetClient
 from proctor.client.gateway_calls import GatewayCalls
 from proctor.client.queue import QueueClient
@@ -52,6 +53,8 @@ class RunFilter:
     suite: str = ""
     model: str = ""
     project_id: int | None = None
+    dataset_id: str = ""
+    kind: scheduler_pb2.RunKind.ValueType = scheduler_pb2.RUN_KIND_UNSPECIFIED
 
 
 class ProctorClient:
@@ -87,6 +90,9 @@ class ProctorClient:
         request = scheduler_pb2.SubmitRunRequest(order=order, user=self._user, request_id=str(uuid.uuid4()))
         return await self._calls.call(self._scheduler.SubmitRun, request)
 
+    async def run_dataset(self, wanted: DatasetRun) -> scheduler_pb2.SubmitRunResponse:
+        return await self.submit_run(wanted.order())
+
     async def get_run(self, run_id: str) -> run_pb2.Run:
         request = scheduler_pb2.GetRunRequest(run_id=run_id)
         response = await self._calls.call(self._scheduler.GetRun, request)
@@ -97,7 +103,13 @@ class ProctorClient:
     ) -> scheduler_pb2.ListRunsResponse:
         by = chosen or RunFilter()
         request = scheduler_pb2.ListRunsRequest(
-            page_size=page_size, page_token=page_token, state=by.state, suite=by.suite, model=by.model
+            page_size=page_size,
+            page_token=page_token,
+            state=by.state,
+            suite=by.suite,
+            model=by.model,
+            dataset_id=by.dataset_id,
+            kind=by.kind,
         )
         if by.project_id is not None:
             request.project_id = by.project_id
@@ -122,6 +134,11 @@ class ProctorClient:
         request = scheduler_pb2.ResumeRunRequest(run_id=run_id)
         response = await self._calls.call_once(self._scheduler.ResumeRun, request)
         return response.run
+
+    async def delete_run(self, run_id: str) -> None:
+        """One that is over, with its answers."""
+        request = scheduler_pb2.DeleteRunRequest(run_id=run_id)
+        await self._calls.call_once(self._scheduler.DeleteRun, request)
 
     async def list_suites(self) -> list[scheduler_pb2.SuiteInfo]:
         request = scheduler_pb2.ListSuitesRequest()

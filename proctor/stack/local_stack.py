@@ -107,7 +107,7 @@ class LocalStack:
             results=addresses.results,
             gateway_http=addresses.gateway_http,
             gateway_grpc=addresses.gateway_grpc,
-            pools_file=write_pools_file(folder / "pools.yaml", self.options.pools),
+            pools_file=write_pools_file(folder / "pools.yaml", self.options.pools, self.options.aliases),
         )
         self._publish(wiring)
         await self._start_children(service_children(self.options, wiring, addresses.worker_health))

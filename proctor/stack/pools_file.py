@@ -1,5 +1,6 @@
 """The pools file, written and read back: which pools there are, for the scheduler and the workers."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,10 @@ import yaml
 from proctor.stack.stack_options import Pool, RemotePool, ServedModel, VllmPool
 
 
-def write_pools_file(path: Path, pools: tuple[Pool, ...]) -> Path:
-    document = {"pools": [_pool_entry(pool) for pool in pools]}
+def write_pools_file(path: Path, pools: tuple[Pool, ...], aliases: Mapping[str, str] | None = None) -> Path:
+    document: dict[str, object] = {"pools": [_pool_entry(pool) for pool in pools]}
+    if aliases:
+        document["aliases"] = dict(aliases)
     draft = path.with_suffix(".new")
     draft.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
     draft.replace(path)

@@ -64,10 +64,14 @@ Pool = VllmPool | RemotePool
 
 @dataclass(frozen=True, slots=True)
 class StackOptions:
-    """`modules` names what runs as each service; without any, only Postgres and NATS are started."""
+    """`modules` names what runs as each service; without any, only Postgres and NATS are started.
+
+    `aliases` are other names of models that the pools serve: name to "provider/name".
+    """
 
     state_dir: Path
     pools: tuple[Pool, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
     gateway_http_address: str = DEFAULT_GATEWAY_HTTP
     gateway_grpc_address: str = DEFAULT_GATEWAY_GRPC
     modules: Mapping[str, str] = field(default_factory=lambda: SERVICE_MODULES)

@@ -1,9 +1,11 @@
-"""What the HTTP door asks of the scheduler: runs, suites and models, one method per call."""
+"""What the HTTP door asks of the scheduler: runs, what they are over, and models, one method per call."""
 
 from typing import TYPE_CHECKING
 
 import grpc
 
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.v1 import dataset_service_pb2_grpc as dataset_grpc
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
@@ -12,6 +14,7 @@ from proctor.v1 import suite_service_pb2_grpc as suite_grpc
 from services.gateway.grpc_calls import SCHEDULER, BackendCalls
 
 if TYPE_CHECKING:
+    from proctor.v1.dataset_service_pb2_grpc import DatasetServiceAsyncStub
     from proctor.v1.scheduler_service_pb2_grpc import SchedulerServiceAsyncStub
     from proctor.v1.suite_service_pb2_grpc import SuiteServiceAsyncStub
 
@@ -21,6 +24,7 @@ class SchedulerBackend:
 
     def __init__(self, channel: grpc.aio.Channel, *, timeout_seconds: float) -> None:
         self._runs: SchedulerServiceAsyncStub = scheduler_grpc.SchedulerServiceStub(channel)
+        self._datasets: DatasetServiceAsyncStub = dataset_grpc.DatasetServiceStub(channel)
         self._suites: SuiteServiceAsyncStub = suite_grpc.SuiteServiceStub(channel)
         self._calls = BackendCalls(SCHEDULER, timeout_seconds=timeout_seconds)
 
@@ -56,6 +60,10 @@ class SchedulerBackend:
     async def list_suites(self) -> list[scheduler_pb2.SuiteInfo]:
         response = await self._calls.ask(self._runs.ListSuites, scheduler_pb2.ListSuitesRequest())
         return list(response.suites)
+
+    async def get_dataset(self, dataset_id: str) -> dataset_pb2.Dataset:
+        request = dataset_pb2.GetDatasetRequest(dataset_id=dataset_id)
+        return (await self._calls.ask(self._datasets.GetDataset, request)).dataset
 
     async def list_models(self, provider: str = "") -> scheduler_pb2.ListModelsResponse:
         request = scheduler_pb2.ListModelsRequest(provider=provider)

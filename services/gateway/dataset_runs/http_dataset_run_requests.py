@@ -1,12 +1,12 @@
 """The order of a run over a data set as it comes in over HTTP, and a page of runs that is asked for."""
 
 import json
-import re
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
+from proctor.completion_window import window_seconds
 from proctor.v1 import run_pb2, sample_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.gateway.http_text import Text
@@ -25,20 +25,10 @@ from services.gateway.runs.http_run_requests import (
     refuse_deep,
 )
 
-_WINDOW = re.compile(r"([1-9][0-9]{0,5})([hm])")
-_SECONDS = {"h": 3600, "m": 60}
 _MOST_NAMES = 100
 
 Status = Literal["pending", "running", "paused", "completed", "failed", "cancelled"]
 ModelName = Annotated[Text, Field(min_length=1, max_length=512)]
-
-
-def window_seconds(text: str) -> int:
-    """Raises ValueError for what is no window; how long one may be the scheduler knows."""
-    found = _WINDOW.fullmatch(text)
-    if not found:
-        raise ValueError('a window is written in hours or minutes, such as "24h" or "90m"')
-    return int(found[1]) * _SECONDS[found[2]]
 
 
 def _is_window(text: str) -> str:

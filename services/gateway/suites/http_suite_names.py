@@ -12,6 +12,7 @@ from services.gateway.http_text import Text
 from services.gateway.suites.suite_versions import of_all_versions
 
 _MOST_NAMED = 20
+_OF_DATASETS = "ds_"
 _RULE = "Of all versions. A suite without runs has none to show; one that does not exist is refused (404)"
 
 SuiteName = Annotated[Text, AfterValidator(of_all_versions)]
@@ -19,7 +20,13 @@ SuiteFilter = Annotated[SuiteName, Query(description=_RULE)]
 
 
 async def refuse_unknown(scheduler: SchedulerBackend, suite: str) -> None:
-    """Asked where nothing was found: runs of a suite that was removed are still shown."""
+    """Asked where nothing was found: runs of a suite that was removed are still shown.
+
+    A data set in the place of a suite is refused by whoever keeps it.
+    """
+    if suite.startswith(_OF_DATASETS):
+        await scheduler.get_dataset(suite)
+        return
     known = [listed.suite for listed in await scheduler.list_suites()]
     if suite and suite not in known:
         raise NoSuchSuite(suite=suite, supported=_listed(known))

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.cli.answer_commands import filters_json, metric_use
+from proctor.cli.answer_commands import filters_json
+from proctor.cli.metric_options import metric_use
 from proctor.cli.yaml_files import filter_list, suite_document
 from proctor.client_errors import Refused
 
