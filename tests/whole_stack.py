@@ -39,6 +39,8 @@ class StackOrder:
     suites: tuple[Path, ...] = ()
     # What the fake model server serves, without provider; it answers each in another way.
     models: tuple[str, ...] = ("fake",)
+    # Other names of models.
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ async def whole_stack(folder: Path, order: StackOrder | None = None) -> AsyncIte
         options = StackOptions(
             state_dir=folder / "state",
             pools=(*(wanted.pools or (fake_pool,)), *wanted.more_pools),
+            aliases=wanted.aliases,
             gateway_http_address="127.0.0.1:0",
             gateway_grpc_address="127.0.0.1:0",
             environment=environment,

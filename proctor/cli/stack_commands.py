@@ -22,7 +22,7 @@ from proctor.stack.stack_state import StackState
 _NEEDS_STACK = "The local stack is not installed: pip install 'proctor[stack]'."
 
 
-def up(
+def up(  # noqa: PLR0917  # options of a command, given by name
     model: Annotated[
         list[str] | None,
         typer.Option(help="vllm/starter, a model folder, a hub id or openai/NAME; repeat for several."),

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.cli.stack_pools import STARTER_MODEL, ModelUnusable, choose_model, pools_for
-from proctor.stack.stack_options import RemotePool
+from proctor.cli.stack_pools import STARTER_MODEL, ModelUnusable, aliases_of, choose_model, pools_for
+from proctor.stack.stack_options import RemotePool, ServedModel, VllmPool
 
 
 @pytest.mark.parametrize(
@@ -84,3 +84,28 @@ def test_missing_vllm_environment_says_how_to_make_it(
     monkeypatch.setattr("proctor.cli.stack_pools.find_vllm_python", lambda *_: None)
     with pytest.raises(ModelUnusable, match="`make vllm` makes it"):
         pools_for([choose_model(STARTER_MODEL)], {"PROCTOR_CACHE_DIR": str(tmp_path)}, print)
+
+
+POOLS = (VllmPool((ServedModel("vllm/starter", "/m"),)), RemotePool("http://x/v1"))
+
+
+def test_aliases_stand_for_models_that_are_served() -> None:
+    given = ["gpt-4o=vllm/starter", "a/b=openai/c=d", "gpt-4o=vllm/starter"]
+    assert aliases_of(given, POOLS) == {"gpt-4o": "vllm/starter", "a/b": "openai/c=d"}
+    assert aliases_of([], POOLS) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (["gpt-4o"], "write it as NAME=PROVIDER/MODEL"),
+        (["=vllm/starter"], "is no alias"),
+        (["gpt-4o="], "is no alias"),
+        (["gpt-4o=vllm/other"], "gpt-4o cannot stand for vllm/other, which is not served here"),
+        (["gpt-4o=openai/"], "not served here"),
+        (["a=vllm/starter", "a=openai/b"], "a would stand for vllm/starter and for openai/b"),
+    ],
+)
+def test_what_cannot_be_an_alias_is_refused(given: list[str], sentence: str) -> None:
+    with pytest.raises(ModelUnusable, match=sentence):
+        aliases_of(given, POOLS)

@@ -81,6 +81,12 @@ def test_only_the_asked_services_are_started(modules: dict[str, str]) -> None:
     assert [child.name for child in service_children(asked, WIRING, ["127.0.0.1:6"])] == list(modules)
 
 
+def test_the_pools_file_names_aliases_where_there_are_any(tmp_path: Path) -> None:
+    aliases = {"gpt-4o": "openai/x"}
+    written = yaml.safe_load(write_pools_file(tmp_path / "pools.yaml", (REMOTE,), aliases).read_text())
+    assert written["aliases"] == aliases
+
+
 def test_the_pools_file_says_what_each_pool_serves(tmp_path: Path) -> None:
     written = yaml.safe_load(write_pools_file(tmp_path / "pools.yaml", (LOCAL, REMOTE)).read_text())
     model = {"name": "vllm/starter", "path": "/models/starter", "engine_args": {"max_model_len": 1024}}
