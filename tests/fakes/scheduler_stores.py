@@ -9,6 +9,8 @@ import asyncpg
 
 from services.scheduler.ports import Fence, LedRunStore, LimitStore, QueueStore, RunStore, ShardStore
 from services.scheduler.postgres_sessions import Queries, Sessions
+from services.scheduler.runs.ports import DeletedRunStore
+from services.scheduler.runs.postgres_deleted_runs import PostgresDeletedRuns
 from services.scheduler.runs.postgres_led_runs import PostgresLedRuns
 from services.scheduler.runs.postgres_limits import PostgresLimits
 from services.scheduler.runs.postgres_queue import PostgresQueue
@@ -32,6 +34,7 @@ class Stores:
     limits: LimitStore
     queue: QueueStore
     begin_term: Callable[[], Awaitable[Fence]]
+    deleted: DeletedRunStore
 
 
 def stores_in_memory() -> Stores:
@@ -40,12 +43,12 @@ def stores_in_memory() -> Stores:
     async def begin() -> Fence:
         return memory.begin_term()
 
-    return Stores(memory, memory, memory, memory.limits, InMemoryQueue(memory), begin)
+    return Stores(memory, memory, memory, memory.limits, InMemoryQueue(memory), begin, memory)
 
 
 async def empty_stores(pool: asyncpg.Pool) -> Stores:
     """In Postgres, with nothing in them."""
-    await pool.execute("TRUNCATE runs CASCADE; TRUNCATE user_priorities, user_turns")
+    await pool.execute("TRUNCATE runs CASCADE; TRUNCATE user_priorities, user_turns, deleted_runs")
     await pool.execute("DELETE FROM limits; INSERT INTO limits DEFAULT VALUES")
     sessions = Sessions(pool)
     limits = PostgresLimits(sessions, QueueLimits())
@@ -54,7 +57,8 @@ async def empty_stores(pool: asyncpg.Pool) -> Stores:
         return Fence(await pool.fetchval(Queries["raise_fence"]))
 
     runs, led = PostgresRuns(sessions, limits), PostgresLedRuns(sessions, limits)
-    return Stores(runs, led, PostgresShards(sessions), limits, PostgresQueue(sessions), begin)
+    deleted = PostgresDeletedRuns(sessions)
+    return Stores(runs, led, PostgresShards(sessions), limits, PostgresQueue(sessions), begin, deleted)
 
 
 def new_run(age: int = 0, user: str = "local", **order: object) -> Run:
