@@ -1,6 +1,7 @@
 """Who asks is found alike at both doors: by the API key, else by the name that is given."""
 
 import json
+import uuid
 from collections.abc import AsyncIterator
 
 import grpc
@@ -9,7 +10,16 @@ from pydantic import ValidationError
 
 from proctor.client import ProctorClient
 from proctor.client_errors import Refused
-from proctor.v1 import dataset_service_pb2, dataset_service_pb2_grpc, queue_service_pb2_grpc, run_pb2
+from proctor.v1 import (
+    batch_service_pb2,
+    batch_service_pb2_grpc,
+    dataset_service_pb2,
+    dataset_service_pb2_grpc,
+    file_service_pb2,
+    file_service_pb2_grpc,
+    queue_service_pb2_grpc,
+    run_pb2,
+)
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
@@ -63,6 +73,33 @@ async def test_suite_and_data_set_by_grpc_are_of_who_calls(stand: GatewayStand) 
         await datasets.UploadDataset(iter(pieces), metadata=(KEY,))
     assert [each.user for each in stand.scheduler.suites.added] == ["carol"]
     assert [each.user for each in stand.scheduler.datasets.headers] == ["carol"]
+
+
+async def test_file_and_batch_by_grpc_are_of_who_calls_and_can_be_repeated(stand: GatewayStand) -> None:
+    async with grpc.aio.insecure_channel(stand.grpc) as channel:
+        header = file_service_pb2.FileHeader(
+            name="a.jsonl", user="ann", purpose=file_service_pb2.FILE_PURPOSE_BATCH
+        )
+        pieces = [
+            file_service_pb2.UploadFileRequest(header=header),
+            file_service_pb2.UploadFileRequest(content=b"{}"),
+            file_service_pb2.UploadFileRequest(end=file_service_pb2.FileEnd()),
+        ]
+        files = file_service_pb2_grpc.FileServiceStub(channel)
+        file = (await files.UploadFile(iter(pieces), metadata=(KEY,))).file
+        batches = batch_service_pb2_grpc.BatchServiceStub(channel)
+        for given in ("", "", str(uuid.UUID(int=7))):
+            order = batch_service_pb2.CreateBatchRequest(
+                input_file_id=file.file_id, user="ann", request_id=given
+            )
+            assert (await batches.CreateBatch(order, metadata=(KEY,))).batch.user == "carol"
+        read = files.ReadFile(file_service_pb2.ReadFileRequest(file_id=file.file_id, first_byte=1))
+        assert b"".join([piece.data async for piece in read]) == b"}"
+    [uploaded] = stand.scheduler.files.headers
+    assert (uploaded.user, len(uploaded.request_id)) == ("carol", 36)
+    ids = [created.request_id for created in stand.scheduler.batches.created]
+    assert len(set(ids)) == 3
+    assert (len(ids[0]), ids[2]) == (36, str(uuid.UUID(int=7)))
 
 
 @pytest.mark.parametrize("name", ["Zoë", "日本"])

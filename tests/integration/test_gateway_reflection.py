@@ -18,7 +18,19 @@ T = TypeVar("T")
 
 PUBLIC = {
     f"proctor.v1.{topic}Service"
-    for topic in ("Scheduler", "Suite", "Queue", "Results", "Comparison", "Standings", "Rescore", "Export")
+    for topic in (
+        "Scheduler",
+        "Suite",
+        "Queue",
+        "Dataset",
+        "File",
+        "Batch",
+        "Results",
+        "Comparison",
+        "Standings",
+        "Rescore",
+        "Export",
+    )
 }
 
 
