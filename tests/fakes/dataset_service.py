@@ -31,6 +31,8 @@ class FakeDatasets(dataset_grpc.DatasetServiceServicer):
     in_use: set[str] = field(default_factory=set)
     headers: list[dataset_pb2.DatasetHeader] = field(default_factory=list)
     content: bytes = b""
+    # What is told of the next one, in the place of its own.
+    digest: str = ""
     piece_sizes: list[int] = field(default_factory=list)
     open_uploads: int = 0
     cut_off: int = 0
@@ -96,12 +98,13 @@ class FakeDatasets(dataset_grpc.DatasetServiceServicer):
             name=header.name,
             row_count=len(lines),
             size_bytes=size,
-            digest=digest,
+            digest=self.digest or digest,
             format=header.format or dataset_pb2.DATASET_FORMAT_JSONL,
             user=header.user,
             models=["starter"],
             endpoint="/v1/completions",
         )
+        self.digest = ""
         dataset.uploaded_at.FromSeconds(1_700_000_000 + len(self.kept))
         self.kept[dataset.dataset_id] = dataset
         self.rows[dataset.dataset_id] = [_row(number) for number in range(len(lines))]

@@ -3,7 +3,14 @@
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from proctor.cli.order_options import Form, OrderOptions, Selection, order_of, refuse_out_of_range
+from proctor.cli.order_options import (
+    DatasetTerms,
+    Form,
+    OrderOptions,
+    Selection,
+    order_of,
+    refuse_out_of_range,
+)
 from proctor.client_errors import Refused
 from proctor.v1 import run_pb2
 
@@ -85,3 +92,48 @@ def test_what_needs_no_scheduler_to_be_refused_is_refused_without(options: Order
 @pytest.mark.parametrize("selection", [Selection("s"), Selection("s", limit=1)])
 def test_order_in_its_ranges_is_let_through(selection: Selection) -> None:
     refuse_out_of_range(order_of(OrderOptions(selection, "m", params={"temperature": 2.0})))
+
+
+def test_order_over_a_data_set_says_how_its_answers_are_scored_and_by_when_it_ends() -> None:
+    metrics = [
+        "exact_match",
+        "numeric:tolerance=0.01",
+        "regex:pattern=^a=b:c",
+        '{"metric": "choice", "choices": ["x"]}',
+    ]
+    terms = DatasetTerms(metrics, ["gpt-4o"], "90m")
+    order = order_of(OrderOptions(Selection(dataset="ds_1"), "vllm/starter", terms=terms))
+    assert (order.dataset_id, order.suite, list(order.line_models)) == ("ds_1", "", ["gpt-4o"])
+    assert [(metric.name, metric.options_json) for metric in order.metrics] == [
+        ("exact_match", ""),
+        ("numeric", '{"tolerance": 0.01}'),
+        ("regex", '{"pattern": "^a=b:c"}'),
+        ("choice", '{"choices": ["x"]}'),
+    ]
+    assert (order.completion_window_seconds, order.priority) == (5400, run_pb2.PRIORITY_UNSPECIFIED)
+    assert order_of(OrderOptions(Selection("glue"), "m")).priority == run_pb2.PRIORITY_HIGH
+
+
+OVER = Selection(dataset="ds_1")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (OrderOptions(Selection(), "m"), "Say what the model is examined by: --suite NAME or"),
+        (OrderOptions(Selection("glue", dataset="ds_1"), "m"), "A run is over a suite or over a data set"),
+        (OrderOptions(Selection(dataset="ds_1", tasks=["rte"]), "m"), "--task is of a suite"),
+        (OrderOptions(Selection(dataset="ds_1", num_fewshot=0), "m"), "--num-fewshot is of a suite"),
+        (OrderOptions(OVER, "m", Form("generate")), "--scoring is of a suite"),
+        (OrderOptions(Selection("s"), "m", terms=DatasetTerms(["f1"])), "--metric is of a data set"),
+        (OrderOptions(Selection("s"), "m", terms=DatasetTerms((), ["x"])), "--alias is of a data set"),
+        (OrderOptions(Selection("s"), "m", terms=DatasetTerms(window="1h")), "--window is of a data set"),
+        (OrderOptions(OVER, "m", terms=DatasetTerms(window="1d")), "--window 1d: a window is written in"),
+        (OrderOptions(OVER, "m", terms=DatasetTerms(["numeric:x"])), "--metric numeric:x: write it as"),
+        (OrderOptions(OVER, "m", terms=DatasetTerms(['{"f": 1}'])), '--metric {"f": 1}: write it as'),
+    ],
+)
+def test_what_makes_no_sense_together_is_refused_in_a_sentence(options: OrderOptions, sentence: str) -> None:
+    with pytest.raises(Refused) as raised:
+        order_of(options)
+    assert raised.value.message.startswith(sentence)

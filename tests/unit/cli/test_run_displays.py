@@ -55,6 +55,30 @@ def test_what_a_run_has_cost_is_shown_where_its_model_has_a_price() -> None:
     assert "Cost: 0.05 EUR\n" in text_of(shown)
 
 
+def test_run_over_a_data_set_is_called_by_its_name_and_tells_tokens_and_the_range_of_the_time_left() -> None:
+    run, shown = running(100), console()
+    run.order.suite, run.order.dataset_id, run.dataset_name = "", "ds_1", "rows.jsonl"
+    run.progress.tokens_per_second = 1234.5
+    run.progress.eta_low_seconds, run.progress.eta_high_seconds = 60.0, 110.0
+    shown.print(draw_progress(run))
+    assert "rows.jsonl × vllm/starter" in text_of(shown)
+    pace = "50.0 samples/s · 1,234 tok/s · ETA 1:15 (1:00 to 1:50)"
+    assert pace in text_of(shown)
+    assert pace in progress_line(run)
+
+
+def test_answers_that_no_metric_was_ordered_for_have_counts_and_no_figures() -> None:
+    run, shown = run_pb2.Run(run_id="r1", dataset_name="rows.jsonl"), console()
+    run.state, run.order.dataset_id = run_pb2.RUN_STATE_COMPLETED, "ds_1"
+    summary = summary_pb2.RunSummary(answered=1999, total=2000)
+    summary.tasks.add(task="rows", total=2000, answered=1999)
+    print_summary(shown, run, summary)
+    told = "Answers: 1,999 of 2,000 to rows.jsonl, kept and not scored: no metric was ordered\n"
+    assert told in text_of(shown)
+    for word in ("95 % interval", "Unparsed"):
+        assert word not in text_of(shown)
+
+
 def test_waiting_run_says_why() -> None:
     run = run_pb2.Run(state=run_pb2.RUN_STATE_PENDING)
     run.wait.position, run.wait.held_by = 2, "3 runs are running"

@@ -1,0 +1,188 @@
+"""Runs over data sets through the whole stack: uploaded, run, read, downloaded, ranked, compared, deleted."""
+
+import asyncio
+import io
+import json
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from proctor.client import DatasetRun
+from proctor.client.datasets import Upload
+from tests.e2e.doors import API, http, proctor
+from tests.e2e.run_ends import LIMIT_SECONDS, ended
+from tests.fakes.state_dir import temporary_state_dir
+from tests.golden_reference import folder_of
+from tests.whole_stack import MODEL, StackOrder, WholeStack, whole_stack
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+RUNS = "/admin/benchmarks"
+OTHER = "openai/other"
+# Three answers of four are as expected.
+KEYED = [
+    {"id": f"k{number}", "prompt": f"KEY=w{number}", "target": f"The answer is {word}."}
+    for number, word in enumerate(("w0", "w1", "w2", "something else"))
+]
+KEYED_FILE = b"".join(json.dumps(row).encode() + b"\n" for row in KEYED)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def standing() -> AsyncIterator[WholeStack]:
+    with temporary_state_dir() as state_dir:
+        async with whole_stack(state_dir.parent, StackOrder(models=("fake", "other"))) as stack:
+            yield stack
+
+
+def batch_50() -> Path:
+    return folder_of("PROCTOR_DATA_DIR") / "batch/batch_50.jsonl"
+
+
+async def uploaded(standing: WholeStack, name: str, content: bytes) -> str:
+    form = aiohttp.FormData()
+    form.add_field("file", io.BytesIO(content), filename=name)
+    answer = await http(standing, "POST", "/admin/datasets/upload", data=form)
+    assert answer.status == 200, answer.body
+    return str(answer.body["dataset_id"])
+
+
+async def over(standing: WholeStack, benchmark_id: str) -> dict[str, Any]:
+    """As its list of one shows it in the end; its progress never went back."""
+    progress = -1
+    async with asyncio.timeout(LIMIT_SECONDS):
+        while True:
+            shown = (await http(standing, "GET", f"{RUNS}/{benchmark_id}")).body
+            assert shown["progress"] >= progress
+            progress = shown["progress"]
+            if shown["status"] in ("completed", "failed", "cancelled"):
+                return dict(shown)
+
+
+async def test_batch_file_is_run_read_downloaded_in_its_order_and_deleted(standing: WholeStack) -> None:
+    lines = [json.loads(line) for line in batch_50().read_text().splitlines()]
+    ids = [line["custom_id"] for line in lines]
+    dataset_id = await uploaded(standing, "batch_50.jsonl", batch_50().read_bytes())
+    order = {"model_id": MODEL, "dataset_id": dataset_id}
+    refused = await http(standing, "POST", f"{RUNS}/run", json=order)
+    assert (refused.status, refused.body["reason"]) == (400, "OTHER_MODEL")
+
+    key = {"Idempotency-Key": str(uuid.uuid4())}
+    order["line_models"] = ["test-model"]  # type: ignore[assignment]  # JSON
+    started = await http(standing, "POST", f"{RUNS}/run", json=order, headers=key)
+    assert (started.status, started.body["dataset_name"]) == (200, "batch_50.jsonl")
+    again = await http(standing, "POST", f"{RUNS}/run", json=order, headers=key)
+    benchmark_id = started.body["benchmark_id"]
+    assert again.body["benchmark_id"] == benchmark_id
+
+    shown = await over(standing, benchmark_id)
+    assert (shown["status"], shown["error"]) == ("completed", None)
+    assert (shown["progress"], shown["completed"], shown["total"], shown["failed"]) == (100, 50, 50, 0)
+    assert (shown["scores"], shown["answered"], shown["throughput"] > 0) == ({}, 50, True)
+    listed = (await http(standing, "GET", f"{RUNS}?dataset_id={dataset_id}")).body
+    assert [one["benchmark_id"] for one in listed["benchmarks"]] == [benchmark_id]
+    assert (listed["total"], listed["next_cursor"]) == (1, None)
+
+    path = f"{RUNS}/{benchmark_id}/results"
+    first = (await http(standing, "GET", f"{path}?limit=30")).body
+    rest = (await http(standing, "GET", f"{path}?limit=30&cursor={first['next_cursor']}")).body
+    rows = first["results"] + rest["results"]
+    assert ([row["custom_id"] for row in rows], rest["next_cursor"]) == (ids, None)
+    answers = [row["response"]["body"]["choices"][0]["message"]["content"] for row in rows]
+    assert all(answers)
+    assert {row["status"] for row in rows} == {"answered"}
+    assert (await standing.model_server.stats())["last_request"]["max_tokens"] == 4
+
+    file = await text_of(standing, f"{path}?format=jsonl")
+    assert [json.loads(line)["row_id"] for line in file.splitlines()] == ids
+    table = await text_of(standing, f"{RUNS}/{benchmark_id}/export?format=csv")
+    assert len(table.splitlines()) > len(ids)
+
+    assert (await http(standing, "DELETE", f"{RUNS}/{benchmark_id}")).status == 200
+    for method, tail in (("GET", ""), ("GET", "/results"), ("DELETE", "")):
+        assert (await http(standing, method, f"{RUNS}/{benchmark_id}{tail}")).status == 404
+    assert (await http(standing, "DELETE", f"/admin/datasets/{dataset_id}")).status == 200
+
+
+async def text_of(standing: WholeStack, path: str) -> str:
+    url = f"http://{standing.stack.gateway_http}{path}"
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        assert response.status == 200
+        return await response.text()
+
+
+async def test_targets_are_scored_ranked_and_compared_by_the_data_set(standing: WholeStack) -> None:
+    dataset_id = await uploaded(standing, "keyed.jsonl", KEYED_FILE)
+    order = {"dataset_id": dataset_id, "metrics": ["exact_match"], "prompt_form": "chat"}
+    ended_runs = []
+    for model in (MODEL, OTHER):
+        started = await http(standing, "POST", f"{RUNS}/run", json={**order, "model_id": model})
+        ended_runs.append(await over(standing, started.body["benchmark_id"]))
+    for shown in ended_runs:
+        assert shown["status"] == "completed", shown["error"]
+        assert (shown["scores"]["exact_match"]["mean"], shown["scores"]["exact_match"]["n"]) == (0.75, 4)
+    rows = (await http(standing, "GET", f"{RUNS}/{ended_runs[0]['benchmark_id']}/results")).body["results"]
+    assert [row["scores"]["exact_match"] for row in rows] == [1.0, 1.0, 1.0, 0.0]
+    assert [row["target"] for row in rows] == [row["target"] for row in KEYED]
+
+    path = f"{API}/leaderboard?suite={dataset_id}&metric=exact_match"
+    board = (await http(standing, "GET", path)).body
+    assert {line["model"]: line["score"] for line in board["leaderboard"]} == {MODEL: 0.75, OTHER: 0.75}
+    compared = {"model_ids": [MODEL, OTHER], "benchmark_suite": dataset_id, "metrics": ["exact_match"]}
+    answer = await http(standing, "POST", f"{API}/compare", json=compared)
+    assert answer.status == 200, answer.body
+    comparison = answer.body["comparison"]
+    assert (comparison["models_compared"], comparison["benchmark_suite"]) == ([MODEL, OTHER], dataset_id)
+    assert [difference["n"] for difference in comparison["differences"]]
+    in_use = await http(standing, "DELETE", f"/admin/datasets/{dataset_id}")
+    assert in_use.status == 200, "runs that are over do not use it"
+
+
+async def test_command_line_uploads_once_runs_shows_and_deletes(standing: WholeStack, tmp_path: Path) -> None:
+    file = tmp_path / "keyed.jsonl"
+    file.write_bytes(KEYED_FILE)
+    line = f"run --dataset {file} --chat --metric exact_match --window 2h"
+    first = await proctor(standing, f"{line} --model {MODEL}")
+    assert first.code == 0, first.err
+    for part in (
+        "keyed.jsonl is the data set ds_",
+        "exact_match",
+        "0.7500",
+        "Answers: 4 of 4 to keyed.jsonl",
+    ):
+        assert part in first.out
+    second = (await proctor(standing, f"{line} --model {OTHER} --json")).document
+    run = second["run"]
+    assert run["order"]["completion_window_seconds"] == 7200
+    assert run["order"]["dataset_id"] in first.out
+
+    assert "keyed.jsonl" in (await proctor(standing, "runs")).out
+    runs = (await proctor(standing, f"runs --dataset {run['order']['dataset_id']} --json")).document
+    assert (runs["total"], runs["runs"][0]["run_id"]) == (2, run["run_id"])
+    results = await proctor(standing, f"results {run['run_id']} --outcomes")
+    assert all(row["id"] in results.out for row in KEYED)
+    answers = tmp_path / "answers.jsonl"
+    await proctor(standing, f"export {run['run_id']} --format jsonl -o {answers}")
+    assert [json.loads(each)["row_id"] for each in answers.read_text().splitlines()] == [
+        "k0",
+        "k1",
+        "k2",
+        "k3",
+    ]
+    compared = await proctor(standing, f"compare {MODEL} {OTHER} --suite {run['order']['dataset_id']}")
+    assert compared.code == 0, compared.err
+    assert (await proctor(standing, f"runs delete {run['run_id']}")).out.startswith("Run ")
+    assert (await proctor(standing, f"results {run['run_id']}")).code == 4
+
+
+async def test_client_runs_what_it_has_uploaded(standing: WholeStack) -> None:
+    dataset = (await standing.client.datasets.upload(Upload(io.BytesIO(KEYED_FILE), "mine.jsonl"))).dataset
+    wanted = DatasetRun(dataset.dataset_id, MODEL, ["exact_match"], limit=2)
+    run = await ended(standing, (await standing.client.run_dataset(wanted)).run.run_id)
+    assert (run.progress.total, run.dataset_name, run.order.suite) == (2, "mine.jsonl", "")
+    await standing.client.delete_run(run.run_id)
+    await standing.client.datasets.delete(dataset.dataset_id)
