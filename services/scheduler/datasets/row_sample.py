@@ -12,7 +12,10 @@ VERSION = "1"
 DIGEST_FORMAT = "proctor-row-1"
 # Of a body: what is asked, whom, and how it comes back; all else are parameters.
 _NO_PARAMETERS = frozenset({"model", "messages", "prompt", "stream", "stream_options"})
-_HEAD = (DIGEST_FORMAT.encode(), TASK.encode(), VERSION.encode())
+_PROMPT, _MESSAGES = (
+    netstrings(part.encode() for part in (DIGEST_FORMAT, TASK, VERSION, form))
+    for form in ("prompt", "messages")
+)
 _NOTHING_EXPECTED = Target()
 
 
@@ -28,10 +31,12 @@ def sample_of_line(row: int, line: bytes) -> Sample:
     params = _params(body)
     target = fields.get("target")
     messages = body.get("messages")
-    asked = _prompt_bytes(body) if messages is None else orjson.dumps(messages, option=orjson.OPT_SORT_KEYS)
-    form = b"prompt" if messages is None else b"messages"
+    asked = (
+        body["prompt"].encode() if messages is None else orjson.dumps(messages, option=orjson.OPT_SORT_KEYS)
+    )
     expected = (b"0",) if target is None else (b"1", target.encode())
-    encoded = netstrings((*_HEAD, form, asked, params, *expected))
+    head = _PROMPT if messages is None else _MESSAGES
+    encoded = head + netstrings((asked, params, *expected))
     chat = () if messages is None else tuple(map(_message, messages))
     metadata = fields.get("metadata")
     document = b"" if metadata is None else orjson.dumps(metadata)
@@ -58,11 +63,6 @@ def sample_of_line(row: int, line: bytes) -> Sample:
 def _params(body: Mapping[str, Any]) -> bytes:
     params = {name: value for name, value in body.items() if name not in _NO_PARAMETERS}
     return orjson.dumps(params, option=orjson.OPT_SORT_KEYS) if params else b""
-
-
-def _prompt_bytes(body: Mapping[str, Any]) -> bytes:
-    prompt: str = body["prompt"]
-    return prompt.encode()
 
 
 def _message(message: Mapping[str, Any]) -> ChatMessage:

@@ -12,39 +12,41 @@ from services.scheduler.runs.run import Run
 from services.scheduler.runs.run_order import GenerationParams
 from services.scheduler.shards.planned_task import merged_params
 from services.scheduler.shards.request_digest import request_digest
-from services.scheduler.suites.rendering.sample import Sample
+from services.scheduler.suites.rendering.sample import Sample, Target
 from services.scheduler.suites.task_definition import OutputType, TaskGroup, TaskScoring
 
 
 def sample_to_proto(sample: Sample) -> sample_pb2.Sample:
-    return sample_pb2.Sample(
+    """Filled piece by piece: what is handed over as a message is copied, which costs more than to make it."""
+    message = sample_pb2.Sample(
         position=sample.position,
         doc_id=sample.doc_id,
         digest=sample.digest,
-        prompt=_prompt_to_proto(sample),
         choices=sample.choices,
-        target=sample_pb2.Target(
-            choice=sample.target.choice,
-            texts=sample.target.texts,
-            right_choices=sample.target.right_choices,
-            wrong_texts=sample.target.wrong_texts,
-            choice_texts=sample.target.choice_texts,
-        ),
         cluster=sample.cluster,
         doc_json=sample.doc_json,
         row_id=sample.row_id,
         params_json=sample.params_json,
     )
-
-
-def _prompt_to_proto(sample: Sample) -> sample_pb2.Prompt:
     if not sample.messages:
-        return sample_pb2.Prompt(text=sample.prompt)
-    turns = [
-        sample_pb2.ChatMessage(role=turn.role, content=turn.content, fields_json=turn.fields_json)
-        for turn in sample.messages
-    ]
-    return sample_pb2.Prompt(messages=turns)
+        message.prompt.text = sample.prompt
+    for turn in sample.messages:
+        message.prompt.messages.add(role=turn.role, content=turn.content, fields_json=turn.fields_json)
+    _fill_target(message.target, sample.target)
+    return message
+
+
+def _fill_target(message: sample_pb2.Target, target: Target) -> None:
+    if target.choice is not None:
+        message.choice = target.choice
+    if target.texts:
+        message.texts.extend(target.texts)
+    if target.right_choices:
+        message.right_choices.extend(target.right_choices)
+    if target.wrong_texts:
+        message.wrong_texts.extend(target.wrong_texts)
+    if target.choice_texts:
+        message.choice_texts.extend(target.choice_texts)
 
 
 def task_to_proto(task: TaskToOpen, run: Run) -> sample_pb2.PlannedTask:
