@@ -132,7 +132,8 @@ async def test_results_is_told_how_was_generated_and_of_choices_nothing() -> Non
     run = replace(run, order=toy_order(params=GenerationParams(max_tokens=64)))
     told = task_to_proto(TaskToOpen(say, scoring), run)
     assert (list(told.stop), told.max_tokens, told.temperature) == (["\n"], 64, 0.0)
-    choose = task_to_proto(TaskToOpen(replace(say, generation=None), scoring), run)
+    picked = replace(say, generation=None, output_type=OutputType.MULTIPLE_CHOICE)
+    choose = task_to_proto(TaskToOpen(picked, scoring), run)
     assert (choose.max_tokens, choose.HasField("temperature")) == (0, False)
 
 
