@@ -138,3 +138,10 @@ class ExportUnsupported(ResultsError):
 
     kind = ErrorKind.CONFLICT
     reason = "UNSUPPORTED"
+
+
+class RunChanged(ResultsError):
+    """Run {run_id} was retried or deleted while it was exported; export it again when it is finished."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "RUN_NOT_FINISHED"

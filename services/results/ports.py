@@ -1,6 +1,6 @@
 """What the use cases need of the outside."""
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -9,6 +9,8 @@ from services.results.comparisons.comparison import Difference
 from services.results.comparisons.flip import FlipQuery, FoundFlip
 from services.results.comparisons.pair_differences import PairsByMetric
 from services.results.comparisons.stored_difference import StoredDifference
+from services.results.exports.exported_lines import LineChunk, OutcomeKey, WantedLines
+from services.results.exports.marked_file import FileMark, MarkedFile
 from services.results.outcomes.listed_outcome import ListedOutcome
 from services.results.outcomes.outcome import OutcomeStatus, ScoredOutcome
 from services.results.runs.run_counts import RunCounts
@@ -167,6 +169,33 @@ class ExportedOutcomes(Protocol):
         self, plan: RunPlan, task_index: int, *, has_docs: bool
     ) -> AsyncIterator[Sequence[ListedOutcome]]:
         """By sample and rollout, a few megabytes at a time; the rows of samples only where asked for."""
+        ...
+
+
+class ExportedLines(Protocol):
+    """Lines of exports, whole ones."""
+
+    def chunks(self, wanted: WantedLines, after: OutcomeKey) -> AsyncGenerator[LineChunk]:
+        """By sample and rollout, about a megabyte at a time, what comes after a key.
+
+        Raises RunChanged where the run was opened again meanwhile.
+        """
+        ...
+
+
+class ExportMarks(Protocol):
+    """Keeps how many bytes files of closed runs have up to some outcomes."""
+
+    async def end(self, file: MarkedFile) -> FileMark | None:
+        """Where a file ends; None where it was never made to its end."""
+        ...
+
+    async def last(self, file: MarkedFile, up_to_byte: int | None) -> FileMark:
+        """The last place in a file, or at or before some byte of it, from which it can be made."""
+        ...
+
+    async def add(self, file: MarkedFile, mark: FileMark) -> None:
+        """Keeps a mark; one that is kept already stays."""
         ...
 
 

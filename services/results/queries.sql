@@ -675,6 +675,29 @@ FROM (
         AND (o.run_id IS NULL OR o.failure_class NOT IN (0, $9::smallint))
 ) AS weighed;
 
+-- name: read_export_end: where the file of a closed run ends ($1 run, $2 epoch, $3 form)
+SELECT first_byte, sample, rollout
+FROM export_marks
+WHERE run_id = $1::uuid AND epoch = $2::integer AND form = $3::text AND is_end
+LIMIT 1;
+
+-- name: read_last_export_mark: from where the file of a closed run can be made on ($1 run, $2 epoch, $3 form, $4 at or before this byte, null for all)
+SELECT first_byte, sample, rollout
+FROM export_marks
+WHERE run_id = $1::uuid
+    AND epoch = $2::integer
+    AND form = $3::text
+    AND NOT is_end
+    AND first_byte <= coalesce($4::bigint, 9223372036854775807)
+ORDER BY first_byte DESC
+LIMIT 1;
+
+-- name: add_export_mark: keep a mark of a run that is still there ($1 run, $2 epoch, $3 form, $4 first byte, $5 sample, $6 rollout, $7 whether it is the end)
+INSERT INTO export_marks (run_id, epoch, form, first_byte, sample, rollout, is_end)
+SELECT $1::uuid, $2::integer, $3::text, $4::bigint, $5::bigint, $6::integer, $7::boolean
+WHERE EXISTS (SELECT FROM run_records WHERE run_id = $1::uuid AND epoch = $2::integer AND is_frozen)
+ON CONFLICT DO NOTHING;
+
 -- name: hold_closed_epoch: keep a frozen epoch from being left before the transaction ends ($1 run, $2 epoch)
 SELECT epoch FROM run_records WHERE run_id = $1::uuid AND epoch = $2::integer AND is_frozen FOR SHARE;
 

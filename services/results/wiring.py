@@ -26,9 +26,11 @@ from services.results.comparisons.postgres_comparisons import PostgresComparison
 from services.results.comparisons.postgres_pairs import PostgresPairs
 from services.results.comparisons.store_comparisons import StoreComparisons
 from services.results.exports import grpc_export_api
-from services.results.exports.export_run import ExportRun
+from services.results.exports.export_run import ExportRun, ExportSources
 from services.results.exports.grpc_export_api import FORMS, GrpcExportApi
+from services.results.exports.postgres_export_marks import PostgresExportMarks
 from services.results.exports.postgres_exports import PostgresExports
+from services.results.exports.postgres_lines import PostgresLines
 from services.results.grpc_public_api import GrpcPublicApi
 from services.results.grpc_record_api import GrpcRecordApi, RecordUseCases
 from services.results.outcomes.list_outcomes import ListOutcomes
@@ -155,7 +157,8 @@ async def _parts(settings: ResultsSettings, pool: asyncpg.Pool, nats: Client) ->
     )
     public_api = GrpcPublicApi(summarize, ListOutcomes(stores))
     exports = PostgresExports(session)
-    export_api = GrpcExportApi(ExportRun(stores.records, exports, summarize, FORMS))
+    sources = ExportSources(stores.records, PostgresLines(session), exports, PostgresExportMarks(session))
+    export_api = GrpcExportApi(ExportRun(sources, summarize, FORMS))
     rescore_api = GrpcRescoreApi(RescoreTask(stores, exports, summarize))
     pairs = PostgresPairs(session)
     compare_runs = CompareRuns(stores.records, stores.sample_sets, pairs)

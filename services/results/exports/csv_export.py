@@ -1,4 +1,4 @@
-"""A table with a header (RFC 4180): a column per field and per metric; what is a list is written as JSON."""
+"""A table with a header (RFC 4180): a column per field and per metric; what has parts is written as JSON."""
 
 import csv
 import io
@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
-from services.results.exports.export_form import ExportForm
-from services.results.exports.exported_run import ExportedRun, OutcomeRecord, outcome_record
+from services.results.exports.export_form import LineForm
+from services.results.exports.exported_run import ExportedRun
 from services.results.exports.score_fields import SCORE_PREFIX, field_names
-from services.results.outcomes.listed_outcome import ListedOutcome
 
 
 class CsvFile:
@@ -20,13 +19,13 @@ class CsvFile:
     def begin(self) -> bytes:
         return _lines([self._names])
 
-    def write(self, outcomes: Sequence[ListedOutcome]) -> bytes:
-        return _lines([self._cells(outcome_record(one)) for one in outcomes])
+    def write(self, lines: bytes) -> bytes:
+        return _lines([self._cells(orjson.loads(line)) for line in lines.splitlines()])
 
     def end(self) -> bytes:
         return b""
 
-    def _cells(self, record: OutcomeRecord) -> list[object]:
+    def _cells(self, record: Mapping[str, object]) -> list[object]:
         scores = record["scores"]
         assert isinstance(scores, Mapping)
         flat = {**record, **{SCORE_PREFIX + metric: scores.get(metric) for metric in self._metrics}}
@@ -34,7 +33,7 @@ class CsvFile:
 
 
 def _cell(value: object) -> object:
-    if isinstance(value, list | tuple | dict):
+    if isinstance(value, list | dict):
         return orjson.dumps(value).decode()
     return value
 
@@ -45,4 +44,4 @@ def _lines(rows: Sequence[Sequence[object]]) -> bytes:
     return text.getvalue().encode()
 
 
-CSV = ExportForm(".csv", "text/csv; charset=utf-8", CsvFile)
+CSV = LineForm(".csv", "text/csv; charset=utf-8", CsvFile, is_resumable=True)

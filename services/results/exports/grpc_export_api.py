@@ -3,6 +3,7 @@
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
 import grpc
 
@@ -12,10 +13,11 @@ from services.results.checked_fields import checked_id, checked_text
 from services.results.errors import ExportUnsupported
 from services.results.exports.csv_export import CSV
 from services.results.exports.export_form import ExportForm
-from services.results.exports.export_run import ExportRun
+from services.results.exports.export_run import ExportOrder, ExportRun
+from services.results.exports.exported_lines import MissingAnswer
 from services.results.exports.html_report import HTML
 from services.results.exports.json_export import JSON
-from services.results.exports.jsonl_export import JSONL
+from services.results.exports.jsonl_export import BATCH_ERRORS, BATCH_OUTPUT, JSONL
 from services.results.exports.lm_eval_samples import LM_EVAL
 from services.results.exports.parquet_export import PARQUET
 
@@ -28,6 +30,8 @@ FORMS: dict[int, ExportForm] = {
     pb.EXPORT_FORMAT_PARQUET: PARQUET,
     pb.EXPORT_FORMAT_HTML: HTML,
     pb.EXPORT_FORMAT_LM_EVAL: LM_EVAL,
+    pb.EXPORT_FORMAT_BATCH_OUTPUT: BATCH_OUTPUT,
+    pb.EXPORT_FORMAT_BATCH_ERRORS: BATCH_ERRORS,
 }
 PIECE_BYTES = 1024 * 1024
 
@@ -43,15 +47,35 @@ class GrpcExportApi(pb_grpc.ExportServiceServicer):
     async def ExportRun(
         self, request: pb.ExportRunRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> AsyncIterator[pb.ExportRunResponse]:
-        run_id, task = checked_id("run_id", request.run_id), checked_text("task", request.task)
-        file = await self._export_run(run_id, request.format, task)
-        yield pb.ExportRunResponse(file_name=file.name, media_type=file.media_type)
-        async for piece in file.pieces:
-            for start in range(0, len(piece), PIECE_BYTES):
-                yield pb.ExportRunResponse(data=piece[start : start + PIECE_BYTES])
+        file = await self._export_run(_order(request))
+        yield pb.ExportRunResponse(
+            file_name=file.name,
+            media_type=file.media_type,
+            total_bytes=file.total_bytes,
+            content_tag=file.tag,
+        )
+        async with aclosing(file.pieces) as pieces:
+            async for piece in pieces:
+                for start in range(0, len(piece), PIECE_BYTES):
+                    yield pb.ExportRunResponse(data=piece[start : start + PIECE_BYTES])
 
     async def ExportGoldenAnswers(
         self, request: pb.ExportGoldenAnswersRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> AsyncIterator[pb.ExportGoldenAnswersResponse]:
         raise ExportUnsupported(what="golden answers")
         yield  # what makes this a stream
+
+
+def _order(request: pb.ExportRunRequest) -> ExportOrder:
+    told = MissingAnswer()
+    return ExportOrder(
+        run_id=checked_id("run_id", request.run_id),
+        form_number=request.format,
+        task=checked_text("task", request.task),
+        first_byte=request.first_byte,
+        with_total=request.with_total,
+        missing=MissingAnswer(
+            checked_text("missing_code", request.missing_code) or told.code,
+            checked_text("missing_message", request.missing_message) or told.message,
+        ),
+    )

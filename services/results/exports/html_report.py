@@ -6,11 +6,10 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from services.results.exports.export_form import ExportForm
+from services.results.exports.export_form import LineForm
 from services.results.exports.exported_run import ExportedRun
 from services.results.exports.interval_chart import IntervalChart, interval_chart
 from services.results.figures.figure import Figure
-from services.results.outcomes.listed_outcome import ListedOutcome
 from services.results.runs.run_record import ScoringMethod
 from services.results.runs.run_summary import RunSummary, TaskSummary
 from services.results.runs.timing_summary import Percentiles, TimingSummary
@@ -54,7 +53,7 @@ class HtmlReport:
             .encode()
         )
 
-    def write(self, _: Sequence[ListedOutcome]) -> bytes:
+    def write(self, _: bytes) -> bytes:
         return b""
 
     def end(self) -> bytes:
@@ -138,4 +137,4 @@ def _notes(run: ExportedRun) -> list[str]:
     return [note for note, applies in notes.items() if applies]
 
 
-HTML = ExportForm(".html", "text/html; charset=utf-8", HtmlReport, has_outcomes=False)
+HTML = LineForm(".html", "text/html; charset=utf-8", HtmlReport, lines=None, has_figures=True)

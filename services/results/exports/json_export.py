@@ -1,13 +1,12 @@
 """One document: what the run was, its figures, and every outcome."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 
 import orjson
 
-from services.results.exports.export_form import ExportForm
-from services.results.exports.exported_run import ExportedRun, outcome_record
-from services.results.outcomes.listed_outcome import ListedOutcome
+from services.results.exports.export_form import LineForm
+from services.results.exports.exported_run import ExportedRun
 from services.results.runs.run_summary import RunSummary
 
 
@@ -22,13 +21,11 @@ class JsonFile:
         head = orjson.dumps({"run": run_facts(self._run), "summary": _figures(self._run.summary)})
         return head.removesuffix(b"}") + b',"outcomes":['
 
-    def write(self, outcomes: Sequence[ListedOutcome]) -> bytes:
-        if not outcomes:
-            return b""
-        listed = b",\n".join([orjson.dumps(outcome_record(one)) for one in outcomes])
+    def write(self, lines: bytes) -> bytes:
         separator = b",\n" if self._has_outcomes else b"\n"
         self._has_outcomes = True
-        return separator + listed
+        # Within a line there is no other line break than one that is escaped.
+        return separator + lines.removesuffix(b"\n").replace(b"\n", b",\n")
 
     def end(self) -> bytes:
         return b"\n]}\n"
@@ -52,4 +49,4 @@ def run_facts(run: ExportedRun) -> Mapping[str, object]:
     }
 
 
-JSON = ExportForm(".json", "application/json", JsonFile)
+JSON = LineForm(".json", "application/json", JsonFile, has_figures=True)

@@ -1,22 +1,18 @@
-"""One JSON object per outcome and line."""
+"""One JSON object per line, as Postgres makes them: of each outcome, or the two files of a batch."""
 
-from collections.abc import Sequence
+from services.results.exports.export_form import LineForm
+from services.results.exports.exported_lines import LineKind
+from services.results.exports.exported_run import ExportedRun
 
-import orjson
-
-from services.results.exports.export_form import ExportForm
-from services.results.exports.exported_run import ExportedRun, outcome_record
-from services.results.outcomes.listed_outcome import ListedOutcome
+_MEDIA_TYPE = "application/jsonl"
 
 
 class JsonlFile:
     def begin(self) -> bytes:
         return b""
 
-    def write(self, outcomes: Sequence[ListedOutcome]) -> bytes:
-        return b"".join(
-            [orjson.dumps(outcome_record(one), option=orjson.OPT_APPEND_NEWLINE) for one in outcomes]
-        )
+    def write(self, lines: bytes) -> bytes:
+        return lines
 
     def end(self) -> bytes:
         return b""
@@ -26,4 +22,10 @@ def _open(_: ExportedRun) -> JsonlFile:
     return JsonlFile()
 
 
-JSONL = ExportForm(".jsonl", "application/jsonl", _open)
+def _batch_file(suffix: str, lines: LineKind) -> LineForm:
+    return LineForm(suffix, _MEDIA_TYPE, _open, lines, is_of_one_task=True)
+
+
+JSONL = LineForm(".jsonl", _MEDIA_TYPE, _open, is_resumable=True)
+BATCH_OUTPUT = _batch_file("_output.jsonl", LineKind.BATCH_OUTPUT)
+BATCH_ERRORS = _batch_file("_errors.jsonl", LineKind.BATCH_ERROR)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
-from services.results.exports.export_form import ExportForm
+from services.results.exports.export_form import OutcomeForm
 from services.results.exports.exported_run import ExportedRun
 from services.results.outcomes.listed_outcome import ListedOutcome
 from services.results.outcomes.outcome import Failure
@@ -31,15 +31,9 @@ class LmEvalFile:
         plan = run.record.plan
         self._scorings = dict(zip((task.task for task in plan.tasks), plan.scorings, strict=True))
 
-    def begin(self) -> bytes:
-        return b""
-
     def write(self, outcomes: Sequence[ListedOutcome]) -> bytes:
         lines = [line for one in outcomes for line in sample_lines(one, self._scorings[one.task.task])]
         return b"".join([orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines])
-
-    def end(self) -> bytes:
-        return b""
 
 
 def sample_lines(listed: ListedOutcome, scoring: TaskScoring) -> list[Mapping[str, object]]:
@@ -134,4 +128,4 @@ def _open(run: ExportedRun) -> LmEvalFile:
     return LmEvalFile(run)
 
 
-LM_EVAL = ExportForm(".jsonl", "application/jsonl", _open, has_docs=True, is_of_one_task=True)
+LM_EVAL = OutcomeForm(".jsonl", "application/jsonl", _open)

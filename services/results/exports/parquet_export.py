@@ -1,19 +1,19 @@
 """A Parquet file: one row per outcome, a row group per chunk, so that nothing is held.
 
-A column per metric has the scores that are one number; `scores` has all of them, as JSON text.
+A column per metric has the scores that are one number; `scores` has all of them, as JSON text, and
+`body` what a provider answered.
 """
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from services.results.exports.export_form import ExportForm
-from services.results.exports.exported_run import ExportedRun, OutcomeRecord, outcome_record
+from services.results.exports.export_form import LineForm
+from services.results.exports.exported_run import ExportedRun
 from services.results.exports.score_fields import SCORE_PREFIX, field_names
-from services.results.outcomes.listed_outcome import ListedOutcome
 
 SCORES = "scores"
 
@@ -47,9 +47,9 @@ class ParquetFile:
         self._writer = pq.ParquetWriter(self._buffer, self._schema, compression="zstd")
         return self._written()
 
-    def write(self, outcomes: Sequence[ListedOutcome]) -> bytes:
+    def write(self, lines: bytes) -> bytes:
         assert self._writer is not None
-        rows = [self._row(outcome_record(one)) for one in outcomes]
+        rows = [self._row(orjson.loads(line)) for line in lines.splitlines()]
         self._writer.write_table(pa.Table.from_pylist(rows, self._schema))
         return self._written()
 
@@ -58,11 +58,17 @@ class ParquetFile:
         self._writer.close()
         return self._written()
 
-    def _row(self, record: OutcomeRecord) -> Mapping[str, object]:
-        scores = record[SCORES]
+    def _row(self, record: Mapping[str, object]) -> Mapping[str, object]:
+        scores, logprobs, body = record[SCORES], record["choice_logprobs"], record["body"]
         assert isinstance(scores, Mapping)
-        flat = {SCORE_PREFIX + metric: _number(scores.get(metric)) for metric in self._metrics}
-        return {**record, **flat, SCORES: orjson.dumps(scores).decode()}
+        assert isinstance(logprobs, list)
+        return {
+            **record,
+            **{SCORE_PREFIX + metric: _number(scores.get(metric)) for metric in self._metrics},
+            "choice_logprobs": [_number(logprob) for logprob in logprobs],
+            "body": orjson.dumps(body).decode() if body else None,
+            SCORES: orjson.dumps(scores).decode(),
+        }
 
     def _written(self) -> bytes:
         """What the writer has made since; it only ever appends."""
@@ -80,4 +86,4 @@ def _number(score: object) -> float | None:
     return float(score) if isinstance(score, int | float) else None
 
 
-PARQUET = ExportForm(".parquet", "application/vnd.apache.parquet", ParquetFile)
+PARQUET = LineForm(".parquet", "application/vnd.apache.parquet", ParquetFile)

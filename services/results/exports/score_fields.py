@@ -7,6 +7,7 @@ SCORE_PREFIX = "score_"
 _BEFORE_SCORES = (
     "task",
     "doc_id",
+    "row_id",
     "rollout",
     "status",
     "prompt",
@@ -16,6 +17,7 @@ _BEFORE_SCORES = (
     "answer",
     "finish_reason",
     "choice_logprobs",
+    "body",
     "failure_class",
     "failure_message",
 )

@@ -48,7 +48,7 @@ CREATE TABLE golden_answers (
 CREATE TABLE export_marks (
     run_id       uuid NOT NULL REFERENCES run_records ON DELETE CASCADE,
     epoch        integer NOT NULL,
-    -- Format and task.
+    -- The tag of the file's content, which tells formats and tasks apart.
     form         text NOT NULL,
     -- Bytes of the file before the outcomes behind (sample, rollout); the last mark of a file that is measured to its end
     -- has no outcome behind it.
