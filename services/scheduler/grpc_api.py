@@ -13,6 +13,7 @@ from proctor.v1 import scheduler_service_pb2_grpc
 from services.scheduler.errors import InvalidParameter, RunNotFound
 from services.scheduler.page_token import cursor_from_token, token_behind
 from services.scheduler.pools.list_models import ListModels
+from services.scheduler.pools.model_names import Aliases
 from services.scheduler.pools.proto_models import list_to_proto
 from services.scheduler.ports import Crew, SuiteCatalogue
 from services.scheduler.proto_catalogue import suite_to_proto, worker_to_proto
@@ -50,6 +51,7 @@ class SchedulerUseCases:
     show: ShowRun
     suites: SuiteCatalogue
     list_models: ListModels
+    aliases: Aliases
     crew: Crew
 
 
@@ -144,7 +146,8 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     async def ListModels(
         self, request: messages.ListModelsRequest, context: Context
     ) -> messages.ListModelsResponse:
-        return list_to_proto(await self._use.list_models.list_models(request.provider))
+        listed = await self._use.list_models.list_models(request.provider)
+        return list_to_proto(listed, self._use.aliases)
 
     async def ListWorkers(
         self, request: messages.ListWorkersRequest, context: Context

@@ -279,6 +279,7 @@ def _use_cases(settings: SchedulerSettings, parts: SchedulerParts) -> SchedulerU
             parts.clock,
             ListingRules(settings.list_models_wait_seconds),
         ),
+        aliases=parts.aliases,
         crew=parts.crew,
     )
 

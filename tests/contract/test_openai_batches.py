@@ -3,7 +3,7 @@
 import json
 import uuid
 from collections.abc import AsyncIterator
-from typing import get_args
+from typing import Final, get_args
 
 import aiohttp
 import pytest
@@ -20,7 +20,7 @@ from tests.fakes.openai_client import openai_client
 from tests.fakes.refusals import refused
 
 BATCHES = "/v1/batches"
-CHATS = "/v1/chat/completions"
+CHATS: Final = "/v1/chat/completions"
 MISSING = "batch_" + 32 * "f"
 MOMENTS = (
     "in_progress_at",
@@ -231,9 +231,11 @@ async def test_batch_of_a_key_is_of_its_user() -> None:
 
 async def test_models_that_can_be_asked_are_listed(client: AsyncOpenAI) -> None:
     starter = Model(id="vllm/starter", created=0, object="model", owned_by="vllm")
-    assert [model async for model in client.models.list()] == [starter]
+    alias = Model(id="small", created=0, object="model", owned_by="vllm")
+    assert [model async for model in client.models.list()] == [starter, alias]
     assert await client.models.retrieve("vllm/starter") == starter
-    for unknown in ("vllm/none", "vllm", "gpt-4"):
+    assert await client.models.retrieve("small") == alias
+    for unknown in ("vllm/none", "bare", "vllm", "gpt-4"):
         with pytest.raises(NotFoundError, match=f"There is no model {unknown} here") as raised:
             await client.models.retrieve(unknown)
         assert (raised.value.code, raised.value.param) == ("model_not_found", "model")

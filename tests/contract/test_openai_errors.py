@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Final
 
 import aiohttp
 import openai
@@ -16,7 +17,7 @@ from tests.fakes.http_calls import call
 from tests.fakes.openai_client import openai_client
 from tests.fakes.refusals import refused
 
-CHATS = "/v1/chat/completions"
+CHATS: Final = "/v1/chat/completions"
 FIELDS = {"message", "type", "param", "code"}
 
 

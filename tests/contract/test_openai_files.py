@@ -191,7 +191,7 @@ async def test_key_of_a_request_is_any_text(stand: GatewayStand, files: FakeFile
     first, second, third, fourth = (header.request_id for header in files.headers)
     assert first == key
     assert second == third != fourth
-    assert uuid.UUID(second)
+    assert str(uuid.UUID(second)) == second
 
 
 async def test_list_pages_by_itself_in_both_orders(client: AsyncOpenAI, files: FakeFiles) -> None:
@@ -205,7 +205,7 @@ async def test_list_pages_by_itself_in_both_orders(client: AsyncOpenAI, files: F
 
 
 async def test_page_names_its_ends(stand: GatewayStand, files: FakeFiles) -> None:
-    empty = {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
+    empty: dict[str, Any] = {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
     assert (await call(stand, "GET", FILES))[1] == empty
     put = [files.put("a.jsonl", b"x", file_pb2.FILE_PURPOSE_BATCH).file_id for _ in range(3)]
     _, page, _ = await call(stand, "GET", f"{FILES}?limit=2")

@@ -209,7 +209,10 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         remote = scheduler_pb2.ModelSource(
             pool="remote", provider="gemini", engine="gemini", problem="No answer within 2 s."
         )
-        return scheduler_pb2.ListModelsResponse(models=[starter, bare], sources=[local, remote])
+        aliases = {"small": "vllm/starter", "bare": "vllm/none"}
+        return scheduler_pb2.ListModelsResponse(
+            models=[starter, bare], sources=[local, remote], aliases=aliases
+        )
 
     async def ListWorkers(
         self, request: scheduler_pb2.ListWorkersRequest, context: Any

@@ -41,7 +41,12 @@ class OpenAIModelApi:
         raise NoSuchModel(model=model)
 
     async def _models(self) -> list[ModelObject]:
-        """Without those that no worker can load. Several pools may serve the same one."""
+        """With their aliases, without those that no worker can load. Several pools may serve the same one."""
         listed = await self._scheduler.list_models()
-        names = dict.fromkeys(model.model for model in listed.models if not model.problem)
-        return [ModelObject(id=name, created=0, owned_by=name.partition("/")[0]) for name in names]
+        broken = {model.model for model in listed.models if model.problem}
+        named = {model.model: model.model for model in listed.models} | dict(sorted(listed.aliases.items()))
+        return [
+            ModelObject(id=name, created=0, owned_by=model.partition("/")[0])
+            for name, model in named.items()
+            if model not in broken
+        ]

@@ -4,6 +4,7 @@ from google.protobuf.message import Message
 
 from proctor.v1 import model_pb2, scheduler_service_pb2
 from services.scheduler.pools.listed_model import ListedModel, ModelList, ModelSource
+from services.scheduler.pools.model_names import Aliases
 from services.scheduler.runs.proto_runs import time_to_proto
 
 
@@ -21,10 +22,12 @@ def model_from_proto(told: model_pb2.ModelInfo) -> ListedModel:
     )
 
 
-def list_to_proto(listed: ModelList) -> scheduler_service_pb2.ListModelsResponse:
+def list_to_proto(listed: ModelList, aliases: Aliases) -> scheduler_service_pb2.ListModelsResponse:
+    providers = {source.provider for source in listed.sources}
     return scheduler_service_pb2.ListModelsResponse(
         models=[_model_to_proto(model) for model in listed.models],
         sources=[_source_to_proto(source) for source in listed.sources],
+        aliases={alias: model for alias, model in aliases.items() if model.partition("/")[0] in providers},
     )
 
 

@@ -13,6 +13,7 @@ from services.scheduler.errors import NoSuchProvider
 from services.scheduler.pools.list_models import ListingRules, ListModels
 from services.scheduler.pools.listed_model import ListedModel, ModelList, ModelSource, PoolListing
 from services.scheduler.pools.pool import Pool, Worker
+from services.scheduler.pools.proto_models import list_to_proto
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler_world import ListedCrew, SetClock
 
@@ -115,6 +116,13 @@ async def test_one_provider_is_asked_alone(stand: Stand) -> None:
     listed = await stand.listing.list_models("ollama")
     assert (names(listed), [each.pool for each in listed.sources]) == (["ollama/a"], ["remote"])
     assert stand.lists.asked == Counter(["remote"])
+
+
+async def test_aliases_are_told_of_the_providers_that_were_asked_for(stand: Stand) -> None:
+    aliases = {"small": "vllm/starter", "other": "ollama/a"}
+    assert dict(list_to_proto(await stand.listing.list_models(), aliases).aliases) == aliases
+    of_one = list_to_proto(await stand.listing.list_models("ollama"), aliases)
+    assert dict(of_one.aliases) == {"other": "ollama/a"}
 
 
 async def test_unknown_provider_is_refused_with_those_there_are(stand: Stand) -> None:
