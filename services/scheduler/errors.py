@@ -140,6 +140,13 @@ class RunNotRetryable(SchedulerError):
     reason = "RUN_NOT_RETRYABLE"
 
 
+class RunOfBatch(SchedulerError):
+    """Run {run_id} is that of the batch {batch_id}, whose files are written once. Make a new batch."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "RUN_NOT_RETRYABLE"
+
+
 class RunNotPausable(SchedulerError):
     """Run {run_id} is {state}; only a run that is running or waits can be paused."""
 

@@ -14,7 +14,6 @@ from services.scheduler.datasets.dataset_errors import UploadCutOff
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.files.add_file import AddFile
 from services.scheduler.files.delete_file import DeleteFile
-from services.scheduler.files.file import FileId, FileList
 from services.scheduler.files.proto_files import (
     PURPOSES,
     file_header_from_proto,
@@ -22,6 +21,7 @@ from services.scheduler.files.proto_files import (
     file_to_proto,
 )
 from services.scheduler.files.show_file import ShowFile
+from services.scheduler.files.stored_file import FileId, FileList
 from services.scheduler.grpc_dataset_api import MAX_PIECE_BYTES
 from services.scheduler.proto_words import word_of
 

@@ -74,7 +74,7 @@ class RunStore(Protocol):
     async def requeue(self, run_id: RunId, now: datetime) -> Run | None:
         """The run pending again in a new epoch, no more urgent than its user may have it now.
 
-        None where its state does not allow it. Raises `QueueFull`.
+        None where its state does not allow it. Raises `QueueFull`, and `RunOfBatch` for that of a batch.
         """
         ...
 

@@ -20,10 +20,21 @@ from services.common.jetstream import JetStream, connect_nats
 from services.common.lifecycle import every
 from services.common.postgres import connect_pool, migrate
 from services.common.release import release
-from services.scheduler import grpc_api, grpc_dataset_api, grpc_file_api, grpc_queue_api, grpc_suite_api
+from services.scheduler import (
+    grpc_api,
+    grpc_batch_api,
+    grpc_dataset_api,
+    grpc_file_api,
+    grpc_queue_api,
+    grpc_suite_api,
+)
+from services.scheduler.batches.grpc_batch_lines import GrpcBatchLines
+from services.scheduler.batches.postgres_batches import PostgresBatches
+from services.scheduler.batches.wiring import BatchParts
 from services.scheduler.datasets.load_rows import LoadRows
 from services.scheduler.files.wiring import UploadParts
 from services.scheduler.grpc_api import GrpcApi, SchedulerUseCases
+from services.scheduler.grpc_batch_api import GrpcBatchApi
 from services.scheduler.grpc_dataset_api import GrpcDatasetApi
 from services.scheduler.grpc_file_api import GrpcFileApi
 from services.scheduler.grpc_queue_api import GrpcQueueApi, QueueUseCases
@@ -94,6 +105,14 @@ from services.scheduler.suites.users.find_suites import AllSuites
 from services.scheduler.suites.users.postgres_user_suites import PostgresUserSuites
 from services.scheduler.suites.yaml_suite_catalogue import YamlSuiteCatalogue
 
+SERVICE_NAMES = (
+    grpc_api.SERVICE_NAME,
+    grpc_suite_api.SERVICE_NAME,
+    *grpc_queue_api.SERVICE_NAMES,
+    grpc_dataset_api.SERVICE_NAME,
+    grpc_file_api.SERVICE_NAME,
+    grpc_batch_api.SERVICE_NAME,
+)
 CLOSE_SECONDS = 5.0
 FORGET_SECONDS = 60.0
 # A worker gives its provider up before.
@@ -157,6 +176,14 @@ class SchedulerParts:
         self.led_runs = PostgresLedRuns(sessions, self.limits)
         self.shards = PostgresShards(sessions)
         self.stored = UploadParts(settings, sessions, self.clock)
+        self.batches = BatchParts(
+            PostgresBatches(sessions, self.runs),
+            GrpcBatchLines(connections.results),
+            self.stored,
+            self.limits,
+            self.controls,
+            self.clock,
+        )
 
     async def forget_idle(self) -> NoReturn:
         """For ever, also where another scheduler leads: reports of all runs come here."""
@@ -218,30 +245,16 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         await parts.pace_feed.start()
         use_cases = _use_cases(settings, parts)
         opened.push_async_callback(use_cases.list_models.close)
-        api = GrpcApi(use_cases)
-        suite_api = GrpcSuiteApi(_suite_use_cases(parts))
-        dataset_api = GrpcDatasetApi(parts.stored.dataset_use_cases())
-        file_api = GrpcFileApi(parts.stored.file_use_cases())
-        queue_api = GrpcQueueApi(
-            QueueUseCases(parts.queue, ChangeLimits(parts.limits), parts.limits, parts.clock)
+        apis = (
+            GrpcApi(use_cases),
+            GrpcSuiteApi(_suite_use_cases(parts)),
+            GrpcQueueApi(QueueUseCases(parts.queue, ChangeLimits(parts.limits), parts.limits, parts.clock)),
+            GrpcDatasetApi(parts.stored.dataset_use_cases()),
+            GrpcFileApi(parts.stored.file_use_cases()),
+            GrpcBatchApi(parts.batches.use_cases(use_cases)),
         )
-        server = await serve_grpc(
-            settings.scheduler_address,
-            [
-                api.register,
-                suite_api.register,
-                queue_api.register,
-                dataset_api.register,
-                file_api.register,
-            ],
-            [
-                grpc_api.SERVICE_NAME,
-                grpc_suite_api.SERVICE_NAME,
-                *grpc_queue_api.SERVICE_NAMES,
-                grpc_dataset_api.SERVICE_NAME,
-                grpc_file_api.SERVICE_NAME,
-            ],
-        )
+        registrations = [api.register for api in apis]
+        server = await serve_grpc(settings.scheduler_address, registrations, SERVICE_NAMES)
         opened.push_async_callback(server.stop, 0)
         leadership = PostgresLeadership(settings.postgres_dsn, SCHEMA)
         lead = _lead(settings, parts)
@@ -308,10 +321,12 @@ def _suite_use_cases(parts: SchedulerParts) -> SuiteUseCases:
 def _lead(settings: SchedulerSettings, parts: SchedulerParts) -> Callable[[Fence], Awaitable[None]]:
     runs = _lead_runs(settings, parts)
     paces = LeadPaces(parts.pace_board, parts.pace_grants, parts.clock)
-    sweeping = parts.stored.sweeping()
+    batches = parts.batches.leading(settings)
+    sweeps = (parts.stored.sweeping(), parts.stored.file_deletion(), parts.deleting)
 
     async def lead(fence: Fence) -> None:
-        await _together(runs.lead(fence), paces.lead(), sweeping.lead(), parts.deleting.lead())
+        sweeping = [sweep.lead() for sweep in sweeps]
+        await _together(runs.lead(fence), paces.lead(), batches.lead(fence), *sweeping)
 
     return lead
 

@@ -13,7 +13,8 @@ from services.scheduler.datasets.ports import ObjectStore
 from services.scheduler.datasets.uploads import Uploads
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.files.check_batch_file import CheckBatchFile, CheckedBatchFile
-from services.scheduler.files.file import (
+from services.scheduler.files.ports import FileStore
+from services.scheduler.files.stored_file import (
     FileHeader,
     FileId,
     FilePurpose,
@@ -21,7 +22,6 @@ from services.scheduler.files.file import (
     bytes_prefix,
     rows_prefix,
 )
-from services.scheduler.files.ports import FileStore
 
 LEAST_EXPIRY_SECONDS = 3600
 MOST_EXPIRY_SECONDS = 30 * 24 * 3600

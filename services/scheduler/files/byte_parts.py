@@ -1,8 +1,6 @@
 """How the bytes of a file lie in the object store: in parts of one size, so any byte is found at once."""
 
-from collections.abc import Iterable, Iterator
-
-from services.scheduler.datasets.ports import ObjectStore
+from collections.abc import Iterator
 
 PART_BYTES = 8 * 1024 * 1024
 
@@ -32,31 +30,6 @@ class PartCutter:
         if self._held:
             yield bytes(self._held)
             self._held.clear()
-
-
-class StoredParts:
-    """A file on its way into the object store, part by part. Blocks, so it is written in a thread."""
-
-    def __init__(self, objects: ObjectStore, prefix: str) -> None:
-        self._objects = objects
-        self._prefix = prefix
-        self._cutter = PartCutter()
-        self._parts = 0
-
-    @property
-    def size(self) -> int:
-        return self._cutter.size
-
-    def add(self, piece: bytes) -> None:
-        self._put(self._cutter.add(piece))
-
-    def end(self) -> None:
-        self._put(self._cutter.end())
-
-    def _put(self, parts: Iterable[bytes]) -> None:
-        for part in parts:
-            self._objects.put(part_key(self._prefix, self._parts), part)
-            self._parts += 1
 
 
 def parts_from(size: int, first_byte: int, part_bytes: int = PART_BYTES) -> Iterator[tuple[int, int, int]]:

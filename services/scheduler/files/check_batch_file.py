@@ -7,9 +7,9 @@ from services.scheduler.datasets.check_file import CheckedFile, CheckFile
 from services.scheduler.datasets.dataset import DatasetContent, DatasetFormat, DatasetHeader
 from services.scheduler.datasets.dataset_errors import DatasetTooLarge
 from services.scheduler.datasets.ports import ObjectStore
-from services.scheduler.files.byte_parts import StoredParts
-from services.scheduler.files.file import FileFaults, FileHeader, FileId, bytes_prefix, rows_prefix
-from services.scheduler.files.file_errors import FileTooLarge
+from services.scheduler.files.errors import FileTooLarge
+from services.scheduler.files.store_bytes import StoreBytes
+from services.scheduler.files.stored_file import FileFaults, FileHeader, FileId, bytes_prefix, rows_prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class CheckBatchFile:
 
     def check(self, header: FileHeader, pieces: Iterable[bytes], file_id: FileId) -> CheckedBatchFile:
         """Raises `FileTooLarge`."""
-        parts = StoredParts(self.objects, bytes_prefix(file_id))
+        parts = StoreBytes(self.objects, bytes_prefix(file_id))
         kept = self._kept(header.name, pieces, parts)
         checked = self._checked(header, kept, file_id)
         for _ in kept:
@@ -41,7 +41,7 @@ class CheckBatchFile:
         faults = FileFaults(checked.faults, checked.fault_count)
         return CheckedBatchFile(parts.size, _content_of(checked, file_id), faults)
 
-    def _kept(self, name: str, pieces: Iterable[bytes], parts: StoredParts) -> Iterator[bytes]:
+    def _kept(self, name: str, pieces: Iterable[bytes], parts: StoreBytes) -> Iterator[bytes]:
         for piece in pieces:
             if parts.size + len(piece) > self.max_bytes:
                 raise FileTooLarge(name=name, limit=self.max_bytes, when="")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from services.scheduler.files.file import FileId, FileList, FilePage, StoredFile
+from services.scheduler.files.stored_file import FileId, FileList, FilePage, StoredFile
 
 
 class FileStore(Protocol):

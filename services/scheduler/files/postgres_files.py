@@ -10,7 +10,8 @@ import asyncpg
 
 from services.scheduler.datasets.checking.dataset_fault import DatasetFault, FaultKind
 from services.scheduler.datasets.postgres_datasets import content_from_row, content_values, request_of
-from services.scheduler.files.file import (
+from services.scheduler.files.errors import FileInUse, FileInUseByRun, FileNotFound
+from services.scheduler.files.stored_file import (
     FileFaults,
     FileId,
     FileList,
@@ -18,7 +19,6 @@ from services.scheduler.files.file import (
     FilePurpose,
     StoredFile,
 )
-from services.scheduler.files.file_errors import FileInUse, FileInUseByRun, FileNotFound
 from services.scheduler.postgres_sessions import Connection, Queries, Sessions
 
 _AFTER_ALL = (datetime(9999, 1, 1, tzinfo=UTC), "")

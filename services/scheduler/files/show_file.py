@@ -8,8 +8,8 @@ from services.scheduler.datasets.dataset_errors import ObjectStoreUnavailable
 from services.scheduler.datasets.ports import ObjectStore
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.files.byte_parts import part_key, parts_from
-from services.scheduler.files.file import FileId, FileList, FilePage, StoredFile
 from services.scheduler.files.ports import FileStore
+from services.scheduler.files.stored_file import FileId, FileList, FilePage, StoredFile
 
 PIECE_BYTES = 1024 * 1024
 

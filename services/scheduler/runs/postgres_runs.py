@@ -9,7 +9,14 @@ import asyncpg
 
 from services.scheduler.datasets.dataset import is_dataset_id
 from services.scheduler.datasets.dataset_errors import DatasetNotFound
-from services.scheduler.errors import PriorityNotAllowed, QueueFull, RequestIdTaken, RunNotFound, UnknownSuite
+from services.scheduler.errors import (
+    PriorityNotAllowed,
+    QueueFull,
+    RequestIdTaken,
+    RunNotFound,
+    RunOfBatch,
+    UnknownSuite,
+)
 from services.scheduler.postgres_sessions import Connection, Queries, Sessions
 from services.scheduler.prices.cost_estimate import PastUsage
 from services.scheduler.runs.json_runs import facts_to_json, order_to_json, price_to_json
@@ -94,6 +101,11 @@ class PostgresRuns:
         return run_from_row(row) if row else None
 
     async def requeue(self, run_id: RunId, now: datetime) -> Run | None:
+        batch_id = await self._sessions.read(
+            lambda connection: connection.fetchval(Queries["batch_of_run"], run_id)
+        )
+        if batch_id is not None:
+            raise RunOfBatch(run_id=run_id, batch_id=batch_id)
         final_states = [state for state in states_before(RunState.PENDING) if state.is_final]
         return await self._let_wait("requeue_run", run_id, final_states, now)
 

@@ -42,7 +42,7 @@ class ShowRun:
         run = await self.runs.get(run_id)
         live = LiveFigures(
             tasks=await self.runs.planned_tasks(run_id) if run.planned_epoch else (),
-            counts=await self._counts(run),
+            counts=await self.counts(run),
             speed=self.board.speed(run_id, self.clock.monotonic()),
             workers=self.crew.workers(),
         )
@@ -51,7 +51,7 @@ class ShowRun:
     async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> SnapshotPage:
         page = await self.runs.page(wanted, size, after)
         waits = await self.queue.waits([run for run in page.runs if run.state is RunState.PENDING])
-        counts = await self._counts_of_all(page.runs)
+        counts = await self.counts_of_all(page.runs)
         snapshots = [self._brief(run, counts.get(run.run_id), waits.get(run.run_id)) for run in page.runs]
         return SnapshotPage(snapshots, page.total)
 
@@ -69,7 +69,7 @@ class ShowRun:
             await asyncio.sleep(PACE_SECONDS)
             await self.board.wait_beyond(run_id, version, POLL_SECONDS, self.clock.monotonic())
 
-    async def _counts(self, run: Run) -> RunCounts | None:
+    async def counts(self, run: Run) -> RunCounts | None:
         known = self._known_counts(run)
         if known is not None or not run.is_planned:
             return known
@@ -86,7 +86,7 @@ class ShowRun:
         is_waiting = run.state is RunState.PENDING
         return (await self.queue.waits([run])).get(run.run_id) if is_waiting else None
 
-    async def _counts_of_all(self, runs: Sequence[Run]) -> Mapping[RunId, RunCounts | None]:
+    async def counts_of_all(self, runs: Sequence[Run]) -> Mapping[RunId, RunCounts | None]:
         """Of a page of runs. What nobody has told of is asked for, but no list waits long for that."""
         counts = {run.run_id: self._known_counts(run) for run in runs}
         untold = [run for run in runs if run.is_planned and not run.is_closed and counts[run.run_id] is None]
@@ -95,7 +95,7 @@ class ShowRun:
         async def ask(run: Run) -> None:
             async with turns:
                 with suppress(DomainError):
-                    counts[run.run_id] = await self._counts(run)
+                    counts[run.run_id] = await self.counts(run)
 
         # What is not told then is shown without counts.
         with suppress(TimeoutError):

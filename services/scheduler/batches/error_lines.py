@@ -1,0 +1,24 @@
+"""Lines of an error file for a run of which results knows nothing: none of its rows was ever asked."""
+
+from collections.abc import Iterable, Iterator
+from uuid import UUID, uuid5
+
+import orjson
+
+from services.scheduler.batches.state import MissingLines
+from services.scheduler.datasets.dataset_row import DatasetRow
+from services.scheduler.runs.run import RunId
+
+
+def lines_of_unasked(run_id: RunId, rows: Iterable[DatasetRow], missing: MissingLines) -> Iterator[bytes]:
+    """In the order of the rows; the same whenever they are written."""
+    error = {"code": missing.code, "message": missing.message}
+    namespace = UUID(run_id)
+    for row in rows:
+        line = {
+            "id": f"batch_req_{uuid5(namespace, str(row.row)).hex}",
+            "custom_id": row.row_id,
+            "response": None,
+            "error": error,
+        }
+        yield orjson.dumps(line) + b"\n"

@@ -1,0 +1,116 @@
+"""The end of a batch: what its run has recorded becomes its files, which are then named in one transaction.
+
+Broken off anywhere, it is done again with the same outcomes under other names; what it had written is swept.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+
+from services.common.clock import Clock
+from services.common.errors import RemoteError
+from services.scheduler.batches.error_lines import lines_of_unasked
+from services.scheduler.batches.ports import BatchLines, LedBatchStore
+from services.scheduler.batches.state import MissingLines, missing_lines
+from services.scheduler.batches.stored_batch import Batch, BatchFiles, BatchId
+from services.scheduler.datasets.dataset import DatasetContent
+from services.scheduler.datasets.delete_objects import try_to_delete_objects
+from services.scheduler.datasets.load_rows import LoadRows
+from services.scheduler.datasets.ports import ObjectStore
+from services.scheduler.files.ports import FileStore
+from services.scheduler.files.store_bytes import StoreBytes
+from services.scheduler.files.stored_file import FileId, FilePurpose, StoredFile, bytes_prefix
+from services.scheduler.ports import Fence
+from services.scheduler.runs.run import Run
+
+_UNKNOWN_RUN = "RUN_NOT_FOUND"
+
+
+@dataclass(frozen=True)
+class FinishBatch:
+    """`seconds`: how long one attempt may take; the sweep of loose prefixes waits longer."""
+
+    batches: LedBatchStore
+    files: FileStore
+    lines: BatchLines
+    objects: ObjectStore
+    clock: Clock
+    seconds: float
+
+    async def finish(self, fence: Fence, batch_id: BatchId, new_file_id: Callable[[], FileId]) -> bool:
+        """False where there was nothing to do any more."""
+        batch = await self.batches.get(batch_id)
+        if batch.run is None or batch.files is not None:
+            return False
+        output, errors = new_file_id(), new_file_id()
+        await self.files.begin((bytes_prefix(output), bytes_prefix(errors)))
+        written: Sequence[StoredFile] | None = None
+        try:
+            async with asyncio.timeout(self.seconds):
+                written = (
+                    self._file(batch, output, "output", await self._output(batch.run, output)),
+                    self._file(batch, errors, "error", await self._errors(batch, batch.run, errors)),
+                )
+        finally:
+            if written is None:
+                await self._delete(output, errors)
+        # Where this fails they may be named all the same; if not, their prefixes are loose and are swept.
+        if await self._named(fence, batch, written):
+            return True
+        await self._delete(output, errors)
+        return False
+
+    async def _named(self, fence: Fence, batch: Batch, written: Sequence[StoredFile]) -> bool:
+        """What is empty is no file."""
+        output, errors = (file.file_id if file.size_bytes else None for file in written)
+        named = BatchFiles(self.clock.now(), output, errors)
+        kept = [file for file in written if file.size_bytes]
+        return await self.batches.finish(fence, batch.batch_id, named, kept)
+
+    async def _output(self, run: Run, file_id: FileId) -> int:
+        return await self._written(self.lines.output(run.run_id), file_id)
+
+    async def _errors(self, batch: Batch, run: Run, file_id: FileId) -> int:
+        missing = missing_lines(run)
+        size = await self._written(self.lines.errors(run.run_id, missing), file_id)
+        if size or run.final_counts is not None:
+            return size
+        content = (await self.files.get(batch.order.input_file_id)).content
+        return await asyncio.to_thread(self._write_unasked, run, content, missing, file_id) if content else 0
+
+    async def _written(self, pieces: AsyncIterator[bytes], file_id: FileId) -> int:
+        """Bytes. Nothing where results has never heard of the run."""
+        parts = StoreBytes(self.objects, bytes_prefix(file_id))
+        try:
+            async for piece in pieces:
+                await asyncio.to_thread(parts.add, piece)
+        except RemoteError as error:
+            if error.reason != _UNKNOWN_RUN or parts.size:
+                raise
+        await asyncio.to_thread(parts.end)
+        return parts.size
+
+    def _write_unasked(
+        self, run: Run, content: DatasetContent, missing: MissingLines, file_id: FileId
+    ) -> int:
+        parts = StoreBytes(self.objects, bytes_prefix(file_id))
+        rows = LoadRows(self.objects).rows_from(content, 0)
+        for line in lines_of_unasked(run.run_id, rows, missing):
+            parts.add(line)
+        parts.end()
+        return parts.size
+
+    def _file(self, batch: Batch, file_id: FileId, kind: str, size_bytes: int) -> StoredFile:
+        return StoredFile(
+            file_id=file_id,
+            name=f"{batch.batch_id}_{kind}.jsonl",
+            user=batch.user,
+            purpose=FilePurpose.BATCH_OUTPUT,
+            size_bytes=size_bytes,
+            created_at=self.clock.now(),
+            prefix=bytes_prefix(file_id),
+        )
+
+    async def _delete(self, *files: FileId) -> None:
+        for file_id in files:
+            await asyncio.to_thread(try_to_delete_objects, self.objects, bytes_prefix(file_id))

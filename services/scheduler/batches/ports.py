@@ -1,0 +1,67 @@
+"""What batches need of the world: a store of them, and what results writes of their runs."""
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from typing import Protocol
+
+from services.scheduler.batches.state import MissingLines
+from services.scheduler.batches.stored_batch import Batch, BatchFiles, BatchId, BatchPage
+from services.scheduler.files.stored_file import StoredFile
+from services.scheduler.ports import Fence
+from services.scheduler.runs.run import RunId
+
+
+class BatchStore(Protocol):
+    """Batches with their runs."""
+
+    async def add(self, batch: Batch, request_id: str) -> Batch:
+        """Stores the batch and its run, both or none; or gives that of the user's first call with this id.
+
+        Raises `BatchRequestTaken` where that ordered something else; `QueueFull` or `PriorityNotAllowed`, by
+        the limits of this moment; `DatasetNotFound` where the file has gone.
+        """
+        ...
+
+    async def ordered(self, request_id: str, user: str) -> Batch | None:
+        """What an earlier call of this user with this id has stored."""
+        ...
+
+    async def get(self, batch_id: BatchId) -> Batch:
+        """Raises `BatchNotFound`."""
+        ...
+
+    async def page(self, size: int, after: BatchId | None) -> BatchPage:
+        """Raises `BatchNotFound` where there is no batch to begin behind."""
+        ...
+
+
+class LedBatchStore(Protocol):
+    """Batches as the leader ends them."""
+
+    async def get(self, batch_id: BatchId) -> Batch:
+        """Raises `BatchNotFound`."""
+        ...
+
+    async def to_finish(self, others: Collection[BatchId], most: int) -> Sequence[BatchId]:
+        """Those whose runs are over and closed and whose files are to be written, but for the others."""
+        ...
+
+    async def finish(
+        self, fence: Fence, batch_id: BatchId, written: BatchFiles, files: Sequence[StoredFile]
+    ) -> bool:
+        """Names the files, all or none; False where another has done so, or the batch has gone.
+
+        Raises `LeadershipLost` once another leads.
+        """
+        ...
+
+
+class BatchLines(Protocol):
+    """Lines of the files of a run that is closed, as results writes them: the same each time."""
+
+    def output(self, run_id: RunId) -> AsyncIterator[bytes]:
+        """Raises `RemoteError`."""
+        ...
+
+    def errors(self, run_id: RunId, missing: MissingLines) -> AsyncIterator[bytes]:
+        """Raises `RemoteError`."""
+        ...
