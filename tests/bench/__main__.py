@@ -4,6 +4,7 @@ import argparse
 import asyncio
 
 from tests.bench import (
+    batch_on_vllm,
     cancelling,
     comparing,
     cost_per_sample,
@@ -29,6 +30,7 @@ BENCHES = {
     "spread": spreading.main,
     "uploads": uploading.main,
     "engine": engine_throughput.main,
+    "batch_vllm": batch_on_vllm.main,
     "parity": parity.main,
     "prefixes": prefixes.main,
 }
