@@ -39,7 +39,14 @@ def test_a_metric_has_the_same_options_on_both_sides(name: str) -> None:
         option for output_type in METRICS[name].output_types for option in options_of(name, output_type)
     }
     assert allowed == METRIC_OPTIONS.get(name, frozenset())
-    examples = {"average": "macro", "regexes_to_ignore": [","]}
+    examples = {
+        "average": "macro",
+        "regexes_to_ignore": [","],
+        "pattern": "x",
+        "tolerance": 0.1,
+        "relative_tolerance": 1,
+        "choices": ["yes", "no"],
+    }
     read_metric(name, json.dumps({option: examples.get(option, True) for option in allowed}))
     with pytest.raises(InvalidScoring):
         read_metric(name, '{"flavour": true}')

@@ -59,5 +59,16 @@ class Score:
     is_unparsed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a metric took an answer for. `value` None: it lacks what the metric needs; `prediction` None: it
+    could not be read. `vote` stands for the reading where the rollouts of a sample vote.
+    """
+
+    value: ScoreValue | None
+    prediction: str | None
+    vote: int
+
+
 class ScoringImpossible(ValueError):
     """The answer does not fit the task: a choice without log-probability, a metric the task cannot have."""

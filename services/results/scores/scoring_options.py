@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
 from services.results.scores.answer_filters import FILTERS, MAJORITY_VOTE, FilterPipeline, FilterStep
+from services.results.scores.rule_options import RULE_OPTIONS, read_rule
 from services.results.scores.task_scoring import Average, InvalidScoring, Metric
 from services.results.scores.text_match import TextMatch
 from services.results.scores.timed_regex import SlowTime, TimedRegex
@@ -17,6 +18,7 @@ METRIC_OPTIONS: Mapping[str, frozenset[str]] = {
     "exact_match": _MATCH_OPTIONS,
     "contains": _MATCH_OPTIONS,
     "f1": frozenset({"average"}),
+    **RULE_OPTIONS,
 }
 REGEX_OPTIONS = frozenset({"regex_pattern", "group_select", "fallback"})
 
@@ -25,6 +27,8 @@ def read_metric(name: str, options_json: str, slow_time: SlowTime | None = None)
     """Raises InvalidScoring; whether the metric fits the answers is told when one is scored."""
     try:
         options = dict(json.loads(options_json or "{}"))
+        if name in RULE_OPTIONS and set(options) <= RULE_OPTIONS[name]:
+            return Metric(name, rule=read_rule(name, options, slow_time or SlowTime()))
         regexes = tuple(TimedRegex(regex, slow_time) for regex in options.get("regexes_to_ignore", ()))
         if set(options) <= METRIC_OPTIONS.get(name, frozenset()):
             average = Average(options.pop("average", Average.BINARY))

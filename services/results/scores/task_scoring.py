@@ -5,6 +5,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from services.results.scores.answer_filters import FilterPipeline
+from services.results.scores.answer_rule import AnswerRule
 from services.results.scores.text_match import TextMatch
 
 
@@ -24,11 +25,15 @@ class Average(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric by name. `match`: what exact_match and contains overlook; `average`: for f1."""
+    """A metric by name. `match`: what exact_match and contains overlook; `average`: for f1.
+
+    `rule`: of a metric that reads answers in a way of its own.
+    """
 
     name: str
     match: TextMatch = field(default_factory=TextMatch)
     average: Average = Average.BINARY
+    rule: AnswerRule | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 
-from services.results.scores.answer import UNREAD, NumberPair, ScoringImpossible, Target
+from services.results.scores.answer import UNREAD, NumberPair, ScoringImpossible, Taken, Target
+from services.results.scores.answer_rule import AnswerRule
 from services.results.scores.number_reading import named_number
 from services.results.scores.overlap_metrics import OVERLAP_METRICS, Overlap
+from services.results.scores.rule_options import RULE_METRICS
 from services.results.scores.squad_match import squad_exact_match, squad_f1
 from services.results.scores.task_scoring import Metric
 
@@ -38,7 +40,7 @@ MATCH_METRICS: Mapping[str, Callable[[Metric, str, str], float]] = {
 }
 """Of a reading and one of the accepted texts: the best one counts."""
 
-TEXT_METRICS = frozenset(MATCH_METRICS) | frozenset(OVERLAP_METRICS) | NUMBER_METRICS
+TEXT_METRICS = frozenset(MATCH_METRICS) | frozenset(OVERLAP_METRICS) | NUMBER_METRICS | RULE_METRICS
 
 
 @dataclass(frozen=True)
@@ -48,23 +50,26 @@ class ReadText:
     target: Target
     prediction: str | None
 
-    @property
-    def vote(self) -> int:
-        """The same for the same text, and exact as a double."""
-        if self.prediction is None:
-            return UNREAD
-        return int.from_bytes(blake2b(self.prediction.encode(), digest_size=6).digest())
-
-    def score(self, metric: Metric) -> float | NumberPair | None:
-        """None: the answer names no number, which the metric needs."""
+    def score(self, metric: Metric) -> Taken:
+        if metric.rule:
+            return self._judged(metric.rule)
         if metric.name in MATCH_METRICS:
-            return self._best_match(metric)
+            return self._taken(self._best_match(metric))
         if metric.name in NUMBER_METRICS:
-            return self._numbers
+            return self._taken(self._numbers)
         if metric.name not in OVERLAP_METRICS:
             raise ScoringImpossible(f"no metric {metric.name!r} for generated text")
         measure, figure = OVERLAP_METRICS[metric.name]
-        return figure(self._overlap, measure)
+        return self._taken(figure(self._overlap, measure))
+
+    def _taken(self, value: float | NumberPair | None) -> Taken:
+        """Without a value the answer names no number, which the metric needs."""
+        return Taken(value, None if value is None else self.prediction, _vote(self.prediction))
+
+    def _judged(self, rule: AnswerRule) -> Taken:
+        judged = rule.judge(self.prediction or "", self.target.texts)
+        reading = judged.reading or None
+        return Taken(float(judged.is_right and reading is not None), reading, _vote(reading))
 
     def _best_match(self, metric: Metric) -> float:
         if self.prediction is None:
@@ -84,3 +89,8 @@ class ReadText:
     @cached_property
     def _overlap(self) -> Overlap:
         return Overlap(self.prediction or "", self.target.texts, self.target.wrong_texts)
+
+
+def _vote(reading: str | None) -> int:
+    """The same for the same text, and exact as a double."""
+    return UNREAD if reading is None else int.from_bytes(blake2b(reading.encode(), digest_size=6).digest())

@@ -11,6 +11,8 @@ import regex
 from services.results.scores.answer import ScoringImpossible
 
 MOST_SECONDS = 0.5
+MOST_SECONDS_LATER = 0.1
+"""Once the time for slow ones is spent."""
 # Over less an answer may be read as often as there are answers; more than that adds up.
 SLOW_SECONDS = 0.05
 MOST_SLOW_SECONDS = 5.0
@@ -58,22 +60,32 @@ class TimedRegex:
         if self._plain:
             return self._plain.findall(text)
         # Without the interpreter's lock: a slow pattern holds up nobody else.
-        return self._in_time(lambda: self._timed.findall(text, timeout=MOST_SECONDS, concurrent=True))
+        return self._in_time(lambda seconds: self._timed.findall(text, timeout=seconds, concurrent=True))
+
+    def first(self, text: str) -> str | None:
+        """The first match, or where the pattern has groups the first of them that is not empty; or None."""
+        if self._plain:
+            return _shown(self._plain.search(text))
+        return self._in_time(
+            lambda seconds: _shown(self._timed.search(text, timeout=seconds, concurrent=True))
+        )
 
     def remove_from(self, text: str) -> str:
         if self._plain:
             return self._plain.sub("", text)
-        return self._in_time(lambda: self._timed.sub("", text, timeout=MOST_SECONDS, concurrent=True))
+        return self._in_time(lambda seconds: self._timed.sub("", text, timeout=seconds, concurrent=True))
 
-    def _in_time(self, search: Callable[[], Found]) -> Found:
+    def _in_time(self, search: Callable[[float], Found]) -> Found:
         if self._has_been_slow and self._slow_time.left <= 0:
             raise self._too_slow()
+        # Where each target is a pattern of its own, there is always one more that was never slow.
+        seconds = MOST_SECONDS if self._slow_time.left > 0 else MOST_SECONDS_LATER
         # Of this thread alone: on a busy machine a quick pattern is no slow one.
         start = time.thread_time()
         try:
-            found = search()
+            found = search(seconds)
         except TimeoutError as error:
-            self._note(MOST_SECONDS)
+            self._note(seconds)
             raise self._too_slow() from error
         self._note(time.thread_time() - start)
         return found
@@ -87,6 +99,12 @@ class TimedRegex:
         return ScoringImpossible(
             f"the regex {self.pattern!r} took over {MOST_SECONDS} s, or {MOST_SLOW_SECONDS} s in all"
         )
+
+
+def _shown(found: "re.Match[str] | regex.Match[str] | None") -> str | None:
+    if found is None or not found.re.groups:
+        return found and found[0]
+    return next((group for group in found.groups() if group), "")
 
 
 def _plain(pattern: str) -> re.Pattern[str]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.results.scores.answer import UNREAD, Answer, Score, ScoreValue, ScoringImpossible, Target
+from services.results.scores.answer import UNREAD, Answer, Score, ScoreValue, ScoringImpossible, Taken, Target
 from services.results.scores.answer_filters import FilterPipeline, read_answer
 from services.results.scores.choice_metrics import SPOKEN_METRICS, TakenChoice
 from services.results.scores.choice_reading import named_choice
@@ -15,17 +15,12 @@ _NOT_WEIGHED = Answer()
 
 
 class Reading(Protocol):
-    """What one filter made of an answer. `vote` stands for it where the rollouts of a sample vote."""
+    """What one filter made of an answer. `prediction`: None where it found nothing."""
 
     @property
     def prediction(self) -> str | None: ...
 
-    @property
-    def vote(self) -> int: ...
-
-    def score(self, metric: Metric) -> ScoreValue | None:
-        """None where the reading lacks what the metric needs."""
-        ...
+    def score(self, metric: Metric) -> Taken: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +31,12 @@ class _ReadChoice:
 
     @property
     def prediction(self) -> str | None:
-        return None if self.vote == UNREAD else self.choice.texts[self.vote]
+        return None if self.choice.label == UNREAD else self.choice.texts[self.choice.label]
 
-    @property
-    def vote(self) -> int:
-        return self.choice.label
-
-    def score(self, metric: Metric) -> ScoreValue:
+    def score(self, metric: Metric) -> Taken:
         if metric.name not in SPOKEN_METRICS:
             raise ScoringImpossible(f"no metric {metric.name!r} for a choice that is said in words")
-        return SPOKEN_METRICS[metric.name](self.choice)
+        return Taken(SPOKEN_METRICS[metric.name](self.choice), self.prediction, self.choice.label)
 
 
 def score_text(scoring: TaskScoring, target: Target, answer: Answer) -> Score:
@@ -66,17 +57,20 @@ def score_spoken_choice(scoring: TaskScoring, target: Target, texts: tuple[str, 
 
 
 def _score(scoring: TaskScoring, read: Callable[[FilterPipeline], Reading]) -> Score:
+    """What a filter left is unread where a metric can make nothing of it; the first one says what it is."""
     readings = {pipeline.name: read(pipeline) for pipeline in scoring.pipelines}
-    predictions = {name: reading.prediction for name, reading in readings.items()}
+    said: dict[str, list[str | None]] = {name: [] for name in readings}
     scores: dict[str, ScoreValue] = {}
     for scored in scoring.scored_metrics:
-        reading = readings[scored.pipeline.name]
-        value = reading.score(scored.metric)
-        if value is None:
-            predictions[scored.pipeline.name] = None
-        elif scored.pipeline.is_majority and not isinstance(value, tuple):
-            scores[scored.key] = (value, reading.vote)
+        taken = readings[scored.pipeline.name].score(scored.metric)
+        said[scored.pipeline.name].append(taken.prediction)
+        if taken.value is None:
+            continue
+        if scored.pipeline.is_majority and not isinstance(taken.value, tuple):
+            scores[scored.key] = (taken.value, taken.vote)
         else:
-            scores[scored.key] = value
-    prediction = next((text for text in predictions.values() if text is not None), None)
+            scores[scored.key] = taken.value
+    # A choice is read also where no metric is left of the task's.
+    found = [one or [readings[name].prediction] for name, one in said.items()]
+    prediction = next((one[0] for one in found if None not in one), None)
     return Score(prediction or "", scores, is_unparsed=prediction is None)
