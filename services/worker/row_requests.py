@@ -36,7 +36,6 @@ _ASKS_NOTHING: Mapping[str, Collection[object]] = {
     "presence_penalty": (0,),
     "frequency_penalty": (0,),
     "logit_bias": ({},),
-    "response_format": ({"type": "text"},),
     "tools": ([],),
     "functions": ([],),
     "tool_choice": ("none", "auto"),
@@ -57,23 +56,20 @@ class JsonForm:
 
 
 def asked_by_row(sampling: Sampling) -> dict[str, object]:
-    """Without what is of no account and what asks for nothing."""
-    return {
-        name: value
-        for name, value in sampling.row_extra.items()
-        if name not in _OF_NO_ACCOUNT and not _asks_nothing(name, value)
-    }
+    """Without what is of no account."""
+    return {name: value for name, value in sampling.row_extra.items() if name not in _OF_NO_ACCOUNT}
 
 
 def asks_for_more_than_text(sampling: Sampling) -> bool:
-    return bool(sampling.row_extra) and not _MORE_THAN_TEXT.isdisjoint(asked_by_row(sampling))
+    asked = sampling.row_extra
+    return any(name in asked and not _asks_nothing(name, asked[name]) for name in _MORE_THAN_TEXT)
 
 
 def take_json_form(asked: dict[str, object]) -> JsonForm | None:
     """Takes `response_format` out of what is asked; None where there is none."""
-    if "response_format" not in asked:
-        return None
-    match asked.pop("response_format"):
+    match asked.pop("response_format", None):
+        case None | {"type": "text"}:
+            return None
         case {"type": "json_object"}:
             return JsonForm()
         case {"type": "json_schema", "json_schema": {"schema": dict() as schema}}:
@@ -90,8 +86,10 @@ def template_fields(sampling: Sampling) -> Mapping[str, object]:
 
 
 def refuse_rest(asked: Mapping[str, object], provider: str) -> None:
-    if asked:
-        raise RequestRefused(f"{provider} takes no {min(asked)} here; leave it out of the line.")
+    """`asked` is what nobody has taken out of it; what asks for nothing need not be taken."""
+    rest = [name for name, value in asked.items() if not _asks_nothing(name, value)]
+    if rest:
+        raise RequestRefused(f"{provider} takes no {min(rest)} here; leave it out of the line.")
 
 
 def _asks_nothing(name: str, value: object) -> bool:

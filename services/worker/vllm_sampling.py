@@ -17,6 +17,8 @@ from services.worker.row_requests import TEMPLATE_FIELD, asked_by_row, refuse_re
 
 _NAME = "The vLLM engine"
 _MOST_COMPLETIONS = 128
+# The protocol's bound; what is beyond it is as if it were this.
+_MOST_BIAS = 100.0
 # A value of another kind would end the engine's process, in which it is first looked at.
 _ROW_KINDS: Mapping[str, TypeAdapter[Any]] = {
     "n": TypeAdapter(Annotated[int, Field(ge=1, le=_MOST_COMPLETIONS)]),
@@ -34,8 +36,6 @@ _ROW_KINDS: Mapping[str, TypeAdapter[Any]] = {
     "include_stop_str_in_output": TypeAdapter(bool),
     "structured_outputs": TypeAdapter(dict[str, Any]),
 }
-# Of a chat they are asked for by two fields, of a text by one.
-_CHAT_LOGPROBS = TypeAdapter(bool)
 _TOP_LOGPROBS = TypeAdapter(Annotated[int, Field(ge=0)])
 
 
@@ -58,7 +58,7 @@ def generation_params(sampling: engine.Sampling, defaults: Mapping[str, object])
         asked = _row_fields(sampling)
         if sampling.is_row:
             # Without a word of anybody's an answer may be as long as the context.
-            chosen = {"max_tokens": None, **defaults, **chosen}
+            chosen = {"max_tokens": None, **defaults, **sampling.extra, **chosen}
         if sampling.allowed_texts:
             asked["structured_outputs"] = StructuredOutputsParams(choice=list(sampling.allowed_texts))
         # Made for one request, so that it need not be copied once more.
@@ -82,7 +82,7 @@ def _row_fields(sampling: engine.Sampling) -> dict[str, Any]:
     fields |= _logprobs(asked)
     refuse_rest(asked, _NAME)
     if "logit_bias" in fields:
-        fields["logit_bias"] = {int(token): bias for token, bias in fields["logit_bias"].items()}
+        fields["logit_bias"] = {int(token): _bias(bias) for token, bias in fields["logit_bias"].items()}
     if "structured_outputs" in fields:
         fields["structured_outputs"] = StructuredOutputsParams(**fields["structured_outputs"])
     if form is not None:
@@ -92,13 +92,19 @@ def _row_fields(sampling: engine.Sampling) -> dict[str, Any]:
 
 
 def _logprobs(asked: dict[str, object]) -> dict[str, Any]:
-    """How many of the likeliest tokens are told beside each one that was taken."""
+    """How many of the likeliest tokens are told beside each that was taken; chats ask by two fields."""
     if "logprobs" not in asked:
         return {}
     wanted = asked.pop("logprobs")
+    if wanted is False:
+        return {}
     if not isinstance(wanted, bool):
         return {"logprobs": _read("logprobs", wanted, _TOP_LOGPROBS)}
     return {"logprobs": _read("top_logprobs", asked.pop("top_logprobs", 0), _TOP_LOGPROBS)}
+
+
+def _bias(bias: float) -> float:
+    return min(_MOST_BIAS, max(-_MOST_BIAS, bias))
 
 
 def _read(name: str, value: object, kind: TypeAdapter[Any]) -> Any:

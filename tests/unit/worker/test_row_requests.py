@@ -23,14 +23,19 @@ def asking(**fields: Any) -> Sampling:
 
 def test_what_is_of_no_account_or_asks_for_nothing_is_left_out() -> None:
     nothing = {"user": "u", "metadata": {"a": "b"}, "store": True, "service_tier": "flex"}
+    assert not asked_by_row(asking(**nothing))
     neutral = {"n": 1, "logprobs": False, "presence_penalty": 0, "frequency_penalty": 0.0, "tools": []}
-    form = {"response_format": {"type": "text"}, "logit_bias": {}, "modalities": ["text"]}
-    assert not asked_by_row(asking(**nothing, **neutral, **form))
+    refuse_rest({**neutral, "logit_bias": {}, "modalities": ["text"], "tool_choice": "auto"}, "Ollama")
 
 
-@pytest.mark.parametrize("field", [{"n": 2}, {"n": True}, {"logprobs": 0}, {"logprobs": True}, {"x": None}])
-def test_what_asks_for_something_stays(field: dict[str, Any]) -> None:
-    assert asked_by_row(asking(**field)) == field
+def test_zero_of_a_row_stands_above_what_the_run_or_the_model_says() -> None:
+    assert asked_by_row(asking(presence_penalty=0)) == {"presence_penalty": 0}
+
+
+@pytest.mark.parametrize("field", [{"n": 2}, {"n": True}, {"logprobs": 0}, {"logprobs": True}, {"x": 0}])
+def test_what_asks_for_something_is_refused(field: dict[str, Any]) -> None:
+    with pytest.raises(RequestRefused):
+        refuse_rest(asked_by_row(asking(**field)), "Ollama")
 
 
 @pytest.mark.parametrize("field", [{"n": 2}, {"logprobs": True}, {"tools": [{}]}, {"modalities": ["audio"]}])
@@ -50,6 +55,7 @@ def test_form_of_an_answer_in_json_is_taken_out_of_what_is_asked() -> None:
     assert not asked
     assert take_json_form({"response_format": {"type": "json_object"}}) == JsonForm()
     assert take_json_form({}) is None
+    assert take_json_form({"response_format": {"type": "text"}}) is None
 
 
 @pytest.mark.parametrize("form", ["json", {"type": "grammar"}, {"type": "json_schema"}, 1])
