@@ -55,6 +55,24 @@ HOT = {
     "add_dataset": f"'ds_0', 'x', 'ann', '2026-06-01', '1', 'jsonl', {RUN}",
     "delete_dataset": "'ds_1'",
     "delete_unused_content": "'1', 'jsonl'",
+    "add_file": f"'file-0', 'x', 'ann', 'batch', 1, '2026-06-01', NULL, 'p', '1', 'jsonl', '[]', 0, {RUN}",
+    "get_file": "'file-1'",
+    "find_ordered_file": RUN,
+    "list_files": "NULL, '2026-06-01', 'file-1', 100",
+    "list_oldest_files": "'batch', '2026-01-01', 'file-1', 100",
+    "hold_file": "'file-1'",
+    "keep_file": "'file-1'",
+    "batch_using_file": "'file-1'",
+    "hold_content": "'1', 'jsonl'",
+    "delete_file": "'file-1'",
+    "expired_files": "'2026-06-01', 100",
+    "add_batch": f"'batch_0', 'ann', 'file-1', '/v1', '24h', '{{}}', '2026-06-01', 1, NULL, '[]', {RUN}",
+    "get_batch": "'batch_1'",
+    "find_ordered_batch": RUN,
+    "list_batches": "'2026-06-01', 'batch_1', 20",
+    "batches_to_finalize": "'{batch_1}', 2",
+    "finalize_batch": "'batch_1', '2026-06-01', NULL, NULL",
+    "batch_of_run": RUN,
     "give_back_shards": f"{RUN}, 1, '{{1,2}}', '{{\"{{1}}\",\"{{2}}\"}}'",
 }
 SMALL_TABLES = {"leadership", "limits", "user_turns"}
@@ -71,7 +89,7 @@ async def connection() -> AsyncIterator[asyncpg.Connection]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
-    """20,000 runs, nearly all of them completed; one of them has 20,000 shards. And 20,000 data sets."""
+    """20,000 runs, nearly all completed; one has 20,000 shards. And 20,000 data sets, files and batches."""
     await connection.execute(
         f"""
         INSERT INTO runs (run_id, username, project_id, suite, model, pool, priority, ordered, scoring_method,
@@ -93,6 +111,21 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
         INSERT INTO datasets (dataset_id, name, username, uploaded_at, digest, format)
         SELECT 'ds_' || number, 'x', 'ann', timestamptz '2026-01-01' + number * interval '1 minute',
                1 + number % 5000, 'jsonl'
+          FROM generate_series(1, 20000) AS number;
+        INSERT INTO files (file_id, name, username, purpose, size_bytes, created_at, expires_at, prefix,
+                           digest, format)
+        SELECT 'file-' || number, 'x', 'ann',
+               CASE WHEN number % 2 = 0 THEN 'batch' ELSE 'batch_output' END, 1,
+               timestamptz '2026-01-01' + number * interval '1 minute',
+               CASE WHEN number % 100 = 0 THEN timestamptz '2026-12-01' END, 'files/file-' || number,
+               CASE WHEN number % 2 = 0 THEN 1 + number % 5000 END, CASE WHEN number % 2 = 0 THEN 'jsonl' END
+          FROM generate_series(1, 20000) AS number;
+        INSERT INTO batches (batch_id, username, input_file_id, endpoint, completion_window, metadata,
+                             created_at, total, run_id, finalized_at)
+        SELECT 'batch_' || number, 'ann', 'file-' || number, '/v1', '24h', '{{}}',
+               timestamptz '2026-01-01' + number * interval '1 minute', 1,
+               lpad(to_hex(number), 32, '0')::uuid,
+               CASE WHEN number > 10 THEN timestamptz '2026-06-01' END
           FROM generate_series(1, 20000) AS number;
         ANALYZE;
         """
