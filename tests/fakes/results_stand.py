@@ -176,7 +176,13 @@ def sample_to_proto(sample: Sample) -> sample_pb2.Sample:
         position=sample.position,
         doc_id=sample.doc_id,
         digest=sample.digest,
-        prompt=sample_pb2.Prompt(text=sample.prompt.text),
+        prompt=sample_pb2.Prompt(
+            text=sample.prompt.text,
+            messages=[
+                sample_pb2.ChatMessage(role=turn.role, content=turn.content, fields_json=turn.fields_json)
+                for turn in sample.prompt.messages
+            ],
+        ),
         choices=sample.target.choices,
         target=sample_pb2.Target(
             choice=sample.target.choice,
@@ -187,6 +193,8 @@ def sample_to_proto(sample: Sample) -> sample_pb2.Sample:
         ),
         cluster=sample.cluster,
         doc_json=sample.doc_json,
+        row_id=sample.row_id,
+        params_json=sample.params_json,
     )
 
 
