@@ -16,6 +16,7 @@ from proctor.cli.program_name import program_name
 from proctor.cli.summary_table import figures_so_far, print_summary
 from proctor.cli.terminal import Terminal, execute, say
 from proctor.client import ProctorClient
+from proctor.client_errors import Refused
 from proctor.v1 import run_pb2, scheduler_service_pb2
 
 
@@ -89,7 +90,13 @@ async def _settle_and_follow(
         if dataset_id is None:
             return ExitCode.REFUSED
         order.dataset_id = dataset_id
-    return await submit_and_follow(client, order, terminal, is_detached=is_detached)
+    try:
+        return await submit_and_follow(client, order, terminal, is_detached=is_detached)
+    except Refused as error:
+        if error.reason == "OTHER_MODEL" and "line_model" in error.facts:
+            hint = f"{error.message} On the command line: --alias {error.facts['line_model']}."
+            raise Refused(hint, error.reason, error.facts) from error
+        raise
 
 
 async def submit_and_follow(
@@ -146,13 +153,16 @@ def _tell_where_next(run: run_pb2.Run, terminal: Terminal) -> None:
     retry = {f"retry {run.run_id}": "ask again for what is missing or failed"}
     further = {f"results {run.run_id} --outcomes": "what the model said"}
     if run.order.dataset_id:
-        further[f"export {run.run_id} --format jsonl -o answers.jsonl"] = "all answers as a file"
+        further[f"export {run.run_id} --format jsonl -o answers.jsonl"] = "as a file"
     further["runs"] = "all runs"
     _print_next(terminal, further if run.state == run_pb2.RUN_STATE_COMPLETED else retry | further)
 
 
 def _print_next(terminal: Terminal, commands: Mapping[str, str]) -> None:
-    widest = max(len(command) for command in commands)
     program = program_name()
+    widest = max(len(command) for command in commands)
+    longest = len(f"  {program}   ") + widest + max(len(purpose) for purpose in commands.values())
+    # Aligned where there is room for it.
+    widest = widest if longest <= terminal.out.width else 0
     for command, purpose in commands.items():
         say(terminal.out, f"  {program} {command:{widest}}  {purpose}", style="dim")

@@ -30,7 +30,8 @@ async def figures_so_far(client: ProctorClient, run_id: str) -> summary_pb2.RunS
 
 def print_summary(console: Console, run: run_pb2.Run, summary: summary_pb2.RunSummary) -> None:
     if any(task.metrics for task in summary.tasks) or not run.order.dataset_id:
-        console.print(figures_table(console, summary))
+        # The one group of a data set has the figures of its one task.
+        console.print(figures_table(console, summary, has_groups=not run.order.dataset_id))
     for line in facts(run, summary):
         say(console, line)
     times = timing_table(console, summary.timing)
@@ -38,7 +39,7 @@ def print_summary(console: Console, run: run_pb2.Run, summary: summary_pb2.RunSu
         console.print(times)
 
 
-def figures_table(console: Console, summary: summary_pb2.RunSummary) -> Table:
+def figures_table(console: Console, summary: summary_pb2.RunSummary, *, has_groups: bool = True) -> Table:
     """Where there is no room for the interval, its half width stands alone."""
     table = compact_table(console, "Partial figures" if summary.is_partial else None)
     for column in _COLUMNS:
@@ -49,7 +50,7 @@ def figures_table(console: Console, summary: summary_pb2.RunSummary) -> Table:
             )
     for task in summary.tasks:
         _add_task(table, task)
-    for group in summary.groups:
+    for group in summary.groups if has_groups else ():
         table.add_section()
         _add_group(table, group, summary)
     return table

@@ -95,7 +95,8 @@ async def test_batch_file_is_run_read_downloaded_in_its_order_and_deleted(standi
     answers = [row["response"]["body"]["choices"][0]["message"]["content"] for row in rows]
     assert all(answers)
     assert {row["status"] for row in rows} == {"answered"}
-    assert (await standing.model_server.stats())["last_request"]["max_tokens"] == 4
+    asked = (await standing.model_server.stats())["last_request"]
+    assert asked["max_tokens"] in {line["body"]["max_tokens"] for line in lines}
 
     file = await text_of(standing, f"{path}?format=jsonl")
     assert [json.loads(line)["row_id"] for line in file.splitlines()] == ids
@@ -137,9 +138,10 @@ async def test_targets_are_scored_ranked_and_compared_by_the_data_set(standing: 
     assert answer.status == 200, answer.body
     comparison = answer.body["comparison"]
     assert (comparison["models_compared"], comparison["benchmark_suite"]) == ([MODEL, OTHER], dataset_id)
-    assert [difference["n"] for difference in comparison["differences"]]
-    in_use = await http(standing, "DELETE", f"/admin/datasets/{dataset_id}")
-    assert in_use.status == 200, "runs that are over do not use it"
+    compared_on = {(each["metric"], each["pairs"]) for each in comparison["differences"]}
+    assert compared_on == {("exact_match", 4)}
+    # Runs that are over do not use it.
+    assert (await http(standing, "DELETE", f"/admin/datasets/{dataset_id}")).status == 200
 
 
 async def test_command_line_uploads_once_runs_shows_and_deletes(standing: WholeStack, tmp_path: Path) -> None:

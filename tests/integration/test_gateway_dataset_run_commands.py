@@ -66,7 +66,7 @@ async def test_file_is_uploaded_run_and_found_again_the_next_time(
     assert f"rows.jsonl is the data set {ID}: 2 rows." in first.out
     assert "0.5000" in first.out
     assert "Answers: 2 of 2 to rows.jsonl" in first.out
-    assert "--format jsonl -o answers.jsonl  all answers as a file" in first.out
+    assert "--format jsonl -o answers.jsonl" in first.out
     [submitted] = stand.scheduler.submitted
     assert (submitted.order.dataset_id, submitted.order.suite) == (ID, "")
     assert datasets.content == rows.read_bytes()

@@ -54,7 +54,7 @@ class DatasetRunListed(BaseModel):
     started_at: datetime = Field(description="When it was accepted")
     completed_at: datetime | None
     deadline: datetime | None = Field(
-        description="When it fails as timed out; null while it waits without a completion window"
+        description="When it fails as timed out; null where it has ended, or waits without a window"
     )
     current_step: str
     failed: int = Field(description="Rows that the machinery failed on; never scored")

@@ -59,7 +59,7 @@ def dataset_run_listed(run: run_pb2.Run, now: datetime) -> DatasetRunListed:
         eta_high_seconds=None if has_ended else _number(progress, "eta_high_seconds"),
         started_at=run.created_at.ToDatetime(UTC),
         completed_at=moment(run.finished_at),
-        deadline=moment(run.deadline),
+        deadline=None if has_ended else moment(run.deadline),
         current_step=progress.current_step,
         failed=sum(progress.failures.values()),
         metrics=[_metric_shown(metric) for metric in run.order.metrics],
