@@ -85,9 +85,10 @@ def problem_of(error: DomainError, instance: str) -> Problem:
     )
 
 
-def problem_response(problem: Problem) -> JSONResponse:
+def problem_response(problem: Problem, field: str = "") -> JSONResponse:
+    """`field` is what of the request is at fault, where that is known."""
     if f"{problem.instance}/".startswith(f"{OPENAI}/"):
-        return openai_response(problem)
+        return openai_response(problem, field)
     headers = {} if problem.retry_after is None else {"Retry-After": str(problem.retry_after)}
     body = problem.model_dump(exclude_none=True)
     return JSONResponse(body, problem.status, headers=headers, media_type=MEDIA_TYPE)
@@ -122,7 +123,7 @@ def _plain_problem(request: Request, status: int, reason: str, detail: str) -> P
 
 async def _domain_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, DomainError)
-    return problem_response(problem_of(error, request.url.path))
+    return problem_response(problem_of(error, request.url.path), str(error.facts.get("field", "")))
 
 
 async def _suite_problem(request: Request, error: Exception) -> JSONResponse:

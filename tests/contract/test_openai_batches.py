@@ -251,12 +251,14 @@ async def test_refusal_of_the_scheduler_is_the_message(
     client: AsyncOpenAI, batches: FakeBatches, file_id: str
 ) -> None:
     sentence = "completion_window has to be 1h to 168h, such as 24h."
-    batches.refusal = refused(ErrorKind.INVALID, "INVALID_PARAMETER", sentence)
+    batches.refusal = refused(
+        ErrorKind.INVALID, "INVALID_PARAMETER", sentence, field="completion_window", sentence=sentence
+    )
     with pytest.raises(BadRequestError) as raised:
         await client.batches.create(input_file_id=file_id, endpoint=CHATS, completion_window="24h")
     assert raised.value.body == {
         "message": sentence,
         "type": "invalid_request_error",
-        "param": None,
+        "param": "completion_window",
         "code": "invalid_parameter",
     }

@@ -23,12 +23,13 @@ _PARAMS = {"FILE_NOT_FOUND": "file_id", "BATCH_NOT_FOUND": "batch_id", "UNKNOWN_
 _NOT_JSON = "JSON decode error"
 
 
-def openai_response(problem: Problem) -> JSONResponse:
+def openai_response(problem: Problem, field: str) -> JSONResponse:
+    """`field` is empty where nobody told."""
     status = 400 if problem.status == 422 else problem.status
     error = ErrorFields(
         message=_message(problem),
         type=_type(status),
-        param=_param(problem),
+        param=field or _param(problem),
         code=_CODES.get(problem.reason, problem.reason.lower()),
     )
     headers = {} if problem.retry_after is None else {"Retry-After": str(problem.retry_after)}
