@@ -98,7 +98,7 @@ async def test_stranger_lists_the_public_services_and_describes_each(stand: Gate
     assert set(described) >= PUBLIC
     assert "proctor.v1.RequestCountService" not in described
     assert described["proctor.v1.QueueService"] == ["GetQueue", "GetLimits", "SetLimits"]
-    assert {"SubmitRun", "PauseRun", "ResumeRun", "WatchRun"} <= set(described["proctor.v1.SchedulerService"])
+    assert {"SubmitRun", "DeleteRun", "PauseRun", "WatchRun"} <= set(described["proctor.v1.SchedulerService"])
 
 
 async def test_stranger_asks_for_models_and_the_queue(stand: GatewayStand) -> None:
