@@ -15,6 +15,7 @@ import nats
 from nats.aio.client import Client
 
 from proctor.v1 import (
+    dataset_service_pb2_grpc,
     outcome_pb2,
     run_pb2,
     scheduler_service_pb2,
@@ -29,6 +30,7 @@ from services.results.wiring import running_results
 from services.scheduler.postgres_sessions import SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import running_scheduler
+from tests.fakes.uploads import cut, upload
 from tests.keyed_suite import SUITE, write_keyed_suite
 from tests.servers import nats_server, postgres_server
 
@@ -36,6 +38,7 @@ ROWS = 200
 MODEL = "openai/fake"
 POOLS = (
     "pools:\n  - {name: remote, engine: openai, concurrency: 64, provider: openai, base_url: 'http://x'}\n"
+    "aliases: {small: openai/fake}\n"
 )
 ACK_WAIT_SECONDS = 30.0
 
@@ -101,9 +104,16 @@ class Standing:
     nats: Client
     worker: HandWorker
     stub: scheduler_service_pb2_grpc.SchedulerServiceAsyncStub
+    datasets: dataset_service_pb2_grpc.DatasetServiceAsyncStub
+
+    async def upload(self, content: bytes, name: str = "rows.jsonl") -> str:
+        """Gives the id of the data set."""
+        answer = await upload(self.datasets, cut(content), name=name)
+        assert answer.dataset.dataset_id, answer
+        return answer.dataset.dataset_id
 
     async def submit(self, **order: object) -> str:
-        wanted = run_pb2.RunOrder(suite=SUITE, model=MODEL, **order)  # type: ignore[arg-type]  # fields of an order
+        wanted = run_pb2.RunOrder(**{"suite": SUITE, "model": MODEL, **order})  # type: ignore[arg-type]  # fields of an order
         response = await self.stub.SubmitRun(scheduler_service_pb2.SubmitRunRequest(order=wanted))
         return response.run.run_id
 
@@ -180,17 +190,17 @@ def _settings(folder: Path, servers: tuple[str, str], results_address: str) -> S
         results_address=results_address,
         pools_file=folder / "pools.yaml",
         suites_dir=folder / "suites",
+        object_store=(folder / "objects").as_uri(),
         reconcile_quiet_seconds=0.5,
     )
 
 
 @asynccontextmanager
 async def standing_by(settings: SchedulerSettings, connection: Client) -> AsyncIterator[Standing]:
-    async with running_scheduler(settings) as scheduler, _stub_of(scheduler.grpc.port) as stub:
-        yield Standing(settings, connection, HandWorker(connection), stub)
-
-
-@asynccontextmanager
-async def _stub_of(port: int) -> AsyncIterator[scheduler_service_pb2_grpc.SchedulerServiceAsyncStub]:
-    async with open_channel(f"127.0.0.1:{port}") as channel:
-        yield scheduler_service_pb2_grpc.SchedulerServiceStub(channel)
+    async with (
+        running_scheduler(settings) as scheduler,
+        open_channel(f"127.0.0.1:{scheduler.grpc.port}") as channel,
+    ):
+        stub = scheduler_service_pb2_grpc.SchedulerServiceStub(channel)
+        datasets = dataset_service_pb2_grpc.DatasetServiceStub(channel)
+        yield Standing(settings, connection, HandWorker(connection), stub, datasets)
