@@ -11,6 +11,8 @@ from services.results.scores.scoring_options import METRIC_OPTIONS, read_filters
 from services.results.scores.task_scoring import Average, InvalidScoring
 from services.results.scores.text_metrics import TEXT_METRICS
 from services.scheduler.suites.format.metric_catalogue import METRICS, options_of
+from services.scheduler.suites.format.metric_options import option_problem
+from services.scheduler.suites.format.suite_validator import suite_validator
 from services.scheduler.suites.task_definition import OutputType
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "suites" / "task.schema.json").read_text())
@@ -65,3 +67,23 @@ def test_the_filters_of_a_suite_file_are_those_that_results_knows() -> None:
             json.dumps([{"name": "one", "filter": [{"function": function, **options}]}])
         )
         assert pipeline.is_majority == (function == MAJORITY_VOTE)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("pattern", value) for value in ("x", "", "(", 5, "x" * 5000, "x" * 5001, "[[:alpha:]]")),
+        *(("tolerance", value) for value in (0, 0.5, -1, "1", True)),
+        *(("relative_tolerance", value) for value in (0, 0.5, -1, "1", True)),
+        *(("choices", value) for value in (["a", "b"], ["a"], "ab", ["a", ""], ["a", 1], ["a", "a"])),
+        *(("choices", value) for value in ([f"{n}" for n in range(1000)], [f"{n}" for n in range(1001)])),
+        *(("ignore_case", value) for value in (True, 1, "yes")),
+        *(("ignore_punctuation", value) for value in (True, 1, "yes")),
+        *(("ignore_numbers", value) for value in (True, 1, "yes")),
+        *(("regexes_to_ignore", value) for value in ([], ["x"], ["("], "x", [1])),
+        *(("average", value) for value in ("macro", "mean", 1)),
+    ],
+)
+def test_an_option_may_be_what_the_schema_of_suites_says(option: str, value: object) -> None:
+    of_schema = suite_validator(SCHEMA["$defs"]["metric"]["properties"][option]).is_valid(value)
+    assert (option_problem(option, value) == "") == of_schema

@@ -2,13 +2,10 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from collections.abc import Mapping, Sequence
 
 from services.scheduler.suites.format.metric_catalogue import METRICS, options_of
-from services.scheduler.suites.format.metric_checks import metric_faults
-from services.scheduler.suites.format.suite_document import Fault
-from services.scheduler.suites.format.yaml_schema import schema_faults
+from services.scheduler.suites.format.metric_options import option_problem
 from services.scheduler.suites.suite_errors import InvalidMetric, UnknownMetric
 from services.scheduler.suites.task_definition import MetricUse, OutputType
 
@@ -40,25 +37,24 @@ def dataset_metrics(uses: Sequence[MetricUse]) -> tuple[MetricUse, ...]:
             uses[MOST_METRICS].name, f"a run has at most {MOST_METRICS} metrics, not {len(uses)}"
         )
     supported = supported_metrics()
-    written = []
-    for use in uses:
-        if use.name not in supported:
-            raise UnknownMetric(use.name, supported)
-        written.append(_fields(use))
-    for fault in _faults(written):
-        place, option = cast("int", fault.path[1]), ".".join(str(part) for part in fault.path[2:])
-        raise InvalidMetric(uses[place].name, fault.problem, "" if option == "metric" else option)
-    return tuple(_settled(fields) for fields in written)
+    settled = [_settled(use, supported) for use in uses]
+    for place, use in enumerate(settled):
+        if use.name in [one.name for one in settled[:place]]:
+            raise InvalidMetric(uses[place].name, f"{use.name} is there twice")
+    return tuple(settled)
 
 
-def _fields(use: MetricUse) -> Mapping[str, object]:
-    """A metric as a suite file has it."""
+def _settled(use: MetricUse, supported: Sequence[str]) -> MetricUse:
+    if use.name not in supported:
+        raise UnknownMetric(use.name, supported)
     name, options = DATASET_METRIC_NAMES.get(use.name, use.name), _options(use)
     known = options_of(name, _OUTPUT)
-    for key in sorted(options.keys() - known):
+    for key, value in sorted(options.items()):
         advice = f"it has {', '.join(sorted(known))}" if known else "it has none"
-        raise InvalidMetric(use.name, f"there is no such option; {advice}", f"{key:.80}")
-    return {"metric": name, **options}
+        problem = option_problem(key, value) if key in known else f"there is no such option; {advice}"
+        if problem:
+            raise InvalidMetric(use.name, problem, f"{key:.80}")
+    return MetricUse(name, json.dumps(options, sort_keys=True) if options else "")
 
 
 def _options(use: MetricUse) -> Mapping[str, object]:
@@ -77,17 +73,3 @@ def _number(word: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{word} is not a number that can be reckoned with")
     return number
-
-
-def _faults(written: Sequence[Mapping[str, object]]) -> Iterator[Fault]:
-    """What is wrong with the values, before what of them does not fit."""
-    for place, fields in enumerate(written):
-        for fault in schema_faults(fields, "metric"):
-            yield Fault(("metric_list", place, *fault.path), fault.problem)
-    task = {"output_type": _OUTPUT.value, "doc_to_target": "target", "metric_list": written}
-    yield from metric_faults(task)
-
-
-def _settled(fields: Mapping[str, object]) -> MetricUse:
-    options = {key: value for key, value in fields.items() if key != "metric"}
-    return MetricUse(str(fields["metric"]), json.dumps(options, sort_keys=True) if options else "")

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from services.scheduler.suites.format.metric_catalogue import METRICS, options_of
+from services.scheduler.suites.format.metric_options import option_problem
 from services.scheduler.suites.format.suite_document import Fault, Path
 from services.scheduler.suites.task_definition import OutputType
 
@@ -37,9 +38,9 @@ def _use_faults(fields: Fields, use: Fields, path: Path) -> Iterator[Fault]:
         yield Fault((*path, "metric"), f"{name} has no figure where several choices are right")
     for option in use.keys() - OWN_FACTS - options_of(name, output_type):
         yield Fault((*path, option), f"{name} has no such option for {output_type}")
-    choices = [str(choice).strip().casefold() for choice in cast("Sequence[object]", use.get("choices", ()))]
-    if "" in choices or len(set(choices)) < len(choices):
-        yield Fault((*path, "choices"), "each needs letters that no other one has, whatever their case")
+    problem = option_problem("choices", use["choices"]) if "choices" in use else ""
+    if problem:
+        yield Fault((*path, "choices"), problem)
     if use.get("aggregation", metric.aggregation) != metric.aggregation:
         yield Fault(
             (*path, "aggregation"), f"{name} is summed up by {metric.aggregation}, and by nothing else"

@@ -18,19 +18,23 @@ def suite_validator(schema: Mapping[str, object]) -> Draft202012Validator:
     return validator
 
 
+def check_regex(pattern: str) -> None:
+    """Both modules that are going to read it must take it. Raises re.error."""
+    if _POSIX_CLASS.search(pattern):
+        raise re.error("a class such as [:alpha:] is not known")
+    try:
+        re.compile(pattern)
+        regex.compile(pattern, regex.VERSION0)
+    except regex.error as error:
+        raise re.error(str(error)) from error
+    except (RecursionError, OverflowError) as error:
+        raise re.error("it is nested too deeply, or a number in it is too large") from error
+
+
 @_FORMATS.checks("regex", raises=re.error)
 def _is_regex(value: object) -> bool:
-    """Both modules that are going to read it must take it."""
     if isinstance(value, str):
-        if _POSIX_CLASS.search(value):
-            raise re.error("a class such as [:alpha:] is not known")
-        try:
-            re.compile(value)
-            regex.compile(value, regex.VERSION0)
-        except regex.error as error:
-            raise re.error(str(error)) from error
-        except (RecursionError, OverflowError) as error:
-            raise re.error("it is nested too deeply, or a number in it is too large") from error
+        check_regex(value)
     return True
 
 

@@ -15,7 +15,7 @@ from services.scheduler.suites.format.suite_validator import suite_validator
 
 SCHEMA_FILE = FilePath(__file__).resolve().parents[4] / "suites" / "task.schema.json"
 
-Definition = Literal["suite", "task", "group", "aggregates", "metric", "name"]
+Definition = Literal["suite", "task", "group", "aggregates", "name"]
 
 _LONGEST_SENTENCE = 300
 # Of unknown ones in one mapping, so many are told.
