@@ -36,8 +36,8 @@ async def upload_file(
 ) -> dataset_pb2.UploadDatasetResponse:
     with _opened(file.path) as content:
         size = _size(content)
-        with upload_display(console, size) as on_sent:
-            sent = Upload(content, file.name, file.format, on_sent)
+        with upload_display(console, size) as display:
+            sent = Upload(content, file.name, file.format, display.sent, on_read=display.read)
             # A pipe can be read only once.
             if file.is_found_again and size is not None:
                 return await client.datasets.upload_once(sent)

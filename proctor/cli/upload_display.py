@@ -1,7 +1,7 @@
 """How far an upload is, on a terminal: bytes, speed, time left; nothing anywhere else."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.progress import (
@@ -14,9 +14,25 @@ from rich.progress import (
 )
 
 
+class UploadDisplay:
+    """Takes the bytes read, where a file is read before, and sent so far."""
+
+    def __init__(self, progress: Progress, size: int | None) -> None:
+        self._progress = progress
+        self._size = size
+        self._task = progress.add_task("uploading", total=size)
+
+    def read(self, count: int) -> None:
+        self._progress.update(self._task, description="reading", completed=count)
+
+    def sent(self, count: int) -> None:
+        description = "checking" if count == self._size else "uploading"
+        self._progress.update(self._task, description=description, completed=count)
+
+
 @contextlib.contextmanager
-def upload_display(console: Console, size: int | None) -> Iterator[Callable[[int], None]]:
-    """Takes the bytes sent so far; `size` is None where the end is not known."""
+def upload_display(console: Console, size: int | None) -> Iterator[UploadDisplay]:
+    """`size` is None where the end is not known."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -25,11 +41,4 @@ def upload_display(console: Console, size: int | None) -> Iterator[Callable[[int
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("uploading", total=size)
-
-        def show(sent: int) -> None:
-            progress.update(task, completed=sent)
-            if sent == size:
-                progress.update(task, description="checking")
-
-        yield show
+        yield UploadDisplay(progress, size)

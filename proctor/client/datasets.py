@@ -26,12 +26,16 @@ def _tell_nobody(_: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file to upload. `on_sent` is told the bytes sent so far; a `request_id` again finds the first."""
+    """A file to upload; a `request_id` again finds the first.
+
+    `on_sent` is told the bytes sent so far, `on_read` those read before, where it is looked for first.
+    """
 
     content: BinaryIO
     name: str
     format: dataset_pb2.DatasetFormat.ValueType = dataset_pb2.DATASET_FORMAT_UNSPECIFIED
     on_sent: Callable[[int], None] = _tell_nobody
+    on_read: Callable[[int], None] = _tell_nobody
     request_id: str = ""
 
 
@@ -97,9 +101,11 @@ class DatasetClient:
 
 def _digest(upload: Upload) -> str:
     """Of the whole content, from which it is read again afterwards."""
-    digest = hashlib.sha256()
+    digest, read = hashlib.sha256(), 0
     while content := _read(upload):
         digest.update(content)
+        read += len(content)
+        upload.on_read(read)
     upload.content.seek(0)
     return digest.hexdigest()
 

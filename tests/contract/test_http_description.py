@@ -7,7 +7,6 @@ import aiohttp
 
 from tests.fakes.gateway_stand import gateway_stand
 
-
 PROMISED = {
     "/api/v1/benchmarking/run",
     "/api/v1/benchmarking/results",
