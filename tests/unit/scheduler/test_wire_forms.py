@@ -33,7 +33,7 @@ from services.scheduler.runs.run_order import (
     first_problem,
 )
 from services.scheduler.runs.run_snapshot import RunProgress, RunSnapshot
-from services.scheduler.suites.task_definition import Generation
+from services.scheduler.suites.task_definition import Generation, MetricUse
 
 FULL = RunOrder(
     suite="glue",
@@ -50,9 +50,18 @@ FULL = RunOrder(
     prompt_form=PromptForm.CHAT,
 )
 BARE = RunOrder(suite="glue", model="openai/x")
+OVER_ROWS = RunOrder(
+    suite="",
+    model="openai/x",
+    dataset_id="ds_1",
+    priority=Priority.NORMAL,
+    metrics=(MetricUse("contains", '{"ignore_case": true}'), MetricUse("squad_f1")),
+    line_models=("gpt-4o", "x"),
+    completion_window_seconds=3600,
+)
 
 
-@pytest.mark.parametrize("order", [FULL, BARE], ids=["full", "bare"])
+@pytest.mark.parametrize("order", [FULL, BARE, OVER_ROWS], ids=["full", "bare", "rows"])
 def test_order_survives_both_forms(order: RunOrder) -> None:
     assert order_from_proto(order_to_proto(order)) == order
     assert order_from_json(order_to_json(order)) == order
@@ -94,7 +103,7 @@ def test_word_of_a_newer_client_is_refused() -> None:
 
 
 def test_number_that_json_lacks_is_left_to_the_order_to_refuse() -> None:
-    order = run_pb2.RunOrder()
+    order = run_pb2.RunOrder(suite="glue")
     order.params.provider_params["foo"] = math.nan
     problem = first_problem(order_from_proto(order))
     assert problem is not None
