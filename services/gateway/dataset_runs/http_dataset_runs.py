@@ -33,9 +33,10 @@ from services.gateway.dataset_runs.http_shown_dataset_runs import (
     dataset_run_started,
 )
 from services.gateway.errors import DatasetRunNotFound
-from services.gateway.exports.http_exports import ExportApi, Format
+from services.gateway.exports.http_exports import FILE_RESPONSES, ExportApi, Format
 from services.gateway.grpc_results import ResultsBackend
 from services.gateway.grpc_scheduler import SchedulerBackend
+from services.gateway.http_content_conditions import ContentConditions
 from services.gateway.http_identity import Identity
 from services.gateway.http_paths import DATASET_RUNS
 from services.gateway.http_problem_bodies import problems
@@ -86,7 +87,7 @@ class DatasetRunApi:
         )(self.results)
         router.get(
             "/{benchmark_id}/export",
-            responses=problems(400, 404, 409, 422, 503),
+            responses=FILE_RESPONSES | problems(400, 404, 409, 422, 503),
             response_class=Response,
             summary="All answers as a file",
         )(self.export)
@@ -133,20 +134,26 @@ class DatasetRunApi:
         run_id: RunOfPath,
         chosen: Annotated[AnswerFilter, Depends()],
         page: Annotated[AnswerPage, Depends()],
+        conditions: Annotated[ContentConditions, Depends()],
         form: Form = "json",
-    ) -> DatasetRunResults | Response:
+    ) -> Response:
         if form != "json":
             refuse_chosen(chosen, page)
-            return await self.export(run_id, form)
+            return await self.export(run_id, conditions, form)
         run = await self._run(run_id)
         outcomes = await self._results.outcomes_so_far(outcomes_wanted(run_id, chosen, page))
-        return dataset_run_results(run, outcomes, self._clock.now())
+        results = dataset_run_results(run, outcomes, self._clock.now())
+        # A page may be heavy: it is not checked once more, as FastAPI would.
+        return Response(results.model_dump_json(), media_type="application/json")
 
     async def export(
-        self, run_id: RunOfPath, form: Annotated[Format, Query(alias="format")] = "jsonl"
+        self,
+        run_id: RunOfPath,
+        conditions: Annotated[ContentConditions, Depends()],
+        form: Annotated[Format, Query(alias="format")] = "jsonl",
     ) -> Response:
         await self._run(run_id)
-        return await self._exports.export(run_id, form)
+        return await self._exports.export(run_id, conditions, form)
 
     async def cancel(self, run_id: RunOfPath) -> DatasetRunMessage:
         await self._run(run_id)
