@@ -66,20 +66,26 @@ class BackendCalls:
         except grpc.aio.AioRpcError as error:
             raise backend_error(error, self._backend) from error
 
-    async def pieces(self, method: grpc.aio.UnaryStreamMultiCallable[Q, A], request: Q) -> AsyncGenerator[A]:
+    async def pieces(
+        self,
+        method: grpc.aio.UnaryStreamMultiCallable[Q, A],
+        request: Q,
+        timeout_seconds: float | None = None,
+    ) -> AsyncGenerator[A]:
         """One after the other as they are taken; who stops taking them cancels the call."""
         call = method(request)
+        patience = timeout_seconds or self._timeout
         try:
-            while (piece := await self._next_piece(call)) is not None:
+            while (piece := await self._next_piece(call, patience)) is not None:
                 yield piece
         except grpc.aio.AioRpcError as error:
             raise backend_error(error, self._backend) from error
         finally:
             call.cancel()
 
-    async def _next_piece(self, call: grpc.aio.UnaryStreamCall[Q, A]) -> A | None:
+    async def _next_piece(self, call: grpc.aio.UnaryStreamCall[Q, A], timeout_seconds: float) -> A | None:
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(timeout_seconds):
                 return await anext(aiter(call), None)
         except TimeoutError as error:
             raise DependencyUnavailable(dependency=self._backend) from error

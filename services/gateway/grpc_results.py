@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Scoring a whole run again takes longer than looking something up.
 _RESCORE_PATIENCE = 10
+# A file is made once to know how long it is: a million rows in half a minute on a busy machine.
+_MEASURE_PATIENCE = 10
 
 
 class ResultsBackend:
@@ -39,6 +41,7 @@ class ResultsBackend:
         self._exports: ExportServiceAsyncStub = export_grpc.ExportServiceStub(channel)
         self._calls = BackendCalls(RESULTS, timeout_seconds=timeout_seconds)
         self._rescore_seconds = timeout_seconds * _RESCORE_PATIENCE
+        self._measure_seconds = timeout_seconds * _MEASURE_PATIENCE
 
     async def get_summary(self, run_id: str) -> summary_pb2.RunSummary:
         request = results_service_pb2.GetSummaryRequest(run_id=run_id)
@@ -81,4 +84,7 @@ class ResultsBackend:
     def export_run(
         self, request: export_pb2.ExportRunRequest
     ) -> AsyncGenerator[export_pb2.ExportRunResponse]:
-        return self._calls.pieces(self._exports.ExportRun, request)
+        """What must be measured takes longer to begin; what was found of it before a timeout is kept."""
+        is_measured = request.with_total or request.first_byte
+        patience = self._measure_seconds if is_measured else None
+        return self._calls.pieces(self._exports.ExportRun, request, patience)

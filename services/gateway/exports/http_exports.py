@@ -1,15 +1,14 @@
 """A run as a file over HTTP: what results send passes on, as fast as the client takes it."""
 
-import re
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import StreamingResponse
 
 from proctor.v1 import export_service_pb2 as export_pb2
+from services.gateway.exports.http_exported_file import exported_file
 from services.gateway.grpc_results import ResultsBackend
+from services.gateway.http_content_conditions import ContentConditions
 from services.gateway.http_paths import BENCHMARKING
 from services.gateway.http_problem_bodies import Described, problems
 from services.gateway.runs.http_job_id import JobId
@@ -23,8 +22,12 @@ _FORMATS: dict[Format, export_pb2.ExportFormat.ValueType] = {
     "html": export_pb2.EXPORT_FORMAT_HTML,
     "lm_eval": export_pb2.EXPORT_FORMAT_LM_EVAL,
 }
-_UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
-_FILE: Described = {200: {"description": "The file", "content": {"application/octet-stream": {}}}}
+FILE_RESPONSES: Described = {
+    200: {"description": "The file", "content": {"application/octet-stream": {}}},
+    206: {"description": "The range that was asked for, of the CSV or JSONL of a run that is finished"},
+    304: {"description": "The client has it"},
+    416: {"description": "The file has no such range"},
+}
 
 
 class ExportApi:
@@ -38,7 +41,7 @@ class ExportApi:
         router.get(
             "/results/{job_id}/export",
             response_class=StreamingResponse,
-            responses=_FILE | problems(400, 404, 409, 422, 503),
+            responses=FILE_RESPONSES | problems(400, 404, 409, 422, 503),
             summary="A run as a file",
         )(self.export)
         return router
@@ -46,28 +49,11 @@ class ExportApi:
     async def export(
         self,
         job_id: JobId,
+        conditions: Annotated[ContentConditions, Depends()],
         form: Annotated[Format, Query(alias="format")] = "csv",
         task: Annotated[
             str, Query(description="Only this task; needed for lm_eval where there are several")
         ] = "",
-    ) -> StreamingResponse:
+    ) -> Response:
         request = export_pb2.ExportRunRequest(run_id=job_id, format=_FORMATS[form], task=task)
-        pieces = self._results.export_run(request)
-        # Taken before the answer begins, so that a refusal is a problem and not a broken file.
-        first = await anext(pieces, export_pb2.ExportRunResponse())
-        name = _UNSAFE_IN_NAMES.sub("_", first.file_name or f"{job_id}.{form}")
-        return StreamingResponse(
-            _bytes(first, pieces),
-            media_type=first.media_type or "application/octet-stream",
-            headers={"Content-Disposition": f'attachment; filename="{name}"'},
-        )
-
-
-async def _bytes(
-    first: export_pb2.ExportRunResponse, others: AsyncGenerator[export_pb2.ExportRunResponse]
-) -> AsyncIterator[bytes]:
-    async with aclosing(others):
-        if first.data:
-            yield first.data
-        async for piece in others:
-            yield piece.data
+        return await exported_file(self._results, request, conditions)

@@ -3,12 +3,13 @@
 from contextlib import aclosing
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Header, Path, Query
+from fastapi import APIRouter, Depends, Path, Query
 from fastapi.responses import Response
 from starlette.requests import Request
 
 from proctor.v1 import file_service_pb2 as file_pb2
 from services.gateway.grpc_files import FileBackend
+from services.gateway.http_content_conditions import ContentConditions
 from services.gateway.http_identity import Identity
 from services.gateway.http_paths import FILES
 from services.gateway.http_problem_bodies import Described
@@ -80,22 +81,6 @@ class FileQuery:
         )
 
 
-class ContentConditions:
-    """Which part of a file, and on what condition."""
-
-    def __init__(
-        self,
-        byte_range: Annotated[
-            str, Header(alias="Range", description='One of bytes, such as "bytes=9-"')
-        ] = "",
-        if_range: Annotated[str, Header(description="The range only if this is its ETag")] = "",
-        if_none_match: Annotated[str, Header(description="ETags of what the client has")] = "",
-    ) -> None:
-        self.range = byte_range
-        self.if_range = if_range
-        self.if_none_match = if_none_match
-
-
 class FileApi:
     """The handlers, with what they ask."""
 
@@ -150,7 +135,6 @@ class FileApi:
     async def content(self, file_id: FileId, conditions: Annotated[ContentConditions, Depends()]) -> Response:
         file = await self._files.get(file_id)
         tag = f'"{file_id}"'
-        if tag in [each.strip().removeprefix("W/") for each in conditions.if_none_match.split(",")]:
+        if conditions.has(tag):
             return Response(status_code=304, headers={"ETag": tag})
-        is_of_this = conditions.if_range in ("", tag)
-        return await file_content(self._files, file, conditions.range if is_of_this else "")
+        return await file_content(self._files, file, conditions.range_of(tag))
