@@ -28,7 +28,7 @@ class RecordedRun:
 
 @dataclass
 class BatchResults(export_service_pb2_grpc.ExportServiceServicer):
-    """`failures`: so many calls fail in the middle. While `gate` is not set none gets behind its first one."""
+    """`failures`: so many calls fail in the middle. None gets behind its first before `gate` is set."""
 
     runs: dict[str, RecordedRun] = field(default_factory=dict)
     asked: list[messages.ExportRunRequest] = field(default_factory=list)
@@ -50,6 +50,12 @@ class BatchResults(export_service_pb2_grpc.ExportServiceServicer):
                 self.failures -= 1
                 raise RemoteError(ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "gone in the middle", {})
 
+    async def ExportGoldenAnswers(
+        self, request: messages.ExportGoldenAnswersRequest, context: Any
+    ) -> AsyncIterator[messages.ExportGoldenAnswersResponse]:
+        raise RemoteError(ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "away", {})
+        yield messages.ExportGoldenAnswersResponse()
+
     def register(self, server: grpc.aio.Server) -> None:
         export_service_pb2_grpc.add_ExportServiceServicer_to_server(self, server)
         server.add_generic_rpc_handlers((_Away(),))
@@ -58,7 +64,7 @@ class BatchResults(export_service_pb2_grpc.ExportServiceServicer):
 class _Away(grpc.GenericRpcHandler):
     """No run is planned or closed by anybody: tests say in what state it is."""
 
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
+    def service(self, handler_call_details: Any) -> Any:  # the library's own signature
         if "RunRecordService" not in handler_call_details.method:
             return None
         return grpc.unary_unary_rpc_method_handler(_away)

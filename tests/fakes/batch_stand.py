@@ -9,8 +9,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import asyncpg
+import grpc
+import pytest
 
 from proctor.v1 import (
     batch_service_pb2,
@@ -20,11 +23,13 @@ from proctor.v1 import (
     file_service_pb2_grpc,
     scheduler_service_pb2_grpc,
 )
-from services.common.grpc_client import open_channel
+from services.common.clock import SystemClock
+from services.common.errors import RemoteError
+from services.common.grpc_client import open_channel, remote_error
 from services.scheduler.postgres_sessions import SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import RunningScheduler, running_scheduler
-from tests.fakes.batch_results import BatchResults, batch_results
+from tests.fakes.batch_results import BatchResults, RecordedRun, batch_results
 from tests.fakes.checked_files import batch_line, jsonl
 from tests.fakes.eventually import eventually
 from tests.fakes.uploads import cut
@@ -59,6 +64,7 @@ class BatchStand:
     results: BatchResults
     folder: Path
     postgres: str
+    results_address: str
 
     def objects(self) -> list[str]:
         """All that lies in the object store, also what the library would not list."""
@@ -140,6 +146,36 @@ def counts_json(answered: int, failed: int) -> str:
     return json.dumps({"epoch": 1, "tasks": [task], "failures": {}, "environment": {}, "usage": usage})
 
 
+OUTPUT = (b'{"custom_id": "r-0"}\n', b'{"custom_id": "r-1"}\n')
+ERRORS = (b'{"custom_id": "r-2"}\n',)
+
+
+async def created(stand: BatchStand, count: int = 3) -> batch_service_pb2.Batch:
+    """Its run is never planned by itself, since results is away."""
+    file = await stand.upload(lines(count, uuid4().hex))
+    return await stand.create(file.file_id)
+
+
+async def end_run(
+    stand: BatchStand, batch: batch_service_pb2.Batch, state: str = "completed", **columns: Any
+) -> None:
+    """As the leader would have ended and closed it."""
+    ended = {
+        "state": state,
+        "is_closed": True,
+        "planned_epoch": 1,
+        "total": batch.total,
+        "finished_at": SystemClock().now(),
+        "final_counts": counts_json(2, 1),
+    }
+    await stand.change_run(batch.run_id, **{**ended, **columns})
+
+
+def recorded(stand: BatchStand, batch: batch_service_pb2.Batch) -> RecordedRun:
+    stand.results.runs[batch.run_id] = RecordedRun(list(OUTPUT), list(ERRORS))
+    return stand.results.runs[batch.run_id]
+
+
 @asynccontextmanager
 async def batch_stand(folder: Path, **changes: Any) -> AsyncIterator[BatchStand]:
     """`changes` are settings of the scheduler."""
@@ -161,7 +197,8 @@ async def batch_stand(folder: Path, **changes: Any) -> AsyncIterator[BatchStand]
                 "pools_file": folder / "pools.yaml",
                 "object_store": (folder / "objects").as_uri(),
                 "max_pending_runs_per_user": 1000,
-                "max_running_runs": 1000,
+                # No more than one is planned in vain at a time.
+                "max_running_runs": 1,
                 "max_batch_file_bytes": MAX_BYTES,
                 "max_batch_lines": MAX_LINES,
                 **changes,
@@ -177,4 +214,13 @@ async def batch_stand(folder: Path, **changes: Any) -> AsyncIterator[BatchStand]
             results,
             folder / "objects",
             postgres.address,
+            address,
         )
+
+
+@asynccontextmanager
+async def refused() -> AsyncIterator[list[RemoteError]]:
+    told: list[RemoteError] = []
+    with pytest.raises(grpc.aio.AioRpcError) as error:
+        yield told
+    told.append(remote_error(error.value))

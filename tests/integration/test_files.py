@@ -6,20 +6,16 @@ import asyncio
 import os
 import resource
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-import grpc
 import pytest
 import pytest_asyncio
 
 from proctor.v1 import dataset_service_pb2
 from proctor.v1 import file_service_pb2 as messages
 from services.common.clock import SystemClock
-from services.common.errors import RemoteError
-from services.common.grpc_client import remote_error
 from services.common.postgres import connect_pool
 from services.scheduler.datasets.delete_lost_objects import DeleteLostObjects
 from services.scheduler.datasets.obstore_objects import ObstoreObjects
@@ -28,7 +24,15 @@ from services.scheduler.files.byte_parts import PART_BYTES
 from services.scheduler.files.delete_file import DeleteFile
 from services.scheduler.files.postgres_files import PostgresFiles
 from services.scheduler.postgres_sessions import SCHEMA, Sessions
-from tests.fakes.batch_stand import MAX_BYTES, MAX_LINES, BatchStand, batch_stand, lines, upload_requests
+from tests.fakes.batch_stand import (
+    MAX_BYTES,
+    MAX_LINES,
+    BatchStand,
+    batch_stand,
+    lines,
+    refused,
+    upload_requests,
+)
 from tests.fakes.checked_files import batch_line, jsonl
 from tests.fakes.eventually import eventually
 from tests.fakes.uploads import cut, upload
@@ -42,14 +46,6 @@ MAX_UPLOADS = 3
 async def stand(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BatchStand]:
     async with batch_stand(tmp_path_factory.mktemp("scheduler"), max_uploads=MAX_UPLOADS) as opened:
         yield opened
-
-
-@asynccontextmanager
-async def refused() -> AsyncIterator[list[RemoteError]]:
-    told: list[RemoteError] = []
-    with pytest.raises(grpc.aio.AioRpcError) as error:
-        yield told
-    told.append(remote_error(error.value))
 
 
 async def listed(stand: BatchStand, **wanted: Any) -> messages.ListFilesResponse:

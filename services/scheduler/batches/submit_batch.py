@@ -92,7 +92,7 @@ class SubmitBatch:
             if error.kind not in (ErrorKind.INVALID, ErrorKind.CONFLICT):
                 raise
             return Batch(batch_id, user, order, now, problems=(problem_of_refusal(error),))
-        return Batch(batch_id, user, order, now, facts.row_count, run)
+        return Batch(batch_id, user, order, run.created_at, facts.row_count, run)
 
     async def _run(self, submission: BatchSubmission, model: str, line_models: Sequence[str]) -> Run:
         window = window_of(submission.order.completion_window)

@@ -1,0 +1,255 @@
+"""Files that batches write through a scheduler on real Postgres: whole, once, whatever fails meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+import grpc
+import pytest
+import pytest_asyncio
+
+from proctor.v1 import file_service_pb2, run_pb2, scheduler_service_pb2
+from services.common.clock import SystemClock
+from services.common.grpc_client import open_channel
+from services.common.postgres import connect_pool
+from services.scheduler.batches.finish_batch import FinishBatch
+from services.scheduler.batches.grpc_batch_lines import GrpcBatchLines
+from services.scheduler.batches.postgres_batches import PostgresBatches
+from services.scheduler.batches.stored_batch import BatchId
+from services.scheduler.datasets.delete_lost_objects import DeleteLostObjects
+from services.scheduler.datasets.obstore_objects import ObstoreObjects
+from services.scheduler.datasets.postgres_datasets import PostgresDatasets
+from services.scheduler.errors import LeadershipLost
+from services.scheduler.files.postgres_files import PostgresFiles
+from services.scheduler.files.stored_file import FileId
+from services.scheduler.ports import Fence
+from services.scheduler.postgres_sessions import SCHEMA, Sessions
+from services.scheduler.runs.postgres_limits import PostgresLimits
+from services.scheduler.runs.postgres_runs import PostgresRuns
+from services.scheduler.runs.queue_limits import QueueLimits
+from tests.fakes.batch_results import RecordedRun
+from tests.fakes.batch_stand import (
+    ERRORS,
+    OUTPUT,
+    BatchStand,
+    batch_stand,
+    created,
+    end_run,
+    lines,
+    recorded,
+    state_word,
+)
+from tests.fakes.eventually import eventually
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stand(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BatchStand]:
+    async with batch_stand(tmp_path_factory.mktemp("scheduler")) as opened:
+        yield opened
+
+
+async def run_of(stand: BatchStand, run_id: str) -> run_pb2.Run:
+    return (await stand.runs.GetRun(scheduler_service_pb2.GetRunRequest(run_id=run_id))).run
+
+
+# Ending them
+
+
+async def test_files_are_written_once_the_run_is_over(stand: BatchStand) -> None:
+    batch = await created(stand)
+    recorded(stand, batch)
+    stand.results.gate.clear()
+    await end_run(stand, batch)
+    going = await stand.reaches(batch.batch_id, "finalizing")
+    assert (going.output_file_id, going.error_file_id) == ("", "")
+    stand.results.gate.set()
+    ended = await stand.reaches(batch.batch_id, "completed")
+    assert (ended.total, ended.completed, ended.failed) == (3, 2, 1)
+    assert (ended.usage.prompt_tokens, ended.usage.completion_tokens) == (2, 2)
+    assert ended.finalizing_at.ToDatetime() <= ended.completed_at.ToDatetime()
+    assert await stand.read(ended.output_file_id) == b"".join(OUTPUT)
+    assert await stand.read(ended.error_file_id) == b"".join(ERRORS)
+    request = file_service_pb2.GetFileRequest(file_id=ended.output_file_id)
+    file = (await stand.files.GetFile(request)).file
+    assert (file.name, file.user) == (f"{batch.batch_id}_output.jsonl", "ann")
+    assert (file.purpose, file.size_bytes) == (
+        file_service_pb2.FILE_PURPOSE_BATCH_OUTPUT,
+        sum(map(len, OUTPUT)),
+    )
+    for file_id in (ended.output_file_id, ended.error_file_id, ended.input_file_id):
+        await stand.delete(file_id)
+        assert [name for name in stand.objects_of(file_id) if name.startswith("files/")] == []
+
+
+async def test_empty_file_is_none(stand: BatchStand) -> None:
+    batch = await created(stand)
+    stand.results.runs[batch.run_id] = RecordedRun(list(OUTPUT), [])
+    await end_run(stand, batch)
+    ended = await stand.reaches(batch.batch_id, "completed")
+    assert (bool(ended.output_file_id), ended.error_file_id) == (True, "")
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "ends_as", "code"),
+    [
+        ("completed", None, "completed", "batch_failed"),
+        ("failed", "TOO_MANY_FAILURES", "completed", "batch_failed"),
+        ("failed", "DEADLINE_REACHED", "expired", "batch_expired"),
+        ("failed", "MODEL_CANNOT_LOAD", "failed", "batch_failed"),
+        ("cancelled", None, "cancelled", "batch_cancelled"),
+    ],
+)
+async def test_end_of_a_run_is_that_of_its_batch(
+    stand: BatchStand, state: str, reason: str | None, ends_as: str, code: str
+) -> None:
+    batch = await created(stand)
+    recorded(stand, batch)
+    await end_run(stand, batch, state, error_reason=reason, error_message=reason and "It is so.")
+    ended = await stand.reaches(batch.batch_id, ends_as)
+    assert f"{ends_as}_at" in {field.name for field, _ in ended.ListFields()}
+    assert await stand.read(ended.error_file_id) == b"".join(ERRORS)
+    codes = {one.missing_code for one in stand.results.asked if one.run_id == batch.run_id}
+    assert codes == {"", code}
+    told = [(error.code, error.message) for error in ended.errors]
+    assert told == ([("model_cannot_load", "It is so.")] if ends_as == "failed" else [])
+
+
+async def test_lines_of_a_run_that_was_never_planned_are_all_in_the_error_file(stand: BatchStand) -> None:
+    file = await stand.upload(lines(5, "unasked"))
+    batch = await stand.create(file.file_id)
+    late = {"error_reason": "DEADLINE_REACHED", "error_message": "Too late.", "final_counts": None}
+    await end_run(stand, batch, "failed", planned_epoch=0, total=0, **late)
+    ended = await stand.reaches(batch.batch_id, "expired")
+    assert (ended.output_file_id, ended.total, ended.completed, ended.failed) == ("", 5, 0, 5)
+    written = [json.loads(line) for line in (await stand.read(ended.error_file_id)).splitlines()]
+    assert [line["custom_id"] for line in written] == [f"unasked-{number}" for number in range(5)]
+    assert {line["error"]["code"] for line in written} == {"batch_expired"}
+    assert len({line["id"] for line in written}) == 5
+    assert written[0].keys() == {"id", "custom_id", "response", "error"}
+
+
+async def test_failing_results_or_store_are_tried_again_and_leave_nothing_else(stand: BatchStand) -> None:
+    batch = await created(stand)
+    recorded(stand, batch)
+    stand.results.failures = 1
+    before = stand.objects()
+    await end_run(stand, batch)
+    ended = await stand.reaches(batch.batch_id, "completed")
+    assert await stand.read(ended.output_file_id) == b"".join(OUTPUT)
+    new = set(stand.objects()) - set(before)
+    written = {ended.output_file_id, ended.error_file_id}
+    assert {name.split("/")[1] for name in new} == written
+    assert len([one for one in stand.results.asked if one.run_id == batch.run_id]) == 3
+
+
+async def test_store_that_is_away_leaves_a_batch_finalizing_until_it_is_back(stand: BatchStand) -> None:
+    batch = await created(stand)
+    recorded(stand, batch)
+    # A file in the place of a folder.
+    (stand.folder / "files").rename(stand.folder / "away")
+    (stand.folder / "files").write_bytes(b"")
+    await end_run(stand, batch)
+
+    async def was_tried() -> bool:
+        return len([one for one in stand.results.asked if one.run_id == batch.run_id]) >= 2
+
+    await eventually(was_tried, "it was tried twice")
+    assert state_word((await stand.get(batch.batch_id)).state) == "finalizing"
+    (stand.folder / "files").unlink()
+    (stand.folder / "away").rename(stand.folder / "files")
+    ended = await stand.reaches(batch.batch_id, "completed")
+    assert await stand.read(ended.output_file_id) == b"".join(OUTPUT)
+
+
+class Finishing:
+    """The end of batches by hand, as a second scheduler would try it."""
+
+    def __init__(self, stand: BatchStand, sessions: Sessions, channel: grpc.aio.Channel) -> None:
+        runs = PostgresRuns(sessions, PostgresLimits(sessions, QueueLimits()))
+        self.store = PostgresBatches(sessions, runs)
+        self.objects = ObstoreObjects(stand.folder.as_uri())
+        self.sessions = sessions
+        files = PostgresFiles(sessions)
+        self.use_case = FinishBatch(
+            self.store, files, GrpcBatchLines(channel), self.objects, SystemClock(), 60.0
+        )
+        self.given: list[FileId] = []
+
+    def new_file_id(self) -> FileId:
+        self.given.append(FileId(f"file-{uuid4().hex}"))
+        return self.given[-1]
+
+    async def finish(self, fence: Fence, batch_id: str) -> bool:
+        return await self.use_case.finish(fence, BatchId(batch_id), self.new_file_id)
+
+
+@asynccontextmanager
+async def finishing(stand: BatchStand, address: str) -> AsyncIterator[Finishing]:
+    async with await connect_pool(stand.postgres, schema=SCHEMA) as pool, open_channel(address) as channel:
+        yield Finishing(stand, Sessions(pool), channel)
+
+
+async def fence_of(stand: BatchStand) -> Fence:
+    return Fence(await stand.count("SELECT fence FROM leadership"))
+
+
+async def test_leader_that_lost_its_term_names_no_files(stand: BatchStand) -> None:
+    batch = await created(stand)
+    recorded(stand, batch)
+    stand.results.gate.clear()
+    await end_run(stand, batch)
+    async with finishing(stand, stand.results_address) as other:
+        late = asyncio.ensure_future(other.finish(Fence(await fence_of(stand) - 1), batch.batch_id))
+
+        async def both_write() -> bool:
+            return len([one for one in stand.results.asked if one.run_id == batch.run_id]) == 2
+
+        await eventually(both_write, "both write")
+        stand.results.gate.set()
+        with pytest.raises(LeadershipLost):
+            await late
+        ended = await stand.reaches(batch.batch_id, "completed")
+        assert ended.output_file_id not in other.given
+        files = "SELECT count(*) FROM files WHERE name LIKE $1"
+        assert await stand.count(files, f"{batch.batch_id}%") == 2
+        # What it had stored is loose, and swept.
+        clock = _LaterClock()
+        sweeping = DeleteLostObjects(PostgresDatasets(other.sessions), other.objects, clock, 60.0)
+        await sweeping.sweep()
+        assert [name for given in other.given for name in stand.objects_of(given)] == []
+    assert await stand.read(ended.output_file_id) == b"".join(OUTPUT)
+
+
+async def test_files_are_named_once_whoever_comes_first(stand: BatchStand) -> None:
+    batch = await created(stand)
+    recorded(stand, batch)
+    stand.results.gate.clear()
+    await end_run(stand, batch)
+    async with finishing(stand, stand.results_address) as other:
+        fence = await fence_of(stand)
+        second = asyncio.ensure_future(other.finish(fence, batch.batch_id))
+
+        async def both_write() -> bool:
+            return len([one for one in stand.results.asked if one.run_id == batch.run_id]) == 2
+
+        await eventually(both_write, "both write")
+        stand.results.gate.set()
+        was_first = await second
+        ended = await stand.reaches(batch.batch_id, "completed")
+        assert (ended.output_file_id in other.given) == was_first
+        assert await stand.count("SELECT count(*) FROM files WHERE name LIKE $1", f"{batch.batch_id}%") == 2
+        assert await other.finish(fence, batch.batch_id) is False
+    assert await stand.read(ended.output_file_id) == b"".join(OUTPUT)
+    assert await stand.read(ended.error_file_id) == b"".join(ERRORS)
+
+
+class _LaterClock(SystemClock):
+    def now(self) -> datetime:
+        return super().now() + timedelta(hours=2)
