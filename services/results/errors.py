@@ -99,7 +99,7 @@ class UnknownMetric(ResultsError):
 
 
 class OtherSuite(ResultsError):
-    """The runs are of suites {first} and {second}; only runs of the same suite can be compared."""
+    """The runs are of {first} and {second}; only runs of one suite, or over data sets, can be compared."""
 
     kind = ErrorKind.CONFLICT
     reason = "NOT_COMPARABLE"
@@ -107,6 +107,13 @@ class OtherSuite(ResultsError):
 
 class OtherScoring(ResultsError):
     """Choices were scored by {first} in one run and by {second} in another; force it to see it anyway."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "NOT_COMPARABLE"
+
+
+class OtherOptions(ResultsError):
+    """Runs scored {metric} by other options: {first}, and {second}; force it, or score them alike."""
 
     kind = ErrorKind.CONFLICT
     reason = "NOT_COMPARABLE"

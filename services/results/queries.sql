@@ -720,12 +720,12 @@ CROSS JOIN LATERAL (VALUES (c.suite), ('')) AS suites (suite)
 CROSS JOIN LATERAL (VALUES (c.model), ('')) AS models (model)
 WHERE c.run_id = $1::uuid;
 
--- name: add_board_entries: the boards of a closed run, if it is complete ($1 run, $2 terms, $3 metrics, $4 figures)
+-- name: add_board_entries: the boards of a closed run, if it is complete ($1 run, $2 terms of each figure, $3 metrics, $4 figures)
 INSERT INTO board_entries (suite, project, metric, model, terms, closed_at, run_id, mean)
-SELECT c.suite, projects.project, figures.metric, c.model, $2::text, c.closed_at, c.run_id, figures.mean
+SELECT c.suite, projects.project, figures.metric, c.model, figures.terms, c.closed_at, c.run_id, figures.mean
 FROM closed_runs AS c
 CROSS JOIN LATERAL (VALUES (c.project_id::text), ('')) AS projects (project)
-CROSS JOIN unnest($3::text[], $4::double precision[]) AS figures (metric, mean)
+CROSS JOIN unnest($2::text[], $3::text[], $4::double precision[]) AS figures (terms, metric, mean)
 WHERE c.run_id = $1::uuid AND c.state = 4;
 
 -- name: list_board_metrics: metrics of a board, one step in the key for each ($1 suite, $2 project, empty for all)

@@ -9,7 +9,8 @@ from services.results.scores.answer_filters import FILTERS, MAJORITY_VOTE
 from services.results.scores.choice_metrics import WEIGHED_METRICS
 from services.results.scores.scoring_options import METRIC_OPTIONS, read_filters, read_metric
 from services.results.scores.task_scoring import Average, InvalidScoring
-from services.results.scores.text_metrics import TEXT_METRICS
+from services.results.scores.text_metrics import SHORT_NAMES, TEXT_METRICS
+from services.scheduler.suites.format.dataset_metrics import DATASET_METRIC_NAMES
 from services.scheduler.suites.format.metric_catalogue import METRICS, options_of
 from services.scheduler.suites.format.metric_options import option_problem
 from services.scheduler.suites.format.suite_validator import suite_validator
@@ -29,6 +30,10 @@ def test_the_catalogue_lets_through_what_results_scores(
     output_type: OutputType, scored: frozenset[str]
 ) -> None:
     assert {name for name, metric in METRICS.items() if output_type in metric.output_types} == scored
+
+
+def test_short_names_of_metrics_are_the_same_when_they_are_ordered_and_when_they_are_asked_for() -> None:
+    assert SHORT_NAMES == DATASET_METRIC_NAMES
 
 
 def test_a_suite_file_may_name_the_metrics_of_the_catalogue() -> None:

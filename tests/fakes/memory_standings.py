@@ -27,7 +27,7 @@ class MemoryStandings:
         by_terms: dict[tuple[str, str], list[ClosedRun]] = {}
         for run in self._complete(suite, project_id):
             if metric in run.standing.figures:
-                by_terms.setdefault(_place(run), []).append(run)
+                by_terms.setdefault(_place(run, metric), []).append(run)
         return [
             self._entry(runs, metric, max(runs, key=lambda run: _worth(run, metric)) if is_best else runs[-1])
             for runs in by_terms.values()
@@ -37,7 +37,9 @@ class MemoryStandings:
         before = [
             run.run_id
             for run in self._complete(chosen.suite, None)
-            if _place(run) == _place(chosen) and metric in run.standing.figures and _key(run) < _key(chosen)
+            if _place(run, metric) == _place(chosen, metric)
+            and metric in run.standing.figures
+            and _key(run) < _key(chosen)
         ]
         return BoardEntry(chosen, metric, before[-1] if before else "", chosen is runs[-1])
 
@@ -116,9 +118,9 @@ class MemoryDifferences:
         }
 
 
-def _place(run: ClosedRun) -> tuple[str, str]:
+def _place(run: ClosedRun, metric: str) -> tuple[str, str]:
     """Runs that cannot be ranked share one entry of their model."""
-    terms = run.standing.terms
+    terms = run.standing.terms.of_metric(metric)
     return run.model, terms.text if run.standing.is_whole else ""
 
 

@@ -43,7 +43,7 @@ class ComparePair:
         """Undefined ones without a common sample: they need not be looked for again."""
         plans = [first.plan, second.plan]
         check_comparable([first, second], shared_tasks(plans, ()), is_forced=False)
-        choice = all_metrics(plans)
+        choice = all_metrics(plans, are_alike=True)
         try:
             return _kept(choice, await self._compare.pair((first, second), choice))
         except NoCommonSamples:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from services.results.comparisons.comparability import check_comparable, warnings_of
+from services.results.comparisons.comparability import check_comparable, check_options, warnings_of
 from services.results.comparisons.comparison import ComparedRun, Comparison, Difference, corrected
 from services.results.comparisons.metric_choice import (
     MetricChoice,
@@ -42,8 +42,8 @@ class CompareRuns:
         self._pairs = pairs
 
     async def __call__(self, query: CompareQuery) -> Comparison:
-        """Raises RecordNotFound, NoRunOfModel, RunNotFinished, OtherSuite, OtherScoring, NothingToCompare,
-        NoCommonSamples, UnknownMetric, and InvalidField for anything else that is wrong with the query."""
+        """Raises RecordNotFound, NoRunOfModel, RunNotFinished, OtherSuite, OtherScoring, OtherOptions,
+        NothingToCompare, NoCommonSamples, UnknownMetric; InvalidField for anything else that is wrong."""
         records = [await self._found(run_id) for run_id in await self._run_ids(query)]
         plans = [record.plan for record in records]
         tasks = shared_tasks(plans, query.tasks)
@@ -53,6 +53,8 @@ class CompareRuns:
             if query.metrics
             else main_metrics(plans, query.tasks)
         )
+        if not query.is_forced:
+            check_options(plans, choice)
         found = [
             difference
             for places in combinations(range(len(records)), 2)

@@ -14,6 +14,7 @@ from services.results.page_token import read_page_token, write_page_token
 from services.results.ports import PairStore, Stores
 from services.results.runs.run_record import PlannedTask, RunPlan, RunRecord
 from services.results.scores.task_scoring import ScoredMetric
+from services.results.scores.text_metrics import SHORT_NAMES
 from services.results.standings.standing import METRICS_BY_WORD
 
 MOST_PER_PAGE = 500
@@ -110,6 +111,8 @@ def _metric(plans: Sequence[RunPlan], query: FlipsQuery) -> ScoredMetric:
     """One with a number per sample; raises UnknownMetric."""
     known = [scored for scored in all_metrics(plans).by_task[query.task] if has_numbers(scored)]
     name = METRICS_BY_WORD.get(query.metric, query.metric)
+    if name not in [scored.metric.name for scored in known]:
+        name = SHORT_NAMES.get(name, name)
     for scored in known:
         if name in ("", scored.key, scored.metric.name):
             return scored

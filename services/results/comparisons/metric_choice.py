@@ -7,6 +7,7 @@ from services.results.errors import InvalidField, NothingToCompare, UnknownMetri
 from services.results.runs.group_figures import SCORE
 from services.results.runs.run_record import RunPlan
 from services.results.scores.task_scoring import ScoredMetric
+from services.results.scores.text_metrics import SHORT_NAMES
 from services.results.standings.standing import METRICS_BY_WORD
 
 
@@ -36,7 +37,7 @@ def main_metrics(plans: Sequence[RunPlan], tasks: Sequence[str] = ()) -> MetricC
 def chosen_metrics(plans: Sequence[RunPlan], tasks: Sequence[str], words: Sequence[str]) -> MetricChoice:
     """The metrics that are named, of the tasks that have them. Raises UnknownMetric."""
     shared = _shared_metrics(plans, tasks)
-    names = list(dict.fromkeys(METRICS_BY_WORD.get(word, word) for word in words))
+    names = list(dict.fromkeys(_name_meant(word, shared) for word in words))
     for name in names:
         if name != SCORE and not any(_is_named(scored, name) for one in shared.values() for scored in one):
             known = dict.fromkeys(scored.key for one in shared.values() for scored in one)
@@ -52,9 +53,17 @@ def chosen_metrics(plans: Sequence[RunPlan], tasks: Sequence[str], words: Sequen
     return _choice(plans[0], by_task, names)
 
 
-def all_metrics(plans: Sequence[RunPlan]) -> MetricChoice:
-    """Every metric that the runs share, and the score."""
+def all_metrics(plans: Sequence[RunPlan], *, are_alike: bool = False) -> MetricChoice:
+    """Every metric that the runs share, and the score.
+
+    `are_alike`: of runs over data sets only those that were scored by the same options.
+    """
     shared = _shared_metrics(plans, ())
+    if are_alike and plans[0].facts.is_of_dataset:
+        shared = {
+            task: [scored for scored in metrics if _is_alike(plans, task, scored)]
+            for task, metrics in shared.items()
+        }
     names = dict.fromkeys(scored.key for one in shared.values() for scored in one)
     return _choice(plans[0], shared, [*names, SCORE])
 
@@ -124,6 +133,24 @@ def _metrics_of(plan: RunPlan, task: str) -> Sequence[ScoredMetric]:
     index = plan.task_index_named(task)
     assert index is not None
     return plan.scorings[index].scored_metrics
+
+
+def options_of(plan: RunPlan, task: str, metric: str) -> str:
+    """As JSON text; "" for none."""
+    index = plan.task_index_named(task)
+    assert index is not None
+    return next(use.options_json for use in plan.tasks[index].scoring.metrics if use.name == metric)
+
+
+def _is_alike(plans: Sequence[RunPlan], task: str, scored: ScoredMetric) -> bool:
+    return len({options_of(plan, task, scored.metric.name) for plan in plans}) == 1
+
+
+def _name_meant(word: str, shared: Mapping[str, Sequence[ScoredMetric]]) -> str:
+    """Short names stand for metrics of text where the tasks have no metric that is called so."""
+    name = METRICS_BY_WORD.get(word, word)
+    is_known = any(_is_named(scored, name) for metrics in shared.values() for scored in metrics)
+    return name if is_known else SHORT_NAMES.get(name, name)
 
 
 def _is_named(scored: ScoredMetric, name: str) -> bool:

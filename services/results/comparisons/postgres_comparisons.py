@@ -43,7 +43,7 @@ class PostgresComparisons:
         return [row["run_id"] for row in await self._session.fetch("list_runs_to_compare", most)]
 
     async def previous_run(self, run: RunPlan) -> str | None:
-        facts, terms = run.facts, terms_of(run)
+        facts, terms = run.facts, terms_of(run).of_metric(SCORE)
         row = await self._session.fetchrow(
             "find_previous_run", run.run_id, facts.suite, facts.model, terms.text
         )

@@ -41,7 +41,7 @@ class StoreComparisons:
     async def _beside(self, record: RunRecord) -> list[str]:
         """The previous run of the model, and the latest ones of all others on the same terms; where there are
         many, those with the nearest scores. A run that cannot be ranked has none."""
-        terms, facts = terms_of(record.plan), record.plan.facts
+        terms, facts = terms_of(record.plan).of_metric(SCORE), record.plan.facts
         if not terms.is_whole or all(scoring.is_unscored for scoring in record.plan.scorings):
             return []
         entries = await self._boards.entries(facts.suite, SCORE, None, is_best=False)

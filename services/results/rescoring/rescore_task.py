@@ -8,11 +8,12 @@ from services.results.errors import InvalidField, RecordNotFound, RunNotFinished
 from services.results.ports import ExportedOutcomes, Stores
 from services.results.rescoring.rescored_answers import RescoredAnswers
 from services.results.runs.find_label_count import find_label_count
-from services.results.runs.run_record import MetricUse, RunPlan
+from services.results.runs.run_record import MetricUse, RunPlan, ScoringRecipe
 from services.results.runs.run_summary import TaskSummary
 from services.results.runs.summarize_run import SummarizeRun
 from services.results.runs.task_columns import cluster_numbers
-from services.results.scores.task_scoring import InvalidScoring, TaskScoring
+from services.results.scores.task_scoring import InvalidScoring, OutputType, TaskScoring
+from services.results.scores.text_metrics import SHORT_NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def other_scoring(plan: RunPlan, index: int, other: OtherScoring) -> TaskScoring
     """Raises InvalidField where it cannot be read, or no metric of it fits how the answers were given."""
     recipe = plan.tasks[index].scoring
     if other.metrics:
-        recipe = replace(recipe, metrics=tuple(other.metrics))
+        recipe = replace(recipe, metrics=tuple(_full_name(recipe, use) for use in other.metrics))
     if other.filters_json is not None:
         recipe = replace(recipe, filters_json=other.filters_json)
     try:
@@ -94,6 +95,11 @@ def other_scoring(plan: RunPlan, index: int, other: OtherScoring) -> TaskScoring
             field="metrics", problem=f"need log-probabilities, and the run was scored by {method}"
         )
     return scoring
+
+
+def _full_name(recipe: ScoringRecipe, use: MetricUse) -> MetricUse:
+    is_text = recipe.output_type is OutputType.GENERATE_UNTIL
+    return replace(use, name=SHORT_NAMES.get(use.name, use.name)) if is_text else use
 
 
 def _task_index(plan: RunPlan, task: str) -> int:

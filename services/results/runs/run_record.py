@@ -126,6 +126,15 @@ class RunFacts:
     price: ModelPrice | None = None
     dataset_name: str = ""
 
+    @property
+    def is_of_dataset(self) -> bool:
+        return bool(self.dataset_name)
+
+    @property
+    def title(self) -> str:
+        """What people call what was asked."""
+        return self.dataset_name or self.suite
+
 
 @dataclass(frozen=True, slots=True)
 class GroupMetric:

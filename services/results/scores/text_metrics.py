@@ -13,6 +13,9 @@ from services.results.scores.rule_options import RULE_METRICS
 from services.results.scores.squad_match import squad_exact_match, squad_f1
 from services.results.scores.task_scoring import Metric
 
+SHORT_NAMES: Mapping[str, str] = {"f1": "squad_f1", "rouge": "rougeL_max"}
+"""What metrics of text are called where no other metric can be meant."""
+
 NUMBER_METRICS = frozenset({"pearson", "spearman"})
 
 

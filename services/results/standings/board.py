@@ -23,7 +23,7 @@ class BoardEntry:
 
     @property
     def terms(self) -> RunTerms:
-        return self.run.standing.terms
+        return self.run.standing.terms.of_metric(self.metric)
 
     @property
     def figure(self) -> Figure:
@@ -70,14 +70,19 @@ class Board:
 def choose_terms(
     entries: Sequence[BoardEntry], scoring_method: ScoringMethod, num_fewshot: int | None
 ) -> RunTerms:
-    """What ranked runs agree on: the newest version of the suite; scored as asked, else as most are."""
+    """What ranked runs agree on: the newest version of the suite; scored as asked, else as most are.
+
+    Of several ways to score a data set that are as frequent, the one of the newest run.
+    """
     whole = [entry for entry in entries if entry.can_be_ranked] or entries
     version = max((entry.terms.suite_version for entry in whole), default=0)
     asked_alike = [
         one for one in whole if (one.terms.num_fewshot, one.terms.suite_version) == (num_fewshot, version)
     ]
     method = scoring_method or _most_frequent(one.terms.scoring_method for one in asked_alike or whole)
-    return RunTerms(method, num_fewshot, version)
+    newest_first = sorted(whole, key=lambda one: one.run.closed_at, reverse=True)
+    [(metrics, _)] = Counter(one.terms.metrics for one in newest_first).most_common(1) or [((), 0)]
+    return RunTerms(method, num_fewshot, version, metrics=metrics)
 
 
 def ranked_entries(entries: Iterable[BoardEntry], terms: RunTerms) -> list[BoardEntry]:

@@ -30,6 +30,8 @@ def standing_from_json(text: str) -> RunStanding:
                 "scoring_method": ScoringMethod(terms["scoring_method"]),
                 "missing_tasks": tuple(terms["missing_tasks"]),
                 "stand_in_tasks": tuple(terms["stand_in_tasks"]),
+                # Those kept before there were data sets have none.
+                "metrics": tuple((name, options) for name, options in terms.get("metrics", ())),
             }
         ),
         _suite_figures(fields["figures"]),

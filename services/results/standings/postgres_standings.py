@@ -28,7 +28,10 @@ async def add_standing(transaction: PostgresTransaction, run_id: str, standing: 
     await transaction.execute(
         "add_board_entries",
         run_id,
-        standing.terms.text if standing.is_whole else CANNOT_BE_RANKED,
+        [
+            standing.terms.of_metric(metric).text if standing.is_whole else CANNOT_BE_RANKED
+            for metric in standing.figures
+        ],
         list(standing.figures),
         [-math.inf if mean is None else mean for mean in means],
     )

@@ -8,6 +8,7 @@ from services.results.figures.figure import Figure
 from services.results.runs.group_figures import SCORE
 from services.results.runs.run_record import FinalState, RunPlan
 from services.results.runs.run_summary import GroupSummary, RunSummary
+from services.results.scores.text_metrics import SHORT_NAMES
 from services.results.standings.run_terms import RunTerms, terms_of
 
 ACCURACY = "accuracy"
@@ -99,6 +100,8 @@ def metric_named(word: str, metrics: Iterable[str]) -> str | None:
     Who names none means accuracy; where a suite has no acc, its score stands in for that.
     """
     known = list(metrics)
+    if word in SHORT_NAMES and word not in known:
+        word = SHORT_NAMES[word]
     if word in ("", ACCURACY):
         return next((name for name in (METRICS_BY_WORD[ACCURACY], SCORE) if name in known), None)
     return next((one for one in known if one == word or one.startswith(f"{word},")), None)
