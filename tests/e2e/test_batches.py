@@ -252,6 +252,19 @@ async def test_what_an_order_of_a_batch_says_wrong_is_named(client: AsyncOpenAI)
     assert missing.value.param == "input_file_id"
 
 
+async def test_lists_have_everything_once_in_both_orders(client: AsyncOpenAI) -> None:
+    sent = [
+        (await client.files.create(file=(f"{n}.jsonl", chats(n)), purpose="batch")).id for n in range(1, 6)
+    ]
+    newest = [file.id async for file in client.files.list(limit=2)]
+    assert newest[:5] == sent[::-1]
+    assert len(set(newest)) == len(newest)
+    assert [file.id async for file in client.files.list(limit=2, order="asc")] == newest[::-1]
+    assert newest == [file.id for file in (await client.files.list()).data]
+    batches = [(await started(client, chats(1))).id for _ in range(3)]
+    assert [batch.id async for batch in client.batches.list(limit=1)][:3] == batches[::-1]
+
+
 async def test_models_and_their_aliases_are_listed(client: AsyncOpenAI) -> None:
     owners = {model.id: model.owned_by async for model in client.models.list()}
     assert owners == {MODEL: "openai", "test-model": "openai"}

@@ -17,7 +17,6 @@ from tests.fakes.refusals import refused
 
 BROKEN = b"broken"
 STARTED = 1_700_000_000
-_PIECE_BYTES = 1000
 
 
 @dataclass
@@ -31,7 +30,9 @@ class FakeFiles(file_grpc.FileServiceServicer):
     in_use: set[str] = field(default_factory=set)
     open_uploads: int = 0
     open_reads: int = 0
+    sent_bytes: int = 0
     refusal: RemoteError | None = None
+    piece_bytes: int = 1000
     # Reading breaks off before this byte of a file; -1 means never.
     breaks_at: int = -1
 
@@ -58,7 +59,7 @@ class FakeFiles(file_grpc.FileServiceServicer):
             self.open_uploads -= 1
 
     async def _read(self, pieces: AsyncIterator[file_pb2.UploadFileRequest]) -> file_pb2.File:
-        content, is_whole = b"", False
+        content, is_whole = bytearray(), False
         async for piece in pieces:
             if piece.HasField("header"):
                 self.headers.append(piece.header)
@@ -68,7 +69,7 @@ class FakeFiles(file_grpc.FileServiceServicer):
             is_whole = piece.HasField("end")
         if not is_whole:
             raise refused(ErrorKind.INVALID, "INVALID_PARAMETER", "The upload was cut off.")
-        return self._checked(self.headers[-1], content)
+        return self._checked(self.headers[-1], bytes(content))
 
     def _checked(self, header: file_pb2.FileHeader, content: bytes) -> file_pb2.File:
         file = self.put(header.name, content, header.purpose)
@@ -101,10 +102,12 @@ class FakeFiles(file_grpc.FileServiceServicer):
         self.open_reads += 1
         try:
             yield file_pb2.ReadFileResponse(file=file)
-            for start in range(request.first_byte, len(content), _PIECE_BYTES):
+            for start in range(request.first_byte, len(content), self.piece_bytes):
                 if 0 <= self.breaks_at <= start:
                     raise refused(ErrorKind.UNAVAILABLE, "OBJECT_STORE_UNAVAILABLE", "The store is away.")
-                yield file_pb2.ReadFileResponse(data=content[start : start + _PIECE_BYTES])
+                data = content[start : start + self.piece_bytes]
+                yield file_pb2.ReadFileResponse(data=data)
+                self.sent_bytes += len(data)
         finally:
             self.open_reads -= 1
 
