@@ -100,6 +100,7 @@ async def test_batch_file_is_run_read_downloaded_in_its_order_and_deleted(standi
 
     file = await text_of(standing, f"{path}?format=jsonl")
     assert [json.loads(line)["row_id"] for line in file.splitlines()] == ids
+    assert await text_of(standing, f"{path}?format=jsonl", first_byte=1000) == file[1000:]
     table = await text_of(standing, f"{RUNS}/{benchmark_id}/export?format=csv")
     assert len(table.splitlines()) > len(ids)
 
@@ -109,10 +110,12 @@ async def test_batch_file_is_run_read_downloaded_in_its_order_and_deleted(standi
     assert (await http(standing, "DELETE", f"/admin/datasets/{dataset_id}")).status == 200
 
 
-async def text_of(standing: WholeStack, path: str) -> str:
+async def text_of(standing: WholeStack, path: str, first_byte: int = 0) -> str:
+    """A download, or the rest of one that was cut off."""
     url = f"http://{standing.stack.gateway_http}{path}"
-    async with aiohttp.ClientSession() as session, session.get(url) as response:
-        assert response.status == 200
+    headers = {"Range": f"bytes={first_byte}-"} if first_byte else {}
+    async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as response:
+        assert response.status == (206 if first_byte else 200)
         return await response.text()
 
 
