@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
+from multidict import CIMultiDictProxy
 
 from proctor.v1 import export_service_pb2 as export_pb2
 from services.common.errors import ErrorKind
@@ -85,3 +86,77 @@ async def test_client_that_reads_slowly_holds_the_export_back(stand: GatewayStan
             await response.content.readexactly(1000)
         assert exports.taken < 100
         response.close()
+
+
+FILE = [b"", b"0123", b"4567", b"89"]
+TAG = '"of-this-content"'
+
+
+async def fetched(stand: GatewayStand, **headers: str) -> tuple[int, bytes, CIMultiDictProxy[str]]:
+    url = f"{stand.http}{EXPORT}?format=jsonl"
+    async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as response:
+        return response.status, await response.read(), response.headers
+
+
+@pytest.fixture
+async def closed(stand: GatewayStand) -> GatewayStand:
+    """With the file of a run that is finished."""
+    exports = stand.results.exports
+    exports.pieces, exports.content_tag = FILE, "of-this-content"
+    return stand
+
+
+@pytest.mark.parametrize(
+    ("asked", "body", "told"),
+    [
+        ("bytes=0-", b"0123456789", "bytes 0-9/10"),
+        ("bytes=3-", b"3456789", "bytes 3-9/10"),
+        ("bytes=3-5", b"345", "bytes 3-5/10"),
+        ("bytes=0-3", b"0123", "bytes 0-3/10"),
+        ("bytes=0-4", b"01234", "bytes 0-4/10"),
+        ("bytes=8-99", b"89", "bytes 8-9/10"),
+        ("bytes=-4", b"6789", "bytes 6-9/10"),
+    ],
+)
+async def test_range_is_answered_alone(closed: GatewayStand, asked: str, body: bytes, told: str) -> None:
+    status, got, headers = await fetched(closed, Range=asked)
+    assert (status, got, headers["Content-Range"]) == (206, body, told)
+    assert (headers["ETag"], headers["Content-Length"]) == (TAG, str(len(body)))
+    await eventually(lambda: closed.results.exports.streams_open == 0, "nothing is read on")
+
+
+async def test_file_that_stays_says_that_it_can_be_gone_on_with(closed: GatewayStand) -> None:
+    status, body, headers = await fetched(closed)
+    assert (status, body) == (200, b"0123456789")
+    assert (headers["ETag"], headers["Accept-Ranges"]) == (TAG, "bytes")
+    assert not closed.results.exports.asked[0].with_total
+
+
+async def test_file_of_a_run_that_goes_on_has_no_ranges(stand: GatewayStand) -> None:
+    stand.results.exports.pieces = FILE
+    status, body, headers = await fetched(stand, Range="bytes=3-")
+    assert (status, body) == (200, b"0123456789")
+    assert not {"ETag", "Accept-Ranges", "Content-Range"} & set(headers)
+
+
+async def test_range_behind_the_end_is_416(closed: GatewayStand) -> None:
+    status, _, headers = await fetched(closed, Range="bytes=10-")
+    assert (status, headers["Content-Range"]) == (416, "bytes */10")
+
+
+async def test_range_of_other_content_is_answered_with_all(closed: GatewayStand) -> None:
+    status, body, _ = await fetched(closed, **{"Range": "bytes=3-", "If-Range": '"of-other-content"'})
+    assert (status, body) == (200, b"0123456789")
+    status, body, _ = await fetched(closed, **{"Range": "bytes=3-", "If-Range": TAG})
+    assert (status, body) == (206, b"3456789")
+
+
+async def test_content_that_the_client_has_is_not_sent_again(closed: GatewayStand) -> None:
+    status, body, headers = await fetched(closed, **{"If-None-Match": f"W/{TAG}"})
+    assert (status, body, headers["ETag"]) == (304, b"", TAG)
+
+
+@pytest.mark.parametrize("asked", ["bytes=1-2,5-6", "lines=3-", "bytes=5-3", "nonsense"])
+async def test_range_that_is_not_understood_is_answered_with_all(closed: GatewayStand, asked: str) -> None:
+    status, body, _ = await fetched(closed, Range=asked)
+    assert (status, body) == (200, b"0123456789")

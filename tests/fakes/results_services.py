@@ -90,7 +90,10 @@ class FakeRescoring(rescore_grpc.RescoreServiceServicer):
 
 @dataclass
 class FakeExports(export_grpc.ExportServiceServicer):
-    """Sends `pieces`, or `refusal` before the piece of that number; counts what was taken from it."""
+    """Sends `pieces`, or `refusal` before the piece of that number; counts what was taken from it.
+
+    With a `content_tag` they are the file of a run that is closed, which can be begun at any byte.
+    """
 
     pieces: list[bytes] = field(default_factory=list)
     file_name: str = "run.csv"
@@ -98,6 +101,7 @@ class FakeExports(export_grpc.ExportServiceServicer):
     refusal: RemoteError | None = None
     refuse_at: int = 0
     is_endless: bool = False
+    content_tag: str = ""
     asked: list[export_pb2.ExportRunRequest] = field(default_factory=list)
     taken: int = 0
     streams_open: int = 0
@@ -108,10 +112,12 @@ class FakeExports(export_grpc.ExportServiceServicer):
         self.asked.append(request)
         self.streams_open += 1
         try:
-            for number, data in enumerate(self.pieces):
+            for number, data in enumerate(self._pieces_after(request.first_byte)):
                 self._refuse(number)
-                name, kind = (self.file_name, self.media_type) if number == 0 else ("", "")
-                yield export_pb2.ExportRunResponse(data=data, file_name=name, media_type=kind)
+                piece = export_pb2.ExportRunResponse(data=data)
+                if number == 0:
+                    self._describe(piece, request)
+                yield piece
                 self.taken += 1
             self._refuse(len(self.pieces))
             if self.is_endless:
@@ -124,6 +130,18 @@ class FakeExports(export_grpc.ExportServiceServicer):
     ) -> AsyncIterator[export_pb2.ExportGoldenAnswersResponse]:
         for data in self.pieces:
             yield export_pb2.ExportGoldenAnswersResponse(data=data, file_name=self.file_name)
+
+    def _pieces_after(self, first_byte: int) -> list[bytes]:
+        return [b"".join(self.pieces)[first_byte:]] if first_byte else self.pieces
+
+    def _describe(self, piece: export_pb2.ExportRunResponse, request: export_pb2.ExportRunRequest) -> None:
+        piece.file_name, piece.media_type, piece.content_tag = (
+            self.file_name,
+            self.media_type,
+            self.content_tag,
+        )
+        if self.content_tag and (request.with_total or request.first_byte):
+            piece.total_bytes = sum(map(len, self.pieces))
 
     def _refuse(self, number: int) -> None:
         if self.refusal and number == self.refuse_at:

@@ -101,12 +101,9 @@ def _response(begun: _Begun, asked: ByteRange | None) -> StreamingResponse:
 async def _bytes(begun: _Begun, length: int | None) -> AsyncIterator[bytes]:
     """Not more than `length`. Where fewer come, the answer is broken off: its length was announced."""
     async with aclosing(begun.rest) as rest:
-        if begun.head.data:
-            yield begun.head.data
-        sent = len(begun.head.data)
-        async for piece in rest:
-            if length is not None and sent + len(piece.data) >= length:
-                yield piece.data[: length - sent]
-                return
-            sent += len(piece.data)
-            yield piece.data
+        piece: export_pb2.ExportRunResponse | None = begun.head
+        while piece is not None and length != 0:
+            if data := piece.data[:length]:
+                yield data
+            length = None if length is None else length - len(data)
+            piece = None if length == 0 else await anext(rest, None)
