@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ RUN = Sampling(
 )
 
 
-def over_run(rollout: int = 0, **params: object) -> Sampling:
+def over_run(rollout: int = 0, **params: Any) -> Sampling:
     return lay_over(read_row_params(json.dumps(params)), RUN, rollout)
 
 
@@ -26,7 +27,7 @@ def test_row_wins_field_by_field() -> None:
 
 
 def test_what_is_not_known_to_every_engine_is_kept_as_it_is() -> None:
-    given = {"n": 2, "logit_bias": {"5": 1.5}, "response_format": {"type": "json_object"}}
+    given: dict[str, Any] = {"n": 2, "logit_bias": {"5": 1.5}, "response_format": {"type": "json_object"}}
     assert over_run(max_tokens=1, **given).row_extra == given
 
 
