@@ -205,7 +205,8 @@ async def test_list_pages_by_itself_in_both_orders(client: AsyncOpenAI, files: F
 
 
 async def test_page_names_its_ends(stand: GatewayStand, files: FakeFiles) -> None:
-    empty: dict[str, Any] = {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
+    no_ends = {"first_id": None, "last_id": None}
+    empty: dict[str, Any] = {"object": "list", "data": [], "has_more": False, **no_ends}
     assert (await call(stand, "GET", FILES))[1] == empty
     put = [files.put("a.jsonl", b"x", file_pb2.FILE_PURPOSE_BATCH).file_id for _ in range(3)]
     _, page, _ = await call(stand, "GET", f"{FILES}?limit=2")
