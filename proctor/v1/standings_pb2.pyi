@@ -116,6 +116,7 @@ class Standing(_message.Message):
     ANSWERED_FIELD_NUMBER: _builtins.int
     FAILED_FIELD_NUMBER: _builtins.int
     NOT_COMPARED_WITH_FIELD_NUMBER: _builtins.int
+    DATASET_NAME_FIELD_NUMBER: _builtins.int
     rank: _builtins.int
     """Place, from 1; those that no paired test tells apart from the first of their place share it. 0 where it is not ranked."""
     model: _builtins.str
@@ -133,7 +134,7 @@ class Standing(_message.Message):
     unparsed_rate: _builtins.float
     """Share of answers that could not be parsed."""
     suite: _builtins.str
-    """Name of the suite."""
+    """Name of the suite; of a run over a data set the id of that."""
     state: _run_pb2.RunState.ValueType
     """Final state of the run."""
     project_id: _builtins.int
@@ -142,6 +143,8 @@ class Standing(_message.Message):
     """Answers, machinery failures left out."""
     failed: _builtins.int
     """Machinery failures."""
+    dataset_name: _builtins.str
+    """Name of the data set, whose id stands in `suite`; empty for a suite."""
     @_builtins.property
     def figure(self) -> _summary_pb2.MetricFigure:
         """The figure it is ranked by."""
@@ -188,10 +191,11 @@ class Standing(_message.Message):
         answered: _builtins.int = ...,
         failed: _builtins.int = ...,
         not_compared_with: _abc.Iterable[_builtins.str] | None = ...,
+        dataset_name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_unparsed_rate", b"_unparsed_rate", "closed_at", b"closed_at", "figure", b"figure", "num_fewshot", b"num_fewshot", "trend", b"trend", "unparsed_rate", b"unparsed_rate"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_unparsed_rate", b"_unparsed_rate", "answered", b"answered", "apart_because", b"apart_because", "closed_at", b"closed_at", "failed", b"failed", "figure", b"figure", "is_selected_best", b"is_selected_best", "model", b"model", "not_compared_with", b"not_compared_with", "num_fewshot", b"num_fewshot", "project_id", b"project_id", "rank", b"rank", "run_id", b"run_id", "scoring_method", b"scoring_method", "state", b"state", "suite", b"suite", "task_count", b"task_count", "tied_with", b"tied_with", "trend", b"trend", "unparsed_rate", b"unparsed_rate"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_unparsed_rate", b"_unparsed_rate", "answered", b"answered", "apart_because", b"apart_because", "closed_at", b"closed_at", "dataset_name", b"dataset_name", "failed", b"failed", "figure", b"figure", "is_selected_best", b"is_selected_best", "model", b"model", "not_compared_with", b"not_compared_with", "num_fewshot", b"num_fewshot", "project_id", b"project_id", "rank", b"rank", "run_id", b"run_id", "scoring_method", b"scoring_method", "state", b"state", "suite", b"suite", "task_count", b"task_count", "tied_with", b"tied_with", "trend", b"trend", "unparsed_rate", b"unparsed_rate"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__num_fewshot: _TypeAlias = _typing.Literal["num_fewshot"]  # noqa: Y015
     _WhichOneofArgType__num_fewshot: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot"]  # noqa: Y015

@@ -116,6 +116,7 @@ def facts_to_proto(facts: RunFacts) -> run_record_service_pb2.RunFacts:
         limit=facts.limit,
         num_fewshot=facts.num_fewshot,
         missing_tasks=facts.missing_tasks,
+        dataset_name=facts.dataset_name,
     )
     if facts.created_at is not None:
         message.created_at.FromDatetime(facts.created_at)

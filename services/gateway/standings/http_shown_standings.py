@@ -37,6 +37,7 @@ def past_run(standing: standings_pb2.Standing) -> PastRun:
         status=state_word(standing.state),
         model_name=standing.model,
         benchmark_suite=standing.suite,
+        dataset_name=standing.dataset_name or None,
         project_id=standing.project_id,
         score=figure.mean if figure.HasField("mean") else None,
         ci95=interval(figure),

@@ -53,7 +53,8 @@ class PastRun(BaseModel):
     job_id: str
     status: str
     model_name: str
-    benchmark_suite: str
+    benchmark_suite: str = Field(description="Of a run over a data set its id")
+    dataset_name: str | None = Field(description="Of a run over a data set")
     project_id: int
     score: float | None
     ci95: tuple[float, float] | None

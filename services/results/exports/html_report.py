@@ -46,6 +46,7 @@ class HtmlReport:
                 facts=self._run.record.plan.facts,
                 summary=summary,
                 chart=_chart(summary),
+                has_figures=any(task.figures for task in summary.tasks),
                 shares=[_shares(task) for task in summary.tasks],
                 notes=_notes(self._run),
                 times=_times(summary.timing),
@@ -122,9 +123,11 @@ def _times(timing: TimingSummary) -> list[tuple[str, Percentiles]]:
 def _notes(run: ExportedRun) -> list[str]:
     """What must be known to read the figures."""
     summary, facts = run.summary, run.record.plan.facts
+    is_unscored = all(scoring.is_unscored for scoring in run.record.plan.scorings)
     stand_ins = [task.task for task in summary.tasks if task.is_stand_in]
     notes = {
         "Not every sample has an outcome yet: these figures are partial.": summary.is_partial,
+        "Answers were kept and held against nothing: no metrics were ordered.": is_unscored,
         f"Only the first {facts.limit} rows of each task were asked.": facts.limit is not None,
         f"Stand-in rows, not the official split: {', '.join(stand_ins)}.": bool(stand_ins),
         f"Tasks of the suite that were not asked: {', '.join(facts.missing_tasks)}.": bool(

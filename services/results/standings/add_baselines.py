@@ -8,6 +8,7 @@ from services.results.runs.find_label_count import find_label_count
 from services.results.runs.group_figures import group_summary
 from services.results.runs.run_record import PlannedTask, RunPlan
 from services.results.scores.answer import ScoringImpossible, Target
+from services.results.scores.task_scoring import OutputType
 from services.results.standings.baseline import (
     BaselineColumns,
     MajorityCount,
@@ -58,6 +59,8 @@ class AddBaselines:
         scoring, majority = task.scoring.read(plan.scoring_method), MajorityCount()
         async for numbered in self._targets(task):
             majority.add(target for _, target in numbered)
+        if scoring.output_type is OutputType.GENERATE_UNTIL and majority.is_of_all_different_texts:
+            return undefined_baselines(scoring, task.sample_count)
         label_count = await find_label_count(self._stores.sample_sets, task, scoring)
         columns = BaselineColumns(scoring, majority, label_count)
         try:

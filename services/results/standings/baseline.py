@@ -18,6 +18,7 @@ from services.results.scores.task_scoring import OutputType, TaskScoring, metric
 RANDOM = "random"
 MAJORITY = "majority"
 LONGEST = "longest"
+MOST_TEXTS = 10_000
 
 TaskBaselines = Mapping[str, Mapping[str, Figure]]
 """Baseline, then metric. A figure is undefined where the baseline makes no sense for the task."""
@@ -30,7 +31,10 @@ def undefined_baselines(scoring: TaskScoring, sample_count: int) -> TaskBaseline
 
 
 class MajorityCount:
-    """Counts right answers: places of choices, or texts where a task has no choices."""
+    """Counts right answers: places of choices, or texts where a task has no choices.
+
+    Of texts those are counted that were seen first: what is frequent is among them, however many there are.
+    """
 
     def __init__(self) -> None:
         self._choices: Counter[int] = Counter()
@@ -39,7 +43,15 @@ class MajorityCount:
     def add(self, targets: Iterable[Target]) -> None:
         for target in targets:
             self._choices.update(_right_choices(target))
-            self._texts.update(target.texts[:1])
+            self._texts.update(text for text in target.texts[:1] if self._is_counted(text))
+
+    def _is_counted(self, text: str) -> bool:
+        return len(self._texts) < MOST_TEXTS or text in self._texts
+
+    @property
+    def is_of_all_different_texts(self) -> bool:
+        """None of several is more frequent than another."""
+        return len(self._texts) > 1 and max(self._texts.values()) == 1
 
     @property
     def choice(self) -> int:

@@ -39,6 +39,7 @@ def standing_from_json(text: str) -> RunStanding:
         fields["failed"],
         fields["unparsed"],
         tuple(fields["failing_tasks"]),
+        fields.get("dataset_name", ""),
     )
 
 

@@ -89,6 +89,7 @@ def _run_to_proto(run: ClosedRun) -> standings_pb2.Standing:
         unparsed_rate=kept.unparsed_rate,
         answered=kept.answered,
         failed=kept.failed,
+        dataset_name=kept.dataset_name,
     )
 
 

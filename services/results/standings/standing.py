@@ -46,6 +46,7 @@ class RunStanding:
     failed: int = 0
     unparsed: int = 0
     failing_tasks: tuple[str, ...] = ()
+    dataset_name: str = ""
 
     @property
     def flaws(self) -> tuple[str, ...]:
@@ -82,7 +83,15 @@ def standing_of(plan: RunPlan, summary: RunSummary) -> RunStanding:
     by_task = {task.task: task.figures for task in summary.tasks}
     figures = suite_figures(summary.groups[-1], by_task) if summary.groups else {}
     failing = tuple(task.task for task in summary.tasks if task.failed > MOST_FAILED_SHARE * task.total)
-    return RunStanding(terms_of(plan), figures, summary.answered, summary.failed, summary.unparsed, failing)
+    return RunStanding(
+        terms_of(plan),
+        figures,
+        summary.answered,
+        summary.failed,
+        summary.unparsed,
+        failing,
+        plan.facts.dataset_name,
+    )
 
 
 def suite_figures(suite: GroupSummary, by_task: Mapping[str, Mapping[str, Figure]]) -> SuiteFigures:

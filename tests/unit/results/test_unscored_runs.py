@@ -1,6 +1,7 @@
 """Runs without metrics: answers are kept and counted, and no figure is made of them."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -79,13 +80,10 @@ async def test_a_run_without_metrics_goes_from_open_to_close_and_has_counts_alon
 
 def test_comparing_with_a_run_without_metrics_is_refused_in_one_sentence() -> None:
     plans = dataset_plan(new_id()), dataset_plan(new_id(), "exact_match")
-    for choose in (
-        lambda: all_metrics(plans),
-        lambda: main_metrics(plans),
-        lambda: chosen_metrics(plans, (), ["exact_match"]),
-    ):
+    choices = (all_metrics, main_metrics, partial(chosen_metrics, tasks=(), words=["exact_match"]))
+    for choose in choices:
         with pytest.raises(NothingToCompare, match=r"no metric in common \(none; exact_match\)"):
-            choose()
+            choose(plans)
 
 
 def test_a_run_without_metrics_is_rescored_with_some_only() -> None:
