@@ -601,5 +601,8 @@ UPDATE batches
  WHERE batch_id = $1 AND (finalized_at IS NULL OR finalized_at = $2)
 RETURNING batch_id;
 
+-- name: unwritten_batch_of_run gives the batch of a run whose files are still to be written ($1 run)
+SELECT batch_id FROM batches WHERE run_id = $1 AND finalized_at IS NULL;
+
 -- name: batch_of_run gives the batch that a run is of ($1 run)
 SELECT batch_id FROM batches WHERE run_id = $1;

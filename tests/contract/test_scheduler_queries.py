@@ -73,6 +73,7 @@ HOT = {
     "batches_to_finalize": "'{batch_1}', 2",
     "finalize_batch": "'batch_1', '2026-06-01', NULL, NULL",
     "batch_of_run": RUN,
+    "unwritten_batch_of_run": RUN,
     "give_back_shards": f"{RUN}, 1, '{{1,2}}', '{{\"{{1}}\",\"{{2}}\"}}'",
 }
 SMALL_TABLES = {"leadership", "limits", "user_turns"}

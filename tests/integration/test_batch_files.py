@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import resource
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from pathlib import Path
 from uuid import uuid4
 
 import grpc
 import pytest
 import pytest_asyncio
 
+from proctor.v1 import batch_service_pb2 as messages
 from proctor.v1 import file_service_pb2, run_pb2, scheduler_service_pb2
 from services.common.clock import SystemClock
 from services.common.grpc_client import open_channel
@@ -42,9 +46,11 @@ from tests.fakes.batch_stand import (
     end_run,
     lines,
     recorded,
+    refused,
     state_word,
 )
 from tests.fakes.eventually import eventually
+from tests.fakes.s3_server import BUCKET, s3_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -156,16 +162,78 @@ async def test_store_that_is_away_leaves_a_batch_finalizing_until_it_is_back(sta
     (stand.folder / "files").rename(stand.folder / "away")
     (stand.folder / "files").write_bytes(b"")
     await end_run(stand, batch)
-
-    async def was_tried() -> bool:
-        return len([one for one in stand.results.asked if one.run_id == batch.run_id]) >= 2
-
-    await eventually(was_tried, "it was tried twice")
+    await was_tried_twice(stand, batch)
     assert state_word((await stand.get(batch.batch_id)).state) == "finalizing"
     (stand.folder / "files").unlink()
     (stand.folder / "away").rename(stand.folder / "files")
     ended = await stand.reaches(batch.batch_id, "completed")
     assert await stand.read(ended.output_file_id) == b"".join(OUTPUT)
+
+
+async def test_store_without_room_leaves_a_batch_finalizing_until_there_is_some(stand: BatchStand) -> None:
+    batch = await created(stand)
+    recorded(stand, batch).output = [os.urandom(1_000_000).hex().encode() + b"\n"]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
+    before = stand.objects()
+    try:
+        await end_run(stand, batch)
+        await was_tried_twice(stand, batch)
+        assert state_word((await stand.get(batch.batch_id)).state) == "finalizing"
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    ended = await stand.reaches(batch.batch_id, "completed")
+    assert len(await stand.read(ended.output_file_id)) == 2_000_001
+    new = {name.split("/")[1] for name in set(stand.objects()) - set(before)}
+    assert new == {ended.output_file_id, ended.error_file_id}
+
+
+async def test_run_is_not_deleted_before_its_files_are_written(stand: BatchStand) -> None:
+    batch = await created(stand)
+    recorded(stand, batch)
+    stand.results.gate.clear()
+    await end_run(stand, batch)
+    await stand.reaches(batch.batch_id, "finalizing")
+    async with refused() as told:
+        await stand.runs.DeleteRun(scheduler_service_pb2.DeleteRunRequest(run_id=batch.run_id))
+    assert told[0].reason == "RUN_NOT_OVER"
+    stand.results.gate.set()
+    await stand.reaches(batch.batch_id, "completed")
+    await stand.runs.DeleteRun(scheduler_service_pb2.DeleteRunRequest(run_id=batch.run_id))
+
+
+async def test_files_lie_in_a_bucket_as_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with s3_server() as bucket:
+        for name, value in bucket_environment(bucket.endpoint).items():
+            monkeypatch.setenv(name, value)
+        async with batch_stand(tmp_path, object_store=f"s3://{BUCKET}/below") as stand:
+            content = lines(5, "bucket")
+            file = await stand.upload(content)
+            assert await stand.read(file.file_id, 7) == content[7:]
+            batch = await stand.create(file.file_id)
+            recorded(stand, batch)
+            await end_run(stand, batch)
+            ended = await stand.reaches(batch.batch_id, "completed")
+            assert await stand.read(ended.output_file_id) == b"".join(OUTPUT)
+            for file_id in (ended.output_file_id, ended.error_file_id, file.file_id):
+                await stand.delete(file_id)
+        assert bucket.contents == {}
+
+
+def bucket_environment(endpoint: str) -> dict[str, str]:
+    return {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": "any",
+        "AWS_SECRET_ACCESS_KEY": "any",
+        "AWS_REGION": "us-east-1",
+    }
+
+
+async def was_tried_twice(stand: BatchStand, batch: messages.Batch) -> None:
+    def was_tried() -> bool:
+        return len([one for one in stand.results.asked if one.run_id == batch.run_id]) >= 2
+
+    await eventually(was_tried, "it was tried twice")
 
 
 class Finishing:

@@ -42,7 +42,7 @@ class RowFacts:
 
 @dataclass(frozen=True, slots=True)
 class DatasetContent:
-    """Rows as they are kept, under `prefix` in the object store. Data sets of the same content share it.
+    """Rows as they are kept, under `prefix` in the object store. Data sets and files of one content share it.
 
     `digest` is the SHA-256 of the `size_bytes` that were uploaded.
     """

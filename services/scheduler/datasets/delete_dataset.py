@@ -1,4 +1,4 @@
-"""Removes a data set that no run uses, and its rows where no other data set shares them."""
+"""Removes a data set that no run uses, and its rows where no other data set and no file shares them."""
 
 import asyncio
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Sweeps the object store: what no data set has any more goes, as after a kill in the middle of an upload."""
+"""Sweeps the object store: what nothing has any more goes, as after a kill in the middle of an upload."""
 
 import asyncio
 from datetime import timedelta
@@ -13,9 +13,10 @@ SWEEP_SECONDS = 600.0
 
 
 class DeleteLostObjects:
-    """Only under prefixes that an upload to this Postgres began: all else in the store is of others.
+    """Only under prefixes that were begun in this Postgres: all else in the store is of others.
 
-    No upload takes longer than `upload_seconds`: what is younger may be of one that goes on.
+    No upload takes longer than `upload_seconds`, and no writing of what a batch has to say: what is younger
+    may be of one that goes on.
     """
 
     def __init__(

@@ -58,9 +58,9 @@ class NewDataset:
 
 
 class DatasetStore(Protocol):
-    """Data sets and their contents.
+    """Data sets and their contents, which they may share with files.
 
-    A prefix is loose while objects may lie there that no content has.
+    A prefix is loose while objects may lie there that no content and no file has.
     """
 
     async def begin(self, prefix: str) -> None:

@@ -24,6 +24,8 @@ class PostgresDeletedRuns:
             if not row["is_closed"]:
                 is_closing = row["step"] == SUMMARISING or RunState(row["state"]).is_final
                 raise RunNotOver(run_id=run_id, state="being summed up" if is_closing else row["state"])
+            if await connection.fetchval(Queries["unwritten_batch_of_run"], run_id):
+                raise RunNotOver(run_id=run_id, state="being written to the files of its batch")
             await connection.execute(Queries["add_deleted_run"], run_id, now)
             await connection.execute(Queries["delete_run"], run_id)
 
