@@ -40,8 +40,8 @@ def _regex(value: object) -> str:
 
 
 def _tolerance(value: object) -> str:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return "" if is_number and 0 <= value < math.inf else f"{value!r:.60} is no number from 0"
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+    return "" if is_number else f"{value!r:.60} is no number from 0"
 
 
 def _choices(value: object) -> str:
