@@ -35,9 +35,13 @@ class ListSideBySideRequest(_message.Message):
     task: _builtins.str
     """Task of the suite; empty where the runs have one task only."""
     only_differing: _builtins.bool
-    """Only rows to which the runs said something different, leading and trailing white space aside."""
+    """Only rows to which the runs said something different, leading and trailing white space aside. What failed or is
+    missing differs from nothing.
+    """
     page_size: _builtins.int
-    """1 to 200; 0 means 20. A page of heavy rows may hold fewer: only the token tells the end."""
+    """1 to 200; 0 means 20. A page may hold fewer rows, even none, where rows are heavy or few of many match: only the
+    token tells the end.
+    """
     page_token: _builtins.str
     """From the previous response; empty for the first page."""
     @_builtins.property
@@ -174,19 +178,23 @@ class AnswerKey(_message.Message):
 
     SAMPLE_FIELD_NUMBER: _builtins.int
     ROLLOUT_FIELD_NUMBER: _builtins.int
+    ROW_ID_FIELD_NUMBER: _builtins.int
     sample: _builtins.int
     """Number of the sample in the run."""
     rollout: _builtins.int
     """0-based repetition."""
+    row_id: _builtins.str
+    """Unless empty, "custom_id" or "id" of the row in place of its number; of a run over one task only."""
     def __init__(
         self,
         *,
         sample: _builtins.int = ...,
         rollout: _builtins.int = ...,
+        row_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["rollout", b"rollout", "sample", b"sample"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["rollout", b"rollout", "row_id", b"row_id", "sample", b"sample"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -52,7 +52,8 @@ class AnswerServiceServicer:
     """
 
     def ListSideBySide(self, request, context):
-        """Lists rows with the answers of two to six runs to each, in the order of the first run, by keyset pages.
+        """Lists rows that the first run and another have in common, with the answers of all to each, in the order of the
+        first run, by keyset pages.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

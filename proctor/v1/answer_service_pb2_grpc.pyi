@@ -34,7 +34,9 @@ class AnswerServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> AnswerServiceAsyncStub: ...
     ListSideBySide: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.ListSideBySideRequest, _answer_service_pb2.ListSideBySideResponse]
-    """Lists rows with the answers of two to six runs to each, in the order of the first run, by keyset pages."""
+    """Lists rows that the first run and another have in common, with the answers of all to each, in the order of the
+    first run, by keyset pages.
+    """
     MarkAnswers: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.MarkAnswersRequest, _answer_service_pb2.MarkAnswersResponse]
     """Marks answers of a run as golden, or takes the marks off."""
 
@@ -44,7 +46,9 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListSideBySide: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.ListSideBySideRequest, _answer_service_pb2.ListSideBySideResponse]  # type: ignore[assignment]
-    """Lists rows with the answers of two to six runs to each, in the order of the first run, by keyset pages."""
+    """Lists rows that the first run and another have in common, with the answers of all to each, in the order of the
+    first run, by keyset pages.
+    """
     MarkAnswers: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.MarkAnswersRequest, _answer_service_pb2.MarkAnswersResponse]  # type: ignore[assignment]
     """Marks answers of a run as golden, or takes the marks off."""
 
@@ -57,7 +61,9 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _answer_service_pb2.ListSideBySideRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_answer_service_pb2.ListSideBySideResponse, _abc.Awaitable[_answer_service_pb2.ListSideBySideResponse]]:
-        """Lists rows with the answers of two to six runs to each, in the order of the first run, by keyset pages."""
+        """Lists rows that the first run and another have in common, with the answers of all to each, in the order of the
+        first run, by keyset pages.
+        """
 
     @_abc_1.abstractmethod
     def MarkAnswers(

@@ -83,7 +83,9 @@ class OutcomeFilter(_message.Message):
     row_id: _builtins.str
     """The id of the row has this part, whatever the case of letters; empty means any."""
     text: _builtins.str
-    """Prompt or answer has this part, whatever the case of letters; empty means any."""
+    """Prompt or answer has this part, whatever the case of letters; empty means any. Of a chat the text of a message has
+    it, of an answer to choices the text that it was taken as.
+    """
     metric: _builtins.str
     """Metric that min_score and max_score are about; empty means the main metric."""
     min_score: _builtins.float
@@ -91,9 +93,9 @@ class OutcomeFilter(_message.Message):
     max_score: _builtins.float
     """At most this score."""
     min_characters: _builtins.int
-    """The answer has at least so many characters."""
+    """There is an answer, and it has at least so many characters."""
     max_characters: _builtins.int
-    """The answer has at most so many characters."""
+    """There is an answer, and it has at most so many characters."""
     is_golden: _builtins.bool
     """Only answers that were marked as golden."""
     def __init__(
@@ -146,7 +148,9 @@ class ListOutcomesRequest(_message.Message):
     run_id: _builtins.str
     """UUID."""
     page_size: _builtins.int
-    """1 to 1000; 0 means 100. A page of heavy samples may hold fewer: only the token tells the end."""
+    """1 to 1000; 0 means 100. A page may hold fewer, even none, where samples are heavy or few of many match: only the
+    token tells the end.
+    """
     page_token: _builtins.str
     """From the previous response; empty for the first page."""
     task: _builtins.str

@@ -140,8 +140,29 @@ class NoRunOfModel(ResultsError):
     reason = "RUN_NOT_FOUND"
 
 
-class ExportUnsupported(ResultsError):
-    """This server cannot export {what}; export the run in another format."""
+class NoSuchAnswer(ResultsError):
+    """Run {run_id} has no outcome for sample {sample}, rollout {rollout}, so no mark was changed."""
+
+    kind = ErrorKind.INVALID
+    reason = "NO_SUCH_ROW"
+
+
+class NoSuchRow(ResultsError):
+    """Run {run_id} has no row {row_id!r}, so no mark was changed."""
+
+    kind = ErrorKind.INVALID
+    reason = "NO_SUCH_ROW"
+
+
+class FailureNotGolden(ResultsError):
+    """Sample {sample}, rollout {rollout} of run {run_id} is a failure and no answer; nothing was marked."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "UNSUPPORTED"
+
+
+class NoGoldenAnswers(ResultsError):
+    """There is no golden answer in {runs} yet; mark some first."""
 
     kind = ErrorKind.CONFLICT
     reason = "UNSUPPORTED"

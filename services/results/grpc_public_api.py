@@ -6,6 +6,7 @@ import grpc
 
 from proctor.v1 import results_service_pb2 as pb
 from proctor.v1 import results_service_pb2_grpc as pb_grpc
+from services.results.answers.proto_answers import filter_from_proto
 from services.results.checked_fields import checked_choice, checked_id, checked_text
 from services.results.outcomes.list_outcomes import ListOutcomes, OutcomeQuery
 from services.results.outcomes.outcome import OutcomeStatus
@@ -40,6 +41,7 @@ class GrpcPublicApi(pb_grpc.ResultsServiceServicer):
             request.page_token,
             checked_text("task", request.task),
             checked_choice("status", OutcomeStatus, request.status) if request.status else None,
+            filter_from_proto(request.filter),
         )
         page = await self._list_outcomes(query)
         outcomes = [recorded_to_proto(outcome) for outcome in page.outcomes]

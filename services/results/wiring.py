@@ -17,6 +17,14 @@ from services.common.postgres import connect_pool, migrate
 from services.common.structured_logs import get_logger
 from services.common.subjects import outcome_consumer
 from services.results import grpc_public_api, grpc_record_api
+from services.results.answers import grpc_answer_api
+from services.results.answers.export_golden_answers import ExportGoldenAnswers
+from services.results.answers.find_matching import FindMatching
+from services.results.answers.grpc_answer_api import GrpcAnswerApi
+from services.results.answers.list_side_by_side import ListSideBySide, SideBySideStores
+from services.results.answers.mark_answers import MarkAnswers
+from services.results.answers.postgres_answers import PostgresAnswers, PostgresSameSamples
+from services.results.answers.postgres_golden_answers import PostgresGoldenAnswers
 from services.results.comparisons import grpc_comparison_api
 from services.results.comparisons.compare_pair import ComparePair
 from services.results.comparisons.compare_runs import CompareRuns
@@ -155,10 +163,16 @@ async def _parts(settings: ResultsSettings, pool: asyncpg.Pool, nats: Client) ->
             DeleteRunRecord(stores),
         )
     )
-    public_api = GrpcPublicApi(summarize, ListOutcomes(stores))
+    answers, golden = PostgresAnswers(session), PostgresGoldenAnswers(session)
+    list_outcomes = ListOutcomes(stores, answers, FindMatching(answers, clock))
+    public_api = GrpcPublicApi(summarize, list_outcomes)
+    side_by_side = SideBySideStores(stores, answers, PostgresSameSamples(session))
+    mark_answers = MarkAnswers(stores.records, golden)
+    answer_api = GrpcAnswerApi(ListSideBySide(side_by_side, clock), mark_answers)
     exports = PostgresExports(session)
     sources = ExportSources(stores.records, PostgresLines(session), exports, PostgresExportMarks(session))
-    export_api = GrpcExportApi(ExportRun(sources, summarize, FORMS))
+    export_golden_answers = ExportGoldenAnswers(stores, answers, golden)
+    export_api = GrpcExportApi(ExportRun(sources, summarize, FORMS), export_golden_answers)
     rescore_api = GrpcRescoreApi(RescoreTask(stores, exports, summarize))
     pairs = PostgresPairs(session)
     compare_runs = CompareRuns(stores.records, stores.sample_sets, pairs)
@@ -171,6 +185,7 @@ async def _parts(settings: ResultsSettings, pool: asyncpg.Pool, nats: Client) ->
     apis = {
         grpc_record_api.SERVICE_NAME: record_api.register,
         grpc_public_api.SERVICE_NAME: public_api.register,
+        grpc_answer_api.SERVICE_NAME: answer_api.register,
         grpc_export_api.SERVICE_NAME: export_api.register,
         grpc_rescore_api.SERVICE_NAME: rescore_api.register,
         grpc_standings_api.SERVICE_NAME: standings_api.register,

@@ -29,6 +29,14 @@ HOT = {
     "list_missing": f"{RUN}, 1, 0, 5000, 6000",
     "list_outcomes": f"{RUN}, 5000, 0, 20000, 100",
     "list_outcomes_of_status": f"{RUN}, 5000, 0, 20000, 100, 3",
+    "list_golden_keys": f"{RUN}, 5000, 0, 20000, 512",
+    "find_golden": f"{RUN}, {POSITIONS}, {POSITIONS}",
+    "list_outcome_keys": f"{RUN}, 5000, 0, 20000, 512",
+    "match_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}, 1000000, 8, 0, 'i', 'p', '{{a}}', 0, 1, 0, 9, true",
+    "read_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
+    "digest_answers": f"{RUN}, {POSITIONS}, 8",
+    "list_same_rows": f"{SET}, {RUN}, 500, 564",
+    "list_samples_of_digests": f"{SET}, ARRAY['a', 'b']::bytea[]",
     "read_scores": f"{RUN}, 5000, 6000",
     "export_outcome_lines": f"{LINES}, '{{a,b,c}}', '{{a,b}}', 8, '\"t\"', ' '",
     "export_batch_output": f"{LINES}, 8, 'ab', '\"m\"'",
@@ -107,6 +115,7 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
         INSERT INTO sample_sets (set_id, digest) VALUES ({SET}, 'd');
         INSERT INTO run_records VALUES ({RUN}, 1, false, 1, 1, false);
         INSERT INTO run_tasks VALUES ({RUN}, 0, 't', {SET}, 0, 20000, '{{}}', '{{}}');
+        INSERT INTO golden_answers SELECT {RUN}, sample, 0, 'ann' FROM generate_series(0, 19999) AS sample;
         {CLOSED_RUNS}
         ANALYZE;
         """

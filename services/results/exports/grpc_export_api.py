@@ -9,8 +9,10 @@ import grpc
 
 from proctor.v1 import export_service_pb2 as pb
 from proctor.v1 import export_service_pb2_grpc as pb_grpc
+from services.results.answers.export_golden_answers import ExportGoldenAnswers
+from services.results.answers.golden_line import GoldenForm
 from services.results.checked_fields import checked_id, checked_text
-from services.results.errors import ExportUnsupported
+from services.results.errors import InvalidField
 from services.results.exports.csv_export import CSV
 from services.results.exports.export_form import ExportForm
 from services.results.exports.export_run import ExportOrder, ExportRun
@@ -33,12 +35,17 @@ FORMS: dict[int, ExportForm] = {
     pb.EXPORT_FORMAT_BATCH_OUTPUT: BATCH_OUTPUT,
     pb.EXPORT_FORMAT_BATCH_ERRORS: BATCH_ERRORS,
 }
+GOLDEN_FORMS: dict[int, GoldenForm] = {
+    pb.GOLDEN_FORM_TRAINING: GoldenForm.TRAINING,
+    pb.GOLDEN_FORM_TEST: GoldenForm.TEST,
+}
 PIECE_BYTES = 1024 * 1024
 
 
 class GrpcExportApi(pb_grpc.ExportServiceServicer):
-    def __init__(self, export_run: ExportRun) -> None:
+    def __init__(self, export_run: ExportRun, export_golden_answers: ExportGoldenAnswers) -> None:
         self._export_run = export_run
+        self._export_golden_answers = export_golden_answers
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
@@ -62,8 +69,16 @@ class GrpcExportApi(pb_grpc.ExportServiceServicer):
     async def ExportGoldenAnswers(
         self, request: pb.ExportGoldenAnswersRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> AsyncIterator[pb.ExportGoldenAnswersResponse]:
-        raise ExportUnsupported(what="golden answers")
-        yield  # what makes this a stream
+        form = GOLDEN_FORMS.get(request.form)
+        if form is None:
+            raise InvalidField(field="form", problem="must be GOLDEN_FORM_TRAINING or GOLDEN_FORM_TEST")
+        run_ids = [checked_id("run_ids", run_id) for run_id in request.run_ids]
+        file = await self._export_golden_answers(run_ids, form)
+        yield pb.ExportGoldenAnswersResponse(file_name=file.name)
+        async with aclosing(file.pieces) as pieces:
+            async for piece in pieces:
+                for start in range(0, len(piece), PIECE_BYTES):
+                    yield pb.ExportGoldenAnswersResponse(data=piece[start : start + PIECE_BYTES])
 
 
 def _order(request: pb.ExportRunRequest) -> ExportOrder:

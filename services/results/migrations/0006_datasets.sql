@@ -30,6 +30,19 @@ CREATE FUNCTION one_line(value text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN translate(value, E'\n\r', '  ');
 
+-- Whether a text has a part, whatever the case of letters. The collation is Unicode's own, whichever the database has.
+CREATE FUNCTION has_part(value text, part text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN strpos(casefold(value COLLATE pg_unicode_fast), casefold(part COLLATE pg_unicode_fast)) > 0;
+
+-- What a row of a set is called: its id, else its place in its split.
+CREATE FUNCTION row_name(row_id text, doc_id bigint) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN row_id = '' THEN doc_id::text ELSE row_id END;
+
+-- The samples of another set that are those of one.
+CREATE INDEX samples_of_digest ON samples (set_id, digest, position);
+
 -- Name of the data set whose id stands in `suite`; empty for a suite.
 ALTER TABLE run_records ADD COLUMN dataset_name text NOT NULL DEFAULT '';
 

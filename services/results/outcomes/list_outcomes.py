@@ -4,7 +4,17 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from services.results.answers.answer_match import (
+    NO_FILTER,
+    AnswerFilter,
+    AnswerMatch,
+    check_filter,
+    score_keys,
+)
+from services.results.answers.find_matching import FindMatching
+from services.results.answers.ports import AnswerStore, KeyScan
 from services.results.errors import InvalidField, RecordNotFound
+from services.results.exports.exported_lines import OutcomeKey
 from services.results.outcomes.listed_outcome import ListedOutcome
 from services.results.outcomes.outcome import Failure, OutcomeStatus, ScoredOutcome
 from services.results.page_token import read_page_token, write_page_token
@@ -29,18 +39,21 @@ class ListedPage:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeQuery:
-    """What is asked for: a page of a run, of one task or status where given."""
+    """What is asked for: a page of a run, of one task or status where given, of what matches a filter."""
 
     run_id: str
     page_size: int = 0
     page_token: str = ""
     task: str = ""
     status: OutcomeStatus | None = None
+    filter: AnswerFilter = NO_FILTER
 
 
 class ListOutcomes:
-    def __init__(self, stores: Stores) -> None:
+    def __init__(self, stores: Stores, answers: AnswerStore, find_matching: FindMatching) -> None:
         self._stores = stores
+        self._answers = answers
+        self._find_matching = find_matching
 
     async def __call__(self, query: OutcomeQuery) -> ListedPage:
         if not 0 <= query.page_size <= MOST_PER_PAGE:
@@ -48,12 +61,26 @@ class ListOutcomes:
         record = await self._stores.records.find(query.run_id)
         if record is None:
             raise RecordNotFound(run_id=query.run_id)
+        check_filter(query.filter)
         page = _page(record.plan, query)
-        found = await self._stores.outcomes.page(page)
+        found, after = await self._found(record.plan, page, query.filter)
         scored = await self._fitting(record.plan, found)
-        is_last = len(found) < page.page_size and len(scored) == len(found)
-        token = "" if is_last else write_page_token(scored[-1].key[1:])
+        if len(scored) < len(found):
+            after = scored[-1].key[1:]
+        token = "" if after is None else write_page_token(after)
         return ListedPage(await self._beside_samples(record.plan, scored), token)
+
+    async def _found(
+        self, plan: RunPlan, page: OutcomePage, wanted: AnswerFilter
+    ) -> tuple[Sequence[ScoredOutcome], OutcomeKey | None]:
+        """What is on the page, and after which key the next begins; None where there is none."""
+        if not wanted.is_set:
+            found = await self._stores.outcomes.page(page)
+            return found, found[-1].key[1:] if len(found) == page.page_size else None
+        [metrics] = score_keys([plan], wanted)
+        scan = KeyScan(page.run_id, page.after, page.before_sample, page.page_size, wanted.is_golden)
+        matching = await self._find_matching(scan, AnswerMatch(wanted, metrics, page.status))
+        return await self._answers.read(page.run_id, matching.keys), matching.after
 
     async def _fitting(self, plan: RunPlan, found: Sequence[ScoredOutcome]) -> Sequence[ScoredOutcome]:
         """The first outcomes that with their samples make one message: at least one, however large."""
@@ -63,7 +90,7 @@ class ListOutcomes:
         }
         total = 0
         for count, one in enumerate(found):
-            total += _weight(one) + weights[one.task_index].get(_position(plan, one), 0)
+            total += weight(one) + weights[one.task_index].get(_position(plan, one), 0)
             if count and total > MOST_BYTES_PER_PAGE:
                 return found[:count]
         return found
@@ -73,8 +100,14 @@ class ListOutcomes:
             index: await self._stores.sample_sets.read(plan.tasks[index].sample_set_id, positions)
             for index, positions in _positions(plan, scored).items()
         }
+        golden = await self._answers.golden(plan.run_id, [one.key[1:] for one in scored])
         return [
-            ListedOutcome(plan.tasks[one.task_index], samples[one.task_index][_position(plan, one)], one)
+            ListedOutcome(
+                plan.tasks[one.task_index],
+                samples[one.task_index][_position(plan, one)],
+                one,
+                one.key[1:] in golden,
+            )
             for one in scored
         ]
 
@@ -104,7 +137,7 @@ def _positions(plan: RunPlan, outcomes: Sequence[ScoredOutcome]) -> Mapping[int,
     return {index: sorted(positions) for index, positions in wanted.items()}
 
 
-def _weight(scored: ScoredOutcome) -> int:
+def weight(scored: ScoredOutcome) -> int:
     """Bytes of an outcome without its sample, nearly."""
     result, said = scored.outcome.result, scored.outcome.answer
     total = BYTES_OF_NUMBERS + len(scored.prediction.encode())
@@ -112,4 +145,5 @@ def _weight(scored: ScoredOutcome) -> int:
         total += len(result.message.encode())
     if said:
         total += BYTES_PER_CHOICE * len(said.choice_token_counts) + len(said.answer.text.encode())
+        total += len(said.body_json.encode())
     return total

@@ -14,3 +14,4 @@ class ListedOutcome:
     task: PlannedTask
     sample: Sample
     scored: ScoredOutcome
+    is_golden: bool = False

@@ -88,6 +88,7 @@ def recorded_to_proto(listed: ListedOutcome) -> outcome_pb2.RecordedOutcome:
         digest=sample.digest,
         is_reused=scored.is_reused,
         row_id=sample.row_id,
+        is_golden=listed.is_golden,
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from services.common.clock import SystemClock
 from services.results import errors
+from services.results.answers.find_matching import FindMatching
 from services.results.outcomes import list_outcomes as list_outcomes_module
 from services.results.outcomes.list_outcomes import ListOutcomes, OutcomeQuery
 from services.results.outcomes.outcome import OutcomeStatus
@@ -17,7 +18,8 @@ from services.results.runs.open_run import OpenRun
 from services.results.runs.run_record import MetricUse, RunPlan, ScoringRecipe
 from services.results.samples.store_sample_set import MOST_POSITIONS, StoreSampleSet
 from services.results.scores.task_scoring import OutputType
-from tests.fakes.memory_results import memory_stores
+from tests.fakes.memory_answers import MemoryAnswers
+from tests.fakes.memory_results import MemoryRows, memory_stores
 from tests.fakes.recorded_run import answered, choice_sample, failed, new_id, plan_of, said, scored
 
 
@@ -111,12 +113,17 @@ async def test_missing_samples_are_asked_of_the_present_epoch_only() -> None:
         await list_missing(plan.run_id, 2, 10_001, "")
 
 
+def listing(stores: Stores, answers: MemoryAnswers) -> ListOutcomes:
+    return ListOutcomes(stores, answers, FindMatching(answers, SystemClock()))
+
+
 async def test_outcomes_are_listed_in_pages_beside_their_samples() -> None:
-    stores = memory_stores()
+    rows = MemoryRows()
+    stores = memory_stores(rows)
     plan = await open_run(stores, [2, 2])
     outcomes = [answered(0), failed(1), answered(2), answered(3)]
     await stores.outcomes.record([scored(plan.run_id, one, task_index=one.sample // 2) for one in outcomes])
-    list_outcomes = ListOutcomes(stores)
+    list_outcomes = listing(stores, MemoryAnswers(rows))
     first = await list_outcomes(OutcomeQuery(plan.run_id, page_size=2))
     rest = await list_outcomes(OutcomeQuery(plan.run_id, page_token=first.next_page_token))
     assert [one.sample.position for one in (*first.outcomes, *rest.outcomes)] == [0, 1, 0, 1]
@@ -129,12 +136,13 @@ async def test_outcomes_are_listed_in_pages_beside_their_samples() -> None:
 
 async def test_a_page_ends_before_it_is_too_large_for_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(list_outcomes_module, "MOST_BYTES_PER_PAGE", 1500)
-    stores = memory_stores()
+    rows = MemoryRows()
+    stores = memory_stores(rows)
     plan = await open_run(stores, [6])
     large = said(3, "x" * 9000)
     outcomes = [large if sample == 3 else answered(sample) for sample in range(6)]
     await stores.outcomes.record([scored(plan.run_id, one) for one in outcomes])
-    list_outcomes = ListOutcomes(stores)
+    list_outcomes = listing(stores, MemoryAnswers(rows))
     pages, token = [], None
     while token != "":
         page = await list_outcomes(OutcomeQuery(plan.run_id, page_token=token or ""))

@@ -1,0 +1,76 @@
+"""Golden answers of some runs as a file: each row once, with the answer that was marked last."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from services.results.answers.golden_answer import ChosenAnswer, GoldenAnswer, latest_marks
+from services.results.answers.golden_line import GoldenForm, golden_line
+from services.results.answers.ports import AnswerStore, GoldenStore
+from services.results.errors import InvalidField, NoGoldenAnswers, RecordNotFound, RunChanged
+from services.results.exports.exported_lines import BEFORE_ALL
+from services.results.ports import Stores
+from services.results.runs.run_record import RunPlan
+
+MOST_RUNS = 6
+MARKS_AT_A_TIME = 5000
+# Of whole samples and answers, which may be heavy.
+LINES_AT_A_TIME = 50
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenFile:
+    name: str
+    pieces: AsyncGenerator[bytes]
+
+
+class ExportGoldenAnswers:
+    """Memory grows with the marks, some hundred bytes each, and not with what they are on."""
+
+    def __init__(self, stores: Stores, answers: AnswerStore, golden: GoldenStore) -> None:
+        self._stores = stores
+        self._answers = answers
+        self._golden = golden
+
+    async def __call__(self, run_ids: Sequence[str], form: GoldenForm) -> GoldenFile:
+        """Raises NoGoldenAnswers where there are none."""
+        if not 1 <= len(run_ids) <= MOST_RUNS or len(set(run_ids)) < len(run_ids):
+            raise InvalidField(field="run_ids", problem=f"must be 1 to {MOST_RUNS} different runs")
+        plans = [await self._plan(run_id) for run_id in run_ids]
+        marked = [(place, one) for place, plan in enumerate(plans) async for one in self._marked(plan)]
+        chosen = latest_marks(marked)
+        if not chosen:
+            raise NoGoldenAnswers(runs=", ".join(run_ids))
+        return GoldenFile(f"golden_{form.value}.jsonl", self._pieces(plans, chosen, form))
+
+    async def _plan(self, run_id: str) -> RunPlan:
+        record = await self._stores.records.find(run_id)
+        if record is None:
+            raise RecordNotFound(run_id=run_id)
+        return record.plan
+
+    async def _marked(self, plan: RunPlan) -> AsyncIterator[GoldenAnswer]:
+        after = BEFORE_ALL
+        while page := await self._golden.page(plan.run_id, after, MARKS_AT_A_TIME):
+            for one in page:
+                yield one
+            after = page[-1].key
+
+    async def _pieces(
+        self, plans: Sequence[RunPlan], chosen: Sequence[ChosenAnswer], form: GoldenForm
+    ) -> AsyncGenerator[bytes]:
+        for place, plan in enumerate(plans):
+            of_run = [one for one in chosen if one.run == place]
+            for start in range(0, len(of_run), LINES_AT_A_TIME):
+                yield b"".join(await self._lines(plan, of_run[start : start + LINES_AT_A_TIME], form))
+
+    async def _lines(self, plan: RunPlan, chosen: Sequence[ChosenAnswer], form: GoldenForm) -> list[bytes]:
+        scored = await self._answers.read(plan.run_id, [one.key for one in chosen])
+        if len(scored) < len(chosen):
+            raise RunChanged(run_id=plan.run_id)
+        lines = []
+        for answer, one in zip(chosen, scored, strict=True):
+            task = plan.tasks[one.task_index]
+            position = one.outcome.sample - task.first_sample
+            samples = await self._stores.sample_sets.read(task.sample_set_id, [position])
+            lines.append(golden_line(form, answer.row_id, samples[position], one))
+        return lines

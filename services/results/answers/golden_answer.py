@@ -1,0 +1,66 @@
+"""Answers that somebody marked, and which of several to one row counts."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from services.results.exports.exported_lines import OutcomeKey
+
+MOST_ID_CHARACTERS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenAnswer:
+    """`name`: the id of the row, else its place in its split. The same digest and name are the same row."""
+
+    key: OutcomeKey
+    marked_at: datetime
+    digest: bytes
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenAnswer:
+    """`run`: place of the run in the list that was asked for. `row_id` is unique over the file."""
+
+    run: int
+    key: OutcomeKey
+    row_id: str
+
+
+def latest_marks(answers: Iterable[tuple[int, GoldenAnswer]]) -> list[ChosenAnswer]:
+    """One answer per row, the one that was marked last, in the order given; each with an id of its own."""
+    latest: dict[tuple[bytes, str], tuple[int, GoldenAnswer]] = {}
+    for run, answer in answers:
+        row = answer.digest, answer.name
+        known = latest.get(row)
+        if known is None or answer.marked_at >= known[1].marked_at:
+            latest[row] = run, answer
+    chosen = sorted(latest.values(), key=lambda one: (one[0], one[1].key))
+    ids = _unique([answer.name for _, answer in chosen])
+    return [ChosenAnswer(run, answer.key, row_id) for (run, answer), row_id in zip(chosen, ids, strict=True)]
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """The first row of a name keeps it; others get the first number behind it that makes a new one."""
+    taken = set(names)
+    given: set[str] = set()
+    # From which number on a name is tried: many rows may have the same.
+    numbers: dict[str, int] = {}
+    ids = []
+    for name in names:
+        row_id = name
+        if name in given:
+            number = numbers.get(name, 2)
+            while (row_id := _numbered(name, number)) in taken:
+                number += 1
+            numbers[name] = number + 1
+            taken.add(row_id)
+        given.add(row_id)
+        ids.append(row_id)
+    return ids
+
+
+def _numbered(name: str, number: int) -> str:
+    tail = f"-{number}"
+    return name[: MOST_ID_CHARACTERS - len(tail)] + tail

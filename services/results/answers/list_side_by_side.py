@@ -1,0 +1,252 @@
+"""Lists what several runs answered to the same rows, page by page, for a bounded time per call."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from services.common.clock import Clock
+from services.results.answers.answer_match import (
+    NO_FILTER,
+    AnswerFilter,
+    AnswerMatch,
+    check_filter,
+    score_keys,
+)
+from services.results.answers.find_matching import SCAN_SECONDS, WINDOW_BYTES, WINDOW_GROWTH
+from services.results.answers.ports import AnswerStore, SameSampleStore
+from services.results.answers.same_samples import pair_placed
+from services.results.answers.side_by_side import PairedRow, ShownRow, Side, differ
+from services.results.errors import InvalidField, NoCommonSamples, RecordNotFound
+from services.results.outcomes.list_outcomes import MOST_BYTES_PER_PAGE, weight
+from services.results.outcomes.listed_outcome import ListedOutcome
+from services.results.page_token import read_page_token, write_page_token
+from services.results.ports import Stores
+from services.results.runs.run_record import RunRecord
+
+FEWEST_RUNS, MOST_RUNS = 2, 6
+MOST_PER_PAGE = 200
+USUAL_PER_PAGE = 20
+FIRST_WINDOW = 64
+MOST_WINDOW = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySideQuery:
+    """A page of the rows of some runs, of one task where they have several."""
+
+    run_ids: Sequence[str]
+    task: str = ""
+    is_only_differing: bool = False
+    filter: AnswerFilter = NO_FILTER
+    page_size: int = 0
+    page_token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySidePage:
+    """No token on the last page."""
+
+    rows: Sequence[ShownRow]
+    next_page_token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySideStores:
+    """What is read: runs and samples, answers, and the same samples of other sets."""
+
+    stores: Stores
+    answers: AnswerStore
+    samples: SameSampleStore
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """`matches`: the filter of each run; None without one."""
+
+    sides: Sequence[Side]
+    matches: Sequence[AnswerMatch] | None
+    is_only_differing: bool
+
+
+class ListSideBySide:
+    def __init__(self, stores: SideBySideStores, clock: Clock) -> None:
+        self._stores, self._answers, self._samples = stores.stores, stores.answers, stores.samples
+        self._clock = clock
+
+    async def __call__(self, query: SideBySideQuery) -> SideBySidePage:
+        _check(query)
+        records = [await self._found(run_id) for run_id in query.run_ids]
+        sides = [_side(record, query.task) for record in records]
+        position, _ = read_page_token(query.page_token, first=(-1, 0))
+        if position < 0:
+            await self._check_common(sides)
+        wanted = _Wanted(sides, _matches(sides, query.filter), query.is_only_differing)
+        most = query.page_size or USUAL_PER_PAGE
+        rows, behind = await self._find(wanted, position + 1, most)
+        shown = _fitting(await self._shown(sides, rows), await self._weights(sides[0], rows))
+        if len(shown) < len(rows):
+            behind = shown[-1].sample.position
+        is_last = behind + 1 >= sides[0].task.sample_count
+        return SideBySidePage(shown, "" if is_last else write_page_token((behind, 0)))
+
+    async def _find(self, wanted: _Wanted, start: int, most: int) -> tuple[list[PairedRow], int]:
+        """Rows from a position on, and the last position that was looked at."""
+        until = self._clock.monotonic() + SCAN_SECONDS
+        found: list[PairedRow] = []
+        size, end = FIRST_WINDOW, wanted.sides[0].task.sample_count
+        while start < end:
+            window = range(start, min(start + size, end))
+            rows = await self._paired(wanted, window)
+            rows, judged = await self._matching(wanted, rows)
+            found += rows
+            if len(found) >= most:
+                return found[:most], found[most - 1].first
+            # Long texts: go on behind the last row that was looked at.
+            start = window.stop if judged is None else judged + 1
+            if self._clock.monotonic() >= until:
+                break
+            size = min(size * WINDOW_GROWTH, MOST_WINDOW) if judged is None else max(1, size // WINDOW_GROWTH)
+        return found, start - 1
+
+    async def _paired(self, wanted: _Wanted, window: range) -> list[PairedRow]:
+        """Rows of the first run that another has as well, and that some run has an outcome for."""
+        first = wanted.sides[0]
+        partners = await asyncio.gather(*(self._pairs(first, side, window) for side in wanted.sides[1:]))
+        rows = [(at, *(pairs.get(at) for pairs in partners)) for at in window]
+        rows = [row for row in rows if any(other is not None for other in row[1:])]
+        said = await asyncio.gather(
+            *(
+                self._answers.digests(side.plan.run_id, _numbers(side, [row[place] for row in rows]))
+                for place, side in enumerate(wanted.sides)
+            )
+        )
+        found = []
+        for row in rows:
+            numbers = [
+                None if at is None else side.sample(at) for side, at in zip(wanted.sides, row, strict=True)
+            ]
+            is_any = any(number in told for told, number in zip(said, numbers, strict=True))
+            is_differing = differ(
+                [told.get(number) for told, number in zip(said, numbers, strict=True) if number is not None]
+            )
+            if is_any and (is_differing or not wanted.is_only_differing):
+                found.append(PairedRow(row, is_differing))
+        return found
+
+    async def _pairs(self, first: Side, other: Side, window: range) -> Mapping[int, int]:
+        """Positions in the other run's set by those in the first one's."""
+        ids = first.task.sample_set_id, other.task.sample_set_id
+        if ids[0] == ids[1]:
+            return {at: at for at in window}
+        looked_for = await self._samples.at_same_place(*ids, window)
+        pairs = {at: at for at, digest in looked_for.items() if digest is None}
+        digests = sorted({digest for digest in looked_for.values() if digest is not None})
+        if digests:
+            placed = [await self._samples.placed(set_id, digests) for set_id in ids]
+            pairs |= pair_placed(*placed)
+        return pairs
+
+    async def _matching(self, wanted: _Wanted, rows: list[PairedRow]) -> tuple[list[PairedRow], int | None]:
+        """Those of which some answer matches, and the last one that was looked at where it was not all."""
+        if wanted.matches is None or not rows:
+            return rows, None
+        matching: set[int] = set()
+        judged = len(rows)
+        for place, (side, match) in enumerate(zip(wanted.sides, wanted.matches, strict=True)):
+            asked = [
+                (at, (side.sample(position), 0))
+                for at, row in enumerate(rows[:judged])
+                if (position := row.positions[place]) is not None
+            ]
+            keys = [key for _, key in asked]
+            found = await self._answers.match(side.plan.run_id, keys, match, WINDOW_BYTES)
+            matching |= {asked[which][0] for which in found.places}
+            if found.judged < len(asked):
+                judged = asked[found.judged][0]
+        kept = [row for at, row in enumerate(rows[:judged]) if at in matching]
+        return kept, None if judged == len(rows) else rows[judged].first - 1
+
+    async def _shown(self, sides: Sequence[Side], rows: Sequence[PairedRow]) -> list[ShownRow]:
+        first = sides[0]
+        positions = [row.first for row in rows]
+        samples = await self._stores.sample_sets.read(first.task.sample_set_id, positions) if rows else {}
+        answers = [await self._listed(side, place, rows) for place, side in enumerate(sides)]
+        shown = []
+        for row in rows:
+            beside = [
+                None if at is None else listed.get(at)
+                for listed, at in zip(answers, row.positions, strict=True)
+            ]
+            shown.append(ShownRow(first.task, samples[row.first], beside, row.is_differing))
+        return shown
+
+    async def _listed(self, side: Side, place: int, rows: Sequence[PairedRow]) -> Mapping[int, ListedOutcome]:
+        """By position in the run's own set."""
+        positions = [at for row in rows if (at := row.positions[place]) is not None]
+        keys = [(side.sample(at), 0) for at in positions]
+        scored = await self._answers.read(side.plan.run_id, keys)
+        golden = await self._answers.golden(side.plan.run_id, keys)
+        samples = await self._stores.sample_sets.read(side.task.sample_set_id, positions) if positions else {}
+        found = {}
+        for one in scored:
+            at = one.outcome.sample - side.task.first_sample
+            found[at] = ListedOutcome(side.task, samples[at], one, one.key[1:] in golden)
+        return found
+
+    async def _weights(self, first: Side, rows: Sequence[PairedRow]) -> Mapping[int, int]:
+        return await self._stores.sample_sets.weights(first.task.sample_set_id, [row.first for row in rows])
+
+    async def _check_common(self, sides: Sequence[Side]) -> None:
+        first = sides[0]
+        for other in sides[1:]:
+            ids = first.task.sample_set_id, other.task.sample_set_id
+            if ids[0] != ids[1] and not await self._samples.has_any(*ids):
+                raise NoCommonSamples(first=first.plan.run_id, second=other.plan.run_id)
+
+    async def _found(self, run_id: str) -> RunRecord:
+        record = await self._stores.records.find(run_id)
+        if record is None:
+            raise RecordNotFound(run_id=run_id)
+        return record
+
+
+def _numbers(side: Side, positions: Sequence[int | None]) -> list[int]:
+    """In the run, of the positions that there are."""
+    return [side.sample(at) for at in positions if at is not None]
+
+
+def _check(query: SideBySideQuery) -> None:
+    runs = query.run_ids
+    if not FEWEST_RUNS <= len(runs) <= MOST_RUNS or len(set(runs)) < len(runs):
+        raise InvalidField(field="run_ids", problem=f"must be {FEWEST_RUNS} to {MOST_RUNS} different runs")
+    if not 0 <= query.page_size <= MOST_PER_PAGE:
+        raise InvalidField(field="page_size", problem=f"must be 1 to {MOST_PER_PAGE}, or 0 for the usual")
+    check_filter(query.filter)
+
+
+def _side(record: RunRecord, task: str) -> Side:
+    plan = record.plan
+    names = [planned.task for planned in plan.tasks]
+    if task in names:
+        return Side(plan, names.index(task))
+    if not task and len(names) == 1:
+        return Side(plan, 0)
+    raise InvalidField(field="task", problem=f"must be one of run {plan.run_id}: {', '.join(names)}")
+
+
+def _matches(sides: Sequence[Side], wanted: AnswerFilter) -> Sequence[AnswerMatch] | None:
+    if not wanted.is_set:
+        return None
+    keys = score_keys([side.plan for side in sides], wanted)
+    return [AnswerMatch(wanted, of_run) for of_run in keys]
+
+
+def _fitting(rows: Sequence[ShownRow], weights: Mapping[int, int]) -> Sequence[ShownRow]:
+    """The first rows that make one message: at least one, however large."""
+    total = 0
+    for count, row in enumerate(rows):
+        total += weights.get(row.sample.position, 0)
+        total += sum(weight(answer.scored) for answer in row.answers if answer)
+        if count and total > MOST_BYTES_PER_PAGE:
+            return rows[:count]
+    return rows

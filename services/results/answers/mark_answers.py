@@ -1,0 +1,65 @@
+"""Marks answers of a run as golden, or takes the marks off: all that are named, or none."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from services.results.answers.ports import GoldenStore
+from services.results.errors import InvalidField, NoSuchRow, RecordNotFound
+from services.results.exports.exported_lines import OutcomeKey
+from services.results.ports import RunRecordStore
+from services.results.runs.run_record import RunPlan
+
+MOST_ANSWERS = 1000
+DEFAULT_USER = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedAnswer:
+    """By the number of its sample, or by the id of its row where there is one."""
+
+    sample: int
+    rollout: int
+    row_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkOrder:
+    run_id: str
+    answers: Sequence[NamedAnswer]
+    is_golden: bool
+    user: str = ""
+
+
+class MarkAnswers:
+    def __init__(self, records: RunRecordStore, golden: GoldenStore) -> None:
+        self._records = records
+        self._golden = golden
+
+    async def __call__(self, order: MarkOrder) -> int:
+        """Gives how many golden answers the run has now."""
+        if len(order.answers) > MOST_ANSWERS:
+            raise InvalidField(field="answers", problem=f"must be at most {MOST_ANSWERS} at a time")
+        record = await self._records.find(order.run_id)
+        if record is None:
+            raise RecordNotFound(run_id=order.run_id)
+        keys = await self._keys(record.plan, order.answers)
+        if order.is_golden:
+            return await self._golden.mark(order.run_id, keys, order.user or DEFAULT_USER)
+        return await self._golden.unmark(order.run_id, keys)
+
+    async def _keys(self, plan: RunPlan, answers: Sequence[NamedAnswer]) -> list[OutcomeKey]:
+        """Each once."""
+        row_ids = sorted({answer.row_id for answer in answers if answer.row_id})
+        samples = await self._samples(plan, row_ids) if row_ids else {}
+        keys = [(samples[one.row_id] if one.row_id else one.sample, one.rollout) for one in answers]
+        return sorted(set(keys))
+
+    async def _samples(self, plan: RunPlan, row_ids: Sequence[str]) -> dict[str, int]:
+        if len(plan.tasks) != 1:
+            raise InvalidField(field="row_id", problem="names a row only where the run has one task")
+        [task] = plan.tasks
+        found = await self._golden.positions(task.sample_set_id, row_ids)
+        for row_id in row_ids:
+            if row_id not in found:
+                raise NoSuchRow(run_id=plan.run_id, row_id=row_id)
+        return {row_id: task.first_sample + position for row_id, position in found.items()}

@@ -1,0 +1,95 @@
+"""What looking at answers needs of the outside."""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Protocol
+
+from services.results.answers.answer_match import AnswerMatch
+from services.results.answers.golden_answer import GoldenAnswer
+from services.results.answers.same_samples import Placed
+from services.results.exports.exported_lines import OutcomeKey
+from services.results.outcomes.outcome import ScoredOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class KeyScan:
+    """Outcomes of a run after a key, before a sample; or only those that were marked as golden."""
+
+    run_id: str
+    after: OutcomeKey
+    before_sample: int
+    most: int
+    is_golden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """Places in a list of keys that match; only the first `judged` of the list were looked at."""
+
+    places: Sequence[int]
+    judged: int
+
+
+class AnswerStore(Protocol):
+    """Looks through recorded outcomes. What a call costs is bounded by what it is given."""
+
+    async def keys(self, scan: KeyScan) -> list[OutcomeKey]:
+        """In order, also of outcomes that count no more."""
+        ...
+
+    async def match(
+        self, run_id: str, keys: Sequence[OutcomeKey], wanted: AnswerMatch, most_bytes: int
+    ) -> Matched:
+        """Which of some outcomes match. No more texts are read than so many bytes and one outcome's more."""
+        ...
+
+    async def read(self, run_id: str, keys: Sequence[OutcomeKey]) -> list[ScoredOutcome]:
+        """In the order of the keys; those that are not there, or count no more, are left out."""
+        ...
+
+    async def digests(self, run_id: str, samples: Sequence[int]) -> Mapping[int, str | None]:
+        """Of what was said first to each sample, white space at its ends aside; None for failures."""
+        ...
+
+    async def golden(self, run_id: str, keys: Sequence[OutcomeKey]) -> Set[OutcomeKey]:
+        """Those of some answers that were marked."""
+        ...
+
+
+class SameSampleStore(Protocol):
+    """Finds the samples of one set in another."""
+
+    async def at_same_place(self, set_id: str, other_id: str, window: range) -> Mapping[int, bytes | None]:
+        """By position: None where the other set has the same row there, else the digest to look for."""
+        ...
+
+    async def placed(self, set_id: str, digests: Sequence[bytes]) -> list[Placed]:
+        """Where a set has some samples, by position."""
+        ...
+
+    async def has_any(self, set_id: str, other_id: str) -> bool:
+        """Whether the sets have a sample in common."""
+        ...
+
+
+class GoldenStore(Protocol):
+    """Keeps marks on answers."""
+
+    async def positions(self, set_id: str, row_ids: Sequence[str]) -> Mapping[str, int]:
+        """Of rows by their ids; ids that are not there are left out."""
+        ...
+
+    async def mark(self, run_id: str, keys: Sequence[OutcomeKey], user: str) -> int:
+        """All or none; gives how many the run has now.
+
+        Raises NoSuchAnswer, FailureNotGolden, and RecordNotFound where the run is deleted meanwhile.
+        """
+        ...
+
+    async def unmark(self, run_id: str, keys: Sequence[OutcomeKey]) -> int:
+        """As mark."""
+        ...
+
+    async def page(self, run_id: str, after: OutcomeKey, most: int) -> list[GoldenAnswer]:
+        """Golden answers of a run by sample and rollout."""
+        ...

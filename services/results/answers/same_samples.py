@@ -1,0 +1,36 @@
+"""The same samples in two sets: by digest, and where several rows have one, by what they are called."""
+
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A sample in its set. `name`: the id of its row, else the row's place in its split."""
+
+    position: int
+    digest: bytes
+    name: str
+
+
+def pair_placed(first: Sequence[Placed], other: Sequence[Placed]) -> Mapping[int, int]:
+    """By position in the first set that in the other: of the samples of some digests, all of both sets.
+
+    Rows of the same name at the same position are paired first, then those of the same name, then the rest
+    in order; so each has one partner at most, whatever part of a set is looked at.
+    """
+    there = {(one.position, one.digest, one.name) for one in other}
+    pairs = {one.position: one.position for one in first if (one.position, one.digest, one.name) in there}
+    taken = set(pairs.values())
+    for is_by_name in (True, False):
+        waiting: dict[tuple[bytes, str], deque[int]] = defaultdict(deque)
+        for one in other:
+            if one.position not in taken:
+                waiting[one.digest, one.name if is_by_name else ""].append(one.position)
+        for one in first:
+            left = waiting.get((one.digest, one.name if is_by_name else ""))
+            if one.position not in pairs and left:
+                pairs[one.position] = left.popleft()
+                taken.add(pairs[one.position])
+    return pairs

@@ -1,0 +1,407 @@
+"""Answers as they are looked at through the real service: filtered, side by side, marked, exported."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from proctor.v1 import answer_service_pb2 as pb
+from proctor.v1 import answer_service_pb2_grpc as pb_grpc
+from proctor.v1 import export_service_pb2 as export_pb2
+from proctor.v1 import export_service_pb2_grpc as export_grpc
+from proctor.v1 import outcome_pb2, results_service_pb2, run_record_service_pb2
+from services.common.grpc_client import open_channel
+from services.results.answers import list_side_by_side
+from services.results.outcomes.outcome import ModelAnswer, Outcome
+from services.results.runs.run_record import RunPlan
+from services.results.samples.sample_set import ChatMessage, Prompt, Sample
+from services.results.scores.answer import Answer, Target
+from tests.fakes.eventually import eventually
+from tests.fakes.recorded_run import TEXT_RECIPE, batch, choice_sample, failed, new_id, plan_of, said
+from tests.fakes.refusals import refusal_of
+from tests.fakes.results_stand import ResultsStand, results_stand
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stand() -> AsyncIterator[ResultsStand]:
+    async with results_stand() as made:
+        yield made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def answers(stand: ResultsStand) -> AsyncIterator[pb_grpc.AnswerServiceAsyncStub]:
+    async with open_channel(f"127.0.0.1:{stand.results.grpc.port}") as channel:
+        yield pb_grpc.AnswerServiceStub(channel)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def exports(stand: ResultsStand) -> AsyncIterator[export_grpc.ExportServiceAsyncStub]:
+    async with open_channel(f"127.0.0.1:{stand.results.grpc.port}") as channel:
+        yield export_grpc.ExportServiceStub(channel)
+
+
+def row(at: int, prompt: Prompt, row_id: str, target: str = "right") -> Sample:
+    digest = hashlib.sha256(repr((prompt, target)).encode()).digest()
+    return Sample(at, at, digest, prompt, Target(texts=(target,)), row_id=row_id)
+
+
+def rows_of(prompts: Sequence[Prompt | str], salt: str = "row") -> list[Sample]:
+    made = [prompt if isinstance(prompt, Prompt) else Prompt(prompt) for prompt in prompts]
+    return [row(at, prompt, f"{salt}-{at}") for at, prompt in enumerate(made)]
+
+
+async def answered_run(stand: ResultsStand, samples: list[Sample], outcomes: list[Outcome]) -> RunPlan:
+    plan = plan_of([len(samples)], [await stand.store(samples)])
+    rollouts = 1 + max((one.rollout for one in outcomes), default=0)
+    plan = replace(plan, tasks=(replace(plan.tasks[0], task="rows", scoring=TEXT_RECIPE),), rollouts=rollouts)
+    await stand.open(plan)
+    await stand.send(batch(plan.run_id, outcomes))
+
+    async def all_recorded() -> bool:
+        return await stand.recorded(plan.run_id) == len(outcomes)
+
+    await eventually(all_recorded, "all outcomes are recorded")
+    return plan
+
+
+async def listed(stand: ResultsStand, plan: RunPlan, status: int = 0, **wanted: Any) -> list[int]:
+    """Numbers of the samples that match, over all pages."""
+    request = results_service_pb2.ListOutcomesRequest(
+        run_id=plan.run_id, page_size=2, filter=results_service_pb2.OutcomeFilter(**wanted)
+    )
+    request.status = outcome_pb2.OutcomeStatus.ValueType(status)
+    found: list[int] = []
+    while True:
+        page = await stand.public.ListOutcomes(request)
+        assert len(page.outcomes) <= 2
+        found += [one.outcome.sample for one in page.outcomes]
+        request.page_token = page.next_page_token
+        if not page.next_page_token:
+            return found
+
+
+async def test_texts_are_found_in_prompts_chats_and_answers_whatever_their_letters_are(
+    stand: ResultsStand,
+) -> None:
+    chat = Prompt(messages=(ChatMessage("system", "Sei kurz."), ChatMessage("user", "Wo ist die STRASSE?")))
+    samples = rows_of(["100 % sure_of", "Ça va, ÉLAN?", chat, "back\\slash 'quote'", "日本語の文", "plain"])
+    said_of = ["yes", "no", "In der Stadt", "a\nb", "はい", "100 per cent"]
+    plan = await answered_run(stand, samples, [said(at, text) for at, text in enumerate(said_of)])
+    for part, expected in {
+        "%": [0],
+        "e_o": [0],
+        "100 ": [0, 5],
+        "élan": [1],
+        "straße": [2],
+        "stadt": [2],
+        "user": [],  # roles are no text
+        "k\\s": [3],
+        "'QUOTE": [3],
+        "A\nB": [3],
+        "本語": [4],
+        "は": [4],
+        "": [0, 1, 2, 3, 4, 5],
+        "nowhere": [],
+    }.items():
+        assert await listed(stand, plan, text=part) == expected, part
+    assert await listed(stand, plan, row_id="ROW-3") == [3]
+    assert await listed(stand, plan, row_id="%") == []
+    assert await listed(stand, plan, row_id="row", text="100", max_characters=3) == [0]
+
+
+async def test_status_score_and_length_choose_together(stand: ResultsStand) -> None:
+    samples = rows_of([f"question {at}" for at in range(6)], "s")
+    outcomes = [
+        said(0, "right"),
+        said(1, "wrong"),
+        said(2, "ééééé"),
+        said(3, ""),
+        failed(4),
+        said(5, "right"),
+    ]
+    plan = await answered_run(stand, samples, outcomes)
+    assert await listed(stand, plan, min_score=0.5) == [0, 5]
+    assert await listed(stand, plan, metric="exact_match", max_score=0.5) == [1, 2, 3]
+    assert await listed(stand, plan, min_characters=5, max_characters=5) == [0, 1, 2, 5]
+    assert await listed(stand, plan, max_characters=4) == [3]  # what failed has no length
+    assert await listed(stand, plan, status=3, text="question") == [4]
+    assert await listed(stand, plan, status=3, min_characters=0) == []
+
+    async def refused(**wanted: Any) -> tuple[str, str]:
+        chosen = results_service_pb2.OutcomeFilter(**wanted)
+        request = results_service_pb2.ListOutcomesRequest(run_id=plan.run_id, filter=chosen)
+        return await refusal_of(stand.public.ListOutcomes(request))
+
+    reason, sentence = await refused(metric="rouge", min_score=0)
+    assert (reason, sentence) == ("UNKNOWN_METRIC", "No metric 'rouge' here. Supported: exact_match.")
+    assert (await refused(min_score=2, max_score=1))[0] == "INVALID_PARAMETER"
+    assert (await refused(min_characters=-1))[0] == "INVALID_PARAMETER"
+    assert (await refused(text="a\x00b"))[0] == "INVALID_PARAMETER"
+    assert (await refused(min_score=float("nan")))[0] == "INVALID_PARAMETER"
+
+
+async def test_failures_of_an_epoch_before_match_nothing(stand: ResultsStand) -> None:
+    plan = await answered_run(stand, rows_of(["a", "b"], "e"), [said(0, "right"), failed(1)])
+    assert await listed(stand, plan, status=3, row_id="e-") == [1]
+    await stand.records.CloseRun(
+        run_record_service_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1, allow_partial=True)
+    )
+    await stand.open(plan, epoch=2)
+    assert await listed(stand, plan, row_id="e-") == [0]
+
+
+async def side_by_side(
+    answers: pb_grpc.AnswerServiceAsyncStub, plans: Sequence[RunPlan], page_size: int = 2, **asked: Any
+) -> list[pb.SideBySideRow]:
+    request = pb.ListSideBySideRequest(run_ids=[plan.run_id for plan in plans], page_size=page_size, **asked)
+    found: list[pb.SideBySideRow] = []
+    while True:
+        page = await answers.ListSideBySide(request)
+        found += page.rows
+        request.page_token = page.next_page_token
+        if not page.next_page_token:
+            return found
+
+
+def texts(shown: pb.SideBySideRow) -> list[str | None]:
+    return [
+        one.outcome.outcome.answer.text if one.outcome.outcome.HasField("answer") else None
+        for one in shown.answers
+    ]
+
+
+async def test_rows_of_several_runs_stand_side_by_side_and_only_those_that_differ(
+    stand: ResultsStand, answers: pb_grpc.AnswerServiceAsyncStub
+) -> None:
+    samples = rows_of([f"question {at}" for at in range(5)], "q")
+    first = await answered_run(stand, samples, [said(at, f"answer {at}") for at in range(5)])
+    changed = [said(0, " answer 0\n"), said(1, "other"), failed(2), said(3, "answer 3")]
+    second = await answered_run(stand, samples, changed)
+    rows = await side_by_side(answers, [first, second])
+    assert [(one.row_id, one.prompt, one.target) for one in rows[:1]] == [("q-0", "question 0", "right")]
+    assert [texts(one) for one in rows] == [
+        ["answer 0", " answer 0\n"],
+        ["answer 1", "other"],
+        ["answer 2", None],
+        ["answer 3", "answer 3"],
+        ["answer 4", None],
+    ]
+    assert [one.is_differing for one in rows] == [False, True, False, False, False]
+    assert rows[2].answers[1].outcome.status == outcome_pb2.OUTCOME_STATUS_FAILED
+    assert (rows[4].answers[1].HasField("outcome"), rows[0].answers[0].outcome.prompt) == (False, "")
+    differing = await side_by_side(answers, [first, second], only_differing=True)
+    assert [one.row_id for one in differing] == ["q-1"]
+    wanted = results_service_pb2.OutcomeFilter(text="OTHER")
+    assert [one.row_id for one in await side_by_side(answers, [second, first], filter=wanted)] == ["q-1"]
+    wanted = results_service_pb2.OutcomeFilter(row_id="-3")
+    assert [one.row_id for one in await side_by_side(answers, [first, second], filter=wanted)] == ["q-3"]
+
+
+async def test_rows_of_other_files_are_paired_by_what_is_asked_and_by_their_ids_where_that_repeats(
+    stand: ResultsStand, answers: pb_grpc.AnswerServiceAsyncStub
+) -> None:
+    asked = ["twice", "once", "twice", "only here"]
+    first_rows = [
+        row(at, Prompt(text), row_id) for at, (text, row_id) in enumerate(zip(asked, "abcd", strict=True))
+    ]
+    other = [("only there", "x"), ("twice", "c"), ("once", "y"), ("twice", "z"), ("twice", "w")]
+    other_rows = [row(at, Prompt(text), row_id) for at, (text, row_id) in enumerate(other)]
+    first = await answered_run(stand, first_rows, [said(at, f"first {at}") for at in range(4)])
+    second = await answered_run(stand, other_rows, [said(at, f"second {at}") for at in range(5)])
+    rows = await side_by_side(answers, [first, second], page_size=1)
+    assert [(one.row_id, texts(one)) for one in rows] == [
+        ("a", ["first 0", "second 3"]),
+        ("b", ["first 1", "second 2"]),
+        ("c", ["first 2", "second 1"]),
+    ]
+
+
+async def test_answers_that_only_call_tools_differ_by_what_they_call(
+    stand: ResultsStand, answers: pb_grpc.AnswerServiceAsyncStub
+) -> None:
+    def calling(at: int, call_id: str, arguments: str) -> Outcome:
+        call = {"id": call_id, "type": "function", "function": {"name": "f", "arguments": arguments}}
+        body = {"choices": [{"message": {"content": None, "tool_calls": [call]}}], "nul": "\x00"}
+        return Outcome(at, 0, 0, 1, ModelAnswer(Answer(""), "tool_calls", body_json=json.dumps(body)))
+
+    samples = rows_of(["tools a", "tools b"], "t")
+    first = await answered_run(stand, samples, [calling(0, "c1", "1"), calling(1, "c2", "1")])
+    second = await answered_run(stand, samples, [calling(0, "c3", "1"), calling(1, "c4", "2")])
+    rows = await side_by_side(answers, [first, second])
+    assert [one.is_differing for one in rows] == [False, True]
+
+
+async def test_what_cannot_stand_side_by_side_is_refused(
+    stand: ResultsStand, answers: pb_grpc.AnswerServiceAsyncStub
+) -> None:
+    first = await answered_run(stand, rows_of(["here"], "h"), [said(0, "a")])
+    other = await answered_run(stand, rows_of(["there"], "h"), [said(0, "a")])
+    several = await stand.open_run_of(1, 1)
+
+    async def refused(*plans: RunPlan, **asked: Any) -> str:
+        request = pb.ListSideBySideRequest(run_ids=[plan.run_id for plan in plans], **asked)
+        return (await refusal_of(answers.ListSideBySide(request)))[0]
+
+    assert await refused(first, other) == "NO_COMMON_SAMPLES"
+    assert await refused(first) == "INVALID_PARAMETER"
+    assert await refused(first, first) == "INVALID_PARAMETER"
+    assert await refused(first, several) == "INVALID_PARAMETER"
+    assert await refused(first, other, page_size=201) == "INVALID_PARAMETER"
+    assert await refused(first, plan_of([1])) == "RUN_NOT_FOUND"
+    wanted = results_service_pb2.OutcomeFilter(metric="nothing")
+    second = await answered_run(stand, rows_of(["here"], "h"), [said(0, "b")])
+    assert await refused(first, second, filter=wanted) == "UNKNOWN_METRIC"
+
+
+async def mark(
+    answers: pb_grpc.AnswerServiceAsyncStub,
+    plan: RunPlan,
+    *keys: int | str,
+    is_golden: bool = True,
+    rollout: int = 0,
+) -> int:
+    named = [
+        pb.AnswerKey(row_id=key, rollout=rollout)
+        if isinstance(key, str)
+        else pb.AnswerKey(sample=key, rollout=rollout)
+        for key in keys
+    ]
+    request = pb.MarkAnswersRequest(run_id=plan.run_id, answers=named, is_golden=is_golden, user="ann")
+    return (await answers.MarkAnswers(request)).golden_count
+
+
+async def test_answers_are_marked_all_or_none_and_again_without_harm(
+    stand: ResultsStand, answers: pb_grpc.AnswerServiceAsyncStub
+) -> None:
+    samples = rows_of([f"mark {at}" for at in range(4)], "m")
+    plan = await answered_run(stand, samples, [said(0, "a"), said(1, "b"), failed(2)])
+    assert await mark(answers, plan, 0) == 1
+    assert await mark(answers, plan, 0, 0, "m-1") == 2
+    for keys, reason in {(1, 2): "UNSUPPORTED", (3,): "NO_SUCH_ROW", (0, "m-9"): "NO_SUCH_ROW"}.items():
+        assert (await refusal_of(mark(answers, plan, *keys)))[0] == reason
+    assert await mark(answers, plan) == 2
+    assert await listed(stand, plan, is_golden=True) == [0, 1]
+    assert await listed(stand, plan, is_golden=True, text="MARK 1") == [1]
+    assert await mark(answers, plan, 0, is_golden=False) == 1
+    assert await mark(answers, plan, 0, is_golden=False) == 1
+    page = await stand.public.ListOutcomes(results_service_pb2.ListOutcomesRequest(run_id=plan.run_id))
+    assert [one.is_golden for one in page.outcomes] == [False, True, False]
+    many = await refusal_of(mark(answers, plan, *range(1001)))
+    assert many[0] == "INVALID_PARAMETER"
+    assert (await refusal_of(mark(answers, plan_of([1]), 0)))[0] == "RUN_NOT_FOUND"
+    await stand.records.DeleteRunRecord(run_record_service_pb2.DeleteRunRecordRequest(run_id=plan.run_id))
+    async with stand.database() as database:
+        assert (
+            await database.fetchval("SELECT count(*) FROM golden_answers WHERE run_id = $1", plan.run_id) == 0
+        )
+
+
+async def golden_file(
+    exports: export_grpc.ExportServiceAsyncStub, plans: Sequence[RunPlan], form: str
+) -> list[dict[str, Any]]:
+    request = export_pb2.ExportGoldenAnswersRequest(
+        run_ids=[plan.run_id for plan in plans], form=export_pb2.GoldenForm.Value(f"GOLDEN_FORM_{form}")
+    )
+    pieces = [piece async for piece in exports.ExportGoldenAnswers(request)]
+    assert pieces[0].file_name == f"golden_{form.lower()}.jsonl"
+    return [json.loads(line) for line in b"".join(piece.data for piece in pieces).splitlines()]
+
+
+async def test_golden_answers_become_training_and_test_data_with_each_row_once(
+    stand: ResultsStand,
+    answers: pb_grpc.AnswerServiceAsyncStub,
+    exports: export_grpc.ExportServiceAsyncStub,
+) -> None:
+    parts = [{"type": "text", "text": "Look"}]
+    turns = (
+        ChatMessage("system", "Be brief.", '{"name":"boss"}'),
+        ChatMessage("user", "Look", json.dumps({"content": parts})),
+    )
+    samples = rows_of(["golden one", Prompt(messages=turns)], "g")
+    first = await answered_run(stand, samples, [said(0, "one"), said(1, "two é")])
+    # The same first row, answered again, and another row of the same id.
+    others = [samples[0], row(1, Prompt("golden other"), "g-1")]
+    second = await answered_run(stand, others, [said(0, "later"), said(1, "three")])
+    assert (await refusal_of(golden_file(exports, [first], "TEST")))[0] == "UNSUPPORTED"
+    await mark(answers, first, 0, 1)
+    await mark(answers, second, 0, 1)
+    asked = [{"role": "system", "content": "Be brief.", "name": "boss"}, {"role": "user", "content": parts}]
+    assert await golden_file(exports, [first, second], "TEST") == [
+        {"id": "g-1", "messages": asked, "target": "two é"},
+        {"id": "g-0", "prompt": "golden one", "target": "later"},
+        {"id": "g-1-2", "prompt": "golden other", "target": "three"},
+    ]
+    assert await golden_file(exports, [first], "TRAINING") == [
+        {
+            "messages": [
+                {"role": "user", "content": "golden one"},
+                {"role": "assistant", "content": "one"},
+            ]
+        },
+        {"messages": [*asked, {"role": "assistant", "content": "two é"}]},
+    ]
+    unset = export_pb2.ExportGoldenAnswersRequest(run_ids=[first.run_id])
+
+    async def exported() -> None:
+        async for _ in exports.ExportGoldenAnswers(unset):
+            pass
+
+    assert (await refusal_of(exported()))[0] == "INVALID_PARAMETER"
+
+
+async def test_a_filter_that_matches_little_of_much_ends_its_calls_and_comes_to_the_end(
+    stand: ResultsStand, answers: pb_grpc.AnswerServiceAsyncStub
+) -> None:
+    """Rows are put in behind the service: so many would take it a while."""
+    count = 60_000
+    plan = await answered_run(stand, [choice_sample(0, new_id())], [])
+    async with stand.database() as database:
+        set_id = plan.tasks[0].sample_set_id
+        await database.execute(
+            "INSERT INTO samples"
+            " (set_id, position, doc_id, digest, prompt_text, choices, target_texts, cluster, row_id)"
+            " SELECT $1, n, n, sha256(n::text::bytea), repeat('Some words of a prompt. ', 20) || n, '{}',"
+            " '{right}', '', 'id-' || n FROM generate_series(1, $2) AS n",
+            set_id,
+            count - 1,
+        )
+        await database.execute("UPDATE run_tasks SET sample_count = $2 WHERE run_id = $1", plan.run_id, count)
+        await database.execute(
+            "INSERT INTO outcomes (run_id, sample, rollout, task_index, shard, epoch, attempt, status,"
+            " failure_class, failure_message, answer_text, finish_reason, choices, prediction, scores,"
+            " prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, total_seconds)"
+            " SELECT $1, n, 0, 0, 0, 1, 1, 1, 0, '', repeat('An answer. ', 20) || n, 'stop', '[]', '',"
+            " '{\"exact_match\": 0.0}', 1, 1, 0, 0, 0.1 FROM generate_series(0, $2 - 1) AS n",
+            plan.run_id,
+            count,
+        )
+        # As Postgres does by itself within a minute; plans are kept that were made for a few rows.
+        await database.execute("ANALYZE")
+    wanted = f"ANSWER. {count - 1}"
+    assert await listed(stand, plan, text=wanted) == [count - 1]
+    assert await listed(stand, plan, min_score=0.5) == []
+    assert await mark(answers, plan, 7, count - 2) == 2
+    assert await listed(stand, plan, is_golden=True) == [7, count - 2]
+    other = await stand.open(replace(plan, run_id=new_id()))
+    rows = await side_by_side(answers, [plan, other], 200, only_differing=True)
+    assert rows == []
+
+
+async def test_long_texts_are_looked_through_a_few_at_a_time(
+    stand: ResultsStand, answers: pb_grpc.AnswerServiceAsyncStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(list_side_by_side, "WINDOW_BYTES", 1)
+    samples = rows_of([f"long {at}" for at in range(9)], "l")
+    first = await answered_run(stand, samples, [said(at, f"{at}") for at in range(9)])
+    second = await answered_run(stand, samples, [said(at, f"-{at}") for at in range(0, 9, 2)])
+    wanted = results_service_pb2.OutcomeFilter(text="-")
+    rows = await side_by_side(answers, [first, second], filter=wanted)
+    assert [one.doc_id for one in rows] == [0, 2, 4, 6, 8]
