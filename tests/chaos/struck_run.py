@@ -45,12 +45,8 @@ class StruckRun:
     async def start(
         cls, standing: WholeStack, order: run_pb2.RunOrder | None = None, total: int = ROWS
     ) -> Self:
-        """Submits a run once all is up, to a model server that takes its time and has counted nothing."""
-        children = standing.stack.children.values()
-        await eventually(lambda: all(child.ready.is_set() for child in children), "the stack is up", 60)
-        await standing.model_server.control(fault=None, latency_seconds=LATENCY_SECONDS)
-        await eventually(lambda: is_idle(standing), "the model server has nothing of an earlier run")
-        await standing.model_server.control(reset_stats=True)
+        """Submits a run once all is as `made_ready` has it."""
+        await made_ready(standing)
         return cls(standing, await standing.submit(order or keyed_order()), total)
 
     async def strike_at(self, share: float, fault: Fault) -> int:
@@ -96,6 +92,15 @@ class StruckRun:
         row = await database.fetchrow(_LOOK, self.run_id)
         assert row is not None
         return int(row["recorded"]), int(row["dispatched"])
+
+
+async def made_ready(standing: WholeStack, latency_seconds: float = LATENCY_SECONDS) -> None:
+    """All is up, and the model server takes its time and has counted nothing."""
+    children = standing.stack.children.values()
+    await eventually(lambda: all(child.ready.is_set() for child in children), "the stack is up", 60)
+    await standing.model_server.control(fault=None, latency_seconds=latency_seconds)
+    await eventually(lambda: is_idle(standing), "the model server has nothing of an earlier run")
+    await standing.model_server.control(reset_stats=True)
 
 
 async def is_idle(standing: WholeStack) -> bool:

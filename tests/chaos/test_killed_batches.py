@@ -1,0 +1,63 @@
+"""`kill -9` of each process while a batch is planned, runs, or is written: each line once over its files.
+
+Moments are drawn from a seed that is in the test's name, so that a failure can be repeated.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+
+import pytest
+import pytest_asyncio
+from openai import AsyncOpenAI
+
+from tests.chaos.stands import kill
+from tests.chaos.struck_batch import StruckBatch, assert_batch_right, batch_stack, patient_client
+from tests.whole_stack import WholeStack
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SERVICES = ("worker", "scheduler", "results", "gateway")
+SERVERS = ("nats", "postgres")
+# Where a batch that nobody strikes is done within seconds, a kill comes within this time of a state.
+MOST_DELAY_SECONDS = 0.3
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def standing() -> AsyncIterator[WholeStack]:
+    async with batch_stack() as stack:
+        yield stack
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client(standing: WholeStack) -> AsyncIterator[AsyncOpenAI]:
+    async with patient_client(standing) as opened:
+        yield opened
+
+
+# Two in one batch, one after the other.
+@pytest.mark.parametrize(("names", "seed"), [(SERVICES[:2], 1), (SERVICES[2:], 2), (SERVERS, 3)], ids=str)
+async def test_batch_outlives_kills_while_it_runs(
+    standing: WholeStack, client: AsyncOpenAI, names: Sequence[str], seed: int
+) -> None:
+    draw = random.Random(seed)
+    struck = await StruckBatch.start(standing, client)
+    for name, share in zip(names, (draw.uniform(0.1, 0.3), draw.uniform(0.4, 0.6)), strict=True):
+        await struck.run.strike_at(share, partial(kill, standing, name))
+    await assert_batch_right(struck)
+
+
+@pytest.mark.parametrize(
+    ("names", "seed"), [(("scheduler", "results"), 4), (("results", "scheduler"), 5)], ids=str
+)
+async def test_batch_outlives_kills_while_it_is_planned_and_while_its_files_are_written(
+    standing: WholeStack, client: AsyncOpenAI, names: Sequence[str], seed: int
+) -> None:
+    draw = random.Random(seed)
+    struck = await StruckBatch.start(standing, client)
+    for name, state in zip(names, ("validating", "finalizing"), strict=True):
+        await struck.reaches(state)
+        await asyncio.sleep(draw.uniform(0, MOST_DELAY_SECONDS))
+        await kill(standing, name)
+    await assert_batch_right(struck)
