@@ -170,9 +170,10 @@ async def _parts(settings: ResultsSettings, pool: asyncpg.Pool, nats: Client) ->
     mark_answers = MarkAnswers(stores.records, golden)
     answer_api = GrpcAnswerApi(ListSideBySide(side_by_side, clock), mark_answers)
     exports = PostgresExports(session)
-    sources = ExportSources(stores.records, PostgresLines(session), exports, PostgresExportMarks(session))
     export_golden_answers = ExportGoldenAnswers(stores, answers, golden)
-    export_api = GrpcExportApi(ExportRun(sources, summarize, FORMS), export_golden_answers)
+    export_api = GrpcExportApi(
+        ExportRun(_export_sources(stores, session), summarize, FORMS), export_golden_answers
+    )
     rescore_api = GrpcRescoreApi(RescoreTask(stores, exports, summarize))
     pairs = PostgresPairs(session)
     compare_runs = CompareRuns(stores.records, stores.sample_sets, pairs)
@@ -196,6 +197,11 @@ async def _parts(settings: ResultsSettings, pool: asyncpg.Pool, nats: Client) ->
     store_comparisons = StoreComparisons(stores.records, standings, comparisons, compare_pair)
     consumer = _consumer(settings, stores, nats)
     return ResultsParts(grpc, consumer, sample_sets, add_baselines, store_comparisons)
+
+
+def _export_sources(stores: Stores, session: PostgresSession) -> ExportSources:
+    lines, marks = PostgresLines(session), PostgresExportMarks(session)
+    return ExportSources(stores.records, lines, PostgresExports(session), marks)
 
 
 def _consumer(settings: ResultsSettings, stores: Stores, nats: Client) -> NatsOutcomeConsumer:
