@@ -153,8 +153,12 @@ async def _malformed_problem(request: Request, error: Exception) -> JSONResponse
 
 
 def _field_problem(fault: Mapping[str, object]) -> FieldProblem:
-    place = fault["loc"]
+    place, context = fault["loc"], fault.get("ctx")
     assert isinstance(place, tuple)
+    if fault["type"] == "json_invalid" and isinstance(context, dict):
+        # The second part is where the JSON breaks off.
+        message = f"{fault['msg']}: {context.get('error')} (character {place[-1]})"
+        return FieldProblem(field=str(place[0]), message=message)
     # The first part says where it came from: "body", "query".
     path = ".".join(str(part) for part in place[1:]) or str(place[0])
     message = str(fault["msg"]).removeprefix("Value error, ")

@@ -152,3 +152,9 @@ async def test_rescoring_of_another_form_is_422(stand: GatewayStand, body: dict[
     headers = {"Content-Type": "application/json"}
     assert (await call(stand, "POST", f"{API}/rescore/{RUNS[0]}", data=nan, headers=headers))[0] == 422
     assert not stand.results.rescoring.asked
+
+
+async def test_metric_that_cannot_be_read_is_told_by_its_place(stand: GatewayStand) -> None:
+    body = {"task": "gsm8k", "metrics": ["exact_match", {"name": "contains"}]}
+    status, told, _ = await call(stand, "POST", f"{API}/rescore/{RUNS[0]}", json=body)
+    assert (status, [error["field"] for error in told["errors"]]) == (422, ["metrics.1.metric"])

@@ -96,14 +96,24 @@ async def test_every_word_of_an_order_reaches_the_scheduler(stand: GatewayStand)
         ({"completion_window": "0h"}, "completion_window"),
         ({"params": {"temperature": 3}}, "params.temperature"),
         ({"priority": "urgent"}, "priority"),
+        ({"metrics": [""]}, "metrics.0.name"),
+        ({"metrics": ["f1", 1]}, "metrics.1"),
+        ({"metrics": [{"name": "f1", "option": {}}]}, "metrics.0.option"),
+        ({"metrics": [{"name": "f1", "options": []}]}, "metrics.0.options"),
     ],
 )
 async def test_order_that_cannot_be_read_is_422_and_orders_nothing(
     stand: GatewayStand, change: dict[str, Any], field: str
 ) -> None:
     status, body, _ = await call(stand, "POST", f"{API}/run", json=ORDER | change)
-    assert (status, body["errors"][0]["field"]) == (422, field)
+    assert (status, [error["field"] for error in body["errors"]]) == (422, [field])
     assert not stand.scheduler.submitted
+
+
+async def test_order_that_is_no_json_is_told_where_it_breaks_off(stand: GatewayStand) -> None:
+    headers = {"Content-Type": "application/json"}
+    _, told, _ = await call(stand, "POST", f"{API}/run", data=b'{"model_id":', headers=headers)
+    assert told["detail"] == "body: JSON decode error: Expecting value (character 12)"
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "[" * 40 + "]" * 40])

@@ -4,7 +4,7 @@ import json
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from proctor.completion_window import window_seconds
 from proctor.v1 import run_pb2, sample_pb2
@@ -64,6 +64,14 @@ class MetricChoice(BaseModel):
         )
 
 
+def _named(given: object) -> object:
+    """Read as one form, so that what is wrong is told of the form that it has."""
+    return {"name": given} if isinstance(given, str) else given
+
+
+Metric = Annotated[MetricChoice, BeforeValidator(_named, json_schema_input_type=str | MetricChoice)]
+
+
 class DatasetRunRequest(BaseModel):
     """An order: one model over one data set."""
 
@@ -75,7 +83,7 @@ class DatasetRunRequest(BaseModel):
     dataset_id: Text = Field(
         min_length=1, max_length=255, description='"ds_…", or "file-…" of a file for batches'
     )
-    metrics: list[Annotated[Text, Field(min_length=1, max_length=64)] | MetricChoice] = Field(
+    metrics: list[Metric] = Field(
         default_factory=list,
         max_length=_MOST_NAMES,
         description="How answers are held against the targets of the rows; none: they are kept, not scored",
@@ -112,7 +120,7 @@ class DatasetRunRequest(BaseModel):
             dataset_id=self.dataset_id,
             model=self.model_id,
             base_url=self.base_url,
-            metrics=[_metric_use(metric) for metric in self.metrics],
+            metrics=[metric.to_proto() for metric in self.metrics],
             line_models=self.line_models,
             completion_window_seconds=(
                 window_seconds(self.completion_window) if self.completion_window else None
@@ -126,10 +134,6 @@ class DatasetRunRequest(BaseModel):
             reuse_answers=self.reuse_answers,
             stream_answers=self.stream_answers,
         )
-
-
-def _metric_use(metric: str | MetricChoice) -> sample_pb2.MetricUse:
-    return sample_pb2.MetricUse(name=metric) if isinstance(metric, str) else metric.to_proto()
 
 
 class DatasetRunsQuery:

@@ -3,7 +3,7 @@
 import json
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from proctor.v1 import sample_pb2
 from services.gateway.http_text import Text
@@ -35,13 +35,21 @@ class MetricWanted(BaseModel):
         return self
 
 
+def _named(given: object) -> object:
+    """Read as one form, so that what is wrong is told of the form that it has."""
+    return {"metric": given} if isinstance(given, str) else given
+
+
+Wanted = Annotated[MetricWanted, BeforeValidator(_named, json_schema_input_type=str | MetricWanted)]
+
+
 class RescoreRequest(BaseModel):
     """Other metrics or filters for one task. What is recorded stays as it is."""
 
     model_config = ConfigDict(extra="forbid")
 
     task: Text = Field(min_length=1)
-    metrics: list[Text | MetricWanted] = Field(
+    metrics: list[Wanted] = Field(
         default_factory=list,
         description="Names, or entries of a metric_list with their options; empty means the task's own",
         examples=[["exact_match", {"metric": "exact_match", "ignore_case": True}]],
@@ -69,8 +77,6 @@ class Rescored(BaseModel):
     recorded_unparsed: int
 
 
-def _metric_use(metric: str | MetricWanted) -> sample_pb2.MetricUse:
-    if isinstance(metric, str):
-        return sample_pb2.MetricUse(name=metric)
+def _metric_use(metric: MetricWanted) -> sample_pb2.MetricUse:
     options = metric.model_extra
     return sample_pb2.MetricUse(name=metric.metric, options_json=_json(options) if options else "")
