@@ -11,6 +11,8 @@ import orjson
 from services.worker.engine import RequestRefused, Sampling
 
 _KEPT_TEXTS = 4096
+# Of schemas and tools: such a text is as long as a line may be, and each line may have another.
+_LONGEST_KEPT = 16 * 1024
 _SEEDS = 2**63
 # The newer of two names of one limit comes last, and wins.
 _LIMITS = ("max_tokens", "max_completion_tokens")
@@ -25,9 +27,15 @@ class RowParams:
     refusal: str = ""
 
 
-@lru_cache(maxsize=_KEPT_TEXTS)
 def read_row_params(params_json: str) -> RowParams:
-    """Thousands of rows have the same parameters. A null is as if it were not there, as in the protocol."""
+    """Thousands of rows have the same parameters, which are kept where they are short.
+
+    A null is as if it were not there, as in the protocol.
+    """
+    return _kept(params_json) if len(params_json) <= _LONGEST_KEPT else _read(params_json)
+
+
+def _read(params_json: str) -> RowParams:
     try:
         document = orjson.loads(params_json)
         if not isinstance(document, dict):
@@ -42,6 +50,9 @@ def read_row_params(params_json: str) -> RowParams:
     except RequestRefused as refusal:
         return RowParams(refusal=str(refusal))
     return RowParams(known, given)
+
+
+_kept = lru_cache(maxsize=_KEPT_TEXTS)(_read)
 
 
 def lay_over(params: RowParams, sampling: Sampling, rollout: int) -> Sampling:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from services.worker.engine import Sampling
-from services.worker.row_params import lay_over, read_row_params
+from services.worker.row_params import RowParams, lay_over, read_row_params
 
 RUN = Sampling(
     max_tokens=100, temperature=0.7, top_p=0.9, seed=5, stop=("\n",), extra={"min_p": 0.1}, is_row=True
@@ -78,3 +78,13 @@ def test_value_of_a_wrong_kind_is_named(params: object, said: str) -> None:
 
 def test_what_is_no_json_is_said_to_be_none() -> None:
     assert read_row_params("{").refusal == "The line's parameters are no valid JSON."
+
+
+def test_parameters_are_kept_for_the_next_row_where_they_are_short() -> None:
+    def read(size: int) -> RowParams:
+        return read_row_params(json.dumps({"response_format": {"schema": "x" * size}}))
+
+    assert read(10) is read(10)
+    # A worker would hold thousands of them, each as large as a line may be.
+    assert read(1_000_000) is not read(1_000_000)
+    assert read(1_000_000) == read(1_000_000)
