@@ -13,6 +13,8 @@ ENDPOINTS = (CHAT, COMPLETION)
 BATCH_FIELDS = frozenset({"custom_id", "method", "url", "body"})
 PLAIN_FIELDS = frozenset({"prompt", "messages", "target", "id", "metadata"})
 MAX_ID_LETTERS = 512
+# Up to here every digit of a whole number is as it was given.
+_LARGEST_WHOLE = 2**53
 # What only a batch line has; `id` may be a slip for `custom_id` as well as a field of a plain line.
 _BATCH_SIGNS = frozenset({"custom_id", "body", "url", "method"})
 
@@ -99,8 +101,14 @@ def _target(line: Line) -> str:
     if isinstance(target, str):
         return target
     if isinstance(target, int | float) and not isinstance(target, bool):
-        return str(target)
+        return _number_text(target)
     raise _fault("target", line, "target", "a text or a number")
+
+
+def _number_text(number: float) -> str:
+    """As it is mostly written: tables make 5.0 of a 5 where a column has fractions or gaps."""
+    is_whole = isinstance(number, float) and number.is_integer() and abs(number) < _LARGEST_WHOLE
+    return str(int(number)) if is_whole else str(number)
 
 
 def _metadata(line: Line) -> Line:

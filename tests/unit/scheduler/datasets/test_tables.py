@@ -204,6 +204,13 @@ def test_numbers_that_are_missing_in_data_frames_are_left_out() -> None:
     assert (second.target, json.loads(second.metadata_json)) == (None, {"a": 2.0})
 
 
+def test_whole_number_is_the_same_target_also_in_a_column_with_fractions() -> None:
+    files = CheckedFiles()
+    targets = [5.0, 2.5, -3.0, 1e6, 6.02e23]
+    rows = files.rows(files.check(parquet({"prompt": ["x"] * 5, "target": targets})))
+    assert [row.target for row in rows] == ["5", "2.5", "-3", "1000000", "6.02e+23"]
+
+
 def test_what_begins_otherwise_or_is_too_long_is_refused_before_it_lies_on_disk() -> None:
     def endless(first: bytes) -> Iterator[bytes]:
         yield first
