@@ -5,16 +5,22 @@ from pathlib import Path
 
 import pytest
 
+from services.results.runs.run_record import MetricUse as RecordedUse
+from services.results.runs.run_record import ScoringRecipe
+from services.results.scores.answer import Answer, Target
 from services.results.scores.answer_filters import FILTERS, MAJORITY_VOTE
 from services.results.scores.choice_metrics import WEIGHED_METRICS
+from services.results.scores.scoring import score_answer
 from services.results.scores.scoring_options import METRIC_OPTIONS, read_filters, read_metric
 from services.results.scores.task_scoring import Average, InvalidScoring
+from services.results.scores.task_scoring import OutputType as RecordedType
 from services.results.scores.text_metrics import SHORT_NAMES, TEXT_METRICS
+from services.scheduler.shards.find_dataset_tasks import row_scoring
 from services.scheduler.suites.format.dataset_metrics import DATASET_METRIC_NAMES
 from services.scheduler.suites.format.metric_catalogue import METRICS, options_of
 from services.scheduler.suites.format.metric_options import option_problem
 from services.scheduler.suites.format.suite_validator import suite_validator
-from services.scheduler.suites.task_definition import OutputType
+from services.scheduler.suites.task_definition import MetricUse, OutputType
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "suites" / "task.schema.json").read_text())
 
@@ -34,6 +40,16 @@ def test_the_catalogue_lets_through_what_results_scores(
 
 def test_short_names_of_metrics_are_the_same_when_they_are_ordered_and_when_they_are_asked_for() -> None:
     assert SHORT_NAMES == DATASET_METRIC_NAMES
+
+
+def test_answer_to_a_row_is_held_against_its_target_without_white_space_at_its_ends() -> None:
+    ordered = row_scoring((MetricUse("exact_match"),))
+    uses = tuple(RecordedUse(use.name) for use in ordered.metrics)
+    scoring = ScoringRecipe(RecordedType.GENERATE_UNTIL, uses, ordered.filters_json).read()
+    for text, expected in ((" four\n", 1.0), ("four", 1.0), ("fo ur", 0.0), (" \n", 0.0)):
+        score = score_answer(scoring, Target(texts=("four",)), Answer(text))
+        assert score.scores == {"exact_match": expected}
+    assert row_scoring(()).filters_json == ""
 
 
 def test_a_suite_file_may_name_the_metrics_of_the_catalogue() -> None:

@@ -16,7 +16,10 @@ from services.scheduler.shards.tasks_to_plan import OpenedTask, TasksToPlan, Tas
 from services.scheduler.suites.rendering.render_samples import MAX_SAMPLE_BYTES
 from services.scheduler.suites.rendering.sample import Sample
 from services.scheduler.suites.suite_threads import go_on
-from services.scheduler.suites.task_definition import OutputType, TaskGroup, TaskScoring
+from services.scheduler.suites.task_definition import MetricUse, OutputType, TaskGroup, TaskScoring
+
+# What goes on a text mostly begins with a space, which no target has.
+_FILTERS = '[{"name": "none", "filter": [{"function": "remove_whitespace"}]}]'
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class FindDatasetTasks:
     async def tasks_of(self, run: Run) -> TasksToPlan:
         """Raises `DatasetNotFound`. Reading samples may raise `RowTooLarge` or `ObjectStoreUnavailable`."""
         named = await self.contents.content(run.order.dataset_id)
-        scoring = TaskScoring(OutputType.GENERATE_UNTIL, run.order.metrics)
+        scoring = row_scoring(run.order.metrics)
         task = TaskToPlan(TASK, scoring, partial(self._open, named, run.order.limit))
         return TasksToPlan([task], [TaskGroup(run.order.board, (TASK,))])
 
@@ -53,6 +56,10 @@ class FindDatasetTasks:
             if sample.stored_bytes > MAX_SAMPLE_BYTES:
                 raise _too_large(sample, named.name)
             yield sample
+
+
+def row_scoring(metrics: tuple[MetricUse, ...]) -> TaskScoring:
+    return TaskScoring(OutputType.GENERATE_UNTIL, metrics, _FILTERS if metrics else "")
 
 
 def _too_large(sample: Sample, name: str) -> RowTooLarge:

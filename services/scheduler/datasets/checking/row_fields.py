@@ -107,7 +107,7 @@ def _target(line: Line) -> str:
 
 def _number_text(number: float) -> str:
     """As it is mostly written: tables make 5.0 of a 5 where a column has fractions or gaps."""
-    is_whole = isinstance(number, float) and number.is_integer() and abs(number) < _LARGEST_WHOLE
+    is_whole = abs(number) < _LARGEST_WHOLE and float(number).is_integer()
     return str(int(number)) if is_whole else str(number)
 
 
