@@ -24,8 +24,8 @@ _CAPABILITIES = engine.EngineCapabilities(
 _API_VERSION = "2026-10-21"
 # This version of the API refuses them all, even at their defaults.
 _UNKNOWN_PARAMETERS = ("top_p", "top_k", "seed", "repetition_penalty", "context_tokens")
-# The sampling that there is, and what a run orders that asks for none.
-_TEMPERATURES = (1.0, 0.0)
+# The sampling that there is, and what a task of a suite says where nobody asks for another.
+_TEMPERATURE, _GREEDY = 1.0, 0.0
 # The API takes no request without a limit, so there is one for who leaves it open.
 _MAX_TOKENS = 4096
 _PAGE = 1000
@@ -79,9 +79,15 @@ def sampling_fields(sampling: engine.Sampling) -> Json:
     refuse_constraint(sampling, _NAME)
     refuse_parameters(sampling, _UNKNOWN_PARAMETERS, _NAME)
     refuse_rest(asked_by_row(sampling), _NAME)
-    if sampling.temperature is not None and sampling.temperature not in _TEMPERATURES:
-        raise engine.RequestRefused(f"{_NAME} takes no temperature; leave it out of the run's parameters.")
+    _refuse_temperature(sampling)
     # The API refuses a sequence of white space alone; such a one is looked for in the answer.
     stops = [stop for stop in sampling.stop if stop.strip()]
     chosen = {"stop_sequences": stops} if stops else {}
     return dict(sampling.extra) | {"max_tokens": sampling.max_tokens or _MAX_TOKENS} | chosen
+
+
+def _refuse_temperature(sampling: engine.Sampling) -> None:
+    """What a row says is its own wish, also where it is greedy: it is kept to or refused."""
+    taken = {None, _TEMPERATURE} if sampling.is_row else {None, _TEMPERATURE, _GREEDY}
+    if sampling.temperature not in taken:
+        refuse_parameters(sampling, ("temperature",), _NAME)

@@ -197,3 +197,11 @@ async def test_anthropic_gets_a_limit_since_it_takes_no_request_without_one() ->
         assert "temperature" not in stand.server.last_body
         with pytest.raises(engine.RequestRefused, match="Anthropic takes no response_format here"):
             await stand.ask(sampling=asking(response_format=JSON_SCHEMA))
+
+
+@pytest.mark.parametrize("temperature", [0, 0.7])
+async def test_anthropic_samples_in_its_own_way_so_a_row_with_another_is_refused(temperature: float) -> None:
+    async with native_stand(ANTHROPIC) as stand:
+        with pytest.raises(engine.RequestRefused, match="takes no temperature; leave it out of the line"):
+            await stand.ask(sampling=asking(temperature=temperature))
+        await stand.ask(sampling=asking(temperature=1))
