@@ -155,7 +155,7 @@ async def _malformed_problem(request: Request, error: Exception) -> JSONResponse
 def _field_problem(fault: Mapping[str, object]) -> FieldProblem:
     place, context = fault["loc"], fault.get("ctx")
     assert isinstance(place, tuple)
-    if fault["type"] == "json_invalid" and isinstance(context, dict):
+    if fault.get("type") == "json_invalid" and isinstance(context, dict):
         # The second part is where the JSON breaks off.
         message = f"{fault['msg']}: {context.get('error')} (character {place[-1]})"
         return FieldProblem(field=str(place[0]), message=message)
