@@ -172,9 +172,9 @@ def checked_request_id(text: str) -> str:
         raise InvalidParameter(field="request_id", sentence=sentence) from error
 
 
-def checked_page_size(wanted: int, default: int = DEFAULT_PAGE_SIZE) -> int:
-    if not 0 <= wanted <= MAX_PAGE_SIZE:
-        sentence = f"page_size is {wanted}, but must be at least 1 and at most {MAX_PAGE_SIZE}."
+def checked_page_size(wanted: int, default: int = DEFAULT_PAGE_SIZE, most: int = MAX_PAGE_SIZE) -> int:
+    if not 0 <= wanted <= most:
+        sentence = f"page_size is {wanted}, but must be at least 1 and at most {most}."
         raise InvalidParameter(field="page_size", sentence=sentence)
     return wanted or default
 

@@ -18,8 +18,7 @@ from services.scheduler.batches.proto_batches import (
 from services.scheduler.batches.show_batch import ShowBatch
 from services.scheduler.batches.stored_batch import BatchId
 from services.scheduler.batches.submit_batch import BatchSubmission, SubmitBatch
-from services.scheduler.errors import InvalidParameter
-from services.scheduler.grpc_api import DEFAULT_USER, checked_request_id
+from services.scheduler.grpc_api import DEFAULT_USER, checked_page_size, checked_request_id
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["BatchService"].full_name
 DEFAULT_PAGE_SIZE = 20
@@ -65,13 +64,9 @@ class GrpcBatchApi(batch_service_pb2_grpc.BatchServiceServicer):
     async def ListBatches(
         self, request: messages.ListBatchesRequest, context: Context
     ) -> messages.ListBatchesResponse:
-        if not 0 <= request.page_size <= MAX_PAGE_SIZE:
-            sentence = (
-                f"page_size is {request.page_size}, but must be at least 1 and at most {MAX_PAGE_SIZE}."
-            )
-            raise InvalidParameter(field="page_size", sentence=sentence)
+        size = checked_page_size(request.page_size, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
         after = batch_id_from_proto(request.after_batch_id) if request.after_batch_id else None
-        page = await self._use.show.page(request.page_size or DEFAULT_PAGE_SIZE, after)
+        page = await self._use.show.page(size, after)
         return messages.ListBatchesResponse(
             batches=[batch_to_proto(shown) for shown in page.batches], has_more=page.has_more
         )

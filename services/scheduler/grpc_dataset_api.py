@@ -2,7 +2,7 @@
 
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -12,7 +12,6 @@ from proctor.v1 import dataset_service_pb2 as messages
 from proctor.v1 import dataset_service_pb2_grpc
 from services.scheduler.datasets.add_dataset import AddDataset
 from services.scheduler.datasets.dataset import DatasetId
-from services.scheduler.datasets.dataset_errors import UploadCutOff
 from services.scheduler.datasets.delete_dataset import DeleteDataset
 from services.scheduler.datasets.proto_datasets import (
     added_to_proto,
@@ -24,10 +23,10 @@ from services.scheduler.datasets.proto_datasets import (
 from services.scheduler.datasets.show_dataset import ShowDataset
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.grpc_api import checked_page_size
+from services.scheduler.grpc_uploads import begun_upload
 from services.scheduler.page_token import dataset_cursor_from_token, token_of_datasets
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["DatasetService"].full_name
-MAX_PIECE_BYTES = 1024 * 1024
 DEFAULT_PAGE_SIZE = 100
 DEFAULT_ROWS = 10
 MAX_ROWS = 100
@@ -55,13 +54,10 @@ class GrpcDatasetApi(dataset_service_pb2_grpc.DatasetServiceServicer):
     async def UploadDataset(
         self, request_iterator: Pieces, context: Context
     ) -> messages.UploadDatasetResponse:
-        pieces = aiter(request_iterator)
-        first = await anext(pieces, messages.UploadDatasetRequest())
-        if first.WhichOneof("piece") != "header":
-            raise InvalidParameter(field="header", sentence="The first piece must be the header.")
+        first, contents = await begun_upload(request_iterator)
         header = header_from_proto(first.header)
         dataset_id = DatasetId(f"ds_{uuid4().hex}")
-        return added_to_proto(await self._use.add.add(dataset_id, header, _contents(pieces)))
+        return added_to_proto(await self._use.add.add(dataset_id, header, contents))
 
     async def GetDataset(
         self, request: messages.GetDatasetRequest, context: Context
@@ -95,19 +91,3 @@ class GrpcDatasetApi(dataset_service_pb2_grpc.DatasetServiceServicer):
     ) -> messages.DeleteDatasetResponse:
         await self._use.delete.delete(dataset_id_from_proto(request.dataset_id))
         return messages.DeleteDatasetResponse()
-
-
-async def _contents(pieces: AsyncIterator[messages.UploadDatasetRequest]) -> AsyncIterator[bytes]:
-    """A caller who dies looks like one who has sent everything, but he does not say so."""
-    async for piece in pieces:
-        match piece.WhichOneof("piece"):
-            case "end":
-                return
-            case "content" if len(piece.content) <= MAX_PIECE_BYTES:
-                yield piece.content
-            case "content":
-                sentence = f"A piece has {len(piece.content)} bytes, but must have at most {MAX_PIECE_BYTES}."
-                raise InvalidParameter(field="content", sentence=sentence)
-            case _:
-                raise InvalidParameter(field="header", sentence="Only the first piece may be a header.")
-    raise UploadCutOff
