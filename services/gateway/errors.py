@@ -31,6 +31,13 @@ class DatasetRunNotFound(GatewayError):
     reason = "RUN_NOT_FOUND"
 
 
+class DatasetRunNotPlanned(GatewayError):
+    """Benchmark {benchmark_id} has not begun, so there are no answers to look at yet."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "RUN_NOT_FINISHED"
+
+
 class FileIsWhole(GatewayError):
     """A file has all answers of the run: leave out {parameters}, or ask for pages (format=json)."""
 

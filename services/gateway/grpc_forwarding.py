@@ -10,6 +10,7 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
 from proctor.client_streams import answer_to
 from proctor.v1 import (
+    answer_service_pb2,
     batch_service_pb2,
     comparison_service_pb2,
     dataset_service_pb2,
@@ -35,6 +36,7 @@ QUEUE_SERVICE: ServiceDescriptor = queue_service_pb2.DESCRIPTOR.services_by_name
 DATASET_SERVICE: ServiceDescriptor = dataset_service_pb2.DESCRIPTOR.services_by_name["DatasetService"]
 FILE_SERVICE: ServiceDescriptor = file_service_pb2.DESCRIPTOR.services_by_name["FileService"]
 BATCH_SERVICE: ServiceDescriptor = batch_service_pb2.DESCRIPTOR.services_by_name["BatchService"]
+ANSWER_SERVICE: ServiceDescriptor = answer_service_pb2.DESCRIPTOR.services_by_name["AnswerService"]
 OF_RESULTS: tuple[ServiceDescriptor, ...] = (
     results_service_pb2.DESCRIPTOR.services_by_name["ResultsService"],
     comparison_service_pb2.DESCRIPTOR.services_by_name["ComparisonService"],
@@ -153,6 +155,7 @@ def public_services(
         Forwarded(DATASET_SERVICE, scheduler, SCHEDULER, door, {"UploadDataset": repeatable_upload}),
         Forwarded(FILE_SERVICE, scheduler, SCHEDULER, door, {"UploadFile": repeatable_file}),
         Forwarded(BATCH_SERVICE, scheduler, SCHEDULER, door, {"CreateBatch": repeatable_batch}),
+        Forwarded(ANSWER_SERVICE, results, RESULTS, door, {"MarkAnswers": marks_of_user}),
         *(Forwarded(service, results, RESULTS, door, OF_ALL_VERSIONS) for service in OF_RESULTS),
     )
 
@@ -169,6 +172,12 @@ def suite_of_user(request: bytes, named: str) -> bytes:
     addition = parsed(suite_service_pb2.AddSuiteRequest, request)
     addition.user = named or addition.user
     return addition.SerializeToString()
+
+
+def marks_of_user(request: bytes, named: str) -> bytes:
+    order = parsed(answer_service_pb2.MarkAnswersRequest, request)
+    order.user = named or order.user
+    return order.SerializeToString()
 
 
 def repeatable_upload(piece: bytes, named: str) -> bytes:

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import grpc
 
+from proctor.v1 import answer_service_pb2 as answer_pb2
+from proctor.v1 import answer_service_pb2_grpc as answer_grpc
 from proctor.v1 import comparison_pb2, results_service_pb2, results_service_pb2_grpc, summary_pb2
 from proctor.v1 import comparison_service_pb2 as comparing_pb2
 from proctor.v1 import comparison_service_pb2_grpc as comparing_grpc
@@ -18,6 +20,7 @@ from services.common.errors import ErrorKind, RemoteError
 from services.gateway.grpc_calls import RESULTS, BackendCalls
 
 if TYPE_CHECKING:
+    from proctor.v1.answer_service_pb2_grpc import AnswerServiceAsyncStub
     from proctor.v1.comparison_service_pb2_grpc import ComparisonServiceAsyncStub
     from proctor.v1.export_service_pb2_grpc import ExportServiceAsyncStub
     from proctor.v1.rescore_service_pb2_grpc import RescoreServiceAsyncStub
@@ -38,6 +41,7 @@ class ResultsBackend:
         self._comparisons: ComparisonServiceAsyncStub = comparing_grpc.ComparisonServiceStub(channel)
         self._standings: StandingsServiceAsyncStub = standings_grpc.StandingsServiceStub(channel)
         self._rescoring: RescoreServiceAsyncStub = rescore_grpc.RescoreServiceStub(channel)
+        self._answers: AnswerServiceAsyncStub = answer_grpc.AnswerServiceStub(channel)
         self._exports: ExportServiceAsyncStub = export_grpc.ExportServiceStub(channel)
         self._calls = BackendCalls(RESULTS, timeout_seconds=timeout_seconds)
         self._rescore_seconds = timeout_seconds * _RESCORE_PATIENCE
@@ -80,6 +84,19 @@ class ResultsBackend:
 
     async def rescore_task(self, request: rescore_pb2.RescoreTaskRequest) -> rescore_pb2.RescoreTaskResponse:
         return await self._calls.ask(self._rescoring.RescoreTask, request, self._rescore_seconds)
+
+    async def list_side_by_side(
+        self, request: answer_pb2.ListSideBySideRequest
+    ) -> answer_pb2.ListSideBySideResponse:
+        return await self._calls.ask(self._answers.ListSideBySide, request)
+
+    async def mark_answers(self, request: answer_pb2.MarkAnswersRequest) -> answer_pb2.MarkAnswersResponse:
+        return await self._calls.ask(self._answers.MarkAnswers, request)
+
+    def export_golden(
+        self, request: export_pb2.ExportGoldenAnswersRequest
+    ) -> AsyncGenerator[export_pb2.ExportGoldenAnswersResponse]:
+        return self._calls.pieces(self._exports.ExportGoldenAnswers, request)
 
     def export_run(
         self, request: export_pb2.ExportRunRequest

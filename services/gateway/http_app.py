@@ -8,6 +8,7 @@ from fastapi.responses import RedirectResponse
 from fastapi_offline import FastAPIOffline
 
 from services.common.clock import Clock
+from services.gateway.answers.http_answers import AnswerApi
 from services.gateway.comparisons.http_comparisons import ComparisonApi
 from services.gateway.dataset_runs.http_dataset_runs import DatasetRunApi
 from services.gateway.datasets.http_datasets import DatasetApi
@@ -100,6 +101,7 @@ def _routers(parts: HttpParts) -> tuple[APIRouter, ...]:
         SuiteApi(parts.scheduler, parts.identity).router(),
         ModelApi(parts.scheduler).router(),
         DatasetApi(parts.datasets, parts.identity).router(),
+        AnswerApi(parts.scheduler, parts.results, parts.identity).router(),
         DatasetRunApi(parts.scheduler, parts.results, exports, parts.identity, parts.clock).router(),
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 
 from proctor.v1 import (
+    answer_service_pb2_grpc,
     comparison_service_pb2_grpc,
     export_service_pb2_grpc,
     model_pb2,
@@ -32,7 +33,13 @@ from tests.fakes.batch_services import FakeBatches, FakeFiles
 from tests.fakes.dataset_service import FakeDatasets
 from tests.fakes.queue_service import FakeQueue
 from tests.fakes.refusals import refused
-from tests.fakes.results_services import FakeComparisons, FakeExports, FakeRescoring, FakeStandings
+from tests.fakes.results_services import (
+    FakeAnswers,
+    FakeComparisons,
+    FakeExports,
+    FakeRescoring,
+    FakeStandings,
+)
 from tests.fakes.suite_service import FakeSuites
 
 __all__ = ["FINAL", "FakeResults", "FakeScheduler", "refused", "results_server", "scheduler_server"]
@@ -253,6 +260,7 @@ class FakeResults(results_grpc.ResultsServiceServicer):
     comparisons: FakeComparisons = field(default_factory=FakeComparisons)
     standings: FakeStandings = field(default_factory=FakeStandings)
     rescoring: FakeRescoring = field(default_factory=FakeRescoring)
+    answers: FakeAnswers = field(default_factory=FakeAnswers)
     exports: FakeExports = field(default_factory=FakeExports)
 
     async def GetSummary(
@@ -300,6 +308,7 @@ async def results_server(fake: FakeResults, address: str = "127.0.0.1:0") -> Asy
         comparison_service_pb2_grpc.add_ComparisonServiceServicer_to_server(fake.comparisons, server)
         standings_service_pb2_grpc.add_StandingsServiceServicer_to_server(fake.standings, server)
         rescore_service_pb2_grpc.add_RescoreServiceServicer_to_server(fake.rescoring, server)
+        answer_service_pb2_grpc.add_AnswerServiceServicer_to_server(fake.answers, server)
         export_service_pb2_grpc.add_ExportServiceServicer_to_server(fake.exports, server)
 
     async with _serving(register, address, "proctor.v1.ResultsService") as server:

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from proctor.v1 import answer_service_pb2 as answer_pb2
+from proctor.v1 import answer_service_pb2_grpc as answer_grpc
 from proctor.v1 import comparison_pb2
 from proctor.v1 import comparison_service_pb2 as comparing_pb2
 from proctor.v1 import comparison_service_pb2_grpc as comparing_grpc
@@ -89,6 +91,35 @@ class FakeRescoring(rescore_grpc.RescoreServiceServicer):
 
 
 @dataclass
+class FakeAnswers(answer_grpc.AnswerServiceServicer):
+    """Rows come two to a page; a mark makes as many golden answers as it names."""
+
+    rows: list[answer_pb2.SideBySideRow] = field(default_factory=list)
+    listed: list[answer_pb2.ListSideBySideRequest] = field(default_factory=list)
+    marked: list[answer_pb2.MarkAnswersRequest] = field(default_factory=list)
+    refusal: RemoteError | None = None
+
+    async def ListSideBySide(
+        self, request: answer_pb2.ListSideBySideRequest, context: Any
+    ) -> answer_pb2.ListSideBySideResponse:
+        self.listed.append(request)
+        if self.refusal:
+            raise self.refusal
+        start = int(request.page_token or 0)
+        end = start + 2
+        token = str(end) if end < len(self.rows) else ""
+        return answer_pb2.ListSideBySideResponse(rows=self.rows[start:end], next_page_token=token)
+
+    async def MarkAnswers(
+        self, request: answer_pb2.MarkAnswersRequest, context: Any
+    ) -> answer_pb2.MarkAnswersResponse:
+        self.marked.append(request)
+        if self.refusal:
+            raise self.refusal
+        return answer_pb2.MarkAnswersResponse(golden_count=len(request.answers))
+
+
+@dataclass
 class FakeExports(export_grpc.ExportServiceServicer):
     """Sends `pieces`, or `refusal` before the piece of that number; counts what was taken from it.
 
@@ -103,6 +134,7 @@ class FakeExports(export_grpc.ExportServiceServicer):
     is_endless: bool = False
     content_tag: str = ""
     asked: list[export_pb2.ExportRunRequest] = field(default_factory=list)
+    golden_asked: list[export_pb2.ExportGoldenAnswersRequest] = field(default_factory=list)
     taken: int = 0
     streams_open: int = 0
 
@@ -128,6 +160,8 @@ class FakeExports(export_grpc.ExportServiceServicer):
     async def ExportGoldenAnswers(
         self, request: export_pb2.ExportGoldenAnswersRequest, context: Any
     ) -> AsyncIterator[export_pb2.ExportGoldenAnswersResponse]:
+        self.golden_asked.append(request)
+        self._refuse(self.refuse_at)
         for data in self.pieces:
             yield export_pb2.ExportGoldenAnswersResponse(data=data, file_name=self.file_name)
 

@@ -177,6 +177,9 @@ async def test_reflection_lists_the_public_services_only(stand: GatewayStand) ->
         "Standings",
         "Rescore",
         "Export",
+        "Answer",
+        "File",
+        "Batch",
     )
     assert ours == {f"proctor.v1.{topic}Service" for topic in topics}
 

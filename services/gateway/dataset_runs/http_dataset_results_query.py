@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from fastapi import Query
+from fastapi import Depends, Query
 
 from proctor.v1 import outcome_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
@@ -21,14 +21,13 @@ Characters = Annotated[int | None, Query(ge=0, le=_INT32_MAX, description="Of th
 Score = Annotated[float | None, Query(allow_inf_nan=False, description="Of the metric")]
 
 
-class AnswerFilter:
+class WithoutStatus:
     """What has to be true of an answer; all that is given."""
 
     def __init__(  # noqa: PLR0913  # a query has as many parameters as it has words
         self,
         row_id: Annotated[Text, Query(alias="id", description="A part of the id of the row")] = "",
         text: Annotated[Text, Query(description="A part of the prompt or the answer")] = "",
-        status: Literal["answered", "scored", "unparsed", "failed"] | None = None,
         metric: Annotated[Text, Query(description="That min_score and max_score are about")] = "",
         min_score: Score = None,
         *,
@@ -37,7 +36,6 @@ class AnswerFilter:
         max_length: Characters = None,
         golden: Annotated[bool, Query(description="Only those that were marked as golden")] = False,
     ) -> None:
-        self.status = _STATUSES[status] if status else outcome_pb2.OUTCOME_STATUS_UNSPECIFIED
         self.filter = results_pb2.OutcomeFilter(
             row_id=row_id,
             text=text,
@@ -48,6 +46,22 @@ class AnswerFilter:
             max_characters=max_length,
             is_golden=golden,
         )
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self.filter.ListFields())
+
+
+class AnswerFilter:
+    """The same, and how the answer ended."""
+
+    def __init__(
+        self,
+        chosen: Annotated[WithoutStatus, Depends()],
+        status: Literal["answered", "scored", "unparsed", "failed"] | None = None,
+    ) -> None:
+        self.filter = chosen.filter
+        self.status = _STATUSES[status] if status else outcome_pb2.OUTCOME_STATUS_UNSPECIFIED
 
     @property
     def is_set(self) -> bool:

@@ -10,7 +10,6 @@ from starlette.responses import Response
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.common.clock import Clock
-from services.common.errors import ErrorKind, RemoteError
 from services.gateway.dataset_runs.http_dataset_results_query import (
     AnswerFilter,
     AnswerPage,
@@ -26,13 +25,13 @@ from services.gateway.dataset_runs.http_dataset_run_bodies import (
 )
 from services.gateway.dataset_runs.http_dataset_run_id import RunOfPath, benchmark_id
 from services.gateway.dataset_runs.http_dataset_run_requests import DatasetRunRequest, DatasetRunsQuery
+from services.gateway.dataset_runs.http_found_dataset_run import found_dataset_run
 from services.gateway.dataset_runs.http_row_results import dataset_run_results
 from services.gateway.dataset_runs.http_shown_dataset_runs import (
     dataset_run_listed,
     dataset_run_shown,
     dataset_run_started,
 )
-from services.gateway.errors import DatasetRunNotFound
 from services.gateway.exports.http_exports import FILE_RESPONSES, ExportApi, Format
 from services.gateway.grpc_results import ResultsBackend
 from services.gateway.grpc_scheduler import SchedulerBackend
@@ -181,16 +180,7 @@ class DatasetRunApi:
         return _told(run_id, "deleted, with its answers")
 
     async def _run(self, run_id: str) -> run_pb2.Run:
-        """One over a data set: that of a suite is none here, whatever it is called."""
-        try:
-            run = await self._scheduler.get_run(run_id)
-        except RemoteError as error:
-            if error.kind is ErrorKind.NOT_FOUND:
-                raise DatasetRunNotFound(benchmark_id=benchmark_id(run_id)) from error
-            raise
-        if not run.order.dataset_id:
-            raise DatasetRunNotFound(benchmark_id=benchmark_id(run_id))
-        return run
+        return await found_dataset_run(self._scheduler, run_id)
 
 
 def _told(run_id: str, what: str) -> DatasetRunMessage:

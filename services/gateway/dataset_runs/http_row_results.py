@@ -42,11 +42,11 @@ def _row_result(recorded: outcome_pb2.RecordedOutcome, order: run_pb2.RunOrder) 
     return RowResult(
         custom_id=recorded.row_id or str(recorded.doc_id),
         response=_response(outcome, order.model),
-        error=_error(outcome.failure) if has_failed else None,
+        error=row_error(outcome.failure) if has_failed else None,
         row=recorded.doc_id,
         sample=outcome.sample,
         rollout=outcome.rollout,
-        status=_status(recorded.status, order),
+        status=answer_status(recorded.status, order),
         prompt=recorded.prompt,
         target=recorded.target,
         prediction=recorded.prediction,
@@ -56,13 +56,13 @@ def _row_result(recorded: outcome_pb2.RecordedOutcome, order: run_pb2.RunOrder) 
     )
 
 
-def _status(status: outcome_pb2.OutcomeStatus.ValueType, order: run_pb2.RunOrder) -> str:
+def answer_status(status: outcome_pb2.OutcomeStatus.ValueType, order: run_pb2.RunOrder) -> str:
     """Without a metric there is nothing that an answer was scored by."""
     is_kept_only = status == outcome_pb2.OUTCOME_STATUS_SCORED and not order.metrics
     return "answered" if is_kept_only else status_word(status)
 
 
-def _error(failure: outcome_pb2.Failure) -> RowError:
+def row_error(failure: outcome_pb2.Failure) -> RowError:
     return RowError(code=failure_word(failure.failure_class), message=failure.message)
 
 
