@@ -861,16 +861,20 @@ FROM (
         coalesce(sum(coalesce(octet_length(o.failure_message), 0) + octet_length($13::text))
             OVER (ORDER BY s.position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_before
     FROM samples AS s
-    LEFT JOIN outcomes AS o
-        ON o.run_id = $1::uuid
-        AND o.sample = s.position + $4::bigint
-        AND o.rollout = 0
-        AND (o.failure_class = 0 OR o.epoch = $2::integer)
+    LEFT JOIN LATERAL (
+        SELECT failure_class, failure_message
+        FROM outcomes
+        WHERE run_id = $1::uuid
+            AND sample = s.position + $4::bigint
+            AND rollout = 0
+            AND (failure_class = 0 OR epoch = $2::integer)
+        LIMIT 1
+    ) AS o ON true
     WHERE s.set_id = $3::uuid
         AND s.position >= $5::bigint - $4::bigint
         AND (s.position + $4::bigint, 0) > ($5::bigint, $6::integer)
         AND s.position < $7::bigint - $4::bigint
-        AND (o.run_id IS NULL OR o.failure_class NOT IN (0, $9::smallint))
+        AND (o.failure_class IS NULL OR o.failure_class NOT IN (0, $9::smallint))
 ) AS weighed;
 
 -- name: read_export_end: where the file of a closed run ends ($1 run, $2 epoch, $3 form)

@@ -80,6 +80,23 @@ CLOSED_RUNS = """
         FROM closed
         LIMIT 9999;
 """
+FRESH_RUN = "'00000000-0000-0000-0000-00000000f001'"
+FRESH_SET = "'00000000-0000-0000-0000-00000000f002'"
+FRESH_ROWS = 10_000
+JUST_RECORDED = f"""
+        INSERT INTO outcomes
+        SELECT {FRESH_RUN}, sample, 0, 0, sample / 64, 1, 1, 1, 0, '', 'text', 'stop', '[]', '', '{{"acc": 1.0}}',
+            1, 1, 0, 0, 0.1, NULL, NULL
+        FROM generate_series(0, {FRESH_ROWS - 1}) AS sample;
+        INSERT INTO samples
+        SELECT {FRESH_SET}, position, position, sha256('x'), 'prompt', NULL, '{{}}', NULL, '{{}}', ''
+        FROM generate_series(0, {FRESH_ROWS - 1}) AS position;
+        INSERT INTO run_records (run_id, epoch, rollouts, scoring_method, is_truncated_left)
+        VALUES ({FRESH_RUN}, 1, 1, 1, false);
+        INSERT INTO sample_sets (set_id, digest) VALUES ({FRESH_SET}, 'fresh');
+        INSERT INTO run_tasks VALUES ({FRESH_RUN}, 0, 't', {FRESH_SET}, 0, {FRESH_ROWS}, '{{}}', '{{}}');
+        INSERT INTO golden_answers SELECT {FRESH_RUN}, sample, 0, 'ann' FROM generate_series(0, 999) AS sample;
+"""
 SMALL_TABLES = {"run_tasks", "sample_sets", "run_records", "run_environments"}
 
 
@@ -137,6 +154,27 @@ async def test_hot_query_reads_no_table_as_a_whole(full_tables: asyncpg.Connecti
     plan = await full_tables.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE hot_{name} ({HOT[name]})")
     scanned = set(re.findall(r'"Node Type": "Seq Scan".*?"Relation Name": "(\w+)"', plan, flags=re.DOTALL))
     assert scanned <= SMALL_TABLES, json.loads(plan)
+
+
+@pytest.mark.parametrize("name", HOT)
+async def test_hot_query_is_as_fast_over_a_run_that_the_statistics_do_not_know(
+    full_tables: asyncpg.Connection, name: str
+) -> None:
+    """It was recorded just now: a loop that compares each sample with each outcome takes minutes."""
+    transaction = full_tables.transaction()
+    await transaction.start()
+    try:
+        await full_tables.execute(JUST_RECORDED)
+        await full_tables.execute("SET LOCAL plan_cache_mode = force_custom_plan")
+        await full_tables.execute(f"PREPARE fresh_{name} AS {QUERIES[name]}")
+        arguments = HOT[name].replace(RUN, FRESH_RUN).replace(SET, FRESH_SET)
+        plan = await full_tables.fetchval(
+            f"EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE fresh_{name} ({arguments})"
+        )
+    finally:
+        await transaction.rollback()
+    compared = [int(rows) for rows in re.findall(r'"Rows Removed by Join Filter": (\d+)', plan)]
+    assert sum(compared) <= FRESH_ROWS, json.loads(plan)
 
 
 @pytest.mark.parametrize("name", ["read_pairs", "list_flips"])
