@@ -85,8 +85,8 @@ FRESH_SET = "'00000000-0000-0000-0000-00000000f002'"
 FRESH_ROWS = 10_000
 JUST_RECORDED = f"""
         INSERT INTO outcomes
-        SELECT {FRESH_RUN}, sample, 0, 0, sample / 64, 1, 1, 1, 0, '', 'text', 'stop', '[]', '', '{{"acc": 1.0}}',
-            1, 1, 0, 0, 0.1, NULL, NULL
+        SELECT {FRESH_RUN}, sample, 0, 0, sample / 64, 1, 1, 1, 0, '', 'text', 'stop', '[]', '',
+            '{{"acc": 1.0}}', 1, 1, 0, 0, 0.1, NULL, NULL
         FROM generate_series(0, {FRESH_ROWS - 1}) AS sample;
         INSERT INTO samples
         SELECT {FRESH_SET}, position, position, sha256('x'), 'prompt', NULL, '{{}}', NULL, '{{}}', ''
@@ -95,7 +95,8 @@ JUST_RECORDED = f"""
         VALUES ({FRESH_RUN}, 1, 1, 1, false);
         INSERT INTO sample_sets (set_id, digest) VALUES ({FRESH_SET}, 'fresh');
         INSERT INTO run_tasks VALUES ({FRESH_RUN}, 0, 't', {FRESH_SET}, 0, {FRESH_ROWS}, '{{}}', '{{}}');
-        INSERT INTO golden_answers SELECT {FRESH_RUN}, sample, 0, 'ann' FROM generate_series(0, 999) AS sample;
+        INSERT INTO golden_answers
+        SELECT {FRESH_RUN}, sample, 0, 'ann' FROM generate_series(0, 999) AS sample;
 """
 SMALL_TABLES = {"run_tasks", "sample_sets", "run_records", "run_environments"}
 
