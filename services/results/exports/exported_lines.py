@@ -9,7 +9,7 @@ OutcomeKey = tuple[int, int]
 """Sample and rollout: the order of every file."""
 
 BEFORE_ALL: OutcomeKey = (-1, -1)
-LINES_VERSION = 1
+LINES_VERSION = 2
 """Raise it with any change of what lines look like: files that were begun before are not gone on with."""
 
 

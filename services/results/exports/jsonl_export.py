@@ -1,5 +1,6 @@
 """One JSON object per line, as Postgres makes them: of each outcome, or the two files of a batch."""
 
+from services.common.line_breaks import with_line_feeds_only
 from services.results.exports.export_form import LineForm
 from services.results.exports.exported_lines import LineKind
 from services.results.exports.exported_run import ExportedRun
@@ -12,7 +13,7 @@ class JsonlFile:
         return b""
 
     def write(self, lines: bytes) -> bytes:
-        return lines
+        return with_line_feeds_only(lines)
 
     def end(self) -> bytes:
         return b""

@@ -5,6 +5,7 @@ from uuid import UUID, uuid5
 
 import orjson
 
+from services.common.line_breaks import with_line_feeds_only
 from services.scheduler.batches.state import MissingLines
 from services.scheduler.datasets.dataset_row import DatasetRow
 from services.scheduler.runs.run import RunId
@@ -21,4 +22,4 @@ def lines_of_unasked(run_id: RunId, rows: Iterable[DatasetRow], missing: Missing
             "response": None,
             "error": error,
         }
-        yield orjson.dumps(line) + b"\n"
+        yield with_line_feeds_only(orjson.dumps(line)) + b"\n"
