@@ -10,10 +10,12 @@ from proctor.cli import (
     compare_command,
     datasets_commands,
     doctor_command,
+    golden_commands,
     models_command,
     queue_commands,
     run_command,
     runs_commands,
+    side_by_side_command,
     stack_commands,
     standings_commands,
     suites_commands,
@@ -49,6 +51,7 @@ _PANELS: Mapping[str, Sequence[Callable[..., None]]] = {
     ),
     "What runs prove": (
         compare_command.compare,
+        side_by_side_command.side_by_side,
         standings_commands.leaderboard,
         standings_commands.history,
     ),
@@ -58,6 +61,7 @@ for panel, commands in _PANELS.items():
     for command in commands:
         app.command(rich_help_panel=panel, epilog=EXIT_CODES_HELP)(command)
 app.add_typer(runs_commands.runs_group(), name="runs", rich_help_panel=_RUNS)
+app.add_typer(golden_commands.golden_group(), name="golden", rich_help_panel=_RUNS)
 app.add_typer(datasets_commands.datasets_group(), name="datasets", rich_help_panel=_WHAT_THERE_IS)
 app.add_typer(suites_commands.suites_group(), name="suites", rich_help_panel=_WHAT_THERE_IS)
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from proctor.cli.terminal import say
 from proctor.client_errors import Refused
-from proctor.v1 import outcome_pb2
+from proctor.v1 import outcome_pb2, results_service_pb2
 
 _STATUSES: Mapping[str, outcome_pb2.OutcomeStatus.ValueType] = {
     "": outcome_pb2.OUTCOME_STATUS_UNSPECIFIED,
@@ -26,6 +26,7 @@ class OutcomeChoice:
     status: str
     limit: int
     page: str
+    filter: results_service_pb2.OutcomeFilter
 
 
 def outcome_status(word: str) -> outcome_pb2.OutcomeStatus.ValueType:
@@ -50,12 +51,13 @@ def print_outcomes(console: Console, outcomes: Sequence[outcome_pb2.RecordedOutc
 def _cells(recorded: outcome_pb2.RecordedOutcome) -> tuple[Text, ...]:
     outcome = recorded.outcome
     number = f"{outcome.sample}" if not outcome.rollout else f"{outcome.sample} #{outcome.rollout + 1}"
+    number += " golden" if recorded.is_golden else ""
     scores = ", ".join(f"{name} {value:g}" for name, value in sorted(recorded.scores.items()))
     return (
         Text(number),
         Text(recorded.row_id or recorded.task),
-        Text(_shortened(recorded.prompt)),
-        Text(_shortened(recorded.target)),
+        Text(shortened(recorded.prompt)),
+        Text(shortened(recorded.target)),
         _answer(recorded),
         Text(scores),
     )
@@ -63,13 +65,16 @@ def _cells(recorded: outcome_pb2.RecordedOutcome) -> tuple[Text, ...]:
 
 def _answer(recorded: outcome_pb2.RecordedOutcome) -> Text:
     if recorded.status == outcome_pb2.OUTCOME_STATUS_FAILED:
-        failure = recorded.outcome.failure
-        word = outcome_pb2.FailureClass.Name(failure.failure_class).removeprefix("FAILURE_CLASS_").lower()
-        return Text(f"{word.replace('_', ' ')}: {failure.message}", "red")
-    said = _shortened(recorded.outcome.answer.text or recorded.prediction)
+        return Text(failure_words(recorded.outcome.failure), "red")
+    said = shortened(recorded.outcome.answer.text or recorded.prediction)
     return Text(f"{said} (unparsed)" if recorded.status == outcome_pb2.OUTCOME_STATUS_UNPARSED else said)
 
 
-def _shortened(text: str) -> str:
+def failure_words(failure: outcome_pb2.Failure) -> str:
+    word = outcome_pb2.FailureClass.Name(failure.failure_class).removeprefix("FAILURE_CLASS_").lower()
+    return f"{word.replace('_', ' ')}: {failure.message}"
+
+
+def shortened(text: str) -> str:
     """The end of a long text: that is where the question stands."""
     return text if len(text) <= _TEXT_LIMIT else f"…{text[-_TEXT_LIMIT:]}"

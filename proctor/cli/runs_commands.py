@@ -11,6 +11,17 @@ from proctor.cli import run_words
 from proctor.cli.command_options import AsJson, Gateway, Page, RunId
 from proctor.cli.compact_table import RUN_ID_WIDTH, compact_table, two_lines
 from proctor.cli.exit_codes import EXIT_CODES_HELP, ExitCode
+from proctor.cli.filter_options import (
+    MaxLength,
+    MaxScore,
+    MinLength,
+    MinScore,
+    OfMetric,
+    OnlyGolden,
+    RowPart,
+    TextPart,
+    is_set,
+)
 from proctor.cli.gateway_address import find_gateway
 from proctor.cli.json_documents import Json, document
 from proctor.cli.outcomes_table import OutcomeChoice, outcome_status, print_outcomes
@@ -20,7 +31,7 @@ from proctor.cli.summary_table import figures_so_far, print_summary
 from proctor.cli.terminal import Terminal, execute, say
 from proctor.client import ProctorClient, RunFilter
 from proctor.client_errors import Refused
-from proctor.v1 import results_service_pb2, run_pb2
+from proctor.v1 import outcome_pb2, results_service_pb2, run_pb2
 
 
 def runs(
@@ -65,14 +76,32 @@ def results(
     outcomes: Annotated[bool, typer.Option("--outcomes", help="Also list answers, one by one.")] = False,
     task: Annotated[str, typer.Option(help="Only answers of this task.")] = "",
     status: Annotated[str, typer.Option(help="Only scored, unparsed or failed ones.")] = "",
+    row_id: RowPart = "",
+    text: TextPart = "",
+    metric: OfMetric = "",
+    min_score: MinScore = None,
+    max_score: MaxScore = None,
+    min_length: MinLength = None,
+    max_length: MaxLength = None,
+    golden: OnlyGolden = False,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Answers per page.")] = 20,
     page: Page = "",
     gateway: Gateway = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the figures of a run, partial while it runs, and with --outcomes what the model said."""
+    """Show the figures of a run, partial while it runs; with --outcomes or a filter what the model said."""
     terminal = Terminal(as_json)
-    chosen = OutcomeChoice(task=task, status=status, limit=limit, page=page) if outcomes else None
+    wanted = results_service_pb2.OutcomeFilter(
+        row_id=row_id,
+        text=text,
+        metric=metric,
+        min_score=min_score,
+        max_score=max_score,
+        min_characters=min_length,
+        max_characters=max_length,
+        is_golden=golden,
+    )
+    chosen = OutcomeChoice(task, status, limit, page, wanted) if outcomes or is_set(wanted) else None
 
     async def work() -> ExitCode:
         async with ProctorClient(find_gateway(gateway)) as client:
@@ -162,8 +191,9 @@ async def _show_results(
             page_token=chosen.page,
             task=chosen.task,
             status=outcome_status(chosen.status),
+            filter=chosen.filter if is_set(chosen.filter) else None,
         )
-        page = await client.list_outcomes(request)
+        page = await _filled_page(client, request)
     if terminal.is_json:
         shown: dict[str, Json] = {"run": document(run), "summary": document(summary)}
         if page:
@@ -173,6 +203,19 @@ async def _show_results(
     print_summary(terminal.out, run, summary)
     if page:
         print_outcomes(terminal.out, *page)
+
+
+async def _filled_page(
+    client: ProctorClient, request: results_service_pb2.ListOutcomesRequest
+) -> tuple[list[outcome_pb2.RecordedOutcome], str]:
+    """A server looks through many answers in several calls, and few of them may match."""
+    most, found = request.page_size, list[outcome_pb2.RecordedOutcome]()
+    while True:
+        listed, request.page_token = await client.list_outcomes(request)
+        found += listed
+        if not request.page_token or len(found) >= most:
+            return found, request.page_token
+        request.page_size = most - len(found)
 
 
 def tell_changed(terminal: Terminal, run: run_pb2.Run, sentence: str) -> ExitCode:

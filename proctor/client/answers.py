@@ -1,15 +1,18 @@
-"""Stored answers of a run: under another scoring, or as a file."""
+"""Stored answers of runs: under another scoring, side by side, marked, or as a file."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING
 
 from proctor.client.gateway_calls import GatewayCalls
+from proctor.v1 import answer_service_pb2 as answer_pb2
+from proctor.v1 import answer_service_pb2_grpc as answer_grpc
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import export_service_pb2_grpc as export_grpc
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
 
 if TYPE_CHECKING:
+    from proctor.v1.answer_service_pb2_grpc import AnswerServiceAsyncStub
     from proctor.v1.export_service_pb2_grpc import ExportServiceAsyncStub
     from proctor.v1.rescore_service_pb2_grpc import RescoreServiceAsyncStub
 
@@ -23,6 +26,7 @@ class AnswerClient:
     def __init__(self, calls: GatewayCalls) -> None:
         self._calls = calls
         self._rescoring: RescoreServiceAsyncStub = rescore_grpc.RescoreServiceStub(calls.channel)
+        self._answers: AnswerServiceAsyncStub = answer_grpc.AnswerServiceStub(calls.channel)
         self._exports: ExportServiceAsyncStub = export_grpc.ExportServiceStub(calls.channel)
 
     async def rescore(self, request: rescore_pb2.RescoreTaskRequest) -> rescore_pb2.RescoreTaskResponse:
@@ -31,3 +35,33 @@ class AnswerClient:
     def export(self, request: export_pb2.ExportRunRequest) -> AsyncGenerator[export_pb2.ExportRunResponse]:
         """Pieces of the file; the first one has its name. A file is whole only when the last piece came."""
         return self._calls.stream(self._exports.ExportRun, request)
+
+    async def side_by_side(
+        self, request: answer_pb2.ListSideBySideRequest
+    ) -> tuple[list[answer_pb2.SideBySideRow], str]:
+        """As many rows as a page is to have, and the token of the next, empty on the last.
+
+        A gateway looks through many rows in several calls.
+        """
+        asked = answer_pb2.ListSideBySideRequest()
+        asked.CopyFrom(request)
+        found: list[answer_pb2.SideBySideRow] = []
+        while True:
+            page = await self._calls.call(self._answers.ListSideBySide, asked)
+            found += page.rows
+            wanted = request.page_size or len(found)
+            if not page.next_page_token or (found and len(found) >= wanted):
+                return found, page.next_page_token
+            asked.page_token = page.next_page_token
+            asked.page_size = max(0, request.page_size - len(found))
+
+    async def mark(self, run_id: str, answers: Sequence[answer_pb2.AnswerKey], *, is_golden: bool) -> int:
+        """All of them, or none; gives how many golden answers the run has then."""
+        request = answer_pb2.MarkAnswersRequest(run_id=run_id, answers=answers, is_golden=is_golden)
+        return (await self._calls.call(self._answers.MarkAnswers, request)).golden_count
+
+    def export_golden(
+        self, request: export_pb2.ExportGoldenAnswersRequest
+    ) -> AsyncGenerator[export_pb2.ExportGoldenAnswersResponse]:
+        """As `export`."""
+        return self._calls.stream(self._exports.ExportGoldenAnswers, request)

@@ -280,7 +280,8 @@ class FakeResults(results_grpc.ResultsServiceServicer):
     ) -> results_pb2.ListOutcomesResponse:
         self.outcomes_asked.append(request)
         if request.run_id not in self.outcomes:
-            return results_pb2.ListOutcomesResponse(next_page_token=f"after {request.page_token}")
+            behind = "" if request.page_token.startswith("after") else f"after {request.page_token}"
+            return results_pb2.ListOutcomesResponse(next_page_token=behind)
         first, recorded = int(request.page_token or 0), self.outcomes[request.run_id]
         last = first + (request.page_size or 100)
         more = str(last) if last < len(recorded) else ""
