@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from services.scheduler.runs.run_counts import RunCounts
+from services.scheduler.runs.run_estimate import LONE_FACTOR
 from services.scheduler.runs.run_speed import RunSpeed
 
 WINDOW_SECONDS = 10.0
@@ -31,7 +32,7 @@ class SpeedMarks:
 
     The fastest and the slowest are found among it and the stretches of the last two minutes. A stretch goes
     from one report to the first one at least five seconds later that tells of more: it grows while nothing
-    comes, so its speed is never 0. As long as there was no whole stretch, all three are the same.
+    comes, so its speed is never 0. As long as there was no whole one, they are twice and half the speed.
     """
 
     _window: deque[_Mark] = field(default_factory=deque)
@@ -65,6 +66,8 @@ class SpeedMarks:
         seconds = now - first.at
         samples = (last.samples - first.samples) / seconds
         tokens = max(last.tokens - first.tokens, 0) / seconds
+        if not self._stretches:
+            return RunSpeed(samples, tokens, samples * LONE_FACTOR, samples / LONE_FACTOR)
         recent = [samples, *(stretch.samples_per_second for stretch in self._stretches)]
         return RunSpeed(samples, tokens, max(recent), min(recent))
 

@@ -21,7 +21,13 @@ def speed_after(*reports: tuple[float, int], now: float | None = None) -> RunSpe
 
 
 def test_generated_tokens_are_measured_over_the_same_seconds_as_samples() -> None:
-    assert speed_after((0, 0), (4, 20)) == RunSpeed(5, 50, 5, 5)
+    speed = speed_after((0, 0), (4, 20))
+    assert speed is not None
+    assert (speed.samples, speed.tokens) == (5, 50)
+
+
+def test_before_there_is_a_stretch_it_may_go_half_or_twice_as_fast() -> None:
+    assert speed_after((0, 0), (4, 20)) == RunSpeed(5, 50, fastest=10, slowest=2.5)
 
 
 def test_nothing_is_told_from_one_moment() -> None:
@@ -58,7 +64,7 @@ def test_later_epoch_is_measured_anew() -> None:
     marks.clear()
     marks.add(6, counts(0))
     marks.add(8, counts(4))
-    assert marks.speed(8) == RunSpeed(2, 0, 2, 2)
+    assert marks.speed(8) == RunSpeed(2, 0, fastest=4, slowest=1)
 
 
 def test_time_left_is_told_between_the_best_and_the_worst() -> None:
