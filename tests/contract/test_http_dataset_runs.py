@@ -1,7 +1,6 @@
 """Runs over data sets over a socket: orders, lists, figures, answers, files; a gateway, fake backends."""
 
 import uuid
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -11,18 +10,12 @@ from proctor.v1 import outcome_pb2, run_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.common.errors import ErrorKind
 from tests.fakes.dataset_runs import DATASET, shown_id, stored_run
-from tests.fakes.gateway_stand import GatewayStand, gateway_stand
+from tests.fakes.gateway_stand import GatewayStand
 from tests.fakes.http_calls import call
 from tests.fakes.refusals import refused
 
 API = "/admin/benchmarks"
 ORDER: dict[str, Any] = {"model_id": "vllm/starter", "dataset_id": DATASET}
-
-
-@pytest.fixture
-async def stand() -> AsyncIterator[GatewayStand]:
-    async with gateway_stand() as running:
-        yield running
 
 
 async def test_order_is_answered_with_id_state_and_time(stand: GatewayStand) -> None:

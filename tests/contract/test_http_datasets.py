@@ -22,12 +22,6 @@ ROWS = b'{"prompt": "a"}\n{"prompt": "b"}\n{"prompt": "c"}\n'
 
 
 @pytest.fixture
-async def stand() -> AsyncIterator[GatewayStand]:
-    async with gateway_stand() as running:
-        yield running
-
-
-@pytest.fixture
 def datasets(stand: GatewayStand) -> FakeDatasets:
     return stand.scheduler.datasets
 

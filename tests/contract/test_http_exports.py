@@ -1,7 +1,6 @@
 """A run as a file over a socket: streamed, named, refused before it begins, broken off where it breaks."""
 
 import uuid
-from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
@@ -11,18 +10,12 @@ from proctor.v1 import export_service_pb2 as export_pb2
 from services.common.errors import ErrorKind
 from tests.fakes.backend_services import refused
 from tests.fakes.eventually import eventually
-from tests.fakes.gateway_stand import GatewayStand, gateway_stand
+from tests.fakes.gateway_stand import GatewayStand
 from tests.fakes.http_calls import call
 
 RUN = str(uuid.uuid4())
 EXPORT = f"/api/v1/benchmarking/results/{RUN}/export"
 MEBIBYTE = 1024 * 1024
-
-
-@pytest.fixture
-async def stand() -> AsyncIterator[GatewayStand]:
-    async with gateway_stand() as running:
-        yield running
 
 
 async def test_file_comes_with_its_name_type_and_bytes(stand: GatewayStand) -> None:

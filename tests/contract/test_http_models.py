@@ -1,20 +1,12 @@
 """Models over a socket: with what they need and can, and with the pools that told nothing."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from services.gateway.models.byte_text import byte_text
-from tests.fakes.gateway_stand import GatewayStand, gateway_stand
+from tests.fakes.gateway_stand import GatewayStand
 from tests.fakes.http_calls import call
 
 MODELS = "/api/v1/models"
-
-
-@pytest.fixture
-async def stand() -> AsyncIterator[GatewayStand]:
-    async with gateway_stand() as running:
-        yield running
 
 
 async def test_models_are_listed_with_what_is_known_and_nulls_for_the_rest(stand: GatewayStand) -> None:

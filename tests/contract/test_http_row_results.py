@@ -1,7 +1,6 @@
 """Answers to the rows of a data set over a socket: pages, what they hold, filters, files."""
 
 import json
-from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
@@ -9,16 +8,10 @@ import pytest
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import outcome_pb2
 from tests.fakes.dataset_runs import recorded, shown_id, stored_run
-from tests.fakes.gateway_stand import GatewayStand, gateway_stand
+from tests.fakes.gateway_stand import GatewayStand
 from tests.fakes.http_calls import call
 
 API = "/admin/benchmarks"
-
-
-@pytest.fixture
-async def stand() -> AsyncIterator[GatewayStand]:
-    async with gateway_stand() as running:
-        yield running
 
 
 async def test_answers_come_page_by_page_in_the_form_of_batch_lines(stand: GatewayStand) -> None:

@@ -1,22 +1,14 @@
 """Leaderboard and history over a socket: promised fields, ties, reasons, no number where there is none."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from proctor.v1 import run_pb2, standings_pb2, summary_pb2
 from services.common.errors import ErrorKind
 from tests.fakes.backend_services import refused
-from tests.fakes.gateway_stand import GatewayStand, gateway_stand
+from tests.fakes.gateway_stand import GatewayStand
 from tests.fakes.http_calls import call
 
 API = "/api/v1/benchmarking"
-
-
-@pytest.fixture
-async def stand() -> AsyncIterator[GatewayStand]:
-    async with gateway_stand() as running:
-        yield running
 
 
 def standing(model: str, rank: int, score: float) -> standings_pb2.Standing:

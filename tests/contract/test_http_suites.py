@@ -3,22 +3,15 @@
 import base64
 import io
 import json
-from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.fakes.gateway_stand import GatewayStand, gateway_stand
+from tests.fakes.gateway_stand import GatewayStand
 from tests.fakes.http_calls import call
 
 SUITES = "/api/v1/suites"
 DOCUMENT = "suite: mine\ntasks: []\n"
 YAML = {"Content-Type": "application/yaml; charset=utf-8"}
-
-
-@pytest.fixture
-async def stand() -> AsyncIterator[GatewayStand]:
-    async with gateway_stand() as running:
-        yield running
 
 
 async def test_suites_are_listed_with_versions_and_problems(stand: GatewayStand) -> None:

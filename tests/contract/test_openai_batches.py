@@ -2,7 +2,6 @@
 
 import json
 import uuid
-from collections.abc import AsyncIterator
 from typing import Final, get_args
 
 import aiohttp
@@ -35,12 +34,6 @@ STATUSES = [name.removeprefix("BATCH_STATE_").lower() for name in batch_pb2.Batc
 
 
 @pytest.fixture
-async def stand() -> AsyncIterator[GatewayStand]:
-    async with gateway_stand() as running:
-        yield running
-
-
-@pytest.fixture
 def batches(stand: GatewayStand) -> FakeBatches:
     return stand.scheduler.batches
 
@@ -48,12 +41,6 @@ def batches(stand: GatewayStand) -> FakeBatches:
 @pytest.fixture
 def file_id(stand: GatewayStand) -> str:
     return stand.scheduler.files.put("lines.jsonl", b"{}\n", file_pb2.FILE_PURPOSE_BATCH).file_id
-
-
-@pytest.fixture
-async def client(stand: GatewayStand) -> AsyncIterator[AsyncOpenAI]:
-    async with openai_client(stand.http) as opened:
-        yield opened
 
 
 def order(file_id: str, **changes: object) -> dict[str, object]:

@@ -21,18 +21,6 @@ CHATS: Final = "/v1/chat/completions"
 FIELDS = {"message", "type", "param", "code"}
 
 
-@pytest.fixture
-async def stand() -> AsyncIterator[GatewayStand]:
-    async with gateway_stand() as running:
-        yield running
-
-
-@pytest.fixture
-async def client(stand: GatewayStand) -> AsyncIterator[AsyncOpenAI]:
-    async with openai_client(stand.http) as opened:
-        yield opened
-
-
 async def create(client: AsyncOpenAI, stand: GatewayStand) -> None:
     file = stand.scheduler.files.put("a", b"{}", file_pb2.FILE_PURPOSE_BATCH)
     await client.batches.create(input_file_id=file.file_id, endpoint=CHATS, completion_window="24h")

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -27,20 +26,8 @@ MISSING = "file-" + 32 * "f"
 
 
 @pytest.fixture
-async def stand() -> AsyncIterator[GatewayStand]:
-    async with gateway_stand() as running:
-        yield running
-
-
-@pytest.fixture
 def files(stand: GatewayStand) -> FakeFiles:
     return stand.scheduler.files
-
-
-@pytest.fixture
-async def client(stand: GatewayStand) -> AsyncIterator[AsyncOpenAI]:
-    async with openai_client(stand.http) as opened:
-        yield opened
 
 
 def form(*fields: tuple[str, bytes], content: bytes = LINES, is_file_first: bool = False) -> dict[str, Any]:
