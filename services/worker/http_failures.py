@@ -34,7 +34,7 @@ _KEY_TEXT = re.compile(
 _STATUS_TEXT = re.compile(r"[45][0-9]{2}")
 _LONGEST_RETRY_AFTER_SECONDS = 86400.0
 _ADVICE = {
-    400: "check the parameters of the run",
+    400: "check the parameters of the run or of the line",
     402: "check the provider's plan and billing",
     404: "check the model's name and the base URL",
 }
