@@ -18,6 +18,17 @@ class FakeS3:
     def __init__(self) -> None:
         self.contents: dict[str, bytes] = {}
         self.endpoint = ""
+        # After so many objects it takes no more; None: it takes all.
+        self.puts_left: int | None = None
+
+    def put(self, key: str, content: bytes) -> bool:
+        """Whether it was taken."""
+        if self.puts_left is not None:
+            if not self.puts_left:
+                return False
+            self.puts_left -= 1
+        self.contents[key] = content
+        return True
 
     def listing(self, prefix: str) -> bytes:
         entries = "".join(
@@ -40,8 +51,8 @@ class _Handler(BaseHTTPRequestHandler):
     bucket: FakeS3
 
     def do_PUT(self) -> None:
-        self.bucket.contents[self._key()] = self._body()
-        self._answer(200)
+        is_taken = self.bucket.put(self._key(), self._body())
+        self._answer(200 if is_taken else 503, b"" if is_taken else b"<Error><Code>SlowDown</Code></Error>")
 
     def do_GET(self) -> None:
         if "list-type" in self.path:

@@ -1,0 +1,232 @@
+"""Uploads that break in the middle, by who sends, what takes them, or where they go: nothing of them is left."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import random
+import resource
+from base64 import b64encode
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from pathlib import Path
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from proctor.v1 import run_pb2
+from tests.chaos.stands import kill
+from tests.chaos.struck_batch import batch_stack, lines_of
+from tests.chaos.struck_run import StruckRun
+from tests.e2e.doors import HttpAnswer, http
+from tests.fakes.eventually import eventually
+from tests.fakes.s3_server import BUCKET, s3_server
+from tests.whole_stack import MODEL, WholeStack
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+DATASETS = "/admin/datasets"
+# By door: where a file is sent to, and where those that are kept are listed.
+DOORS = {"data set": (f"{DATASETS}/upload", DATASETS), "file": ("/v1/files", "/v1/files")}
+MOST_BYTES = 1_000_000
+Break = Callable[["HalfUpload"], Awaitable[None]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def standing() -> AsyncIterator[WholeStack]:
+    async with batch_stack() as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def content() -> bytes:
+    """Some 45 MB that hardly pack, so that much is stored before the last line has come."""
+    draw = random.Random(1)
+    lines = (
+        {
+            "custom_id": f"r{number}",
+            "method": "POST",
+            "url": "/v1/completions",
+            "body": {"model": "fake", "prompt": b64encode(draw.randbytes(800)).decode()},
+        }
+        for number in range(40_000)
+    )
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+class HalfUpload:
+    """Sends the first half of a file, and no more until it is let go on."""
+
+    def __init__(self, standing: WholeStack, door: str, content: bytes) -> None:
+        self._standing = standing
+        self._door = door
+        self._content = content
+        self._may_go_on = asyncio.Event()
+        self.task: asyncio.Task[HttpAnswer] = asyncio.ensure_future(self._send())
+
+    def go_on(self) -> None:
+        self._may_go_on.set()
+
+    async def gone(self) -> None:
+        """Whoever sent it has gone away, or was told of it."""
+        self.task.cancel()
+        await asyncio.wait([self.task])
+        if not self.task.cancelled():
+            self.task.exception()
+
+    async def _send(self) -> HttpAnswer:
+        form = form_of(self._door, self._pieces(), "half.jsonl")
+        return await http(self._standing, "POST", DOORS[self._door][0], data=form)
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        for half in (self._content[: len(self._content) // 2], self._content[len(self._content) // 2 :]):
+            for start in range(0, len(half), 256 * 1024):
+                yield half[start : start + 256 * 1024]
+            await self._may_go_on.wait()
+
+
+def form_of(door: str, content: object, name: str) -> aiohttp.FormData:
+    form = aiohttp.FormData()
+    if door == "file":
+        form.add_field("purpose", "batch")
+    form.add_field("file", content, filename=name, content_type="application/jsonl")
+    return form
+
+
+async def sent(standing: WholeStack, door: str, content: bytes, name: str = "whole.jsonl") -> HttpAnswer:
+    return await http(standing, "POST", DOORS[door][0], data=form_of(door, io.BytesIO(content), name))
+
+
+def objects(standing: WholeStack) -> set[Path]:
+    folder = standing.stack.options.state_dir / "objects"
+    return {path for path in folder.rglob("*") if path.is_file()}
+
+
+async def kept(standing: WholeStack, door: str) -> int:
+    """How many there are."""
+    answer = await http(standing, "GET", DOORS[door][1])
+    return len(answer.body["datasets" if door == "data set" else "data"])
+
+
+async def client_gone(upload: HalfUpload) -> None:
+    await upload.gone()
+
+
+async def gateway_killed(standing: WholeStack, upload: HalfUpload) -> None:
+    await kill(standing, "gateway")
+    await upload.gone()
+
+
+async def scheduler_killed(standing: WholeStack, upload: HalfUpload) -> None:
+    """What is young may be of an upload that goes on, so it is made old; then the next leader sweeps it."""
+    await kill(standing, "scheduler")
+    upload.go_on()
+    await asyncio.wait([upload.task], timeout=20)
+    assert upload.task.result().status == 503, upload.task.result()
+    assert objects(standing)
+    async with standing.database() as database:
+        await database.execute("UPDATE scheduler.loose_prefixes SET since = since - interval '1 day'")
+    await kill(standing, "scheduler")
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("broken", ["client", "gateway", "scheduler"])
+async def test_upload_that_is_cut_in_the_middle_leaves_nothing(
+    standing: WholeStack, content: bytes, door: str, broken: str
+) -> None:
+    breaks: dict[str, Break] = {
+        "client": client_gone,
+        "gateway": partial(gateway_killed, standing),
+        "scheduler": partial(scheduler_killed, standing),
+    }
+    children = standing.stack.children.values()
+    await eventually(lambda: all(child.ready.is_set() for child in children), "the stack is up", 60)
+    before, count = objects(standing), await kept(standing, door)
+    upload = HalfUpload(standing, door, content)
+    try:
+        await eventually(lambda: objects(standing) > before, "the first of it lies in the store")
+        await breaks[broken](upload)
+    finally:
+        await upload.gone()
+    await eventually(lambda: objects(standing) == before, "what was stored is removed", 60)
+    await eventually(lambda: all(child.ready.is_set() for child in children), "the stack is up again", 60)
+    assert await kept(standing, door) == count
+
+
+@pytest.mark.parametrize("door", DOORS)
+async def test_store_that_is_full_in_the_middle_is_told_and_nothing_is_left(
+    standing: WholeStack, content: bytes, door: str
+) -> None:
+    before, count = objects(standing), await kept(standing, door)
+    scheduler = standing.stack.child("scheduler").pid or 0
+    soft, hard = resource.prlimit(scheduler, resource.RLIMIT_FSIZE)
+    resource.prlimit(scheduler, resource.RLIMIT_FSIZE, (MOST_BYTES, hard))
+    try:
+        answer = await sent(standing, door, content)
+    finally:
+        resource.prlimit(scheduler, resource.RLIMIT_FSIZE, (soft, hard))
+    assert answer.status == 503, answer
+    told = answer.body["error"]["message"] if door == "file" else answer.body["detail"]
+    assert told.startswith("The object store cannot be used: ")
+    assert told.endswith(". Nothing was changed; check it, then try again.")
+    assert str(standing.stack.options.state_dir) not in told
+    assert (objects(standing), await kept(standing, door)) == (before, count)
+    assert (await sent(standing, door, content)).status == 200
+
+
+async def test_bucket_that_fails_in_the_middle_is_told_and_nothing_is_left(content: bytes) -> None:
+    with s3_server() as bucket:
+        environment = {
+            "PROCTOR_OBJECT_STORE": f"s3://{BUCKET}/below",
+            "AWS_ENDPOINT_URL": bucket.endpoint,
+            "AWS_ACCESS_KEY_ID": "any",
+            "AWS_SECRET_ACCESS_KEY": "any",
+            "AWS_REGION": "us-east-1",
+        }
+        async with batch_stack(environment) as standing:
+            for door in DOORS:
+                bucket.puts_left = 1
+                answer = await sent(standing, door, content)
+                assert answer.status == 503, answer
+                assert answer.body["detail" if door == "data set" else "error"]
+                assert bucket.contents == {}
+                bucket.puts_left = None
+                assert (await sent(standing, door, content)).status == 200
+                bucket.contents.clear()
+
+
+@pytest.mark.parametrize("door", DOORS)
+async def test_two_uploads_of_one_name_at_once_are_both_kept_and_lie_there_once(
+    standing: WholeStack, door: str
+) -> None:
+    before = objects(standing)
+    rows = lines_of(range(1_000))
+    answers = await asyncio.gather(*(sent(standing, door, rows, "same.jsonl") for _ in range(2)))
+    assert [answer.status for answer in answers] == [200, 200], answers
+    ids = {answer.body["dataset_id" if door == "data set" else "id"] for answer in answers}
+    assert len(ids) == 2
+    new = objects(standing) - before
+    assert len({path.parent for path in new if "datasets" in path.parts}) == 1
+    for gone in ids:
+        assert (await http(standing, "DELETE", f"{DOORS[door][1]}/{gone}")).status == 200
+    await eventually(lambda: objects(standing) == before, "all of it is gone")
+
+
+async def test_what_a_run_uses_stays_until_it_is_over(standing: WholeStack) -> None:
+    uploaded = await sent(standing, "data set", lines_of(range(2_000)))
+    dataset_id = uploaded.body["dataset_id"]
+    order = run_pb2.RunOrder(project_id=1, dataset_id=dataset_id, model=MODEL, line_models=["test-model"])
+    run = await StruckRun.start(standing, order)
+    benchmark = f"/admin/benchmarks/bm_{run.run_id.replace('-', '')}"
+
+    async def delete_both() -> None:
+        for path, reason in ((f"{DATASETS}/{dataset_id}", "DATASET_IN_USE"), (benchmark, "RUN_NOT_OVER")):
+            answer = await http(standing, "DELETE", path)
+            assert (answer.status, answer.body["reason"]) == (409, reason), answer
+
+    await run.strike_at(0.2, delete_both)
+    assert (await run.ended()).state == run_pb2.RUN_STATE_COMPLETED
+    for path in (f"{DATASETS}/{dataset_id}", benchmark):
+        assert (await http(standing, "DELETE", path)).status == 200
