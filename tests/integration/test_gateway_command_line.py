@@ -1,7 +1,6 @@
 """The command line as a script sees it: exit codes, JSON on stdout, Ctrl-C; against a real gateway."""
 
 import signal
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -11,20 +10,9 @@ from services.common.errors import ErrorKind
 from tests.fakes.backend_services import FakeScheduler, refused
 from tests.fakes.command_line import CommandLine, ended
 from tests.fakes.eventually import eventually
-from tests.fakes.gateway_stand import GatewayStand, gateway_stand
+from tests.fakes.gateway_stand import GatewayStand
 
 ORDER = ("run", "--suite", "glue", "--model", "vllm/starter", "--limit", "4")
-
-
-@pytest.fixture
-async def stand() -> AsyncIterator[GatewayStand]:
-    async with gateway_stand() as running:
-        yield running
-
-
-@pytest.fixture
-def proctor(stand: GatewayStand, tmp_path: Path) -> CommandLine:
-    return CommandLine(stand.grpc, tmp_path)
 
 
 async def submitted_run(scheduler: FakeScheduler) -> run_pb2.Run:

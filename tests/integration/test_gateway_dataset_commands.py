@@ -1,42 +1,15 @@
 """`proctor datasets …` as a script sees it, against a real gateway."""
 
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
-
-import pytest
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from services.common.errors import ErrorKind
 from tests.fakes.command_line import CommandLine
 from tests.fakes.dataset_service import FakeDatasets
-from tests.fakes.gateway_stand import GatewayStand, gateway_stand
 from tests.fakes.refusals import refused
 
 ID = "ds_" + 32 * "0"
-
-
-@pytest.fixture
-async def stand() -> AsyncIterator[GatewayStand]:
-    async with gateway_stand() as running:
-        yield running
-
-
-@pytest.fixture
-def datasets(stand: GatewayStand) -> FakeDatasets:
-    return stand.scheduler.datasets
-
-
-@pytest.fixture
-def proctor(stand: GatewayStand, tmp_path: Path) -> CommandLine:
-    return CommandLine(stand.grpc, tmp_path / "state")
-
-
-@pytest.fixture
-def rows(tmp_path: Path) -> Path:
-    path = tmp_path / "rows.jsonl"
-    path.write_text('{"prompt": "a"}\n{"prompt": "b"}\n')
-    return path
 
 
 async def test_file_is_uploaded_listed_shown_and_deleted(

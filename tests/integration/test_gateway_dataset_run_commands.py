@@ -1,10 +1,7 @@
 """`proctor run --dataset …` and what comes after it as a script sees it, against a real gateway."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
-
-import pytest
 
 from proctor.v1 import run_pb2, summary_pb2
 from services.common.errors import ErrorKind
@@ -12,33 +9,10 @@ from tests.fakes.command_line import CommandLine, Finished, ended
 from tests.fakes.dataset_runs import recorded, stored_run
 from tests.fakes.dataset_service import FakeDatasets
 from tests.fakes.eventually import eventually
-from tests.fakes.gateway_stand import GatewayStand, gateway_stand
+from tests.fakes.gateway_stand import GatewayStand
 from tests.fakes.refusals import refused
 
 ID = "ds_" + 32 * "0"
-
-
-@pytest.fixture
-async def stand() -> AsyncIterator[GatewayStand]:
-    async with gateway_stand() as running:
-        yield running
-
-
-@pytest.fixture
-def datasets(stand: GatewayStand) -> FakeDatasets:
-    return stand.scheduler.datasets
-
-
-@pytest.fixture
-def proctor(stand: GatewayStand, tmp_path: Path) -> CommandLine:
-    return CommandLine(stand.grpc, tmp_path / "state")
-
-
-@pytest.fixture
-def rows(tmp_path: Path) -> Path:
-    path = tmp_path / "rows.jsonl"
-    path.write_text('{"prompt": "a"}\n{"prompt": "b"}\n')
-    return path
 
 
 def order(named: object, *more: str) -> tuple[str, ...]:

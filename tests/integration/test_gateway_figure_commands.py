@@ -24,11 +24,6 @@ async def stand() -> AsyncIterator[GatewayStand]:
         yield running
 
 
-@pytest.fixture
-def proctor(stand: GatewayStand, tmp_path: Path) -> CommandLine:
-    return CommandLine(stand.grpc, tmp_path / "state")
-
-
 async def test_runs_are_compared_by_their_ids_and_models_on_a_suite(
     stand: GatewayStand, proctor: CommandLine
 ) -> None:

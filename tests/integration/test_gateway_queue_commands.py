@@ -1,25 +1,11 @@
 """`proctor queue`, `limits`, `pause`, `resume` as a script sees them, against a real gateway."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import run_pb2
 from tests.fakes.command_line import CommandLine
-from tests.fakes.gateway_stand import GatewayStand, gateway_stand
-
-
-@pytest.fixture
-async def stand() -> AsyncIterator[GatewayStand]:
-    async with gateway_stand() as running:
-        yield running
-
-
-@pytest.fixture
-def proctor(stand: GatewayStand, tmp_path: Path) -> CommandLine:
-    return CommandLine(stand.grpc, tmp_path)
+from tests.fakes.gateway_stand import GatewayStand
 
 
 def queue_with_one_waiting(stand: GatewayStand) -> None:

@@ -1,7 +1,7 @@
 """What a client learns that knows only the address: services and messages by reflection, health by name."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import grpc
@@ -12,7 +12,7 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from proctor.v1 import queue_service_pb2 as queue_pb2
-from tests.fakes.gateway_stand import GatewayStand, gateway_stand
+from tests.fakes.gateway_stand import GatewayStand
 
 T = TypeVar("T")
 
@@ -68,12 +68,6 @@ class Stranger:
 
     def close(self) -> None:
         self._channel.close()
-
-
-@pytest.fixture
-async def stand() -> AsyncIterator[GatewayStand]:
-    async with gateway_stand() as running:
-        yield running
 
 
 async def asked(stand: GatewayStand, ask: Callable[[Stranger], T]) -> T:

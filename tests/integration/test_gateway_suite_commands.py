@@ -1,23 +1,11 @@
 """`proctor suites …` as a script sees it, against a real gateway."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.command_line import CommandLine
-from tests.fakes.gateway_stand import GatewayStand, gateway_stand
-
-
-@pytest.fixture
-async def stand() -> AsyncIterator[GatewayStand]:
-    async with gateway_stand() as running:
-        yield running
-
-
-@pytest.fixture
-def proctor(stand: GatewayStand, tmp_path: Path) -> CommandLine:
-    return CommandLine(stand.grpc, tmp_path / "state")
+from tests.fakes.gateway_stand import GatewayStand
 
 
 @pytest.fixture

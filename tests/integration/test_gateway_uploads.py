@@ -20,23 +20,12 @@ from tests.fakes.backend_services import FakeScheduler
 from tests.fakes.dataset_service import FakeDatasets
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway_process import GatewayProcess, gateway_process
-from tests.fakes.gateway_stand import GatewayStand, gateway_stand
+from tests.fakes.gateway_stand import GatewayStand
 from tests.fakes.refusals import refused
 
 PIECE = b"x" * 500_000
 SIZE_BYTES = 200_000_000
 MOST_GROWTH_BYTES = 50_000_000
-
-
-@pytest.fixture
-async def stand() -> AsyncIterator[GatewayStand]:
-    async with gateway_stand() as running:
-        yield running
-
-
-@pytest.fixture
-def datasets(stand: GatewayStand) -> FakeDatasets:
-    return stand.scheduler.datasets
 
 
 def header(name: str = "rows.jsonl") -> dataset_pb2.UploadDatasetRequest:
