@@ -101,6 +101,13 @@ class StruckBatch:
     async def ended(self) -> Batch:
         return await self.reaches(*FINAL)
 
+    async def expire(self) -> None:
+        """Its window closes now; the shortest that can be ordered is an hour."""
+        async with self.run.standing.database() as database:
+            await database.execute(
+                "UPDATE scheduler.runs SET expires_at = now() WHERE run_id = $1", UUID(self.run.run_id)
+            )
+
     async def files(self, batch: Batch) -> tuple[bytes, bytes]:
         """Output and errors; empty where there is none."""
         output, errors = await asyncio.gather(

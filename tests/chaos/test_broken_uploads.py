@@ -1,4 +1,4 @@
-"""Uploads that break in the middle, by who sends, what takes them, or where they go: nothing of them is left."""
+"""Uploads that break by who sends them, what takes them, or where they go: nothing of them is left."""
 
 from __future__ import annotations
 

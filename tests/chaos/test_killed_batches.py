@@ -12,8 +12,16 @@ import pytest
 import pytest_asyncio
 from openai import AsyncOpenAI
 
+from tests.chaos.run_audit import assert_counters_equal_rows, read_rows
 from tests.chaos.stands import kill
-from tests.chaos.struck_batch import StruckBatch, assert_batch_right, batch_stack, patient_client
+from tests.chaos.struck_batch import (
+    StruckBatch,
+    assert_batch_right,
+    assert_own_answers,
+    batch_stack,
+    patient_client,
+)
+from tests.count_batch import count_batch
 from tests.whole_stack import WholeStack
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -61,3 +69,31 @@ async def test_batch_outlives_kills_while_it_is_planned_and_while_its_files_are_
         await asyncio.sleep(draw.uniform(0, MOST_DELAY_SECONDS))
         await kill(standing, name)
     await assert_batch_right(struck)
+
+
+@pytest.mark.parametrize("state", ["expired", "cancelled"])
+async def test_batch_that_is_stopped_before_its_leader_is_killed_has_each_line_once(
+    standing: WholeStack, client: AsyncOpenAI, state: str
+) -> None:
+    struck = await StruckBatch.start(standing, client)
+
+    async def stop_and_kill() -> None:
+        await (struck.expire() if state == "expired" else client.batches.cancel(struck.batch_id))
+        await kill(standing, "scheduler")
+
+    recorded = await struck.run.strike_at(0.2, stop_and_kill)
+    ended = await struck.ended()
+    output, errors = await struck.files(ended)
+    counted = count_batch(struck.content, output, errors)
+    assert (ended.status, counted.problems) == (state, ()), f"{ended}\n{counted}"
+    assert recorded <= counted.answered < counted.lines
+    assert counted.codes == {f"batch_{state}": counted.lines - counted.answered}
+    assert_own_answers(output)
+    assert ended.request_counts
+    assert (ended.request_counts.completed, ended.request_counts.failed) == (
+        counted.answered,
+        counted.lines - counted.answered,
+    )
+    rows = await read_rows(struck.run)
+    assert len(rows.outcomes) == counted.answered
+    assert_counters_equal_rows(rows)
