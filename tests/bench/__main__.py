@@ -5,6 +5,7 @@ import asyncio
 
 from tests.bench import (
     batch_on_vllm,
+    batches,
     cancelling,
     comparing,
     cost_per_sample,
@@ -32,6 +33,7 @@ BENCHES = {
     "uploads": uploading.main,
     "export": exporting.main,
     "engine": engine_throughput.main,
+    "batch": batches.main,
     "batch_vllm": batch_on_vllm.main,
     "parity": parity.main,
     "prefixes": prefixes.main,

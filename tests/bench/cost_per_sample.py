@@ -5,8 +5,6 @@ The model server answers at once and is not counted. One row per process, its ch
 
 import asyncio
 import tempfile
-import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -14,40 +12,25 @@ from rich.table import Table
 
 from proctor.client import FINAL_STATES
 from proctor.v1 import run_pb2
-from tests.bench.process_tree import usage_of_tree
+from tests.bench.stack_meter import Measured, StackMeter
 from tests.whole_stack import StackOrder, WholeStack, keyed_order, whole_stack
 
 SIZES = (1_000, 5_000, 20_000)
 SAMPLE_EVERY_SECONDS = 0.25
 
 
-@dataclass
-class Measured:
-    """Per process: CPU seconds taken and the highest private memory seen."""
-
-    cpu_seconds: dict[str, float]
-    peak_mib: dict[str, float]
-    wall_seconds: float
-
-
 async def measure_run(standing: WholeStack, samples: int) -> Measured:
     """One run of `samples` rows on a stack that stands already."""
-    pids = {name: child.pid for name, child in standing.stack.children.items() if child.pid}
-    before = {name: usage_of_tree(pid).cpu_seconds for name, pid in pids.items()}
-    peaks = dict.fromkeys(pids, 0.0)
-    started = time.monotonic()
+    meter = StackMeter(standing)
     run_id = await standing.submit(keyed_order(limit=samples))
     while True:
-        for name, pid in pids.items():
-            peaks[name] = max(peaks[name], usage_of_tree(pid).anon_mib)
+        meter.look()
         run = await standing.client.get_run(run_id)
         if run.state in FINAL_STATES:
             break
         await asyncio.sleep(SAMPLE_EVERY_SECONDS)
     await _require_right(standing, run, samples)
-    wall = time.monotonic() - started
-    after = {name: usage_of_tree(pid).cpu_seconds for name, pid in pids.items()}
-    return Measured({name: after[name] - before[name] for name in pids}, peaks, wall)
+    return meter.measured()
 
 
 async def _require_right(standing: WholeStack, run: run_pb2.Run, samples: int) -> None:
@@ -58,9 +41,9 @@ async def _require_right(standing: WholeStack, run: run_pb2.Run, samples: int) -
         raise SystemExit(f"The run of {samples} samples went wrong: {run.error.message or summary}")
 
 
-def print_cost(measured: dict[int, Measured]) -> None:
+def print_cost(measured: dict[int, Measured], title: str) -> None:
     """CPU seconds per 1,000 samples, one row per process."""
-    table = Table(title="CPU seconds per 1,000 samples, submit to stored summary")
+    table = Table(title=f"CPU seconds per 1,000 {title}")
     table.add_column("process")
     for size in measured:
         table.add_column(f"{size:,} samples", justify="right")
@@ -94,5 +77,5 @@ async def main() -> None:
             await measure_run(standing, 200)  # what is loaded on first use is not a cost per sample
             for size in SIZES:
                 measured[size] = await measure_run(standing, size)
-    print_cost(measured)
+    print_cost(measured, "samples, submit to stored summary")
     print_memory(measured)

@@ -1,0 +1,166 @@
+"""What a batch costs: uploaded, run, written and read by the protocol of OpenAI, at two sizes.
+
+Lines are those of the real batch, each with an id and a question of its own. The model server answers at once
+and is not counted.
+"""
+
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import cycle, islice
+from pathlib import Path
+
+import orjson
+from openai import AsyncOpenAI
+from openai.types import Batch
+from rich.console import Console
+from rich.table import Table
+
+from tests.bench.cost_per_sample import print_cost, print_memory
+from tests.bench.stack_meter import Measured, StackMeter
+from tests.count_batch import BatchCount, count_batch
+from tests.fakes.eventually import eventually
+from tests.fakes.openai_client import openai_client
+from tests.whole_stack import MODEL, StackOrder, WholeStack, whole_stack
+
+SIZES = (5_000, 50_000)
+LOOK_EVERY_SECONDS = 0.25
+LIMIT_SECONDS = 300.0
+FINAL = ("completed", "failed", "expired", "cancelled")
+BATCH = Path(os.environ.get("PROCTOR_DATA_DIR", "")) / "batch" / "batch_5000.jsonl"
+
+
+@dataclass
+class Moments:
+    """Seconds since the upload began."""
+
+    uploaded: float = 0.0
+    created: float = 0.0
+    asked: float = 0.0
+    in_progress: float = 0.0
+    ended: float = 0.0
+    read: float = 0.0
+
+
+@dataclass(frozen=True)
+class MeasuredBatch:
+    size_bytes: int
+    moments: Moments
+    upload: Measured
+    run: Measured
+    whole: Measured
+
+
+def batch_of(count: int) -> bytes:
+    """Lines that repeat, but for their ids and one word of what they ask: none is answered for another."""
+    lines = [orjson.loads(line) for line in _block().splitlines()]
+    content = bytearray()
+    for number, line in enumerate(islice(cycle(lines), count)):
+        *before, last = line["body"]["messages"]
+        asked = {**last, "content": f"{last['content']} ({number})"}
+        body = {**line["body"], "messages": [*before, asked]}
+        content += orjson.dumps({**line, "custom_id": f"{line['custom_id']}-{number:06}", "body": body})
+        content += b"\n"
+    return bytes(content)
+
+
+def _block() -> bytes:
+    """The real batch where it is at hand, else lines as long as its."""
+    if BATCH.is_file():
+        return BATCH.read_bytes()
+    words = " ".join(f"word{number}" for number in range(60))
+    messages = [{"role": "system", "content": "Answer."}, {"role": "user", "content": words}]
+    body = {"model": "test-model", "messages": messages, "max_tokens": 4, "temperature": 0}
+    line = {"custom_id": "words", "method": "POST", "url": "/v1/chat/completions", "body": body}
+    return orjson.dumps(line) + b"\n"
+
+
+async def measure_batch(standing: WholeStack, client: AsyncOpenAI, lines: int) -> MeasuredBatch:
+    content = batch_of(lines)
+    await standing.model_server.control(reset_stats=True)
+    moments, whole = Moments(), StackMeter(standing)
+    started = time.monotonic()
+    file = await client.files.create(file=("lines.jsonl", content), purpose="batch")
+    moments.uploaded, upload = time.monotonic() - started, whole.measured()
+    rest = StackMeter(standing)
+    batch = await client.batches.create(
+        input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h"
+    )
+    moments.created = time.monotonic() - started
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_watch_asked(standing, moments, started))
+        while batch.status not in FINAL:
+            whole.look()
+            await asyncio.sleep(LOOK_EVERY_SECONDS)
+            batch = await client.batches.retrieve(batch.id)
+            if batch.in_progress_at and not moments.in_progress:
+                moments.in_progress = time.monotonic() - started
+    moments.ended, run = time.monotonic() - started, rest.measured()
+    counted = await _counted(client, batch, content)
+    moments.read = time.monotonic() - started
+    asked = (await standing.model_server.stats())["distinct_prompts"]
+    if (batch.status, counted.answered, asked, counted.problems) != ("completed", lines, lines, ()):
+        raise SystemExit(f"The batch of {lines} went wrong, {asked} were asked: {counted}\n{batch}")
+    return MeasuredBatch(len(content), moments, upload, run, whole.measured())
+
+
+async def _watch_asked(standing: WholeStack, moments: Moments, started: float) -> None:
+    async def is_asked() -> bool:
+        return bool((await standing.model_server.stats())["requests"])
+
+    await eventually(is_asked, "a line is asked", LIMIT_SECONDS)
+    moments.asked = time.monotonic() - started
+
+
+async def _counted(client: AsyncOpenAI, batch: Batch, content: bytes) -> BatchCount:
+    files = [
+        (await client.files.content(file_id)).content if file_id else b""
+        for file_id in (batch.output_file_id, batch.error_file_id)
+    ]
+    return count_batch(content, *files)
+
+
+def print_moments(measured: dict[int, MeasuredBatch]) -> None:
+    table = Table(title="Seconds of a batch")
+    table.add_column("")
+    for lines, one in measured.items():
+        table.add_column(f"{lines:,} lines, {one.size_bytes / 1e6:.0f} MB", justify="right")
+    told = [one.moments for one in measured.values()]
+    for name, seconds in (
+        ("uploaded and validated", [one.uploaded for one in told]),
+        ("accepted", [one.created - one.uploaded for one in told]),
+        ("accepted to first line asked", [one.asked - one.created for one in told]),
+        ("accepted to in_progress (seen)", [one.in_progress - one.created for one in told]),
+        ("accepted to completed", [one.ended - one.created for one in told]),
+        ("output read", [one.read - one.ended for one in told]),
+    ):
+        table.add_row(name, *(f"{one:.2f}" for one in seconds))
+    Console(width=100).print(table)
+
+
+@asynccontextmanager
+async def _opened(folder: Path) -> AsyncIterator[tuple[WholeStack, AsyncOpenAI]]:
+    order = StackOrder(environment={}, aliases={"test-model": MODEL})
+    async with (
+        whole_stack(folder, order) as standing,
+        openai_client(f"http://{standing.stack.gateway_http}") as client,
+    ):
+        yield standing, client
+
+
+async def main() -> None:
+    measured: dict[int, MeasuredBatch] = {}
+    with tempfile.TemporaryDirectory(prefix="proctor-bench-") as folder:
+        async with _opened(Path(folder)) as (standing, client):
+            await measure_batch(standing, client, 200)  # what is loaded on first use is no cost per line
+            for size in SIZES:
+                measured[size] = await measure_batch(standing, client, size)
+    print_moments(measured)
+    print_cost({size: one.upload for size, one in measured.items()}, "lines, upload")
+    print_cost({size: one.run for size, one in measured.items()}, "lines, accepted to completed")
+    print_cost({size: one.whole for size, one in measured.items()}, "lines, upload to output read")
+    print_memory({size: one.whole for size, one in measured.items()})
