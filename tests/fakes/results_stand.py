@@ -12,6 +12,8 @@ import asyncpg
 from nats.aio.client import Client
 
 from proctor.v1 import (
+    answer_service_pb2_grpc,
+    export_service_pb2_grpc,
     results_service_pb2_grpc,
     run_pb2,
     run_record_service_pb2,
@@ -43,6 +45,8 @@ class ResultsStand:
     results: RunningResults
     records: run_record_service_pb2_grpc.RunRecordServiceAsyncStub
     public: results_service_pb2_grpc.ResultsServiceAsyncStub
+    answers: answer_service_pb2_grpc.AnswerServiceAsyncStub
+    exports: export_service_pb2_grpc.ExportServiceAsyncStub
     reports: dict[str, list[work_messages_pb2.ProgressReport]]
 
     @property
@@ -151,6 +155,8 @@ async def results_stand() -> AsyncIterator[ResultsStand]:
             results,
             run_record_service_pb2_grpc.RunRecordServiceStub(channel),
             results_service_pb2_grpc.ResultsServiceStub(channel),
+            answer_service_pb2_grpc.AnswerServiceStub(channel),
+            export_service_pb2_grpc.ExportServiceStub(channel),
             reports,
         )
 

@@ -15,9 +15,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import export_service_pb2 as pb
-from proctor.v1 import export_service_pb2_grpc as pb_grpc
 from proctor.v1 import run_pb2, run_record_service_pb2
-from services.common.grpc_client import open_channel
 from services.common.postgres import connect_pool
 from services.results.errors import RunChanged
 from services.results.exports import postgres_lines
@@ -57,12 +55,6 @@ async def stand() -> AsyncIterator[ResultsStand]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def exports(stand: ResultsStand) -> AsyncIterator[pb_grpc.ExportServiceAsyncStub]:
-    async with open_channel(f"127.0.0.1:{stand.results.grpc.port}") as channel:
-        yield pb_grpc.ExportServiceStub(channel)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session(stand: ResultsStand) -> AsyncIterator[PostgresSession]:
     async with await connect_pool(stand.postgres.address, schema=SCHEMA) as pool:
         yield PostgresSession(pool)
@@ -95,14 +87,14 @@ async def ran(
     return plan
 
 
-async def file_of(exports: pb_grpc.ExportServiceAsyncStub, plan: RunPlan, word: str) -> bytes:
+async def file_of(stand: ResultsStand, plan: RunPlan, word: str) -> bytes:
     form = pb.ExportFormat.Value(f"EXPORT_FORMAT_{word}")
     request = pb.ExportRunRequest(run_id=plan.run_id, format=form)
-    return b"".join([piece.data async for piece in exports.ExportRun(request)])
+    return b"".join([piece.data async for piece in stand.exports.ExportRun(request)])
 
 
-async def records_of(exports: pb_grpc.ExportServiceAsyncStub, plan: RunPlan) -> Records:
-    file = await file_of(exports, plan, "JSONL")
+async def records_of(stand: ResultsStand, plan: RunPlan) -> Records:
+    file = await file_of(stand, plan, "JSONL")
     assert not file or file.endswith(b"\n")
     # Two readers. A whole number too large for a long is written with all its digits.
     lines = file.split(b"\n")[:-1]
@@ -111,15 +103,13 @@ async def records_of(exports: pb_grpc.ExportServiceAsyncStub, plan: RunPlan) -> 
     return records
 
 
-async def test_every_field_of_a_row_is_there_in_order(
-    stand: ResultsStand, exports: pb_grpc.ExportServiceAsyncStub
-) -> None:
+async def test_every_field_of_a_row_is_there_in_order(stand: ResultsStand) -> None:
     turns = (ChatMessage("system", "Be brief."), ChatMessage("user", 'a "b"', '{"name": "ann"}'))
     sample = asked(0, Prompt(None, turns), Target(texts=("yes", "aye")), "row-7")
     body = {"choices": [{"message": {"tool_calls": [1]}}]}
     said = ModelAnswer(Answer("Yes!\n"), "stop", (), json.dumps(body, indent=1))
     plan = await ran(stand, [sample], [outcome(0, said, Timing(0.25, 1.0, 1e-9, 0.1 + 0.2))])
-    [record] = await records_of(exports, plan)
+    [record] = await records_of(stand, plan)
     assert list(record.items()) == [
         ("task", 'ro"ws'),
         ("doc_id", 0),
@@ -151,9 +141,7 @@ async def test_every_field_of_a_row_is_there_in_order(
     assert isinstance(record["queue_seconds"], float)
 
 
-async def test_texts_come_back_as_they_were_in_every_form(
-    stand: ResultsStand, exports: pb_grpc.ExportServiceAsyncStub
-) -> None:
+async def test_texts_come_back_as_they_were_in_every_form(stand: ResultsStand) -> None:
     samples, outcomes = [], []
     for at, text in enumerate(NASTY_TEXTS):
         samples.append(asked(at, Prompt(f"{text}?"), Target(texts=(text,)), text))
@@ -162,7 +150,7 @@ async def test_texts_come_back_as_they_were_in_every_form(
         samples.append(asked(at, Prompt(None, (ChatMessage("user", text), ChatMessage("user", text)))))
         outcomes.append(outcome(at, Failure(FailureClass.REFUSED, text)))
     plan = await ran(stand, samples, outcomes)
-    records = await records_of(exports, plan)
+    records = await records_of(stand, plan)
     texts, half = list(NASTY_TEXTS), len(NASTY_TEXTS)
     for field in ("row_id", "target", "answer"):
         assert [record[field] for record in records[:half]] == texts, field
@@ -172,14 +160,14 @@ async def test_texts_come_back_as_they_were_in_every_form(
     assert [record["failure_message"] for record in records[half:]] == told
     assert {record["failure_class"] for record in records[half:]} == {"refused"}
 
-    table = io.StringIO((await file_of(exports, plan, "CSV")).decode(), newline="")
+    table = io.StringIO((await file_of(stand, plan, "CSV")).decode(), newline="")
     csv.field_size_limit(2**31)
     for row, record in zip(csv.DictReader(table), records, strict=True):
         assert row == {name: cell(value) for name, value in record.items() if name != "scores"}
-    parquet = pq.read_table(io.BytesIO(await file_of(exports, plan, "PARQUET"))).to_pylist()
+    parquet = pq.read_table(io.BytesIO(await file_of(stand, plan, "PARQUET"))).to_pylist()
     for row, record in zip(parquet, records, strict=True):
         assert row == {**record, "scores": "{}", "body": None}
-    document = json.loads(await file_of(exports, plan, "JSON"))
+    document = json.loads(await file_of(stand, plan, "JSON"))
     assert document["outcomes"] == records
     assert document["run"]["dataset_name"] == FACTS.dataset_name
 
@@ -191,9 +179,7 @@ def cell(value: object) -> str:
     return orjson.dumps(value).decode() if isinstance(value, list | dict) else str(value)
 
 
-async def test_numbers_are_read_back_as_the_same_and_what_is_none_is_null(
-    stand: ResultsStand, exports: pb_grpc.ExportServiceAsyncStub
-) -> None:
+async def test_numbers_are_read_back_as_the_same_and_what_is_none_is_null(stand: ResultsStand) -> None:
     numbers = [0.0, -0.0, 1.0, 1e-9, 5e-324, 1e15, 123456789012345.0, 1e22, 1.7976931348623157e308, 2 / 3]
     undefined = [math.nan, math.inf, -math.inf]
     count = len(numbers) + len(undefined)
@@ -208,16 +194,14 @@ async def test_numbers_are_read_back_as_the_same_and_what_is_none_is_null(
             "UPDATE outcomes SET scores = $3 WHERE run_id = $1 AND sample = $2",
             [(plan.run_id, at, json.dumps({"acc": number})) for at, number in enumerate(numbers)],
         )
-    records = await records_of(exports, plan)
+    records = await records_of(stand, plan)
     seconds = [record["total_seconds"] for record in records]
     assert [repr(number) for number in seconds] == [repr(number) for number in numbers] + ["None"] * 3
     scored = [record["scores"] for record in records[: len(numbers)]]
     assert scored == [{"acc": number} for number in numbers]
 
 
-async def test_choices_targets_and_weights_are_as_scorers_read_them(
-    stand: ResultsStand, exports: pb_grpc.ExportServiceAsyncStub
-) -> None:
+async def test_choices_targets_and_weights_are_as_scorers_read_them(stand: ResultsStand) -> None:
     choices = (" a", "b", " c")
     targets = [Target(choices, choice=2), Target(choices, choice=1), Target(choices, right_choices=(0, 2, 9))]
     samples = [asked(at, Prompt("?"), target) for at, target in enumerate(targets)]
@@ -226,7 +210,7 @@ async def test_choices_targets_and_weights_are_as_scorers_read_them(
     unscored = ModelAnswer(Answer("said"), "length")
     outcomes = [outcome(0, weighed), outcome(1, weighed), outcome(2, unscored)]
     plan = await ran(stand, samples, outcomes, CHOICE_RECIPE)
-    records = await records_of(exports, plan)
+    records = await records_of(stand, plan)
     assert [record["target"] for record in records] == ["c", "b", "a | c"]
     assert records[0]["choices"] == [" a", "b", " c"]
     assert records[0]["choice_logprobs"] == [-0.5, None, -2.0]
@@ -235,13 +219,11 @@ async def test_choices_targets_and_weights_are_as_scorers_read_them(
     assert records[2]["finish_reason"] == "length"
 
 
-async def test_an_answer_that_was_taken_from_another_run_took_no_time(
-    stand: ResultsStand, exports: pb_grpc.ExportServiceAsyncStub
-) -> None:
+async def test_an_answer_that_was_taken_from_another_run_took_no_time(stand: ResultsStand) -> None:
     plan = await ran(stand, [asked(0, Prompt("?"))], [outcome(0, ModelAnswer(Answer("x")))])
     async with stand.database() as database:
         await database.execute("UPDATE outcomes SET is_reused = true WHERE run_id = $1", plan.run_id)
-    [record] = await records_of(exports, plan)
+    [record] = await records_of(stand, plan)
     assert (record["is_reused"], record["total_seconds"]) == (True, None)
 
 

@@ -13,9 +13,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import export_service_pb2 as pb
-from proctor.v1 import export_service_pb2_grpc as pb_grpc
 from proctor.v1 import run_pb2, run_record_service_pb2
-from services.common.grpc_client import open_channel
 from services.results.exports import export_run
 from services.results.runs.run_record import RunFacts, RunPlan
 from services.results.samples.sample_set import Prompt, Sample
@@ -35,12 +33,6 @@ FORMATS = (pb.EXPORT_FORMAT_JSONL, pb.EXPORT_FORMAT_CSV)
 async def stand() -> AsyncIterator[ResultsStand]:
     async with results_stand() as made:
         yield made
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def exports(stand: ResultsStand) -> AsyncIterator[pb_grpc.ExportServiceAsyncStub]:
-    async with open_channel(f"127.0.0.1:{stand.results.grpc.port}") as channel:
-        yield pb_grpc.ExportServiceStub(channel)
 
 
 @pytest.fixture(autouse=True)
@@ -84,14 +76,12 @@ async def close(stand: ResultsStand, plan: RunPlan, epoch: int = 1) -> None:
     )
 
 
-async def sent(
-    exports: pb_grpc.ExportServiceAsyncStub, plan: RunPlan, **asked: object
-) -> tuple[pb.ExportRunResponse, bytes]:
+async def sent(stand: ResultsStand, plan: RunPlan, **asked: object) -> tuple[pb.ExportRunResponse, bytes]:
     """The first piece, and the bytes of all."""
     request = pb.ExportRunRequest(run_id=plan.run_id, format=pb.EXPORT_FORMAT_JSONL)
     for name, value in asked.items():
         setattr(request, name, value)
-    pieces = [piece async for piece in exports.ExportRun(request)]
+    pieces = [piece async for piece in stand.exports.ExportRun(request)]
     return pieces[0], b"".join(piece.data for piece in pieces)
 
 
@@ -105,11 +95,11 @@ async def marks_of(stand: ResultsStand, plan: RunPlan) -> list[tuple[str, int, b
 
 @pytest.mark.parametrize("form", FORMATS)
 async def test_what_comes_after_some_bytes_is_the_rest_of_the_file(
-    stand: ResultsStand, exports: pb_grpc.ExportServiceAsyncStub, plan: RunPlan, form: int
+    stand: ResultsStand, plan: RunPlan, form: int
 ) -> None:
     # Measured before it was ever sent, then made whole, then begun at marks and between them.
-    head, rest = await sent(exports, plan, format=form, first_byte=70_000)
-    whole_head, whole = await sent(exports, plan, format=form)
+    head, rest = await sent(stand, plan, format=form, first_byte=70_000)
+    whole_head, whole = await sent(stand, plan, format=form)
     assert rest == whole[70_000:]
     assert (head.total_bytes, head.content_tag) == (len(whole), whole_head.content_tag)
     assert whole_head.total_bytes == len(whole)
@@ -117,29 +107,23 @@ async def test_what_comes_after_some_bytes_is_the_rest_of_the_file(
     assert len(marks) > 5
     places = {0, 1, len(whole) - 1, len(whole), *marks, *random.Random(5).sample(range(len(whole)), 20)}
     for place in sorted(places):
-        _, rest = await sent(exports, plan, format=form, first_byte=place)
+        _, rest = await sent(stand, plan, format=form, first_byte=place)
         assert rest == whole[place:], place
 
 
-async def test_a_place_behind_the_end_has_no_bytes(
-    exports: pb_grpc.ExportServiceAsyncStub, plan: RunPlan
-) -> None:
-    head, rest = await sent(exports, plan, first_byte=10**9)
+async def test_a_place_behind_the_end_has_no_bytes(stand: ResultsStand, plan: RunPlan) -> None:
+    head, rest = await sent(stand, plan, first_byte=10**9)
     assert (rest, head.total_bytes > 0) == (b"", True)
 
 
-async def test_file_of_one_task_has_its_own_tag_and_length(
-    exports: pb_grpc.ExportServiceAsyncStub, plan: RunPlan
-) -> None:
-    whole, _ = await sent(exports, plan, with_total=True)
-    head, body = await sent(exports, plan, with_total=True, task="t1")
+async def test_file_of_one_task_has_its_own_tag_and_length(stand: ResultsStand, plan: RunPlan) -> None:
+    whole, _ = await sent(stand, plan, with_total=True)
+    head, body = await sent(stand, plan, with_total=True, task="t1")
     assert head.content_tag != whole.content_tag
     assert (head.total_bytes, body.count(b"\n")) == (len(body), ROLLOUTS * SIZES[1])
 
 
-async def test_a_run_that_goes_on_has_no_tag_and_cannot_be_begun_in_its_middle(
-    stand: ResultsStand, exports: pb_grpc.ExportServiceAsyncStub
-) -> None:
+async def test_a_run_that_goes_on_has_no_tag_and_cannot_be_begun_in_its_middle(stand: ResultsStand) -> None:
     live = await stand.open_run_of(3)
     await stand.send(batch(live.run_id, [answered(0)]))
 
@@ -147,16 +131,14 @@ async def test_a_run_that_goes_on_has_no_tag_and_cannot_be_begun_in_its_middle(
         return await stand.recorded(live.run_id) == 1
 
     await eventually(is_recorded, "the outcome is recorded")
-    head, body = await sent(exports, live, with_total=True)
+    head, body = await sent(stand, live, with_total=True)
     assert (head.content_tag, head.HasField("total_bytes"), body.count(b"\n")) == ("", False, 1)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await sent(exports, live, first_byte=1)
+        await sent(stand, live, first_byte=1)
     assert refused.value.code() == grpc.StatusCode.FAILED_PRECONDITION
 
 
-async def test_a_retried_run_is_other_content(
-    stand: ResultsStand, exports: pb_grpc.ExportServiceAsyncStub
-) -> None:
+async def test_a_retried_run_is_other_content(stand: ResultsStand) -> None:
     plan = await stand.open_run_of(4)
     await stand.send(batch(plan.run_id, [answered(0), failed(1)]))
 
@@ -165,12 +147,12 @@ async def test_a_retried_run_is_other_content(
 
     await eventually(lambda: recorded(2), "both are recorded")
     await close(stand, plan)
-    first, before = await sent(exports, plan, with_total=True)
+    first, before = await sent(stand, plan, with_total=True)
     await stand.open(plan, epoch=2)
     await stand.send(batch(plan.run_id, [answered(1)], epoch=2))
     await eventually(lambda: recorded(2), "the failure is made good")
     await close(stand, plan, epoch=2)
-    second, after = await sent(exports, plan, with_total=True)
+    second, after = await sent(stand, plan, with_total=True)
     assert second.content_tag != first.content_tag
     assert (second.total_bytes, after != before) == (len(after), True)
 

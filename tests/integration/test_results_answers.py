@@ -12,11 +12,8 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import answer_service_pb2 as pb
-from proctor.v1 import answer_service_pb2_grpc as pb_grpc
 from proctor.v1 import export_service_pb2 as export_pb2
-from proctor.v1 import export_service_pb2_grpc as export_grpc
 from proctor.v1 import outcome_pb2, results_service_pb2, run_record_service_pb2
-from services.common.grpc_client import open_channel
 from services.results.answers import list_side_by_side
 from services.results.outcomes.outcome import ModelAnswer, Outcome
 from services.results.runs.run_record import RunPlan
@@ -34,18 +31,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def stand() -> AsyncIterator[ResultsStand]:
     async with results_stand() as made:
         yield made
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def answers(stand: ResultsStand) -> AsyncIterator[pb_grpc.AnswerServiceAsyncStub]:
-    async with open_channel(f"127.0.0.1:{stand.results.grpc.port}") as channel:
-        yield pb_grpc.AnswerServiceStub(channel)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def exports(stand: ResultsStand) -> AsyncIterator[export_grpc.ExportServiceAsyncStub]:
-    async with open_channel(f"127.0.0.1:{stand.results.grpc.port}") as channel:
-        yield export_grpc.ExportServiceStub(channel)
 
 
 def row(at: int, prompt: Prompt, row_id: str, target: str = "right") -> Sample:
@@ -159,12 +144,12 @@ async def test_failures_of_an_epoch_before_match_nothing(stand: ResultsStand) ->
 
 
 async def side_by_side(
-    answers: pb_grpc.AnswerServiceAsyncStub, plans: Sequence[RunPlan], page_size: int = 2, **asked: Any
+    stand: ResultsStand, plans: Sequence[RunPlan], page_size: int = 2, **asked: Any
 ) -> list[pb.SideBySideRow]:
     request = pb.ListSideBySideRequest(run_ids=[plan.run_id for plan in plans], page_size=page_size, **asked)
     found: list[pb.SideBySideRow] = []
     while True:
-        page = await answers.ListSideBySide(request)
+        page = await stand.answers.ListSideBySide(request)
         found += page.rows
         request.page_token = page.next_page_token
         if not page.next_page_token:
@@ -179,13 +164,13 @@ def texts(shown: pb.SideBySideRow) -> list[str | None]:
 
 
 async def test_rows_of_several_runs_stand_side_by_side_and_only_those_that_differ(
-    stand: ResultsStand, answers: pb_grpc.AnswerServiceAsyncStub
+    stand: ResultsStand,
 ) -> None:
     samples = rows_of([f"question {at}" for at in range(5)], "q")
     first = await answered_run(stand, samples, [said(at, f"answer {at}") for at in range(5)])
     changed = [said(0, " answer 0\n"), said(1, "other"), failed(2), said(3, "answer 3")]
     second = await answered_run(stand, samples, changed)
-    rows = await side_by_side(answers, [first, second])
+    rows = await side_by_side(stand, [first, second])
     assert [(one.row_id, one.prompt, one.target) for one in rows[:1]] == [("q-0", "question 0", "right")]
     assert [texts(one) for one in rows] == [
         ["answer 0", " answer 0\n"],
@@ -197,16 +182,16 @@ async def test_rows_of_several_runs_stand_side_by_side_and_only_those_that_diffe
     assert [one.is_differing for one in rows] == [False, True, False, False, False]
     assert rows[2].answers[1].outcome.status == outcome_pb2.OUTCOME_STATUS_FAILED
     assert (rows[4].answers[1].HasField("outcome"), rows[0].answers[0].outcome.prompt) == (False, "")
-    differing = await side_by_side(answers, [first, second], only_differing=True)
+    differing = await side_by_side(stand, [first, second], only_differing=True)
     assert [one.row_id for one in differing] == ["q-1"]
     wanted = results_service_pb2.OutcomeFilter(text="OTHER")
-    assert [one.row_id for one in await side_by_side(answers, [second, first], filter=wanted)] == ["q-1"]
+    assert [one.row_id for one in await side_by_side(stand, [second, first], filter=wanted)] == ["q-1"]
     wanted = results_service_pb2.OutcomeFilter(row_id="-3")
-    assert [one.row_id for one in await side_by_side(answers, [first, second], filter=wanted)] == ["q-3"]
+    assert [one.row_id for one in await side_by_side(stand, [first, second], filter=wanted)] == ["q-3"]
 
 
 async def test_rows_of_other_files_are_paired_by_what_is_asked_and_by_their_ids_where_that_repeats(
-    stand: ResultsStand, answers: pb_grpc.AnswerServiceAsyncStub
+    stand: ResultsStand,
 ) -> None:
     asked = ["twice", "once", "twice", "only here"]
     first_rows = [
@@ -216,7 +201,7 @@ async def test_rows_of_other_files_are_paired_by_what_is_asked_and_by_their_ids_
     other_rows = [row(at, Prompt(text), row_id) for at, (text, row_id) in enumerate(other)]
     first = await answered_run(stand, first_rows, [said(at, f"first {at}") for at in range(4)])
     second = await answered_run(stand, other_rows, [said(at, f"second {at}") for at in range(5)])
-    rows = await side_by_side(answers, [first, second], page_size=1)
+    rows = await side_by_side(stand, [first, second], page_size=1)
     assert [(one.row_id, texts(one)) for one in rows] == [
         ("a", ["first 0", "second 3"]),
         ("b", ["first 1", "second 2"]),
@@ -224,9 +209,7 @@ async def test_rows_of_other_files_are_paired_by_what_is_asked_and_by_their_ids_
     ]
 
 
-async def test_answers_that_only_call_tools_differ_by_what_they_call(
-    stand: ResultsStand, answers: pb_grpc.AnswerServiceAsyncStub
-) -> None:
+async def test_answers_that_only_call_tools_differ_by_what_they_call(stand: ResultsStand) -> None:
     def calling(at: int, call_id: str, arguments: str) -> Outcome:
         call = {"id": call_id, "type": "function", "function": {"name": "f", "arguments": arguments}}
         body = {"choices": [{"message": {"content": None, "tool_calls": [call]}}], "nul": "\x00"}
@@ -235,20 +218,18 @@ async def test_answers_that_only_call_tools_differ_by_what_they_call(
     samples = rows_of(["tools a", "tools b"], "t")
     first = await answered_run(stand, samples, [calling(0, "c1", "1"), calling(1, "c2", "1")])
     second = await answered_run(stand, samples, [calling(0, "c3", "1"), calling(1, "c4", "2")])
-    rows = await side_by_side(answers, [first, second])
+    rows = await side_by_side(stand, [first, second])
     assert [one.is_differing for one in rows] == [False, True]
 
 
-async def test_what_cannot_stand_side_by_side_is_refused(
-    stand: ResultsStand, answers: pb_grpc.AnswerServiceAsyncStub
-) -> None:
+async def test_what_cannot_stand_side_by_side_is_refused(stand: ResultsStand) -> None:
     first = await answered_run(stand, rows_of(["here"], "h"), [said(0, "a")])
     other = await answered_run(stand, rows_of(["there"], "h"), [said(0, "a")])
     several = await stand.open_run_of(1, 1)
 
     async def refused(*plans: RunPlan, **asked: Any) -> str:
         request = pb.ListSideBySideRequest(run_ids=[plan.run_id for plan in plans], **asked)
-        return (await refusal_of(answers.ListSideBySide(request)))[0]
+        return (await refusal_of(stand.answers.ListSideBySide(request)))[0]
 
     assert await refused(first, other) == "NO_COMMON_SAMPLES"
     assert await refused(first) == "INVALID_PARAMETER"
@@ -262,7 +243,7 @@ async def test_what_cannot_stand_side_by_side_is_refused(
 
 
 async def mark(
-    answers: pb_grpc.AnswerServiceAsyncStub,
+    stand: ResultsStand,
     plan: RunPlan,
     *keys: int | str,
     is_golden: bool = True,
@@ -275,28 +256,26 @@ async def mark(
         for key in keys
     ]
     request = pb.MarkAnswersRequest(run_id=plan.run_id, answers=named, is_golden=is_golden, user="ann")
-    return (await answers.MarkAnswers(request)).golden_count
+    return (await stand.answers.MarkAnswers(request)).golden_count
 
 
-async def test_answers_are_marked_all_or_none_and_again_without_harm(
-    stand: ResultsStand, answers: pb_grpc.AnswerServiceAsyncStub
-) -> None:
+async def test_answers_are_marked_all_or_none_and_again_without_harm(stand: ResultsStand) -> None:
     samples = rows_of([f"mark {at}" for at in range(4)], "m")
     plan = await answered_run(stand, samples, [said(0, "a"), said(1, "b"), failed(2)])
-    assert await mark(answers, plan, 0) == 1
-    assert await mark(answers, plan, 0, 0, "m-1") == 2
+    assert await mark(stand, plan, 0) == 1
+    assert await mark(stand, plan, 0, 0, "m-1") == 2
     for keys, reason in {(1, 2): "UNSUPPORTED", (3,): "NO_SUCH_ROW", (0, "m-9"): "NO_SUCH_ROW"}.items():
-        assert (await refusal_of(mark(answers, plan, *keys)))[0] == reason
-    assert await mark(answers, plan) == 2
+        assert (await refusal_of(mark(stand, plan, *keys)))[0] == reason
+    assert await mark(stand, plan) == 2
     assert await listed(stand, plan, is_golden=True) == [0, 1]
     assert await listed(stand, plan, is_golden=True, text="MARK 1") == [1]
-    assert await mark(answers, plan, 0, is_golden=False) == 1
-    assert await mark(answers, plan, 0, is_golden=False) == 1
+    assert await mark(stand, plan, 0, is_golden=False) == 1
+    assert await mark(stand, plan, 0, is_golden=False) == 1
     page = await stand.public.ListOutcomes(results_service_pb2.ListOutcomesRequest(run_id=plan.run_id))
     assert [one.is_golden for one in page.outcomes] == [False, True, False]
-    many = await refusal_of(mark(answers, plan, *range(1001)))
+    many = await refusal_of(mark(stand, plan, *range(1001)))
     assert many[0] == "INVALID_PARAMETER"
-    assert (await refusal_of(mark(answers, plan_of([1]), 0)))[0] == "RUN_NOT_FOUND"
+    assert (await refusal_of(mark(stand, plan_of([1]), 0)))[0] == "RUN_NOT_FOUND"
     await stand.records.DeleteRunRecord(run_record_service_pb2.DeleteRunRecordRequest(run_id=plan.run_id))
     async with stand.database() as database:
         assert (
@@ -304,22 +283,16 @@ async def test_answers_are_marked_all_or_none_and_again_without_harm(
         )
 
 
-async def golden_file(
-    exports: export_grpc.ExportServiceAsyncStub, plans: Sequence[RunPlan], form: str
-) -> list[dict[str, Any]]:
+async def golden_file(stand: ResultsStand, plans: Sequence[RunPlan], form: str) -> list[dict[str, Any]]:
     request = export_pb2.ExportGoldenAnswersRequest(
         run_ids=[plan.run_id for plan in plans], form=export_pb2.GoldenForm.Value(f"GOLDEN_FORM_{form}")
     )
-    pieces = [piece async for piece in exports.ExportGoldenAnswers(request)]
+    pieces = [piece async for piece in stand.exports.ExportGoldenAnswers(request)]
     assert pieces[0].file_name == f"golden_{form.lower()}.jsonl"
     return [json.loads(line) for line in b"".join(piece.data for piece in pieces).splitlines()]
 
 
-async def test_golden_answers_become_training_and_test_data_with_each_row_once(
-    stand: ResultsStand,
-    answers: pb_grpc.AnswerServiceAsyncStub,
-    exports: export_grpc.ExportServiceAsyncStub,
-) -> None:
+async def test_golden_answers_become_training_and_test_data_with_each_row_once(stand: ResultsStand) -> None:
     parts = [{"type": "text", "text": "Look"}]
     turns = (
         ChatMessage("system", "Be brief.", '{"name":"boss"}'),
@@ -330,16 +303,16 @@ async def test_golden_answers_become_training_and_test_data_with_each_row_once(
     # The same first row, answered again, and another row of the same id.
     others = [samples[0], row(1, Prompt("golden other"), "g-1")]
     second = await answered_run(stand, others, [said(0, "later"), said(1, "three")])
-    assert (await refusal_of(golden_file(exports, [first], "TEST")))[0] == "UNSUPPORTED"
-    await mark(answers, first, 0, 1)
-    await mark(answers, second, 0, 1)
+    assert (await refusal_of(golden_file(stand, [first], "TEST")))[0] == "UNSUPPORTED"
+    await mark(stand, first, 0, 1)
+    await mark(stand, second, 0, 1)
     asked = [{"role": "system", "content": "Be brief.", "name": "boss"}, {"role": "user", "content": parts}]
-    assert await golden_file(exports, [first, second], "TEST") == [
+    assert await golden_file(stand, [first, second], "TEST") == [
         {"id": "g-1", "messages": asked, "target": "two é"},
         {"id": "g-0", "prompt": "golden one", "target": "later"},
         {"id": "g-1-2", "prompt": "golden other", "target": "three"},
     ]
-    assert await golden_file(exports, [first], "TRAINING") == [
+    assert await golden_file(stand, [first], "TRAINING") == [
         {
             "messages": [
                 {"role": "user", "content": "golden one"},
@@ -351,14 +324,14 @@ async def test_golden_answers_become_training_and_test_data_with_each_row_once(
     unset = export_pb2.ExportGoldenAnswersRequest(run_ids=[first.run_id])
 
     async def exported() -> None:
-        async for _ in exports.ExportGoldenAnswers(unset):
+        async for _ in stand.exports.ExportGoldenAnswers(unset):
             pass
 
     assert (await refusal_of(exported()))[0] == "INVALID_PARAMETER"
 
 
 async def test_a_filter_that_matches_little_of_much_ends_its_calls_and_comes_to_the_end(
-    stand: ResultsStand, answers: pb_grpc.AnswerServiceAsyncStub
+    stand: ResultsStand,
 ) -> None:
     """Rows are put in behind the service: so many would take it a while."""
     count = 60_000
@@ -388,20 +361,20 @@ async def test_a_filter_that_matches_little_of_much_ends_its_calls_and_comes_to_
     wanted = f"ANSWER. {count - 1}"
     assert await listed(stand, plan, text=wanted) == [count - 1]
     assert await listed(stand, plan, min_score=0.5) == []
-    assert await mark(answers, plan, 7, count - 2) == 2
+    assert await mark(stand, plan, 7, count - 2) == 2
     assert await listed(stand, plan, is_golden=True) == [7, count - 2]
     other = await stand.open(replace(plan, run_id=new_id()))
-    rows = await side_by_side(answers, [plan, other], 200, only_differing=True)
+    rows = await side_by_side(stand, [plan, other], 200, only_differing=True)
     assert rows == []
 
 
 async def test_long_texts_are_looked_through_a_few_at_a_time(
-    stand: ResultsStand, answers: pb_grpc.AnswerServiceAsyncStub, monkeypatch: pytest.MonkeyPatch
+    stand: ResultsStand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(list_side_by_side, "WINDOW_BYTES", 1)
     samples = rows_of([f"long {at}" for at in range(9)], "l")
     first = await answered_run(stand, samples, [said(at, f"{at}") for at in range(9)])
     second = await answered_run(stand, samples, [said(at, f"-{at}") for at in range(0, 9, 2)])
     wanted = results_service_pb2.OutcomeFilter(text="-")
-    rows = await side_by_side(answers, [first, second], filter=wanted)
+    rows = await side_by_side(stand, [first, second], filter=wanted)
     assert [one.doc_id for one in rows] == [0, 2, 4, 6, 8]

@@ -12,9 +12,7 @@ from openai.types.chat import ChatCompletion
 from openai.types.completion import Completion
 
 from proctor.v1 import export_service_pb2 as pb
-from proctor.v1 import export_service_pb2_grpc as pb_grpc
 from proctor.v1 import run_pb2, run_record_service_pb2
-from services.common.grpc_client import open_channel
 from services.results.outcomes.outcome import FailureClass, ModelAnswer, Outcome, Timing, TokenUsage
 from services.results.runs.run_record import RunFacts, RunPlan, ScoringRecipe
 from services.results.samples.sample_set import ChatMessage, Prompt, Sample
@@ -36,12 +34,6 @@ BODY = {"id": "chatcmpl-7", "choices": [{"message": {"tool_calls": []}}, {"text"
 async def stand() -> AsyncIterator[ResultsStand]:
     async with results_stand() as made:
         yield made
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def exports(stand: ResultsStand) -> AsyncIterator[pb_grpc.ExportServiceAsyncStub]:
-    async with open_channel(f"127.0.0.1:{stand.results.grpc.port}") as channel:
-        yield pb_grpc.ExportServiceStub(channel)
 
 
 def chat(at: int, row_id: str) -> Sample:
@@ -77,16 +69,14 @@ async def ran(
     return plan
 
 
-async def file_of(
-    exports: pb_grpc.ExportServiceAsyncStub, plan: RunPlan, word: str, code: str = "", message: str = ""
-) -> bytes:
+async def file_of(stand: ResultsStand, plan: RunPlan, word: str, code: str = "", message: str = "") -> bytes:
     request = pb.ExportRunRequest(
         run_id=plan.run_id,
         format=pb.ExportFormat.Value(f"EXPORT_FORMAT_BATCH_{word}"),
         missing_code=code,
         missing_message=message,
     )
-    return b"".join([piece.data async for piece in exports.ExportRun(request)])
+    return b"".join([piece.data async for piece in stand.exports.ExportRun(request)])
 
 
 def lines_of(file: bytes) -> list[dict[str, object]]:
@@ -94,12 +84,10 @@ def lines_of(file: bytes) -> list[dict[str, object]]:
     return [json.loads(line) for line in file.split(b"\n")[:-1]]
 
 
-async def test_an_answer_is_a_completion_as_the_official_client_reads_it(
-    stand: ResultsStand, exports: pb_grpc.ExportServiceAsyncStub
-) -> None:
+async def test_an_answer_is_a_completion_as_the_official_client_reads_it(stand: ResultsStand) -> None:
     text = replace(chat(1, "second"), prompt=Prompt("Once upon"))
     plan = await ran(stand, [chat(0, "first"), text], [completed(0, "Yes."), completed(1, " a time")])
-    first, second = lines_of(await file_of(exports, plan, "OUTPUT"))
+    first, second = lines_of(await file_of(stand, plan, "OUTPUT"))
 
     assert set(first) == {"id", "custom_id", "response", "error"}
     assert str(first["id"]).startswith("batch_req_")
@@ -125,25 +113,23 @@ async def test_an_answer_is_a_completion_as_the_official_client_reads_it(
     assert Completion.model_validate(response["body"], strict=True).choices[0].text == " a time"
 
 
-async def test_a_body_that_was_kept_is_handed_on_in_one_line(
-    stand: ResultsStand, exports: pb_grpc.ExportServiceAsyncStub
-) -> None:
+async def test_a_body_that_was_kept_is_handed_on_in_one_line(stand: ResultsStand) -> None:
     outcomes = [completed(0, "", body=json.dumps(BODY, indent=2)), completed(1, "said", body="no JSON")]
     plan = await ran(stand, [chat(0, "a"), chat(1, "b")], outcomes)
-    first, second = lines_of(await file_of(exports, plan, "OUTPUT"))
+    first, second = lines_of(await file_of(stand, plan, "OUTPUT"))
     assert first["response"]["body"] == BODY  # type: ignore[index]
     assert second["response"]["body"]["choices"][0]["message"]["content"] == "said"  # type: ignore[index]
 
 
 async def test_failures_and_rows_without_an_outcome_are_errors_in_the_order_of_the_input(
-    stand: ResultsStand, exports: pb_grpc.ExportServiceAsyncStub
+    stand: ResultsStand,
 ) -> None:
     samples = [chat(at, f"row-{at}") for at in range(300)]
     refused = failed(7, FailureClass.REFUSED)
     outcomes = [completed(at, str(at)) for at in range(0, 250, 2)] + [refused]
     plan = await ran(stand, samples, outcomes)
-    answers = lines_of(await file_of(exports, plan, "OUTPUT"))
-    errors = lines_of(await file_of(exports, plan, "ERRORS", "batch_expired", 'Too "late".'))
+    answers = lines_of(await file_of(stand, plan, "OUTPUT"))
+    errors = lines_of(await file_of(stand, plan, "ERRORS", "batch_expired", 'Too "late".'))
 
     assert [line["custom_id"] for line in answers] == [f"row-{at}" for at in range(0, 250, 2)]
     missing = [f"row-{at}" for at in range(300) if at % 2 or at >= 250]
@@ -157,21 +143,17 @@ async def test_failures_and_rows_without_an_outcome_are_errors_in_the_order_of_t
     assert len(set(ids)) == 300
 
 
-async def test_a_file_that_is_made_twice_is_the_same(
-    stand: ResultsStand, exports: pb_grpc.ExportServiceAsyncStub
-) -> None:
+async def test_a_file_that_is_made_twice_is_the_same(stand: ResultsStand) -> None:
     outcomes = [completed(0, "one"), failed(1)]
     plan = await ran(stand, [chat(at, f"r{at}") for at in range(3)], outcomes)
     for word in ("OUTPUT", "ERRORS"):
-        assert await file_of(exports, plan, word) == await file_of(exports, plan, word)
+        assert await file_of(stand, plan, word) == await file_of(stand, plan, word)
 
 
-async def test_texts_come_back_as_they_were(
-    stand: ResultsStand, exports: pb_grpc.ExportServiceAsyncStub
-) -> None:
+async def test_texts_come_back_as_they_were(stand: ResultsStand) -> None:
     samples = [chat(at, text) for at, text in enumerate(NASTY_TEXTS)]
     plan = await ran(stand, samples, [completed(at, text) for at, text in enumerate(NASTY_TEXTS)])
-    file = await file_of(exports, plan, "OUTPUT")
+    file = await file_of(stand, plan, "OUTPUT")
     lines = lines_of(file)
     # The client's own iter_lines breaks lines as this does.
     assert [json.loads(line) for line in file.decode().splitlines()] == lines
@@ -181,10 +163,8 @@ async def test_texts_come_back_as_they_were(
     assert contents == list(NASTY_TEXTS)
 
 
-async def test_a_run_that_answered_all_has_an_empty_error_file(
-    stand: ResultsStand, exports: pb_grpc.ExportServiceAsyncStub
-) -> None:
+async def test_a_run_that_answered_all_has_an_empty_error_file(stand: ResultsStand) -> None:
     plan = await ran(stand, [chat(0, "only")], [completed(0, "yes", finish_reason="")])
-    assert await file_of(exports, plan, "ERRORS") == b""
-    [line] = lines_of(await file_of(exports, plan, "OUTPUT"))
+    assert await file_of(stand, plan, "ERRORS") == b""
+    [line] = lines_of(await file_of(stand, plan, "OUTPUT"))
     assert line["response"]["body"]["choices"][0]["finish_reason"] is None  # type: ignore[index]

@@ -16,9 +16,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import export_service_pb2 as pb
-from proctor.v1 import export_service_pb2_grpc as pb_grpc
 from proctor.v1 import results_service_pb2, run_pb2, run_record_service_pb2
-from services.common.grpc_client import open_channel
 from services.results.exports import postgres_exports
 from services.results.runs.run_record import RunFacts, RunPlan, TaskProvenance
 from services.results.samples.sample_set import Prompt, Sample
@@ -45,12 +43,6 @@ FACTS = RunFacts("parity", 0, "vllm/tiny model", 1, "ann")
 async def stand() -> AsyncIterator[ResultsStand]:
     async with results_stand() as made:
         yield made
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def exports(stand: ResultsStand) -> AsyncIterator[pb_grpc.ExportServiceAsyncStub]:
-    async with open_channel(f"127.0.0.1:{stand.results.grpc.port}") as channel:
-        yield pb_grpc.ExportServiceStub(channel)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -83,20 +75,18 @@ def text_sample(at: int) -> Sample:
     return Sample(at, at, digest, Prompt(f"What is {at} + 6?"), Target(texts=(str(at + 6),)), "", "{}")
 
 
-async def exported(
-    exports: pb_grpc.ExportServiceAsyncStub, plan: RunPlan, form: str, task: str = ""
-) -> tuple[str, bytes]:
+async def exported(stand: ResultsStand, plan: RunPlan, form: str, task: str = "") -> tuple[str, bytes]:
     request = pb.ExportRunRequest(
         run_id=plan.run_id, format=pb.ExportFormat.Value(f"EXPORT_FORMAT_{form}"), task=task
     )
-    pieces = [piece async for piece in exports.ExportRun(request)]
+    pieces = [piece async for piece in stand.exports.ExportRun(request)]
     return pieces[0].file_name, b"".join(piece.data for piece in pieces)
 
 
 async def test_jsonl_has_a_line_per_outcome_in_the_order_of_the_samples(
-    exports: pb_grpc.ExportServiceAsyncStub, plan: RunPlan
+    stand: ResultsStand, plan: RunPlan
 ) -> None:
-    name, file = await exported(exports, plan, "JSONL")
+    name, file = await exported(stand, plan, "JSONL")
     lines = [json.loads(line) for line in file.splitlines()]
     assert name == f"parity_vllm-tiny-model_{plan.run_id[:8]}.jsonl"
     assert [(line["task"], line["doc_id"]) for line in lines] == [
@@ -108,16 +98,16 @@ async def test_jsonl_has_a_line_per_outcome_in_the_order_of_the_samples(
     assert lines[6]["scores"] == {"exact_match": 1.0}
 
 
-async def test_one_task_alone_can_be_exported(exports: pb_grpc.ExportServiceAsyncStub, plan: RunPlan) -> None:
-    name, file = await exported(exports, plan, "JSONL", "t1")
+async def test_one_task_alone_can_be_exported(stand: ResultsStand, plan: RunPlan) -> None:
+    name, file = await exported(stand, plan, "JSONL", "t1")
     assert name == f"parity_t1_vllm-tiny-model_{plan.run_id[:8]}.jsonl"
     assert [json.loads(line)["task"] for line in file.splitlines()] == ["t1", "t1"]
 
 
 async def test_csv_keeps_quotes_and_line_ends_and_has_a_column_per_metric(
-    exports: pb_grpc.ExportServiceAsyncStub, plan: RunPlan
+    stand: ResultsStand, plan: RunPlan
 ) -> None:
-    _, file = await exported(exports, plan, "CSV")
+    _, file = await exported(stand, plan, "CSV")
     rows = list(csv.DictReader(io.StringIO(file.decode(), newline="")))
     assert [row["score_acc"] for row in rows] == ["1.0", "0.0", "0.0", "", "1.0", "", ""]
     assert rows[5]["answer"] == 'It is "6",\nI think'
@@ -125,8 +115,8 @@ async def test_csv_keeps_quotes_and_line_ends_and_has_a_column_per_metric(
     assert rows[6]["score_exact_match"] == "1.0"
 
 
-async def test_parquet_has_typed_columns(exports: pb_grpc.ExportServiceAsyncStub, plan: RunPlan) -> None:
-    _, file = await exported(exports, plan, "PARQUET")
+async def test_parquet_has_typed_columns(stand: ResultsStand, plan: RunPlan) -> None:
+    _, file = await exported(stand, plan, "PARQUET")
     table = pq.read_table(io.BytesIO(file))
     assert table.column("score_acc").to_pylist() == [1.0, 0.0, 0.0, None, 1.0, None, None]
     assert table.column("choices").to_pylist()[0] == [" even", " odd"]
@@ -134,9 +124,9 @@ async def test_parquet_has_typed_columns(exports: pb_grpc.ExportServiceAsyncStub
 
 
 async def test_json_is_one_document_with_facts_figures_and_outcomes(
-    exports: pb_grpc.ExportServiceAsyncStub, plan: RunPlan
+    stand: ResultsStand, plan: RunPlan
 ) -> None:
-    _, file = await exported(exports, plan, "JSON")
+    _, file = await exported(stand, plan, "JSON")
     document = json.loads(file)
     assert (document["run"]["suite"], document["run"]["state"]) == ("parity", "completed")
     assert document["run"]["environment"] == {"engine": "fake"}
@@ -145,9 +135,9 @@ async def test_json_is_one_document_with_facts_figures_and_outcomes(
 
 
 async def test_the_report_needs_nothing_beside_it_and_escapes_what_it_shows(
-    stand: ResultsStand, exports: pb_grpc.ExportServiceAsyncStub, plan: RunPlan
+    stand: ResultsStand, plan: RunPlan
 ) -> None:
-    _, file = await exported(exports, plan, "HTML")
+    _, file = await exported(stand, plan, "HTML")
     page = file.decode()
     assert "0.5000" in page
     assert "src=" not in page
@@ -158,15 +148,13 @@ async def test_the_report_needs_nothing_beside_it_and_escapes_what_it_shows(
     hostile = replace(FACTS, model="<script>alert(1)</script>")
     set_id = await stand.store([choice_sample(0), choice_sample(1)])
     empty = await stand.open(replace(plan_of([2], [set_id]), facts=hostile))
-    _, file = await exported(exports, empty, "HTML")
+    _, file = await exported(stand, empty, "HTML")
     assert b"<script>" not in file
     assert b"partial" in file
 
 
-async def test_lm_eval_samples_have_its_fields_and_hashes(
-    exports: pb_grpc.ExportServiceAsyncStub, plan: RunPlan
-) -> None:
-    _, file = await exported(exports, plan, "LM_EVAL", "t0")
+async def test_lm_eval_samples_have_its_fields_and_hashes(stand: ResultsStand, plan: RunPlan) -> None:
+    _, file = await exported(stand, plan, "LM_EVAL", "t0")
     lines = [json.loads(line) for line in file.splitlines()]
     assert [line["doc_id"] for line in lines] == [0, 1, 2, 4]
     first = lines[1]
@@ -181,10 +169,8 @@ async def test_lm_eval_samples_have_its_fields_and_hashes(
     assert first["target_hash"] == hashlib.sha256(b"1").hexdigest()
 
 
-async def test_lm_eval_samples_say_how_was_generated(
-    exports: pb_grpc.ExportServiceAsyncStub, plan: RunPlan
-) -> None:
-    _, file = await exported(exports, plan, "LM_EVAL", "t1")
+async def test_lm_eval_samples_say_how_was_generated(stand: ResultsStand, plan: RunPlan) -> None:
+    _, file = await exported(stand, plan, "LM_EVAL", "t1")
     asked = {"until": ["\n"], "max_gen_toks": 64, "do_sample": False, "temperature": 0.0}
     assert [json.loads(line)["arguments"] for line in file.splitlines()] == [
         {"gen_args_0": {"arg_0": f"What is {at} + 6?", "arg_1": asked}} for at in range(2)
@@ -192,7 +178,7 @@ async def test_lm_eval_samples_say_how_was_generated(
 
 
 async def test_what_cannot_be_exported_is_told_before_the_first_piece(
-    exports: pb_grpc.ExportServiceAsyncStub, plan: RunPlan
+    stand: ResultsStand, plan: RunPlan
 ) -> None:
     for request, code in (
         (pb.ExportRunRequest(run_id=plan.run_id), grpc.StatusCode.INVALID_ARGUMENT),
@@ -207,13 +193,11 @@ async def test_what_cannot_be_exported_is_told_before_the_first_piece(
         ),
     ):
         with pytest.raises(grpc.aio.AioRpcError) as refused:
-            [piece async for piece in exports.ExportRun(request)]
+            [piece async for piece in stand.exports.ExportRun(request)]
         assert refused.value.code() == code
 
 
-async def test_a_run_larger_than_a_chunk_comes_out_whole_and_in_order(
-    stand: ResultsStand, exports: pb_grpc.ExportServiceAsyncStub
-) -> None:
+async def test_a_run_larger_than_a_chunk_comes_out_whole_and_in_order(stand: ResultsStand) -> None:
     count = postgres_exports.FIRST_ROWS + postgres_exports.MOST_ROWS + 7
     long = await stand.open_run_of(count)
     for start in range(0, count, 400):
@@ -223,13 +207,11 @@ async def test_a_run_larger_than_a_chunk_comes_out_whole_and_in_order(
         return await stand.recorded(long.run_id) == count
 
     await eventually(all_recorded, "everything is recorded")
-    _, file = await exported(exports, long, "JSONL")
+    _, file = await exported(stand, long, "JSONL")
     assert [json.loads(line)["doc_id"] for line in file.splitlines()] == list(range(count))
 
 
-async def test_an_answer_that_could_not_be_scored_is_exported_beside_its_failure(
-    exports: pb_grpc.ExportServiceAsyncStub, stand: ResultsStand
-) -> None:
+async def test_an_answer_that_could_not_be_scored_is_exported_beside_its_failure(stand: ResultsStand) -> None:
     ordered = await stand.open(plan_of([1], [await stand.store([choice_sample(0, "unscored")])]))
     await stand.send(batch(ordered.run_id, [said(0, "without weights")]))
 
@@ -237,7 +219,7 @@ async def test_an_answer_that_could_not_be_scored_is_exported_beside_its_failure
         return await stand.recorded(ordered.run_id) == 1
 
     await eventually(is_recorded, "the failure is recorded")
-    _, file = await exported(exports, ordered, "JSONL")
+    _, file = await exported(stand, ordered, "JSONL")
     line = json.loads(file)
     assert (line["status"], line["failure_class"], line["answer"]) == ("failed", "scoring", "without weights")
     assert line["finish_reason"] == "stop"
