@@ -15,7 +15,7 @@ from services.scheduler.page_token import cursor_from_token, token_behind
 from services.scheduler.pools.list_models import ListModels
 from services.scheduler.pools.model_names import Aliases
 from services.scheduler.pools.proto_models import list_to_proto
-from services.scheduler.ports import Crew, SuiteCatalogue
+from services.scheduler.ports import Crew
 from services.scheduler.proto_catalogue import suite_to_proto, worker_to_proto
 from services.scheduler.proto_words import RUN_KINDS, RUN_STATES, word_of
 from services.scheduler.runs.cancel_run import CancelRun
@@ -30,6 +30,7 @@ from services.scheduler.runs.run_list import RunFilter
 from services.scheduler.runs.run_order import nul_problem
 from services.scheduler.runs.show_run import ShowRun
 from services.scheduler.runs.submit_run import Submission, SubmitRun
+from services.scheduler.suites.ports import SuiteCatalogue
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["SchedulerService"].full_name
 

@@ -2,9 +2,9 @@
 
 from proctor.v1 import model_pb2, scheduler_service_pb2
 from services.scheduler.pools.pool import EngineLoad, Worker
-from services.scheduler.ports import BrokenSuite
 from services.scheduler.proto_words import OUTPUT_TYPES
 from services.scheduler.runs.proto_runs import time_to_proto
+from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.suite_summary import SuiteSummary, TaskSummary
 
 

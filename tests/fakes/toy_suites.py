@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from services.scheduler.ports import BrokenSuite
+from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.rows.row_source import Provenance, Row, RowSet, RowsReference
 from services.scheduler.suites.suite_errors import DatasetUnavailable, InvalidSuiteFile, UnknownSuite
 from services.scheduler.suites.suite_summary import SuiteSummary, summary_of

@@ -11,7 +11,7 @@ from services.scheduler.datasets.ports import ContentSource
 from services.scheduler.pools.model_names import Aliases, full_name
 from services.scheduler.pools.pool import Pool, pool_of, supported_providers
 from services.scheduler.pools.provider_rules import refuse_unfit
-from services.scheduler.ports import RunControls, RunStore, SuiteCatalogue
+from services.scheduler.ports import RunControls, RunStore
 from services.scheduler.prices.settle_price import SettlePrice
 from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_order import (
@@ -24,6 +24,7 @@ from services.scheduler.runs.run_order import (
 from services.scheduler.runs.settle_dataset_order import settled_dataset_order
 from services.scheduler.runs.show_queue import ShowQueue
 from services.scheduler.runs.user_name import user_problem
+from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.suite_errors import SuiteError
 from services.scheduler.suites.task_definition import OutputType, TaskDefinition
 

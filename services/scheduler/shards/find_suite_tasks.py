@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from functools import partial
 
-from services.scheduler.ports import SuiteCatalogue
 from services.scheduler.runs.run import Run
 from services.scheduler.runs.run_order import RunOrder
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.tasks_to_plan import OpenedTask, TasksToPlan, TaskToPlan
+from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.rendering.render_samples import RenderedTask, open_task
 from services.scheduler.suites.rows.row_source import RowSource
 from services.scheduler.suites.task_definition import TaskDefinition

@@ -4,8 +4,8 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from services.scheduler import errors
-from services.scheduler.ports import SuiteCatalogue
 from services.scheduler.runs.run_order import MAX_FEWSHOT
+from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.rendering.render_samples import open_task
 from services.scheduler.suites.rendering.sample import Sample
 from services.scheduler.suites.rows.row_source import RowSource

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from services.scheduler.errors import SuitesFolderMissing
-from services.scheduler.ports import BrokenSuite
 from services.scheduler.suites.format.yaml_suites import load_suites, reload_suites
+from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.task_definition import SuiteDefinition
 
 

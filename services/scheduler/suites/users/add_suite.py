@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 from services.common.clock import Clock
 from services.scheduler import errors
-from services.scheduler.ports import UserSuiteStore
 from services.scheduler.runs.run_order import nul_problem
 from services.scheduler.runs.user_name import user_problem
 from services.scheduler.suites.format.suite_document import SuiteDocument
+from services.scheduler.suites.ports import UserSuiteStore
 from services.scheduler.suites.task_definition import SuiteDefinition
 from services.scheduler.suites.users.check_suite import CheckSuite
 

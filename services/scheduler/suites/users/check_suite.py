@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from services.scheduler.ports import InstalledSuites, SuiteReader
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem
 from services.scheduler.suites.format.suite_reading import SuiteReading
+from services.scheduler.suites.ports import InstalledSuites, SuiteReader
 from services.scheduler.suites.suite_threads import SuiteThreads
 
 AT_A_TIME = 2

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from services.scheduler import errors
-from services.scheduler.ports import InstalledSuites, UserSuiteStore
 from services.scheduler.runs.run_order import nul_problem
+from services.scheduler.suites.ports import InstalledSuites, UserSuiteStore
 from services.scheduler.suites.suite_errors import listed
 
 

@@ -4,7 +4,13 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from services.scheduler.ports import BrokenSuite, InstalledSuites, SuiteReader, SuiteShelf, UserSuiteStore
+from services.scheduler.suites.ports import (
+    BrokenSuite,
+    InstalledSuites,
+    SuiteReader,
+    SuiteShelf,
+    UserSuiteStore,
+)
 from services.scheduler.suites.suite_errors import UnknownSuite
 from services.scheduler.suites.suite_summary import SuiteSummary, summary_of
 from services.scheduler.suites.task_definition import SuiteDefinition

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from services.scheduler.errors import SuitesFolderMissing
-from services.scheduler.ports import BrokenSuite
+from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.suite_errors import InvalidSuiteFile
 from services.scheduler.suites.yaml_suite_catalogue import YamlSuiteCatalogue
 from tests.keyed_suite import SUITE, write_keyed_suite

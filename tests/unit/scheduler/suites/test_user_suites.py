@@ -8,9 +8,9 @@ import pytest
 
 from services.common.errors import ErrorKind
 from services.scheduler import errors
-from services.scheduler.ports import BrokenSuite
 from services.scheduler.suites.format.suite_document import SuiteDocument
 from services.scheduler.suites.format.yaml_user_document import YamlUserDocuments
+from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.rows.file_rows import FileRows
 from services.scheduler.suites.rows.find_rows import FirstSourceThatHasThem
 from services.scheduler.suites.show_sample import LAST_ROW, ShowSample, WantedSample
