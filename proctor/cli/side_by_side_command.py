@@ -1,5 +1,6 @@
 """`proctor side-by-side`: what several runs answered to the same rows."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -70,16 +71,19 @@ def side_by_side(
         page_token=page,
     )
 
-    async def work() -> ExitCode:
-        if not _FEWEST <= len(run_ids) <= _MOST:
-            raise Refused(f"Name {_FEWEST} to {_MOST} runs.", "INVALID_PARAMETER")
-        async with ProctorClient(find_gateway(gateway)) as client:
-            runs = [await client.get_run(run_id) for run_id in run_ids]
-            rows, next_page = await client.answers.side_by_side(request)
-        if as_json:
-            terminal.emit({"rows": [document(row) for row in rows], "next_page_token": next_page})
-        else:
-            print_side_by_side(terminal.out, runs, rows, next_page)
-        return ExitCode.OK
+    execute(terminal, partial(_show, terminal, request, gateway))
 
-    execute(terminal, work)
+
+async def _show(
+    terminal: Terminal, request: answer_pb2.ListSideBySideRequest, gateway: str | None
+) -> ExitCode:
+    if not _FEWEST <= len(request.run_ids) <= _MOST:
+        raise Refused(f"Name {_FEWEST} to {_MOST} runs.", "INVALID_PARAMETER")
+    async with ProctorClient(find_gateway(gateway)) as client:
+        runs = [await client.get_run(run_id) for run_id in request.run_ids]
+        rows, next_page = await client.answers.side_by_side(request)
+    if terminal.is_json:
+        terminal.emit({"rows": [document(row) for row in rows], "next_page_token": next_page})
+    else:
+        print_side_by_side(terminal.out, runs, rows, next_page)
+    return ExitCode.OK

@@ -1,7 +1,6 @@
 """Answers side by side, marked and exported over a socket: a real gateway, fake backends."""
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
@@ -14,17 +13,11 @@ from proctor.v1 import outcome_pb2
 from services.common.errors import ErrorKind
 from services.common.grpc_client import open_channel
 from tests.fakes.dataset_runs import recorded, shown_id, stored_run
-from tests.fakes.gateway_stand import GatewayStand, gateway_stand
+from tests.fakes.gateway_stand import GatewayStand
 from tests.fakes.http_calls import call
 from tests.fakes.refusals import refused
 
 API = "/admin/benchmarks"
-
-
-@pytest.fixture
-async def stand() -> AsyncIterator[GatewayStand]:
-    async with gateway_stand() as running:
-        yield running
 
 
 def shown_row(number: int, *answers: outcome_pb2.RecordedOutcome | None) -> answer_pb2.SideBySideRow:

@@ -1,9 +1,9 @@
 """A small real OpenAI-compatible server for tests: answers by rule, counts, and misbehaves when told.
 
 `python -m tests.fakes.model_server --port 0` prints {"port": N} once it listens. A chat or a completion is
-answered "The answer is <K>." with the word K after the last `KEY=` of the prompt; where it is given options,
-see `choice_answers`. Echo scoring is a hash of text alone: see `echo_scores`. GET /stats counts; POST /ctl
-sets fault, latency and known continuations.
+answered "The answer is <K>." with the word K after the last `KEY=` of the prompt, in a chat with the model's
+name for WHO; where it is given options, see `choice_answers`. Echo scoring is a hash of text alone: see
+`echo_scores`. GET /stats counts; POST /ctl sets fault, latency and known continuations.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def usage(prompt: str, answer: str) -> dict[str, Any]:
 
 def chat_answer(body: dict[str, Any]) -> dict[str, Any]:
     prompt = "\n".join(message["content"] for message in body["messages"])
-    text = constrained_reply(body, prompt) or answer_text(prompt)
+    text = constrained_reply(body, prompt) or answer_text(prompt).replace(" WHO.", f" {body['model']}.")
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     return {"id": "chatcmpl-1", "object": "chat.completion", "created": 1793534400, "model": body["model"],

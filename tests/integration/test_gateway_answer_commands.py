@@ -1,9 +1,6 @@
 """Commands that look at answers as a script sees them, against a real gateway."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
-
-import pytest
 
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import export_service_pb2 as export_pb2
@@ -11,19 +8,8 @@ from proctor.v1 import outcome_pb2
 from services.common.errors import ErrorKind
 from tests.fakes.command_line import CommandLine
 from tests.fakes.dataset_runs import recorded, stored_run
-from tests.fakes.gateway_stand import GatewayStand, gateway_stand
+from tests.fakes.gateway_stand import GatewayStand
 from tests.fakes.refusals import refused
-
-
-@pytest.fixture
-async def stand() -> AsyncIterator[GatewayStand]:
-    async with gateway_stand() as running:
-        yield running
-
-
-@pytest.fixture
-def proctor(stand: GatewayStand, tmp_path: Path) -> CommandLine:
-    return CommandLine(stand.grpc, tmp_path / "state")
 
 
 def shown_row(number: int, *answers: outcome_pb2.RecordedOutcome) -> answer_pb2.SideBySideRow:
