@@ -141,6 +141,16 @@ async def test_lines_of_a_run_that_was_never_planned_are_all_in_the_error_file(s
     assert written[0].keys() == {"id", "custom_id", "response", "error"}
 
 
+async def test_lines_of_a_run_that_results_knows_no_more_are_all_in_the_error_file(stand: BatchStand) -> None:
+    batch = await created(stand)
+    await end_run(stand, batch)
+    ended = await stand.reaches(batch.batch_id, "completed")
+    assert ended.output_file_id == ""
+    told = [json.loads(line) for line in (await stand.read(ended.error_file_id)).splitlines()]
+    assert len({line["custom_id"] for line in told}) == len(told) == batch.total
+    assert {line["error"]["code"] for line in told} == {"batch_failed"}
+
+
 async def test_failing_results_or_store_are_tried_again_and_leave_nothing_else(stand: BatchStand) -> None:
     batch = await created(stand)
     recorded(stand, batch)

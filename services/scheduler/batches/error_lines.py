@@ -1,4 +1,4 @@
-"""Lines of an error file for a run of which results knows nothing: none of its rows was ever asked."""
+"""Lines of an error file for a run of which results knows nothing: each of its rows has no answer."""
 
 from collections.abc import Iterable, Iterator
 from uuid import UUID, uuid5

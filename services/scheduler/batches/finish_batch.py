@@ -68,18 +68,18 @@ class FinishBatch:
         return await self.batches.finish(fence, batch.batch_id, named, kept)
 
     async def _output(self, run: Run, file_id: FileId) -> int:
-        return await self._written(self.lines.output(run.run_id), file_id)
+        return await self._written(self.lines.output(run.run_id), file_id) or 0
 
     async def _errors(self, batch: Batch, run: Run, file_id: FileId) -> int:
         missing = missing_lines(run)
         size = await self._written(self.lines.errors(run.run_id, missing), file_id)
-        if size or run.final_counts is not None:
+        if size or (size is not None and run.final_counts is not None):
             return size
         content = (await self.files.get(batch.order.input_file_id)).content
         return await asyncio.to_thread(self._write_unasked, run, content, missing, file_id) if content else 0
 
-    async def _written(self, pieces: AsyncIterator[bytes], file_id: FileId) -> int:
-        """Bytes. Nothing where results has never heard of the run."""
+    async def _written(self, pieces: AsyncIterator[bytes], file_id: FileId) -> int | None:
+        """Bytes; None where results has never heard of the run, or knows it no more."""
         parts = StoreBytes(self.objects, bytes_prefix(file_id))
         try:
             async for piece in pieces:
@@ -87,6 +87,7 @@ class FinishBatch:
         except RemoteError as error:
             if error.reason != _UNKNOWN_RUN or parts.size:
                 raise
+            return None
         await asyncio.to_thread(parts.end)
         return parts.size
 
