@@ -1,4 +1,4 @@
-"""What the use cases need of the world: stores, results, the wire, workers. Folders have what only they need."""
+"""What the use cases need of the world: stores, results, the wire, workers; folders have more of it."""
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -38,7 +38,7 @@ from services.scheduler.grpc_batch_api import GrpcBatchApi
 from services.scheduler.grpc_dataset_api import GrpcDatasetApi
 from services.scheduler.grpc_file_api import GrpcFileApi
 from services.scheduler.grpc_queue_api import GrpcQueueApi, QueueUseCases
-from services.scheduler.grpc_suite_api import GrpcSuiteApi, SuiteUseCases
+from services.scheduler.grpc_suite_api import GrpcSuiteApi
 from services.scheduler.paces.lead_paces import LeadPaces
 from services.scheduler.paces.nats_pace_feed import NatsPaceFeed
 from services.scheduler.paces.nats_pace_grants import NatsPaceGrants
@@ -91,18 +91,7 @@ from services.scheduler.shards.plan_run import PlanRun
 from services.scheduler.shards.postgres_shards import PostgresShards
 from services.scheduler.shards.progress_board import ANY_RUN, ProgressBoard
 from services.scheduler.shards.reconcile_shards import ReconcileShards
-from services.scheduler.suites.format.yaml_user_document import YamlUserDocuments
-from services.scheduler.suites.rows.file_rows import FileRows
-from services.scheduler.suites.rows.find_rows import FirstSourceThatHasThem
-from services.scheduler.suites.rows.hub_rows import HubRows
-from services.scheduler.suites.rows.mirror_rows import MirrorRows
-from services.scheduler.suites.show_sample import ShowSample
-from services.scheduler.suites.users.add_suite import AddSuite
-from services.scheduler.suites.users.check_suite import CheckSuite
-from services.scheduler.suites.users.delete_suite import DeleteSuite
-from services.scheduler.suites.users.file_suite_shelf import FileSuiteShelf
-from services.scheduler.suites.users.find_suites import AllSuites
-from services.scheduler.suites.users.postgres_user_suites import PostgresUserSuites
+from services.scheduler.suites.wiring import SuiteParts
 from services.scheduler.suites.yaml_suite_catalogue import YamlSuiteCatalogue
 
 SERVICE_NAMES = (
@@ -150,8 +139,6 @@ class SchedulerParts:
         self.board = ProgressBoard()
         self.pools = definitions.pools
         self.aliases = definitions.aliases
-        self.installed_suites = definitions.suites
-        self.rows = FirstSourceThatHasThem(FileRows(), [MirrorRows(settings.data_dir), HubRows()])
         jetstream = JetStream(connections.nats)
         self.crew = NatsCrew(jetstream.bucket(subjects.WORKERS_BUCKET), self.clock, self._notice_crew)
         self.model_lists = NatsModelLists(connections.nats, self.clock, LIST_MODELS_SECONDS)
@@ -165,9 +152,7 @@ class SchedulerParts:
         any_model_pools = frozenset(pool.name for pool in self.pools if pool.serves_any_model)
         self.wire = NatsShardWire(jetstream, self.record, any_model_pools)
         sessions = Sessions(connections.postgres)
-        self.user_suites = PostgresUserSuites(sessions)
-        shelf = FileSuiteShelf(settings.suite_cache_dir)
-        self.suites = AllSuites(self.installed_suites, self.user_suites, shelf, YamlUserDocuments())
+        self.suites = SuiteParts(settings, definitions.suites, sessions, self.clock)
         self.limits = PostgresLimits(sessions, _limits_of(settings))
         self.runs = PostgresRuns(sessions, self.limits)
         self.deleting = DeleteRun(PostgresDeletedRuns(sessions), self.record, self.clock)
@@ -247,7 +232,7 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         opened.push_async_callback(use_cases.list_models.close)
         apis = (
             GrpcApi(use_cases),
-            GrpcSuiteApi(_suite_use_cases(parts)),
+            GrpcSuiteApi(parts.suites.use_cases()),
             GrpcQueueApi(QueueUseCases(parts.queue, ChangeLimits(parts.limits), parts.limits, parts.clock)),
             GrpcDatasetApi(parts.stored.dataset_use_cases()),
             GrpcFileApi(parts.stored.file_use_cases()),
@@ -269,7 +254,7 @@ def _use_cases(settings: SchedulerSettings, parts: SchedulerParts) -> SchedulerU
     return SchedulerUseCases(
         submit=SubmitRun(
             parts.runs,
-            parts.suites,
+            parts.suites.catalogue,
             parts.stored.datasets,
             parts.pools,
             parts.controls,
@@ -284,7 +269,7 @@ def _use_cases(settings: SchedulerSettings, parts: SchedulerParts) -> SchedulerU
         resume=ResumeRun(parts.runs, parts.controls, parts.clock),
         delete=parts.deleting,
         show=ShowRun(parts.runs, parts.record, parts.board, parts.crew, parts.clock, parts.queue),
-        suites=parts.suites,
+        suites=parts.suites.catalogue,
         list_models=ListModels(
             parts.pools,
             parts.crew,
@@ -305,16 +290,6 @@ def _limits_of(settings: SchedulerSettings) -> QueueLimits:
         run_time_limit=timedelta(seconds=settings.run_time_limit_seconds),
         min_stay=timedelta(seconds=settings.min_stay_seconds),
         priorities={user: Priority[name.upper()] for user, name in settings.highest_priorities.items()},
-    )
-
-
-def _suite_use_cases(parts: SchedulerParts) -> SuiteUseCases:
-    checking = CheckSuite(YamlUserDocuments(), parts.installed_suites)
-    return SuiteUseCases(
-        check=checking,
-        add=AddSuite(checking, parts.user_suites, parts.clock),
-        delete=DeleteSuite(parts.user_suites, parts.installed_suites),
-        show=ShowSample(parts.suites, parts.rows),
     )
 
 
@@ -354,7 +329,7 @@ def _drive_tools(settings: SchedulerSettings, parts: SchedulerParts) -> DriveToo
         planner=PlanRun(
             parts.led_runs,
             parts.record,
-            FindSuiteTasks(parts.suites, parts.rows),
+            FindSuiteTasks(parts.suites.catalogue, parts.suites.rows),
             FindDatasetTasks(parts.stored.datasets, LoadRows(parts.stored.objects)),
             release(),
             parts.clock,
