@@ -1,5 +1,6 @@
 """The start of every process: settings read once, logs set up, the service run; its exit code."""
 
+import gc
 import os
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -37,6 +38,8 @@ def start_process(
         configure_logs(name, "INFO")
         get_logger().error("settings refused", message=_sentence(error))
         return 1
+    # What was imported lives as long as the process: collections need not walk it again and again.
+    gc.freeze()
     return uvloop.run(run_service(name, lambda: context(settings)))
 
 
