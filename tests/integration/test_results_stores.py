@@ -1,5 +1,6 @@
 """The promises of what results keeps, held by the fake in memory and by Postgres alike."""
 
+import asyncio
 import math
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -284,6 +285,18 @@ async def test_a_set_is_readable_once_committed(stores: Stores) -> None:
     assert (await stores.sample_sets.weights(set_id, [1, 7])) == {1: len("How?sothus")}
     with pytest.raises(errors.SampleSetCommitted):
         await stores.sample_sets.stage(set_id, samples)
+
+
+async def test_chunks_that_come_together_make_the_set_that_they_make_one_by_one(stores: Stores) -> None:
+    one_by_one, together = new_id(), new_id()
+    chunks = [[choice_sample(at, "chunks") for at in range(start, start + 50)] for start in range(0, 400, 50)]
+    for chunk in chunks:
+        await stores.sample_sets.stage(one_by_one, chunk)
+    async with asyncio.TaskGroup() as group:
+        for chunk in reversed(chunks):
+            group.create_task(stores.sample_sets.stage(together, chunk))
+    kept = await stores.sample_sets.commit(one_by_one, 400)
+    assert await stores.sample_sets.commit(together, 400) == kept
 
 
 async def test_a_set_with_gaps_is_not_committed(stores: Stores) -> None:

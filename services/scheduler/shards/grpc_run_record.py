@@ -22,8 +22,8 @@ from services.scheduler.runs.run_counts import ProgressNews, RunCounts
 from services.scheduler.shards.proto_counts import counts_from_summary, news_from_proto
 from services.scheduler.shards.proto_samples import (
     facts_to_proto,
+    fill_sample,
     group_to_proto,
-    sample_to_proto,
     task_to_proto,
 )
 from services.scheduler.shards.shard_plan import MissingSample
@@ -46,9 +46,9 @@ class GrpcRunRecord:
         self._results = results_service_pb2_grpc.ResultsServiceStub(channel)
 
     async def put_samples(self, staging_id: str, samples: Sequence[Sample]) -> None:
-        request = run_record_service_pb2.PutSamplesRequest(
-            staging_id=staging_id, samples=[sample_to_proto(sample) for sample in samples]
-        )
+        request = run_record_service_pb2.PutSamplesRequest(staging_id=staging_id)
+        for sample in samples:
+            fill_sample(request.samples.add(), sample)
         await _answer(self._record.PutSamples(request, timeout=_CALL_SECONDS))
 
     async def commit_sample_set(self, staging_id: str, sample_count: int) -> CommittedSet:

@@ -22,6 +22,7 @@ from services.scheduler.shards.add_missing_shards import AddMissingShards
 from services.scheduler.shards.find_dataset_tasks import FindDatasetTasks
 from services.scheduler.shards.find_suite_tasks import FindSuiteTasks
 from services.scheduler.shards.planned_task import PlannedTask
+from services.scheduler.shards.put_samples import putting_samples
 from services.scheduler.shards.shard_plan import ShardCutter, number_shards
 from services.scheduler.shards.tasks_to_plan import TasksToPlan, TaskToPlan
 from services.scheduler.suites.rendering.sample import Sample
@@ -31,6 +32,8 @@ from services.scheduler.suites.suite_threads import SuiteThreads
 CHUNK_SAMPLES = 1000
 CHUNK_BYTES = 1024 * 1024
 CHUNK_SECONDS = 1.0
+# So often, planning looks whether the run was stopped.
+NOTE_SECONDS = 1.0
 _SHARDS_PER_WRITE = 2000
 # Planning waits for rows of a hub more than it reckons, so this is no limit of how many runs go on.
 _PLANNED_AT_A_TIME = 16
@@ -98,14 +101,17 @@ class PlanRun:
         opened = await self.threads.run(task.open)
         staging_id = str(uuid4())
         cutter = ShardCutter(plan.sample_count)
-        count = 0
+        count, noted_at = 0, self.clock.monotonic()
         chunks = _chunks(opened.samples, self.clock)
-        while chunk := await self.threads.run(next, chunks, None):
-            await self.record.put_samples(staging_id, chunk)
-            for sample in chunk:
-                cutter.add(sample.size_bytes)
-            count += len(chunk)
-            await self._note(fence, run, f"planning {task.name}")
+        async with putting_samples(self.record, staging_id) as put:
+            while chunk := await self.threads.run(next, chunks, None):
+                await put(chunk)
+                for sample in chunk:
+                    cutter.add(sample.size_bytes)
+                count += len(chunk)
+                if self.clock.monotonic() - noted_at >= NOTE_SECONDS:
+                    await self._note(fence, run, f"planning {task.name}")
+                    noted_at = self.clock.monotonic()
         committed = await self.record.commit_sample_set(staging_id, count)
         planned = replace(
             opened.planned,
@@ -157,7 +163,7 @@ class PlanRun:
 def _chunks(samples: Iterator[Sample], clock: Clock) -> Iterator[list[Sample]]:
     """Lists of samples that fit a message; a sample that is heavier than a chunk travels alone.
 
-    After each the planner looks whether the run was stopped, so slow samples travel in smaller ones.
+    Between two the planner may look whether the run was stopped, so slow samples travel in smaller ones.
     """
     chunk: list[Sample] = []
     size, begun_at = 0, clock.monotonic()

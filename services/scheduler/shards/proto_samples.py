@@ -17,23 +17,27 @@ from services.scheduler.suites.task_definition import OutputType, TaskGroup, Tas
 
 
 def sample_to_proto(sample: Sample) -> sample_pb2.Sample:
-    """Filled piece by piece: what is handed over as a message is copied, which costs more than to make it."""
-    message = sample_pb2.Sample(
-        position=sample.position,
-        doc_id=sample.doc_id,
-        digest=sample.digest,
-        choices=sample.choices,
-        cluster=sample.cluster,
-        doc_json=sample.doc_json,
-        row_id=sample.row_id,
-        params_json=sample.params_json,
-    )
+    message = sample_pb2.Sample()
+    fill_sample(message, sample)
+    return message
+
+
+def fill_sample(message: sample_pb2.Sample, sample: Sample) -> None:
+    """Piece by piece, where it lies: a message handed over is copied, which costs more than to make it."""
+    message.position = sample.position
+    message.doc_id = sample.doc_id
+    message.digest = sample.digest
+    message.cluster = sample.cluster
+    message.doc_json = sample.doc_json
+    message.row_id = sample.row_id
+    message.params_json = sample.params_json
+    if sample.choices:
+        message.choices.extend(sample.choices)
     if not sample.messages:
         message.prompt.text = sample.prompt
     for turn in sample.messages:
         message.prompt.messages.add(role=turn.role, content=turn.content, fields_json=turn.fields_json)
     _fill_target(message.target, sample.target)
-    return message
 
 
 def _fill_target(message: sample_pb2.Target, target: Target) -> None:
