@@ -9,16 +9,15 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from services.common.postgres import connect_pool, migrate
 from services.scheduler.errors import TooManyRequests
 from services.scheduler.ports import LimitStore
-from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Sessions
+from services.scheduler.postgres_sessions import Sessions
 from services.scheduler.runs.postgres_limits import PostgresLimits
 from services.scheduler.runs.queue_limits import EVERYBODY, LimitChanges, LimitName, QueueLimits
 from services.scheduler.runs.run_order import Priority
 from tests.fakes.in_memory_limits import InMemoryLimits
+from tests.fakes.scheduler_stores import scheduler_database
 from tests.fakes.scheduler_world import START
-from tests.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -28,10 +27,8 @@ SECOND = timedelta(seconds=1)
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pool() -> AsyncIterator[asyncpg.Pool]:
-    async with postgres_server() as server:
-        await migrate(server.address, SCHEMA, MIGRATIONS)
-        async with await connect_pool(server.address, schema=SCHEMA) as pool:
-            yield pool
+    async with scheduler_database() as pool:
+        yield pool
 
 
 @pytest_asyncio.fixture(params=["memory", "postgres"], loop_scope="module")

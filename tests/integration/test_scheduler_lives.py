@@ -9,13 +9,12 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from services.common.postgres import connect_pool, migrate
 from services.scheduler.datasets.dataset import DatasetId
 from services.scheduler.datasets.dataset_errors import DatasetInUse, DatasetNotFound
 from services.scheduler.datasets.postgres_datasets import PostgresDatasets
 from services.scheduler.errors import RunNotFound, RunNotOver, SuiteInUse
 from services.scheduler.ports import RunEnding
-from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Sessions
+from services.scheduler.postgres_sessions import Sessions
 from services.scheduler.runs.postgres_limits import PostgresLimits
 from services.scheduler.runs.postgres_runs import PostgresRuns
 from services.scheduler.runs.queue_limits import QueueLimits
@@ -23,9 +22,17 @@ from services.scheduler.runs.run import Run, RunError, RunId, RunState
 from services.scheduler.runs.run_list import RunFilter, RunKind
 from services.scheduler.suites.users.postgres_user_suites import PostgresUserSuites
 from tests.fakes.eventually import eventually
-from tests.fakes.scheduler_stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
+from tests.fakes.scheduler_stores import (
+    HOUR,
+    Stores,
+    add,
+    admit,
+    empty_stores,
+    new_run,
+    scheduler_database,
+    stores_in_memory,
+)
 from tests.fakes.scheduler_world import START
-from tests.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -35,10 +42,8 @@ DAY_SECONDS = 24 * 3600
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pool() -> AsyncIterator[asyncpg.Pool]:
-    async with postgres_server() as server:
-        await migrate(server.address, SCHEMA, MIGRATIONS)
-        async with await connect_pool(server.address, schema=SCHEMA) as pool:
-            yield pool
+    async with scheduler_database() as pool:
+        yield pool
 
 
 @pytest_asyncio.fixture(params=["memory", "postgres"], loop_scope="module")

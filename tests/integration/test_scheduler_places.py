@@ -10,17 +10,23 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from services.common.postgres import connect_pool, migrate
 from services.scheduler.errors import PriorityNotAllowed, QueueFull
 from services.scheduler.ports import PlanRecord, RunEnding
-from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA
 from services.scheduler.runs.places import PlaceMoves
 from services.scheduler.runs.queue_limits import EVERYBODY, LimitChanges
 from services.scheduler.runs.run import SUMMARISING, Run, RunId, RunState
 from services.scheduler.runs.run_order import Priority
-from tests.fakes.scheduler_stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
+from tests.fakes.scheduler_stores import (
+    HOUR,
+    Stores,
+    add,
+    admit,
+    empty_stores,
+    new_run,
+    scheduler_database,
+    stores_in_memory,
+)
 from tests.fakes.scheduler_world import START
-from tests.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -30,10 +36,8 @@ MINUTE = timedelta(minutes=1)
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pool() -> AsyncIterator[asyncpg.Pool]:
-    async with postgres_server() as server:
-        await migrate(server.address, SCHEMA, MIGRATIONS)
-        async with await connect_pool(server.address, schema=SCHEMA, max_size=20) as pool:
-            yield pool
+    async with scheduler_database(max_size=20) as pool:
+        yield pool
 
 
 @pytest_asyncio.fixture(params=["memory", "postgres"], loop_scope="module")

@@ -10,7 +10,6 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from services.common.postgres import connect_pool, migrate
 from services.scheduler.errors import LeadershipLost, QueueFull, RequestIdTaken, RunNotFound
 from services.scheduler.ports import (
     Fence,
@@ -18,7 +17,6 @@ from services.scheduler.ports import (
     RunEnding,
     ShardMoves,
 )
-from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA
 from services.scheduler.runs.model_price import ModelPrice, TokenUsage
 from services.scheduler.runs.queue_limits import LimitChanges
 from services.scheduler.runs.run import Run, RunError, RunId, RunState
@@ -35,9 +33,17 @@ from services.scheduler.runs.run_queue import UserShare
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import Shard
 from services.scheduler.suites.task_definition import Generation, OutputType
-from tests.fakes.scheduler_stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
+from tests.fakes.scheduler_stores import (
+    HOUR,
+    Stores,
+    add,
+    admit,
+    empty_stores,
+    new_run,
+    scheduler_database,
+    stores_in_memory,
+)
 from tests.fakes.scheduler_world import START
-from tests.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -60,10 +66,8 @@ COUNTS = RunCounts(1, (TaskCounts("say", 67, 1, 2),), {"timeout": 1}, {"engine":
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pool() -> AsyncIterator[asyncpg.Pool]:
-    async with postgres_server() as server:
-        await migrate(server.address, SCHEMA, MIGRATIONS)
-        async with await connect_pool(server.address, schema=SCHEMA) as pool:
-            yield pool
+    async with scheduler_database() as pool:
+        yield pool
 
 
 @pytest_asyncio.fixture(params=["memory", "postgres"], loop_scope="module")
