@@ -1,4 +1,4 @@
-"""What tests of a gateway over fake backends share; tests of another service have a stand of their own."""
+"""What several files share: a gateway over fake backends, a NATS. Other services have stands of their own."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 from tests.fakes.command_line import CommandLine
 from tests.fakes.dataset_service import FakeDatasets
 from tests.fakes.gateway_stand import GatewayStand, gateway_stand
+from tests.servers import RunningServer, nats_server
 
 
 @pytest.fixture
@@ -31,3 +32,9 @@ def rows(tmp_path: Path) -> Path:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"prompt": "a"}\n{"prompt": "b"}\n')
     return path
+
+
+@pytest.fixture
+async def nats() -> AsyncIterator[RunningServer]:
+    async with nats_server() as server:
+        yield server

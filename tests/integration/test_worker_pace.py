@@ -34,15 +34,9 @@ from tests.fakes.scripted_engine import ScriptedEngine
 from tests.fakes.worker_process import worker_process
 from tests.fakes.worker_stand import RUN, WorkStand, work_shard, work_stand, worker_in_process
 from tests.model_server_process import ModelServerProcess, model_server_process
-from tests.servers import RunningServer, nats_server
+from tests.servers import RunningServer
 
 ONE_TRY = {"worker_max_tries": "1"}
-
-
-@pytest.fixture
-async def nats() -> AsyncIterator[RunningServer]:
-    async with nats_server() as server:
-        yield server
 
 
 @pytest.fixture

@@ -15,17 +15,11 @@ from services.worker.protobuf_shards import shard_from_proto
 from tests.fakes.eventually import eventually
 from tests.fakes.scripted_engine import ScriptedEngine
 from tests.fakes.worker_stand import WorkStand, work_shard, work_stand, worker_in_process
-from tests.servers import RunningServer, nats_server
+from tests.servers import RunningServer
 
 OTHER_RUN = "22222222-2222-4222-8222-222222222222"
 CLOCK = SystemClock()
 SHARD = shard_from_proto(work_shard(0, [0]), completes_text=True)
-
-
-@pytest.fixture
-async def nats() -> AsyncIterator[RunningServer]:
-    async with nats_server() as server:
-        yield server
 
 
 @pytest.fixture

@@ -15,13 +15,7 @@ from tests.fakes.eventually import eventually
 from tests.fakes.worker_process import CONCURRENCY, worker_process
 from tests.fakes.worker_stand import RUN, WorkStand, crash, work_shard, work_stand
 from tests.model_server_process import ModelServerProcess, model_server_process
-from tests.servers import RunningServer, nats_server
-
-
-@pytest.fixture
-async def nats() -> AsyncIterator[RunningServer]:
-    async with nats_server() as server:
-        yield server
+from tests.servers import RunningServer
 
 
 @pytest.fixture

@@ -16,15 +16,9 @@ from services.worker.shard import Shard
 from tests.fakes.eventually import eventually
 from tests.fakes.scripted_engine import ScriptedEngine
 from tests.fakes.worker_stand import WorkStand, crash, pool_of, work_shard, work_stand, worker_in_process
-from tests.servers import RunningServer, nats_server
+from tests.servers import RunningServer
 
 OTHER_RUN = "22222222-2222-4222-8222-222222222222"
-
-
-@pytest.fixture
-async def nats() -> AsyncIterator[RunningServer]:
-    async with nats_server() as server:
-        yield server
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from services.worker.settings import WorkerSettings
 from tests.fakes.eventually import eventually
 from tests.fakes.scripted_engine import ScriptedEngine
 from tests.fakes.worker_stand import WorkStand, pool_of, work_shard, work_stand, worker_in_process
-from tests.servers import RunningServer, nats_server
+from tests.servers import RunningServer
 
 A, B = "vllm/a", "vllm/b"
 POOL = pool_of(A, B)
@@ -45,12 +45,6 @@ class NotingEngine(ScriptedEngine):
     async def _slowly(self, text: str) -> str:
         await asyncio.sleep(0.05)
         return text
-
-
-@pytest.fixture
-async def nats() -> AsyncIterator[RunningServer]:
-    async with nats_server() as server:
-        yield server
 
 
 @pytest.fixture
