@@ -17,7 +17,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import batch_service_pb2 as messages
-from proctor.v1 import file_service_pb2, run_pb2, scheduler_service_pb2
+from proctor.v1 import file_service_pb2, scheduler_service_pb2
 from services.common.clock import SystemClock
 from services.common.grpc_client import open_channel
 from services.common.postgres import connect_pool
@@ -59,10 +59,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def stand(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BatchStand]:
     async with batch_stand(tmp_path_factory.mktemp("scheduler")) as opened:
         yield opened
-
-
-async def run_of(stand: BatchStand, run_id: str) -> run_pb2.Run:
-    return (await stand.runs.GetRun(scheduler_service_pb2.GetRunRequest(run_id=run_id))).run
 
 
 # Ending them
