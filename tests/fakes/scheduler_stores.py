@@ -1,16 +1,14 @@
 """The scheduler's stores, in memory or in Postgres, for tests of what both promise."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import uuid4
 
 import asyncpg
 
-from services.common.postgres import connect_pool, migrate
 from services.scheduler.ports import Fence, LedRunStore, LimitStore, QueueStore, RunStore, ShardStore
-from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Queries, Sessions
+from services.scheduler.postgres_sessions import Queries, Sessions
 from services.scheduler.runs.ports import DeletedRunStore
 from services.scheduler.runs.postgres_deleted_runs import PostgresDeletedRuns
 from services.scheduler.runs.postgres_led_runs import PostgresLedRuns
@@ -24,7 +22,6 @@ from services.scheduler.shards.postgres_shards import PostgresShards
 from tests.fakes.in_memory_queue import InMemoryQueue
 from tests.fakes.in_memory_runs import InMemoryRuns
 from tests.fakes.scheduler_world import START
-from tests.servers import postgres_server
 
 HOUR = timedelta(hours=1)
 
@@ -47,15 +44,6 @@ def stores_in_memory() -> Stores:
         return memory.begin_term()
 
     return Stores(memory, memory, memory, memory.limits, InMemoryQueue(memory), begin, memory)
-
-
-@asynccontextmanager
-async def scheduler_database(max_size: int = 8) -> AsyncIterator[asyncpg.Pool]:
-    """A Postgres of its own with the tables of the scheduler; at most so many connections."""
-    async with postgres_server() as server:
-        await migrate(server.address, SCHEMA, MIGRATIONS)
-        async with await connect_pool(server.address, schema=SCHEMA, max_size=max_size) as pool:
-            yield pool
 
 
 async def empty_stores(pool: asyncpg.Pool) -> Stores:

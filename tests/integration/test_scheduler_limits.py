@@ -16,7 +16,7 @@ from services.scheduler.runs.postgres_limits import PostgresLimits
 from services.scheduler.runs.queue_limits import EVERYBODY, LimitChanges, LimitName, QueueLimits
 from services.scheduler.runs.run_order import Priority
 from tests.fakes.in_memory_limits import InMemoryLimits
-from tests.fakes.scheduler_stores import scheduler_database
+from tests.fakes.scheduler_database import scheduler_database
 from tests.fakes.scheduler_world import START
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

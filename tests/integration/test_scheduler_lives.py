@@ -22,16 +22,8 @@ from services.scheduler.runs.run import Run, RunError, RunId, RunState
 from services.scheduler.runs.run_list import RunFilter, RunKind
 from services.scheduler.suites.users.postgres_user_suites import PostgresUserSuites
 from tests.fakes.eventually import eventually
-from tests.fakes.scheduler_stores import (
-    HOUR,
-    Stores,
-    add,
-    admit,
-    empty_stores,
-    new_run,
-    scheduler_database,
-    stores_in_memory,
-)
+from tests.fakes.scheduler_database import scheduler_database
+from tests.fakes.scheduler_stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
 from tests.fakes.scheduler_world import START
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -16,16 +16,8 @@ from services.scheduler.runs.places import PlaceMoves
 from services.scheduler.runs.queue_limits import EVERYBODY, LimitChanges
 from services.scheduler.runs.run import SUMMARISING, Run, RunId, RunState
 from services.scheduler.runs.run_order import Priority
-from tests.fakes.scheduler_stores import (
-    HOUR,
-    Stores,
-    add,
-    admit,
-    empty_stores,
-    new_run,
-    scheduler_database,
-    stores_in_memory,
-)
+from tests.fakes.scheduler_database import scheduler_database
+from tests.fakes.scheduler_stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
 from tests.fakes.scheduler_world import START
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -33,16 +33,8 @@ from services.scheduler.runs.run_queue import UserShare
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import Shard
 from services.scheduler.suites.task_definition import Generation, OutputType
-from tests.fakes.scheduler_stores import (
-    HOUR,
-    Stores,
-    add,
-    admit,
-    empty_stores,
-    new_run,
-    scheduler_database,
-    stores_in_memory,
-)
+from tests.fakes.scheduler_database import scheduler_database
+from tests.fakes.scheduler_stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
 from tests.fakes.scheduler_world import START
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
