@@ -1,5 +1,6 @@
 """A folder and a bucket do the same."""
 
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,6 +49,20 @@ def test_deleting_takes_what_is_there_and_minds_nothing_else(objects: ObstoreObj
     assert keys(objects, "nothing") == []
 
 
-def test_what_is_not_there_is_told_in_a_sentence(objects: ObstoreObjects) -> None:
-    with pytest.raises(ObjectStoreUnavailable, match=r"cannot be used: .*none.* Nothing was changed"):
+def test_what_is_not_there_is_told_in_a_sentence_that_names_no_place(objects: ObstoreObjects) -> None:
+    with pytest.raises(ObjectStoreUnavailable) as told:
         objects.get("datasets/none")
+    problem = "something that was stored there is not there any more"
+    assert str(told.value).startswith(f"The object store cannot be used: {problem}. ")
+
+
+def test_a_full_store_is_told_as_full(tmp_path: Path) -> None:
+    """A file may grow to a limit only, which is met as a full disk is."""
+    objects = ObstoreObjects((tmp_path / "objects").as_uri())
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(ObjectStoreUnavailable, match="cannot be used: it has no room"):
+            objects.put("datasets/one/rows", bytes(10_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -7,11 +7,14 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import obstore
-from obstore.exceptions import BaseError
+from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import LocalStore, ObjectStore, from_url
 
+from services.common.structured_logs import get_logger
 from services.scheduler.datasets.dataset_errors import InvalidObjectStore, ObjectStoreUnavailable
 from services.scheduler.datasets.ports import StoredObject
+
+log = get_logger()
 
 _SCHEMES = ("s3", "gs", "az")
 _CONNECT = timedelta(seconds=5)
@@ -19,6 +22,8 @@ _REQUEST = timedelta(seconds=60)
 _PATIENCE = timedelta(seconds=30)
 # In a folder an object is written beside its place first, under its name, this sign and a number.
 _STAGED = "#"
+# The library tells these of a folder in words alone: ENOSPC, EFBIG and EDQUOT.
+_SIGNS_OF_NO_ROOM = ("(os error 28)", "(os error 27)", "(os error 122)")
 
 
 class ObstoreObjects:
@@ -103,7 +108,18 @@ def _told() -> Iterator[None]:
     try:
         yield
     except (BaseError, OSError) as error:
-        raise ObjectStoreUnavailable(problem=_reason(error)) from error
+        log.warning("object store failed", problem=_reason(error))
+        raise ObjectStoreUnavailable(problem=_told_problem(error)) from error
+
+
+def _told_problem(error: Exception) -> str:
+    """In words for who uploads: addresses, folders and what a bucket answered stand in the log only."""
+    if isinstance(error, NotFoundError | FileNotFoundError):
+        return "something that was stored there is not there any more"
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError | PermissionError):
+        return "it refuses the credentials of this service"
+    text = str(error)
+    return "it has no room" if any(sign in text for sign in _SIGNS_OF_NO_ROOM) else "it failed or is away"
 
 
 def _reason(error: Exception) -> str:
