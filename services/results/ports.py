@@ -145,8 +145,8 @@ class OutcomeStore(Protocol):
         """Samples of a window of numbers that have no final outcome of a rollout in the run's epoch."""
         ...
 
-    async def page(self, page: OutcomePage) -> list[ScoredOutcome]:
-        """Outcomes by sample and rollout. Failures of earlier epochs count as missing and are left out."""
+    async def page(self, page: OutcomePage) -> list[tuple[int, int]]:
+        """Outcomes as sample and rollout, in order. Failures of earlier epochs are missing and left out."""
         ...
 
     def scores(self, run_id: str, window: range) -> AsyncIterator[Sequence[ScoredRow]]:

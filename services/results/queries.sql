@@ -363,10 +363,7 @@ WHERE t.run_id = $1::uuid
 ORDER BY asked.sample;
 
 -- name: list_outcomes: what counts in the present epoch, by sample and rollout ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows)
-SELECT
-    sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message, answer_text,
-    finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens, cached_tokens,
-    reasoning_tokens, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, is_reused, body_json
+SELECT sample, rollout
 FROM outcomes
 WHERE run_id = $1::uuid
     AND (sample, rollout) > ($2::bigint, $3::integer)
@@ -376,10 +373,7 @@ ORDER BY sample, rollout
 LIMIT $5::integer;
 
 -- name: list_outcomes_of_status: as list_outcomes, of one status ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows, $6 status)
-SELECT
-    sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message, answer_text,
-    finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens, cached_tokens,
-    reasoning_tokens, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, is_reused, body_json
+SELECT sample, rollout
 FROM outcomes
 WHERE run_id = $1::uuid
     AND status = $6::smallint
@@ -429,7 +423,7 @@ FROM (
                 FROM golden_answers AS g
                 WHERE g.run_id = $1::uuid AND g.sample = weighed.sample AND g.rollout = weighed.rollout
             ))
-            AND ($7::text = '' OR has_part(row_id, $7::text))
+            AND ($7::text = '' OR has_part(row_name(row_id, doc_id), $7::text))
             AND (
                 $8::text = ''
                 OR has_part(said, $8::text)
@@ -442,8 +436,8 @@ FROM (
         ) END AS is_match
     FROM (
         SELECT
-            asked.place, asked.sample, asked.rollout, o.status, o.failure_class, o.epoch, s.row_id, s.prompt_text,
-            s.prompt_messages,
+            asked.place, asked.sample, asked.rollout, o.status, o.failure_class, o.epoch, s.row_id, s.doc_id,
+            s.prompt_text, s.prompt_messages,
             CASE WHEN o.answer_text = '' THEN o.prediction ELSE o.answer_text END AS said,
             CASE
                 WHEN jsonb_typeof(o.scores -> ($9::text[])[o.task_index + 1]) = 'number'
@@ -464,13 +458,26 @@ FROM (
             SELECT set_id, first_sample FROM run_tasks WHERE run_id = $1::uuid AND task_index = o.task_index LIMIT 1
         ) AS t ON true
         LEFT JOIN LATERAL (
-            SELECT row_id, prompt_text, prompt_messages
+            SELECT row_id, doc_id, prompt_text, prompt_messages
             FROM samples
             WHERE set_id = t.set_id AND position = asked.sample - t.first_sample
             LIMIT 1
         ) AS s ON $7::text <> '' OR $8::text <> ''
     ) AS weighed
 ) AS judged;
+
+-- name: weigh_outcomes: bytes of outcomes as they are listed, nearly ($1 run, $2 samples, $3 rollouts)
+SELECT
+    o.sample, o.rollout,
+    octet_length(o.answer_text) + octet_length(o.body_json) + octet_length(o.failure_message)
+        + octet_length(o.prediction) + octet_length(o.choices::text) AS bytes
+FROM unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
+CROSS JOIN LATERAL (
+    SELECT sample, rollout, answer_text, body_json, failure_message, prediction, choices
+    FROM outcomes
+    WHERE run_id = $1::uuid AND sample = asked.sample AND rollout = asked.rollout
+    LIMIT 1
+) AS o;
 
 -- name: read_outcomes: some outcomes, where they count in the present epoch ($1 run, $2 samples, $3 rollouts)
 SELECT
@@ -510,7 +517,8 @@ CROSS JOIN LATERAL (
 WHERE o.failure_class = 0 OR o.epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid);
 
 -- name: list_same_rows: some samples of a set, and whether another set has the same at the same position ($1 set, $2 other set, $3 first position, $4 end, exclusive)
-SELECT f.position, f.digest, o.position IS NOT NULL AS is_same
+SELECT
+    f.position, f.digest, o.position IS NOT NULL AS is_same_sample, coalesce(o.name = f.name, false) AS is_same_row
 FROM (
     SELECT position, digest, row_name(row_id, doc_id) AS name
     FROM samples
@@ -523,10 +531,10 @@ LEFT JOIN LATERAL (
     FROM samples
     WHERE set_id = $2::uuid AND position = f.position
     LIMIT 1
-) AS o ON o.digest = f.digest AND o.name = f.name
+) AS o ON o.digest = f.digest
 ORDER BY f.position;
 
--- name: list_samples_of_digests: where a set has some samples ($1 set, $2 digests)
+-- name: list_samples_of_digests: where a set has some samples ($1 set, $2 digests, $3 rows of each)
 SELECT s.position, asked.digest, s.name
 FROM unnest($2::bytea[]) AS asked (digest)
 CROSS JOIN LATERAL (
@@ -534,20 +542,23 @@ CROSS JOIN LATERAL (
     FROM samples
     WHERE set_id = $1::uuid AND digest = asked.digest
     ORDER BY digest, position
-    LIMIT 1000000
+    LIMIT $3::integer
 ) AS s
 ORDER BY s.position;
 
 -- name: has_same_sample: whether two sets have any sample in common ($1 set, $2 other set)
+-- Each is looked up: where nothing is in common, any join that the planner takes for a quick one compares all with all.
 SELECT EXISTS (
     SELECT
     FROM samples AS f
+    CROSS JOIN LATERAL (SELECT FROM samples AS s WHERE s.set_id = $2::uuid AND s.digest = f.digest LIMIT 1) AS same
     WHERE f.set_id = $1::uuid
-        AND EXISTS (SELECT FROM samples AS s WHERE s.set_id = $2::uuid AND s.digest = f.digest)
 ) AS is_found;
 
--- name: find_rows: where a set has rows of some ids ($1 set, $2 ids)
-SELECT row_id, position FROM samples WHERE set_id = $1::uuid AND row_id = ANY ($2::text[]);
+-- name: find_rows: where a set has rows of some ids, which are numbers where none were given ($1 set, $2 ids)
+SELECT row_name(row_id, doc_id) AS row_id, position
+FROM samples
+WHERE set_id = $1::uuid AND row_name(row_id, doc_id) = ANY ($2::text[]);
 
 -- name: find_golden: which of some answers are golden ($1 run, $2 samples, $3 rollouts)
 SELECT g.sample, g.rollout
@@ -679,7 +690,7 @@ SELECT count(*) AS reused FROM outcomes WHERE run_id = $1::uuid AND is_reused;
 -- name: count_recorded: final outcomes of a run in its present epoch ($1 run)
 SELECT coalesce(sum(recorded), 0)::bigint AS recorded FROM task_counts WHERE run_id = $1::uuid;
 
--- name: export_outcomes: what counts in the present epoch of one task, beside its samples ($1 run, $2 after sample, $3 after rollout, $4 set, $5 first sample, $6 end, exclusive, $7 rows, $8 with the rows that samples were made from)
+-- name: export_outcomes: what counts in the present epoch of one task, beside its samples, up to some bytes ($1 run, $2 after sample, $3 after rollout, $4 set, $5 first sample, $6 end, exclusive, $7 rows, $8 with the rows that samples were made from, $9 bytes, nearly)
 SELECT
     o.sample, o.rollout, o.task_index, o.shard, o.epoch, o.attempt, o.status, o.failure_class, o.failure_message,
     o.answer_text, o.finish_reason, o.choices, o.prediction, o.scores, o.prompt_tokens,
@@ -688,14 +699,23 @@ SELECT
     s.prompt_messages, s.choices AS sample_choices, s.target_choice, s.target_texts, s.right_choices, s.wrong_texts,
     s.choice_texts, s.cluster, s.row_id, s.params_json,
     CASE WHEN $8::boolean THEN s.doc_json ELSE '' END AS doc_json
-FROM outcomes AS o
+FROM (
+    SELECT
+        outcomes.*,
+        coalesce(sum(octet_length(answer_text) + octet_length(body_json)) OVER (
+            ORDER BY sample, rollout ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ), 0) AS bytes_before
+    FROM outcomes
+    WHERE run_id = $1::uuid
+        AND (sample, rollout) > ($2::bigint, $3::integer)
+        AND sample < $6::bigint
+        AND (failure_class = 0 OR epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid))
+    ORDER BY sample, rollout
+    LIMIT $7::integer
+) AS o
 JOIN samples AS s ON s.set_id = $4::uuid AND s.position = o.sample - $5::bigint
-WHERE o.run_id = $1::uuid
-    AND (o.sample, o.rollout) > ($2::bigint, $3::integer)
-    AND o.sample < $6::bigint
-    AND (o.failure_class = 0 OR o.epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid))
-ORDER BY o.sample, o.rollout
-LIMIT $7::integer;
+WHERE o.bytes_before < $9::bigint
+ORDER BY o.sample, o.rollout;
 
 -- name: export_outcome_lines: what counts in an epoch of one task, an object of JSON per line, up to some bytes ($1 run, $2 epoch, $3 set, $4 first sample, $5 after sample, $6 after rollout, $7 end, exclusive, $8 bytes, nearly, $9 words of statuses, $10 of failure classes, $11 the class of answers without a score, $12 task as JSON, $13 target delimiter)
 SELECT

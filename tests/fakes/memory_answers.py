@@ -46,6 +46,9 @@ class MemoryAnswers:
                 places.append(place)
         return Matched(places, len(keys))
 
+    async def weights(self, run_id: str, keys: Sequence[OutcomeKey]) -> Mapping[OutcomeKey, int]:
+        return {one.key[1:]: len(_said(one)) for one in await self.read(run_id, keys)}
+
     async def read(self, run_id: str, keys: Sequence[OutcomeKey]) -> list[ScoredOutcome]:
         counted = {one.key[1:]: one for one in self._rows.counted(run_id)}
         return [counted[key] for key in keys if key in counted]
@@ -68,7 +71,7 @@ class MemoryAnswers:
         return (
             wanted.status in (None, one.status)
             and (not chosen.is_golden or one.key in self.marked)
-            and chosen.row_id.casefold() in sample.row_id.casefold()
+            and chosen.row_id.casefold() in (sample.row_id or str(sample.doc_id)).casefold()
             and any(chosen.text.casefold() in text for text in texts)
             and _has_score(chosen, one.scores.get(wanted.metrics[one.task_index] or ""))
             and _has_length(chosen, one)

@@ -270,9 +270,9 @@ class MemoryOutcomes:
         owned = {number for task in run.plan.tasks for number in range(task.first_sample, task.end_sample)}
         return [number for number in window if number in owned and number not in done]
 
-    async def page(self, page: OutcomePage) -> list[ScoredOutcome]:
+    async def page(self, page: OutcomePage) -> list[tuple[int, int]]:
         wanted = [
-            one
+            one.key[1:]
             for one in self._rows.counted(page.run_id)
             if one.key[1:] > page.after
             and one.outcome.sample < page.before_sample

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -17,10 +16,10 @@ from proctor.v1 import outcome_pb2, results_service_pb2, run_record_service_pb2
 from services.results.answers import list_side_by_side
 from services.results.outcomes.outcome import ModelAnswer, Outcome
 from services.results.runs.run_record import RunPlan
-from services.results.samples.sample_set import ChatMessage, Prompt, Sample
-from services.results.scores.answer import Answer, Target
-from tests.fakes.eventually import eventually
-from tests.fakes.recorded_run import TEXT_RECIPE, batch, choice_sample, failed, new_id, plan_of, said
+from services.results.samples.sample_set import ChatMessage, Prompt
+from services.results.scores.answer import Answer
+from tests.fakes.answered_runs import answered_run, listed, row, rows_of, side_by_side, texts
+from tests.fakes.recorded_run import choice_sample, failed, new_id, plan_of, said
 from tests.fakes.refusals import refusal_of
 from tests.fakes.results_stand import ResultsStand, results_stand
 
@@ -31,46 +30,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def stand() -> AsyncIterator[ResultsStand]:
     async with results_stand() as made:
         yield made
-
-
-def row(at: int, prompt: Prompt, row_id: str, target: str = "right") -> Sample:
-    digest = hashlib.sha256(repr((prompt, target)).encode()).digest()
-    return Sample(at, at, digest, prompt, Target(texts=(target,)), row_id=row_id)
-
-
-def rows_of(prompts: Sequence[Prompt | str], salt: str = "row") -> list[Sample]:
-    made = [prompt if isinstance(prompt, Prompt) else Prompt(prompt) for prompt in prompts]
-    return [row(at, prompt, f"{salt}-{at}") for at, prompt in enumerate(made)]
-
-
-async def answered_run(stand: ResultsStand, samples: list[Sample], outcomes: list[Outcome]) -> RunPlan:
-    plan = plan_of([len(samples)], [await stand.store(samples)])
-    rollouts = 1 + max((one.rollout for one in outcomes), default=0)
-    plan = replace(plan, tasks=(replace(plan.tasks[0], task="rows", scoring=TEXT_RECIPE),), rollouts=rollouts)
-    await stand.open(plan)
-    await stand.send(batch(plan.run_id, outcomes))
-
-    async def all_recorded() -> bool:
-        return await stand.recorded(plan.run_id) == len(outcomes)
-
-    await eventually(all_recorded, "all outcomes are recorded")
-    return plan
-
-
-async def listed(stand: ResultsStand, plan: RunPlan, status: int = 0, **wanted: Any) -> list[int]:
-    """Numbers of the samples that match, over all pages."""
-    request = results_service_pb2.ListOutcomesRequest(
-        run_id=plan.run_id, page_size=2, filter=results_service_pb2.OutcomeFilter(**wanted)
-    )
-    request.status = outcome_pb2.OutcomeStatus.ValueType(status)
-    found: list[int] = []
-    while True:
-        page = await stand.public.ListOutcomes(request)
-        assert len(page.outcomes) <= 2
-        found += [one.outcome.sample for one in page.outcomes]
-        request.page_token = page.next_page_token
-        if not page.next_page_token:
-            return found
 
 
 async def test_texts_are_found_in_prompts_chats_and_answers_whatever_their_letters_are(
@@ -141,26 +100,6 @@ async def test_failures_of_an_epoch_before_match_nothing(stand: ResultsStand) ->
     )
     await stand.open(plan, epoch=2)
     assert await listed(stand, plan, row_id="e-") == [0]
-
-
-async def side_by_side(
-    stand: ResultsStand, plans: Sequence[RunPlan], page_size: int = 2, **asked: Any
-) -> list[pb.SideBySideRow]:
-    request = pb.ListSideBySideRequest(run_ids=[plan.run_id for plan in plans], page_size=page_size, **asked)
-    found: list[pb.SideBySideRow] = []
-    while True:
-        page = await stand.answers.ListSideBySide(request)
-        found += page.rows
-        request.page_token = page.next_page_token
-        if not page.next_page_token:
-            return found
-
-
-def texts(shown: pb.SideBySideRow) -> list[str | None]:
-    return [
-        one.outcome.outcome.answer.text if one.outcome.outcome.HasField("answer") else None
-        for one in shown.answers
-    ]
 
 
 async def test_rows_of_several_runs_stand_side_by_side_and_only_those_that_differ(

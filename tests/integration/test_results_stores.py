@@ -12,6 +12,8 @@ import pytest_asyncio
 from services.common.clock import SystemClock
 from services.common.postgres import connect_pool, migrate
 from services.results import errors
+from services.results.answers.ports import AnswerStore
+from services.results.answers.postgres_answers import PostgresAnswers
 from services.results.figures.figure import Figure
 from services.results.outcomes.outcome import (
     Failure,
@@ -32,25 +34,39 @@ from services.results.samples.sample_set import ChatMessage, Prompt, Sample
 from services.results.scores.answer import Answer, ScoringImpossible, Target
 from services.results.scores.scoring import score_answer
 from services.results.standings.standing import standing_of
-from tests.fakes.memory_results import memory_stores
+from tests.fakes.memory_answers import MemoryAnswers
+from tests.fakes.memory_results import MemoryRows, memory_stores
 from tests.fakes.recorded_run import answered, choice_sample, failed, new_id, plan_of, said, scored
 from tests.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+Rows = tuple[Stores, AnswerStore]
+
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def postgres_stores() -> AsyncIterator[Stores]:
+async def postgres_rows() -> AsyncIterator[Rows]:
     async with postgres_server() as server:
         await migrate(server.address, SCHEMA, MIGRATIONS)
         async with await connect_pool(server.address, schema=SCHEMA) as pool:
             session = PostgresSession(pool)
-            yield Stores(PostgresRunRecords(session), PostgresSampleSets(session), PostgresOutcomes(session))
+            stores = Stores(
+                PostgresRunRecords(session), PostgresSampleSets(session), PostgresOutcomes(session)
+            )
+            yield stores, PostgresAnswers(session)
 
 
 @pytest.fixture(params=["memory", "postgres"])
-def stores(request: pytest.FixtureRequest, postgres_stores: Stores) -> Stores:
-    return memory_stores() if request.param == "memory" else postgres_stores
+def rows(request: pytest.FixtureRequest, postgres_rows: Rows) -> Rows:
+    if request.param == "postgres":
+        return postgres_rows
+    memory = MemoryRows()
+    return memory_stores(memory), MemoryAnswers(memory)
+
+
+@pytest.fixture
+def stores(rows: Rows) -> Stores:
+    return rows[0]
 
 
 async def open_run(stores: Stores, size: int, rollouts: int = 1) -> RunPlan:
@@ -64,16 +80,21 @@ async def record(stores: Stores, plan: RunPlan, *outcomes: Outcome, epoch: int =
     return await stores.outcomes.record([scored(plan.run_id, one, epoch) for one in outcomes])
 
 
-async def recorded(stores: Stores, plan: RunPlan) -> list[ScoredOutcome]:
-    return await stores.outcomes.page(OutcomePage(plan.run_id, (0, -1), plan.end_sample, 1000))
+async def recorded(rows: Rows, page: OutcomePage) -> list[ScoredOutcome]:
+    stores, answers = rows
+    return await answers.read(page.run_id, await stores.outcomes.page(page))
 
 
-async def test_the_first_answer_stays(stores: Stores) -> None:
+def all_of(plan: RunPlan) -> OutcomePage:
+    return OutcomePage(plan.run_id, (0, -1), plan.end_sample, 1000)
+
+
+async def test_the_first_answer_stays(rows: Rows, stores: Stores) -> None:
     plan = await open_run(stores, 2)
     assert await record(stores, plan, answered(0)) == 1
     assert await record(stores, plan, answered(0, 1, attempt=2)) == 0
     assert await record(stores, plan, failed(0, attempt=3)) == 0
-    [kept] = await recorded(stores, plan)
+    [kept] = await recorded(rows, all_of(plan))
     assert kept.outcome == answered(0)
 
 
@@ -225,14 +246,14 @@ async def test_only_the_named_shards_are_counted(stores: Stores) -> None:
     assert counts.recorded == 4
 
 
-async def test_an_answer_comes_back_as_it_was_sent(stores: Stores) -> None:
+async def test_an_answer_comes_back_as_it_was_sent(rows: Rows, stores: Stores) -> None:
     plan = await open_run(stores, 4)
     odd = replace(answered(1), result=Failure(FailureClass.SANDBOX, "it broke — ½"))
     said_in_vain = ModelAnswer(Answer("ab", (-1.0, -math.inf), (True, False)), "stop", (1, 2))
     unscored = replace(answered(3), result=Failure(FailureClass.SCORING, "too slow", said_in_vain))
     sent = [answered(0), odd, said(2, "line\nbreak 😀"), unscored]
     await record(stores, plan, *sent)
-    assert [one.outcome for one in await recorded(stores, plan)] == sent
+    assert [one.outcome for one in await recorded(rows, all_of(plan))] == sent
 
 
 async def test_pages_follow_sample_and_rollout_and_filter_by_status(stores: Stores) -> None:
@@ -243,7 +264,7 @@ async def test_pages_follow_sample_and_rollout_and_filter_by_status(stores: Stor
     await record(stores, plan, failed(3, rollout=1))
 
     async def keys(page: OutcomePage) -> Sequence[tuple[int, int]]:
-        return [(one.outcome.sample, one.outcome.rollout) for one in await stores.outcomes.page(page)]
+        return await stores.outcomes.page(page)
 
     page = OutcomePage(plan.run_id, (0, 0), 4, 2)
     assert await keys(page) == [(0, 1), (2, 0)]
@@ -251,14 +272,14 @@ async def test_pages_follow_sample_and_rollout_and_filter_by_status(stores: Stor
     assert await keys(replace(page, status=OutcomeStatus.FAILED)) == [(3, 1)]
 
 
-async def test_failures_of_an_earlier_epoch_are_not_listed(stores: Stores) -> None:
+async def test_failures_of_an_earlier_epoch_are_not_listed(rows: Rows, stores: Stores) -> None:
     plan = await open_run(stores, 3)
     await record(stores, plan, failed(0, FailureClass.RATE_LIMIT), answered(1), failed(2))
     await stores.records.open(plan, 2)
     await record(stores, plan, failed(2, FailureClass.ENGINE), epoch=2)
     page = OutcomePage(plan.run_id, (0, -1), 3, 10)
     of_all, of_failed = [
-        [(one.outcome.sample, one.epoch) for one in await stores.outcomes.page(asked)]
+        [(one.outcome.sample, one.epoch) for one in await recorded(rows, asked)]
         for asked in (page, replace(page, status=OutcomeStatus.FAILED))
     ]
     assert of_all == [(1, 1), (2, 2)]
@@ -329,12 +350,12 @@ async def test_a_set_that_is_still_being_staged_is_no_leftover(stores: Stores) -
     assert (await stores.sample_sets.commit(set_id, 2)).set_id == set_id
 
 
-async def test_weights_that_are_no_numbers_are_not_scored_later_either(stores: Stores) -> None:
+async def test_weights_that_are_no_numbers_are_not_scored_later_either(rows: Rows, stores: Stores) -> None:
     plan = await open_run(stores, 1)
     overflowed = ModelAnswer(Answer("", (-1.0, math.nan), (True, False)), "stop", (1, 2))
     sent = replace(answered(0), result=Failure(FailureClass.SCORING, "no number", overflowed))
     await record(stores, plan, sent)
-    [kept] = await recorded(stores, plan)
+    [kept] = await recorded(rows, all_of(plan))
     assert kept.outcome.answer is not None
     with pytest.raises(ScoringImpossible):
         score_answer(plan.scorings[0], choice_sample(0).target, kept.outcome.answer.answer)

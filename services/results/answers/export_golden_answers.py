@@ -1,6 +1,7 @@
 """Golden answers of some runs as a file: each row once, with the answer that was marked last."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from services.results.answers.golden_answer import ChosenAnswer, GoldenAnswer, latest_marks
@@ -8,13 +9,15 @@ from services.results.answers.golden_line import GoldenForm, golden_line
 from services.results.answers.ports import AnswerStore, GoldenStore
 from services.results.errors import InvalidField, NoGoldenAnswers, RecordNotFound, RunChanged
 from services.results.exports.exported_lines import BEFORE_ALL
+from services.results.outcomes.list_outcomes import fitting_count
 from services.results.ports import Stores
 from services.results.runs.run_record import RunPlan
 
 MOST_RUNS = 6
 MARKS_AT_A_TIME = 5000
-# Of whole samples and answers, which may be heavy.
+# Of whole answers, which may be heavy: then fewer.
 LINES_AT_A_TIME = 50
+PIECE_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +63,33 @@ class ExportGoldenAnswers:
     ) -> AsyncGenerator[bytes]:
         for place, plan in enumerate(plans):
             of_run = [one for one in chosen if one.run == place]
-            for start in range(0, len(of_run), LINES_AT_A_TIME):
-                yield b"".join(await self._lines(plan, of_run[start : start + LINES_AT_A_TIME], form))
+            piece = b""
+            async with aclosing(self._lines(plan, of_run, form)) as lines:
+                async for line in lines:
+                    piece += line
+                    if len(piece) >= PIECE_BYTES:
+                        yield piece
+                        piece = b""
+            yield piece
 
-    async def _lines(self, plan: RunPlan, chosen: Sequence[ChosenAnswer], form: GoldenForm) -> list[bytes]:
-        scored = await self._answers.read(plan.run_id, [one.key for one in chosen])
-        if len(scored) < len(chosen):
-            raise RunChanged(run_id=plan.run_id)
-        lines = []
-        for answer, one in zip(chosen, scored, strict=True):
-            task = plan.tasks[one.task_index]
-            position = one.outcome.sample - task.first_sample
-            samples = await self._stores.sample_sets.read(task.sample_set_id, [position])
-            lines.append(golden_line(form, answer.row_id, samples[position], one))
-        return lines
+    async def _lines(
+        self, plan: RunPlan, chosen: Sequence[ChosenAnswer], form: GoldenForm
+    ) -> AsyncGenerator[bytes]:
+        done = 0
+        while done < len(chosen):
+            some = await self._fitting(plan.run_id, chosen[done : done + LINES_AT_A_TIME])
+            scored = await self._answers.read(plan.run_id, [one.key for one in some])
+            if len(scored) < len(some):
+                raise RunChanged(run_id=plan.run_id)
+            for answer, one in zip(some, scored, strict=True):
+                task = plan.tasks[one.task_index]
+                position = one.outcome.sample - task.first_sample
+                samples = await self._stores.sample_sets.read(task.sample_set_id, [position])
+                yield golden_line(form, answer.row_id, samples[position], one)
+            done += len(some)
+
+    async def _fitting(self, run_id: str, chosen: Sequence[ChosenAnswer]) -> Sequence[ChosenAnswer]:
+        """The first answers that may be held at a time."""
+        keys = [one.key for one in chosen]
+        weights = await self._answers.weights(run_id, keys)
+        return chosen[: fitting_count([weights.get(key, 0) for key in keys])]

@@ -14,10 +14,10 @@ from services.results.answers.answer_match import (
 )
 from services.results.answers.find_matching import SCAN_SECONDS, WINDOW_BYTES, WINDOW_GROWTH
 from services.results.answers.ports import AnswerStore, SameSampleStore
-from services.results.answers.same_samples import pair_placed
+from services.results.answers.same_samples import MOST_SAME, crowded_digests, pair_placed
 from services.results.answers.side_by_side import PairedRow, ShownRow, Side, differ
 from services.results.errors import InvalidField, NoCommonSamples, RecordNotFound
-from services.results.outcomes.list_outcomes import MOST_BYTES_PER_PAGE, weight
+from services.results.outcomes.list_outcomes import BYTES_OF_NUMBERS, fitting_count
 from services.results.outcomes.listed_outcome import ListedOutcome
 from services.results.page_token import read_page_token, write_page_token
 from services.results.ports import Stores
@@ -83,10 +83,11 @@ class ListSideBySide:
         wanted = _Wanted(sides, _matches(sides, query.filter), query.is_only_differing)
         most = query.page_size or USUAL_PER_PAGE
         rows, behind = await self._find(wanted, position + 1, most)
-        shown = _fitting(await self._shown(sides, rows), await self._weights(sides[0], rows))
-        if len(shown) < len(rows):
-            behind = shown[-1].sample.position
+        fitting = rows[: fitting_count(await self._weights(sides, rows))]
+        if len(fitting) < len(rows):
+            behind = fitting[-1].first
         is_last = behind + 1 >= sides[0].task.sample_count
+        shown = await self._shown(sides, fitting)
         return SideBySidePage(shown, "" if is_last else write_page_token((behind, 0)))
 
     async def _find(self, wanted: _Wanted, start: int, most: int) -> tuple[list[PairedRow], int]:
@@ -138,12 +139,16 @@ class ListSideBySide:
         ids = first.task.sample_set_id, other.task.sample_set_id
         if ids[0] == ids[1]:
             return {at: at for at in window}
-        looked_for = await self._samples.at_same_place(*ids, window)
-        pairs = {at: at for at, digest in looked_for.items() if digest is None}
-        digests = sorted({digest for digest in looked_for.values() if digest is not None})
+        beside = await self._samples.at_same_place(*ids, window)
+        pairs = {at: at for at, there in beside.items() if there.is_same_row}
+        digests = sorted({there.digest for there in beside.values() if not there.is_same_row})
         if digests:
-            placed = [await self._samples.placed(set_id, digests) for set_id in ids]
-            pairs |= pair_placed(*placed)
+            placed = [await self._samples.placed(set_id, digests, MOST_SAME + 1) for set_id in ids]
+            crowded = crowded_digests(*placed)
+            pairs |= pair_placed(*([one for one in of_set if one.digest not in crowded] for of_set in placed))
+            pairs |= {
+                at: at for at, there in beside.items() if there.is_same_sample and there.digest in crowded
+            }
         return pairs
 
     async def _matching(self, wanted: _Wanted, rows: list[PairedRow]) -> tuple[list[PairedRow], int | None]:
@@ -193,8 +198,19 @@ class ListSideBySide:
             found[at] = ListedOutcome(side.task, samples[at], one, one.key[1:] in golden)
         return found
 
-    async def _weights(self, first: Side, rows: Sequence[PairedRow]) -> Mapping[int, int]:
-        return await self._stores.sample_sets.weights(first.task.sample_set_id, [row.first for row in rows])
+    async def _weights(self, sides: Sequence[Side], rows: Sequence[PairedRow]) -> list[int]:
+        """Bytes of each row with its answers, nearly."""
+        first = sides[0].task.sample_set_id
+        asked = await self._stores.sample_sets.weights(first, [row.first for row in rows])
+        totals = [BYTES_OF_NUMBERS * len(sides) + asked.get(row.first, 0) for row in rows]
+        for place, side in enumerate(sides):
+            places = [row.positions[place] for row in rows]
+            said = await self._answers.weights(
+                side.plan.run_id, [(number, 0) for number in _numbers(side, places)]
+            )
+            for which, at in enumerate(places):
+                totals[which] += 0 if at is None else said.get((side.sample(at), 0), 0)
+        return totals
 
     async def _check_common(self, sides: Sequence[Side]) -> None:
         first = sides[0]
@@ -239,14 +255,3 @@ def _matches(sides: Sequence[Side], wanted: AnswerFilter) -> Sequence[AnswerMatc
         return None
     keys = score_keys([side.plan for side in sides], wanted)
     return [AnswerMatch(wanted, of_run) for of_run in keys]
-
-
-def _fitting(rows: Sequence[ShownRow], weights: Mapping[int, int]) -> Sequence[ShownRow]:
-    """The first rows that make one message: at least one, however large."""
-    total = 0
-    for count, row in enumerate(rows):
-        total += weights.get(row.sample.position, 0)
-        total += sum(weight(answer.scored) for answer in row.answers if answer)
-        if count and total > MOST_BYTES_PER_PAGE:
-            return rows[:count]
-    return rows

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from services.results.answers.answer_match import AnswerMatch
 from services.results.answers.golden_answer import GoldenAnswer
-from services.results.answers.same_samples import Placed
+from services.results.answers.same_samples import Placed, SamePlace
 from services.results.exports.exported_lines import OutcomeKey
 from services.results.outcomes.outcome import ScoredOutcome
 
@@ -43,6 +43,10 @@ class AnswerStore(Protocol):
         """Which of some outcomes match. No more texts are read than so many bytes and one outcome's more."""
         ...
 
+    async def weights(self, run_id: str, keys: Sequence[OutcomeKey]) -> Mapping[OutcomeKey, int]:
+        """Bytes of what `read` would give, nearly."""
+        ...
+
     async def read(self, run_id: str, keys: Sequence[OutcomeKey]) -> list[ScoredOutcome]:
         """In the order of the keys; those that are not there, or count no more, are left out."""
         ...
@@ -59,12 +63,12 @@ class AnswerStore(Protocol):
 class SameSampleStore(Protocol):
     """Finds the samples of one set in another."""
 
-    async def at_same_place(self, set_id: str, other_id: str, window: range) -> Mapping[int, bytes | None]:
-        """By position: None where the other set has the same row there, else the digest to look for."""
+    async def at_same_place(self, set_id: str, other_id: str, window: range) -> Mapping[int, SamePlace]:
+        """By position: what it is, and whether the other set has it there."""
         ...
 
-    async def placed(self, set_id: str, digests: Sequence[bytes]) -> list[Placed]:
-        """Where a set has some samples, by position."""
+    async def placed(self, set_id: str, digests: Sequence[bytes], most_of_each: int) -> list[Placed]:
+        """Where a set has some samples, by position; of each no more than so many."""
         ...
 
     async def has_any(self, set_id: str, other_id: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from services.results.answers.answer_match import AnswerMatch
 from services.results.answers.ports import KeyScan, Matched
-from services.results.answers.same_samples import Placed
+from services.results.answers.same_samples import Placed, SamePlace
 from services.results.answers.tool_calls import called
 from services.results.exports.exported_lines import OutcomeKey
 from services.results.outcomes.outcome import FailureClass, ScoredOutcome
@@ -45,6 +45,10 @@ class PostgresAnswers:
         )
         return Matched(row["places"], row["judged"]) if row else Matched((), 0)
 
+    async def weights(self, run_id: str, keys: Sequence[OutcomeKey]) -> Mapping[OutcomeKey, int]:
+        rows = await self._session.fetch("weigh_outcomes", run_id, *key_columns(keys))
+        return {(row["sample"], row["rollout"]): row["bytes"] for row in rows}
+
     async def read(self, run_id: str, keys: Sequence[OutcomeKey]) -> list[ScoredOutcome]:
         rows = await self._session.fetch("read_outcomes", run_id, *key_columns(keys))
         return [scored_outcome(run_id, row) for row in rows]
@@ -62,12 +66,15 @@ class PostgresSameSamples:
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
-    async def at_same_place(self, set_id: str, other_id: str, window: range) -> Mapping[int, bytes | None]:
+    async def at_same_place(self, set_id: str, other_id: str, window: range) -> Mapping[int, SamePlace]:
         rows = await self._session.fetch("list_same_rows", set_id, other_id, window.start, window.stop)
-        return {row["position"]: None if row["is_same"] else row["digest"] for row in rows}
+        return {
+            row["position"]: SamePlace(row["digest"], row["is_same_sample"], row["is_same_row"])
+            for row in rows
+        }
 
-    async def placed(self, set_id: str, digests: Sequence[bytes]) -> list[Placed]:
-        rows = await self._session.fetch("list_samples_of_digests", set_id, digests)
+    async def placed(self, set_id: str, digests: Sequence[bytes], most_of_each: int) -> list[Placed]:
+        rows = await self._session.fetch("list_samples_of_digests", set_id, digests, most_of_each)
         return [Placed(row["position"], row["digest"], row["name"]) for row in rows]
 
     async def has_any(self, set_id: str, other_id: str) -> bool:

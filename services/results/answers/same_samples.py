@@ -1,7 +1,7 @@
 """The same samples in two sets: by digest, and where several rows have one, by what they are called."""
 
-from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 
@@ -12,6 +12,26 @@ class Placed:
     position: int
     digest: bytes
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SamePlace:
+    """A sample of the first set; whether the other has it at the same position, and as the same row."""
+
+    digest: bytes
+    is_same_sample: bool
+    is_same_row: bool
+
+
+MOST_SAME = 256
+"""Of one sample that a set has more often, rows are paired by their positions alone: what it costs to look
+at some of them must not grow with how many there are."""
+
+
+def crowded_digests(*sets: Sequence[Placed]) -> Set[bytes]:
+    """Samples that some of the sets have too often."""
+    counts = [Counter(one.digest for one in placed) for placed in sets]
+    return {digest for counted in counts for digest, count in counted.items() if count > MOST_SAME}
 
 
 def pair_placed(first: Sequence[Placed], other: Sequence[Placed]) -> Mapping[int, int]:

@@ -24,7 +24,7 @@ class PostgresExports:
     async def chunks(
         self, plan: RunPlan, task_index: int, *, has_docs: bool
     ) -> AsyncIterator[Sequence[ListedOutcome]]:
-        """Heavy samples come a few at a time: the next chunk is as large as the last one suggests."""
+        """Heavy answers come a few at a time; so do samples: a chunk is as large as the last one suggests."""
         task = plan.tasks[task_index]
         after, size = (task.first_sample, -1), FIRST_ROWS
         while True:
@@ -37,11 +37,11 @@ class PostgresExports:
                 task.end_sample,
                 size,
                 has_docs,
+                CHUNK_BYTES,
             )
-            if rows:
-                yield [_listed(plan, task_index, row) for row in rows]
-            if len(rows) < size:
+            if not rows:
                 return
+            yield [_listed(plan, task_index, row) for row in rows]
             after = (rows[-1]["sample"], rows[-1]["rollout"])
             size = _next_size(rows)
 

@@ -16,7 +16,7 @@ from services.results.answers.ports import AnswerStore, KeyScan
 from services.results.errors import InvalidField, RecordNotFound
 from services.results.exports.exported_lines import OutcomeKey
 from services.results.outcomes.listed_outcome import ListedOutcome
-from services.results.outcomes.outcome import Failure, OutcomeStatus, ScoredOutcome
+from services.results.outcomes.outcome import OutcomeStatus, ScoredOutcome
 from services.results.page_token import read_page_token, write_page_token
 from services.results.ports import OutcomePage, Stores
 from services.results.runs.run_record import RunPlan
@@ -26,7 +26,6 @@ USUAL_PER_PAGE = 100
 # Half of what a message may have: the last outcome may go a little beyond it, and sizes are estimates.
 MOST_BYTES_PER_PAGE = 8 * 1024 * 1024
 BYTES_OF_NUMBERS = 256
-BYTES_PER_CHOICE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,52 +63,59 @@ class ListOutcomes:
         check_filter(query.filter)
         page = _page(record.plan, query)
         found, after = await self._found(record.plan, page, query.filter)
-        scored = await self._fitting(record.plan, found)
-        if len(scored) < len(found):
-            after = scored[-1].key[1:]
+        fitting = await self._fitting(record.plan, found)
+        if len(fitting) < len(found):
+            after = fitting[-1]
+        scored = await self._answers.read(query.run_id, fitting)
         token = "" if after is None else write_page_token(after)
         return ListedPage(await self._beside_samples(record.plan, scored), token)
 
     async def _found(
         self, plan: RunPlan, page: OutcomePage, wanted: AnswerFilter
-    ) -> tuple[Sequence[ScoredOutcome], OutcomeKey | None]:
+    ) -> tuple[Sequence[OutcomeKey], OutcomeKey | None]:
         """What is on the page, and after which key the next begins; None where there is none."""
         if not wanted.is_set:
             found = await self._stores.outcomes.page(page)
-            return found, found[-1].key[1:] if len(found) == page.page_size else None
+            return found, found[-1] if len(found) == page.page_size else None
         [metrics] = score_keys([plan], wanted)
         scan = KeyScan(page.run_id, page.after, page.before_sample, page.page_size, wanted.is_golden)
         matching = await self._find_matching(scan, AnswerMatch(wanted, metrics, page.status))
-        return await self._answers.read(page.run_id, matching.keys), matching.after
+        return matching.keys, matching.after
 
-    async def _fitting(self, plan: RunPlan, found: Sequence[ScoredOutcome]) -> Sequence[ScoredOutcome]:
+    async def _fitting(self, plan: RunPlan, found: Sequence[OutcomeKey]) -> Sequence[OutcomeKey]:
         """The first outcomes that with their samples make one message: at least one, however large."""
-        weights = {
+        outcomes = await self._answers.weights(plan.run_id, found)
+        samples = {
             index: await self._stores.sample_sets.weights(plan.tasks[index].sample_set_id, positions)
             for index, positions in _positions(plan, found).items()
         }
-        total = 0
-        for count, one in enumerate(found):
-            total += weight(one) + weights[one.task_index].get(_position(plan, one), 0)
-            if count and total > MOST_BYTES_PER_PAGE:
-                return found[:count]
-        return found
+        weights = [
+            BYTES_OF_NUMBERS + outcomes.get(key, 0) + samples[index].get(position, 0)
+            for key, (index, position) in zip(found, _places(plan, found), strict=True)
+        ]
+        return found[: fitting_count(weights)]
 
     async def _beside_samples(self, plan: RunPlan, scored: Sequence[ScoredOutcome]) -> list[ListedOutcome]:
+        keys = [one.key[1:] for one in scored]
         samples = {
             index: await self._stores.sample_sets.read(plan.tasks[index].sample_set_id, positions)
-            for index, positions in _positions(plan, scored).items()
+            for index, positions in _positions(plan, keys).items()
         }
-        golden = await self._answers.golden(plan.run_id, [one.key[1:] for one in scored])
+        golden = await self._answers.golden(plan.run_id, keys)
         return [
-            ListedOutcome(
-                plan.tasks[one.task_index],
-                samples[one.task_index][_position(plan, one)],
-                one,
-                one.key[1:] in golden,
-            )
-            for one in scored
+            ListedOutcome(plan.tasks[index], samples[index][position], one, one.key[1:] in golden)
+            for one, (index, position) in zip(scored, _places(plan, keys), strict=True)
         ]
+
+
+def fitting_count(weights: Sequence[int]) -> int:
+    """How many of some bytes, one after the other, make one message: at least one, however large."""
+    total = 0
+    for count, bytes_of_one in enumerate(weights):
+        total += bytes_of_one
+        if count and total > MOST_BYTES_PER_PAGE:
+            return count
+    return len(weights)
 
 
 def _page(plan: RunPlan, query: OutcomeQuery) -> OutcomePage:
@@ -125,25 +131,19 @@ def _page(plan: RunPlan, query: OutcomeQuery) -> OutcomePage:
     return OutcomePage(query.run_id, after, before, query.page_size or USUAL_PER_PAGE, query.status)
 
 
-def _position(plan: RunPlan, scored: ScoredOutcome) -> int:
-    return scored.outcome.sample - plan.tasks[scored.task_index].first_sample
+def _places(plan: RunPlan, keys: Sequence[OutcomeKey]) -> list[tuple[int, int]]:
+    """Of each outcome the place of its task, and the position of its sample in the task's set."""
+    places = []
+    for sample, _ in keys:
+        index = plan.task_index_of(sample)
+        assert index is not None
+        places.append((index, sample - plan.tasks[index].first_sample))
+    return places
 
 
-def _positions(plan: RunPlan, outcomes: Sequence[ScoredOutcome]) -> Mapping[int, list[int]]:
+def _positions(plan: RunPlan, keys: Sequence[OutcomeKey]) -> Mapping[int, list[int]]:
     """Positions in the sample set of each task, by the place of the task."""
     wanted: dict[int, set[int]] = defaultdict(set)
-    for one in outcomes:
-        wanted[one.task_index].add(_position(plan, one))
+    for index, position in _places(plan, keys):
+        wanted[index].add(position)
     return {index: sorted(positions) for index, positions in wanted.items()}
-
-
-def weight(scored: ScoredOutcome) -> int:
-    """Bytes of an outcome without its sample, nearly."""
-    result, said = scored.outcome.result, scored.outcome.answer
-    total = BYTES_OF_NUMBERS + len(scored.prediction.encode())
-    if isinstance(result, Failure):
-        total += len(result.message.encode())
-    if said:
-        total += BYTES_PER_CHOICE * len(said.choice_token_counts) + len(said.answer.text.encode())
-        total += len(said.body_json.encode())
-    return total

@@ -56,13 +56,13 @@ class PostgresOutcomes:
         )
         return [row["sample"] for row in rows]
 
-    async def page(self, page: OutcomePage) -> list[ScoredOutcome]:
+    async def page(self, page: OutcomePage) -> list[tuple[int, int]]:
         arguments = (page.run_id, *page.after, page.before_sample, page.page_size)
         if page.status is None:
             rows = await self._session.fetch("list_outcomes", *arguments)
         else:
             rows = await self._session.fetch("list_outcomes_of_status", *arguments, page.status)
-        return [scored_outcome(page.run_id, row) for row in rows]
+        return [(row["sample"], row["rollout"]) for row in rows]
 
     async def scores(self, run_id: str, window: range) -> AsyncIterator[Sequence[ScoredRow]]:
         for start in range(window.start, window.stop, CHUNK_SAMPLES):

@@ -10,7 +10,7 @@ from services.results.answers.answer_match import AnswerFilter, AnswerMatch
 from services.results.answers.find_matching import FindMatching
 from services.results.answers.golden_answer import GoldenAnswer, latest_marks
 from services.results.answers.ports import KeyScan
-from services.results.answers.same_samples import Placed, pair_placed
+from services.results.answers.same_samples import MOST_SAME, Placed, crowded_digests, pair_placed
 from services.results.answers.tool_calls import called, tool_calls
 from services.results.exports.exported_lines import BEFORE_ALL, OutcomeKey
 from services.results.runs.run_record import RunPlan
@@ -96,6 +96,12 @@ def test_rows_are_paired_by_place_then_name_then_order_and_once_each() -> None:
     other = placed((0, "d", "b"), (2, "d", "c"), (3, "e", "x"), (5, "d", "q"))
     assert pair_placed(first, other) == {2: 2, 3: 3, 1: 0, 0: 5}
     assert pair_placed(first, []) == {}
+
+
+def test_only_samples_that_a_set_has_very_often_are_crowded() -> None:
+    rows = placed(*((at, "often", f"{at}") for at in range(MOST_SAME + 1)), (9999, "once", "x"))
+    usual = placed(*((at, "usual", f"{at}") for at in range(MOST_SAME)))
+    assert crowded_digests(usual, rows) == crowded_digests(rows, usual) == {b"often"}
 
 
 def marked(sample: int, digest: str, name: str, seconds: int = 0) -> GoldenAnswer:

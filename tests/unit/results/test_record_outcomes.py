@@ -10,13 +10,13 @@ import pytest
 from services.results.outcomes import record_outcomes
 from services.results.outcomes.outcome import Failure, FailureClass, OutcomeStatus
 from services.results.outcomes.record_outcomes import SCORING_THREADS, Recorded, RecordOutcomes
-from services.results.ports import OutcomePage, Stores
+from services.results.ports import Stores
 from services.results.runs.run_record import RunPlan, ScoringMethod
 from services.results.scores.answer import Answer, Score, Target
 from services.results.scores.scoring import score_answer
 from services.results.scores.task_scoring import TaskScoring
 from tests.fakes.eventually import eventually
-from tests.fakes.memory_results import MemoryProgress, memory_stores
+from tests.fakes.memory_results import MemoryProgress, MemoryRows, memory_stores
 from tests.fakes.recorded_run import (
     TEXT_RECIPE,
     answered,
@@ -36,7 +36,8 @@ class Desk:
     """A recorder with a run of six samples in two tasks, two rollouts each."""
 
     def __init__(self) -> None:
-        self.stores: Stores = memory_stores()
+        self.rows = MemoryRows()
+        self.stores: Stores = memory_stores(self.rows)
         self.progress = MemoryProgress()
         self.record = RecordOutcomes(self.stores, self.progress)
 
@@ -65,7 +66,7 @@ async def test_an_answer_is_scored_against_the_target_of_its_own_task() -> None:
     plan = await desk.open()
     # Number 3 is position 0 of the second task, whose right choice is 0.
     await desk.record([batch(plan.run_id, [answered(3, 0), answered(4, 0)])])
-    kept = await desk.stores.outcomes.page(OutcomePage(plan.run_id, (0, -1), 6, 10))
+    kept = desk.rows.counted(plan.run_id)
     assert [(one.task_index, one.prediction, one.scores["acc"]) for one in kept] == [
         (1, "even", 1.0),
         (1, "even", 0.0),
@@ -76,7 +77,7 @@ async def test_a_failure_is_never_scored() -> None:
     desk = Desk()
     plan = await desk.open()
     await desk.record([batch(plan.run_id, [failed(0, FailureClass.RATE_LIMIT)])])
-    [kept] = await desk.stores.outcomes.page(OutcomePage(plan.run_id, (0, -1), 6, 10))
+    [kept] = desk.rows.counted(plan.run_id)
     assert (kept.status, kept.scores) == (OutcomeStatus.FAILED, {})
 
 
@@ -92,7 +93,7 @@ async def test_an_answer_that_a_slow_regex_cannot_read_is_kept_and_no_provider_i
     desk = Desk()
     plan = await desk.open_texts(SLOW)
     await desk.record([batch(plan.run_id, [said(0, "ab" * 60)])])
-    [kept] = await desk.stores.outcomes.page(OutcomePage(plan.run_id, (0, -1), 6, 10))
+    [kept] = desk.rows.counted(plan.run_id)
     assert (kept.status, kept.failure_class) == (OutcomeStatus.FAILED, FailureClass.SCORING)
     assert kept.outcome.answer == said(0, "ab" * 60).result
     assert isinstance(kept.outcome.result, Failure)
@@ -103,7 +104,7 @@ async def test_a_choice_said_in_words_is_read_or_counted_as_unparsed() -> None:
     desk = Desk()
     plan = await desk.open(ScoringMethod.GENERATE)
     await desk.record([batch(plan.run_id, [said(0, "It is even."), said(1, "even or odd")])])
-    kept = await desk.stores.outcomes.page(OutcomePage(plan.run_id, (0, -1), 6, 10))
+    kept = desk.rows.counted(plan.run_id)
     assert [(one.status, one.prediction, one.scores) for one in kept] == [
         (OutcomeStatus.SCORED, "even", {"acc": 1.0, "mcc": (0, 0)}),
         (OutcomeStatus.UNPARSED, "", {"acc": 0.0, "mcc": (1, -1)}),

@@ -10,7 +10,6 @@ from services.results.comparisons.metric_choice import all_metrics, chosen_metri
 from services.results.errors import InvalidField, NothingToCompare
 from services.results.outcomes.outcome import OutcomeStatus
 from services.results.outcomes.record_outcomes import RecordOutcomes
-from services.results.ports import OutcomePage
 from services.results.rescoring.rescore_task import OtherScoring, other_scoring
 from services.results.runs.close_run import CloseRun
 from services.results.runs.run_record import (
@@ -62,7 +61,7 @@ async def test_a_run_without_metrics_goes_from_open_to_close_and_has_counts_alon
     await stores.records.open(plan, 1)
     record = RecordOutcomes(stores, MemoryProgress())
     await record([batch(plan.run_id, [said(0, "one"), said(1, ""), failed(2)])])
-    listed = await stores.outcomes.page(OutcomePage(plan.run_id, (0, -1), 3, 10))
+    listed = rows.counted(plan.run_id)
     assert [one.status for one in listed] == [OutcomeStatus.SCORED] * 2 + [OutcomeStatus.FAILED]
     assert not any(one.scores for one in listed)
 
