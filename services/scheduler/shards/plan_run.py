@@ -22,8 +22,8 @@ from services.scheduler.shards.add_missing_shards import AddMissingShards
 from services.scheduler.shards.find_dataset_tasks import FindDatasetTasks
 from services.scheduler.shards.find_suite_tasks import FindSuiteTasks
 from services.scheduler.shards.planned_task import PlannedTask
-from services.scheduler.shards.put_samples import putting_samples
 from services.scheduler.shards.shard_plan import ShardCutter, number_shards
+from services.scheduler.shards.store_samples import storing_samples
 from services.scheduler.shards.tasks_to_plan import TasksToPlan, TaskToPlan
 from services.scheduler.suites.rendering.sample import Sample
 from services.scheduler.suites.suite_errors import SuiteError
@@ -103,7 +103,7 @@ class PlanRun:
         cutter = ShardCutter(plan.sample_count)
         count, noted_at = 0, self.clock.monotonic()
         chunks = _chunks(opened.samples, self.clock)
-        async with putting_samples(self.record, staging_id) as put:
+        async with storing_samples(self.record, staging_id) as put:
             while chunk := await self.threads.run(next, chunks, None):
                 await put(chunk)
                 for sample in chunk:

@@ -8,7 +8,7 @@ import pytest
 from services.common.errors import DependencyUnavailable
 from services.scheduler.runs.run_order import RunOrder
 from services.scheduler.shards.plan_run import CHUNK_SAMPLES, NOTE_SECONDS, PlanningFailed, RunStopped
-from services.scheduler.shards.put_samples import CHUNKS_ON_THEIR_WAY, putting_samples
+from services.scheduler.shards.store_samples import CHUNKS_ON_THEIR_WAY, storing_samples
 from services.scheduler.suites.rendering.sample import Sample, Target
 from services.scheduler.suites.suite_errors import DatasetUnavailable
 from tests.fakes.eventually import eventually
@@ -54,7 +54,7 @@ async def test_so_many_chunks_are_on_their_way_and_all_are_stored_at_the_end() -
     put: list[int] = []
 
     async def put_all() -> None:
-        async with putting_samples(record, "a set") as send:
+        async with storing_samples(record, "a set") as send:
             for position in range(5):
                 await send(chunk_of(position))
                 put.append(position)

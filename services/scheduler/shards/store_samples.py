@@ -12,7 +12,7 @@ CHUNKS_ON_THEIR_WAY = 2
 
 
 @asynccontextmanager
-async def putting_samples(
+async def storing_samples(
     record: RunRecord, staging_id: str
 ) -> AsyncIterator[Callable[[Sequence[Sample]], Awaitable[None]]]:
     """Gives what puts a chunk and waits only where too many are on their way; at the end all are stored.
