@@ -38,6 +38,10 @@ class DatasetRunNotPlanned(GatewayError):
     reason = "RUN_NOT_FINISHED"
 
 
+class EmptyId(GatewayError):
+    """{parameter} has an empty id in it: write the ids with one comma between each two."""
+
+
 class FileIsWhole(GatewayError):
     """A file has all answers of the run: leave out {parameters}, or ask for pages (format=json)."""
 

@@ -110,6 +110,48 @@ async def test_what_cannot_be_shown_is_said_in_a_sentence(stand: GatewayStand) -
     assert await refusal(f"side-by-side?ids={ids}") == (409, "NO_COMMON_SAMPLES")
 
 
+async def test_an_empty_id_is_told_as_such(stand: GatewayStand) -> None:
+    ids = f"{shown_id(stored_run(stand))},"
+    for path in (f"side-by-side?ids={ids}", f"golden/export?ids={ids}&form=test", "side-by-side?ids="):
+        status, body, _ = await call(stand, "GET", f"{API}/{path}")
+        assert status == 422
+        assert body["detail"].startswith("ids has an empty id in it: ")
+
+
+@pytest.mark.parametrize(
+    ("field", "problem", "detail"),
+    [
+        ("filter.text", "must not contain a NUL", "text must not contain a NUL."),
+        ("filter.row_id", "must not contain a NUL", "id must not contain a NUL."),
+        ("run_ids", "must be 2 to 6 different runs", "ids must be 2 to 6 different runs."),
+        (
+            "min_characters",
+            "(5) must not be above max_characters (3)",
+            "min_length (5) must not be above max_length (3).",
+        ),
+        ("answers.row_id", "must not contain a NUL", "custom_id must not contain a NUL."),
+        ("row_id", "names a row only here", "custom_id names a row only here."),
+    ],
+)
+async def test_fields_are_named_as_the_caller_wrote_them(
+    stand: GatewayStand, field: str, problem: str, detail: str
+) -> None:
+    first, second = shown_id(stored_run(stand)), shown_id(stored_run(stand))
+    refusal = f"{field} {problem}."
+    fault = refused(ErrorKind.INVALID, "INVALID_PARAMETER", refusal, field=field, problem=problem)
+    stand.results.answers.refusal = stand.results.exports.refusal = stand.results.outcomes_refusal = fault
+    marks = {"answers": [{"custom_id": "a"}]}
+    for method, path, body in (
+        ("GET", f"side-by-side?ids={first},{second}", None),
+        ("GET", f"golden/export?ids={first}&form=test", None),
+        ("GET", f"{first}/results?text=a", None),
+        ("PUT", f"{first}/golden", marks),
+        ("DELETE", f"{first}/golden", marks),
+    ):
+        status, told, _ = await call(stand, method, f"{API}/{path}", json=body)
+        assert (status, told["detail"]) == (422, detail), path
+
+
 async def test_answers_are_marked_by_number_or_id_in_the_name_of_who_does(stand: GatewayStand) -> None:
     run = stored_run(stand)
     path = f"{API}/{shown_id(run)}/golden"

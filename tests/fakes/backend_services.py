@@ -257,6 +257,7 @@ class FakeResults(results_grpc.ResultsServiceServicer):
     summaries: dict[str, summary_pb2.RunSummary] = field(default_factory=dict)
     outcomes: dict[str, list[outcome_pb2.RecordedOutcome]] = field(default_factory=dict)
     outcomes_asked: list[results_pb2.ListOutcomesRequest] = field(default_factory=list)
+    outcomes_refusal: RemoteError | None = None
     comparisons: FakeComparisons = field(default_factory=FakeComparisons)
     standings: FakeStandings = field(default_factory=FakeStandings)
     rescoring: FakeRescoring = field(default_factory=FakeRescoring)
@@ -279,6 +280,8 @@ class FakeResults(results_grpc.ResultsServiceServicer):
         self, request: results_pb2.ListOutcomesRequest, context: Any
     ) -> results_pb2.ListOutcomesResponse:
         self.outcomes_asked.append(request)
+        if self.outcomes_refusal:
+            raise self.outcomes_refusal
         if request.run_id not in self.outcomes:
             behind = "" if request.page_token.startswith("after") else f"after {request.page_token}"
             return results_pb2.ListOutcomesResponse(next_page_token=behind)

@@ -18,7 +18,8 @@ from services.gateway.answers.http_shown_answers import side_by_side
 from services.gateway.dataset_runs.http_dataset_results_query import WithoutStatus
 from services.gateway.dataset_runs.http_dataset_run_id import RunOfPath, benchmark_id, run_id_of
 from services.gateway.dataset_runs.http_found_dataset_run import found_dataset_run
-from services.gateway.errors import DatasetRunNotPlanned
+from services.gateway.dataset_runs.http_told_fields import in_words_of_rest
+from services.gateway.errors import DatasetRunNotPlanned, EmptyId
 from services.gateway.grpc_results import ResultsBackend
 from services.gateway.grpc_scheduler import SchedulerBackend
 from services.gateway.http_identity import Identity
@@ -128,14 +129,17 @@ class AnswerApi:
         return GoldenCount(benchmark_id=benchmark_id(run_id), golden=marked.golden_count)
 
     async def _runs(self, ids: str) -> list[run_pb2.Run]:
-        run_ids = [run_id_of(given.strip()) for given in ids.split(",")]
+        named = [given.strip() for given in ids.split(",")]
+        if "" in named:
+            raise EmptyId(parameter="ids")
+        run_ids = [run_id_of(given) for given in named]
         return await asyncio.gather(*(found_dataset_run(self._scheduler, run_id) for run_id in run_ids))
 
 
 def _told(error: RemoteError, runs: Sequence[run_pb2.Run]) -> Exception:
     """Results know a run from when it was planned."""
     if error.reason != "RUN_NOT_FOUND" or error.kind is not ErrorKind.NOT_FOUND:
-        return error
+        return in_words_of_rest(error)
     unknown = [run.run_id for run in runs if run.run_id == error.facts.get("run_id")] or [runs[0].run_id]
     return DatasetRunNotPlanned(benchmark_id=benchmark_id(unknown[0]))
 

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.common.clock import Clock
+from services.common.errors import RemoteError
 from services.gateway.dataset_runs.http_dataset_results_query import (
     AnswerFilter,
     AnswerPage,
@@ -32,6 +33,7 @@ from services.gateway.dataset_runs.http_shown_dataset_runs import (
     dataset_run_shown,
     dataset_run_started,
 )
+from services.gateway.dataset_runs.http_told_fields import in_words_of_rest
 from services.gateway.exports.http_exports import FILE_RESPONSES, ExportApi, Format
 from services.gateway.grpc_results import ResultsBackend
 from services.gateway.grpc_scheduler import SchedulerBackend
@@ -140,7 +142,10 @@ class DatasetRunApi:
             refuse_chosen(chosen, page)
             return await self.export(run_id, conditions, form)
         run = await self._run(run_id)
-        outcomes = await self._results.outcomes_so_far(outcomes_wanted(run_id, chosen, page))
+        try:
+            outcomes = await self._results.outcomes_so_far(outcomes_wanted(run_id, chosen, page))
+        except RemoteError as error:
+            raise in_words_of_rest(error) from error
         results = dataset_run_results(run, outcomes, self._clock.now())
         # A page may be heavy: it is not checked once more, as FastAPI would.
         return Response(results.model_dump_json(), media_type="application/json")
