@@ -113,7 +113,7 @@ class PriorityNotAllowed(SchedulerError):
 
 
 class RequestIdTaken(SchedulerError):
-    """The request_id {request_id} stands for another order, run {run_id}. Give each an id of its own."""
+    """This request_id (Idempotency-Key) is of another order, run {run_id}. Give each an id of its own."""
 
     kind = ErrorKind.CONFLICT
     reason = "REQUEST_ID_TAKEN"

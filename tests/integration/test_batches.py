@@ -74,6 +74,7 @@ async def test_repeated_call_finds_the_batch_of_the_first(stand: BatchStand) -> 
     async with refused() as told:
         await stand.create(file.file_id, request_id=request_id, completion_window="2h")
     assert (told[0].reason, told[0].facts["batch_id"]) == ("REQUEST_ID_TAKEN", made[0].batch_id)
+    assert request_id not in told[0].message
     of_another = await stand.create(file.file_id, request_id=request_id, user="bob")
     assert of_another.batch_id != made[0].batch_id
 

@@ -156,6 +156,8 @@ async def test_repeated_request_finds_the_file_of_the_first(stand: BatchStand) -
     async with refused() as told:
         await stand.upload(content, request_id=request_id, name="other.jsonl")
     assert told[0].reason == "REQUEST_ID_TAKEN"
+    # A key that is any text became an id that its caller never saw.
+    assert request_id not in told[0].message
     of_another = await stand.upload(content, request_id=request_id, user="bob")
     assert of_another.file_id != first.file_id
 

@@ -117,6 +117,7 @@ async def test_same_request_id_for_another_order_is_refused(stores: Stores) -> N
     with pytest.raises(RequestIdTaken, match="an id of its own") as refusal:
         await stores.runs.add(new_run(limit=7), request)
     assert refusal.value.facts["run_id"] == first.run_id
+    assert request not in refusal.value.message
 
 
 async def test_limit_of_pending_runs_holds_for_calls_at_the_same_time(stores: Stores) -> None:

@@ -19,7 +19,7 @@ class BatchAlreadyEnded(SchedulerError):
 
 
 class BatchRequestTaken(SchedulerError):
-    """The request_id {request_id} stands for another batch, {batch_id}. Give each an id of its own."""
+    """This request_id (Idempotency-Key) stands for another batch, {batch_id}. Give each an id of its own."""
 
     kind = ErrorKind.CONFLICT
     reason = "REQUEST_ID_TAKEN"

@@ -33,7 +33,7 @@ class TooManyUploads(SchedulerError):
 
 
 class UploadRequestTaken(SchedulerError):
-    """The request_id {request_id} stands for the upload of {name}. Give each file an id of its own."""
+    """This request_id (Idempotency-Key) stands for the upload of {name}. Give each file an id of its own."""
 
     kind = ErrorKind.CONFLICT
     reason = "REQUEST_ID_TAKEN"
