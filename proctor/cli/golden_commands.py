@@ -115,7 +115,8 @@ def _change(
         if as_json:
             terminal.emit({"run_id": run_id, "golden_count": count})
         else:
-            say(terminal.out, f"Run {run_id} has {count:,} golden answers now.")
+            answers = "1 golden answer" if count == 1 else f"{count:,} golden answers"
+            say(terminal.out, f"Run {run_id} has {answers} now.")
         return ExitCode.OK
 
     execute(terminal, work)

@@ -36,6 +36,9 @@ def outcome_status(word: str) -> outcome_pb2.OutcomeStatus.ValueType:
 
 
 def print_outcomes(console: Console, outcomes: Sequence[outcome_pb2.RecordedOutcome], next_page: str) -> None:
+    if not outcomes and not next_page:
+        say(console, "There are no such answers.")
+        return
     table = Table(show_lines=True)
     # Rows of a data set have ids of their own, and are all of one task.
     has_ids = any(recorded.row_id for recorded in outcomes)

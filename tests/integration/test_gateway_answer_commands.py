@@ -33,6 +33,9 @@ async def test_filters_list_answers_and_fill_their_page(stand: GatewayStand, pro
     assert (chosen.max_characters, chosen.HasField("min_characters"), chosen.is_golden) == (9, False, True)
     await proctor("results", run.run_id, "--outcomes")
     assert not stand.results.outcomes_asked[-1].HasField("filter")
+    stand.results.outcomes[run.run_id] = []
+    nothing = await proctor("results", run.run_id, "--text", "sorry")
+    assert nothing.out.endswith("There are no such answers.\n")
 
 
 async def test_runs_stand_side_by_side_within_a_hundred_columns(
@@ -90,10 +93,12 @@ async def test_answers_are_marked_by_id_or_number(stand: GatewayStand, proctor: 
     assert (told.code, told.out) == (0, f"Run {run.run_id} has 2 golden answers now.\n")
     gone = await proctor("golden", "unmark", run.run_id, "7", "--sample", "--rollout", "2", "--json")
     assert gone.document == {"run_id": run.run_id, "golden_count": 1}
-    marked, unmarked = stand.results.answers.marked
+    marked, unmarked = stand.results.answers.marked[:2]
     assert [key.row_id for key in marked.answers] == ["r1", "7"]
     assert (marked.user, marked.is_golden, unmarked.is_golden) == ("ann", True, False)
     assert list(unmarked.answers) == [answer_pb2.AnswerKey(sample=7, rollout=1)]
+    one = await proctor("golden", "unmark", run.run_id, "r1")
+    assert one.out == f"Run {run.run_id} has 1 golden answer now.\n"
     wrong = await proctor("golden", "mark", run.run_id, "r1", "--sample")
     assert (wrong.code, wrong.err) == (2, "r1 is no number of a sample; without --sample it is an id.\n")
     stand.results.answers.refusal = refused(ErrorKind.INVALID, "NO_SUCH_ROW", "There is no row r9.")
