@@ -159,10 +159,12 @@ def _tell_where_next(run: run_pb2.Run, terminal: Terminal) -> None:
 
 
 def _print_next(terminal: Terminal, commands: Mapping[str, str]) -> None:
-    program = program_name()
-    widest = max(len(command) for command in commands)
-    longest = len(f"  {program}   ") + widest + max(len(purpose) for purpose in commands.values())
+    """Each command on a line of its own that is never folded, so that it can be copied."""
+    lines = {f"  {program_name()} {command}": purpose for command, purpose in commands.items()}
+    width = terminal.out.width
+    widest = max(map(len, lines))
     # Aligned where there is room for it.
-    widest = widest if longest <= terminal.out.width else 0
-    for command, purpose in commands.items():
-        say(terminal.out, f"  {program} {command:{widest}}  {purpose}", style="dim")
+    widest = widest if widest + 2 + max(map(len, lines.values())) <= width else 0
+    for line, purpose in lines.items():
+        between = "  " if len(line) + 2 + len(purpose) <= width else "\n      "
+        terminal.out.print(f"{line:{widest}}{between}{purpose}", style="dim", soft_wrap=True)
