@@ -24,7 +24,9 @@ _TRENDS = {
 def print_leaderboard(console: Console, suite: str, board: service_pb2.GetLeaderboardResponse) -> None:
     how = scoring_word(board.scoring_method)
     title = f"{suite} by {board.metric}{f', scored by {how}' if how else ''}"
-    console.print(_board_table(console, title, board))
+    # Not the title of the table: that is folded to the width of its figures.
+    say(console, title, style="bold")
+    console.print(_board_table(console, board))
     more = board.total_models - len(board.standings)
     if more > 0:
         say(console, f"{more} more: --limit {min(board.total_models, 100)}", style="dim")
@@ -58,8 +60,8 @@ def history_table(console: Console, found: Sequence[standings_pb2.Standing]) -> 
     return table
 
 
-def _board_table(console: Console, title: str, board: service_pb2.GetLeaderboardResponse) -> Table:
-    table = compact_table(console, title)
+def _board_table(console: Console, board: service_pb2.GetLeaderboardResponse) -> Table:
+    table = compact_table(console)
     table.add_column("rank", justify="right", no_wrap=True)
     table.add_column("model", overflow="fold")
     for column in ("score", "95 % interval", "tasks"):

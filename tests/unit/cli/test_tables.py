@@ -111,6 +111,15 @@ def test_leaderboard_shows_ties_trends_baselines_and_who_stands_apart() -> None:
     assert shown.lines("10 more: --limit 12")
 
 
+def test_leaderboard_of_a_data_set_is_named_on_one_line() -> None:
+    shown = Shown()
+    board_of_set = standings_service_pb2.GetLeaderboardResponse(
+        metric="score", scoring_method=run_pb2.SCORING_METHOD_GENERATE
+    )
+    print_leaderboard(shown.console, f"ds_{32 * 'a'}", board_of_set)
+    assert shown.lines(f"ds_{32 * 'a'} by score, scored by generate")
+
+
 def test_history_shows_the_whole_run_id_on_80_columns() -> None:
     shown = Shown()
     run = standings_pb2.Standing(
