@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from proctor.client_errors import Refused
 from proctor.v1 import results_service_pb2
 
 _MOST = 2**31 - 1
@@ -24,3 +25,17 @@ OnlyGolden = Annotated[bool, typer.Option("--golden", help="Only answers that we
 
 def is_set(chosen: results_service_pb2.OutcomeFilter) -> bool:
     return bool(chosen.ListFields())
+
+
+def refuse_empty_range(chosen: results_service_pb2.OutcomeFilter) -> None:
+    """In the words of the options; the service would name the fields of its contract."""
+    if chosen.HasField("max_characters") and chosen.min_characters > chosen.max_characters:
+        raise Refused(
+            f"--min-length {chosen.min_characters} is above --max-length {chosen.max_characters}.",
+            "INVALID_PARAMETER",
+        )
+    if chosen.HasField("min_score") and chosen.HasField("max_score") and chosen.min_score > chosen.max_score:
+        raise Refused(
+            f"--min-score {chosen.min_score:g} is above --max-score {chosen.max_score:g}.",
+            "INVALID_PARAMETER",
+        )

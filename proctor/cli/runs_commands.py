@@ -21,6 +21,7 @@ from proctor.cli.filter_options import (
     RowPart,
     TextPart,
     is_set,
+    refuse_empty_range,
 )
 from proctor.cli.gateway_address import find_gateway
 from proctor.cli.json_documents import Json, document
@@ -181,6 +182,8 @@ def runs_table(console: Console, found: list[run_pb2.Run]) -> Table:
 async def _show_results(
     client: ProctorClient, run_id: str, terminal: Terminal, chosen: OutcomeChoice | None
 ) -> None:
+    if chosen:
+        refuse_empty_range(chosen.filter)
     run = await client.get_run(run_id)
     summary = await figures_so_far(client, run_id)
     page = None

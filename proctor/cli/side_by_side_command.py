@@ -17,6 +17,7 @@ from proctor.cli.filter_options import (
     RowPart,
     TextPart,
     is_set,
+    refuse_empty_range,
 )
 from proctor.cli.gateway_address import find_gateway
 from proctor.cli.json_documents import document
@@ -79,6 +80,7 @@ async def _show(
 ) -> ExitCode:
     if not _FEWEST <= len(request.run_ids) <= _MOST:
         raise Refused(f"Name {_FEWEST} to {_MOST} runs.", "INVALID_PARAMETER")
+    refuse_empty_range(request.filter)
     async with ProctorClient(find_gateway(gateway)) as client:
         runs = [await client.get_run(run_id) for run_id in request.run_ids]
         rows, next_page = await client.answers.side_by_side(request)

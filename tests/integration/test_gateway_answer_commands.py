@@ -38,6 +38,19 @@ async def test_filters_list_answers_and_fill_their_page(stand: GatewayStand, pro
     assert nothing.out.endswith("There are no such answers.\n")
 
 
+async def test_range_that_holds_nothing_is_refused_in_the_words_of_its_options(
+    stand: GatewayStand, proctor: CommandLine
+) -> None:
+    run, other = stored_run(stand), stored_run(stand)
+    for command in (("results", run.run_id), ("side-by-side", run.run_id, other.run_id)):
+        long = await proctor(*command, "--min-length", "5", "--max-length", "3")
+        assert (long.code, long.err) == (2, "--min-length 5 is above --max-length 3.\n")
+        high = await proctor(*command, "--min-score", "0.5", "--max-score", "0")
+        assert (high.code, high.err) == (2, "--min-score 0.5 is above --max-score 0.\n")
+    assert not stand.results.outcomes_asked
+    assert not stand.results.answers.listed
+
+
 async def test_runs_stand_side_by_side_within_a_hundred_columns(
     stand: GatewayStand, proctor: CommandLine
 ) -> None:
