@@ -111,7 +111,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_REQUEST_ID_TAKEN: _ErrorReason.ValueType  # 43
     """FAILED_PRECONDITION. {"request_id": "…", "run_id": "…"}: the user has ordered something else by it."""
     ERROR_REASON_NO_TARGETS: _ErrorReason.ValueType  # 44
-    """INVALID_ARGUMENT. {"dataset_id": "ds_…", "metric": "exact_match", "rows": "3"}: rows without a target cannot be scored."""
+    """INVALID_ARGUMENT. {"dataset_id": "ds_…", "metric": "exact_match", "rows": "3"}: rows without a target cannot be scored.
+    Of a run {"row": "7", "row_id": "r6", "metric": "numeric"}: the target of a row is nothing that the metric can use.
+    """
     ERROR_REASON_OTHER_MODEL: _ErrorReason.ValueType  # 45
     """INVALID_ARGUMENT. {"model": "vllm/…", "line_model": "gpt-4o"}: lines of the data set name another model."""
     ERROR_REASON_RUN_NOT_OVER: _ErrorReason.ValueType  # 46
@@ -221,7 +223,9 @@ ERROR_REASON_OBJECT_STORE_UNAVAILABLE: ErrorReason.ValueType  # 42
 ERROR_REASON_REQUEST_ID_TAKEN: ErrorReason.ValueType  # 43
 """FAILED_PRECONDITION. {"request_id": "…", "run_id": "…"}: the user has ordered something else by it."""
 ERROR_REASON_NO_TARGETS: ErrorReason.ValueType  # 44
-"""INVALID_ARGUMENT. {"dataset_id": "ds_…", "metric": "exact_match", "rows": "3"}: rows without a target cannot be scored."""
+"""INVALID_ARGUMENT. {"dataset_id": "ds_…", "metric": "exact_match", "rows": "3"}: rows without a target cannot be scored.
+Of a run {"row": "7", "row_id": "r6", "metric": "numeric"}: the target of a row is nothing that the metric can use.
+"""
 ERROR_REASON_OTHER_MODEL: ErrorReason.ValueType  # 45
 """INVALID_ARGUMENT. {"model": "vllm/…", "line_model": "gpt-4o"}: lines of the data set name another model."""
 ERROR_REASON_RUN_NOT_OVER: ErrorReason.ValueType  # 46

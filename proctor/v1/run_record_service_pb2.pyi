@@ -31,21 +31,27 @@ class PutSamplesRequest(_message.Message):
 
     STAGING_ID_FIELD_NUMBER: _builtins.int
     SAMPLES_FIELD_NUMBER: _builtins.int
+    SCORING_FIELD_NUMBER: _builtins.int
     staging_id: _builtins.str
     """UUID chosen by the scheduler for this planning of this task."""
     @_builtins.property
     def samples(self) -> _containers.RepeatedCompositeFieldContainer[_sample_pb2.Sample]:
         """Consecutive positions; at most 4 MiB in all, or a single sample."""
 
+    @_builtins.property
+    def scoring(self) -> _sample_pb2.TaskScoring:
+        """How answers will be scored, where a sample whose target no answer can be held against is refused: NO_TARGETS."""
+
     def __init__(
         self,
         *,
         staging_id: _builtins.str = ...,
         samples: _abc.Iterable[_sample_pb2.Sample] | None = ...,
+        scoring: _sample_pb2.TaskScoring | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["scoring", b"scoring"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["samples", b"samples", "staging_id", b"staging_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["samples", b"samples", "scoring", b"scoring", "staging_id", b"staging_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -84,6 +84,13 @@ class InvalidField(ResultsError):
     reason = "INVALID_PARAMETER"
 
 
+class UnfitTarget(ResultsError):
+    """Row {row} ({row_id}) cannot be scored by {metric}: {problem}. Mend the row, or order other metrics."""
+
+    kind = ErrorKind.INVALID
+    reason = "NO_TARGETS"
+
+
 class InvalidPageToken(ResultsError):
     """Page token {page_token!r} is not one that this service gave; ask again without it."""
 

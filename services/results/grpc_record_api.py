@@ -17,6 +17,7 @@ from services.results.runs.open_run import OpenRun
 from services.results.runs.proto_runs import (
     counts_to_proto,
     plan_from_proto,
+    recipe_from_proto,
     summary_to_proto,
     tasks_to_proto,
 )
@@ -53,7 +54,9 @@ class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
         self, request: pb.PutSamplesRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.PutSamplesResponse:
         samples = [sample_from_proto(sample) for sample in request.samples]
-        await self._use_cases.store_sample_set.stage(checked_id("staging_id", request.staging_id), samples)
+        recipe = recipe_from_proto(request.scoring) if request.HasField("scoring") else None
+        staging_id = checked_id("staging_id", request.staging_id)
+        await self._use_cases.store_sample_set.stage(staging_id, samples, recipe)
         return pb.PutSamplesResponse()
 
     async def CommitSampleSet(

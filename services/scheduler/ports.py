@@ -232,7 +232,11 @@ class PlanToOpen:
 class RunRecord(Protocol):
     """What results keeps of a run. Every call can be repeated."""
 
-    async def put_samples(self, staging_id: str, samples: Sequence[Sample]) -> None: ...
+    async def put_samples(
+        self, staging_id: str, samples: Sequence[Sample], scoring: TaskScoring | None
+    ) -> None:
+        """`scoring`: samples that cannot be scored so are refused."""
+        ...
 
     async def commit_sample_set(self, staging_id: str, sample_count: int) -> CommittedSet: ...
 

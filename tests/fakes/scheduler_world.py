@@ -17,6 +17,7 @@ from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import FilledShard, Shard
 from services.scheduler.shards.shard_plan import MissingSample
 from services.scheduler.suites.rendering.sample import Sample
+from services.scheduler.suites.task_definition import TaskScoring
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -93,7 +94,9 @@ class InMemoryRecord:
         self.listed_missing = 0
         self.tokens_of_sample = TokenUsage()
 
-    async def put_samples(self, staging_id: str, samples: Sequence[Sample]) -> None:
+    async def put_samples(
+        self, staging_id: str, samples: Sequence[Sample], scoring: TaskScoring | None
+    ) -> None:
         if self.refusal is not None:
             raise self.refusal
         self.staged.setdefault(staging_id, []).extend(samples)

@@ -133,6 +133,33 @@ async def test_refused_orders_say_why(standing: Standing) -> None:
     assert await refusal(standing, other, line_models=["m"], metrics=metrics) == "NO_TARGETS"
 
 
+@pytest.mark.parametrize(
+    ("metric", "row", "problem"),
+    [
+        ("numeric", {"target": "seven"}, "numeric: the target 'seven' names no number"),
+        ("regex", {"target": "a("}, "regex: the target 'a(' is no regular expression: missing ), "),
+        ("choice", {"target": "Paris"}, "choice: the target 'Paris' is none of the choices A, B, "),
+        ("exact_match", {}, "exact_match: it has no target."),
+    ],
+)
+async def test_targets_that_do_not_fit_the_metric_fail_the_run_before_anything_is_asked(
+    standing: Standing, metric: str, row: Mapping[str, str], problem: str
+) -> None:
+    fitting = {"target": "7"} if metric == "numeric" else {"target": "B"}
+    # A row behind the limit, so that an order cannot tell where it is that the target lacks.
+    rows = [{"id": f"r{at}", "prompt": f"{at}?", **(row if at == 1500 else fitting)} for at in range(1700)]
+    dataset_id = await standing.upload(jsonl(rows), f"{metric}.jsonl")
+    standing.worker.asked.clear()
+    metrics = [sample_pb2.MetricUse(name=metric)]
+    failed = await standing.watched(await ordered(standing, dataset_id, metrics=metrics, limit=1600))
+    assert failed.state == run_pb2.RUN_STATE_FAILED
+    assert failed.error.reason == "NO_TARGETS", failed.error
+    assert f"Row 1501 (r1500) cannot be scored by {problem}" in failed.error.message
+    assert standing.worker.asked == []
+    sound = await ordered(standing, dataset_id, metrics=metrics, limit=1500)
+    assert (await standing.finish(sound)).state == run_pb2.RUN_STATE_COMPLETED
+
+
 async def test_data_set_that_a_run_waits_for_cannot_be_deleted_before_it_ends(standing: Standing) -> None:
     dataset_id = await standing.upload(jsonl(ROWS[:5]), "held.jsonl")
     run_id = await ordered(standing, dataset_id)

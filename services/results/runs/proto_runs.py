@@ -91,7 +91,7 @@ def _task_from_proto(message: sample_pb2.PlannedTask) -> PlannedTask:
         message.sample_set_id,
         message.first_sample,
         message.sample_count,
-        _recipe_from_proto(message.scoring),
+        recipe_from_proto(message.scoring),
         TaskProvenance(
             version=message.version,
             num_fewshot=message.num_fewshot,
@@ -106,7 +106,7 @@ def _task_from_proto(message: sample_pb2.PlannedTask) -> PlannedTask:
     )
 
 
-def _recipe_from_proto(message: sample_pb2.TaskScoring) -> ScoringRecipe:
+def recipe_from_proto(message: sample_pb2.TaskScoring) -> ScoringRecipe:
     if message.output_type not in _OUTPUT_TYPES:
         raise InvalidField(field="scoring.output_type", problem="must be given")
     return ScoringRecipe(

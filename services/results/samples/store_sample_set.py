@@ -1,12 +1,17 @@
 """Keeps what the scheduler renders: staged chunk by chunk, committed as a whole, read back in ranges."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 
 from services.common.clock import Clock
-from services.results.errors import InvalidField, SampleNotFound
+from services.results.errors import InvalidField, SampleNotFound, UnfitTarget
 from services.results.ports import SampleSetStore
+from services.results.runs.run_record import ScoringRecipe
 from services.results.samples.sample_set import Sample, SampleSet
+from services.results.scores.answer import ScoringImpossible
+from services.results.scores.task_scoring import InvalidScoring, TaskScoring
+from services.results.scores.text_metrics import check_target
 
 DIGEST_BYTES = 32
 MOST_POSITIONS = 1024
@@ -20,12 +25,18 @@ class StoreSampleSet:
         self._clock = clock
         self._keep_staged = keep_staged
 
-    async def stage(self, staging_id: str, samples: Sequence[Sample]) -> None:
+    async def stage(
+        self, staging_id: str, samples: Sequence[Sample], recipe: ScoringRecipe | None = None
+    ) -> None:
+        """With a recipe only samples are taken that it can score."""
         for sample in samples:
             if len(sample.digest) != DIGEST_BYTES:
                 raise InvalidField(field=f"digest of sample {sample.position}", problem="must have 32 bytes")
             if sample.position < 0:
                 raise InvalidField(field="position", problem="must be 0 or more")
+        if recipe is not None:
+            # In a thread: a target may be a long pattern.
+            await asyncio.to_thread(_check_targets, _read(recipe), samples)
         if samples:
             await self._sample_sets.stage(staging_id, samples)
 
@@ -50,3 +61,21 @@ class StoreSampleSet:
         return await self._sample_sets.sweep(now - self._keep_staged) + await self._sample_sets.sweep_unused(
             now - KEEP_UNUSED
         )
+
+
+def _read(recipe: ScoringRecipe) -> TaskScoring:
+    try:
+        return recipe.read()
+    except InvalidScoring as error:
+        raise InvalidField(field="scoring", problem=f"cannot be read: {error}") from error
+
+
+def _check_targets(scoring: TaskScoring, samples: Sequence[Sample]) -> None:
+    for sample in samples:
+        for metric in scoring.metrics:
+            try:
+                check_target(metric, sample.target)
+            except ScoringImpossible as error:
+                raise UnfitTarget(
+                    row=sample.position + 1, row_id=sample.row_id, metric=metric.name, problem=str(error)
+                ) from error

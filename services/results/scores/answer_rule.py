@@ -14,6 +14,15 @@ class Judgement:
 
 
 class AnswerRule(Protocol):
+    def check(self, expected: Sequence[str]) -> None:
+        """Before there is an answer. Raises ScoringImpossible where `judge` would, whatever was answered."""
+        ...
+
     def judge(self, answer: str, expected: Sequence[str]) -> Judgement:
         """Against the texts of which one is enough. Raises ScoringImpossible where none of them fits."""
         ...
+
+
+def shown_targets(expected: Sequence[str]) -> str:
+    """The first ones, in a sentence."""
+    return ", ".join(f"{text!r:.80}" for text in expected[:5]) or "(missing)"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from services.results.scores.answer import ScoringImpossible
-from services.results.scores.answer_rule import Judgement
+from services.results.scores.answer_rule import Judgement, shown_targets
 from services.results.scores.choice_options import options_of
 from services.results.scores.choice_reading import named_choice
 
@@ -17,15 +17,21 @@ class SettledChoice:
 
     choices: tuple[str, ...] = LETTERS
 
+    def check(self, expected: Sequence[str]) -> None:
+        self._right_labels(expected)
+
     def judge(self, answer: str, expected: Sequence[str]) -> Judgement:
-        right = frozenset(self._labels(expected))
-        if not right:
-            shown = ", ".join(f"{text!r:.80}" for text in expected[:5]) or "(missing)"
-            raise ScoringImpossible(
-                f"the target {shown} is none of the choices {', '.join(self.choices):.200}"
-            )
+        right = self._right_labels(expected)
         label = named_choice(answer, self.choices)
         return Judgement(None) if label is None else Judgement(self.choices[label], label in right)
+
+    def _right_labels(self, expected: Sequence[str]) -> frozenset[int]:
+        right = frozenset(self._labels(expected))
+        if not right:
+            raise ScoringImpossible(
+                f"the target {shown_targets(expected)} is none of the choices {', '.join(self.choices):.200}"
+            )
+        return right
 
     def _labels(self, expected: Sequence[str]) -> Iterator[int]:
         stripped, options = [choice.strip() for choice in self.choices], options_of(self.choices)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from services.results.scores.answer import ScoringImpossible
-from services.results.scores.answer_rule import Judgement
+from services.results.scores.answer_rule import Judgement, shown_targets
 from services.results.scores.final_answer import final_answer
 from services.results.scores.last_number import WrittenNumber, last_number
 
@@ -23,10 +23,11 @@ class SameNumber:
     tolerance: Fraction = Fraction(0)
     relative_tolerance: Fraction = Fraction(0)
 
+    def check(self, expected: Sequence[str]) -> None:
+        _numbers_of(expected)
+
     def judge(self, answer: str, expected: Sequence[str]) -> Judgement:
-        targets = [number for text in expected if (number := last_number(text)) is not None]
-        if not targets:
-            raise ScoringImpossible("the sample's target names no number")
+        targets = _numbers_of(expected)
         named = last_number(final_answer(answer))
         if named is None:
             return Judgement(None)
@@ -42,3 +43,10 @@ class SameNumber:
             abs(one - other) <= max(self.tolerance, self.relative_tolerance * abs(other))
             for one, other in pairs
         )
+
+
+def _numbers_of(expected: Sequence[str]) -> Sequence[WrittenNumber]:
+    numbers = [number for text in expected if (number := last_number(text)) is not None]
+    if not numbers:
+        raise ScoringImpossible(f"the target {shown_targets(expected)} names no number")
+    return numbers

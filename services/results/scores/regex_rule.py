@@ -22,6 +22,9 @@ class FoundText:
     pattern: TimedRegex
     ignore_case: bool = False
 
+    def check(self, expected: Sequence[str]) -> None:
+        """Whatever is expected may be found."""
+
     def judge(self, answer: str, expected: Sequence[str]) -> Judgement:
         reading = (self.pattern.first(answer) or "").strip()
         if not reading:
@@ -39,9 +42,15 @@ class FoundTarget:
     ignore_case: bool = False
     slow_time: SlowTime = field(default_factory=SlowTime, compare=False)
 
+    def check(self, expected: Sequence[str]) -> None:
+        self._patterns(expected)
+
     def judge(self, answer: str, expected: Sequence[str]) -> Judgement:
-        patterns = [self._pattern(text) for text in expected]
+        patterns = self._patterns(expected)
         return Judgement(answer, any(pattern.first(answer) is not None for pattern in patterns))
+
+    def _patterns(self, expected: Sequence[str]) -> Sequence[TimedRegex]:
+        return [self._pattern(text) for text in expected]
 
     def _pattern(self, text: str) -> TimedRegex:
         if len(text) > LONGEST_PATTERN:

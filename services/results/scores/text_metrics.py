@@ -6,7 +6,7 @@ from functools import cached_property
 from hashlib import blake2b
 
 from services.results.scores.answer import UNREAD, NumberPair, ScoringImpossible, Taken, Target
-from services.results.scores.answer_rule import AnswerRule
+from services.results.scores.answer_rule import AnswerRule, shown_targets
 from services.results.scores.number_reading import named_number
 from services.results.scores.overlap_metrics import OVERLAP_METRICS, Overlap
 from services.results.scores.rule_options import RULE_METRICS
@@ -83,15 +83,30 @@ class ReadText:
     @cached_property
     def _numbers(self) -> NumberPair | None:
         """The right number, and the one that the answer names."""
-        expected = named_number(self.target.texts[0]) if self.target.texts else None
-        if expected is None:
-            raise ScoringImpossible("the sample's target is no number")
+        expected = _expected_number(self.target)
         named = None if self.prediction is None else named_number(self.prediction)
         return None if named is None else (expected, named)
 
     @cached_property
     def _overlap(self) -> Overlap:
         return Overlap(self.prediction or "", self.target.texts, self.target.wrong_texts)
+
+
+def check_target(metric: Metric, target: Target) -> None:
+    """Raises ScoringImpossible where no answer to the sample can be held against what is expected of it."""
+    if not target.texts:
+        raise ScoringImpossible("it has no target")
+    if metric.rule:
+        metric.rule.check(target.texts)
+    if metric.name in NUMBER_METRICS:
+        _expected_number(target)
+
+
+def _expected_number(target: Target) -> float:
+    number = named_number(target.texts[0]) if target.texts else None
+    if number is None:
+        raise ScoringImpossible(f"the target {shown_targets(target.texts[:1])} is no number")
+    return number
 
 
 def _vote(reading: str | None) -> int:

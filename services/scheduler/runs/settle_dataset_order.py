@@ -45,8 +45,11 @@ def _check_line_model(order: RunOrder, content: DatasetContent, aliases: Aliases
 
 
 def _check_targets(order: RunOrder, content: DatasetContent) -> None:
-    missing = content.facts.row_count - content.facts.target_count
-    if order.metrics and missing:
+    """Where fewer rows are asked than there are, what lacks one may be others: planning finds that out."""
+    facts = content.facts
+    unasked = max(0, facts.row_count - order.limit) if order.limit is not None else 0
+    missing = facts.row_count - facts.target_count - unasked
+    if order.metrics and missing > 0:
         raise NoTargets(dataset_id=order.dataset_id, metric=order.metrics[0].name, rows=missing)
 
 

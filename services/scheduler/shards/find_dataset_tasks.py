@@ -31,7 +31,7 @@ class FindDatasetTasks:
         """Raises `DatasetNotFound`. Reading samples may raise `RowTooLarge` or `ObjectStoreUnavailable`."""
         named = await self.contents.content(run.order.dataset_id)
         scoring = row_scoring(run.order.metrics)
-        task = TaskToPlan(TASK, scoring, partial(self._open, named, run.order.limit))
+        task = TaskToPlan(TASK, scoring, partial(self._open, named, run.order.limit), is_of_dataset=True)
         return TasksToPlan([task], [TaskGroup(run.order.board, (TASK,))])
 
     def _open(self, named: NamedContent, limit: int | None) -> OpenedTask:

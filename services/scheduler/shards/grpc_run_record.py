@@ -24,14 +24,18 @@ from services.scheduler.shards.proto_samples import (
     facts_to_proto,
     fill_sample,
     group_to_proto,
+    scoring_to_proto,
     task_to_proto,
 )
 from services.scheduler.shards.shard_plan import MissingSample
 from services.scheduler.suites.rendering.sample import Sample
+from services.scheduler.suites.task_definition import TaskScoring
 
 Response = TypeVar("Response")
 
 _CALL_SECONDS = 20.0
+# Targets may be long patterns, each of which is read.
+_PUT_SECONDS = 60.0
 # Closing computes the figures of the whole run.
 _CLOSE_SECONDS = 600.0
 # What is not deleted by then is deleted by the next call.
@@ -45,11 +49,15 @@ class GrpcRunRecord:
         self._record = run_record_service_pb2_grpc.RunRecordServiceStub(channel)
         self._results = results_service_pb2_grpc.ResultsServiceStub(channel)
 
-    async def put_samples(self, staging_id: str, samples: Sequence[Sample]) -> None:
-        request = run_record_service_pb2.PutSamplesRequest(staging_id=staging_id)
+    async def put_samples(
+        self, staging_id: str, samples: Sequence[Sample], scoring: TaskScoring | None
+    ) -> None:
+        request = run_record_service_pb2.PutSamplesRequest(
+            staging_id=staging_id, scoring=scoring_to_proto(scoring) if scoring else None
+        )
         for sample in samples:
             fill_sample(request.samples.add(), sample)
-        await _answer(self._record.PutSamples(request, timeout=_CALL_SECONDS))
+        await _answer(self._record.PutSamples(request, timeout=_PUT_SECONDS))
 
     async def commit_sample_set(self, staging_id: str, sample_count: int) -> CommittedSet:
         request = run_record_service_pb2.CommitSampleSetRequest(

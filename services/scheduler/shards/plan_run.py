@@ -103,7 +103,7 @@ class PlanRun:
         cutter = ShardCutter(plan.sample_count)
         count, noted_at = 0, self.clock.monotonic()
         chunks = _chunks(opened.samples, self.clock)
-        async with storing_samples(self.record, staging_id) as put:
+        async with storing_samples(self.record, staging_id, task.checked_scoring) as put:
             while chunk := await self.threads.run(next, chunks, None):
                 await put(chunk)
                 for sample in chunk:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 from services.scheduler.ports import RunRecord
 from services.scheduler.suites.rendering.sample import Sample
+from services.scheduler.suites.task_definition import TaskScoring
 
 # Results unpacks one while Postgres stores the other.
 CHUNKS_ON_THEIR_WAY = 2
@@ -13,17 +14,18 @@ CHUNKS_ON_THEIR_WAY = 2
 
 @asynccontextmanager
 async def storing_samples(
-    record: RunRecord, staging_id: str
+    record: RunRecord, staging_id: str, scoring: TaskScoring | None
 ) -> AsyncIterator[Callable[[Sequence[Sample]], Awaitable[None]]]:
     """Gives what puts a chunk and waits only where too many are on their way; at the end all are stored.
 
-    The first failure, here or of what is done meanwhile, ends both and is raised as it is.
+    With a `scoring` results takes only samples that can be scored so. The first failure, here or of what is
+    done meanwhile, ends both and is raised as it is.
     """
     room = asyncio.Semaphore(CHUNKS_ON_THEIR_WAY)
 
     async def store(chunk: Sequence[Sample]) -> None:
         try:
-            await record.put_samples(staging_id, chunk)
+            await record.put_samples(staging_id, chunk, scoring)
         finally:
             room.release()
 

@@ -22,11 +22,20 @@ class OpenedTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskToPlan:
-    """`open` blocks, so it is called in a thread."""
+    """`open` blocks, so it is called in a thread.
+
+    Of a data set all rows can be scored, or none is asked; a suite may have some that cannot.
+    """
 
     name: str
     scoring: TaskScoring
     open: Callable[[], OpenedTask]
+    is_of_dataset: bool = False
+
+    @property
+    def checked_scoring(self) -> TaskScoring | None:
+        """What each sample is held against before any is asked."""
+        return self.scoring if self.is_of_dataset and self.scoring.metrics else None
 
 
 @dataclass(frozen=True, slots=True)

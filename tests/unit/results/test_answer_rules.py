@@ -10,6 +10,7 @@ from services.results.scores.rule_options import RULE_METRICS
 from services.results.scores.scoring import score_answer
 from services.results.scores.scoring_options import read_filters, read_metric
 from services.results.scores.task_scoring import InvalidScoring, OutputType, TaskScoring
+from services.results.scores.text_metrics import check_target
 from services.results.scores.timed_regex import SlowTime
 
 ENDLESS = "(?:a|b|ab)*[cd]"
@@ -84,7 +85,7 @@ def test_one_of_two_tolerances_is_enough(answer: str, target: str, options: obje
 
 @pytest.mark.parametrize("answer", ["42", "no idea"])
 def test_a_target_without_a_number_fails_the_scoring_whatever_is_answered(answer: str) -> None:
-    with pytest.raises(ScoringImpossible, match="target names no number"):
+    with pytest.raises(ScoringImpossible, match="target 'forty-two' names no number"):
         scored("numeric", answer, "forty-two")
     assert scored("numeric", "42", "forty-two", "42").scores == {"numeric": 1.0}
 
@@ -238,3 +239,39 @@ def test_rollouts_vote_with_what_was_read_of_them() -> None:
 def test_options_that_make_no_rule_are_refused(name: str, options: object) -> None:
     with pytest.raises(InvalidScoring, match=name):
         read_metric(name, json.dumps(options))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "target", "problem"),
+    [
+        ("numeric", {}, "seven", "the target 'seven' names no number"),
+        ("regex", {}, "a(", "the target 'a(' is no regular expression: missing )"),
+        ("regex", {}, "a" * 5001, "the target has 5001 letters, and a pattern at most 5000"),
+        ("choice", {"choices": ["yes", "no"]}, "maybe", "the target 'maybe' is none of the choices yes, no"),
+        ("pearson", {}, "seven", "the target 'seven' is no number"),
+        ("exact_match", {}, None, "it has no target"),
+    ],
+)
+def test_a_target_that_does_not_fit_is_told_without_an_answer(
+    name: str, options: object, target: str | None, problem: str
+) -> None:
+    metric = read_metric(name, json.dumps(options))
+    with pytest.raises(ScoringImpossible) as unfit:
+        check_target(metric, Target(texts=() if target is None else (target,)))
+    assert str(unfit.value).startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "target"),
+    [
+        ("numeric", {}, "about 7 km"),
+        ("regex", {}, "(a+)+$"),
+        ("regex", {"pattern": r"\d"}, "("),
+        ("choice", {}, "(b)"),
+        ("pearson", {}, "7"),
+        ("exact_match", {}, ""),
+        ("rougeL_max", {}, "whatever"),
+    ],
+)
+def test_a_target_that_some_answer_may_reach_fits(name: str, options: object, target: str) -> None:
+    check_target(read_metric(name, json.dumps(options)), Target(texts=(target,)))

@@ -117,6 +117,7 @@ async def test_lines_for_another_model_are_refused() -> None:
         (PLAIN, {"metrics": (MetricUse("accuracy"),)}, "UNKNOWN_METRIC", "exact_match"),
         (PLAIN, {"metrics": (MetricUse("exact_match", '{"a": 1}'),)}, "INVALID_PARAMETER", "no such option"),
         (NO_TARGETS, {"metrics": EXACT}, "NO_TARGETS", "2 rows of "),
+        (NO_TARGETS, {"metrics": EXACT, "limit": 2}, "NO_TARGETS", "1 rows of "),
         (chats(None), {"metrics": EXACT}, "NO_TARGETS", "have no target for exact_match"),
         (chats(None), {"prompt_form": PromptForm.COMPLETION}, "INVALID_PARAMETER", "/v1/chat/completions"),
         (
@@ -164,3 +165,11 @@ async def test_repeated_order_is_the_same_order_once_settled() -> None:
     run = await stand.submit(order)
     again = await stand.submit(replace(order, model="openai/fake", metrics=(MetricUse("rougeL_max"),)))
     assert run.order == again.order
+
+
+async def test_rows_that_are_not_asked_need_no_target() -> None:
+    lines = [{"prompt": "a", "target": "b"}, {"prompt": "c", "target": "d"}, {"prompt": "e"}]
+    assert (await submitted(lines, metrics=EXACT, limit=2)).order.limit == 2
+    with pytest.raises(DomainError) as raised:
+        await submitted(lines, metrics=EXACT, limit=3)
+    assert raised.value.reason == "NO_TARGETS"

@@ -11,6 +11,7 @@ from services.scheduler.shards.plan_run import CHUNK_SAMPLES, NOTE_SECONDS, Plan
 from services.scheduler.shards.store_samples import CHUNKS_ON_THEIR_WAY, storing_samples
 from services.scheduler.suites.rendering.sample import Sample, Target
 from services.scheduler.suites.suite_errors import DatasetUnavailable
+from services.scheduler.suites.task_definition import TaskScoring
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler_stand import SchedulerStand, toy_order
 from tests.fakes.scheduler_world import InMemoryRecord
@@ -26,7 +27,9 @@ class HeldRecord(InMemoryRecord):
         self.arrived = self.given_up = 0
         self.on_chunk = on_chunk
 
-    async def put_samples(self, staging_id: str, samples: Sequence[Sample]) -> None:
+    async def put_samples(
+        self, staging_id: str, samples: Sequence[Sample], scoring: TaskScoring | None
+    ) -> None:
         self.arrived += 1
         try:
             await self.may_store.wait()
@@ -34,7 +37,7 @@ class HeldRecord(InMemoryRecord):
             self.given_up += 1
             raise
         self.on_chunk(self.arrived)
-        await super().put_samples(staging_id, samples)
+        await super().put_samples(staging_id, samples, scoring)
 
 
 def stand_of_chunks(record: InMemoryRecord, chunks: int) -> SchedulerStand:
@@ -54,7 +57,7 @@ async def test_so_many_chunks_are_on_their_way_and_all_are_stored_at_the_end() -
     put: list[int] = []
 
     async def put_all() -> None:
-        async with storing_samples(record, "a set") as send:
+        async with storing_samples(record, "a set", None) as send:
             for position in range(5):
                 await send(chunk_of(position))
                 put.append(position)
