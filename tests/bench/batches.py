@@ -1,15 +1,14 @@
 """What a batch costs: uploaded, run, written and read by the protocol of OpenAI, at two sizes.
 
-Lines are those of the real batch, each with an id and a question of its own. The model server answers at once
-and is not counted.
+Lines are those of the real batch, each with an id and a question of its own. The model server is not counted;
+it answers at once, 160 characters.
 """
 
 import asyncio
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
@@ -20,7 +19,9 @@ from openai.types import Batch
 from rich.console import Console
 from rich.table import Table
 
+from proctor.stack.stack_options import RemotePool
 from tests.bench.cost_per_sample import print_cost, print_memory
+from tests.bench.instant_server import InstantServer, instant_server
 from tests.bench.stack_meter import Measured, StackMeter
 from tests.count_batch import BatchCount, count_batch
 from tests.fakes.eventually import eventually
@@ -28,6 +29,7 @@ from tests.fakes.openai_client import openai_client
 from tests.whole_stack import MODEL, StackOrder, WholeStack, whole_stack
 
 SIZES = (5_000, 50_000)
+ANSWER_CHARS = 160
 LOOK_EVERY_SECONDS = 0.25
 LIMIT_SECONDS = 300.0
 FINAL = ("completed", "failed", "expired", "cancelled")
@@ -44,6 +46,15 @@ class Moments:
     in_progress: float = 0.0
     ended: float = 0.0
     read: float = 0.0
+
+
+@dataclass(frozen=True)
+class BatchStand:
+    """What a batch is measured on."""
+
+    standing: WholeStack
+    client: AsyncOpenAI
+    model_server: InstantServer
 
 
 @dataclass(frozen=True)
@@ -79,38 +90,39 @@ def _block() -> bytes:
     return orjson.dumps(line) + b"\n"
 
 
-async def measure_batch(standing: WholeStack, client: AsyncOpenAI, lines: int) -> MeasuredBatch:
-    content = batch_of(lines)
-    await standing.model_server.control(reset_stats=True)
-    moments, whole = Moments(), StackMeter(standing)
+async def measure_batch(stand: BatchStand, lines: int) -> MeasuredBatch:
+    content, client = batch_of(lines), stand.client
+    await stand.model_server.forget()
+    moments, whole = Moments(), StackMeter(stand.standing)
     started = time.monotonic()
     file = await client.files.create(file=("lines.jsonl", content), purpose="batch")
     moments.uploaded, upload = time.monotonic() - started, whole.measured()
-    rest = StackMeter(standing)
+    rest = StackMeter(stand.standing)
     batch = await client.batches.create(
         input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h"
     )
     moments.created = time.monotonic() - started
     async with asyncio.TaskGroup() as group:
-        group.create_task(_watch_asked(standing, moments, started))
+        watching = group.create_task(_watch_asked(stand.model_server, moments, started))
         while batch.status not in FINAL:
             whole.look()
             await asyncio.sleep(LOOK_EVERY_SECONDS)
             batch = await client.batches.retrieve(batch.id)
             if batch.in_progress_at and not moments.in_progress:
                 moments.in_progress = time.monotonic() - started
+        watching.cancel()
     moments.ended, run = time.monotonic() - started, rest.measured()
     counted = await _counted(client, batch, content)
     moments.read = time.monotonic() - started
-    asked = (await standing.model_server.stats())["distinct_prompts"]
+    asked = await stand.model_server.asked()
     if (batch.status, counted.answered, asked, counted.problems) != ("completed", lines, lines, ()):
         raise SystemExit(f"The batch of {lines} went wrong, {asked} were asked: {counted}\n{batch}")
     return MeasuredBatch(len(content), moments, upload, run, whole.measured())
 
 
-async def _watch_asked(standing: WholeStack, moments: Moments, started: float) -> None:
+async def _watch_asked(server: InstantServer, moments: Moments, started: float) -> None:
     async def is_asked() -> bool:
-        return bool((await standing.model_server.stats())["requests"])
+        return bool(await server.asked())
 
     await eventually(is_asked, "a line is asked", LIMIT_SECONDS)
     moments.asked = time.monotonic() - started
@@ -142,23 +154,22 @@ def print_moments(measured: dict[int, MeasuredBatch]) -> None:
     Console(width=100).print(table)
 
 
-@asynccontextmanager
-async def _opened(folder: Path) -> AsyncIterator[tuple[WholeStack, AsyncOpenAI]]:
-    order = StackOrder(environment={}, aliases={"test-model": MODEL})
-    async with (
-        whole_stack(folder, order) as standing,
-        openai_client(f"http://{standing.stack.gateway_http}") as client,
-    ):
-        yield standing, client
+async def _opened(opened: AsyncExitStack) -> BatchStand:
+    folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="proctor-bench-")))
+    server = await opened.enter_async_context(instant_server(folder, ANSWER_CHARS))
+    order = StackOrder(pools=(RemotePool(server.url),), environment={}, aliases={"test-model": MODEL})
+    standing = await opened.enter_async_context(whole_stack(folder, order))
+    client = await opened.enter_async_context(openai_client(f"http://{standing.stack.gateway_http}"))
+    return BatchStand(standing, client, server)
 
 
 async def main() -> None:
     measured: dict[int, MeasuredBatch] = {}
-    with tempfile.TemporaryDirectory(prefix="proctor-bench-") as folder:
-        async with _opened(Path(folder)) as (standing, client):
-            await measure_batch(standing, client, 200)  # what is loaded on first use is no cost per line
-            for size in SIZES:
-                measured[size] = await measure_batch(standing, client, size)
+    async with AsyncExitStack() as opened:
+        stand = await _opened(opened)
+        await measure_batch(stand, 200)  # what is loaded on first use is no cost per line
+        for size in SIZES:
+            measured[size] = await measure_batch(stand, size)
     print_moments(measured)
     print_cost({size: one.upload for size, one in measured.items()}, "lines, upload")
     print_cost({size: one.run for size, one in measured.items()}, "lines, accepted to completed")

@@ -5,13 +5,16 @@ The model server answers at once and is not counted. One row per process, its ch
 
 import asyncio
 import tempfile
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from proctor.client import FINAL_STATES
+from proctor.stack.stack_options import RemotePool
 from proctor.v1 import run_pb2
+from tests.bench.instant_server import instant_server
 from tests.bench.stack_meter import Measured, StackMeter
 from tests.whole_stack import StackOrder, WholeStack, keyed_order, whole_stack
 
@@ -71,11 +74,13 @@ def print_memory(measured: dict[int, Measured]) -> None:
 
 async def main() -> None:
     measured: dict[int, Measured] = {}
-    with tempfile.TemporaryDirectory(prefix="proctor-bench-") as folder:
-        order = StackOrder(rows=max(SIZES), is_long=True, environment={})
-        async with whole_stack(Path(folder), order) as standing:
-            await measure_run(standing, 200)  # what is loaded on first use is not a cost per sample
-            for size in SIZES:
-                measured[size] = await measure_run(standing, size)
+    async with AsyncExitStack() as opened:
+        folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="proctor-bench-")))
+        server = await opened.enter_async_context(instant_server(folder))
+        order = StackOrder(rows=max(SIZES), is_long=True, pools=(RemotePool(server.url),), environment={})
+        standing = await opened.enter_async_context(whole_stack(folder, order))
+        await measure_run(standing, 200)  # what is loaded on first use is not a cost per sample
+        for size in SIZES:
+            measured[size] = await measure_run(standing, size)
     print_cost(measured, "samples, submit to stored summary")
     print_memory(measured)
