@@ -541,7 +541,7 @@ CROSS JOIN LATERAL (
     SELECT position, row_name(row_id, doc_id) AS name
     FROM samples
     WHERE set_id = $1::uuid AND digest = asked.digest
-    ORDER BY digest, position
+    ORDER BY digest, position::bigint
     LIMIT $3::integer
 ) AS s
 ORDER BY s.position;

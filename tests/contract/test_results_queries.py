@@ -179,6 +179,22 @@ async def test_hot_query_is_as_fast_over_a_run_that_the_statistics_do_not_know(
     assert sum(compared) <= FRESH_ROWS, json.loads(plan)
 
 
+@pytest.mark.parametrize("name", ["read_samples", "read_targets", "weigh_samples", "unstage_samples"])
+async def test_samples_are_found_by_the_key_whatever_the_statistics_say(
+    full_tables: asyncpg.Connection, name: str
+) -> None:
+    """Right after planning there are none; an index with the position behind the digest is read whole."""
+    async with full_tables.transaction():
+        await full_tables.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        await full_tables.execute(f"SELECT pg_clear_relation_stats('{SCHEMA}', 'samples')")
+        await full_tables.execute("DELETE FROM pg_statistic WHERE starelid = 'samples'::regclass")
+        await full_tables.execute(f"PREPARE unknown_{name} AS {QUERIES[name]}")
+        plan = await full_tables.fetchval(
+            f"EXPLAIN (FORMAT JSON) EXECUTE unknown_{name} ({SET}, {POSITIONS})"
+        )
+    assert set(re.findall(r'"Index Name": "(samples\w*)"', plan)) == {"samples_pkey"}
+
+
 @pytest.mark.parametrize("name", ["read_pairs", "list_flips"])
 async def test_runs_are_paired_by_hashing_whatever_the_statistics_say(
     connection: asyncpg.Connection, name: str
