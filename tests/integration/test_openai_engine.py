@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -317,6 +318,25 @@ async def test_cancelled_request_is_aborted_at_the_server(openai: OpenAIEngine, 
         await asking
     await eventually(lambda: state.in_flight == 0, "the server let go of the request")
     assert state.counts["aborted"] == 1
+
+
+async def test_cancellation_that_meets_an_answer_is_kept(openai: OpenAIEngine, state: ModelServer) -> None:
+    async def ask_on() -> None:
+        while True:
+            await openai.generate(MODEL, QUESTION, SAMPLING)
+
+    for _ in range(5):
+        enough = state.counts["answered"] + 64
+        asking = [asyncio.create_task(ask_on()) for _ in range(32)]
+        await eventually(partial(_has_answered, state, enough), "answers come in")
+        for each in asking:
+            each.cancel()
+        _, still_asking = await asyncio.wait(asking, timeout=5)
+        assert not still_asking
+
+
+def _has_answered(state: ModelServer, count: int) -> bool:
+    return state.counts["answered"] >= count
 
 
 async def test_models_are_listed_under_the_providers_name(openai: OpenAIEngine) -> None:
