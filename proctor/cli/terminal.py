@@ -67,7 +67,7 @@ def execute(terminal: Terminal, work: Callable[[], Coroutine[Any, Any, ExitCode]
     try:
         code = asyncio.run(work())
     except client_errors.ClientError as error:
-        terminal.complain(error.message, error.reason)
+        terminal.complain(_in_words_of_options(error), error.reason)
         code = code_of_error(error)
     except StackError as error:
         terminal.complain(str(error))
@@ -75,3 +75,10 @@ def execute(terminal: Terminal, work: Callable[[], Coroutine[Any, Any, ExitCode]
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
     raise typer.Exit(int(code))
+
+
+def _in_words_of_options(error: client_errors.ClientError) -> str:
+    """Where to go on in a list is --page in every command."""
+    if error.reason != "INVALID_PAGE_TOKEN":
+        return error.message
+    return error.message.replace("page_token", "--page")

@@ -109,7 +109,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_OBJECT_STORE_UNAVAILABLE: _ErrorReason.ValueType  # 42
     """UNAVAILABLE. {"dependency": "object store"}: it cannot be reached, or has no room."""
     ERROR_REASON_REQUEST_ID_TAKEN: _ErrorReason.ValueType  # 43
-    """FAILED_PRECONDITION. {"request_id": "…", "run_id": "…"}: the user has ordered something else by it."""
+    """FAILED_PRECONDITION. {"request_id": "…", "run_id": "…", "dataset_id": ""}: the user has ordered something else by it."""
     ERROR_REASON_NO_TARGETS: _ErrorReason.ValueType  # 44
     """INVALID_ARGUMENT. {"dataset_id": "ds_…", "metric": "exact_match", "rows": "3"}: rows without a target cannot be scored.
     Of a run {"row": "7", "row_id": "r6", "metric": "numeric"}: the target of a row is nothing that the metric can use.
@@ -221,7 +221,7 @@ ERROR_REASON_DATASET_TOO_LARGE: ErrorReason.ValueType  # 41
 ERROR_REASON_OBJECT_STORE_UNAVAILABLE: ErrorReason.ValueType  # 42
 """UNAVAILABLE. {"dependency": "object store"}: it cannot be reached, or has no room."""
 ERROR_REASON_REQUEST_ID_TAKEN: ErrorReason.ValueType  # 43
-"""FAILED_PRECONDITION. {"request_id": "…", "run_id": "…"}: the user has ordered something else by it."""
+"""FAILED_PRECONDITION. {"request_id": "…", "run_id": "…", "dataset_id": ""}: the user has ordered something else by it."""
 ERROR_REASON_NO_TARGETS: ErrorReason.ValueType  # 44
 """INVALID_ARGUMENT. {"dataset_id": "ds_…", "metric": "exact_match", "rows": "3"}: rows without a target cannot be scored.
 Of a run {"row": "7", "row_id": "r6", "metric": "numeric"}: the target of a row is nothing that the metric can use.

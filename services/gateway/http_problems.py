@@ -28,6 +28,7 @@ from services.common.structured_logs import get_logger
 from services.gateway.errors import DatasetRefused, SuiteRefused
 from services.gateway.http_paths import FILES, OPENAI, UPLOADS
 from services.gateway.http_problem_bodies import FieldProblem, FileProblem, LineProblem, Problem
+from services.gateway.http_words_of_door import in_words_of_door
 from services.gateway.openai.http_openai_errors import openai_response
 
 MEDIA_TYPE = "application/problem+json"
@@ -71,14 +72,14 @@ def handle_problems(app: FastAPI) -> None:
 
 
 def problem_of(error: DomainError, instance: str) -> Problem:
-    facts = {name: str(value) for name, value in error.facts.items()}
+    message, facts = in_words_of_door(error, instance)
     status = _status(error)
     return Problem(
         type=f"urn:proctor:problem:{error.reason.lower().replace('_', '-')}",
         title=error.reason.replace("_", " ").capitalize(),
         status=status,
         # An upload stands in no queue of runs, nor does it name a suite.
-        detail=error.message if instance in (UPLOADS, FILES) else _detail(error.reason, facts, error.message),
+        detail=message if instance in (UPLOADS, FILES) else _detail(error.reason, facts, message),
         instance=instance,
         reason=error.reason,
         retry_after=_retry_after(status, facts),

@@ -92,7 +92,7 @@ class UnfitTarget(ResultsError):
 
 
 class InvalidPageToken(ResultsError):
-    """Page token {page_token!r} is not one that this service gave; ask again without it."""
+    """page_token is not one that this list gave. Start again without it."""
 
     kind = ErrorKind.INVALID
     reason = "INVALID_PAGE_TOKEN"

@@ -169,7 +169,7 @@ class RunNotOver(SchedulerError):
 
 
 class InvalidPageToken(SchedulerError):
-    """The page token is not one that this list gave. Start again without one."""
+    """page_token is not one that this list gave. Start again without it."""
 
     kind = ErrorKind.INVALID
     reason = "INVALID_PAGE_TOKEN"

@@ -78,6 +78,13 @@ async def test_refused_upload_says_what_the_scheduler_said(
     assert (raised.value.status_code, raised.value.code) == (status, refusal.reason.lower())
 
 
+async def test_page_behind_nothing_that_is_known_names_the_parameter(client: AsyncOpenAI) -> None:
+    for listed in (client.files.list(after="file-none"), client.batches.list(after="batch_none")):
+        with pytest.raises(openai.NotFoundError, match="none") as raised:
+            await listed
+        assert raised.value.param == "after"
+
+
 async def test_backend_that_is_away_is_unavailable(stand: GatewayStand, client: AsyncOpenAI) -> None:
     await stand.stop_backends()
     with pytest.raises(openai.InternalServerError, match="scheduler does not answer") as raised:

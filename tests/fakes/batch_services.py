@@ -88,6 +88,8 @@ class FakeFiles(file_grpc.FileServiceServicer):
     async def ListFiles(self, request: file_pb2.ListFilesRequest, context: Any) -> file_pb2.ListFilesResponse:
         files = [file for file in self.kept.values() if request.purpose in (0, file.purpose)]
         ordered = files if request.is_ascending else files[::-1]
+        if request.after_file_id:
+            self.file(request.after_file_id)
         page, has_more = _page(
             ordered, [file.file_id for file in ordered], request.after_file_id, request.page_size
         )
@@ -174,6 +176,8 @@ class FakeBatches(batch_grpc.BatchServiceServicer):
         self, request: batch_pb2.ListBatchesRequest, context: Any
     ) -> batch_pb2.ListBatchesResponse:
         newest = list(self.kept.values())[::-1]
+        if request.after_batch_id:
+            self._batch(request.after_batch_id)
         ids = [batch.batch_id for batch in newest]
         page, has_more = _page(newest, ids, request.after_batch_id, request.page_size)
         return batch_pb2.ListBatchesResponse(batches=page, has_more=has_more)

@@ -60,7 +60,9 @@ class InMemoryRuns:
         found = self.runs.get(self.requests.get(request, run.run_id))
         if found is not None:
             if found.order != run.order:
-                raise RequestIdTaken(request_id=request_id, run_id=found.run_id)
+                raise RequestIdTaken(
+                    request_id=request_id, run_id=found.run_id, dataset_id=found.order.dataset_id
+                )
             return found
         self._check_priority(run)
         self._check_queue(run.user)

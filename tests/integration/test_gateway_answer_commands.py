@@ -137,3 +137,12 @@ async def test_golden_answers_are_written_whole_or_not_at_all(
     other = tmp_path / "other.jsonl"
     refusal = await proctor(*line, "-o", str(other))
     assert (refusal.err, other.exists()) == ("Mark some first.\n", False)
+
+
+async def test_page_that_no_list_gave_is_refused_in_the_words_of_the_option(
+    stand: GatewayStand, proctor: CommandLine
+) -> None:
+    sentence = "page_token is not one that this list gave. Start again without it."
+    stand.scheduler.refusal = refused(ErrorKind.INVALID, "INVALID_PAGE_TOKEN", sentence, page_token="x")
+    shown = await proctor("runs", "--page", "x")
+    assert (shown.code, shown.err) == (2, "--page is not one that this list gave. Start again without it.\n")

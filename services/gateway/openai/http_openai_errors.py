@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 from fastapi.responses import JSONResponse
 
-from services.gateway.http_paths import BATCHES
+from services.gateway.http_paths import BATCHES, FILES
 from services.gateway.http_problem_bodies import Described, Problem
 from services.gateway.openai.http_openai_bodies import ErrorBody, ErrorFields
 
@@ -20,6 +20,12 @@ _CODES = {
     "NOT_FOUND": "unknown_url",
 }
 _PARAMS = {"FILE_NOT_FOUND": "file_id", "BATCH_NOT_FOUND": "batch_id", "UNKNOWN_MODEL": "model"}
+# Where the path names none: of a list it is where to go on from.
+_PARAMS_AT = {
+    (BATCHES, "FILE_NOT_FOUND"): "input_file_id",
+    (BATCHES, "BATCH_NOT_FOUND"): "after",
+    (FILES, "FILE_NOT_FOUND"): "after",
+}
 _NOT_JSON = "JSON decode error"
 
 
@@ -63,9 +69,7 @@ def _message(problem: Problem) -> str:
 def _param(problem: Problem) -> str | None:
     if problem.errors and not _is_not_json(problem):
         return problem.errors[0].field
-    if problem.reason == "FILE_NOT_FOUND" and problem.instance == BATCHES:
-        return "input_file_id"
-    return _PARAMS.get(problem.reason)
+    return _PARAMS_AT.get((problem.instance, problem.reason)) or _PARAMS.get(problem.reason)
 
 
 def _is_not_json(problem: Problem) -> bool:

@@ -155,7 +155,8 @@ class PostgresRuns:
 
 def _same_order(found: Run, wanted: Run, request_id: str) -> Run:
     if found.order != wanted.order:
-        raise RequestIdTaken(request_id=request_id, run_id=found.run_id)
+        dataset_id = found.order.dataset_id
+        raise RequestIdTaken(request_id=request_id, run_id=found.run_id, dataset_id=dataset_id)
     return found
 
 

@@ -16,5 +16,5 @@ def test_no_token_means_the_first_page() -> None:
 
 @pytest.mark.parametrize("token", ["x", "nonsense", "MS4", "LTEuMA", write_page_token((2**40, 0)), "é"])
 def test_what_is_no_token_is_refused(token: str) -> None:
-    with pytest.raises(InvalidPageToken, match="is not one that this service gave"):
+    with pytest.raises(InvalidPageToken, match="is not one that this list gave"):
         read_page_token(token, first=(0, 0))
