@@ -1,8 +1,13 @@
-"""Which part of some content a request wants, and on what condition."""
+"""Which part of some content a request wants, and on what condition (RFC 9110, sections 13 and 14)."""
 
+import re
 from typing import Annotated
 
 from fastapi import Header
+
+_ANY = "*"
+# An ETag may hold commas. Whether it is weak does not matter to If-None-Match.
+_TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 
 class ContentConditions:
@@ -14,16 +19,22 @@ class ContentConditions:
             str, Header(alias="Range", description='One of bytes, such as "bytes=9-"')
         ] = "",
         if_range: Annotated[str, Header(description="The range only if this is its ETag")] = "",
-        if_none_match: Annotated[str, Header(description="ETags of what the client has")] = "",
+        if_none_match: Annotated[
+            list[str] | None, Header(description="ETags of what the client has, or *")
+        ] = None,
     ) -> None:
         self.range = byte_range
-        self._if_range = if_range
-        self._if_none_match = if_none_match
+        self._if_range = if_range.strip()
+        # A header that comes in several lines is one list.
+        self._if_none_match = ",".join(if_none_match or ()).strip()
 
     def range_of(self, tag: str) -> str:
-        """The range that is wanted of the content with this ETag."""
+        """The range that is wanted of the content with this ETag.
+
+        A weak tag, or a time, says too little of bytes: then all of them are sent.
+        """
         return self.range if self._if_range in ("", tag) else ""
 
     def has(self, tag: str) -> bool:
-        """Whether the client has the content with this ETag."""
-        return tag in [each.strip().removeprefix("W/") for each in self._if_none_match.split(",")]
+        """Whether the client has the content with this ETag; `tag` is "" where it has none."""
+        return self._if_none_match == _ANY or (bool(tag) and tag in _TAG.findall(self._if_none_match))

@@ -276,6 +276,7 @@ async def test_condition_of_a_range_is_looked_at(stand: GatewayStand, files: Fak
     other = await fetched(stand, path, **{"Range": "bytes=5-", "If-Range": '"other"'})
     assert other[:2] == (200, b"0123456789")
     assert (await fetched(stand, path, **{"If-None-Match": f'"x", W/{tag}'}))[:2] == (304, b"")
+    assert (await fetched(stand, path, **{"If-None-Match": "*"}))[:2] == (304, b"")
 
 
 async def fetched(stand: GatewayStand, path: str, **headers: str) -> tuple[int, bytes, Any]:

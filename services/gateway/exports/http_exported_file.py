@@ -44,9 +44,9 @@ async def exported_file(
     request.with_total = bool(conditions.range)
     whole = await _begin(results, request)
     try:
-        if whole.tag and conditions.has(whole.tag):
+        if conditions.has(whole.tag):
             await whole.rest.aclose()
-            return Response(status_code=304, headers={"ETag": whole.tag})
+            return Response(status_code=304, headers={"ETag": whole.tag} if whole.tag else {})
         asked = _asked(whole, conditions)
         begun = await _begin_at(results, request, whole, asked.first) if asked else whole
     except BaseException:
