@@ -30,9 +30,7 @@ def test_content_is_known_by_any_of_its_tags(lines: list[str] | None, *, is_know
 @pytest.mark.parametrize(
     ("lines", "is_known"), [(["*"], True), (['""'], False), ([""], False), (None, False)]
 )
-def test_content_without_a_tag_is_known_to_who_has_anything(
-    lines: list[str] | None, *, is_known: bool
-) -> None:
+def test_content_without_a_tag_is_known_by_any(lines: list[str] | None, *, is_known: bool) -> None:
     assert ContentConditions(if_none_match=lines).has("") is is_known
 
 
