@@ -26,7 +26,7 @@ def _tell_nobody(_: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file to upload; a `request_id` again finds the first.
+    """A file to upload; a `request_id` again finds the first, before it is sent where its `digest` is said.
 
     `on_sent` is told the bytes sent so far, `on_read` those read before, where it is looked for first.
     """
@@ -37,6 +37,7 @@ class Upload:
     on_sent: Callable[[int], None] = _tell_nobody
     on_read: Callable[[int], None] = _tell_nobody
     request_id: str = ""
+    digest: str = ""
 
 
 class DatasetClient:
@@ -58,12 +59,17 @@ class DatasetClient:
         """
         digest = await asyncio.to_thread(_digest, upload)
         stands_for = f"{digest} {upload.format} {upload.name}"
-        uploaded = await self.upload(replace(upload, request_id=str(uuid.uuid5(_OF_CONTENT, stands_for))))
-        if uploaded.HasField("dataset") and uploaded.dataset.digest != digest:
-            # The file was changed while it was read, now or the first time.
-            await asyncio.to_thread(upload.content.seek, 0)
-            return await self.upload(replace(upload, request_id=""))
-        return uploaded
+        request_id = str(uuid.uuid5(_OF_CONTENT, stands_for))
+        try:
+            uploaded = await self.upload(replace(upload, request_id=request_id, digest=digest))
+            if not uploaded.HasField("dataset") or uploaded.dataset.digest == digest:
+                return uploaded
+        except Refused as refused:
+            if refused.reason != "REQUEST_ID_TAKEN":
+                raise
+        # The file was changed while it was read, now or the first time.
+        await asyncio.to_thread(upload.content.seek, 0)
+        return await self.upload(upload)
 
     async def get(self, dataset_id: str) -> dataset_pb2.Dataset:
         request = dataset_pb2.GetDatasetRequest(dataset_id=dataset_id)
@@ -88,7 +94,11 @@ class DatasetClient:
     async def _pieces(self, upload: Upload) -> AsyncIterator[dataset_pb2.UploadDatasetRequest]:
         request_id = upload.request_id or str(uuid.uuid4())
         header = dataset_pb2.DatasetHeader(
-            name=upload.name, user=self._user, format=upload.format, request_id=request_id
+            name=upload.name,
+            user=self._user,
+            format=upload.format,
+            request_id=request_id,
+            digest=upload.digest,
         )
         yield dataset_pb2.UploadDatasetRequest(header=header)
         sent = 0

@@ -58,6 +58,7 @@ class DatasetHeader(_message.Message):
     USER_FIELD_NUMBER: _builtins.int
     FORMAT_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name of the file, 1 to 255 characters; names need not differ."""
     user: _builtins.str
@@ -65,7 +66,13 @@ class DatasetHeader(_message.Message):
     format: Global___DatasetFormat.ValueType
     """How its lines are written, before compression by gzip or zstd, which is told from its first bytes."""
     request_id: _builtins.str
-    """Fresh UUID of the caller, so that a repeated upload finds the data set of the first; empty means none."""
+    """Fresh UUID of the caller, so that a repeated upload finds the data set of the first; empty means none. Another file
+    under it is refused: REQUEST_ID_TAKEN.
+    """
+    digest: _builtins.str
+    """SHA-256 of the content in hexadecimal digits, where the caller knows it: what the first upload with this request_id
+    stored is then found before the content comes. Empty means that it is told from the content.
+    """
     def __init__(
         self,
         *,
@@ -73,10 +80,11 @@ class DatasetHeader(_message.Message):
         user: _builtins.str = ...,
         format: Global___DatasetFormat.ValueType = ...,
         request_id: _builtins.str = ...,
+        digest: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["format", b"format", "name", b"name", "request_id", b"request_id", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "format", b"format", "name", b"name", "request_id", b"request_id", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -127,7 +127,9 @@ class FileHeader(_message.Message):
     purpose: Global___FilePurpose.ValueType
     """FILE_PURPOSE_BATCH."""
     request_id: _builtins.str
-    """Fresh UUID of the caller, so that a repeated upload finds the file of the first; empty means none."""
+    """Fresh UUID of the caller, so that a repeated upload finds the file of the first; empty means none. Another file under
+    it is refused: REQUEST_ID_TAKEN.
+    """
     expires_after_seconds: _builtins.int
     """Seconds after which it goes away by itself, 3,600 to 2,592,000; unset means never."""
     def __init__(

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -172,8 +173,11 @@ async def test_repeated_request_finds_the_data_set_of_the_first(stand: Stand) ->
     first, *others = await asyncio.gather(
         *(upload(stand.stub, cut(content), request_id=request_id) for _ in range(MAX_UPLOADS))
     )
-    later = await upload(stand.stub, cut(b"never looked at"), request_id=request_id)
-    assert {response.dataset.dataset_id for response in (*others, later)} == {first.dataset.dataset_id}
+    later = await upload(stand.stub, cut(content), request_id=request_id)
+    known = first.dataset.digest
+    unsent = await upload(stand.stub, cut(b"never looked at"), request_id=request_id, digest=known)
+    found = {response.dataset.dataset_id for response in (*others, later, unsent)}
+    assert found == {first.dataset.dataset_id}
     async with refused() as told:
         await upload(stand.stub, cut(content), request_id=request_id, name="other.jsonl")
     assert (told[0].reason, told[0].facts["name"]) == ("REQUEST_ID_TAKEN", "rows.jsonl")
@@ -182,6 +186,23 @@ async def test_repeated_request_finds_the_data_set_of_the_first(stand: Stand) ->
     async with refused() as told:
         await upload(stand.stub, cut(content), request_id="mine")
     assert told[0].reason == "INVALID_PARAMETER"
+
+
+@pytest.mark.parametrize("other", [lines(10, "other"), b"no JSON\n"])
+async def test_request_of_another_file_of_the_same_name_is_refused_and_leaves_nothing(
+    stand: Stand, other: bytes
+) -> None:
+    request_id = str(uuid4())
+    content = lines(10, f"first of {request_id}")
+    first = (await upload(stand.stub, cut(content), request_id=request_id)).dataset
+    before = stand.files()
+    for digest in ("", sha256(other).hexdigest()):
+        async with refused() as told:
+            await upload(stand.stub, cut(other), request_id=request_id, digest=digest)
+        assert (told[0].reason, told[0].facts["name"]) == ("REQUEST_ID_TAKEN", "rows.jsonl")
+        assert stand.files() == before
+    again = (await upload(stand.stub, cut(content), request_id=request_id)).dataset
+    assert again.dataset_id == first.dataset_id
 
 
 async def test_pages_go_from_the_newest_to_the_oldest(stand: Stand) -> None:

@@ -151,7 +151,7 @@ async def test_repeated_request_finds_the_file_of_the_first(stand: BatchStand) -
     first, *others = await asyncio.gather(
         *(stand.upload(content, request_id=request_id) for _ in range(MAX_UPLOADS))
     )
-    later = await stand.upload(b"never looked at", request_id=request_id)
+    later = await stand.upload(content, request_id=request_id)
     assert {file.file_id for file in (*others, later)} == {first.file_id}
     async with refused() as told:
         await stand.upload(content, request_id=request_id, name="other.jsonl")
@@ -160,6 +160,28 @@ async def test_repeated_request_finds_the_file_of_the_first(stand: BatchStand) -
     assert request_id not in told[0].message
     of_another = await stand.upload(content, request_id=request_id, user="bob")
     assert of_another.file_id != first.file_id
+
+
+@pytest.mark.parametrize(
+    ("content", "other"),
+    [
+        (lines(10, "one"), lines(10, "two")),
+        (lines(10, "one"), b"no JSON\n"),
+        (b"no JSON\n", lines(10, "one")),
+        (b"no JSON\n", b"nothing of the kind\n"),
+    ],
+)
+async def test_request_of_another_file_of_the_same_name_is_refused_and_leaves_nothing(
+    stand: BatchStand, content: bytes, other: bytes
+) -> None:
+    request_id = str(uuid4())
+    first = await stand.upload(content, request_id=request_id)
+    count = len((await listed(stand, page_size=100)).files)
+    async with refused() as told:
+        await stand.upload(other, request_id=request_id)
+    assert told[0].reason == "REQUEST_ID_TAKEN"
+    assert len((await listed(stand, page_size=100)).files) == count
+    assert (await stand.upload(content, request_id=request_id)).file_id == first.file_id
 
 
 async def test_pages_go_both_ways_and_by_purpose(stand: BatchStand) -> None:

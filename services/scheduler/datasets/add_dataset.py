@@ -47,13 +47,19 @@ class AddDataset:
     ) -> AddedDataset:
         """May be over before the last piece was taken."""
         check_header(header.name, header.user)
+        known = None
         if header.request_id:
             known = await self.datasets.ordered(header.request_id, header.user)
-            if known is not None:
-                return AddedDataset(_same_upload(known, header))
+        if known is not None:
+            _check_name(known, header)
+            if header.digest == known.content.digest:
+                return AddedDataset(known)
         with self.uploads.place():
             await self.datasets.begin(prefix_of(dataset_id))
             checked = await self._checked_or_gone(dataset_id, header, pieces)
+            if known is not None and checked.facts is None:
+                # What is kept has no faults, so this is another file.
+                raise UploadRequestTaken(request_id=header.request_id, name=known.name)
             return await self._kept(dataset_id, header, checked)
 
     async def _checked_or_gone(
@@ -79,14 +85,16 @@ class AddDataset:
         stored = await self.datasets.add(NewDataset(dataset, header.request_id))
         if stored.content.prefix != prefix:
             await asyncio.to_thread(try_to_delete_objects, self.objects, prefix)
-        return AddedDataset(_same_upload(stored, header))
+        _check_name(stored, header)
+        if (stored.content.digest, stored.content.format) != (checked.digest, checked.format):
+            raise UploadRequestTaken(request_id=header.request_id, name=stored.name)
+        return AddedDataset(stored)
 
 
-def _same_upload(stored: Dataset, header: DatasetHeader) -> Dataset:
-    """By its name: a file that comes again is not read again."""
+def _check_name(stored: Dataset, header: DatasetHeader) -> None:
+    """Raises `UploadRequestTaken`."""
     if stored.name != header.name:
         raise UploadRequestTaken(request_id=header.request_id, name=stored.name)
-    return stored
 
 
 def check_header(name: str, user: str) -> None:

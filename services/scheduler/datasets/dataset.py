@@ -22,12 +22,16 @@ class DatasetFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DatasetHeader:
-    """What is said of a file before its first byte. `format` None: told from its name and first bytes."""
+    """What is said of a file before its first byte. `format` None: told from its name and first bytes.
+
+    `digest`: SHA-256 of its bytes, "" where nobody said it.
+    """
 
     name: str
     user: str
     format: DatasetFormat | None = None
     request_id: str = ""
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

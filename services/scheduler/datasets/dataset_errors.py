@@ -33,7 +33,7 @@ class TooManyUploads(SchedulerError):
 
 
 class UploadRequestTaken(SchedulerError):
-    """This request_id (Idempotency-Key) stands for the upload of {name}. Give each file an id of its own."""
+    """This request_id (Idempotency-Key) stands for another file, {name}. Give each an id of its own."""
 
     kind = ErrorKind.CONFLICT
     reason = "REQUEST_ID_TAKEN"

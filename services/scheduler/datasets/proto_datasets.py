@@ -28,6 +28,7 @@ def header_from_proto(message: messages.DatasetHeader) -> DatasetHeader:
         user=message.user or DEFAULT_USER,
         format=word_of(FORMATS, message.format),
         request_id=checked_request_id(message.request_id),
+        digest=message.digest,
     )
 
 

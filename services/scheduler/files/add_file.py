@@ -15,6 +15,7 @@ from services.scheduler.errors import InvalidParameter
 from services.scheduler.files.check_batch_file import CheckBatchFile, CheckedBatchFile
 from services.scheduler.files.ports import FileStore
 from services.scheduler.files.stored_file import (
+    FileFaults,
     FileHeader,
     FileId,
     FilePurpose,
@@ -41,7 +42,7 @@ class AddFile:
         if header.request_id:
             known = await self.files.ordered(header.request_id, header.user)
             if known is not None:
-                return _same_upload(known, header)
+                _check_name(known, header)
         with self.uploads.place():
             await self.files.begin((bytes_prefix(file_id), rows_prefix(file_id)))
             checked = await self._checked_or_gone(file_id, header, pieces)
@@ -80,18 +81,25 @@ class AddFile:
             await self._delete((file.prefix, rows_prefix(file_id)))
         elif file.content and stored.content and stored.content.prefix != file.content.prefix:
             await self._delete((file.content.prefix,))
-        return _same_upload(stored, header)
+        _check_name(stored, header)
+        if _what_is_known_of(stored) != _what_is_known_of(file):
+            raise UploadRequestTaken(request_id=header.request_id, name=stored.name)
+        return stored
 
     async def _delete(self, prefixes: Sequence[str]) -> None:
         for prefix in prefixes:
             await asyncio.to_thread(try_to_delete_objects, self.objects, prefix)
 
 
-def _same_upload(stored: StoredFile, header: FileHeader) -> StoredFile:
-    """By its name: a file that comes again is not read again."""
+def _check_name(stored: StoredFile, header: FileHeader) -> None:
+    """Raises `UploadRequestTaken`."""
     if stored.name != header.name:
         raise UploadRequestTaken(request_id=header.request_id, name=stored.name)
-    return stored
+
+
+def _what_is_known_of(file: StoredFile) -> tuple[int, str, FileFaults]:
+    """Of its bytes. No digest is kept of those with faults, but what is wrong with them."""
+    return file.size_bytes, file.content.digest if file.content else "", file.faults
 
 
 def _check(header: FileHeader) -> None:
