@@ -14,6 +14,7 @@ from nats.aio.client import Client
 
 from services.common import subjects
 from services.common.clock import SystemClock
+from services.common.freed_memory import return_freed_memory
 from services.common.grpc_client import open_channel
 from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.jetstream import JetStream, connect_nats
@@ -217,6 +218,7 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         read_aliases(settings.pools_file, pools),
     )
     sys.setswitchinterval(THREAD_TURN_SECONDS)
+    return_freed_memory()
     async with AsyncExitStack() as opened:
         await migrate(settings.postgres_dsn, SCHEMA, MIGRATIONS)
         pool = await connect_pool(settings.postgres_dsn, schema=SCHEMA, max_size=settings.scheduler_pool_size)

@@ -32,16 +32,16 @@ def keys(objects: ObstoreObjects, prefix: str) -> list[str]:
 
 def test_what_was_put_is_there_whole_and_in_parts(objects: ObstoreObjects) -> None:
     content = bytes(range(256)) * 40_000
-    objects.put("datasets/one/rows", content)
+    objects.put("datasets/one/rows", [content[:1000], content[1000:9_000_000], content[9_000_000:]])
     assert objects.get("datasets/one/rows") == content
     assert objects.get_range("datasets/one/rows", 250, 10) == content[250:260]
-    objects.put("datasets/one/rows", b"other")
+    objects.put("datasets/one/rows", [b"other"])
     assert objects.get("datasets/one/rows") == b"other"
 
 
 def test_deleting_takes_what_is_there_and_minds_nothing_else(objects: ObstoreObjects) -> None:
     for name in ("one/a", "one/b", "two/a"):
-        objects.put(f"datasets/{name}", b"x")
+        objects.put(f"datasets/{name}", [b"x"])
     assert keys(objects, "datasets") == ["datasets/one/a", "datasets/one/b", "datasets/two/a"]
     objects.delete(["datasets/one/a", "datasets/one/b", "datasets/one/none"])
     objects.delete([])
@@ -63,6 +63,6 @@ def test_a_full_store_is_told_as_full(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     try:
         with pytest.raises(ObjectStoreUnavailable, match="cannot be used: it has no room"):
-            objects.put("datasets/one/rows", bytes(10_000))
+            objects.put("datasets/one/rows", [bytes(10_000)])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

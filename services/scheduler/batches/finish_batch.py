@@ -6,6 +6,7 @@ Broken off anywhere, it is done again with the same outcomes under other names; 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from services.common.clock import Clock
 from services.common.errors import RemoteError
@@ -96,20 +97,22 @@ class FinishBatch:
     ) -> int:
         parts = StoreBytes(self.objects, bytes_prefix(file_id))
         rows = LoadRows(self.objects).rows_from(content, 0)
-        for line in lines_of_unasked(run.run_id, rows, missing):
-            parts.add(line)
+        for piece in lines_of_unasked(run.run_id, rows, missing):
+            parts.add(piece)
         parts.end()
         return parts.size
 
     def _file(self, batch: Batch, file_id: FileId, kind: str, size_bytes: int) -> StoredFile:
+        now, lasts = self.clock.now(), batch.order.output_expires_after_seconds
         return StoredFile(
             file_id=file_id,
             name=f"{batch.batch_id}_{kind}.jsonl",
             user=batch.user,
             purpose=FilePurpose.BATCH_OUTPUT,
             size_bytes=size_bytes,
-            created_at=self.clock.now(),
+            created_at=now,
             prefix=bytes_prefix(file_id),
+            expires_at=None if lasts is None else now + timedelta(seconds=lasts),
         )
 
     async def _delete(self, *files: FileId) -> None:

@@ -1,7 +1,7 @@
 """Reads an uploaded file to its end, in one pass: what is wrong with it, or its rows in the object store."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -130,10 +130,10 @@ class _Rows:
 
     def end(self) -> None:
         self._put(self._packer.end())
-        self._objects.put(index_key(self._prefix), self._packer.index.to_json())
+        self._objects.put(index_key(self._prefix), [self._packer.index.to_json()])
 
-    def _put(self, part: bytes | None) -> None:
-        if part is not None:
+    def _put(self, part: Sequence[bytes]) -> None:
+        if part:
             self._objects.put(part_key(self._prefix, self._parts), part)
             self._parts += 1
 

@@ -53,31 +53,32 @@ def index_key(prefix: str) -> str:
 
 
 class FramePacker:
-    """Packs lines; holds one part at most."""
+    """Packs lines; holds one part at most, as the frames of it: a part in one piece would be a second one."""
 
     def __init__(self) -> None:
         self._compressor = ZstdCompressor(level=_LEVEL)
         self._lines: list[bytes] = []
         self._line_bytes = 0
         self._rows = 0
-        self._part = bytearray()
+        self._part: list[bytes] = []
+        self._part_bytes = 0
         self._parts = 0
         self._frames: list[Frame] = []
 
-    def add(self, line: bytes) -> bytes | None:
-        """Gives a part when one is full: the next of them, counted from 0."""
+    def add(self, line: bytes) -> Sequence[bytes]:
+        """Gives the pieces of a part when one is full: the next of them, counted from 0."""
         self._lines.append(line)
         self._line_bytes += len(line)
         if len(self._lines) < FRAME_ROWS and self._line_bytes < FRAME_BYTES:
-            return None
+            return ()
         self._end_frame()
-        return self._taken_part() if len(self._part) >= PART_BYTES else None
+        return self._taken_part() if self._part_bytes >= PART_BYTES else ()
 
-    def end(self) -> bytes | None:
+    def end(self) -> Sequence[bytes]:
         """The last part, where anything is left for it."""
         if self._lines:
             self._end_frame()
-        return self._taken_part() if self._part else None
+        return self._taken_part()
 
     @property
     def index(self) -> FrameIndex:
@@ -85,15 +86,15 @@ class FramePacker:
 
     def _end_frame(self) -> None:
         frame = self._compressor.compress(b"\n".join(self._lines) + b"\n")
-        self._frames.append(Frame(self._rows, self._parts, len(self._part), len(frame)))
+        self._frames.append(Frame(self._rows, self._parts, self._part_bytes, len(frame)))
         self._rows += len(self._lines)
         # Copied, since the frame holds on to the room that it might have needed.
-        self._part += frame
+        self._part.append(bytes(memoryview(frame)))
+        self._part_bytes += len(frame)
         self._lines, self._line_bytes = [], 0
 
-    def _taken_part(self) -> bytes:
-        part = bytes(self._part)
-        self._part.clear()
+    def _taken_part(self) -> Sequence[bytes]:
+        part, self._part, self._part_bytes = self._part, [], 0
         self._parts += 1
         return part
 

@@ -1,6 +1,6 @@
 """How the bytes of a file lie in the object store: in parts of one size, so any byte is found at once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 PART_BYTES = 8 * 1024 * 1024
 
@@ -10,26 +10,33 @@ def part_key(prefix: str, part: int) -> str:
 
 
 class PartCutter:
-    """Cuts pieces of any size into parts; holds little more than one of them."""
+    """Cuts pieces of any size into parts; holds the pieces of one, as they came but where a part ends."""
 
     def __init__(self, part_bytes: int = PART_BYTES) -> None:
         self.size = 0
         self._part_bytes = part_bytes
-        self._held = bytearray()
+        self._held: list[bytes] = []
+        self._room = part_bytes
 
-    def add(self, piece: bytes) -> Iterator[bytes]:
-        """The parts that are full now."""
+    def add(self, piece: bytes) -> Iterator[Sequence[bytes]]:
+        """The parts that are full now, each as its pieces."""
         self.size += len(piece)
-        self._held += piece
-        while len(self._held) >= self._part_bytes:
-            yield bytes(memoryview(self._held)[: self._part_bytes])
-            del self._held[: self._part_bytes]
+        while len(piece) >= self._room:
+            self._held.append(piece[: self._room])
+            piece = piece[self._room :]
+            yield self._taken()
+        if piece:
+            self._held.append(piece)
+            self._room -= len(piece)
 
-    def end(self) -> Iterator[bytes]:
+    def end(self) -> Iterator[Sequence[bytes]]:
         """The last part, where anything is left for it."""
         if self._held:
-            yield bytes(self._held)
-            self._held.clear()
+            yield self._taken()
+
+    def _taken(self) -> Sequence[bytes]:
+        taken, self._held, self._room = self._held, [], self._part_bytes
+        return taken
 
 
 def parts_from(size: int, first_byte: int, part_bytes: int = PART_BYTES) -> Iterator[tuple[int, int, int]]:

@@ -1,6 +1,6 @@
 """Writes the bytes of a file into the object store as they come."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from services.scheduler.datasets.ports import ObjectStore
 from services.scheduler.files.byte_parts import PartCutter, part_key
@@ -25,7 +25,7 @@ class StoreBytes:
     def end(self) -> None:
         self._put(self._cutter.end())
 
-    def _put(self, parts: Iterable[bytes]) -> None:
+    def _put(self, parts: Iterable[Sequence[bytes]]) -> None:
         for part in parts:
             self._objects.put(part_key(self._prefix, self._parts), part)
             self._parts += 1
