@@ -297,6 +297,7 @@ class CreateBatchRequest(_message.Message):
     METADATA_FIELD_NUMBER: _builtins.int
     USER_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    OUTPUT_EXPIRES_AFTER_SECONDS_FIELD_NUMBER: _builtins.int
     input_file_id: _builtins.str
     """"file-…", of purpose batch."""
     endpoint: _builtins.str
@@ -307,6 +308,10 @@ class CreateBatchRequest(_message.Message):
     """Who makes it; empty means "local"."""
     request_id: _builtins.str
     """Fresh UUID of the caller, so that a repeated call finds the batch of the first; empty means none."""
+    output_expires_after_seconds: _builtins.int
+    """Seconds after which the files that it writes go away by themselves, each from when it is made, 3,600 to 2,592,000; unset
+    means never.
+    """
     @_builtins.property
     def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Up to 16 pairs; keys of up to 64, values of up to 512 characters."""
@@ -320,12 +325,15 @@ class CreateBatchRequest(_message.Message):
         metadata: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         user: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        output_expires_after_seconds: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_output_expires_after_seconds", b"_output_expires_after_seconds", "output_expires_after_seconds", b"output_expires_after_seconds"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["completion_window", b"completion_window", "endpoint", b"endpoint", "input_file_id", b"input_file_id", "metadata", b"metadata", "request_id", b"request_id", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_output_expires_after_seconds", b"_output_expires_after_seconds", "completion_window", b"completion_window", "endpoint", b"endpoint", "input_file_id", b"input_file_id", "metadata", b"metadata", "output_expires_after_seconds", b"output_expires_after_seconds", "request_id", b"request_id", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__output_expires_after_seconds: _TypeAlias = _typing.Literal["output_expires_after_seconds"]  # noqa: Y015
+    _WhichOneofArgType__output_expires_after_seconds: _TypeAlias = _typing.Literal["_output_expires_after_seconds", b"_output_expires_after_seconds"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__output_expires_after_seconds) -> _WhichOneofReturnType__output_expires_after_seconds | None: ...
 
 Global___CreateBatchRequest: _TypeAlias = CreateBatchRequest  # noqa: Y015
 

@@ -561,14 +561,15 @@ SELECT file_id FROM files
  ORDER BY expires_at
  LIMIT $2;
 
--- name: add_batch stores a batch; not a second time for the same request ($1 batch, $2 user, $3 input file, $4 endpoint, $5 completion window, $6 metadata, $7 time, $8 lines, $9 run or null, $10 errors, $11 request)
-INSERT INTO batches (batch_id, username, input_file_id, endpoint, completion_window, metadata, created_at, total, run_id, errors, request_id)
-VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7, $8, $9, $10::jsonb, $11)
+-- name: add_batch stores a batch; not a second time for the same request ($1 batch, $2 user, $3 input file, $4 endpoint, $5 completion window, $6 metadata, $7 time, $8 lines, $9 run or null, $10 errors, $11 how long its files stay or null, $12 request)
+INSERT INTO batches (batch_id, username, input_file_id, endpoint, completion_window, metadata, created_at, total, run_id, errors,
+                     output_expires_after_seconds, request_id)
+VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7, $8, $9, $10::jsonb, $11, $12)
     ON CONFLICT DO NOTHING;
 
 -- name: get_batch gives one with its run ($1 batch)
 SELECT batch_id, batches.username AS batch_user, input_file_id, endpoint, completion_window, metadata, batches.created_at AS batch_created_at,
-       batches.total AS batch_total, errors, finalized_at, output_file_id, error_file_id,
+       batches.total AS batch_total, errors, finalized_at, output_file_id, error_file_id, output_expires_after_seconds,
        run_id, runs.username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, runs.total,
        suite_version, price, reused_answers, admitted_at, ran_seconds, runs.created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts, dataset_name, expires_at
   FROM batches LEFT JOIN runs USING (run_id)
@@ -579,7 +580,7 @@ SELECT batch_id FROM batches WHERE request_id = $1;
 
 -- name: list_batches gives a page with their runs, newest first ($1 time and $2 batch behind which it begins, $3 size)
 SELECT batch_id, batches.username AS batch_user, input_file_id, endpoint, completion_window, metadata, batches.created_at AS batch_created_at,
-       batches.total AS batch_total, errors, finalized_at, output_file_id, error_file_id,
+       batches.total AS batch_total, errors, finalized_at, output_file_id, error_file_id, output_expires_after_seconds,
        run_id, runs.username, pool, ordered, scoring_method, state, epoch, step, planned_epoch, is_closed, runs.total,
        suite_version, price, reused_answers, admitted_at, ran_seconds, runs.created_at, started_at, finished_at, deadline, error_reason, error_message, environment, final_counts, dataset_name, expires_at
   FROM batches LEFT JOIN runs USING (run_id)

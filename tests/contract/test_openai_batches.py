@@ -61,6 +61,21 @@ async def test_batch_is_started_over_a_file(client: AsyncOpenAI, batches: FakeBa
     assert await client.batches.retrieve(batch.id) == batch
 
 
+async def test_time_that_its_files_stay_is_passed_on(
+    client: AsyncOpenAI, batches: FakeBatches, file_id: str
+) -> None:
+    await client.batches.create(
+        input_file_id=file_id,
+        endpoint=CHATS,
+        completion_window="24h",
+        output_expires_after={"anchor": "created_at", "seconds": 7200},
+    )
+    await client.batches.create(input_file_id=file_id, endpoint=CHATS, completion_window="24h")
+    timed, kept = batches.created
+    assert timed.output_expires_after_seconds == 7200
+    assert not kept.HasField("output_expires_after_seconds")
+
+
 async def test_batch_has_all_fields_of_the_protocol_and_no_others(stand: GatewayStand, file_id: str) -> None:
     status, body, _ = await call(stand, "POST", BATCHES, json=order(file_id, metadata=None))
     assert status == 200
@@ -166,6 +181,10 @@ async def test_what_is_not_there_is_not_found(client: AsyncOpenAI) -> None:
     assert (raised.value.code, raised.value.param) == ("file_not_found", "input_file_id")
 
 
+EXPIRY = "output_expires_after"
+HOUR = {"anchor": "created_at", "seconds": 3600}
+
+
 @pytest.mark.parametrize(
     ("body", "param", "problem"),
     [
@@ -174,7 +193,10 @@ async def test_what_is_not_there_is_not_found(client: AsyncOpenAI) -> None:
         (order("file-1", metadata={"a": 1}), "metadata.a", "valid string"),
         (order("file-1", metadata={"a": "\ud800"}), "metadata.a", ""),
         (order("file-1", windw="24h"), "windw", "Extra inputs are not permitted"),
-        (order("file-1", output_expires_after={"seconds": 1}), "output_expires_after", "not permitted"),
+        (order("file-1", output_expires_after={"seconds": 3600}), f"{EXPIRY}.anchor", "Field required"),
+        (order("file-1", output_expires_after={**HOUR, "seconds": 3599}), f"{EXPIRY}.seconds", "3600"),
+        (order("file-1", output_expires_after={**HOUR, "seconds": 2592001}), f"{EXPIRY}.seconds", "2592000"),
+        (order("file-1", output_expires_after={**HOUR, "anchor": "now"}), f"{EXPIRY}.anchor", "created_at"),
         ([], "body", "dictionary"),
     ],
 )

@@ -66,7 +66,7 @@ HOT = {
     "hold_content": "'1', 'jsonl'",
     "delete_file": "'file-1'",
     "expired_files": "'2026-06-01', 100",
-    "add_batch": f"'batch_0', 'ann', 'file-1', '/v1', '24h', '{{}}', '2026-06-01', 1, NULL, '[]', {RUN}",
+    "add_batch": f"'batch_0', 'ann', 'file-1', '/', '24h', '{{}}', '2026-06-01', 1, NULL, '[]', NULL, {RUN}",
     "get_batch": "'batch_1'",
     "find_ordered_batch": RUN,
     "list_batches": "'2026-06-01', 'batch_1', 20",

@@ -150,10 +150,10 @@ OUTPUT = (b'{"custom_id": "r-0"}\n', b'{"custom_id": "r-1"}\n')
 ERRORS = (b'{"custom_id": "r-2"}\n',)
 
 
-async def created(stand: BatchStand, count: int = 3) -> batch_service_pb2.Batch:
+async def created(stand: BatchStand, count: int = 3, **changes: Any) -> batch_service_pb2.Batch:
     """Its run is never planned by itself, since results is away."""
     file = await stand.upload(lines(count, uuid4().hex))
-    return await stand.create(file.file_id)
+    return await stand.create(file.file_id, **changes)
 
 
 async def end_run(

@@ -64,6 +64,22 @@ async def stand(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Batch
 # Ending them
 
 
+async def test_files_stay_as_long_as_the_batch_says_from_when_they_are_written(stand: BatchStand) -> None:
+    batch = await created(stand, output_expires_after_seconds=3600)
+    recorded(stand, batch)
+    await end_run(stand, batch)
+    ended = await stand.reaches(batch.batch_id, "completed")
+    for file_id in (ended.output_file_id, ended.error_file_id):
+        request = file_service_pb2.GetFileRequest(file_id=file_id)
+        file = (await stand.files.GetFile(request)).file
+        assert file.expires_at.ToDatetime() - file.created_at.ToDatetime() == timedelta(hours=1)
+        assert file.created_at.ToDatetime() > batch.created_at.ToDatetime()
+    for seconds in (3599, 2_592_001):
+        async with refused() as told:
+            await created(stand, output_expires_after_seconds=seconds)
+        assert told[0].facts["field"] == "output_expires_after_seconds"
+
+
 async def test_files_are_written_once_the_run_is_over(stand: BatchStand) -> None:
     batch = await created(stand)
     recorded(stand, batch)

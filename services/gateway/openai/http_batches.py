@@ -45,6 +45,7 @@ class BatchApi:
         return router
 
     async def create(self, body: BatchRequest, request: Request, request_id: RequestId) -> BatchObject:
+        expiry = body.output_expires_after
         order = batch_pb2.CreateBatchRequest(
             input_file_id=body.input_file_id,
             endpoint=body.endpoint,
@@ -52,6 +53,7 @@ class BatchApi:
             metadata=body.metadata,
             user=await self._identity.user(request),
             request_id=request_id,
+            output_expires_after_seconds=expiry.seconds if expiry else None,
         )
         return batch_object(await self._batches.create(order))
 

@@ -39,6 +39,15 @@ class Page(BaseModel, Generic[T]):
     has_more: bool
 
 
+class OutputExpiry(BaseModel):
+    """When files of a batch go away by themselves."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    anchor: Literal["created_at"] = Field(description="Of each file")
+    seconds: int = Field(ge=3600, le=30 * 24 * 3600)
+
+
 class BatchRequest(BaseModel):
     """An order."""
 
@@ -48,6 +57,7 @@ class BatchRequest(BaseModel):
     endpoint: Text = Field(description="/v1/chat/completions or /v1/completions, as all lines of the file")
     completion_window: Text = Field(description='"1h" to "168h", such as "24h"; also minutes, such as "90m"')
     metadata: dict[Text, Text] | None = Field(default=None, description="Up to 16 pairs")
+    output_expires_after: OutputExpiry | None = Field(default=None, description="Unset: its files stay")
 
 
 class BatchError(BaseModel):

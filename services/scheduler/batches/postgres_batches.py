@@ -100,6 +100,7 @@ def batch_from_row(row: asyncpg.Record) -> Batch:
         endpoint=row["endpoint"],
         completion_window=row["completion_window"],
         metadata=json.loads(row["metadata"]),
+        output_expires_after_seconds=row["output_expires_after_seconds"],
     )
     return Batch(
         batch_id=BatchId(row["batch_id"]),
@@ -132,4 +133,5 @@ def _batch_values(batch: Batch) -> tuple[object, ...]:
         batch.total,
         batch.run.run_id if batch.run else None,
         json.dumps([asdict(problem) for problem in batch.problems]),
+        order.output_expires_after_seconds,
     )

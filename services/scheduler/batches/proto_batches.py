@@ -31,11 +31,13 @@ STATES: dict[BatchState, messages.BatchState.ValueType] = {
 
 
 def batch_order_from_proto(request: messages.CreateBatchRequest) -> BatchOrder:
+    has_expiry = request.HasField("output_expires_after_seconds")
     return BatchOrder(
         input_file_id=file_id_from_proto(request.input_file_id),
         endpoint=request.endpoint,
         completion_window=request.completion_window,
         metadata=dict(request.metadata),
+        output_expires_after_seconds=request.output_expires_after_seconds if has_expiry else None,
     )
 
 

@@ -17,12 +17,13 @@ _BATCH_ID = re.compile(r"batch_[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class BatchOrder:
-    """What is asked of a batch, as its maker says it."""
+    """What is asked of a batch, as its maker says it. `output_expires_after_seconds` None: its files stay."""
 
     input_file_id: FileId
     endpoint: str
     completion_window: str
     metadata: Mapping[str, str] = field(default_factory=dict)
+    output_expires_after_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from services.scheduler.datasets.dataset_errors import DatasetNotFound
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.files.errors import FileNotFound
 from services.scheduler.files.ports import FileStore
-from services.scheduler.files.stored_file import FilePurpose, StoredFile
+from services.scheduler.files.stored_file import FilePurpose, StoredFile, expiry_problem
 from services.scheduler.pools.model_names import model_named
 from services.scheduler.ports import LimitStore, RunControls
 from services.scheduler.runs.run import Run
@@ -131,6 +131,9 @@ def _check(submission: BatchSubmission) -> None:
     sentence = _metadata_problem(order.metadata)
     if sentence:
         raise InvalidParameter(field="metadata", sentence=sentence)
+    sentence = expiry_problem("output_expires_after_seconds", order.output_expires_after_seconds)
+    if sentence:
+        raise InvalidParameter(field="output_expires_after_seconds", sentence=sentence)
 
 
 def _metadata_problem(metadata: Mapping[str, str]) -> str:

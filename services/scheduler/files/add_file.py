@@ -21,11 +21,9 @@ from services.scheduler.files.stored_file import (
     FilePurpose,
     StoredFile,
     bytes_prefix,
+    expiry_problem,
     rows_prefix,
 )
-
-LEAST_EXPIRY_SECONDS = 3600
-MOST_EXPIRY_SECONDS = 30 * 24 * 3600
 
 
 @dataclass(frozen=True)
@@ -104,8 +102,6 @@ def _what_is_known_of(file: StoredFile) -> tuple[int, str, FileFaults]:
 
 def _check(header: FileHeader) -> None:
     check_header(header.name, header.user)
-    lasts = header.expires_after_seconds
-    if lasts is not None and not LEAST_EXPIRY_SECONDS <= lasts <= MOST_EXPIRY_SECONDS:
-        allowed = f"at least {LEAST_EXPIRY_SECONDS} and at most {MOST_EXPIRY_SECONDS}"
-        sentence = f"expires_after_seconds is {lasts}, but must be {allowed}. Leave it out to keep the file."
+    sentence = expiry_problem("expires_after_seconds", header.expires_after_seconds)
+    if sentence:
         raise InvalidParameter(field="header.expires_after_seconds", sentence=sentence)

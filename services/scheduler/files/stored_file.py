@@ -12,6 +12,8 @@ from services.scheduler.datasets.dataset import DatasetContent
 
 FileId = NewType("FileId", str)
 
+LEAST_EXPIRY_SECONDS = 3600
+MOST_EXPIRY_SECONDS = 30 * 24 * 3600
 _FILE_ID = re.compile(r"file-[0-9a-f]{32}")
 
 
@@ -70,6 +72,14 @@ class FileList:
 class FilePage:
     files: Sequence[StoredFile]
     has_more: bool
+
+
+def expiry_problem(field: str, seconds: int | None) -> str:
+    """Why a file cannot go away so long after it was made; "" where it can. None: it stays."""
+    if seconds is None or LEAST_EXPIRY_SECONDS <= seconds <= MOST_EXPIRY_SECONDS:
+        return ""
+    allowed = f"at least {LEAST_EXPIRY_SECONDS} and at most {MOST_EXPIRY_SECONDS}"
+    return f"{field} is {seconds}, but must be {allowed}. Leave it out to keep what is written."
 
 
 def is_file_id(text: str) -> bool:
