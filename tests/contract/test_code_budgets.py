@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,8 +19,13 @@ def own_files(*folders: str) -> list[Path]:
     return [path for path in files if "_pb2" not in path.name]
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
@@ -43,7 +49,7 @@ def test_every_module_opens_with_its_part_in_the_flow() -> None:
     bare = [
         str(path.relative_to(ROOT))
         for path in own_files(*FOLDERS)
-        if path.read_text().strip() and not ast.get_docstring(ast.parse(path.read_text()))
+        if path.read_text().strip() and not ast.get_docstring(parsed(path))
     ]
     assert bare == []
 
@@ -60,7 +66,7 @@ def test_broad_excepts_stay_at_the_edges() -> None:
     broad = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in own_files(*SOURCE)
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or getattr(node.type, "id", "") in {"Exception", "BaseException"})
     ]
