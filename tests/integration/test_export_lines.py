@@ -141,6 +141,15 @@ async def test_every_field_of_a_row_is_there_in_order(stand: ResultsStand) -> No
     assert isinstance(record["queue_seconds"], float)
 
 
+async def test_turns_of_a_chat_are_written_one_after_another_however_many(stand: ResultsStand) -> None:
+    chats = [tuple(ChatMessage(f"role{turn}", f"said {turn}") for turn in range(count)) for count in range(5)]
+    samples = [asked(at, Prompt(None, turns)) for at, turns in enumerate(chats)]
+    answers = [outcome(at, ModelAnswer(Answer("Yes"), "stop")) for at in range(len(chats))]
+    plan = await ran(stand, samples, answers)
+    expected = ["\n\n".join(f"{turn.role}: {turn.content}" for turn in turns) for turns in chats]
+    assert [record["prompt"] for record in await records_of(stand, plan)] == expected
+
+
 async def test_texts_come_back_as_they_were_in_every_form(stand: ResultsStand) -> None:
     samples, outcomes = [], []
     for at, text in enumerate(NASTY_TEXTS):
