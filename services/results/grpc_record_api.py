@@ -8,6 +8,7 @@ import grpc
 
 from proctor.v1 import run_record_service_pb2 as pb
 from proctor.v1 import run_record_service_pb2_grpc as pb_grpc
+from proctor.v1 import sample_pb2
 from services.results.checked_fields import checked_choice, checked_id
 from services.results.reuse.reuse_answers import ReuseAnswers
 from services.results.runs.close_run import CloseRun
@@ -23,7 +24,8 @@ from services.results.runs.proto_runs import (
 )
 from services.results.runs.report_counts import ReportCounts
 from services.results.runs.run_record import FinalState
-from services.results.samples.proto_samples import asked_to_proto, sample_from_proto
+from services.results.samples.list_asked_samples import ListAskedSamples
+from services.results.samples.proto_samples import sample_from_proto
 from services.results.samples.store_sample_set import StoreSampleSet
 
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["RunRecordService"].full_name
@@ -34,6 +36,7 @@ class RecordUseCases:
     """What the API calls."""
 
     store_sample_set: StoreSampleSet
+    list_asked_samples: ListAskedSamples[sample_pb2.Sample]
     open_run: OpenRun
     report_counts: ReportCounts
     list_missing: ListMissing
@@ -70,8 +73,8 @@ class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
         self, request: pb.ReadSamplesRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.ReadSamplesResponse:
         set_id = checked_id("sample_set_id", request.sample_set_id)
-        samples = await self._use_cases.store_sample_set.read(set_id, request.positions)
-        return pb.ReadSamplesResponse(samples=[asked_to_proto(sample) for sample in samples])
+        samples = await self._use_cases.list_asked_samples(set_id, request.positions)
+        return pb.ReadSamplesResponse(samples=samples)
 
     async def OpenRun(
         self, request: pb.OpenRunRequest, context: grpc.aio.ServicerContext[object, object]

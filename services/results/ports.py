@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from services.results.comparisons.comparison import Difference
 from services.results.comparisons.flip import FlipQuery, FoundFlip
@@ -25,11 +25,21 @@ from services.results.standings.board import BoardEntry
 from services.results.standings.history_token import HistoryKey
 from services.results.standings.standing import ClosedRun, RunStanding, SuiteBaselines
 
+Read_co = TypeVar("Read_co", covariant=True)
+
 ShardKey = tuple[str, int]
 """Run and shard."""
 
 
-class SampleSetStore(Protocol):
+class SampleReader(Protocol[Read_co]):
+    """Reads samples in some form."""
+
+    async def read(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Read_co]:
+        """Samples by position; raises SampleSetNotFound."""
+        ...
+
+
+class SampleSetStore(SampleReader[Sample], Protocol):
     """Keeps sample sets. Every call can be repeated without harm."""
 
     async def stage(self, staging_id: str, samples: Sequence[Sample]) -> None:
@@ -38,10 +48,6 @@ class SampleSetStore(Protocol):
 
     async def commit(self, staging_id: str, sample_count: int) -> SampleSet:
         """Makes the set readable, or drops it for the committed set with the same digests."""
-        ...
-
-    async def read(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Sample]:
-        """Samples by position; raises SampleSetNotFound."""
         ...
 
     async def weights(self, set_id: str, positions: Sequence[int]) -> Mapping[int, int]:

@@ -60,6 +60,8 @@ from services.results.runs.open_run import OpenRun
 from services.results.runs.postgres_run_records import PostgresRunRecords
 from services.results.runs.report_counts import ReportCounts
 from services.results.runs.summarize_run import SummarizeRun
+from services.results.samples.list_asked_samples import ListAskedSamples
+from services.results.samples.postgres_asked_samples import PostgresAskedSamples
 from services.results.samples.postgres_sample_sets import PostgresSampleSets
 from services.results.samples.store_sample_set import StoreSampleSet
 from services.results.settings import ResultsSettings
@@ -155,6 +157,7 @@ async def _parts(settings: ResultsSettings, pool: asyncpg.Pool, nats: Client) ->
     record_api = GrpcRecordApi(
         RecordUseCases(
             sample_sets,
+            ListAskedSamples(PostgresAskedSamples(session)),
             OpenRun(stores.records),
             ReportCounts(stores.records),
             ListMissing(stores.records, stores.outcomes),

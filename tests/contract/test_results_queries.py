@@ -26,6 +26,7 @@ HOT = {
     "read_targets": f"{SET}, {POSITIONS}",
     "weigh_samples": f"{SET}, {POSITIONS}",
     "read_samples": f"{SET}, {POSITIONS}",
+    "read_asked_samples": f"{SET}, {POSITIONS}",
     "list_missing": f"{RUN}, 1, 0, 5000, 6000",
     "list_outcomes": f"{RUN}, 5000, 0, 20000, 100",
     "list_outcomes_of_status": f"{RUN}, 5000, 0, 20000, 100, 3",
@@ -179,7 +180,9 @@ async def test_hot_query_is_as_fast_over_a_run_that_the_statistics_do_not_know(
     assert sum(compared) <= FRESH_ROWS, json.loads(plan)
 
 
-@pytest.mark.parametrize("name", ["read_samples", "read_targets", "weigh_samples", "unstage_samples"])
+@pytest.mark.parametrize(
+    "name", ["read_samples", "read_asked_samples", "read_targets", "weigh_samples", "unstage_samples"]
+)
 async def test_samples_are_found_by_the_key_whatever_the_statistics_say(
     full_tables: asyncpg.Connection, name: str
 ) -> None:

@@ -37,22 +37,3 @@ def _target(message: sample_pb2.Sample) -> Target:
         tuple(target.wrong_texts),
         tuple(target.choice_texts),
     )
-
-
-def asked_to_proto(sample: Sample) -> sample_pb2.Sample:
-    """A sample as a worker may see it: without target and digest."""
-    return sample_pb2.Sample(
-        position=sample.position,
-        doc_id=sample.doc_id,
-        prompt=sample_pb2.Prompt(
-            text=sample.prompt.text,
-            messages=[
-                sample_pb2.ChatMessage(role=turn.role, content=turn.content, fields_json=turn.fields_json)
-                for turn in sample.prompt.messages
-            ],
-        ),
-        choices=sample.target.choices,
-        cluster=sample.cluster,
-        row_id=sample.row_id,
-        params_json=sample.params_json,
-    )

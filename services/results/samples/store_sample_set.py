@@ -1,11 +1,11 @@
-"""Keeps what the scheduler renders: staged chunk by chunk, committed as a whole, read back in ranges."""
+"""Keeps what the scheduler renders: staged chunk by chunk, committed as a whole."""
 
 import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 
 from services.common.clock import Clock
-from services.results.errors import InvalidField, SampleNotFound, UnfitTarget
+from services.results.errors import InvalidField, UnfitTarget
 from services.results.ports import SampleSetStore
 from services.results.runs.run_record import ScoringRecipe
 from services.results.samples.sample_set import Sample, SampleSet
@@ -14,7 +14,6 @@ from services.results.scores.task_scoring import InvalidScoring, TaskScoring
 from services.results.scores.text_metrics import check_target
 
 DIGEST_BYTES = 32
-MOST_POSITIONS = 1024
 # A run is opened once all of its sets are committed: the planning of a large suite may take hours.
 KEEP_UNUSED = timedelta(hours=6)
 
@@ -44,16 +43,6 @@ class StoreSampleSet:
         if sample_count < 1:
             raise InvalidField(field="sample_count", problem="must be 1 or more: an empty set is no set")
         return await self._sample_sets.commit(staging_id, sample_count)
-
-    async def read(self, set_id: str, positions: Sequence[int]) -> list[Sample]:
-        """Samples in the order asked for."""
-        if len(positions) > MOST_POSITIONS:
-            raise InvalidField(field="positions", problem=f"must be at most {MOST_POSITIONS}")
-        found = await self._sample_sets.read(set_id, positions)
-        for position in positions:
-            if position not in found:
-                raise SampleNotFound(sample_set_id=set_id, position=position)
-        return [found[position] for position in positions]
 
     async def sweep(self) -> int:
         """Drops what a planning that died has left behind, and what no run has any more."""

@@ -16,7 +16,8 @@ from services.results.ports import Stores
 from services.results.runs.list_missing import WINDOW_SAMPLES, ListMissing
 from services.results.runs.open_run import OpenRun
 from services.results.runs.run_record import MetricUse, RunPlan, ScoringRecipe
-from services.results.samples.store_sample_set import MOST_POSITIONS, StoreSampleSet
+from services.results.samples.list_asked_samples import MOST_POSITIONS, ListAskedSamples
+from services.results.samples.store_sample_set import StoreSampleSet
 from services.results.scores.task_scoring import OutputType
 from tests.fakes.memory_answers import MemoryAnswers
 from tests.fakes.memory_results import MemoryRows, memory_stores
@@ -38,7 +39,7 @@ async def open_run(stores: Stores, sizes: list[int], rollouts: int = 1) -> RunPl
 async def test_samples_come_in_the_order_asked_even_twice() -> None:
     stores = memory_stores()
     plan = await open_run(stores, [3])
-    read = await store(stores).read(plan.tasks[0].sample_set_id, [2, 0, 2])
+    read = await ListAskedSamples(stores.sample_sets)(plan.tasks[0].sample_set_id, [2, 0, 2])
     assert [sample.position for sample in read] == [2, 0, 2]
 
 
@@ -46,13 +47,13 @@ async def test_a_position_that_is_not_there_is_named() -> None:
     stores = memory_stores()
     plan = await open_run(stores, [3])
     with pytest.raises(errors.SampleNotFound, match="no sample at position 3"):
-        await store(stores).read(plan.tasks[0].sample_set_id, [0, 3])
+        await ListAskedSamples(stores.sample_sets)(plan.tasks[0].sample_set_id, [0, 3])
 
 
 async def test_too_many_positions_and_bad_samples_are_refused() -> None:
     stores = memory_stores()
     with pytest.raises(errors.InvalidField, match="positions must be at most"):
-        await store(stores).read(new_id(), range(MOST_POSITIONS + 1))
+        await ListAskedSamples(stores.sample_sets)(new_id(), range(MOST_POSITIONS + 1))
     with pytest.raises(errors.InvalidField, match="digest of sample 0 must have 32 bytes"):
         await store(stores).stage(new_id(), [replace(choice_sample(0), digest=b"short")])
     with pytest.raises(errors.InvalidField, match="position must be 0 or more"):
