@@ -35,6 +35,8 @@ SCORING_THREADS = 8
 # How long the outcomes of one run wait for those of others, to be recorded in one statement.
 SCORING_PATIENCE_SECONDS = 0.2
 
+_NOTHING_EXPECTED = Target()
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -165,7 +167,7 @@ def _scored(
         return _failed(batch, task_index, outcome)
     scoring = plan.scorings[task_index]
     try:
-        target = Target() if scoring.is_unscored else targets[outcome.sample]
+        target = _NOTHING_EXPECTED if scoring.is_unscored else targets[outcome.sample]
         score = score_answer(scoring, target, result.answer)
     except (ScoringImpossible, KeyError) as error:
         return _failed(batch, task_index, _unscored(outcome, result, error))
