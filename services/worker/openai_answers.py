@@ -27,9 +27,13 @@ def read_choices(document: Json) -> Sequence[Json]:
     return choices
 
 
-def read_generated(document: Json, *, is_chat: bool) -> engine.Generated:
-    """An empty text is an answer; so is a chat message without one, where the server says why it has none."""
-    choice = read_choices(document)[0]
+def read_generated(document: Json, *, is_chat: bool, is_row: bool = False) -> engine.Generated:
+    """An empty text is an answer; so is a chat message without one, where the server says why it has none.
+
+    Of a row of a data set the whole answer is kept where it is more than a text.
+    """
+    choices = read_choices(document)
+    choice = choices[0]
     finish_reason = word_of(choice.get("finish_reason"))
     text = _chattext_of(choice, finish_reason) if is_chat else choice.get("text")
     if finish_reason == "content_filter":
@@ -38,7 +42,9 @@ def read_generated(document: Json, *, is_chat: bool) -> engine.Generated:
         raise engine.ProviderFailed(f"The server broke off its answer ({finish_reason}).")
     if not isinstance(text, str):
         raise engine.ProviderFailed("The server's answer holds no text.")
-    return engine.Generated(text, finish_reason, read_usage(document), engine.Timing())
+    is_kept = is_row and (len(choices) > 1 or _says_more(choice))
+    body_json = orjson.dumps(document).decode() if is_kept else ""
+    return engine.Generated(text, finish_reason, read_usage(document), engine.Timing(), body_json)
 
 
 def _chattext_of(choice: Json, finish_reason: str) -> object:
@@ -48,14 +54,6 @@ def _chattext_of(choice: Json, finish_reason: str) -> object:
         raise engine.ProviderFailed("The server's answer holds no message.")
     is_complete = bool(finish_reason or message.get("tool_calls") or message.get("refusal"))
     return "" if message.get("content") is None and is_complete else message.get("content")
-
-
-def read_body_json(document: Json) -> str:
-    """The whole answer where it is more than one text and why it ended; else empty."""
-    choices = read_choices(document)
-    if len(choices) == 1 and not _says_more(choices[0]):
-        return ""
-    return orjson.dumps(document).decode()
 
 
 def _says_more(choice: Json) -> bool:

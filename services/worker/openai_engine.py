@@ -53,10 +53,10 @@ class OpenAIEngine:
         limits = {} if sampling.max_tokens is None else {limit: sampling.max_tokens}
         fields = self._sampling_fields(sampling) | limits | body | (STREAM_FIELDS if stream else {})
         answer = await self._http.ask(path, fields, stream)
-        generated = answer.timed(openai_answers.read_generated(answer.document, is_chat=prompt.is_chat))
-        if sampling.is_row:
-            generated = replace(generated, body_json=openai_answers.read_body_json(answer.document))
-        return read_constrained(generated, self._settings.constrained_field, sampling.allowed_texts)
+        document, is_chat = answer.document, prompt.is_chat
+        generated = openai_answers.read_generated(document, is_chat=is_chat, is_row=sampling.is_row)
+        field, texts = self._settings.constrained_field, sampling.allowed_texts
+        return read_constrained(answer.timed(generated), field, texts)
 
     async def score_choices(
         self,

@@ -63,8 +63,8 @@ class Shard:
 
     @property
     def instructs(self) -> bool:
-        """Whether choices are named to the model, which replies in words."""
-        return self.method is not Method.SCORE_CHOICES and any(sample.choices for sample in self.samples)
+        """Whether choices are named to the model, which replies in words. All of a task have some or none."""
+        return self.method is not Method.SCORE_CHOICES and bool(self.samples and self.samples[0].choices)
 
     def key_in(self, message_id: str) -> ShardKey:
         """The key of the message that brought it; a rest may hold the very same samples in another."""
