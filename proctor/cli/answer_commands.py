@@ -109,6 +109,7 @@ def rescore(
         say(terminal.out, f"{response.changed} answers are taken as something else than recorded.")
         unparsed = f"Unparsed: {response.summary.unparsed}, recorded {response.recorded.unparsed}"
         say(terminal.out, f"{unparsed}, of {response.summary.answered}.")
+        _tell_unscored(terminal.out, response)
         return ExitCode.OK
 
     execute(terminal, work)
@@ -129,6 +130,21 @@ def _rescored_table(console: Console, response: rescore_pb2.RescoreTaskResponse)
     for name in dict.fromkeys((*recorded, *now)):
         table.add_row(name, recorded.get(name, ""), now.get(name, ""))
     return table
+
+
+def _tell_unscored(console: Console, response: rescore_pb2.RescoreTaskResponse) -> None:
+    """By the ids of rows, else by the numbers of samples."""
+    if not response.unscored:
+        return
+    verb = "1 answer cannot" if response.unscored == 1 else f"{response.unscored} answers cannot"
+    say(console, f"{verb} be scored so, and {'is' if response.unscored == 1 else 'are'} in no figure:")
+    for answer in response.unscored_answers:
+        name = answer.row_id or f"sample {answer.sample}"
+        rollout = f", rollout {answer.rollout}" if answer.rollout else ""
+        say(console, f"  {name}{rollout}: {answer.problem}")
+    rest = response.unscored - len(response.unscored_answers)
+    if rest:
+        say(console, f"  and {rest} more")
 
 
 def _by_metric(figures: Sequence[summary_pb2.MetricFigure]) -> dict[str, str]:

@@ -67,8 +67,12 @@ class RescoreTaskResponse(_message.Message):
     SUMMARY_FIELD_NUMBER: _builtins.int
     RECORDED_FIELD_NUMBER: _builtins.int
     CHANGED_FIELD_NUMBER: _builtins.int
+    UNSCORED_FIELD_NUMBER: _builtins.int
+    UNSCORED_ANSWERS_FIELD_NUMBER: _builtins.int
     changed: _builtins.int
     """Answers that are taken as something else than recorded."""
+    unscored: _builtins.int
+    """Answers that cannot be scored so; they are in no figure."""
     @_builtins.property
     def summary(self) -> _summary_pb2.TaskSummary:
         """The figures under the other scoring."""
@@ -77,17 +81,57 @@ class RescoreTaskResponse(_message.Message):
     def recorded(self) -> _summary_pb2.TaskSummary:
         """The figures as recorded, to look at beside them."""
 
+    @_builtins.property
+    def unscored_answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnscoredAnswer]:
+        """The first 20 of them."""
+
     def __init__(
         self,
         *,
         summary: _summary_pb2.TaskSummary | None = ...,
         recorded: _summary_pb2.TaskSummary | None = ...,
         changed: _builtins.int = ...,
+        unscored: _builtins.int = ...,
+        unscored_answers: _abc.Iterable[Global___UnscoredAnswer] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["recorded", b"recorded", "summary", b"summary"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "recorded", b"recorded", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "recorded", b"recorded", "summary", b"summary", "unscored", b"unscored", "unscored_answers", b"unscored_answers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RescoreTaskResponse: _TypeAlias = RescoreTaskResponse  # noqa: Y015
+
+@_typing.final
+class UnscoredAnswer(_message.Message):
+    """An answer that cannot be scored."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SAMPLE_FIELD_NUMBER: _builtins.int
+    ROLLOUT_FIELD_NUMBER: _builtins.int
+    ROW_ID_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    sample: _builtins.int
+    """Number of its sample in the run, from 0."""
+    rollout: _builtins.int
+    """Which repetition of it, from 0."""
+    row_id: _builtins.str
+    """Of a data set's row; empty for a sample of a suite."""
+    problem: _builtins.str
+    """Why, as a clause."""
+    def __init__(
+        self,
+        *,
+        sample: _builtins.int = ...,
+        rollout: _builtins.int = ...,
+        row_id: _builtins.str = ...,
+        problem: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["problem", b"problem", "rollout", b"rollout", "row_id", b"row_id", "sample", b"sample"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UnscoredAnswer: _TypeAlias = UnscoredAnswer  # noqa: Y015

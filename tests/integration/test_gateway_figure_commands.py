@@ -189,6 +189,7 @@ async def test_rescored_figures_stand_beside_the_recorded_ones(
     assert "0.2500" in shown.out
     assert "0.5000" in shown.out
     assert "7 answers are taken as something else" in shown.out
+    assert "cannot be scored" not in shown.out
     [asked] = stand.results.rescoring.asked
     assert [(use.name, use.options_json) for use in asked.metrics] == [
         ("f1", '{"average": "macro"}'),
@@ -196,3 +197,19 @@ async def test_rescored_figures_stand_beside_the_recorded_ones(
     ]
     assert asked.filters_json == '[{"name": "last", "filter": [{"function": "take_first"}]}]'
     assert (await proctor("rescore", FIRST, "--task", "gsm8k", "--metric", "{f1}")).code == 2
+
+
+async def test_answers_that_cannot_be_rescored_are_named(stand: GatewayStand, proctor: CommandLine) -> None:
+    response = stand.results.rescoring.response
+    response.unscored = 30
+    response.unscored_answers.add(sample=3, row_id="r3", problem="the target 'x' names no number")
+    response.unscored_answers.add(sample=7, rollout=1, problem="the target 'y' names no number")
+    shown = await proctor("rescore", FIRST, "--task", "rows", "--metric", "numeric")
+    assert shown.out.endswith(
+        "30 answers cannot be scored so, and are in no figure:\n"
+        "  r3: the target 'x' names no number\n"
+        "  sample 7, rollout 1: the target 'y' names no number\n"
+        "  and 28 more\n"
+    )
+    shown = await proctor("rescore", FIRST, "--task", "rows", "--json")
+    assert [one["row_id"] for one in shown.document["unscored_answers"]] == ["r3", ""]

@@ -238,6 +238,21 @@ async def test_a_run_without_metrics_is_compared_with_nothing_and_rescored_with_
         await door.rescoring.RescoreTask(rescore_service_pb2.RescoreTaskRequest(run_id=unscored, task="rows"))
 
 
+async def test_answers_that_another_metric_cannot_score_are_counted_and_the_first_are_named(
+    door: Door,
+) -> None:
+    rows = [(f"{at}?", "none" if at % 2 else str(at)) for at in range(50)]
+    run_id = await door.run(Uploaded(rows), "p/a", [[str(at) for at in range(50)]], {})
+    rescored = await door.rescoring.RescoreTask(
+        rescore_service_pb2.RescoreTaskRequest(
+            run_id=run_id, task="rows", metrics=[sample_pb2.MetricUse(name="numeric")]
+        )
+    )
+    assert (rescored.summary.answered, rescored.unscored) == (25, 25)
+    assert [one.sample for one in rescored.unscored_answers] == list(range(1, 41, 2))
+    assert {one.problem for one in rescored.unscored_answers} == {"the target 'none' names no number"}
+
+
 async def test_models_are_ranked_over_a_data_set_and_compared_by_name(door: Door) -> None:
     uploaded = Uploaded()
     metrics: Metrics = {"numeric": {}, "exact_match": {}, "squad_f1": {}}

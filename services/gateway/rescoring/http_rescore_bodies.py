@@ -67,6 +67,13 @@ class RescoreRequest(BaseModel):
         return _json(self.filters) if self.filters else ""
 
 
+class UnscoredAnswer(BaseModel):
+    sample: int = Field(description="Its number in the run, from 0")
+    rollout: int = 0
+    row_id: str = Field(default="", description="Of a data set's row")
+    problem: str
+
+
 class Rescored(BaseModel):
     job_id: str
     task: str
@@ -75,6 +82,8 @@ class Rescored(BaseModel):
     changed: int = Field(description="Answers that are taken as something else than recorded")
     unparsed: int
     recorded_unparsed: int
+    unscored: int = Field(default=0, description="Answers that cannot be scored so; they are in no figure")
+    unscored_answers: list[UnscoredAnswer] = Field(default_factory=list, description="The first 20 of them")
 
 
 def _metric_use(metric: MetricWanted) -> sample_pb2.MetricUse:

@@ -6,7 +6,7 @@ from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from services.gateway.grpc_results import ResultsBackend
 from services.gateway.http_paths import BENCHMARKING
 from services.gateway.http_problem_bodies import problems
-from services.gateway.rescoring.http_rescore_bodies import Rescored, RescoreRequest
+from services.gateway.rescoring.http_rescore_bodies import Rescored, RescoreRequest, UnscoredAnswer
 from services.gateway.runs.http_figures import task_figures
 from services.gateway.runs.http_job_id import JobId
 
@@ -44,4 +44,14 @@ class RescoringApi:
             changed=response.changed,
             unparsed=response.summary.unparsed,
             recorded_unparsed=response.recorded.unparsed,
+            unscored=response.unscored,
+            unscored_answers=[
+                UnscoredAnswer(
+                    sample=answer.sample,
+                    rollout=answer.rollout,
+                    row_id=answer.row_id,
+                    problem=answer.problem,
+                )
+                for answer in response.unscored_answers
+            ],
         )

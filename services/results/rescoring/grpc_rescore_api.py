@@ -2,6 +2,8 @@
 
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 
+from dataclasses import asdict
+
 import grpc
 
 from proctor.v1 import rescore_service_pb2 as pb
@@ -35,4 +37,6 @@ class GrpcRescoreApi(pb_grpc.RescoreServiceServicer):
             summary=task_summary_to_proto(rescored.summary),
             recorded=task_summary_to_proto(rescored.recorded),
             changed=rescored.changed,
+            unscored=rescored.unscored,
+            unscored_answers=[pb.UnscoredAnswer(**asdict(answer)) for answer in rescored.named],
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from services.results.errors import InvalidField, RecordNotFound, RunNotFinished
 from services.results.ports import ExportedOutcomes, Stores
-from services.results.rescoring.rescored_answers import RescoredAnswers
+from services.results.rescoring.rescored_answers import RescoredAnswers, UnscoredAnswer
 from services.results.runs.find_label_count import find_label_count
 from services.results.runs.run_record import MetricUse, RunPlan, ScoringRecipe
 from services.results.runs.run_summary import TaskSummary
@@ -26,11 +26,16 @@ class OtherScoring:
 
 @dataclass(frozen=True, slots=True)
 class RescoredTask:
-    """`changed` counts the answers that are taken as something else than recorded."""
+    """`changed` counts the answers that are taken as something else than recorded.
+
+    Of the `unscored` ones the first are `named`.
+    """
 
     summary: TaskSummary
     recorded: TaskSummary
     changed: int
+    unscored: int = 0
+    named: Sequence[UnscoredAnswer] = ()
 
 
 class RescoreTask:
@@ -54,9 +59,8 @@ class RescoreTask:
             await asyncio.to_thread(rescored.add, chunk)
         _check_some_were_scored(rescored)
         recorded = (await self._summarize(run_id)).tasks[index]
-        return RescoredTask(
-            await self._summary(record.plan, index, rescored, recorded), recorded, rescored.changed
-        )
+        summary = await self._summary(record.plan, index, rescored, recorded)
+        return RescoredTask(summary, recorded, rescored.changed, rescored.unscored, rescored.named)
 
     async def _summary(
         self, plan: RunPlan, index: int, rescored: RescoredAnswers, recorded: TaskSummary
@@ -111,5 +115,5 @@ def _task_index(plan: RunPlan, task: str) -> int:
 
 
 def _check_some_were_scored(rescored: RescoredAnswers) -> None:
-    if rescored.impossible and not rescored.scored:
-        raise InvalidField(field="scoring", problem=f"does not fit the answers: {rescored.reason}")
+    if rescored.named and not rescored.scored:
+        raise InvalidField(field="scoring", problem=f"does not fit the answers: {rescored.named[-1].problem}")

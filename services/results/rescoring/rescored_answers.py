@@ -1,6 +1,7 @@
 """Recorded answers under another scoring: their scores as columns, and how many are taken differently."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from services.results.outcomes.listed_outcome import ListedOutcome
 from services.results.outcomes.outcome import Failure
@@ -10,9 +11,21 @@ from services.results.scores.answer import ScoringImpossible
 from services.results.scores.scoring import score_answer
 from services.results.scores.task_scoring import TaskScoring
 
+MOST_NAMED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class UnscoredAnswer:
+    """`problem`: why, as a clause."""
+
+    sample: int
+    rollout: int
+    row_id: str
+    problem: str
+
 
 class RescoredAnswers:
-    """What has no answer is counted as failed, and so is what the new scoring cannot take (`impossible`)."""
+    """What has no answer is counted as failed, and so is what the new scoring cannot take (`unscored`)."""
 
     def __init__(self, scoring: TaskScoring, label_count: int = 0) -> None:
         self._scoring = scoring
@@ -21,8 +34,8 @@ class RescoredAnswers:
         self.unparsed = 0
         self.changed = 0
         self.failed = 0
-        self.impossible = 0
-        self.reason = ""
+        self.unscored = 0
+        self.named: list[UnscoredAnswer] = []
 
     def add(self, outcomes: Sequence[ListedOutcome]) -> None:
         self.columns.add([row for listed in outcomes if (row := self._row(listed)) is not None])
@@ -36,8 +49,10 @@ class RescoredAnswers:
             score = score_answer(self._scoring, listed.sample.target, outcome.answer.answer)
         except ScoringImpossible as error:
             self.failed += 1
-            self.impossible += 1
-            self.reason = str(error)
+            self.unscored += 1
+            if len(self.named) < MOST_NAMED:
+                answer = UnscoredAnswer(outcome.sample, outcome.rollout, listed.sample.row_id, str(error))
+                self.named.append(answer)
             return None
         self.scored += 1
         self.unparsed += score.is_unparsed
