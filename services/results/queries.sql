@@ -434,6 +434,7 @@ FROM (
             AND (
                 $8::text = ''
                 OR has_part(said, $8::text)
+                OR body_has_part(body_json, $8::text)
                 OR has_part(prompt_text, $8::text)
                 OR EXISTS (
                     SELECT FROM jsonb_array_elements(prompt_messages) AS turn WHERE has_part(turn ->> 1, $8::text)
@@ -444,19 +445,19 @@ FROM (
     FROM (
         SELECT
             asked.place, asked.sample, asked.rollout, o.status, o.failure_class, o.epoch, s.row_id, s.doc_id,
-            s.prompt_text, s.prompt_messages,
+            s.prompt_text, s.prompt_messages, o.body_json,
             CASE WHEN o.answer_text = '' THEN o.prediction ELSE o.answer_text END AS said,
             CASE
                 WHEN jsonb_typeof(o.scores -> ($9::text[])[o.task_index + 1]) = 'number'
                     THEN (o.scores ->> ($9::text[])[o.task_index + 1])::double precision
             END AS score,
             coalesce(sum(
-                octet_length(o.answer_text) + coalesce(octet_length(s.prompt_text), 0)
-                + coalesce(pg_column_size(s.prompt_messages), 0)
+                octet_length(o.answer_text) + CASE WHEN $8::text = '' THEN 0 ELSE octet_length(o.body_json) END
+                + coalesce(octet_length(s.prompt_text), 0) + coalesce(pg_column_size(s.prompt_messages), 0)
             ) OVER (ORDER BY asked.place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_before
         FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS asked (sample, rollout, place)
         LEFT JOIN LATERAL (
-            SELECT status, failure_class, epoch, task_index, answer_text, prediction, scores
+            SELECT status, failure_class, epoch, task_index, answer_text, prediction, scores, body_json
             FROM outcomes
             WHERE run_id = $1::uuid AND sample = asked.sample AND rollout = asked.rollout
             LIMIT 1
@@ -547,8 +548,8 @@ FROM unnest($2::bytea[]) AS asked (digest)
 CROSS JOIN LATERAL (
     SELECT position, row_name(row_id, doc_id) AS name
     FROM samples
-    WHERE set_id = $1::uuid AND digest = asked.digest
-    ORDER BY digest, position::bigint
+    WHERE sample_key(set_id, digest) = sample_key($1::uuid, asked.digest)
+    ORDER BY sample_key(set_id, digest), position::bigint
     LIMIT $3::integer
 ) AS s
 ORDER BY s.position;
@@ -558,7 +559,9 @@ ORDER BY s.position;
 SELECT EXISTS (
     SELECT
     FROM samples AS f
-    CROSS JOIN LATERAL (SELECT FROM samples AS s WHERE s.set_id = $2::uuid AND s.digest = f.digest LIMIT 1) AS same
+    CROSS JOIN LATERAL (
+        SELECT FROM samples AS s WHERE sample_key(s.set_id, s.digest) = sample_key($2::uuid, f.digest) LIMIT 1
+    ) AS same
     WHERE f.set_id = $1::uuid
 ) AS is_found;
 

@@ -61,6 +61,45 @@ async def test_texts_are_found_in_prompts_chats_and_answers_whatever_their_lette
     assert await listed(stand, plan, row_id="row", text="100", max_characters=3) == [0]
 
 
+async def test_texts_are_found_in_all_that_an_answer_says(stand: ResultsStand) -> None:
+    def answer(at: int, text: str, *choices: object, **more: object) -> Outcome:
+        body = json.dumps({"id": "chatcmpl-1", "choices": choices, **more}, ensure_ascii=False)
+        return Outcome(at, 0, 0, 1, ModelAnswer(Answer(text), "stop", body_json=body))
+
+    function = {"name": "find_town", "arguments": '{"country": "CÔTE d’Ivoire"}'}
+    call = {"id": "call_7", "type": "function", "function": function}
+    first, second = ({"message": {"role": "assistant", "content": text}} for text in ("first", "Zweite"))
+    parts = [{"type": "text", "text": "in parts"}]
+    outcomes = [
+        answer(0, "first", first, second, usage={"prompt_tokens": 1}),
+        answer(1, "", {"message": {"content": None, "tool_calls": [call]}, "finish_reason": "tool_calls"}),
+        answer(2, "so", {"message": {"content": "so", "reasoning_content": "Hmm,\x00\\u0000 wait"}}),
+        answer(3, "", {"message": {"content": parts, "refusal": "I cannot", "reasoning": "bad?"}}),
+        answer(4, "", {"text": "once"}, {"text": "upon"}, {"text": 7}),
+        replace(answer(5, "odd"), result=ModelAnswer(Answer("odd"), "stop", body_json="[no object")),
+    ]
+    plan = await answered_run(stand, rows_of(["?"] * len(outcomes), "said"), outcomes)
+    for part, expected in {
+        "zweite": [0],
+        "find_town": [1],
+        "côte d’ivoire": [1],
+        "hmm,": [2],
+        "wait": [2],
+        "IN PARTS": [3],
+        "cannot": [3],
+        "bad?": [3],
+        "upon": [4],
+        "odd": [5],
+        # What stands around it is not said.
+        "assistant": [],
+        "call_7": [],
+        "chatcmpl": [],
+        "tool_calls": [],
+        "no object": [],
+    }.items():
+        assert await listed(stand, plan, text=part) == expected, part
+
+
 async def test_status_score_and_length_choose_together(stand: ResultsStand) -> None:
     samples = rows_of([f"question {at}" for at in range(6)], "s")
     outcomes = [
