@@ -34,6 +34,14 @@ def capacity_of(concurrencies: Iterable[int]) -> int:
     return sum(max(concurrency, MAX_SHARD_SAMPLES) for concurrency in concurrencies)
 
 
+def worth_sending(credit: int) -> int:
+    """Shards that are sent in one go, where more wait: a go costs as much for one as for many.
+
+    Three quarters of the credit are on their way meanwhile, so no worker waits for it.
+    """
+    return max(credit // 4, 1)
+
+
 def shard_credit(rule: CreditRule, demand: Demand) -> int:
     for_workers = 2 * demand.capacity / max(demand.runs, 1)
     for_pace = (demand.samples_per_second or 0.0) * rule.seconds_ahead

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from services.scheduler.ports import Crew, Fence, ShardMoves, ShardStore, ShardWire
 from services.scheduler.prices.cost_limit import affordable_samples
 from services.scheduler.runs.run import Run
-from services.scheduler.shards.credit import CreditRule, Demand, capacity_of, shard_credit
+from services.scheduler.shards.credit import CreditRule, Demand, capacity_of, shard_credit, worth_sending
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.progress_board import ProgressBoard
 from services.scheduler.shards.shard import Shard
@@ -50,10 +50,13 @@ class DispatchShards:
             await self.shards.move(target.fence, target.run, ShardMoves(done=done))
 
     async def dispatch(self, target: DispatchedRun, *, runs_of_pool: int, now: float) -> None:
-        """Sends as much as the credit allows; what is done is written along with it."""
+        """Sends as much as the credit allows, where that is worth it; what is done is written with it."""
+        ledger = target.ledger
         credit = shard_credit(self.rule, self._demand(target.run, runs_of_pool, now))
         credit = self._paid_credit(target, credit)
-        while (room := credit - len(target.ledger.on_wire)) > 0:
+        if not ledger.is_drained and credit - len(ledger.on_wire) < worth_sending(credit):
+            return
+        while (room := credit - len(ledger.on_wire)) > 0:
             batch = await self._next_shards(target, min(room, BATCH_SHARDS))
             if not batch or not await self._send(target, batch):
                 break

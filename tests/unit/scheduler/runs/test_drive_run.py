@@ -51,6 +51,20 @@ async def test_no_more_goes_out_than_the_credit_allows() -> None:
     assert len(stand.wire.sent[run.run_id]) == 2
 
 
+async def test_what_frees_little_of_the_credit_sends_nothing_yet() -> None:
+    stand = SchedulerStand(rule=CreditRule(floor=8, ceiling=8))
+    run, driver = await stand.start(toy_order(rollouts=20))
+    await stand.advance(driver, 3)
+    sent = stand.wire.take(run.run_id)
+    left = []
+    for done in sent[:2]:
+        stand.wire.sent[run.run_id] = [done]
+        await stand.work(run.run_id)
+        await stand.advance(driver)
+        left.append(len(stand.wire.take(run.run_id)))
+    assert (len(sent), left) == (8, [0, 2])
+
+
 async def test_rows_that_are_nowhere_fail_the_run_with_the_reasons() -> None:
     stand = SchedulerStand()
     stand.rows.count = None

@@ -1,6 +1,6 @@
 """How much of a run may be on the wire."""
 
-from services.scheduler.shards.credit import CreditRule, Demand, capacity_of, shard_credit
+from services.scheduler.shards.credit import CreditRule, Demand, capacity_of, shard_credit, worth_sending
 
 RULE = CreditRule(floor=4, ceiling=256, seconds_ahead=1.0)
 
@@ -27,3 +27,7 @@ def test_fast_model_has_a_second_of_its_work_on_the_way() -> None:
 
 def test_ceiling_bounds_what_a_run_holds_of_the_stream() -> None:
     assert shard_credit(RULE, Demand(capacity=10**6, runs=1, samples_per_second=None)) == 256
+
+
+def test_small_credit_is_used_at_once_and_a_large_one_in_quarters() -> None:
+    assert [worth_sending(credit) for credit in (1, 4, 7, 8, 100)] == [1, 1, 1, 2, 25]
