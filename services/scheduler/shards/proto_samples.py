@@ -12,7 +12,7 @@ from services.scheduler.runs.run import Run
 from services.scheduler.runs.run_order import GenerationParams
 from services.scheduler.shards.planned_task import merged_params
 from services.scheduler.shards.request_digest import request_digest
-from services.scheduler.suites.rendering.sample import Sample, Target
+from services.scheduler.suites.rendering.sample import ChatMessage, Sample, Target
 from services.scheduler.suites.task_definition import OutputType, TaskGroup, TaskScoring
 
 
@@ -23,21 +23,37 @@ def sample_to_proto(sample: Sample) -> sample_pb2.Sample:
 
 
 def fill_sample(message: sample_pb2.Sample, sample: Sample) -> None:
-    """Piece by piece, where it lies: a message handed over is copied, which costs more than to make it."""
+    """Piece by piece, where it lies, and only what it has: anything else takes half as long again.
+
+    A message handed over is copied, and to say that there is nothing costs as much as to say something.
+    """
     message.position = sample.position
     message.doc_id = sample.doc_id
     message.digest = sample.digest
-    message.cluster = sample.cluster
-    message.doc_json = sample.doc_json
-    message.row_id = sample.row_id
-    message.params_json = sample.params_json
+    if sample.cluster:
+        message.cluster = sample.cluster
+    if sample.doc_json:
+        message.doc_json = sample.doc_json
+    if sample.row_id:
+        message.row_id = sample.row_id
+    if sample.params_json:
+        message.params_json = sample.params_json
     if sample.choices:
         message.choices.extend(sample.choices)
-    if not sample.messages:
+    if sample.messages:
+        _fill_messages(message.prompt, sample.messages)
+    else:
         message.prompt.text = sample.prompt
-    for turn in sample.messages:
-        message.prompt.messages.add(role=turn.role, content=turn.content, fields_json=turn.fields_json)
     _fill_target(message.target, sample.target)
+
+
+def _fill_messages(message: sample_pb2.Prompt, messages: Sequence[ChatMessage]) -> None:
+    for turn in messages:
+        said = message.messages.add()
+        said.role = turn.role
+        said.content = turn.content
+        if turn.fields_json:
+            said.fields_json = turn.fields_json
 
 
 def _fill_target(message: sample_pb2.Target, target: Target) -> None:
