@@ -1,4 +1,4 @@
-"""Prints every skipped test of a JUnit file and fails on one that is not on the short list."""
+"""Prints every skipped test of JUnit files and fails on one that is not on the short list: LIST REPORT…"""
 
 import sys
 import xml.etree.ElementTree as ET
@@ -22,8 +22,9 @@ def allowed(listing: Path) -> list[str]:
 
 
 def main() -> int:
-    rows = skipped(Path(sys.argv[1]))
-    prefixes = allowed(Path(sys.argv[2]))
+    listing, *reports = map(Path, sys.argv[1:])
+    rows = [row for report in reports for row in skipped(report)]
+    prefixes = allowed(listing)
     unexpected = [name for name, _ in rows if not any(name.startswith(prefix) for prefix in prefixes)]
     print(f"Skipped tests: {len(rows)}")  # noqa: T201  # a script
     for name, reason in rows:
