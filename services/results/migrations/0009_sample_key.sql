@@ -1,9 +1,0 @@
--- Begins with the set, so that those of one set lie side by side.
-CREATE FUNCTION sample_key(set_id uuid, digest bytea) RETURNS bytea
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN uuid_send(set_id) || digest;
-
--- As long as Postgres has not counted a new set, it takes an index that begins with the set for one that leads to few rows,
--- and reads all of the set for some of its positions: this one can only be entered with a digest.
-DROP INDEX samples_of_digest;
-CREATE INDEX samples_of_digest ON samples (sample_key(set_id, digest), (position::bigint));
