@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from proctor.stack.child_process import Program
+
 ROOT = Path(__file__).parents[2]
 _PROGRAM = (sys.executable, "-m", "proctor.cli")
 
@@ -37,8 +39,9 @@ class CommandLine:
         return await ended(await self._start("bash", "-c", script, "-", *_PROGRAM, *arguments))
 
     async def _start(self, *command: str) -> asyncio.subprocess.Process:
+        """As in the foreground of a terminal: also where the tests were started with Ctrl-C ignored."""
         return await asyncio.create_subprocess_exec(
-            *command,
+            *Program(command).launch_line(),
             env=self._environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
@@ -50,7 +53,12 @@ class CommandLine:
 
 
 async def ended(process: asyncio.subprocess.Process) -> Finished:
-    async with asyncio.timeout(30):
-        out, err = await process.communicate()
+    try:
+        async with asyncio.timeout(30):
+            out, err = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        raise
     assert process.returncode is not None
     return Finished(process.returncode, out.decode(), err.decode())
