@@ -9,6 +9,7 @@ from typing import TypeVar
 import regex
 
 from services.results.scores.answer import ScoringImpossible
+from services.results.scores.written_out_parts import written_out_parts
 
 MOST_SECONDS = 0.5
 MOST_SECONDS_LATER = 0.1
@@ -16,6 +17,8 @@ MOST_SECONDS_LATER = 0.1
 # Over less an answer may be read as often as there are answers; more than that adds up.
 SLOW_SECONDS = 0.05
 MOST_SLOW_SECONDS = 5.0
+# Each takes some hundred bytes: twenty letters such as "(?:x{1000}){1000000}" would take all memory.
+MOST_PARTS = 10_000
 
 # What the `regex` module reads more into than `re` does: "{e<=1}" allows errors, "[:alpha:]" is a class.
 _NAME_OR_ESCAPE_OR_BRACE = re.compile(r"(\\N\{[^}]*\}|\\.)|\{(?!\d*(?:,\d*)?\})", re.DOTALL)
@@ -110,7 +113,12 @@ def _shown(found: "re.Match[str] | regex.Match[str] | None") -> str | None:
 def _plain(pattern: str) -> re.Pattern[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return re.compile(pattern)
+        plain, parts = re.compile(pattern), written_out_parts(pattern)
+    if parts > MOST_PARTS:
+        raise re.error(
+            f"it repeats too much: written out it has {parts:,} parts, and may have {MOST_PARTS:,}"
+        )
+    return plain
 
 
 def _timed(pattern: str) -> regex.Pattern[str]:

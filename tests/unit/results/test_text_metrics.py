@@ -236,6 +236,27 @@ def test_a_regex_that_is_nested_too_deeply_is_refused_as_such(pattern: str) -> N
         read_metric("exact_match", json.dumps({"regexes_to_ignore": [pattern]}))
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"(?:x{1000}){1000}",
+        r"(?x)(?:x{1000}) {1000}  # a comment",
+        r"(?=(?:\b|a){4000}y|(?>a{3000,}+)(b)(?(1)c{2000}?))d{2000}",
+        "x{4000000000}",
+    ],
+)
+def test_a_regex_that_would_take_all_memory_is_refused_before_it_is_compiled(pattern: str) -> None:
+    with pytest.raises(re.error, match=r"written out it has .* parts, and may have 10,000"):
+        TimedRegex(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"\d{9999}", r"(?:x{1,1000}){1,1000}", r"(?:a|b{50}){100}c{3000}", "x" * 5000]
+)
+def test_a_regex_that_repeats_much_is_read(pattern: str) -> None:
+    TimedRegex(pattern)
+
+
 def test_options_that_are_nested_too_deeply_are_refused() -> None:
     nested = "[" * 100_000 + "]" * 100_000
     with pytest.raises(InvalidScoring):
