@@ -12,6 +12,7 @@ from proctor.v1 import file_service_pb2 as file_pb2
 from services.gateway.errors import MalformedForm
 from services.gateway.http_body_chunks import body_chunks, cut, last_part
 from services.gateway.http_form_parts import FORM, FormPart, form_parts
+from services.gateway.openai.http_openai_bodies import LONGEST_EXPIRY_SECONDS, SHORTEST_EXPIRY_SECONDS
 
 FILE_FIELD = "file"
 PURPOSE = "purpose"
@@ -20,8 +21,6 @@ SECONDS = "expires_after[seconds]"
 _FIELDS = (FILE_FIELD, PURPOSE, ANCHOR, SECONDS)
 _MAX_NAME = 255
 _MAX_FIELD_BYTES = 256
-_SHORTEST_SECONDS = 3600
-_LONGEST_SECONDS = 30 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +114,11 @@ class _FileForm:
             _refuse(ANCHOR, "it has to be created_at")
         given = self._text(SECONDS)
         # isdecimal also holds for digits of other scripts, which int reads as well.
-        seconds = int(given) if given.isdecimal() and len(given) <= len(str(_LONGEST_SECONDS)) else 0
-        if not _SHORTEST_SECONDS <= seconds <= _LONGEST_SECONDS:
-            _refuse(SECONDS, f"it has to be a number from {_SHORTEST_SECONDS} to {_LONGEST_SECONDS}")
+        seconds = int(given) if given.isdecimal() and len(given) <= len(str(LONGEST_EXPIRY_SECONDS)) else 0
+        if not SHORTEST_EXPIRY_SECONDS <= seconds <= LONGEST_EXPIRY_SECONDS:
+            _refuse(
+                SECONDS, f"it has to be a number from {SHORTEST_EXPIRY_SECONDS} to {LONGEST_EXPIRY_SECONDS}"
+            )
         return seconds
 
     def _text(self, name: str) -> str:

@@ -23,7 +23,13 @@ from services.gateway.openai.http_file_pieces import (
     FileUpload,
     file_pieces,
 )
-from services.gateway.openai.http_openai_bodies import Deleted, FileObject, Page
+from services.gateway.openai.http_openai_bodies import (
+    LONGEST_EXPIRY_SECONDS,
+    SHORTEST_EXPIRY_SECONDS,
+    Deleted,
+    FileObject,
+    Page,
+)
 from services.gateway.openai.http_openai_errors import openai_problems
 from services.gateway.openai.http_request_id import RequestId
 from services.gateway.openai.http_shown_objects import file_object
@@ -44,7 +50,11 @@ _BODY = {
                     "properties": {
                         PURPOSE: {"type": "string", "enum": ["batch"]},
                         ANCHOR: {"type": "string", "enum": ["created_at"]},
-                        SECONDS: {"type": "integer", "minimum": 3600, "maximum": 2592000},
+                        SECONDS: {
+                            "type": "integer",
+                            "minimum": SHORTEST_EXPIRY_SECONDS,
+                            "maximum": LONGEST_EXPIRY_SECONDS,
+                        },
                         FILE_FIELD: {"type": "string", "format": "binary", "description": "JSONL"},
                     },
                 }

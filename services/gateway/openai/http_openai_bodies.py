@@ -8,6 +8,10 @@ from services.gateway.http_text import Text
 
 T = TypeVar("T")
 
+# How long a file may stay at least and at the most, where it goes away by itself.
+SHORTEST_EXPIRY_SECONDS = 3600
+LONGEST_EXPIRY_SECONDS = 30 * 24 * 3600
+
 BatchStatus = Literal[
     "validating", "failed", "in_progress", "finalizing", "completed", "expired", "cancelling", "cancelled"
 ]
@@ -45,7 +49,7 @@ class OutputExpiry(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     anchor: Literal["created_at"] = Field(description="Of each file")
-    seconds: int = Field(ge=3600, le=30 * 24 * 3600)
+    seconds: int = Field(ge=SHORTEST_EXPIRY_SECONDS, le=LONGEST_EXPIRY_SECONDS)
 
 
 class BatchRequest(BaseModel):
