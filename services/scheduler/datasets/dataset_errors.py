@@ -61,7 +61,7 @@ class UploadSilent(SchedulerError):
 
 
 class NoTargets(SchedulerError):
-    """{rows} rows of {dataset_id} have no target for {metric}. Order no metrics, or add what is expected."""
+    """{dataset_id} has no target for {metric} in {rows} or more of the rows asked. Add it, or order no metrics."""
 
     kind = ErrorKind.INVALID
     reason = "NO_TARGETS"
