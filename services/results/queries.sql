@@ -434,11 +434,11 @@ FROM (
             AND (
                 $8::text = ''
                 OR has_part(said, $8::text)
-                OR body_has_part(body_json, $8::text)
                 OR has_part(prompt_text, $8::text)
                 OR EXISTS (
                     SELECT FROM jsonb_array_elements(prompt_messages) AS turn WHERE has_part(turn ->> 1, $8::text)
                 )
+                OR body_has_part(body_json, $8::text)
             ),
             false
         ) END AS is_match
