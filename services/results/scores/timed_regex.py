@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import regex
 
+from services.common.pattern_size import check_pattern_size
 from services.results.scores.answer import ScoringImpossible
-from services.results.scores.written_out_parts import written_out_parts
 
 MOST_SECONDS = 0.5
 MOST_SECONDS_LATER = 0.1
@@ -17,8 +17,6 @@ MOST_SECONDS_LATER = 0.1
 # Over less an answer may be read as often as there are answers; more than that adds up.
 SLOW_SECONDS = 0.05
 MOST_SLOW_SECONDS = 5.0
-# Each takes some hundred bytes: twenty letters such as "(?:x{1000}){1000000}" would take all memory.
-MOST_PARTS = 10_000
 
 # What the `regex` module reads more into than `re` does: "{e<=1}" allows errors, "[:alpha:]" is a class.
 _NAME_OR_ESCAPE_OR_BRACE = re.compile(r"(\\N\{[^}]*\}|\\.)|\{(?!\d*(?:,\d*)?\})", re.DOTALL)
@@ -47,6 +45,7 @@ class TimedRegex:
         self._slow_time = slow_time or SlowTime()
         self._has_been_slow = False
         try:
+            check_pattern_size(pattern)
             plain, self._timed = _plain(pattern), _timed(pattern)
         except (RecursionError, OverflowError) as error:
             raise re.error("it is nested too deeply, or a number in it is too large") from error
@@ -113,12 +112,7 @@ def _shown(found: "re.Match[str] | regex.Match[str] | None") -> str | None:
 def _plain(pattern: str) -> re.Pattern[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        plain, parts = re.compile(pattern), written_out_parts(pattern)
-    if parts > MOST_PARTS:
-        raise re.error(
-            f"it repeats too much: written out it has {parts:,} parts, and may have {MOST_PARTS:,}"
-        )
-    return plain
+        return re.compile(pattern)
 
 
 def _timed(pattern: str) -> regex.Pattern[str]:

@@ -8,6 +8,8 @@ from jsonschema import Draft202012Validator, FormatChecker, TypeChecker
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
+from services.common.pattern_size import check_pattern_size
+
 _FORMATS = FormatChecker(formats=())
 # Of the two modules one takes it for a class of letters, the other for a set of colons and letters.
 _POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
@@ -24,6 +26,7 @@ def check_regex(pattern: str) -> None:
         raise re.error("a class such as [:alpha:] is not known")
     try:
         re.compile(pattern)
+        check_pattern_size(pattern)
         regex.compile(pattern, regex.VERSION0)
     except regex.error as error:
         raise re.error(str(error)) from error

@@ -1,5 +1,6 @@
 """One template of a task: the name of a column, or sandboxed Jinja over a row."""
 
+import re
 from dataclasses import dataclass
 
 import regex
@@ -40,6 +41,7 @@ _TEMPLATE_FAILURES = (
     RecursionError,
     TypeError,
     ValueError,
+    re.error,
     regex.error,
 )
 """What a template can do wrong with a row; anything else is a fault of ours."""

@@ -4,11 +4,13 @@ from time import monotonic
 
 import regex
 
+from services.common.pattern_size import check_pattern_size
 from services.scheduler.suites.templates.template_budget import BUDGET, MAX_REGEX_SECONDS, Budget, OverBudget
 
 
 def regex_replace(text: str, pattern: str, replacement: str, count: int = 0) -> str:
-    """The filter of lm-evaluation-harness."""
+    """The filter of lm-evaluation-harness. Raises re.error where `re` would not read it, and regex.error."""
+    check_pattern_size(pattern)
     budget = BUDGET.get()
     started = monotonic()
     try:

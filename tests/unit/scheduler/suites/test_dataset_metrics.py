@@ -50,6 +50,7 @@ def test_an_unknown_metric_is_told_with_those_there_are(name: str) -> None:
     [
         (MetricUse("regex", '{"pattern": "a(b"}'), "pattern: .* is no regular expression: missing"),
         (MetricUse("regex", '{"pattern": "[[:alpha:]]"}'), r"pattern: .* such as \[:alpha:\] is not known"),
+        (MetricUse("regex", '{"pattern": "x{4000000000}"}'), "pattern: .* written out it has 4,000,000,001"),
         (MetricUse("regex", '{"pattern": ""}'), "pattern: it is empty"),
         (MetricUse("regex", '{"pattern": 5}'), "pattern: 5 is no text"),
         (MetricUse("regex", '{"ignore_case": 1}'), "ignore_case: 1 is neither true nor false"),

@@ -101,6 +101,11 @@ def test_only_as_many_places_are_replaced_as_asked() -> None:
             {"a": "x"},
             "the template \"{{ a | regex_replace('(', '') }}\" failed",
         ),
+        (
+            "{{ a | regex_replace(b, '') }}",
+            {"a": "x", "b": "(?:x{1000}){1000000}"},
+            "the template \"{{ a | regex_replace(b, '') }}\" failed: it repeats too much: ",
+        ),
     ],
 )
 def test_an_unfit_row_is_told_by_its_field(source: str, row: dict[str, object], problem: str) -> None:
