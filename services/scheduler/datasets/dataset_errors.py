@@ -61,7 +61,7 @@ class UploadSilent(SchedulerError):
 
 
 class NoTargets(SchedulerError):
-    """{dataset_id} has no target for {metric} in {rows} or more of the rows asked. Add it, or order no metrics."""
+    """{dataset_id} has no target for {metric} in {rows} or more of its rows. Add it, or order no metrics."""
 
     kind = ErrorKind.INVALID
     reason = "NO_TARGETS"

@@ -116,8 +116,8 @@ async def test_lines_for_another_model_are_refused() -> None:
         (PLAIN, {"truncation": Truncation.LEFT}, "UNSUPPORTED", "cannot cut prompts"),
         (PLAIN, {"metrics": (MetricUse("accuracy"),)}, "UNKNOWN_METRIC", "exact_match"),
         (PLAIN, {"metrics": (MetricUse("exact_match", '{"a": 1}'),)}, "INVALID_PARAMETER", "no such option"),
-        (NO_TARGETS, {"metrics": EXACT}, "NO_TARGETS", "in 2 or more of the rows"),
-        (NO_TARGETS, {"metrics": EXACT, "limit": 2}, "NO_TARGETS", "in 1 or more of the rows"),
+        (NO_TARGETS, {"metrics": EXACT}, "NO_TARGETS", "in 2 or more of its rows"),
+        (NO_TARGETS, {"metrics": EXACT, "limit": 2}, "NO_TARGETS", "in 1 or more of its rows"),
         (chats(None), {"metrics": EXACT}, "NO_TARGETS", "has no target for exact_match"),
         (chats(None), {"prompt_form": PromptForm.COMPLETION}, "INVALID_PARAMETER", "/v1/chat/completions"),
         (
