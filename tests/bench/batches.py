@@ -1,7 +1,7 @@
 """What a batch costs: uploaded, run, written and read by the protocol of OpenAI, at two sizes.
 
 Lines are those of the real batch, each with an id and a question of its own. The model server is not counted;
-it answers at once, 160 characters.
+it answers at once, and the one in C with 160 characters.
 """
 
 import asyncio
