@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 PART_BYTES = 8 * 1024 * 1024
+# Less is joined to the next: a piece of two bytes takes fifty.
+_SMALL_BYTES = 4096
 
 
 def part_key(prefix: str, part: int) -> str:
@@ -10,7 +12,7 @@ def part_key(prefix: str, part: int) -> str:
 
 
 class PartCutter:
-    """Cuts pieces of any size into parts; holds the pieces of one, as they came but where a part ends."""
+    """Cuts pieces of any size into parts; holds the pieces of one, the larger ones as they came."""
 
     def __init__(self, part_bytes: int = PART_BYTES) -> None:
         self.size = 0
@@ -22,17 +24,23 @@ class PartCutter:
         """The parts that are full now, each as its pieces."""
         self.size += len(piece)
         while len(piece) >= self._room:
-            self._held.append(piece[: self._room])
+            self._hold(piece[: self._room])
             piece = piece[self._room :]
             yield self._taken()
         if piece:
-            self._held.append(piece)
+            self._hold(piece)
             self._room -= len(piece)
 
     def end(self) -> Iterator[Sequence[bytes]]:
         """The last part, where anything is left for it."""
         if self._held:
             yield self._taken()
+
+    def _hold(self, piece: bytes) -> None:
+        if self._held and len(self._held[-1]) < _SMALL_BYTES:
+            self._held[-1] += piece
+        else:
+            self._held.append(piece)
 
     def _taken(self) -> Sequence[bytes]:
         taken, self._held, self._room = self._held, [], self._part_bytes

@@ -41,6 +41,15 @@ def test_one_large_piece_becomes_several_parts() -> None:
     assert [sum(map(len, part)) for part in PartCutter(10).add(b"x" * 35)] == [10, 10, 10]
 
 
+def test_a_part_that_comes_in_many_small_pieces_is_held_in_few() -> None:
+    content = random.Random(1).randbytes(1_000_000)
+    cutter = PartCutter()
+    for start in range(0, len(content), 2):
+        assert not list(cutter.add(content[start : start + 2]))
+    [part] = cutter.end()
+    assert (b"".join(part), len(part) < 300) == (content, True)
+
+
 class Checks:
     def __init__(self, objects: MemoryObjects | None = None) -> None:
         self.objects = objects or MemoryObjects()
