@@ -253,6 +253,24 @@ async def test_answers_that_another_metric_cannot_score_are_counted_and_the_firs
     assert {one.problem for one in rescored.unscored_answers} == {"the target 'none' names no number"}
 
 
+async def test_answers_to_rows_that_expect_nothing_are_in_no_figure(door: Door) -> None:
+    async def rescored(targets: Sequence[str]) -> rescore_service_pb2.RescoreTaskResponse:
+        uploaded = Uploaded([(f"{at}?", target) for at, target in enumerate(targets)])
+        run_id = await door.run(uploaded, "p/a", [["yes"] * len(targets)], {})
+        return await door.rescoring.RescoreTask(
+            rescore_service_pb2.RescoreTaskRequest(
+                run_id=run_id, task="rows", metrics=[sample_pb2.MetricUse(name="f1")]
+            )
+        )
+
+    some = await rescored(["yes", "", "no", ""])
+    assert (some.summary.answered, some.unscored) == (2, 2)
+    assert [(one.metric, one.mean) for one in some.summary.metrics] == [("squad_f1", 0.5)]
+    assert {one.problem for one in some.unscored_answers} == {"it has no target"}
+    with pytest.raises(grpc.aio.AioRpcError, match="such as that to sample 0: it has no target"):
+        await rescored(["", ""])
+
+
 async def test_models_are_ranked_over_a_data_set_and_compared_by_name(door: Door) -> None:
     uploaded = Uploaded()
     metrics: Metrics = {"numeric": {}, "exact_match": {}, "squad_f1": {}}

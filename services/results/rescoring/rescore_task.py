@@ -53,7 +53,8 @@ class RescoreTask:
         index = _task_index(record.plan, task)
         scoring = other_scoring(record.plan, index, other)
         label_count = await find_label_count(self._stores.sample_sets, record.plan.tasks[index], scoring)
-        rescored = RescoredAnswers(scoring, label_count)
+        needs_targets = record.plan.facts.is_of_dataset
+        rescored = RescoredAnswers(scoring, label_count, needs_targets=needs_targets)
         async for chunk in self._answers.chunks(record.plan, index, has_docs=False):
             # In a thread: some metrics take milliseconds per answer, and the service goes on recording.
             await asyncio.to_thread(rescored.add, chunk)
@@ -116,4 +117,7 @@ def _task_index(plan: RunPlan, task: str) -> int:
 
 def _check_some_were_scored(rescored: RescoredAnswers) -> None:
     if rescored.named and not rescored.scored:
-        raise InvalidField(field="scoring", problem=f"does not fit the answers: {rescored.named[-1].problem}")
+        first = rescored.named[0]
+        name = first.row_id or f"sample {first.sample}"
+        problem = f"does not fit the answers, such as that to {name}: {first.problem}"
+        raise InvalidField(field="scoring", problem=problem)

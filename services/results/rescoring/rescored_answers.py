@@ -7,7 +7,7 @@ from services.results.outcomes.listed_outcome import ListedOutcome
 from services.results.outcomes.outcome import Failure
 from services.results.runs.scored_row import ScoredRow
 from services.results.runs.task_columns import TaskColumns
-from services.results.scores.answer import ScoringImpossible
+from services.results.scores.answer import Answer, Score, ScoringImpossible, Target
 from services.results.scores.scoring import score_answer
 from services.results.scores.task_scoring import TaskScoring
 
@@ -25,10 +25,15 @@ class UnscoredAnswer:
 
 
 class RescoredAnswers:
-    """What has no answer is counted as failed, and so is what the new scoring cannot take (`unscored`)."""
+    """What has no answer is counted as failed, and so is what the new scoring cannot take (`unscored`).
 
-    def __init__(self, scoring: TaskScoring, label_count: int = 0) -> None:
+    `needs_targets`: rows of a data set may expect nothing, and are then in no figure. Metrics of suites say
+    themselves what an empty list of targets means.
+    """
+
+    def __init__(self, scoring: TaskScoring, label_count: int = 0, *, needs_targets: bool = False) -> None:
         self._scoring = scoring
+        self._needs_targets = needs_targets
         self.columns = TaskColumns(scoring, label_count)
         self.scored = 0
         self.unparsed = 0
@@ -46,7 +51,7 @@ class RescoredAnswers:
             self.failed += 1
             return None
         try:
-            score = score_answer(self._scoring, listed.sample.target, outcome.answer.answer)
+            score = self._score(listed.sample.target, outcome.answer.answer)
         except ScoringImpossible as error:
             self.failed += 1
             self.unscored += 1
@@ -59,3 +64,8 @@ class RescoredAnswers:
         was_failed = isinstance(outcome.result, Failure)
         self.changed += was_failed or score.prediction != listed.scored.prediction
         return outcome.sample, outcome.rollout, score.scores
+
+    def _score(self, target: Target, answer: Answer) -> Score:
+        if self._needs_targets and not target.texts:
+            raise ScoringImpossible("it has no target")
+        return score_answer(self._scoring, target, answer)
