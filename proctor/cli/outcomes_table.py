@@ -69,7 +69,7 @@ def _cells(recorded: outcome_pb2.RecordedOutcome) -> tuple[Text, ...]:
 def _answer(recorded: outcome_pb2.RecordedOutcome) -> Text:
     if recorded.status == outcome_pb2.OUTCOME_STATUS_FAILED:
         return Text(failure_words(recorded.outcome.failure), "red")
-    said = shortened(recorded.outcome.answer.text or recorded.prediction)
+    said = shortened_answer(recorded.outcome.answer.text or recorded.prediction)
     return Text(f"{said} (unparsed)" if recorded.status == outcome_pb2.OUTCOME_STATUS_UNPARSED else said)
 
 
@@ -81,3 +81,9 @@ def failure_words(failure: outcome_pb2.Failure) -> str:
 def shortened(text: str) -> str:
     """The end of a long text: that is where the question stands."""
     return text if len(text) <= _TEXT_LIMIT else f"…{text[-_TEXT_LIMIT:]}"
+
+
+def shortened_answer(text: str) -> str:
+    """Both ends of a long one: what it says at once, and what it comes to."""
+    half = _TEXT_LIMIT // 2
+    return text if len(text) <= _TEXT_LIMIT else f"{text[:half]} … {text[-half:]}"

@@ -102,7 +102,8 @@ def results(
         max_characters=max_length,
         is_golden=golden,
     )
-    chosen = OutcomeChoice(task, status, limit, page, wanted) if outcomes or is_set(wanted) else None
+    is_about_answers = outcomes or task or status or page or is_set(wanted)
+    chosen = OutcomeChoice(task, status, limit, page, wanted) if is_about_answers else None
 
     async def work() -> ExitCode:
         async with ProctorClient(find_gateway(gateway)) as client:

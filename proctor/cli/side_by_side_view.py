@@ -6,7 +6,7 @@ from string import ascii_uppercase
 from rich.console import Console
 from rich.text import Text
 
-from proctor.cli.outcomes_table import failure_words, shortened
+from proctor.cli.outcomes_table import failure_words, shortened, shortened_answer
 from proctor.cli.terminal import say
 from proctor.cli.verbatim import quoted, write_verbatim
 from proctor.v1 import answer_service_pb2 as answer_pb2
@@ -44,5 +44,5 @@ def _said(answer: answer_pb2.SideBySideAnswer) -> Text:
     if recorded.status == outcome_pb2.OUTCOME_STATUS_FAILED:
         return Text(failure_words(recorded.outcome.failure), "red")
     scores = ", ".join(f"{name} {value:g}" for name, value in sorted(recorded.scores.items()))
-    said = quoted(shortened(recorded.outcome.answer.text or recorded.prediction))
+    said = quoted(shortened_answer(recorded.outcome.answer.text or recorded.prediction))
     return Text.assemble(said, (f"  {scores}", "dim") if scores else "")

@@ -38,6 +38,27 @@ async def test_filters_list_answers_and_fill_their_page(stand: GatewayStand, pro
     assert nothing.out.endswith("There are no such answers.\n")
 
 
+async def test_each_option_about_answers_lists_them(stand: GatewayStand, proctor: CommandLine) -> None:
+    run = stored_run(stand)
+    stand.results.outcomes[run.run_id] = [recorded(0)]
+    for line in (("--status", "scored"), ("--task", "rows")):
+        shown = await proctor("results", run.run_id, *line)
+        assert "request-0" in shown.out
+    wrong = await proctor("results", run.run_id, "--status", "bogus")
+    assert (wrong.code, wrong.err) == (2, "--status bogus: it must be scored, unparsed or failed.\n")
+
+
+async def test_of_a_long_answer_both_ends_are_shown(stand: GatewayStand, proctor: CommandLine) -> None:
+    run = stored_run(stand)
+    long = recorded(0)
+    long.outcome.answer.text = f"First {'and ' * 100}last."
+    stand.results.outcomes[run.run_id] = [long]
+    shown = await proctor("results", run.run_id, "--outcomes")
+    assert "First" in shown.out
+    assert "last." in shown.out
+    assert shown.out.count("and") < 60
+
+
 async def test_range_that_holds_nothing_is_refused_in_the_words_of_its_options(
     stand: GatewayStand, proctor: CommandLine
 ) -> None:
