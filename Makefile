@@ -9,6 +9,8 @@ SUITE ?= starter
 LIMIT ?=
 RUN_ARGS ?=
 PYTEST_ARGS ?=
+# A folder for JUnit files, one of each of the two runs of `make test`.
+REPORTS ?=
 
 ##@ Use
 .PHONY: run up down
@@ -55,8 +57,16 @@ protos-check: $(VENV)/.installed ## The generated code is current and no contrac
 
 ##@ Tests
 .PHONY: test test-unit test-contract test-integration test-e2e test-chaos bench
-test: $(VENV)/.installed vllm ## All tests; they start what they need
-	$(BIN)/pytest tests/unit tests/contract tests/integration tests/e2e tests/chaos $(PYTEST_ARGS)
+test: test-alone test-servers ## All tests; they start what they need
+report = $(if $(REPORTS),--junitxml="$(REPORTS)/$@.xml")
+
+.PHONY: test-alone test-servers
+test-alone: $(VENV)/.installed
+	$(BIN)/pytest tests/unit tests/contract $(report) $(PYTEST_ARGS)
+
+# They wait for servers more than they compute: two files at a time.
+test-servers: $(VENV)/.installed vllm
+	$(BIN)/pytest tests/integration tests/e2e tests/chaos -n 2 --dist loadfile --no-loadscope-reorder $(report) $(PYTEST_ARGS)
 
 test-unit: $(VENV)/.installed ## Seconds, no servers
 	$(BIN)/pytest -q tests/unit
