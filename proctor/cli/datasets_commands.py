@@ -84,6 +84,9 @@ def list_datasets(
         if as_json:
             terminal.emit(document(found))
             return ExitCode.OK
+        if not found.datasets and not page:
+            say(terminal.out, f"There is no data set yet: `{program_name()} datasets upload FILE` makes one.")
+            return ExitCode.OK
         terminal.out.print(datasets_table(terminal.out, found.datasets))
         if found.next_page_token:
             more = f"{len(found.datasets)} of {found.total:,}. The next page: --page {found.next_page_token}"

@@ -44,6 +44,8 @@ def step(run: run_pb2.Run) -> str:
     """What happens now; why it waits while it does."""
     if run.state == run_pb2.RUN_STATE_PENDING and run.HasField("wait"):
         return _waiting(run.wait)
+    if run.state in (run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED):
+        return state_word(run.state)
     return run.progress.current_step or state_word(run.state)
 
 

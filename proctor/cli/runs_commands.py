@@ -62,6 +62,9 @@ def runs(
         if as_json:
             terminal.emit(document(found))
             return ExitCode.OK
+        if not found.runs and not page:
+            say(terminal.out, "There is no run yet." if chosen == RunFilter() else "There is no such run.")
+            return ExitCode.OK
         terminal.out.print(runs_table(terminal.out, list(found.runs)))
         if found.next_page_token:
             more = f"{found.total} in all; the next page: --page {found.next_page_token}"

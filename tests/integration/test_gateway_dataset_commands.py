@@ -15,6 +15,7 @@ ID = "ds_" + 32 * "0"
 async def test_file_is_uploaded_listed_shown_and_deleted(
     datasets: FakeDatasets, proctor: CommandLine, rows: Path
 ) -> None:
+    assert "datasets upload FILE` makes one." in (await proctor("datasets")).out
     uploaded = await proctor("datasets", "upload", str(rows), "--user", "bob", "--format", "csv")
     assert (uploaded.code, uploaded.err) == (0, "")
     assert uploaded.out.splitlines()[0] == f"rows.jsonl  {ID}"

@@ -98,6 +98,8 @@ async def test_what_cannot_be_run_is_said_in_a_sentence_and_orders_nothing(
 async def test_run_is_listed_by_the_name_of_its_data_set_and_answers_by_their_rows(
     stand: GatewayStand, proctor: CommandLine
 ) -> None:
+    assert (await proctor("runs")).out == "There is no run yet.\n"
+    assert (await proctor("runs", "--model", "p/none")).out == "There is no such run.\n"
     run = stored_run(stand)
     stand.results.outcomes[run.run_id] = [recorded(0), recorded(1)]
     assert "rows.jsonl" in (await proctor("runs")).out

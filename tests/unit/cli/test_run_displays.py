@@ -44,6 +44,20 @@ def test_live_progress_shows_tasks_rate_and_failures() -> None:
         assert part in text_of(shown)
 
 
+@pytest.mark.parametrize(
+    ("state", "word"),
+    [
+        (run_pb2.RUN_STATE_COMPLETED, "done"),
+        (run_pb2.RUN_STATE_FAILED, "failed"),
+        (run_pb2.RUN_STATE_CANCELLED, "cancelled"),
+    ],
+)
+def test_run_that_came_to_nothing_is_not_called_done(state: run_pb2.RunState.ValueType, word: str) -> None:
+    run = running(100)
+    run.state, run.progress.current_step = state, "done"
+    assert run_words.step(run) == word
+
+
 def test_what_a_run_has_cost_is_shown_where_its_model_has_a_price() -> None:
     assert "cost" not in progress_line(running(100))
     run, shown = running(100), console()
