@@ -151,11 +151,14 @@ def _tell_where_next(run: run_pb2.Run, terminal: Terminal) -> None:
     if terminal.is_json:
         return
     retry = {f"retry {run.run_id}": "ask again for what is missing or failed"}
-    further = {f"results {run.run_id} --outcomes": "what the model said"}
-    if run.order.dataset_id:
+    is_completed = run.state == run_pb2.RUN_STATE_COMPLETED
+    further = {}
+    if is_completed or run.progress.completed:
+        further[f"results {run.run_id} --outcomes"] = "what the model said"
+    if run.order.dataset_id and further:
         further[f"export {run.run_id} --format jsonl -o answers.jsonl"] = "as a file"
     further["runs"] = "all runs"
-    _print_next(terminal, further if run.state == run_pb2.RUN_STATE_COMPLETED else retry | further)
+    _print_next(terminal, further if is_completed else retry | further)
 
 
 def _print_next(terminal: Terminal, commands: Mapping[str, str]) -> None:
