@@ -57,16 +57,16 @@ protos-check: $(VENV)/.installed ## The generated code is current and no contrac
 
 ##@ Tests
 .PHONY: test test-unit test-contract test-integration test-e2e test-chaos bench
-test: test-alone test-servers ## All tests; they start what they need
+test: test-without-vllm test-with-vllm ## All tests; they start what they need
 report = $(if $(REPORTS),--junitxml="$(REPORTS)/$@.xml")
 # Most tests wait more than they compute.
 two_files_at_a_time = -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: test-alone test-servers
-test-alone: $(VENV)/.installed
+.PHONY: test-without-vllm test-with-vllm
+test-without-vllm: $(VENV)/.installed
 	$(BIN)/pytest tests/unit tests/contract $(two_files_at_a_time) $(report) $(PYTEST_ARGS)
 
-test-servers: $(VENV)/.installed vllm
+test-with-vllm: $(VENV)/.installed vllm
 	$(BIN)/pytest tests/integration tests/e2e tests/chaos $(two_files_at_a_time) $(report) $(PYTEST_ARGS)
 
 test-unit: $(VENV)/.installed ## Seconds, no servers
