@@ -1,4 +1,4 @@
-"""docs/suites.md says what the schema and the catalogue say, and its example is one."""
+"""docs/guides/suites.md says what the schema and the catalogue say, and its example is one."""
 
 import json
 import re
@@ -28,7 +28,7 @@ from services.scheduler.suites.templates import template_budget, template_rewrit
 from services.scheduler.suites.users import check_suite
 
 REPOSITORY = Path(__file__).parents[2]
-DOC = (REPOSITORY / "docs" / "suites.md").read_text(encoding="utf-8")
+DOC = (REPOSITORY / "docs" / "guides" / "suites.md").read_text(encoding="utf-8")
 SCHEMA: Mapping[str, Any] = json.loads(
     (REPOSITORY / "suites" / "task.schema.json").read_text(encoding="utf-8")
 )
