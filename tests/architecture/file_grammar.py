@@ -50,13 +50,20 @@ class FileGrammarContract(Contract):
         return found
 
     def _layer(self, module: str) -> int:
-        name = module.rsplit(".", 1)[-1]
+        *folders, name = module.split(".")
         if name in LAYERS:
             return LAYERS[name]
+        if "wiring" in folders:
+            return LAYERS["wiring"]
         first_word = name.split("_")[0]
-        if first_word in self.technologies:
+        if first_word in self.technologies or not self.technologies_set.isdisjoint(folders):
             return ADAPTER
         return USE_CASE if first_word in self.verbs else DOMAIN
+
+    @property
+    def technologies_set(self) -> frozenset[str]:
+        """A folder may be named after a technology too: all of its files are adapters."""
+        return frozenset(self.technologies)
 
     def _problem(self, service: str, layer: int, imported: str) -> str:
         if imported.startswith(f"{service}."):
