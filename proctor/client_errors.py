@@ -31,7 +31,7 @@ _NOWHERE = frozenset(
         "UNKNOWN_MODEL",
         "UNKNOWN_PROVIDER",
         "UNKNOWN_METRIC",
-        "NO_SUCH_ROW",
+        "ROW_NOT_FOUND",
     }
 )
 

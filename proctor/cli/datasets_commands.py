@@ -111,7 +111,7 @@ def show(
             dataset = await client.datasets.get(dataset_id)
             shown = await client.datasets.preview(dataset_id, row, rows)
         if not shown:
-            raise NotFound(f"There is no row {row}: rows are 0 to {dataset.row_count - 1}.", "NO_SUCH_ROW")
+            raise NotFound(f"There is no row {row}: rows are 0 to {dataset.row_count - 1}.", "ROW_NOT_FOUND")
         if as_json:
             terminal.emit({"dataset": document(dataset), "rows": [document(each) for each in shown]})
         else:

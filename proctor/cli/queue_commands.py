@@ -32,7 +32,7 @@ _LIMITS = {
     "max-pending": "max_pending_runs_per_user",
     "max-requests": "max_requests_per_minute",
     "time-limit": "run_time_limit",
-    "min-stay": "min_stay",
+    "min-run-time": "min_run_time",
     "priority": "priorities",
 }
 _RESET_HELP = f"Limit that goes back to its setting: {', '.join(_LIMITS)}."
@@ -70,7 +70,7 @@ def limits(
     time_limit: Annotated[
         float | None, typer.Option(min=0, max=_YEAR_SECONDS, help="Seconds that a run may take.")
     ] = None,
-    min_stay: Annotated[
+    min_run_time: Annotated[
         float | None,
         typer.Option(
             min=0, max=_YEAR_SECONDS, help="Seconds that a run keeps its place before others may take it."
@@ -92,8 +92,8 @@ def limits(
         )
         if time_limit is not None:
             changes.run_time_limit.FromTimedelta(timedelta(seconds=time_limit))
-        if min_stay is not None:
-            changes.min_stay.FromTimedelta(timedelta(seconds=min_stay))
+        if min_run_time is not None:
+            changes.min_run_time.FromTimedelta(timedelta(seconds=min_run_time))
         back = [_limit_name(each) for each in reset or ()]
         async with ProctorClient(find_gateway(gateway)) as client:
             shown = await client.queue.limits()

@@ -59,7 +59,7 @@ def limits_table(console: Console, limits: queue_pb2.QueueLimits) -> Table:
         ("waiting runs of a user", str(limits.max_pending_runs_per_user), "--max-pending"),
         ("requests of a user in a minute", str(limits.max_requests_per_minute), "--max-requests"),
         ("time that a run may take", _time(limits.run_time_limit), "--time-limit"),
-        ("time that a run keeps its place", _time(limits.min_stay), "--min-stay"),
+        ("time that a run keeps its place", _time(limits.min_run_time), "--min-run-time"),
     )
     for row in rows:
         table.add_row(*row)
@@ -96,7 +96,7 @@ def _waiting_table(console: Console, runs: Iterable[run_pb2.Run], title: str) ->
     table.add_column("starts in, held by", overflow="fold")
     for run in runs:
         turn = run_words.turn(run.wait) or "nothing tells when"
-        table.add_row(str(run.wait.position), *_who(run), two_lines(turn, run.wait.held_by))
+        table.add_row(str(run.wait.position), *_who(run), two_lines(turn, run.wait.blocked_by))
     return table
 
 
@@ -109,7 +109,7 @@ def _paused_table(console: Console, runs: Iterable[run_pb2.Run]) -> Table:
     return table
 
 
-def _users_table(console: Console, users: Iterable[queue_pb2.UserShare]) -> Table:
+def _users_table(console: Console, users: Iterable[queue_pb2.UserRunCounts]) -> Table:
     table = compact_table(console, "users")
     table.add_column("user", overflow="fold")
     table.add_column("running", justify="right")

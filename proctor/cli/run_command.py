@@ -93,7 +93,7 @@ async def _settle_and_follow(
     try:
         return await submit_and_follow(client, order, terminal, is_detached=is_detached)
     except Refused as error:
-        if error.reason == "OTHER_MODEL" and "line_model" in error.facts:
+        if error.reason == "MODEL_MISMATCH" and "line_model" in error.facts:
             hint = f"{error.message} On the command line: --alias {error.facts['line_model']}."
             raise Refused(hint, error.reason, error.facts) from error
         raise

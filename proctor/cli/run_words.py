@@ -50,7 +50,7 @@ def step(run: run_pb2.Run) -> str:
 
 
 def _waiting(wait: run_pb2.RunWait) -> str:
-    why = f"waiting, number {wait.position} in the queue: {wait.held_by}"
+    why = f"waiting, number {wait.position} in the queue: {wait.blocked_by}"
     when = turn(wait)
     return f"{why}; starts in {when}" if when else why
 

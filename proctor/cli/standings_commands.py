@@ -13,7 +13,7 @@ from proctor.cli.standings_tables import history_table, print_leaderboard
 from proctor.cli.suite_names import refuse_unknown_suite
 from proctor.cli.terminal import Terminal, execute, say
 from proctor.client import ProctorClient
-from proctor.v1 import standings_service_pb2 as standings_pb2
+from proctor.v1 import leaderboard_service_pb2 as leaderboard_pb2
 
 _METRIC_HELP = (
     "accuracy, score (the mean of each task's main metric), or any metric of the suite; "
@@ -43,7 +43,7 @@ def leaderboard(
     terminal = Terminal(as_json)
 
     async def work() -> ExitCode:
-        request = standings_pb2.GetLeaderboardRequest(
+        request = leaderboard_pb2.GetLeaderboardRequest(
             suite=suite,
             metric=metric,
             limit=limit,
@@ -54,11 +54,11 @@ def leaderboard(
         )
         async with ProctorClient(find_gateway(gateway)) as client:
             board = await client.standings.leaderboard(request)
-            if not board.standings and not board.apart:
+            if not board.entries and not board.unranked:
                 await refuse_unknown_suite(client, suite)
         if as_json:
             terminal.emit(document(board))
-        elif board.standings or board.apart:
+        elif board.entries or board.unranked:
             print_leaderboard(terminal.out, suite, board)
         else:
             say(terminal.out, f"No complete run of {suite} has {board.metric} yet.")
@@ -80,7 +80,7 @@ def history(
 ) -> None:
     """List closed runs with their figures, newest first."""
     terminal = Terminal(as_json)
-    request = standings_pb2.GetHistoryRequest(
+    request = leaderboard_pb2.GetHistoryRequest(
         model=model, suite=suite, days=days, metric=metric, page_size=limit, page_token=page
     )
 
@@ -92,7 +92,7 @@ def history(
         if as_json:
             terminal.emit(document(found))
             return ExitCode.OK
-        terminal.out.print(history_table(terminal.out, found.standings))
+        terminal.out.print(history_table(terminal.out, found.entries))
         rest = f"; the next page: --page {found.next_page_token}" if found.next_page_token else ""
         say(terminal.out, f"{found.total} runs in the last {days} days{rest}", style="dim")
         return ExitCode.OK

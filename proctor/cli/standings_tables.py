@@ -11,13 +11,13 @@ from proctor.cli import run_words
 from proctor.cli.compact_table import RUN_ID_WIDTH, compact_table, two_lines
 from proctor.cli.figure_words import NONE, interval, mean_and_half_width, scoring_word
 from proctor.cli.terminal import say
-from proctor.v1 import standings_pb2
-from proctor.v1 import standings_service_pb2 as service_pb2
+from proctor.v1 import leaderboard_pb2
+from proctor.v1 import leaderboard_service_pb2 as service_pb2
 
 _TRENDS = {
-    standings_pb2.TREND_DIRECTION_UP: ("up", "green"),
-    standings_pb2.TREND_DIRECTION_DOWN: ("down", "red"),
-    standings_pb2.TREND_DIRECTION_STEADY: ("steady", ""),
+    leaderboard_pb2.TREND_DIRECTION_UP: ("up", "green"),
+    leaderboard_pb2.TREND_DIRECTION_DOWN: ("down", "red"),
+    leaderboard_pb2.TREND_DIRECTION_STEADY: ("steady", ""),
 }
 
 
@@ -27,20 +27,20 @@ def print_leaderboard(console: Console, suite: str, board: service_pb2.GetLeader
     # Not the title of the table: that is folded to the width of its figures.
     say(console, title, style="bold")
     console.print(_board_table(console, board))
-    more = board.total_models - len(board.standings)
+    more = board.total_models - len(board.entries)
     if more > 0:
         say(console, f"{more} more: --limit {min(board.total_models, 100)}", style="dim")
-    if any(standing.is_selected_best for standing in board.standings):
+    if any(standing.is_selected_best for standing in board.entries):
         say(console, "* the best of several runs: selected, so its figure flatters", style="yellow")
-    if any(standing.not_compared_with for standing in board.standings):
+    if any(standing.not_compared_with for standing in board.entries):
         say(
             console, "some pairs are not compared: a shared rank proves nothing of them (--json)", style="dim"
         )
-    if board.apart:
-        console.print(_apart_table(console, board.apart))
+    if board.unranked:
+        console.print(_apart_table(console, board.unranked))
 
 
-def history_table(console: Console, found: Sequence[standings_pb2.Standing]) -> Table:
+def history_table(console: Console, found: Sequence[leaderboard_pb2.LeaderboardEntry]) -> Table:
     """Two lines for each run: its id is needed and takes a line of its own."""
     table = compact_table(console)
     table.add_column("model, run", overflow="fold", min_width=RUN_ID_WIDTH)
@@ -67,8 +67,8 @@ def _board_table(console: Console, board: service_pb2.GetLeaderboardResponse) ->
     for column in ("score", "95 % interval", "tasks"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("trend", no_wrap=True)
-    holders = Counter(standing.rank for standing in board.standings)
-    for standing in board.standings:
+    holders = Counter(standing.rank for standing in board.entries)
+    for standing in board.entries:
         tie = "=" if holders[standing.rank] > 1 else ""
         mark = " *" if standing.is_selected_best else ""
         table.add_row(f"{standing.rank}{tie}", f"{standing.model}{mark}", *_figures(standing))
@@ -78,25 +78,25 @@ def _board_table(console: Console, board: service_pb2.GetLeaderboardResponse) ->
     return table
 
 
-def _apart_table(console: Console, apart: Sequence[standings_pb2.Standing]) -> Table:
+def _apart_table(console: Console, apart: Sequence[leaderboard_pb2.LeaderboardEntry]) -> Table:
     table = compact_table(console, "Not ranked with the others")
     table.add_column("model", overflow="fold")
     table.add_column("score", justify="right", no_wrap=True)
     table.add_column("because", overflow="fold")
     for standing in apart:
-        table.add_row(standing.model, _score(standing), "; ".join(standing.apart_because))
+        table.add_row(standing.model, _score(standing), "; ".join(standing.unranked_because))
     return table
 
 
-def _figures(standing: standings_pb2.Standing) -> tuple[str | Text, ...]:
+def _figures(standing: leaderboard_pb2.LeaderboardEntry) -> tuple[str | Text, ...]:
     return _score(standing), interval(standing.figure), str(standing.task_count or ""), _trend(standing.trend)
 
 
-def _score(standing: standings_pb2.Standing) -> str:
+def _score(standing: leaderboard_pb2.LeaderboardEntry) -> str:
     return f"{standing.figure.mean:.4f}" if standing.figure.HasField("mean") else NONE
 
 
-def _trend(trend: standings_pb2.Trend, between: str = " ") -> Text:
+def _trend(trend: leaderboard_pb2.Trend, between: str = " ") -> Text:
     """Its p-value is in the JSON."""
     word, style = _TRENDS.get(trend.direction, ("", ""))
     size = f"{between}{trend.difference:+z.4f}" if word and trend.HasField("difference") else ""

@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING
 
 from proctor.client.gateway_calls import GatewayCalls
-from proctor.v1 import standings_service_pb2 as standings_pb2
-from proctor.v1 import standings_service_pb2_grpc as standings_grpc
+from proctor.v1 import leaderboard_service_pb2 as leaderboard_pb2
+from proctor.v1 import leaderboard_service_pb2_grpc as standings_grpc
 
 if TYPE_CHECKING:
-    from proctor.v1.standings_service_pb2_grpc import StandingsServiceAsyncStub
+    from proctor.v1.leaderboard_service_pb2_grpc import LeaderboardServiceAsyncStub
 
 
 class StandingsClient:
@@ -15,12 +15,12 @@ class StandingsClient:
 
     def __init__(self, calls: GatewayCalls) -> None:
         self._calls = calls
-        self._stub: StandingsServiceAsyncStub = standings_grpc.StandingsServiceStub(calls.channel)
+        self._stub: LeaderboardServiceAsyncStub = standings_grpc.LeaderboardServiceStub(calls.channel)
 
     async def leaderboard(
-        self, request: standings_pb2.GetLeaderboardRequest
-    ) -> standings_pb2.GetLeaderboardResponse:
+        self, request: leaderboard_pb2.GetLeaderboardRequest
+    ) -> leaderboard_pb2.GetLeaderboardResponse:
         return await self._calls.call(self._stub.GetLeaderboard, request)
 
-    async def history(self, request: standings_pb2.GetHistoryRequest) -> standings_pb2.GetHistoryResponse:
+    async def history(self, request: leaderboard_pb2.GetHistoryRequest) -> leaderboard_pb2.GetHistoryResponse:
         return await self._calls.call(self._stub.GetHistory, request)

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class AnswerServiceStub:
-    """Shows what several runs answered to the same rows, and keeps marks on answers.
+    """Compares the answers of several runs to the same rows, and marks answers as golden.
     """
 
     def __init__(self, channel):
@@ -48,19 +48,19 @@ class AnswerServiceStub:
 
 
 class AnswerServiceServicer:
-    """Shows what several runs answered to the same rows, and keeps marks on answers.
+    """Compares the answers of several runs to the same rows, and marks answers as golden.
     """
 
     def ListSideBySide(self, request, context):
-        """Lists rows that the first run and another have in common, with the answers of all to each, in the order of the
-        first run, by keyset pages.
+        """Lists the rows that the first run shares with any other run, with the answers of all runs. Ordered as in the first
+        run; keyset pages.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def MarkAnswers(self, request, context):
-        """Marks answers of a run as golden, or takes the marks off.
+        """Marks answers of a run as golden, or removes the marks.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -88,7 +88,7 @@ def add_AnswerServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AnswerService:
-    """Shows what several runs answered to the same rows, and keeps marks on answers.
+    """Compares the answers of several runs to the same rows, and marks answers as golden.
     """
 
     @staticmethod

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class BatchServiceStub:
-    """Makes runs of batches and tells how they go. Implemented by the scheduler.
+    """Creates, lists and cancels batches. Implemented by the scheduler.
     """
 
     def __init__(self, channel):
@@ -58,18 +58,18 @@ class BatchServiceStub:
 
 
 class BatchServiceServicer:
-    """Makes runs of batches and tells how they go. Implemented by the scheduler.
+    """Creates, lists and cancels batches. Implemented by the scheduler.
     """
 
     def CreateBatch(self, request, context):
-        """Starts a batch over a file; one whose file has faults is made all the same, and has failed.
+        """Creates a batch over an input file. A faulty input file yields a batch in state failed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetBatch(self, request, context):
-        """Gives one batch.
+        """Returns one batch.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -83,7 +83,7 @@ class BatchServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CancelBatch(self, request, context):
-        """Cancels a batch: what was answered is written to its files.
+        """Cancels a batch. The answers received so far are written to its output files.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -121,7 +121,7 @@ def add_BatchServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class BatchService:
-    """Makes runs of batches and tells how they go. Implemented by the scheduler.
+    """Creates, lists and cancels batches. Implemented by the scheduler.
     """
 
     @staticmethod

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class DatasetServiceStub:
-    """Checks, keeps and shows uploaded data sets. Files lie in an object store; what is refused leaves nothing.
+    """Validates, stores and lists uploaded data sets. Files are stored in an object store; rejected uploads are not stored.
     """
 
     def __init__(self, channel):
@@ -63,18 +63,18 @@ class DatasetServiceStub:
 
 
 class DatasetServiceServicer:
-    """Checks, keeps and shows uploaded data sets. Files lie in an object store; what is refused leaves nothing.
+    """Validates, stores and lists uploaded data sets. Files are stored in an object store; rejected uploads are not stored.
     """
 
     def UploadDataset(self, request_iterator, context):
-        """Takes a file piece by piece, checks it line by line as it comes, and keeps it whole or not at all. A stream by decision 0012.
+        """Receives a file in chunks, validates each line and stores the file as a whole or not at all. A stream by decision 0012.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetDataset(self, request, context):
-        """Gives one data set.
+        """Returns one data set.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -88,14 +88,14 @@ class DatasetServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PreviewDataset(self, request, context):
-        """Gives some rows as they would be asked.
+        """Returns rows as they would be sent to a model.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteDataset(self, request, context):
-        """Removes a data set, and its content where no other data set has the same. Refused while a run uses it.
+        """Deletes a data set, and its content unless another data set has the same content. Fails while a run uses it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -138,7 +138,7 @@ def add_DatasetServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class DatasetService:
-    """Checks, keeps and shows uploaded data sets. Files lie in an object store; what is refused leaves nothing.
+    """Validates, stores and lists uploaded data sets. Files are stored in an object store; rejected uploads are not stored.
     """
 
     @staticmethod

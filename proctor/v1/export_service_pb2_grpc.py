@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ExportServiceStub:
-    """Writes a run in the forms that other tools read.
+    """Exports runs in the formats that other tools read.
     """
 
     def __init__(self, channel):
@@ -48,7 +48,7 @@ class ExportServiceStub:
 
 
 class ExportServiceServicer:
-    """Writes a run in the forms that other tools read.
+    """Exports runs in the formats that other tools read.
     """
 
     def ExportRun(self, request, context):
@@ -87,7 +87,7 @@ def add_ExportServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ExportService:
-    """Writes a run in the forms that other tools read.
+    """Exports runs in the formats that other tools read.
     """
 
     @staticmethod

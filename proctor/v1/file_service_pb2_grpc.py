@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class FileServiceStub:
-    """Keeps files byte by byte in the object store. Implemented by the scheduler.
+    """Stores files unchanged in the object store. Implemented by the scheduler.
     """
 
     def __init__(self, channel):
@@ -63,19 +63,19 @@ class FileServiceStub:
 
 
 class FileServiceServicer:
-    """Keeps files byte by byte in the object store. Implemented by the scheduler.
+    """Stores files unchanged in the object store. Implemented by the scheduler.
     """
 
     def UploadFile(self, request_iterator, context):
-        """Takes a file piece by piece and checks its lines as it comes. A faulty one is kept too: a batch over it fails and
-        names the faults. A stream by decision 0012.
+        """Receives a file in chunks and validates its lines. A faulty file is stored too: a batch over it fails and lists the
+        faults. A stream by decision 0012.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetFile(self, request, context):
-        """Gives one file.
+        """Returns one file.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -96,7 +96,7 @@ class FileServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteFile(self, request, context):
-        """Removes a file. Refused while a batch uses it.
+        """Deletes a file. Fails while a batch uses it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -139,7 +139,7 @@ def add_FileServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class FileService:
-    """Keeps files byte by byte in the object store. Implemented by the scheduler.
+    """Stores files unchanged in the object store. Implemented by the scheduler.
     """
 
     @staticmethod

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class QueueServiceStub:
-    """Looks at the queue of runs and changes its limits.
+    """Shows the run queue and changes its limits.
     """
 
     def __init__(self, channel):
@@ -53,25 +53,25 @@ class QueueServiceStub:
 
 
 class QueueServiceServicer:
-    """Looks at the queue of runs and changes its limits.
+    """Shows the run queue and changes its limits.
     """
 
     def GetQueue(self, request, context):
-        """Gives what runs, what waits and why, the workers and the limits, as of one moment.
+        """Returns a snapshot of running, waiting and paused runs, workers and limits.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetLimits(self, request, context):
-        """Gives the limits that hold now.
+        """Returns the current limits.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SetLimits(self, request, context):
-        """Changes some limits for all replicas at once, without a restart. Runs that are running keep what they have.
+        """Changes limits for all replicas, without a restart. Running runs are not affected.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -104,7 +104,7 @@ def add_QueueServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class QueueService:
-    """Looks at the queue of runs and changes its limits.
+    """Shows the run queue and changes its limits.
     """
 
     @staticmethod

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class RequestCountServiceStub:
-    """Keeps the requests of users, so that all replicas of the gateway count in one place.
+    """Counts requests per user for all replicas of the gateway.
     """
 
     def __init__(self, channel):
@@ -43,11 +43,11 @@ class RequestCountServiceStub:
 
 
 class RequestCountServiceServicer:
-    """Keeps the requests of users, so that all replicas of the gateway count in one place.
+    """Counts requests per user for all replicas of the gateway.
     """
 
     def CountRequest(self, request, context):
-        """Counts one request of a user, or refuses it as TOO_MANY_REQUESTS.
+        """Counts one request of a user. Fails with TOO_MANY_REQUESTS above the limit.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -70,7 +70,7 @@ def add_RequestCountServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class RequestCountService:
-    """Keeps the requests of users, so that all replicas of the gateway count in one place.
+    """Counts requests per user for all replicas of the gateway.
     """
 
     @staticmethod

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class RescoreServiceStub:
-    """Scores again without asking the model.
+    """Scores stored answers again, without new requests to the model.
     """
 
     def __init__(self, channel):
@@ -43,11 +43,11 @@ class RescoreServiceStub:
 
 
 class RescoreServiceServicer:
-    """Scores again without asking the model.
+    """Scores stored answers again, without new requests to the model.
     """
 
     def RescoreTask(self, request, context):
-        """Scores the stored answers of a task with other filters or metrics. What is recorded stays as it is.
+        """Scores the stored answers of a task with other filters or metrics. Recorded scores stay unchanged.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -70,7 +70,7 @@ def add_RescoreServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class RescoreService:
-    """Scores again without asking the model.
+    """Scores stored answers again, without new requests to the model.
     """
 
     @staticmethod

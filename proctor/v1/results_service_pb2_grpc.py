@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ResultsServiceStub:
-    """Owns sample sets, outcomes and summaries.
+    """Returns summaries and recorded outcomes.
     """
 
     def __init__(self, channel):
@@ -48,18 +48,18 @@ class ResultsServiceStub:
 
 
 class ResultsServiceServicer:
-    """Owns sample sets, outcomes and summaries.
+    """Returns summaries and recorded outcomes.
     """
 
     def GetSummary(self, request, context):
-        """Gives the stored summary of a closed run, or the figures so far of one that is not.
+        """Returns the stored summary of a closed run, or the current figures of an open one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListOutcomes(self, request, context):
-        """Lists recorded outcomes by sample and rollout, by keyset pages.
+        """Lists recorded outcomes, ordered by sample and rollout; keyset pages.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -87,7 +87,7 @@ def add_ResultsServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ResultsService:
-    """Owns sample sets, outcomes and summaries.
+    """Returns summaries and recorded outcomes.
     """
 
     @staticmethod

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class RunRecordServiceStub:
-    """Keeps sample sets and the record of each run. Every call can be repeated without harm.
+    """Stores sample sets and the record of each run. Every call is idempotent.
     """
 
     def __init__(self, channel):
@@ -83,67 +83,67 @@ class RunRecordServiceStub:
 
 
 class RunRecordServiceServicer:
-    """Keeps sample sets and the record of each run. Every call can be repeated without harm.
+    """Stores sample sets and the record of each run. Every call is idempotent.
     """
 
     def PutSamples(self, request, context):
-        """Stages a chunk of a sample set. A repeated chunk replaces itself.
+        """Stages a chunk of a sample set. A repeated chunk replaces the first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CommitSampleSet(self, request, context):
-        """Commits a staged sample set as a whole, or finds the committed one with the same samples.
+        """Commits a staged sample set, or returns the committed one with the same samples.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReadSamples(self, request, context):
-        """Gives samples as a worker may see them: without targets.
+        """Returns samples for workers: without targets.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def OpenRun(self, request, context):
-        """Makes or reopens the record of a run for an epoch. Outcomes of earlier epochs are refused from then on.
+        """Creates or reopens the record of a run for an epoch. Outcomes of earlier epochs are rejected from then on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReuseAnswers(self, request, context):
-        """Copies stored answers of earlier runs to the same requests into an open run, in bulk; they count as recorded.
+        """Copies stored answers of earlier runs to the same requests into an open run. They count as recorded.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetCounts(self, request, context):
-        """Gives the absolute counts of a run.
+        """Returns the absolute counts of a run.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListMissing(self, request, context):
-        """Lists what has no final outcome in the epoch, by keyset pages. A machinery failure of an earlier epoch counts as missing.
+        """Lists samples without a final outcome in the epoch; keyset pages. A failure of an earlier epoch counts as missing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CloseRun(self, request, context):
-        """Freezes a run and its epoch, computes and stores the summary, refuses later outcomes.
+        """Closes a run and its epoch: computes and stores the summary, and rejects later outcomes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteRunRecord(self, request, context):
-        """Removes all that is known of a run; what is not there is no error. Sample sets that no run has any more go later.
+        """Deletes the record of a run; an unknown run is no error. Unreferenced sample sets are collected later.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -206,7 +206,7 @@ def add_RunRecordServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class RunRecordService:
-    """Keeps sample sets and the record of each run. Every call can be repeated without harm.
+    """Stores sample sets and the record of each run. Every call is idempotent.
     """
 
     @staticmethod

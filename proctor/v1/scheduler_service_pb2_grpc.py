@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class SchedulerServiceStub:
-    """Owns suites, models, runs and shards.
+    """Submits and controls runs; lists suites, models and workers.
     """
 
     def __init__(self, channel):
@@ -98,18 +98,18 @@ class SchedulerServiceStub:
 
 
 class SchedulerServiceServicer:
-    """Owns suites, models, runs and shards.
+    """Submits and controls runs; lists suites, models and workers.
     """
 
     def SubmitRun(self, request, context):
-        """Checks an order against suites, models and limits and stores it. The run starts when the limits admit it.
+        """Validates an order and stores it as a run. The run starts when it gets a run slot.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetRun(self, request, context):
-        """Gives one run with its progress.
+        """Returns one run with its progress.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -123,56 +123,57 @@ class SchedulerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CancelRun(self, request, context):
-        """Cancels a run: no new shard starts, requests in flight are aborted, what is recorded stays.
+        """Cancels a run: no further shard is dispatched, in-flight requests are aborted, recorded outcomes are kept.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RetryRun(self, request, context):
-        """Starts a new epoch of a failed or cancelled run, which asks only for what is missing or failed by machinery.
+        """Starts a new epoch of a failed or cancelled run, which processes only missing and failed samples.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def PauseRun(self, request, context):
-        """Pauses a run that is running or waits: no shard goes out, what is being asked is finished and recorded.
+        """Pauses a pending or running run: no further shard is dispatched, in-flight shards finish and are recorded.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ResumeRun(self, request, context):
-        """Lets a paused run wait for its turn again; it goes on where it stopped.
+        """Queues a paused run again; it continues where it stopped.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteRun(self, request, context):
-        """Removes a run that has ended, with all its outcomes. Comparisons and boards lose it as well.
+        """Deletes a run in a final state with all its outcomes, comparisons and leaderboard entries.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def WatchRun(self, request, context):
-        """Sends the run at once, at each change and when it ends. A stream by decision 0005.
+        """Sends the run immediately, at each change and when it ends. A stream by decision 0005.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListSuites(self, request, context):
-        """Lists registered suites and their tasks; broken ones with what is wrong.
+        """Lists registered suites and their tasks; invalid suites with their problem.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListModels(self, request, context):
-        """Lists the models that pools serve, as their providers and workers tell now; what does not answer soon is named and delays nothing.
+        """Lists the models of all pools, as their providers and workers report them now. Sources that do not answer in time are
+        reported with a problem.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -257,7 +258,7 @@ def add_SchedulerServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class SchedulerService:
-    """Owns suites, models, runs and shards.
+    """Submits and controls runs; lists suites, models and workers.
     """
 
     @staticmethod

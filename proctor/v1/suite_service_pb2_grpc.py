@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class SuiteServiceStub:
-    """Keeps suites that users bring. Registered suites are listed by SchedulerService.ListSuites.
+    """Validates and stores users' suites. SchedulerService.ListSuites lists all registered suites.
     """
 
     def __init__(self, channel):
@@ -58,32 +58,32 @@ class SuiteServiceStub:
 
 
 class SuiteServiceServicer:
-    """Keeps suites that users bring. Registered suites are listed by SchedulerService.ListSuites.
+    """Validates and stores users' suites. SchedulerService.ListSuites lists all registered suites.
     """
 
     def CheckSuite(self, request, context):
-        """Says what is wrong with a suite of a user's own, without keeping it.
+        """Validates a suite without storing it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AddSuite(self, request, context):
-        """Registers a suite of a user's own: new content becomes a new version, which no one can change.
+        """Registers a suite. New content becomes a new, immutable version.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteSuite(self, request, context):
-        """Deletes a version of a user's own suite that no run used.
+        """Deletes a version of a user's suite that no run used.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ShowSample(self, request, context):
-        """Renders one row of a task exactly as a run would ask it.
+        """Renders one row of a task exactly as a run would send it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -121,7 +121,7 @@ def add_SuiteServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class SuiteService:
-    """Keeps suites that users bring. Registered suites are listed by SchedulerService.ListSuites.
+    """Validates and stores users' suites. SchedulerService.ListSuites lists all registered suites.
     """
 
     @staticmethod

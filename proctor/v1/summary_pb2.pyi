@@ -23,7 +23,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class MetricFigure(_message.Message):
-    """One figure. Unset numbers are undefined (too few samples), never NaN."""
+    """One figure. Undefined numbers (too few samples) are unset, never NaN."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -39,9 +39,9 @@ class MetricFigure(_message.Message):
     metric: _builtins.str
     """Name of the metric."""
     mean: _builtins.float
-    """The figure itself, also for f1 and mcc."""
+    """The value of the metric, also for f1 and mcc."""
     std: _builtins.float
-    """Spread over rollouts where there are several, else the standard error."""
+    """Standard deviation over rollouts when there are several, otherwise the standard error."""
     stderr: _builtins.float
     """Standard error of the figure."""
     ci_low: _builtins.float
@@ -49,11 +49,9 @@ class MetricFigure(_message.Message):
     ci_high: _builtins.float
     """Upper end of the 95 % interval."""
     n: _builtins.int
-    """Samples behind it."""
+    """Number of samples."""
     interval_method: _builtins.str
-    """How the interval was made: "student-t", "wilson", "bootstrap", "mover" (of a group: the tasks'
-    intervals, squared and added); runs closed by an earlier release have "normal" for groups.
-    """
+    """Method of the interval: "student-t", "wilson", "bootstrap", or for groups "mover" (from the tasks' intervals) or "normal"."""
     within_std: _builtins.float
     """Mean standard deviation of a sample's own scores over its rollouts; unset with one rollout."""
     def __init__(
@@ -125,19 +123,19 @@ class TaskSummary(_message.Message):
     num_fewshot: _builtins.int
     """Examples in each prompt."""
     scoring_method: _run_pb2.ScoringMethod.ValueType
-    """How choices were scored."""
+    """Scoring method of choices."""
     is_stand_in: _builtins.bool
-    """Rows are not the official split or only a part of it."""
+    """The rows are not the complete official split."""
     total: _builtins.int
-    """Samples × rollouts ordered."""
+    """Number of samples × rollouts."""
     answered: _builtins.int
-    """Answers scored or unparsed."""
+    """Answers, scored or unparsed."""
     failed: _builtins.int
-    """Machinery failures."""
+    """Failures."""
     unparsed: _builtins.int
     """Answers that could not be parsed."""
     dataset: _builtins.str
-    """Where the rows came from."""
+    """Source of the rows."""
     dataset_revision: _builtins.str
     """Revision or digest of the rows."""
     @_builtins.property
@@ -170,7 +168,7 @@ Global___TaskSummary: _TypeAlias = TaskSummary  # noqa: Y015
 
 @_typing.final
 class GroupSummary(_message.Message):
-    """The figures of several tasks together."""
+    """The aggregated figures of several tasks."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -179,18 +177,18 @@ class GroupSummary(_message.Message):
     METRICS_FIELD_NUMBER: _builtins.int
     MISSING_TASKS_FIELD_NUMBER: _builtins.int
     group: _builtins.str
-    """Name of the group; the suite's own name for all its tasks."""
+    """Name of the group; the suite's name for all its tasks."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Tasks that were summed up."""
+        """Aggregated tasks."""
 
     @_builtins.property
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[Global___MetricFigure]:
-        """Figures over the tasks that have the metric, and "score": the unweighted mean of each task's main metric."""
+        """Figures over the tasks that have the metric, and "score": the unweighted mean of the tasks' main metrics."""
 
     @_builtins.property
     def missing_tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Tasks of the group that were not part of the run."""
+        """Tasks of the group that are not part of the run."""
 
     def __init__(
         self,
@@ -210,8 +208,8 @@ Global___GroupSummary: _TypeAlias = GroupSummary  # noqa: Y015
 
 @_typing.final
 class Percentiles(_message.Message):
-    """How a time or a rate is spread over the answers of which it is known, as vLLM's own benchmark tells it: percentiles
-    by linear interpolation.
+    """Distribution of a time or a rate over the answers that have it. Percentiles by linear interpolation, as in vLLM's
+    benchmark.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -224,19 +222,19 @@ class Percentiles(_message.Message):
     P95_FIELD_NUMBER: _builtins.int
     P99_FIELD_NUMBER: _builtins.int
     n: _builtins.int
-    """Answers of which it is known."""
+    """Number of answers that have it."""
     mean: _builtins.float
     """Mean."""
     std: _builtins.float
     """Standard deviation."""
     p50: _builtins.float
-    """Half lie below."""
+    """50th percentile."""
     p90: _builtins.float
-    """90 of 100 lie below."""
+    """90th percentile."""
     p95: _builtins.float
-    """95 of 100 lie below."""
+    """95th percentile."""
     p99: _builtins.float
-    """99 of 100 lie below."""
+    """99th percentile."""
     def __init__(
         self,
         *,
@@ -258,7 +256,7 @@ Global___Percentiles: _TypeAlias = Percentiles  # noqa: Y015
 
 @_typing.final
 class TimingSummary(_message.Message):
-    """Times of the answers of a run, in seconds. Unset where no answer tells; reused answers tell nothing."""
+    """Times of a run's answers in seconds. Unset when no answer has the time; reused answers have none."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -269,7 +267,7 @@ class TimingSummary(_message.Message):
     TOKENS_PER_SECOND_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def queue(self) -> Global___Percentiles:
-        """From acceptance by the engine to its start."""
+        """Time in the engine's queue."""
 
     @_builtins.property
     def first_token(self) -> Global___Percentiles:
@@ -285,7 +283,7 @@ class TimingSummary(_message.Message):
 
     @_builtins.property
     def tokens_per_second(self) -> Global___Percentiles:
-        """Generated tokens of an answer by its total time, per second."""
+        """Generated tokens of an answer per second of its total time."""
 
     def __init__(
         self,
@@ -306,7 +304,7 @@ Global___TimingSummary: _TypeAlias = TimingSummary  # noqa: Y015
 
 @_typing.final
 class RunSummary(_message.Message):
-    """The figures of a run; partial until the run is closed."""
+    """The figures of a run. Partial until the run is closed."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -351,23 +349,23 @@ class RunSummary(_message.Message):
     run_id: _builtins.str
     """UUID."""
     epoch: _builtins.int
-    """Epoch summed up."""
+    """Epoch."""
     is_partial: _builtins.bool
     """Not every sample has a final outcome."""
     total: _builtins.int
-    """Samples × rollouts ordered."""
+    """Number of samples × rollouts."""
     answered: _builtins.int
     """Answers."""
     failed: _builtins.int
-    """Machinery failures."""
+    """Failures."""
     unparsed: _builtins.int
     """Answers that could not be parsed."""
     is_truncated_left: _builtins.bool
     """Prompts longer than the context were cut from the left."""
     cost: _builtins.float
-    """What its tokens cost, those of reused answers left out; unset where the model has no price."""
+    """Cost of its tokens, without reused answers; unset when the model has no price."""
     reused_answers: _builtins.int
-    """Answers taken from earlier runs."""
+    """Answers reused from earlier runs."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskSummary]:
         """In the order of the suite."""
@@ -378,11 +376,11 @@ class RunSummary(_message.Message):
 
     @_builtins.property
     def usage(self) -> _outcome_pb2.TokenUsage:
-        """Summed tokens, those of reused answers left out."""
+        """Summed tokens, without reused answers."""
 
     @_builtins.property
     def mean_timing(self) -> _outcome_pb2.Timing:
-        """Times: mean of those known."""
+        """Mean of the known times."""
 
     @_builtins.property
     def computed_at(self) -> _timestamp_pb2.Timestamp:
@@ -394,11 +392,11 @@ class RunSummary(_message.Message):
 
     @_builtins.property
     def timing(self) -> Global___TimingSummary:
-        """How its times are spread."""
+        """Distribution of its times."""
 
     @_builtins.property
     def price(self) -> _run_pb2.ModelPrice:
-        """By which price."""
+        """Price of its tokens."""
 
     def __init__(
         self,

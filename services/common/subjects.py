@@ -13,11 +13,11 @@ OUTCOMES = StreamSpec(name="OUTCOMES", subjects=("outcomes.*",), max_bytes=1024 
 
 RUNS_BUCKET = BucketSpec(name="RUNS")
 WORKERS_BUCKET = BucketSpec(name="WORKERS", ttl_seconds=15.0)
-PACES_BUCKET = BucketSpec(name="PACES")
+QUOTAS_BUCKET = BucketSpec(name="QUOTAS")
 
 PROGRESS_OF_ALL_RUNS = "progress.*"
 CHANGES_OF_ALL_RUNS = "changes.*"
-ALL_PACES = "pace.*"
+ALL_RATES = "rates.*"
 
 # Token of pools that serve any model of their provider.
 ANY_MODEL = "any"
@@ -84,6 +84,6 @@ def model_list_subject(pool: str) -> str:
     return f"models.{pool}"
 
 
-def pace_subject(pace: str) -> str:
-    """Core NATS: what a worker met at a provider under one key."""
-    return f"pace.{pace}"
+def rate_subject(rate_limit_key: str) -> str:
+    """Core NATS: requests of a worker to a provider under one key."""
+    return f"rates.{rate_limit_key}"

@@ -16,11 +16,11 @@ from proctor.v1 import (
     dataset_service_pb2,
     export_service_pb2,
     file_service_pb2,
+    leaderboard_service_pb2,
     queue_service_pb2,
     rescore_service_pb2,
     results_service_pb2,
     scheduler_service_pb2,
-    standings_service_pb2,
     suite_service_pb2,
 )
 from services.common.errors import DependencyUnavailable, MessageTooLarge
@@ -40,7 +40,7 @@ ANSWER_SERVICE: ServiceDescriptor = answer_service_pb2.DESCRIPTOR.services_by_na
 OF_RESULTS: tuple[ServiceDescriptor, ...] = (
     results_service_pb2.DESCRIPTOR.services_by_name["ResultsService"],
     comparison_service_pb2.DESCRIPTOR.services_by_name["ComparisonService"],
-    standings_service_pb2.DESCRIPTOR.services_by_name["StandingsService"],
+    leaderboard_service_pb2.DESCRIPTOR.services_by_name["LeaderboardService"],
     rescore_service_pb2.DESCRIPTOR.services_by_name["RescoreService"],
     export_service_pb2.DESCRIPTOR.services_by_name["ExportService"],
 )
@@ -56,8 +56,8 @@ Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 Amend: TypeAlias = Callable[[bytes, str], bytes]
 LooksForRuns: TypeAlias = (
     comparison_service_pb2.CompareRunsRequest
-    | standings_service_pb2.GetLeaderboardRequest
-    | standings_service_pb2.GetHistoryRequest
+    | leaderboard_service_pb2.GetLeaderboardRequest
+    | leaderboard_service_pb2.GetHistoryRequest
     | scheduler_service_pb2.ListRunsRequest
 )
 
@@ -222,8 +222,8 @@ def _as_it_is(request: bytes, named: str) -> bytes:  # noqa: ARG001  # of no acc
 
 OF_ALL_VERSIONS: Mapping[str, Amend] = {
     "CompareRuns": of_all_versions(comparison_service_pb2.CompareRunsRequest),
-    "GetLeaderboard": of_all_versions(standings_service_pb2.GetLeaderboardRequest),
-    "GetHistory": of_all_versions(standings_service_pb2.GetHistoryRequest),
+    "GetLeaderboard": of_all_versions(leaderboard_service_pb2.GetLeaderboardRequest),
+    "GetHistory": of_all_versions(leaderboard_service_pb2.GetHistoryRequest),
     "ListRuns": of_all_versions(scheduler_service_pb2.ListRunsRequest),
 }
 

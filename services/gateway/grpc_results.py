@@ -12,10 +12,10 @@ from proctor.v1 import comparison_service_pb2 as comparing_pb2
 from proctor.v1 import comparison_service_pb2_grpc as comparing_grpc
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import export_service_pb2_grpc as export_grpc
+from proctor.v1 import leaderboard_service_pb2 as leaderboard_pb2
+from proctor.v1 import leaderboard_service_pb2_grpc as standings_grpc
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
-from proctor.v1 import standings_service_pb2 as standings_pb2
-from proctor.v1 import standings_service_pb2_grpc as standings_grpc
 from services.common.errors import ErrorKind, RemoteError
 from services.gateway.grpc_calls import RESULTS, BackendCalls
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from proctor.v1.answer_service_pb2_grpc import AnswerServiceAsyncStub
     from proctor.v1.comparison_service_pb2_grpc import ComparisonServiceAsyncStub
     from proctor.v1.export_service_pb2_grpc import ExportServiceAsyncStub
+    from proctor.v1.leaderboard_service_pb2_grpc import LeaderboardServiceAsyncStub
     from proctor.v1.rescore_service_pb2_grpc import RescoreServiceAsyncStub
     from proctor.v1.results_service_pb2_grpc import ResultsServiceAsyncStub
-    from proctor.v1.standings_service_pb2_grpc import StandingsServiceAsyncStub
 
 # Scoring a whole run again takes longer than looking something up.
 _RESCORE_PATIENCE = 10
@@ -39,7 +39,7 @@ class ResultsBackend:
     def __init__(self, channel: grpc.aio.Channel, *, timeout_seconds: float) -> None:
         self._figures: ResultsServiceAsyncStub = results_service_pb2_grpc.ResultsServiceStub(channel)
         self._comparisons: ComparisonServiceAsyncStub = comparing_grpc.ComparisonServiceStub(channel)
-        self._standings: StandingsServiceAsyncStub = standings_grpc.StandingsServiceStub(channel)
+        self._standings: LeaderboardServiceAsyncStub = standings_grpc.LeaderboardServiceStub(channel)
         self._rescoring: RescoreServiceAsyncStub = rescore_grpc.RescoreServiceStub(channel)
         self._answers: AnswerServiceAsyncStub = answer_grpc.AnswerServiceStub(channel)
         self._exports: ExportServiceAsyncStub = export_grpc.ExportServiceStub(channel)
@@ -75,11 +75,13 @@ class ResultsBackend:
         return (await self._calls.ask(self._comparisons.CompareRuns, request)).comparison
 
     async def get_leaderboard(
-        self, request: standings_pb2.GetLeaderboardRequest
-    ) -> standings_pb2.GetLeaderboardResponse:
+        self, request: leaderboard_pb2.GetLeaderboardRequest
+    ) -> leaderboard_pb2.GetLeaderboardResponse:
         return await self._calls.ask(self._standings.GetLeaderboard, request)
 
-    async def get_history(self, request: standings_pb2.GetHistoryRequest) -> standings_pb2.GetHistoryResponse:
+    async def get_history(
+        self, request: leaderboard_pb2.GetHistoryRequest
+    ) -> leaderboard_pb2.GetHistoryResponse:
         return await self._calls.ask(self._standings.GetHistory, request)
 
     async def rescore_task(self, request: rescore_pb2.RescoreTaskRequest) -> rescore_pb2.RescoreTaskResponse:

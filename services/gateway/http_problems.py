@@ -45,7 +45,7 @@ _STATUS = {
 _STATUS_OF_REASON = {
     "INVALID_PARAMETER": 422,
     "INVALID_DATASET": 422,
-    "NO_SUCH_ROW": 404,
+    "ROW_NOT_FOUND": 404,
     "DATASET_TOO_LARGE": 413,
     "FILE_TOO_LARGE": 413,
     # Of an upload that took too long; a run that did says so itself.

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from proctor.v1 import comparison_pb2, outcome_pb2, run_pb2, sample_pb2, standings_pb2
+from proctor.v1 import comparison_pb2, leaderboard_pb2, outcome_pb2, run_pb2, sample_pb2
 
 STATES: dict[str, run_pb2.RunState.ValueType] = {
     name.removeprefix("RUN_STATE_").lower(): value for name, value in run_pb2.RunState.items() if value
@@ -58,11 +58,11 @@ def verdict_word(verdict: comparison_pb2.Verdict.ValueType) -> str:
     return comparison_pb2.Verdict.Name(verdict).removeprefix("VERDICT_").lower()
 
 
-def trend_word(direction: standings_pb2.TrendDirection.ValueType) -> str | None:
+def trend_word(direction: leaderboard_pb2.TrendDirection.ValueType) -> str | None:
     """None where there is no previous run."""
-    if direction == standings_pb2.TREND_DIRECTION_UNSPECIFIED:
+    if direction == leaderboard_pb2.TREND_DIRECTION_UNSPECIFIED:
         return None
-    return standings_pb2.TrendDirection.Name(direction).removeprefix("TREND_DIRECTION_").lower()
+    return leaderboard_pb2.TrendDirection.Name(direction).removeprefix("TREND_DIRECTION_").lower()
 
 
 def moment(timestamp: Timestamp) -> datetime | None:

@@ -151,14 +151,14 @@ class NoSuchAnswer(ResultsError):
     """Run {run_id} has no outcome for sample {sample}, rollout {rollout}, so no mark was changed."""
 
     kind = ErrorKind.INVALID
-    reason = "NO_SUCH_ROW"
+    reason = "ROW_NOT_FOUND"
 
 
 class NoSuchRow(ResultsError):
     """Run {run_id} has no row {row_id!r}, so no mark was changed."""
 
     kind = ErrorKind.INVALID
-    reason = "NO_SUCH_ROW"
+    reason = "ROW_NOT_FOUND"
 
 
 class FailureNotGolden(ResultsError):

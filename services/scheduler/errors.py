@@ -165,7 +165,7 @@ class RunNotOver(SchedulerError):
     """Run {run_id} is {state}, so it cannot be deleted yet. Cancel it first, or wait until it is over."""
 
     kind = ErrorKind.CONFLICT
-    reason = "RUN_NOT_OVER"
+    reason = "RUN_STILL_ACTIVE"
 
 
 class InvalidPageToken(SchedulerError):
@@ -252,7 +252,7 @@ class NoSuchRow(SchedulerError):
     """Task {task} has no row {row}: it has {rows} rows, counted from 0."""
 
     kind = ErrorKind.INVALID
-    reason = "NO_SUCH_ROW"
+    reason = "ROW_NOT_FOUND"
 
 
 class ShowingTooLong(SchedulerError):

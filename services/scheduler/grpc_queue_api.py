@@ -60,7 +60,7 @@ class GrpcQueueApi(
             workers=[worker_to_proto(worker) for worker in queue.workers],
             limits=limits_to_proto(queue.limits),
             users=[
-                messages.UserShare(user=each.user, running=each.running, pending=each.pending)
+                messages.UserRunCounts(user=each.user, running=each.running, pending=each.pending)
                 for each in queue.users
             ],
         )
@@ -80,4 +80,4 @@ class GrpcQueueApi(
         self, request: count_messages.CountRequestRequest, context: Context
     ) -> count_messages.CountRequestResponse:
         left = await self._use.limits.count_request(request.user or DEFAULT_USER, self._use.clock.now())
-        return count_messages.CountRequestResponse(left=left)
+        return count_messages.CountRequestResponse(remaining=left)

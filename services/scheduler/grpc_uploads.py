@@ -21,7 +21,7 @@ async def begun_upload(requests: AsyncIterable[Piece]) -> tuple[Piece, AsyncIter
     """
     pieces = aiter(requests)
     first = await anext(pieces, None)
-    if first is None or first.WhichOneof("piece") != "header":
+    if first is None or first.WhichOneof("chunk") != "header":
         raise InvalidParameter(field="header", sentence="The first piece must be the header.")
     return first, _contents(pieces)
 
@@ -29,7 +29,7 @@ async def begun_upload(requests: AsyncIterable[Piece]) -> tuple[Piece, AsyncIter
 async def _contents(pieces: AsyncIterator[Piece]) -> AsyncIterator[bytes]:
     """A caller who dies looks like one who has sent everything, but he does not say so."""
     async for piece in pieces:
-        match piece.WhichOneof("piece"):
+        match piece.WhichOneof("chunk"):
             case "end":
                 return
             case "content" if len(piece.content) <= MAX_PIECE_BYTES:

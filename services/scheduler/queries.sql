@@ -1,5 +1,5 @@
 -- name: get_limits gives what was changed of the limits; null is as the settings say ()
-SELECT max_running_runs, max_pending_runs_per_user, max_requests_per_minute, run_time_limit_seconds, min_stay_seconds,
+SELECT max_running_runs, max_pending_runs_per_user, max_requests_per_minute, run_time_limit_seconds, min_run_time_seconds,
        ARRAY(SELECT username FROM user_priorities ORDER BY username) AS usernames,
        ARRAY(SELECT highest FROM user_priorities ORDER BY username) AS highest_priorities
   FROM limits;
@@ -13,7 +13,7 @@ UPDATE limits
        max_pending_runs_per_user = coalesce($2, CASE WHEN 'max_pending_runs_per_user' <> ALL ($6) THEN max_pending_runs_per_user END),
        max_requests_per_minute = coalesce($3, CASE WHEN 'max_requests_per_minute' <> ALL ($6) THEN max_requests_per_minute END),
        run_time_limit_seconds = coalesce($4, CASE WHEN 'run_time_limit' <> ALL ($6) THEN run_time_limit_seconds END),
-       min_stay_seconds = coalesce($5, CASE WHEN 'min_stay' <> ALL ($6) THEN min_stay_seconds END);
+       min_run_time_seconds = coalesce($5, CASE WHEN 'min_run_time' <> ALL ($6) THEN min_run_time_seconds END);
 
 -- name: drop_user_priorities makes room for others ()
 DELETE FROM user_priorities;
@@ -195,7 +195,7 @@ SELECT run_id, username, pool, ordered, scoring_method, state, epoch, step, plan
  ORDER BY queued_at DESC, run_id DESC
  LIMIT $1;
 
--- name: user_shares counts what runs and waits of each user ()
+-- name: user_run_counts counts what runs and waits of each user ()
 SELECT username, sum(is_running)::integer AS running, sum(1 - is_running)::integer AS pending
   FROM (SELECT username, 1 AS is_running FROM runs WHERE state = 'running'
         UNION ALL

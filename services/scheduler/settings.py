@@ -43,7 +43,7 @@ class SchedulerSettings(BaseSettings):
     max_requests_per_minute: int = Field(default=100, ge=1)
     run_time_limit_seconds: float = Field(default=3 * 3600.0, gt=0)
     # A run keeps its place so long before it has to let a run of another user go first.
-    min_stay_seconds: float = Field(default=60.0, ge=0)
+    min_run_time_seconds: float = Field(default=60.0, ge=0)
     # The highest priority that a user may ask for, as {"*": "normal", "ann": "high"}; "*" is everybody else.
     highest_priorities: dict[str, Literal["high", "normal", "low"]] = Field(default_factory=dict)
 

@@ -147,7 +147,7 @@ class SchedulerParts:
         self.controls = NatsRunControls(connections.nats, jetstream.bucket(subjects.RUNS_BUCKET), budget)
         self.pace_board = PaceBoard()
         self.pace_feed = NatsPaceFeed(connections.nats, self.pace_board, budget, self.clock)
-        self.pace_grants = NatsPaceGrants(jetstream.bucket(subjects.PACES_BUCKET))
+        self.pace_grants = NatsPaceGrants(jetstream.bucket(subjects.QUOTAS_BUCKET))
         self.feed = NatsProgressFeed(connections.nats, self.board, self.clock)
         self.record = GrpcRunRecord(connections.results)
         any_model_pools = frozenset(pool.name for pool in self.pools if pool.serves_any_model)
@@ -290,7 +290,7 @@ def _limits_of(settings: SchedulerSettings) -> QueueLimits:
         max_pending_per_user=settings.max_pending_runs_per_user,
         max_requests_per_minute=settings.max_requests_per_minute,
         run_time_limit=timedelta(seconds=settings.run_time_limit_seconds),
-        min_stay=timedelta(seconds=settings.min_stay_seconds),
+        min_run_time=timedelta(seconds=settings.min_run_time_seconds),
         priorities={user: Priority[name.upper()] for user, name in settings.highest_priorities.items()},
     )
 

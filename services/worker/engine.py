@@ -155,7 +155,6 @@ class FailureClass(StrEnum):
     PROVIDER_ERROR = "provider_error"
     REFUSED = "refused"
     PROMPT_TOO_LONG = "prompt_too_long"
-    SANDBOX = "sandbox"
     ENGINE = "engine"
 
 

@@ -55,7 +55,7 @@ class NatsHeartbeat:
             self._loader.turning_to,
             self._loader.ready_models,
             self._server.refused_runs,
-            self._paces.held_servers(),
+            self._paces.throttled_servers(),
         )
         if news == self._told and self._clock.monotonic() < self._beat_at + every_seconds:
             return
@@ -96,8 +96,8 @@ class NatsHeartbeat:
         )
         if load := self._loader.engine_load:
             status.load.CopyFrom(load_to_proto(load))
-        for server, until in self._paces.held_servers().items():
-            status.held_servers[server].FromDatetime(until)
+        for server, until in self._paces.throttled_servers().items():
+            status.throttled_servers[server].FromDatetime(until)
         status.sent_at.FromDatetime(self._clock.now())
         return status
 

@@ -34,7 +34,7 @@ class NatsPaces:
         self._clock = clock
         # Pace to when it was reported, how much was sent by then, and how much of that was refused.
         self._told: dict[str, tuple[float, int, int]] = {}
-        self._grants: dict[str, work_messages_pb2.PaceGrant] = {}
+        self._grants: dict[str, work_messages_pb2.RateQuota] = {}
 
     async def report_due(self) -> None:
         """Each second while something is asked or waits, and at once when a provider refuses."""
@@ -59,20 +59,18 @@ class NatsPaces:
         """One that no message can hold keeps no other from being sent."""
         try:
             payload = self._report_of(pace).SerializeToString()
-            await self._connection.publish(subjects.pace_subject(pace.name), payload)
+            await self._connection.publish(subjects.rate_subject(pace.name), payload)
         except TRANSIENT_NATS as error:
             log.info("pace not reported", pace=pace.name, error=repr(error))
         except ValueError as error:
             log.error("pace fits no message", pace=pace.name, error=repr(error))
 
-    def _report_of(self, pace: Pace) -> work_messages_pb2.PaceReport:
-        report = work_messages_pb2.PaceReport(
+    def _report_of(self, pace: Pace) -> work_messages_pb2.RateReport:
+        report = work_messages_pb2.RateReport(
             worker_id=self._worker_id,
-            pace=pace.name,
+            rate_limit_key=pace.name,
             sent=pace.sent,
-            accepted=pace.accepted,
-            limited=pace.limited,
-            tokens=pace.tokens,
+            rate_limited=pace.limited,
             waiting=pace.waiting,
             allowed_requests_per_second=pace.allowed.requests,
             allowed_tokens_per_second=pace.allowed.tokens,
@@ -85,7 +83,7 @@ class NatsPaces:
     def _hear(self, entry: BucketEntry) -> None:
         """A grant that is dropped leaves no limit: nobody has asked for a long time."""
         try:
-            grant = work_messages_pb2.PaceGrant.FromString(entry.value or b"")
+            grant = work_messages_pb2.RateQuota.FromString(entry.value or b"")
         except DecodeError as error:
             log.error("unreadable grant", pace=entry.key, error=str(error))
             return
@@ -102,7 +100,7 @@ class NatsPaces:
             pace.grant(granted_to(self._worker_id, self._grants[pace.name]))
 
 
-def granted_to(worker_id: str, grant: work_messages_pb2.PaceGrant) -> Granted:
+def granted_to(worker_id: str, grant: work_messages_pb2.RateQuota) -> Granted:
     """The worker's part of it; who is not named takes the smallest share."""
     share = grant.shares.get(worker_id, min(grant.shares.values(), default=1.0))
     has_requests = grant.HasField("requests_per_second")

@@ -49,7 +49,7 @@ class Paces:
     def named(self, name: str) -> Pace | None:
         return next((pace for pace in self if pace.name == name), None)
 
-    def held_servers(self) -> Mapping[str, datetime]:
+    def throttled_servers(self) -> Mapping[str, datetime]:
         """Base URL, empty for the pool's own server, to when those are asked again that said to wait."""
         paces = {"": self.own, self._own_url: self.own, **self._others}
         return {url: until for url, pace in paces.items() if (until := pace.held_until())}

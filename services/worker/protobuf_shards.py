@@ -91,7 +91,7 @@ def _prompt(prompt: sample_pb2.Prompt, *, is_chat: bool) -> Prompt:
 
 
 def _sampling(work: work_messages_pb2.WorkShard) -> Sampling:
-    params, is_row = work.params, work.leaves_defaults
+    params, is_row = work.params, work.use_engine_defaults
     max_tokens, temperature = (None, None) if is_row else (DEFAULT_MAX_TOKENS, 0.0)
     return Sampling(
         max_tokens=params.max_tokens if params.HasField("max_tokens") else max_tokens,

@@ -253,7 +253,7 @@ def start_pacing(connection: Client, identity: Identity, paces: Paces) -> list[a
     """An engine in the worker is asked as fast as it can."""
     if not paces.own.name:
         return []
-    bucket = JetStream(connection).bucket(subjects.PACES_BUCKET)
+    bucket = JetStream(connection).bucket(subjects.QUOTAS_BUCKET)
     wire = NatsPaces(connection, bucket, identity.worker_id, paces, SystemClock())
     return [
         asyncio.create_task(every(LOOK_SECONDS, wire.report_due, name="report paces"), name="report paces"),

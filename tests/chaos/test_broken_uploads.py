@@ -222,7 +222,7 @@ async def test_what_a_run_uses_stays_until_it_is_over(standing: WholeStack) -> N
     benchmark = f"/admin/benchmarks/bm_{run.run_id.replace('-', '')}"
 
     async def delete_both() -> None:
-        for path, reason in ((f"{DATASETS}/{dataset_id}", "DATASET_IN_USE"), (benchmark, "RUN_NOT_OVER")):
+        for path, reason in ((f"{DATASETS}/{dataset_id}", "DATASET_IN_USE"), (benchmark, "RUN_STILL_ACTIVE")):
             answer = await http(standing, "DELETE", path)
             assert (answer.status, answer.body["reason"]) == (409, reason), answer
 

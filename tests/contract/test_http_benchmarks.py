@@ -234,11 +234,11 @@ async def test_a_cost_limit_without_a_price_is_409(stand: GatewayStand) -> None:
 
 async def test_results_of_a_job_that_was_not_planned_yet_are_empty(stand: GatewayStand) -> None:
     run = stored_run(stand, run_pb2.RUN_STATE_PENDING)
-    run.wait.position, run.wait.held_by = 1, "3 runs are running"
+    run.wait.position, run.wait.blocked_by = 1, "3 runs are running"
     status, body, _ = await call(stand, "GET", f"{API}/results/{run.run_id}")
     assert status == 200
     assert body["performance_data"] == {"glue": {}}
-    assert body["wait"] == {"position": 1, "held_by": "3 runs are running"}
+    assert body["wait"] == {"position": 1, "blocked_by": "3 runs are running"}
 
 
 @pytest.mark.parametrize("job_id", ["nonsense", "00000000-0000-0000-0000-000000000000"])

@@ -123,7 +123,7 @@ async def test_refusals_of_the_scheduler_keep_their_sentences(stand: GatewayStan
     for kind, reason, expected in (
         (ErrorKind.NOT_FOUND, "DATASET_NOT_FOUND", 404),
         (ErrorKind.INVALID, "NO_TARGETS", 400),
-        (ErrorKind.INVALID, "OTHER_MODEL", 400),
+        (ErrorKind.INVALID, "MODEL_MISMATCH", 400),
         (ErrorKind.INVALID, "INVALID_PARAMETER", 422),
     ):
         stand.scheduler.refusal = refused(kind, reason, f"This is about {reason}.")
@@ -205,9 +205,9 @@ async def test_one_that_is_over_has_figures_and_the_throughput_of_its_whole_time
 
 async def test_one_that_waits_says_why_and_has_no_figures_yet(stand: GatewayStand) -> None:
     run = stored_run(stand, run_pb2.RUN_STATE_PENDING)
-    run.wait.position, run.wait.held_by = 1, "3 runs are running"
+    run.wait.position, run.wait.blocked_by = 1, "3 runs are running"
     _, body, _ = await call(stand, "GET", f"{API}/{shown_id(run)}")
-    assert (body["wait"]["held_by"], body["scores"], body["throughput"]) == ("3 runs are running", {}, 0.0)
+    assert (body["wait"]["blocked_by"], body["scores"], body["throughput"]) == ("3 runs are running", {}, 0.0)
 
 
 async def test_one_that_failed_says_why(stand: GatewayStand) -> None:
@@ -230,7 +230,7 @@ async def test_run_is_paused_resumed_cancelled_retried_and_deleted(stand: Gatewa
         assert (status, body) == (200, {"benchmark_id": name, "message": f"Benchmark {name} {told}"})
         assert stand.scheduler.runs[run.run_id].state == state
     status, body, _ = await call(stand, "DELETE", path)
-    assert (status, body["reason"]) == (409, "RUN_NOT_OVER")
+    assert (status, body["reason"]) == (409, "RUN_STILL_ACTIVE")
     await call(stand, "POST", f"{path}/cancel")
     assert (await call(stand, "POST", f"{path}/cancel"))[0] == 409
     status, body, _ = await call(stand, "DELETE", path)

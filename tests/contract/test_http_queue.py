@@ -20,7 +20,7 @@ LIMITS = {
     "max_pending_runs_per_user": 10,
     "max_requests_per_minute": 100,
     "run_time_limit_seconds": 10800.0,
-    "min_stay_seconds": 60.0,
+    "min_run_time_seconds": 60.0,
     "highest_priorities": {"*": "normal"},
 }
 
@@ -35,7 +35,7 @@ def waiting_run() -> run_pb2.Run:
     run = run_pb2.Run(run_id="r2", user="bob", state=run_pb2.RUN_STATE_PENDING, pool="local")
     run.order.suite, run.order.model, run.order.priority = "glue", "vllm/starter", run_pb2.PRIORITY_LOW
     run.created_at.FromSeconds(1_700_000_000)
-    run.wait.position, run.wait.held_by = 1, "3 of at most 3 runs are running"
+    run.wait.position, run.wait.blocked_by = 1, "3 of at most 3 runs are running"
     run.wait.estimated_seconds, run.wait.estimated_low_seconds, run.wait.estimated_high_seconds = 60, 30, 90
     run.progress.current_step = "waiting"
     return run
@@ -72,7 +72,7 @@ async def test_queue_is_shown_with_runs_workers_users_and_limits(stand: GatewayS
             "eta_seconds": None,
             "wait": {
                 "position": 1,
-                "held_by": "3 of at most 3 runs are running",
+                "blocked_by": "3 of at most 3 runs are running",
                 "estimated_seconds": 60.0,
                 "estimated_low_seconds": 30.0,
                 "estimated_high_seconds": 90.0,
@@ -91,16 +91,16 @@ async def test_queue_is_shown_with_runs_workers_users_and_limits(stand: GatewayS
 
 
 async def test_null_takes_a_limit_back_to_the_setting(stand: GatewayStand) -> None:
-    changes = {"max_running_runs": 1, "min_stay_seconds": 0.5, "highest_priorities": {"ann": "high"}}
+    changes = {"max_running_runs": 1, "min_run_time_seconds": 0.5, "highest_priorities": {"ann": "high"}}
     await call(stand, "PATCH", f"{QUEUE}/limits", json=changes)
     back = {"max_running_runs": None, "highest_priorities": None}
-    expected = {**LIMITS, "min_stay_seconds": 0.5}
+    expected = {**LIMITS, "min_run_time_seconds": 0.5}
     assert (await call(stand, "PATCH", f"{QUEUE}/limits", json=back))[:2] == (200, expected)
 
 
 async def test_limits_are_shown_and_only_those_given_are_changed(stand: GatewayStand) -> None:
     assert (await call(stand, "GET", f"{QUEUE}/limits"))[:2] == (200, LIMITS)
-    changes = {"max_running_runs": 1, "min_stay_seconds": 0.5, "highest_priorities": {"ann": "high"}}
+    changes = {"max_running_runs": 1, "min_run_time_seconds": 0.5, "highest_priorities": {"ann": "high"}}
     changed = {**LIMITS, **changes}
     assert (await call(stand, "PATCH", f"{QUEUE}/limits", json=changes))[:2] == (200, changed)
     assert (await call(stand, "PATCH", f"{QUEUE}/limits", json={}))[:2] == (200, changed)
@@ -113,8 +113,8 @@ async def test_limits_are_shown_and_only_those_given_are_changed(stand: GatewayS
         ({"max_running_runs": "many"}, "max_running_runs"),
         ({"max_running_runs": "3"}, "max_running_runs"),
         ({"max_running_runs": True}, "max_running_runs"),
-        ({"min_stay_seconds": True}, "min_stay_seconds"),
-        ({"min_stay_seconds": -1}, "min_stay_seconds"),
+        ({"min_run_time_seconds": True}, "min_run_time_seconds"),
+        ({"min_run_time_seconds": -1}, "min_run_time_seconds"),
         ({"run_time_limit_seconds": 0}, "run_time_limit_seconds"),
         ({"highest_priorities": {}}, "highest_priorities"),
         ({"highest_priorities": {"ann": "urgent"}}, "highest_priorities.ann"),
@@ -147,7 +147,7 @@ async def test_waiting_job_says_why_and_for_how_long(stand: GatewayStand) -> Non
     stand.scheduler.put(run)
     wait = {
         "position": 1,
-        "held_by": "3 of at most 3 runs are running",
+        "blocked_by": "3 of at most 3 runs are running",
         "estimated_seconds": 60.0,
         "estimated_low_seconds": 30.0,
         "estimated_high_seconds": 90.0,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proctor.v1 import run_pb2, standings_pb2, summary_pb2
+from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
 from services.common.errors import ErrorKind
 from tests.fakes.backend_services import refused
 from tests.fakes.gateway_stand import GatewayStand
@@ -11,11 +11,11 @@ from tests.fakes.http_calls import call
 API = "/api/v1/benchmarking"
 
 
-def standing(model: str, rank: int, score: float) -> standings_pb2.Standing:
+def standing(model: str, rank: int, score: float) -> leaderboard_pb2.LeaderboardEntry:
     figure = summary_pb2.MetricFigure(
         metric="acc", mean=score, ci_low=score - 0.1, ci_high=score + 0.1, n=500
     )
-    return standings_pb2.Standing(
+    return leaderboard_pb2.LeaderboardEntry(
         rank=rank,
         model=model,
         run_id="r1",
@@ -31,11 +31,11 @@ async def test_leaderboard_has_the_promised_fields(stand: GatewayStand) -> None:
     board = stand.results.standings.board
     first = standing("vllm/Qwen/Qwen3-0.6B", 1, 0.5)
     first.tied_with.append("vllm/b")
-    first.trend.direction, first.trend.previous_run_id = standings_pb2.TREND_DIRECTION_UP, "r0"
+    first.trend.direction, first.trend.previous_run_id = leaderboard_pb2.TREND_DIRECTION_UP, "r0"
     first.trend.difference = 0.25
     first.closed_at.FromSeconds(1_700_000_000)
-    board.standings.append(first)
-    board.apart.add(model="vllm/c", run_id="r3", apart_because=["limit 100"])
+    board.entries.append(first)
+    board.unranked.add(model="vllm/c", run_id="r3", unranked_because=["limit 100"])
     board.baselines.add(model="baseline/majority")
     board.total_models, board.metric = 1, "acc"
     board.scoring_method = run_pb2.SCORING_METHOD_LOGLIKELIHOOD
@@ -51,8 +51,8 @@ async def test_leaderboard_has_the_promised_fields(stand: GatewayStand) -> None:
     assert top["trend_details"] == {"difference": 0.25, "p_value": None, "previous_job_id": "r0"}
     assert (body["total_models"], body["last_updated"]) == (1, "2023-11-14T22:13:20Z")
     assert (body["scoring"], body["metric"]) == ("loglikelihood", "acc")
-    [apart], [baseline] = body["apart"], body["baselines"]
-    assert (apart["rank"], apart["score"], apart["apart_because"]) == (None, None, ["limit 100"])
+    [unranked], [baseline] = body["unranked"], body["baselines"]
+    assert (unranked["rank"], unranked["score"], unranked["unranked_because"]) == (None, None, ["limit 100"])
     assert (baseline["provider"], baseline["job_id"], baseline["trend"]) == ("baseline", None, None)
     [asked] = stand.results.standings.boards_asked
     assert (asked.suite, asked.metric, asked.limit, asked.is_best) == ("glue", "accuracy", 5, True)
@@ -68,7 +68,7 @@ async def test_leaderboard_without_runs_is_empty(stand: GatewayStand) -> None:
 async def test_leaderboard_is_of_glue_by_no_metric_in_particular_unless_asked_otherwise(
     stand: GatewayStand,
 ) -> None:
-    stand.results.standings.board.standings.append(standing("vllm/a", 1, 0.5))
+    stand.results.standings.board.entries.append(standing("vllm/a", 1, 0.5))
     assert (await call(stand, "GET", f"{API}/leaderboard"))[0] == 200
     [asked] = stand.results.standings.boards_asked
     assert (asked.suite, asked.metric, asked.limit) == ("glue", "", 10)
@@ -85,7 +85,7 @@ async def test_suite_that_does_not_exist_is_not_found_and_one_without_runs_is_em
 
 
 async def test_runs_of_a_suite_that_was_removed_are_shown(stand: GatewayStand) -> None:
-    stand.results.standings.board.apart.append(standing("vllm/a", 0, 0.5))
+    stand.results.standings.board.unranked.append(standing("vllm/a", 0, 0.5))
     stand.results.standings.page.total = 1
     assert (await call(stand, "GET", f"{API}/leaderboard?suite=gone"))[0] == 200
     assert (await call(stand, "GET", f"{API}/history?suite=gone"))[0] == 200
@@ -108,7 +108,7 @@ async def test_leaderboard_of_a_metric_that_nobody_has_is_refused(stand: Gateway
 
 async def test_history_has_the_promised_fields(stand: GatewayStand) -> None:
     page = stand.results.standings.page
-    page.standings.append(standing("vllm/a", 0, 0.5))
+    page.entries.append(standing("vllm/a", 0, 0.5))
     page.total, page.next_page_token = 12, "next"
     status, body, _ = await call(stand, "GET", f"{API}/history?model_name=vllm/a&days=7&limit=1&cursor=here")
     assert status == 200

@@ -34,7 +34,7 @@ HOT = {
     "running_runs": "",
     "waiting_runs": f"'{{{RUN[1:-1]}}}'",
     "paused_runs": "100",
-    "user_shares": "",
+    "user_run_counts": "",
     "unfinished_runs": "",
     "past_runs": "'{glue,glue}', '{openai/x,openai/y}'",
     "past_usage": "'glue', 'openai/x', 'generate', '{}'",

@@ -87,13 +87,13 @@ async def test_the_leaderboard_has_all_models_and_a_floor(examined: Examined) ->
 
     async def has_all() -> bool:
         listed = (await http(examined.standing, "GET", path)).body
-        return len(listed["leaderboard"]) + len(listed["apart"]) == len(MODELS)
+        return len(listed["leaderboard"]) + len(listed["unranked"]) == len(MODELS)
 
     await eventually(has_all, "every model is listed")
     board = (await http(examined.standing, "GET", path)).body
     # A task was left out, so none of them can be ranked as a whole run of the suite.
-    assert {entry["model"] for entry in board["apart"]} == {f"openai/{model}" for model in MODELS}
-    assert all("addition" in " ".join(entry["apart_because"]) for entry in board["apart"])
+    assert {entry["model"] for entry in board["unranked"]} == {f"openai/{model}" for model in MODELS}
+    assert all("addition" in " ".join(entry["unranked_because"]) for entry in board["unranked"])
 
 
 async def test_whole_runs_are_ranked_and_ties_share_a_rank(examined: Examined) -> None:

@@ -69,7 +69,7 @@ async def test_batch_file_is_run_read_downloaded_in_its_order_and_deleted(standi
     dataset_id = await uploaded(standing, "batch_50.jsonl", batch_50().read_bytes())
     order = {"model_id": MODEL, "dataset_id": dataset_id}
     refused = await http(standing, "POST", f"{RUNS}/run", json=order)
-    assert (refused.status, refused.body["reason"]) == (400, "OTHER_MODEL")
+    assert (refused.status, refused.body["reason"]) == (400, "MODEL_MISMATCH")
 
     key = {"Idempotency-Key": str(uuid.uuid4())}
     order["line_models"] = ["test-model"]  # type: ignore[assignment]  # JSON

@@ -82,12 +82,12 @@ async def test_a_queue_that_is_full_refuses_the_next_run_of_this_user_only(stand
         pending.append((await other.submit_run(keyed_order())).run.run_id)
     last = await standing.client.get_run(pending[-1])
     assert last.wait.position == 1  # by fair share: those of the first user have had theirs
-    assert last.wait.held_by == f"{MAX_RUNNING} of at most {MAX_RUNNING} runs are running"
+    assert last.wait.blocked_by == f"{MAX_RUNNING} of at most {MAX_RUNNING} runs are running"
     second = await standing.client.get_run(pending[1])
     share = (
         f"before it: 1 of other users by fair share (local has {MAX_RUNNING} running and 1 waiting before it)"
     )
-    assert second.wait.held_by.endswith(f"{share}, 1 whose turn is earlier")
+    assert second.wait.blocked_by.endswith(f"{share}, 1 whose turn is earlier")
     await cancel_all(standing, running + pending)
 
 
@@ -117,10 +117,10 @@ async def test_a_waiting_run_says_why_and_starts_once_the_limits_let_it(standing
     await until_running(standing, [first])
     second = await standing.submit()
     why = "1 of at most 1 runs are running"
-    assert (await standing.client.get_run(second)).wait.held_by == why
+    assert (await standing.client.get_run(second)).wait.blocked_by == why
     shown = (await http(standing, "GET", "/api/v1/queue")).body
     assert [job["job_id"] for job in shown["running"]] == [first]
-    assert [(job["job_id"], job["wait"]["held_by"]) for job in shown["waiting"]] == [(second, why)]
+    assert [(job["job_id"], job["wait"]["blocked_by"]) for job in shown["waiting"]] == [(second, why)]
     assert [worker["concurrency"] for worker in shown["workers"]] == [32]
     assert why in " ".join((await proctor(standing, "queue")).out.split())
 

@@ -15,11 +15,11 @@ from proctor.v1 import (
     answer_service_pb2_grpc,
     comparison_service_pb2_grpc,
     export_service_pb2_grpc,
+    leaderboard_service_pb2_grpc,
     model_pb2,
     outcome_pb2,
     rescore_service_pb2_grpc,
     run_pb2,
-    standings_service_pb2_grpc,
     suite_service_pb2_grpc,
     summary_pb2,
 )
@@ -172,7 +172,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     ) -> scheduler_pb2.DeleteRunResponse:
         self._note(context)
         run = self._run(request.run_id)
-        _check_state(run, FINAL, "RUN_NOT_OVER")
+        _check_state(run, FINAL, "RUN_STILL_ACTIVE")
         del self.runs[run.run_id]
         return scheduler_pb2.DeleteRunResponse()
 
@@ -310,7 +310,7 @@ async def results_server(fake: FakeResults, address: str = "127.0.0.1:0") -> Asy
     def register(server: grpc.aio.Server) -> None:
         results_grpc.add_ResultsServiceServicer_to_server(fake, server)
         comparison_service_pb2_grpc.add_ComparisonServiceServicer_to_server(fake.comparisons, server)
-        standings_service_pb2_grpc.add_StandingsServiceServicer_to_server(fake.standings, server)
+        leaderboard_service_pb2_grpc.add_LeaderboardServiceServicer_to_server(fake.standings, server)
         rescore_service_pb2_grpc.add_RescoreServiceServicer_to_server(fake.rescoring, server)
         answer_service_pb2_grpc.add_AnswerServiceServicer_to_server(fake.answers, server)
         export_service_pb2_grpc.add_ExportServiceServicer_to_server(fake.exports, server)

@@ -65,7 +65,7 @@ class FakeDatasets(dataset_grpc.DatasetServiceServicer):
         digest, content, size, is_whole = hashlib.sha256(), b"", 0, False
         async for piece in pieces:
             await self.gate.wait()
-            match piece.WhichOneof("piece"):
+            match piece.WhichOneof("chunk"):
                 case "header":
                     self.headers.append(piece.header)
                 case "content":

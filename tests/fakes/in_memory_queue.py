@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from services.scheduler.runs.run import RunId, RunState
 from services.scheduler.runs.run_estimate import History
-from services.scheduler.runs.run_queue import QueuedRuns, UserShare, WaitingRun
+from services.scheduler.runs.run_queue import QueuedRuns, UserRunCounts, WaitingRun
 from tests.fakes.in_memory_runs import InMemoryRuns
 
 
@@ -25,7 +25,7 @@ class InMemoryQueue:
             waiting=[WaitingRun(run, self.runs.queued_at[run.run_id]) for run in order[:most]],
             waiting_total=len(order),
             users=[
-                UserShare(
+                UserRunCounts(
                     user, sum(run.user == user for run in running), sum(run.user == user for run in order)
                 )
                 for user in users

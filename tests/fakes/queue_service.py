@@ -22,7 +22,7 @@ def first_limits() -> queue_pb2.QueueLimits:
         max_running_runs=3, max_pending_runs_per_user=10, max_requests_per_minute=100
     )
     limits.run_time_limit.FromSeconds(3 * 3600)
-    limits.min_stay.FromSeconds(60)
+    limits.min_run_time.FromSeconds(60)
     limits.priorities.add(user="*", highest=run_pb2.PRIORITY_NORMAL)
     return limits
 
@@ -85,4 +85,4 @@ class FakeQueue(queue_grpc.QueueServiceServicer, count_grpc.RequestCountServiceS
             facts = {"user": request.user, "limit": str(self.most_requests), "retry_after_seconds": "12"}
             sentence = f"User {request.user} has made the {self.most_requests} requests of this minute."
             raise refused(ErrorKind.EXHAUSTED, "TOO_MANY_REQUESTS", sentence, **facts)
-        return count_pb2.CountRequestResponse(left=left)
+        return count_pb2.CountRequestResponse(remaining=left)

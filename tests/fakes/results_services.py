@@ -14,10 +14,10 @@ from proctor.v1 import comparison_service_pb2 as comparing_pb2
 from proctor.v1 import comparison_service_pb2_grpc as comparing_grpc
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import export_service_pb2_grpc as export_grpc
+from proctor.v1 import leaderboard_service_pb2 as leaderboard_pb2
+from proctor.v1 import leaderboard_service_pb2_grpc as standings_grpc
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
-from proctor.v1 import standings_service_pb2 as standings_pb2
-from proctor.v1 import standings_service_pb2_grpc as standings_grpc
 from services.common.errors import RemoteError
 
 
@@ -52,26 +52,28 @@ class FakeComparisons(comparing_grpc.ComparisonServiceServicer):
 
 
 @dataclass
-class FakeStandings(standings_grpc.StandingsServiceServicer):
+class FakeStandings(standings_grpc.LeaderboardServiceServicer):
     """Has one leaderboard and one page of history."""
 
-    board: standings_pb2.GetLeaderboardResponse = field(default_factory=standings_pb2.GetLeaderboardResponse)
-    page: standings_pb2.GetHistoryResponse = field(default_factory=standings_pb2.GetHistoryResponse)
-    boards_asked: list[standings_pb2.GetLeaderboardRequest] = field(default_factory=list)
-    pages_asked: list[standings_pb2.GetHistoryRequest] = field(default_factory=list)
+    board: leaderboard_pb2.GetLeaderboardResponse = field(
+        default_factory=leaderboard_pb2.GetLeaderboardResponse
+    )
+    page: leaderboard_pb2.GetHistoryResponse = field(default_factory=leaderboard_pb2.GetHistoryResponse)
+    boards_asked: list[leaderboard_pb2.GetLeaderboardRequest] = field(default_factory=list)
+    pages_asked: list[leaderboard_pb2.GetHistoryRequest] = field(default_factory=list)
     refusal: RemoteError | None = None
 
     async def GetLeaderboard(
-        self, request: standings_pb2.GetLeaderboardRequest, context: Any
-    ) -> standings_pb2.GetLeaderboardResponse:
+        self, request: leaderboard_pb2.GetLeaderboardRequest, context: Any
+    ) -> leaderboard_pb2.GetLeaderboardResponse:
         self.boards_asked.append(request)
         if self.refusal:
             raise self.refusal
         return self.board
 
     async def GetHistory(
-        self, request: standings_pb2.GetHistoryRequest, context: Any
-    ) -> standings_pb2.GetHistoryResponse:
+        self, request: leaderboard_pb2.GetHistoryRequest, context: Any
+    ) -> leaderboard_pb2.GetHistoryResponse:
         self.pages_asked.append(request)
         return self.page
 

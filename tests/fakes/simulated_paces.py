@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from services.scheduler.paces.pace import PaceGrant, PaceReport
+from services.scheduler.paces.pace import RateQuota, RateReport
 from services.scheduler.paces.pace_grant import settle
 from services.scheduler.paces.pace_meter import PaceMeter
 from services.scheduler.paces.rate_limit import RateLimit
@@ -56,13 +56,13 @@ class SimulatedWorker:
             self.sent += 1
             self._hear(now, provider.answer(now))
 
-    def report(self, now: float) -> PaceReport | None:
+    def report(self, now: float) -> RateReport | None:
         is_refused = self.refused > self.reported_refusals and now >= self.reported_at + 0.25
         if not is_refused and now < self.reported_at + 1.0:
             return None
         self.reported_at, self.reported_refusals = now, self.refused
         told = clock_time(self.resume_at) if self.resume_at > now else None
-        return PaceReport(self.name, "p", self.sent, self.refused, int(self.wanted), told)
+        return RateReport(self.name, "p", self.sent, self.refused, int(self.wanted), told)
 
     def hear_grant(self, now: float, rate: float | None, resume_at: float) -> None:
         if rate is not None and self.rate is None:
@@ -123,7 +123,7 @@ class SimulatedPaces:
             SimulatedWorker(f"w{n}", random.Random(n), reported_at=self.now - rng.random())
             for n in range(workers)
         ]
-        self.grants: deque[tuple[float, PaceGrant]] = deque()
+        self.grants: deque[tuple[float, RateQuota]] = deque()
         self.granted: float | None = None
         self.change_leader()
 
@@ -157,7 +157,7 @@ class SimulatedPaces:
         grant = settle(self.meter, self.limit, self.now, clock_time(self.now))
         self.grants.append((self.now + GRANT_DELAY, grant))
 
-    def _hear(self, grant: PaceGrant) -> None:
+    def _hear(self, grant: RateQuota) -> None:
         self.granted = grant.requests_per_second
         smallest = min(grant.shares.values(), default=1.0)
         resume_at = grant.resume_at.timestamp() if grant.resume_at else 0.0

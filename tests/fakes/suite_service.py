@@ -66,7 +66,7 @@ class FakeSuites(suite_grpc.SuiteServiceServicer):
         if request.task != "sentiment":
             raise refused(ErrorKind.INVALID, "UNKNOWN_TASK", f"There is no task {request.task}.")
         if request.row >= ROWS:
-            raise refused(ErrorKind.INVALID, "NO_SUCH_ROW", f"The task has {ROWS} rows.", rows=str(ROWS))
+            raise refused(ErrorKind.INVALID, "ROW_NOT_FOUND", f"The task has {ROWS} rows.", rows=str(ROWS))
         scoring = sample_pb2.TaskScoring(
             output_type=sample_pb2.OUTPUT_TYPE_MULTIPLE_CHOICE,
             metrics=[sample_pb2.MetricUse(name="f1", options_json='{"average": "macro"}')],

@@ -218,7 +218,7 @@ async def test_run_is_not_deleted_before_its_files_are_written(stand: BatchStand
     await stand.reaches(batch.batch_id, "finalizing")
     async with refused() as told:
         await stand.runs.DeleteRun(scheduler_service_pb2.DeleteRunRequest(run_id=batch.run_id))
-    assert told[0].reason == "RUN_NOT_OVER"
+    assert told[0].reason == "RUN_STILL_ACTIVE"
     stand.results.gate.set()
     await stand.reaches(batch.batch_id, "completed")
     await stand.runs.DeleteRun(scheduler_service_pb2.DeleteRunRequest(run_id=batch.run_id))

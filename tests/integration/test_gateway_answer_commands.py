@@ -135,7 +135,7 @@ async def test_answers_are_marked_by_id_or_number(stand: GatewayStand, proctor: 
     assert one.out == f"Run {run.run_id} has 1 golden answer now.\n"
     wrong = await proctor("golden", "mark", run.run_id, "r1", "--sample")
     assert (wrong.code, wrong.err) == (2, "r1 is no number of a sample; without --sample it is an id.\n")
-    stand.results.answers.refusal = refused(ErrorKind.INVALID, "NO_SUCH_ROW", "There is no row r9.")
+    stand.results.answers.refusal = refused(ErrorKind.INVALID, "ROW_NOT_FOUND", "There is no row r9.")
     refusal = await proctor("golden", "mark", run.run_id, "r9")
     assert (refusal.code != 0, refusal.err) == (True, "There is no row r9.\n")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.v1 import comparison_pb2, export_service_pb2, run_pb2, standings_pb2, summary_pb2
+from proctor.v1 import comparison_pb2, export_service_pb2, leaderboard_pb2, run_pb2, summary_pb2
 from services.common.errors import ErrorKind
 from tests.fakes.backend_services import refused
 from tests.fakes.command_line import CommandLine, ended
@@ -75,11 +75,11 @@ async def test_leaderboard_is_a_table_or_a_document(stand: GatewayStand, proctor
     stand.results.standings.board.metric = "accuracy"
     assert "No complete run of starter has accuracy yet." in (await proctor("leaderboard", "starter")).out
     figure = summary_pb2.MetricFigure(metric="acc", mean=0.5)
-    stand.results.standings.board.standings.add(rank=1, model="vllm/a", figure=figure)
+    stand.results.standings.board.entries.add(rank=1, model="vllm/a", figure=figure)
     assert "vllm/a" in (await proctor("leaderboard", "glue", "--best", "--scoring", "generate")).out
     told = await proctor("leaderboard", "glue", "--json")
-    assert told.document["standings"][0]["figure"]["mean"] == 0.5
-    assert told.document["standings"][0]["figure"]["ci_low"] is None
+    assert told.document["entries"][0]["figure"]["mean"] == 0.5
+    assert told.document["entries"][0]["figure"]["ci_low"] is None
     by_default, asked, *_ = stand.results.standings.boards_asked
     assert by_default.metric == ""
     assert (asked.is_best, asked.scoring_method) == (True, run_pb2.SCORING_METHOD_GENERATE)
@@ -110,8 +110,8 @@ async def test_version_of_a_suite_is_refused_where_runs_are_looked_for(
 
 
 async def test_history_is_paged(stand: GatewayStand, proctor: CommandLine) -> None:
-    stand.results.standings.page.standings.append(
-        standings_pb2.Standing(run_id=FIRST, model="vllm/a", state=run_pb2.RUN_STATE_COMPLETED)
+    stand.results.standings.page.entries.append(
+        leaderboard_pb2.LeaderboardEntry(run_id=FIRST, model="vllm/a", state=run_pb2.RUN_STATE_COMPLETED)
     )
     stand.results.standings.page.total, stand.results.standings.page.next_page_token = 9, "next"
     shown = await proctor("history", "--model", "vllm/a", "--days", "7")

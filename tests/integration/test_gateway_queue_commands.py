@@ -12,7 +12,7 @@ def queue_with_one_waiting(stand: GatewayStand) -> None:
     queue = queue_pb2.GetQueueResponse(waiting_total=1, limits=stand.scheduler.queue.limits)
     run = queue.waiting.add(run_id="r1", user="bob", state=run_pb2.RUN_STATE_PENDING)
     run.order.suite, run.order.model, run.order.priority = "glue", "vllm/starter", run_pb2.PRIORITY_LOW
-    run.wait.position, run.wait.held_by = 1, "3 of at most 3 runs are running"
+    run.wait.position, run.wait.blocked_by = 1, "3 of at most 3 runs are running"
     run.wait.estimated_seconds, run.wait.estimated_low_seconds, run.wait.estimated_high_seconds = 60, 30, 90
     worker = queue.workers.add(worker_id="w1", pool="local", engine="vllm", concurrency=8, condition="ready")
     worker.load.running_requests, worker.load.kv_cache_usage = 5, 0.25
@@ -36,7 +36,7 @@ async def test_queue_is_one_document_for_scripts(stand: GatewayStand, proctor: C
     shown = (await proctor("queue", "--json")).document
     assert shown["waiting"][0]["wait"] == {
         "position": 1,
-        "held_by": "3 of at most 3 runs are running",
+        "blocked_by": "3 of at most 3 runs are running",
         "estimated_seconds": 60.0,
         "estimated_low_seconds": 30.0,
         "estimated_high_seconds": 90.0,
@@ -49,7 +49,7 @@ async def test_empty_queue_says_so(proctor: CommandLine) -> None:
 
 
 async def test_limits_are_shown_and_changed(proctor: CommandLine) -> None:
-    assert "1:00 --min-stay" in " ".join((await proctor("limits")).out.split())
+    assert "1:00 --min-run-time" in " ".join((await proctor("limits")).out.split())
     options = ("--max-running", "1", "--time-limit", "90", "--priority", "ann=high", "--priority", "*=low")
     changed = (await proctor("limits", *options, "--json")).document
     assert (changed["max_running_runs"], changed["run_time_limit"]) == (1, 90.0)
@@ -70,7 +70,7 @@ async def test_limits_are_shown_and_changed(proctor: CommandLine) -> None:
         ("--time-limit", "nan", "31536000"),
         ("--time-limit", "-1e15", "'--time-limit': Input should be greater"),
         ("--time-limit", "1e13", "31536000"),
-        ("--min-stay", "1e15", "31536000"),
+        ("--min-run-time", "1e15", "31536000"),
         ("--max-running", "99999999999", "2147483647"),
         ("--max-running", "-99999999999", "'--max-running': Input should be greater"),
         ("--reset", "max", "it must be one of max-running, max-pending"),
@@ -99,7 +99,7 @@ async def test_names_that_others_chose_are_shown_and_not_obeyed(
     name = "\x1b[31mroot\x9b2J\a\x7f"
     queue_with_one_waiting(stand)
     queue = stand.scheduler.queue.queue
-    queue.waiting[0].user = queue.waiting[0].order.suite = queue.waiting[0].wait.held_by = name
+    queue.waiting[0].user = queue.waiting[0].order.suite = queue.waiting[0].wait.blocked_by = name
     queue.workers[0].worker_id = queue.workers[0].condition = name
     queue.users.add(user=name, pending=1)
     queue.users.add(user="bob")

@@ -242,7 +242,7 @@ async def test_answers_are_marked_all_or_none_and_again_without_harm(stand: Resu
     plan = await answered_run(stand, samples, [said(0, "a"), said(1, "b"), failed(2)])
     assert await mark(stand, plan, 0) == 1
     assert await mark(stand, plan, 0, 0, "m-1") == 2
-    for keys, reason in {(1, 2): "UNSUPPORTED", (3,): "NO_SUCH_ROW", (0, "m-9"): "NO_SUCH_ROW"}.items():
+    for keys, reason in {(1, 2): "UNSUPPORTED", (3,): "ROW_NOT_FOUND", (0, "m-9"): "ROW_NOT_FOUND"}.items():
         assert (await refusal_of(mark(stand, plan, *keys)))[0] == reason
     assert await mark(stand, plan) == 2
     assert await listed(stand, plan, is_golden=True) == [0, 1]

@@ -16,15 +16,15 @@ from proctor.v1 import (
     comparison_service_pb2_grpc,
     export_service_pb2,
     export_service_pb2_grpc,
+    leaderboard_pb2,
+    leaderboard_service_pb2,
+    leaderboard_service_pb2_grpc,
     rescore_service_pb2,
     rescore_service_pb2_grpc,
     results_service_pb2,
     run_pb2,
     run_record_service_pb2,
     sample_pb2,
-    standings_pb2,
-    standings_service_pb2,
-    standings_service_pb2_grpc,
     summary_pb2,
 )
 from services.common.grpc_client import open_channel, remote_error
@@ -83,7 +83,7 @@ class Door:
     """What neighbours call."""
 
     stand: ResultsStand
-    boards: standings_service_pb2_grpc.StandingsServiceAsyncStub
+    boards: leaderboard_service_pb2_grpc.LeaderboardServiceAsyncStub
     comparisons: comparison_service_pb2_grpc.ComparisonServiceAsyncStub
     exports: export_service_pb2_grpc.ExportServiceAsyncStub
     rescoring: rescore_service_pb2_grpc.RescoreServiceAsyncStub
@@ -137,13 +137,13 @@ class Door:
 
     async def board(
         self, uploaded: Uploaded, metric: str = ""
-    ) -> standings_service_pb2.GetLeaderboardResponse:
-        request = standings_service_pb2.GetLeaderboardRequest(suite=uploaded.dataset_id, metric=metric)
+    ) -> leaderboard_service_pb2.GetLeaderboardResponse:
+        request = leaderboard_service_pb2.GetLeaderboardRequest(suite=uploaded.dataset_id, metric=metric)
         return await self.boards.GetLeaderboard(request)
 
-    async def history(self, uploaded: Uploaded) -> Sequence[standings_pb2.Standing]:
-        request = standings_service_pb2.GetHistoryRequest(suite=uploaded.dataset_id)
-        return (await self.boards.GetHistory(request)).standings
+    async def history(self, uploaded: Uploaded) -> Sequence[leaderboard_pb2.LeaderboardEntry]:
+        request = leaderboard_service_pb2.GetHistoryRequest(suite=uploaded.dataset_id)
+        return (await self.boards.GetHistory(request)).entries
 
     async def compared(
         self, *run_ids: str, metrics: Sequence[str] = (), is_forced: bool = False
@@ -164,7 +164,7 @@ async def door() -> AsyncIterator[Door]:
     async with results_stand() as stand, open_channel(f"127.0.0.1:{stand.results.grpc.port}") as channel:
         yield Door(
             stand,
-            standings_service_pb2_grpc.StandingsServiceStub(channel),
+            leaderboard_service_pb2_grpc.LeaderboardServiceStub(channel),
             comparison_service_pb2_grpc.ComparisonServiceStub(channel),
             export_service_pb2_grpc.ExportServiceStub(channel),
             rescore_service_pb2_grpc.RescoreServiceStub(channel),
@@ -177,8 +177,8 @@ def answers(right: int, *, wordy: bool = False) -> list[str]:
     return [f"It is {text}" for text in texts] if wordy else texts
 
 
-def ranks(board: standings_service_pb2.GetLeaderboardResponse) -> list[tuple[str, float]]:
-    return [(one.model, one.figure.mean) for one in board.standings]
+def ranks(board: leaderboard_service_pb2.GetLeaderboardResponse) -> list[tuple[str, float]]:
+    return [(one.model, one.figure.mean) for one in board.entries]
 
 
 async def test_a_run_without_metrics_is_closed_listed_exported_and_stands_on_no_board(door: Door) -> None:
@@ -190,7 +190,7 @@ async def test_a_run_without_metrics_is_closed_listed_exported_and_stands_on_no_
     assert not summary.groups[0].metrics
 
     board = await door.board(uploaded)
-    assert (len(board.standings), len(board.apart), board.total_models) == (0, 0, 0)
+    assert (len(board.entries), len(board.unranked), board.total_models) == (0, 0, 0)
     [past] = await door.history(uploaded)
     assert (past.suite, past.dataset_name, past.answered) == (uploaded.dataset_id, "prompts.jsonl", 2)
     assert (past.figure.HasField("mean"), past.unparsed_rate) == (False, 0.0)
@@ -282,7 +282,7 @@ async def test_models_are_ranked_over_a_data_set_and_compared_by_name(door: Door
     for metric in ("", "accuracy", "score", "numeric"):
         board = await door.board(uploaded, metric)
         assert ranks(board) == [("p/good", 1.0), ("p/poor", pytest.approx(2 / 12))]
-        assert [one.rank for one in board.standings] == [1, 2]
+        assert [one.rank for one in board.entries] == [1, 2]
     by_match = [("p/poor", pytest.approx(2 / 12)), ("p/good", 0.0)]
     assert ranks(await door.board(uploaded, "exact_match")) == by_match
     assert ranks(await door.board(uploaded, "f1"))[0][0] == "p/good"
@@ -312,11 +312,11 @@ async def test_a_metric_with_other_options_is_another_metric(door: Door) -> None
     board = await door.board(uploaded, "regex")
     # The newest run says which of two ways it is.
     assert ranks(board) == [("p/b", 0.5)]
-    [apart] = board.apart
-    assert list(apart.apart_because) == [r'scored by regex {"pattern": "\\d+"}']
+    [apart] = board.unranked
+    assert list(apart.unranked_because) == [r'scored by regex {"pattern": "\\d+"}']
     by_match = [("p/a", 1.0), ("p/b", 0.5), ("p/c", 0.25)]
     assert ranks(await door.board(uploaded, "exact_match")) == by_match
-    assert {one.rank for one in (await door.board(uploaded, "exact_match")).standings} == {1, 3}
+    assert {one.rank for one in (await door.board(uploaded, "exact_match")).entries} == {1, 3}
 
     with pytest.raises(grpc.aio.AioRpcError, match="scored regex by other options") as refused:
         await door.compared(first, second)

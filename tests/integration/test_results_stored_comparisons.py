@@ -178,6 +178,6 @@ async def test_a_run_that_failed_on_much_of_a_small_task_is_listed_apart(runs: P
     await runs.run(answers(20), single(small, 1, *[FAILED] * 9), model="p/lucky")
     board = await runs.rank_models(BoardQuery(runs.suite, "score"))
     assert [one.model for one in board.standings] == ["p/good"]
-    assert [(one.model, one.apart_because) for one in board.apart] == [
+    assert [(one.model, one.unranked_because) for one in board.apart] == [
         ("p/lucky", ("more than 5% failed: t1",))
     ]

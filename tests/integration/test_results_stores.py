@@ -248,7 +248,7 @@ async def test_only_the_named_shards_are_counted(stores: Stores) -> None:
 
 async def test_an_answer_comes_back_as_it_was_sent(rows: Rows, stores: Stores) -> None:
     plan = await open_run(stores, 4)
-    odd = replace(answered(1), result=Failure(FailureClass.SANDBOX, "it broke — ½"))
+    odd = replace(answered(1), result=Failure(FailureClass.ENGINE, "it broke — ½"))
     said_in_vain = ModelAnswer(Answer("ab", (-1.0, -math.inf), (True, False)), "stop", (1, 2))
     unscored = replace(answered(3), result=Failure(FailureClass.SCORING, "too slow", said_in_vain))
     sent = [answered(0), odd, said(2, "line\nbreak 😀"), unscored]

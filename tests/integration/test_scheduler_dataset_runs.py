@@ -78,7 +78,7 @@ async def test_rows_reach_the_wire_in_order_and_the_run_ends(standing: Standing)
     metrics = [sample_pb2.MetricUse(name="exact_match")]
     run_id = await ordered(standing, dataset_id, model="small", metrics=metrics)
     got = await shards(standing, 3)
-    assert {(shard.model, shard.task, shard.leaves_defaults) for shard in got} == {(MODEL, "rows", True)}
+    assert {(shard.model, shard.task, shard.use_engine_defaults) for shard in got} == {(MODEL, "rows", True)}
     asked = sorted((sample.sample, sample.prompt.text) for shard in got for sample in shard.samples)
     assert asked == [(at, row["prompt"]) for at, row in enumerate(ROWS)]
     assert not got[0].params.HasField("max_tokens")
@@ -129,7 +129,7 @@ async def test_refused_orders_say_why(standing: Standing) -> None:
     assert await refusal(standing, "ds_" + "0" * 32) == "DATASET_NOT_FOUND"
     assert await refusal(standing, "file-" + "0" * 24) == "DATASET_NOT_FOUND"
     assert await refusal(standing, sound, num_fewshot=2) == "INVALID_PARAMETER"
-    assert await refusal(standing, other) == "OTHER_MODEL"
+    assert await refusal(standing, other) == "MODEL_MISMATCH"
     assert await refusal(standing, other, line_models=["m"], metrics=metrics) == "NO_TARGETS"
 
 

@@ -64,7 +64,7 @@ async def test_run_whose_window_closes_while_it_waits_never_runs(standing: Stand
 
 async def test_deleted_run_is_gone_from_the_scheduler_and_from_results(standing: Standing) -> None:
     run_id = await standing.submit()
-    assert await standing.delete(run_id) == "RUN_NOT_OVER"
+    assert await standing.delete(run_id) == "RUN_STILL_ACTIVE"
     await standing.finish(run_id)
     assert await standing.delete(run_id) == ""
     assert await standing.delete(run_id) == "RUN_NOT_FOUND"

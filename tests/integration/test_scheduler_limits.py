@@ -42,10 +42,10 @@ async def store(request: pytest.FixtureRequest, pool: asyncpg.Pool) -> LimitStor
 
 async def test_limits_are_as_the_settings_say_until_they_are_changed(store: LimitStore) -> None:
     assert await store.limits() == SETTINGS
-    changes = LimitChanges(max_running=7, run_time_limit=timedelta(minutes=5), min_stay=timedelta(0))
+    changes = LimitChanges(max_running=7, run_time_limit=timedelta(minutes=5), min_run_time=timedelta(0))
     changed = await store.change(changes)
     assert (changed.max_running, changed.max_pending_per_user) == (7, SETTINGS.max_pending_per_user)
-    assert (changed.run_time_limit, changed.min_stay) == (timedelta(minutes=5), timedelta(0))
+    assert (changed.run_time_limit, changed.min_run_time) == (timedelta(minutes=5), timedelta(0))
     assert await store.change(LimitChanges(max_pending_per_user=1)) == await store.limits()
     assert (await store.limits()).max_running == 7
 
@@ -53,9 +53,9 @@ async def test_limits_are_as_the_settings_say_until_they_are_changed(store: Limi
 async def test_limits_go_back_to_the_settings_unless_they_are_changed_as_well(store: LimitStore) -> None:
     every = LimitChanges(7, 8, 9, timedelta(hours=5), timedelta(seconds=5), {"bob": Priority.LOW})
     await store.change(every)
-    kept = {LimitName.MAX_RUNNING, LimitName.MIN_STAY}
-    changed = await store.change(LimitChanges(min_stay=SECOND, reset=frozenset(LimitName) - kept))
-    assert changed == replace(SETTINGS, max_running=7, min_stay=SECOND)
+    kept = {LimitName.MAX_RUNNING, LimitName.MIN_RUN_TIME}
+    changed = await store.change(LimitChanges(min_run_time=SECOND, reset=frozenset(LimitName) - kept))
+    assert changed == replace(SETTINGS, max_running=7, min_run_time=SECOND)
     assert await store.change(LimitChanges(reset=frozenset(LimitName))) == SETTINGS == await store.limits()
 
 

@@ -78,7 +78,7 @@ async def test_memory_and_postgres_decide_alike_whatever_happens(pool: asyncpg.P
     chance = random.Random(1)
     fences = [(stores, await stores.begin_term()) for stores in (memory, postgres)]
     for stores, _ in fences:
-        await stores.limits.change(LimitChanges(max_pending_per_user=100, min_stay=3 * SECOND))
+        await stores.limits.change(LimitChanges(max_pending_per_user=100, min_run_time=3 * SECOND))
     runs: list[Run] = []
     gave_way = 0
     for step in range(60):
@@ -102,7 +102,7 @@ async def test_memory_and_postgres_decide_alike_whatever_happens(pool: asyncpg.P
 
 
 async def test_run_that_gives_way_waits_in_its_epoch_and_its_time_stands_still(stores: Stores) -> None:
-    await stores.limits.change(LimitChanges(max_running=1, run_time_limit=HOUR, min_stay=MINUTE))
+    await stores.limits.change(LimitChanges(max_running=1, run_time_limit=HOUR, min_run_time=MINUTE))
     fence = await stores.begin_term()
     long = await add(stores, new_run(user="ann"))
     await stores.led.admit(fence, START)

@@ -29,7 +29,7 @@ from services.scheduler.runs.run_order import (
     ScoringMethod,
     Truncation,
 )
-from services.scheduler.runs.run_queue import UserShare
+from services.scheduler.runs.run_queue import UserRunCounts
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import Shard
 from services.scheduler.suites.task_definition import Generation, OutputType
@@ -183,7 +183,11 @@ async def test_queue_is_seen_in_the_order_of_turns_with_everybodys_share(stores:
     assert [each.run.run_id for each in queue.waiting] == [fourth.run_id, second.run_id, third.run_id]
     assert [each.queued_at for each in queue.waiting][:2] == [fourth.created_at, second.created_at]
     assert queue.waiting_total == 4
-    assert queue.users == [UserShare("ann", 1, 2), UserShare("bob", 0, 1), UserShare("carl", 0, 1)]
+    assert queue.users == [
+        UserRunCounts("ann", 1, 2),
+        UserRunCounts("bob", 0, 1),
+        UserRunCounts("carl", 0, 1),
+    ]
     assert await stores.queue.positions([urgent_less.run_id]) == {urgent_less.run_id: 4}
 
 

@@ -10,9 +10,9 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import run_pb2, run_record_service_pb2, standings_pb2
-from proctor.v1 import standings_service_pb2 as pb
-from proctor.v1 import standings_service_pb2_grpc as pb_grpc
+from proctor.v1 import leaderboard_pb2, run_pb2, run_record_service_pb2
+from proctor.v1 import leaderboard_service_pb2 as pb
+from proctor.v1 import leaderboard_service_pb2_grpc as pb_grpc
 from services.common.grpc_client import open_channel, remote_error
 from services.results.runs.run_record import RunFacts, RunPlan, TaskGroup
 from tests.fakes.eventually import eventually
@@ -31,9 +31,9 @@ async def stand() -> AsyncIterator[ResultsStand]:
 
 
 @asynccontextmanager
-async def standings_of(stand: ResultsStand) -> AsyncIterator[pb_grpc.StandingsServiceAsyncStub]:
+async def standings_of(stand: ResultsStand) -> AsyncIterator[pb_grpc.LeaderboardServiceAsyncStub]:
     async with open_channel(f"127.0.0.1:{stand.results.grpc.port}") as channel:
-        yield pb_grpc.StandingsServiceStub(channel)
+        yield pb_grpc.LeaderboardServiceStub(channel)
 
 
 async def examined(
@@ -70,24 +70,22 @@ async def test_models_are_ranked_with_ties_trend_and_floor(stand: ResultsStand) 
 
         async def is_compared() -> bool:
             board = await stub.GetLeaderboard(request)
-            directions = [one.trend.direction for one in board.standings]
+            directions = [one.trend.direction for one in board.entries]
             return (
-                bool(board.baselines)
-                and directions[0] != 0
-                and [one.rank for one in board.standings][-1] == 3
+                bool(board.baselines) and directions[0] != 0 and [one.rank for one in board.entries][-1] == 3
             )
 
         await eventually(is_compared, "the runs are compared and the baselines are computed")
         board = await stub.GetLeaderboard(request)
-    assert [(one.run_id, one.rank, list(one.tied_with)) for one in board.standings[:2]] == [
+    assert [(one.run_id, one.rank, list(one.tied_with)) for one in board.entries[:2]] == [
         (good.run_id, 1, ["p/close"]),
         (close.run_id, 1, ["p/good"]),
     ]
-    assert board.standings[0].trend.direction == standings_pb2.TREND_DIRECTION_UP
-    assert board.standings[0].trend.difference == pytest.approx(35 / 40)
-    assert board.standings[0].figure.mean == pytest.approx(39 / 40)
-    assert not board.standings[1].HasField("trend")
-    assert [(one.model, list(one.apart_because)) for one in board.apart] == [("p/short", ["limit 3"])]
+    assert board.entries[0].trend.direction == leaderboard_pb2.TREND_DIRECTION_UP
+    assert board.entries[0].trend.difference == pytest.approx(35 / 40)
+    assert board.entries[0].figure.mean == pytest.approx(39 / 40)
+    assert not board.entries[1].HasField("trend")
+    assert [(one.model, list(one.unranked_because)) for one in board.unranked] == [("p/short", ["limit 3"])]
     assert [(one.model, one.figure.mean) for one in board.baselines] == [
         ("baseline/random", 0.5),
         ("baseline/majority", 0.5),
@@ -107,7 +105,7 @@ async def test_a_history_lists_what_was_closed(stand: ResultsStand) -> None:
         second = await stub.GetHistory(
             pb.GetHistoryRequest(suite=facts.suite, page_size=1, page_token=first.next_page_token)
         )
-    [newest], [oldest] = first.standings, second.standings
+    [newest], [oldest] = first.entries, second.entries
     assert (newest.run_id, newest.state, newest.figure.mean) == (
         failed.run_id,
         run_pb2.RUN_STATE_FAILED,
@@ -127,8 +125,8 @@ async def test_a_suite_that_nobody_ran_has_an_empty_board_and_history(stand: Res
     async with standings_of(stand) as stub:
         board = await stub.GetLeaderboard(pb.GetLeaderboardRequest(suite="nothing"))
         history = await stub.GetHistory(pb.GetHistoryRequest(suite="nothing"))
-    assert (list(board.standings), board.total_models, board.HasField("last_updated")) == ([], 0, False)
-    assert (list(history.standings), history.total) == ([], 0)
+    assert (list(board.entries), board.total_models, board.HasField("last_updated")) == ([], 0, False)
+    assert (list(history.entries), history.total) == ([], 0)
 
 
 async def test_an_unknown_metric_and_a_limit_out_of_range_are_refused(stand: ResultsStand) -> None:

@@ -244,4 +244,4 @@ async def test_a_row_behind_the_last_is_told_with_how_many_there_are(replicas: R
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await replicas.one.prompt("short", 5)
     error = remote_error(refused.value)
-    assert (error.reason, error.facts["rows"]) == ("NO_SUCH_ROW", "5")
+    assert (error.reason, error.facts["rows"]) == ("ROW_NOT_FOUND", "5")

@@ -17,7 +17,7 @@ from services.common.jetstream import JetStream, connect_nats
 from services.scheduler.paces.lead_paces import LeadPaces
 from services.scheduler.paces.nats_pace_feed import NatsPaceFeed
 from services.scheduler.paces.nats_pace_grants import NatsPaceGrants
-from services.scheduler.paces.pace import PaceGrant
+from services.scheduler.paces.pace import RateQuota
 from services.scheduler.paces.pace_board import PaceBoard
 from services.scheduler.paces.retry_budget import RetryBudget
 from services.scheduler.pools.nats_crew import NatsCrew
@@ -56,7 +56,7 @@ async def leader(nats_url: str) -> AsyncIterator[NatsPaceGrants]:
     """What the leading scheduler does for paces; gives the bucket that it writes to."""
     connection = await connect_nats(nats_url, "leader")
     clock, board = SystemClock(), PaceBoard()
-    grants = NatsPaceGrants(JetStream(connection).bucket(subjects.PACES_BUCKET))
+    grants = NatsPaceGrants(JetStream(connection).bucket(subjects.QUOTAS_BUCKET))
     await NatsPaceFeed(connection, board, RetryBudget(0.2), clock).start()
     leading = asyncio.create_task(LeadPaces(board, grants, clock).lead(), name="lead paces")
     try:
@@ -112,9 +112,11 @@ async def test_a_provider_that_wants_to_be_left_alone_is_shown_with_the_time_whe
     crew = NatsCrew(stand.jetstream.bucket(subjects.WORKERS_BUCKET), clock, lambda: None)
     listening = asyncio.create_task(crew.listen())
     with worker_process(nats.address, model_server.url, tmp_path):
-        await eventually(lambda: any(worker.held_servers for worker in crew.workers()), "it is shown", 10)
+        await eventually(
+            lambda: any(worker.throttled_servers for worker in crew.workers()), "it is shown", 10
+        )
         [worker] = crew.workers()
-        assert clock.now() < worker.held_servers[""] < clock.now() + timedelta(seconds=70)
+        assert clock.now() < worker.throttled_servers[""] < clock.now() + timedelta(seconds=70)
     await cancel_all([listening])
 
 
@@ -139,7 +141,7 @@ async def test_the_leader_finds_the_limit_and_the_next_worker_keeps_to_it(
     async with leader(nats.address) as grants:
 
         async def is_found() -> bool:
-            grant = (await grants.stored()).get(pace, PaceGrant())
+            grant = (await grants.stored()).get(pace, RateQuota())
             return grant.requests_per_second is not None and grant.requests_per_second < 60
 
         with worker_process(nats.address, model_server.url, tmp_path):
@@ -159,10 +161,10 @@ async def test_the_leader_finds_the_limit_and_the_next_worker_keeps_to_it(
     assert rate < 1.5 * granted.requests_per_second
 
 
-async def grants_of(nats_url: str) -> dict[str, PaceGrant]:
+async def grants_of(nats_url: str) -> dict[str, RateQuota]:
     connection = await connect_nats(nats_url, "reader")
     try:
-        return dict(await NatsPaceGrants(JetStream(connection).bucket(subjects.PACES_BUCKET)).stored())
+        return dict(await NatsPaceGrants(JetStream(connection).bucket(subjects.QUOTAS_BUCKET)).stored())
     finally:
         await connection.close()
 
@@ -200,8 +202,8 @@ async def test_workers_are_told_when_a_run_has_spent_its_budget(nats: RunningSer
         return told.is_retry_budget_spent
 
     assert not await is_told()
-    report = work_messages_pb2.PaceReport(worker_id="w1", pace="p", retries={run.run_id: 101})
-    await connection.publish(subjects.pace_subject("p"), report.SerializeToString())
+    report = work_messages_pb2.RateReport(worker_id="w1", rate_limit_key="p", retries={run.run_id: 101})
+    await connection.publish(subjects.rate_subject("p"), report.SerializeToString())
     await eventually(is_told, "the budget is spent", 5)
     await connection.close()
 
@@ -210,17 +212,17 @@ async def test_report_that_no_message_can_hold_keeps_no_other_from_being_sent(na
     told: list[str] = []
 
     async def take(message: object) -> None:
-        told.append(work_messages_pb2.PaceReport.FromString(message.data).pace)  # type: ignore[attr-defined]  # a message of nats-py
+        told.append(work_messages_pb2.RateReport.FromString(message.data).rate_limit_key)  # type: ignore[attr-defined]  # a message of nats-py
 
     connection = await connect_nats(nats.address, "worker")
-    await connection.subscribe(subjects.ALL_PACES, cb=take)
+    await connection.subscribe(subjects.ALL_RATES, cb=take)
     clock = SystemClock()
     paces = Paces(clock, Backoff(0.1, 1.0), "openai", "http://one.test")
     good = paces.of("http://two.test")
     for pace in paces:
         pace.sends()
-    paces.own.tokens = 2**63
-    bucket = JetStream(connection).bucket(subjects.PACES_BUCKET)
+    paces.own.sent = 2**63
+    bucket = JetStream(connection).bucket(subjects.QUOTAS_BUCKET)
     await NatsPaces(connection, bucket, "w1", paces, clock).report_due()
     await eventually(lambda: told == [good.name], "the other pace is told", 5)
     await connection.close()
@@ -232,13 +234,13 @@ async def test_requests_sent_again_are_reported_until_the_run_may_try_no_more(
     retries: list[int] = []
 
     async def take(message: object) -> None:
-        report = work_messages_pb2.PaceReport.FromString(message.data)  # type: ignore[attr-defined]  # a message of nats-py
+        report = work_messages_pb2.RateReport.FromString(message.data)  # type: ignore[attr-defined]  # a message of nats-py
         retries.append(report.retries[RUN])
 
     async def failing(_: str) -> str:
         raise ProviderFailed("500")
 
-    await stand.connection.subscribe(subjects.ALL_PACES, cb=take)
+    await stand.connection.subscribe(subjects.ALL_RATES, cb=take)
     await stand.send(work_shard(1, range(4)))
     async with worker_in_process(nats.address, ScriptedEngine(failing)):
         await eventually(lambda: bool(retries) and retries[-1] >= 4, "retries are reported", 10)

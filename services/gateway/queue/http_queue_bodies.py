@@ -63,7 +63,7 @@ class Limits(BaseModel):
     max_pending_runs_per_user: int
     max_requests_per_minute: int = Field(description="Of a user, over all doors")
     run_time_limit_seconds: float = Field(description="How long a run may be running in all")
-    min_stay_seconds: float = Field(
+    min_run_time_seconds: float = Field(
         description="How long a run keeps its place before an equally urgent one of another user may take it"
     )
     highest_priorities: dict[str, str] = Field(
@@ -81,7 +81,7 @@ class LimitChanges(BaseModel):
     max_pending_runs_per_user: Count = None
     max_requests_per_minute: Count = None
     run_time_limit_seconds: float | None = Field(default=None, gt=0, le=_YEAR_SECONDS)
-    min_stay_seconds: float | None = Field(default=None, ge=0, le=_YEAR_SECONDS)
+    min_run_time_seconds: float | None = Field(default=None, ge=0, le=_YEAR_SECONDS)
     highest_priorities: dict[Text, PriorityName] | None = Field(
         default=None, min_length=1, description='Replaces the whole list; {"*": "high"} lets everybody'
     )

@@ -35,7 +35,7 @@ def shown_limits(limits: queue_pb2.QueueLimits) -> Limits:
         max_pending_runs_per_user=limits.max_pending_runs_per_user,
         max_requests_per_minute=limits.max_requests_per_minute,
         run_time_limit_seconds=limits.run_time_limit.ToTimedelta().total_seconds(),
-        min_stay_seconds=limits.min_stay.ToTimedelta().total_seconds(),
+        min_run_time_seconds=limits.min_run_time.ToTimedelta().total_seconds(),
         highest_priorities={each.user: priority_word(each.highest) for each in limits.priorities},
     )
 
@@ -43,7 +43,7 @@ def shown_limits(limits: queue_pb2.QueueLimits) -> Limits:
 # Where the contract calls a limit otherwise.
 _CONTRACT_NAMES = {
     "run_time_limit_seconds": "run_time_limit",
-    "min_stay_seconds": "min_stay",
+    "min_run_time_seconds": "min_run_time",
     "highest_priorities": "priorities",
 }
 
@@ -66,8 +66,8 @@ def _changed_limits(changes: LimitChanges) -> queue_pb2.QueueLimits:
     )
     if changes.run_time_limit_seconds is not None:
         wanted.run_time_limit.FromTimedelta(timedelta(seconds=changes.run_time_limit_seconds))
-    if changes.min_stay_seconds is not None:
-        wanted.min_stay.FromTimedelta(timedelta(seconds=changes.min_stay_seconds))
+    if changes.min_run_time_seconds is not None:
+        wanted.min_run_time.FromTimedelta(timedelta(seconds=changes.min_run_time_seconds))
     return wanted
 
 

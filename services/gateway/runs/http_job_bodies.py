@@ -76,7 +76,7 @@ class GroupFigures(BaseModel):
 
 class JobWait(BaseModel):
     position: int = Field(description="1 is next")
-    held_by: str = Field(description="The limit that holds it")
+    blocked_by: str = Field(description="The limit that holds it")
     estimated_seconds: float | None = Field(
         default=None, description="Seconds until its turn; only there where what runs and earlier runs tell"
     )

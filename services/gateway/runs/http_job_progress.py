@@ -22,7 +22,7 @@ def job_wait(run: run_pb2.Run) -> JobWait | None:
     is_told = wait.HasField("estimated_seconds")
     return JobWait(
         position=wait.position,
-        held_by=wait.held_by,
+        blocked_by=wait.blocked_by,
         estimated_seconds=wait.estimated_seconds if is_told else None,
         estimated_low_seconds=wait.estimated_low_seconds if is_told else None,
         estimated_high_seconds=wait.estimated_high_seconds if is_told else None,

@@ -1,12 +1,12 @@
 """Standings from their messages: undefined numbers as null, places that are none as null."""
 
-from proctor.v1 import standings_pb2
+from proctor.v1 import leaderboard_pb2
 from services.gateway.proto_words import choice_scoring, moment, state_word, trend_word
 from services.gateway.runs.http_figures import interval
 from services.gateway.standings.http_standing_bodies import PastRun, Ranked, TrendShown
 
 
-def ranked(standing: standings_pb2.Standing) -> Ranked:
+def ranked(standing: leaderboard_pb2.LeaderboardEntry) -> Ranked:
     figure = standing.figure
     return Ranked(
         rank=standing.rank or None,
@@ -25,12 +25,12 @@ def ranked(standing: standings_pb2.Standing) -> Ranked:
         num_fewshot=_shots(standing),
         unparsed_rate=_unparsed_rate(standing),
         is_selected_best=standing.is_selected_best,
-        apart_because=list(standing.apart_because),
+        unranked_because=list(standing.unranked_because),
         completed_at=moment(standing.closed_at),
     )
 
 
-def past_run(standing: standings_pb2.Standing) -> PastRun:
+def past_run(standing: leaderboard_pb2.LeaderboardEntry) -> PastRun:
     figure = standing.figure
     return PastRun(
         job_id=standing.run_id,
@@ -51,12 +51,12 @@ def past_run(standing: standings_pb2.Standing) -> PastRun:
         unparsed_rate=_unparsed_rate(standing),
         trend=trend_word(standing.trend.direction),
         trend_details=_trend(standing.trend),
-        apart_because=list(standing.apart_because),
+        unranked_because=list(standing.unranked_because),
         completed_at=moment(standing.closed_at),
     )
 
 
-def _trend(trend: standings_pb2.Trend) -> TrendShown | None:
+def _trend(trend: leaderboard_pb2.Trend) -> TrendShown | None:
     if not trend.previous_run_id:
         return None
     return TrendShown(
@@ -66,9 +66,9 @@ def _trend(trend: standings_pb2.Trend) -> TrendShown | None:
     )
 
 
-def _shots(standing: standings_pb2.Standing) -> int | None:
+def _shots(standing: leaderboard_pb2.LeaderboardEntry) -> int | None:
     return standing.num_fewshot if standing.HasField("num_fewshot") else None
 
 
-def _unparsed_rate(standing: standings_pb2.Standing) -> float | None:
+def _unparsed_rate(standing: leaderboard_pb2.LeaderboardEntry) -> float | None:
     return standing.unparsed_rate if standing.HasField("unparsed_rate") else None

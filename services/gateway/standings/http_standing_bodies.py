@@ -34,13 +34,15 @@ class Ranked(BaseModel):
     is_selected_best: bool = Field(
         description="The best of several runs and not the latest: selected, so its figure flatters"
     )
-    apart_because: list[str] = Field(description="Why it is listed apart")
+    unranked_because: list[str] = Field(description="Why it is unranked")
     completed_at: datetime | None
 
 
 class Leaderboard(BaseModel):
     leaderboard: list[Ranked]
-    apart: list[Ranked] = Field(description="Models that cannot be ranked with the others, with the reasons")
+    unranked: list[Ranked] = Field(
+        description="Models that cannot be ranked with the others, with the reasons"
+    )
     baselines: list[Ranked] = Field(description="What needs no model: the floor of every leaderboard")
     total_models: int = Field(description="Ranked ones, beyond the limit too")
     last_updated: datetime | None
@@ -68,7 +70,7 @@ class PastRun(BaseModel):
     unparsed_rate: float | None
     trend: str | None
     trend_details: TrendShown | None
-    apart_because: list[str] = Field(description="Why it is no complete run of its suite")
+    unranked_because: list[str] = Field(description="Why it is no complete run of its suite")
     completed_at: datetime | None
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query
 
-from proctor.v1 import standings_service_pb2 as standings_pb2
+from proctor.v1 import leaderboard_service_pb2 as leaderboard_pb2
 from services.gateway.grpc_results import ResultsBackend
 from services.gateway.grpc_scheduler import SchedulerBackend
 from services.gateway.http_paths import BENCHMARKING
@@ -38,7 +38,7 @@ class LeaderboardQuery:
         num_fewshot: Annotated[int | None, Query(ge=0, le=_INT32_MAX)] = None,
         project_id: Annotated[int | None, Query(ge=0, le=_INT64_MAX)] = None,
     ) -> None:
-        self.request = standings_pb2.GetLeaderboardRequest(
+        self.request = leaderboard_pb2.GetLeaderboardRequest(
             suite=suite,
             metric=metric,
             limit=limit,
@@ -62,7 +62,7 @@ class HistoryQuery:
         *,
         cursor: Annotated[str, Query(description="next_cursor of the page before")] = "",
     ) -> None:
-        self.request = standings_pb2.GetHistoryRequest(
+        self.request = leaderboard_pb2.GetHistoryRequest(
             model=model_name, suite=suite, days=days, metric=metric, page_size=limit, page_token=cursor
         )
 
@@ -83,11 +83,11 @@ class StandingsApi:
 
     async def leaderboard(self, query: Annotated[LeaderboardQuery, Depends()]) -> Leaderboard:
         board = await self._results.get_leaderboard(query.request)
-        if not board.standings and not board.apart:
+        if not board.entries and not board.unranked:
             await refuse_unknown(self._scheduler, query.request.suite)
         return Leaderboard(
-            leaderboard=[ranked(standing) for standing in board.standings],
-            apart=[ranked(standing) for standing in board.apart],
+            leaderboard=[ranked(standing) for standing in board.entries],
+            unranked=[ranked(standing) for standing in board.unranked],
             baselines=[ranked(standing) for standing in board.baselines],
             total_models=board.total_models,
             last_updated=moment(board.last_updated),
@@ -102,7 +102,7 @@ class StandingsApi:
             await refuse_unknown(self._scheduler, query.request.suite)
         days = query.request.days
         return History(
-            history=[past_run(standing) for standing in page.standings],
+            history=[past_run(standing) for standing in page.entries],
             total_runs=page.total,
             date_range=f"Last {days} days" if days > 1 else "Last day",
             next_cursor=page.next_page_token or None,

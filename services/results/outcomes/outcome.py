@@ -20,9 +20,8 @@ class FailureClass(IntEnum):
     PROVIDER_ERROR = 3
     REFUSED = 4
     PROMPT_TOO_LONG = 5
-    SANDBOX = 6
-    ENGINE = 7
-    SCORING = 8
+    ENGINE = 6
+    SCORING = 7
 
     @property
     def word(self) -> str:

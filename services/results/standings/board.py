@@ -35,7 +35,7 @@ class BoardEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class LeaderboardEntry:
     """A model on a board. Rank 0: it is listed apart. A baseline has no run.
 
     `tied_with`: listed models whose comparison with it shows no difference, of whatever rank;
@@ -51,7 +51,7 @@ class Standing:
     not_compared_with: tuple[str, ...] = ()
     trend: Trend | None = None
     is_selected_best: bool = False
-    apart_because: tuple[str, ...] = ()
+    unranked_because: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ class Board:
 
     metric: str
     scoring_method: ScoringMethod = ScoringMethod.UNSPECIFIED
-    standings: Sequence[Standing] = ()
-    apart: Sequence[Standing] = ()
-    baselines: Sequence[Standing] = ()
+    standings: Sequence[LeaderboardEntry] = ()
+    apart: Sequence[LeaderboardEntry] = ()
+    baselines: Sequence[LeaderboardEntry] = ()
     total_models: int = 0
     last_updated: datetime | None = None
 
@@ -101,21 +101,23 @@ def entries_apart(entries: Iterable[BoardEntry], ranked: Iterable[BoardEntry]) -
     return sorted(newest.values(), key=lambda entry: entry.run.model)
 
 
-def standing_on_board(entry: BoardEntry) -> Standing:
+def standing_on_board(entry: BoardEntry) -> LeaderboardEntry:
     """As yet without rank."""
     figure = entry.run.standing.figures[entry.metric]
-    return Standing(entry.run.model, entry.metric, figure, entry.run, is_selected_best=not entry.is_latest)
+    return LeaderboardEntry(
+        entry.run.model, entry.metric, figure, entry.run, is_selected_best=not entry.is_latest
+    )
 
 
-def standing_apart(entry: BoardEntry, terms: RunTerms) -> Standing:
+def standing_apart(entry: BoardEntry, terms: RunTerms) -> LeaderboardEntry:
     undefined = (f"{entry.metric} is undefined",) if entry.figure.mean is None else ()
     reasons = (*entry.terms.differences(terms), *entry.run.standing.flaws, *undefined)
-    return replace(standing_on_board(entry), apart_because=reasons)
+    return replace(standing_on_board(entry), unranked_because=reasons)
 
 
-def baseline_standings(baselines: SuiteBaselines, metric: str) -> list[Standing]:
+def baseline_standings(baselines: SuiteBaselines, metric: str) -> list[LeaderboardEntry]:
     return [
-        Standing(f"baseline/{name}", metric, figures[metric])
+        LeaderboardEntry(f"baseline/{name}", metric, figures[metric])
         for name, figures in baselines.items()
         if metric in figures
     ]

@@ -4,8 +4,8 @@
 
 import grpc
 
-from proctor.v1 import standings_service_pb2 as pb
-from proctor.v1 import standings_service_pb2_grpc as pb_grpc
+from proctor.v1 import leaderboard_service_pb2 as pb
+from proctor.v1 import leaderboard_service_pb2_grpc as pb_grpc
 from services.results.standings.list_history import ListHistory
 from services.results.standings.proto_standings import (
     board_query_from_proto,
@@ -15,17 +15,17 @@ from services.results.standings.proto_standings import (
 )
 from services.results.standings.rank_models import RankModels
 
-SERVICE_NAME = pb.DESCRIPTOR.services_by_name["StandingsService"].full_name
+SERVICE_NAME = pb.DESCRIPTOR.services_by_name["LeaderboardService"].full_name
 
 
-class GrpcStandingsApi(pb_grpc.StandingsServiceServicer):
+class GrpcStandingsApi(pb_grpc.LeaderboardServiceServicer):
     def __init__(self, rank_models: RankModels, list_history: ListHistory) -> None:
         self._rank_models = rank_models
         self._list_history = list_history
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
-        pb_grpc.add_StandingsServiceServicer_to_server(self, server)
+        pb_grpc.add_LeaderboardServiceServicer_to_server(self, server)
 
     async def GetLeaderboard(
         self, request: pb.GetLeaderboardRequest, context: grpc.aio.ServicerContext[object, object]

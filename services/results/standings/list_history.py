@@ -7,7 +7,7 @@ from datetime import timedelta
 from services.common.clock import Clock
 from services.results.errors import InvalidField, UnknownMetric
 from services.results.ports import HistoryPage, HistoryStore
-from services.results.standings.board import Standing
+from services.results.standings.board import LeaderboardEntry
 from services.results.standings.history_token import read_history_token, write_history_token
 from services.results.standings.standing import ClosedRun, SuiteFigure, metric_named
 
@@ -33,7 +33,7 @@ class HistoryQuery:
 class History:
     """No token on the last page; `total` counts over all pages."""
 
-    standings: list[Standing]
+    standings: list[LeaderboardEntry]
     total: int
     next_page_token: str = ""
 
@@ -71,8 +71,8 @@ def _refuse_unknown(word: str, runs: Sequence[ClosedRun]) -> None:
         raise UnknownMetric(metric=word, supported=", ".join(sorted(metrics)))
 
 
-def _standing(run: ClosedRun, word: str) -> Standing:
+def _standing(run: ClosedRun, word: str) -> LeaderboardEntry:
     """Without a figure where the run has none of the metric."""
     figures = run.standing.figures
     metric = metric_named(word, figures)
-    return Standing(run.model, metric or word, figures[metric] if metric else SuiteFigure(), run)
+    return LeaderboardEntry(run.model, metric or word, figures[metric] if metric else SuiteFigure(), run)

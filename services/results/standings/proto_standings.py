@@ -4,18 +4,18 @@ from datetime import datetime
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from proctor.v1 import run_pb2, standings_pb2, standings_service_pb2
+from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2
 from services.results.checked_fields import checked_choice, checked_text
 from services.results.runs.proto_runs import figure_to_proto
 from services.results.runs.run_record import ScoringMethod
-from services.results.standings.board import Board, Standing
+from services.results.standings.board import Board, LeaderboardEntry
 from services.results.standings.list_history import History, HistoryQuery
 from services.results.standings.rank_models import BoardQuery
 from services.results.standings.standing import ClosedRun
 from services.results.standings.trend import Trend
 
 
-def board_query_from_proto(request: standings_service_pb2.GetLeaderboardRequest) -> BoardQuery:
+def board_query_from_proto(request: leaderboard_service_pb2.GetLeaderboardRequest) -> BoardQuery:
     return BoardQuery(
         checked_text("suite", request.suite),
         checked_text("metric", request.metric),
@@ -27,7 +27,7 @@ def board_query_from_proto(request: standings_service_pb2.GetLeaderboardRequest)
     )
 
 
-def history_query_from_proto(request: standings_service_pb2.GetHistoryRequest) -> HistoryQuery:
+def history_query_from_proto(request: leaderboard_service_pb2.GetHistoryRequest) -> HistoryQuery:
     return HistoryQuery(
         checked_text("model", request.model),
         checked_text("suite", request.suite),
@@ -38,10 +38,10 @@ def history_query_from_proto(request: standings_service_pb2.GetHistoryRequest) -
     )
 
 
-def board_to_proto(board: Board) -> standings_service_pb2.GetLeaderboardResponse:
-    return standings_service_pb2.GetLeaderboardResponse(
-        standings=[_standing_to_proto(standing) for standing in board.standings],
-        apart=[_standing_to_proto(standing) for standing in board.apart],
+def board_to_proto(board: Board) -> leaderboard_service_pb2.GetLeaderboardResponse:
+    return leaderboard_service_pb2.GetLeaderboardResponse(
+        entries=[_standing_to_proto(standing) for standing in board.standings],
+        unranked=[_standing_to_proto(standing) for standing in board.apart],
         baselines=[_standing_to_proto(standing) for standing in board.baselines],
         total_models=board.total_models,
         last_updated=_timestamp(board.last_updated) if board.last_updated else None,
@@ -50,16 +50,16 @@ def board_to_proto(board: Board) -> standings_service_pb2.GetLeaderboardResponse
     )
 
 
-def history_to_proto(history: History) -> standings_service_pb2.GetHistoryResponse:
-    return standings_service_pb2.GetHistoryResponse(
-        standings=[_standing_to_proto(standing) for standing in history.standings],
+def history_to_proto(history: History) -> leaderboard_service_pb2.GetHistoryResponse:
+    return leaderboard_service_pb2.GetHistoryResponse(
+        entries=[_standing_to_proto(standing) for standing in history.standings],
         next_page_token=history.next_page_token,
         total=history.total,
     )
 
 
-def _standing_to_proto(standing: Standing) -> standings_pb2.Standing:
-    message = standings_pb2.Standing(
+def _standing_to_proto(standing: LeaderboardEntry) -> leaderboard_pb2.LeaderboardEntry:
+    message = leaderboard_pb2.LeaderboardEntry(
         rank=standing.rank,
         model=standing.model,
         figure=figure_to_proto(standing.metric, standing.figure.figure),
@@ -68,17 +68,17 @@ def _standing_to_proto(standing: Standing) -> standings_pb2.Standing:
         not_compared_with=standing.not_compared_with,
         trend=_trend_to_proto(standing.trend) if standing.trend else None,
         is_selected_best=standing.is_selected_best,
-        apart_because=standing.apart_because,
+        unranked_because=standing.unranked_because,
     )
     if standing.run is not None:
         message.MergeFrom(_run_to_proto(standing.run))
     return message
 
 
-def _run_to_proto(run: ClosedRun) -> standings_pb2.Standing:
+def _run_to_proto(run: ClosedRun) -> leaderboard_pb2.LeaderboardEntry:
     """What a standing says of its run."""
     kept = run.standing
-    return standings_pb2.Standing(
+    return leaderboard_pb2.LeaderboardEntry(
         run_id=run.run_id,
         suite=run.suite,
         project_id=run.project_id,
@@ -93,9 +93,9 @@ def _run_to_proto(run: ClosedRun) -> standings_pb2.Standing:
     )
 
 
-def _trend_to_proto(trend: Trend) -> standings_pb2.Trend:
-    return standings_pb2.Trend(
-        direction=standings_pb2.TrendDirection.ValueType(trend.direction),
+def _trend_to_proto(trend: Trend) -> leaderboard_pb2.Trend:
+    return leaderboard_pb2.Trend(
+        direction=leaderboard_pb2.TrendDirection.ValueType(trend.direction),
         difference=trend.difference,
         p_value=trend.p_value,
         previous_run_id=trend.previous_run_id,

@@ -12,7 +12,7 @@ from services.results.runs.run_record import ScoringMethod
 from services.results.standings.board import (
     Board,
     BoardEntry,
-    Standing,
+    LeaderboardEntry,
     baseline_standings,
     choose_terms,
     entries_apart,
@@ -84,7 +84,7 @@ class RankModels:
             raise UnknownMetric(metric=query.metric or ACCURACY, supported=", ".join(metrics))
         return metric
 
-    async def _standings(self, entries: Sequence[BoardEntry], limit: int) -> list[Standing]:
+    async def _standings(self, entries: Sequence[BoardEntry], limit: int) -> list[LeaderboardEntry]:
         """With ranks, ties and trends, mostly from what was compared when the runs were closed.
 
         A rank is that among all entries, however few of them are listed.

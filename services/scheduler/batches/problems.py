@@ -14,14 +14,14 @@ _CODES: Mapping[FaultKind, str] = {
     FaultKind.MISSING: "missing_required_parameter",
     FaultKind.DUPLICATE: "duplicate_custom_id",
     FaultKind.OTHER_URL: "url_mismatch",
-    FaultKind.OTHER_MODEL: "model_mismatch",
+    FaultKind.MODEL_MISMATCH: "model_mismatch",
     FaultKind.EMPTY: "empty_file",
     FaultKind.TOO_MANY: "too_many_tasks",
 }
 _REASONS: Mapping[str, str] = {
     "UNKNOWN_MODEL": "model_not_found",
     "UNKNOWN_PROVIDER": "model_not_found",
-    "OTHER_MODEL": "model_mismatch",
+    "MODEL_MISMATCH": "model_mismatch",
 }
 
 

@@ -71,7 +71,7 @@ class OtherModel(SchedulerError):
     """The lines of {dataset_id} name the model {line_model}, not {model}. Allow it by line_models."""
 
     kind = ErrorKind.INVALID
-    reason = "OTHER_MODEL"
+    reason = "MODEL_MISMATCH"
 
 
 class CannotCompleteLines(SchedulerError):

@@ -7,7 +7,7 @@ CREATE TABLE limits (
     max_pending_runs_per_user  integer CHECK (max_pending_runs_per_user > 0),
     max_requests_per_minute    integer CHECK (max_requests_per_minute > 0),
     run_time_limit_seconds     double precision CHECK (run_time_limit_seconds > 0),
-    min_stay_seconds           double precision CHECK (min_stay_seconds >= 0)
+    min_run_time_seconds           double precision CHECK (min_run_time_seconds >= 0)
 );
 INSERT INTO limits (is_only) VALUES (true);
 

@@ -7,7 +7,7 @@ from typing import NoReturn
 from services.common.clock import Clock
 from services.common.lifecycle import every
 from services.common.structured_logs import get_logger
-from services.scheduler.paces.pace import PaceGrant
+from services.scheduler.paces.pace import RateQuota
 from services.scheduler.paces.pace_board import FORGET_AFTER_SECONDS, PaceBoard
 from services.scheduler.paces.pace_grant import settle
 from services.scheduler.paces.ports import PaceGrants
@@ -24,7 +24,7 @@ _SMALL_CHANGE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    grant: PaceGrant
+    grant: RateQuota
     at: float
 
 
@@ -67,7 +67,7 @@ class PaceTerm:
             self._limits = {pace: RateLimit(now, grant.requests_per_second) for pace, grant in stored.items()}
         return self._limits
 
-    async def _tell(self, pace: str, grant: PaceGrant, now: float) -> None:
+    async def _tell(self, pace: str, grant: RateQuota, now: float) -> None:
         told = self._told.get(pace)
         if told is None and not grant.says_something:
             return
@@ -79,7 +79,7 @@ class PaceTerm:
         self._told[pace] = _Told(grant, now)
 
 
-def _is_close(one: PaceGrant, other: PaceGrant) -> bool:
+def _is_close(one: RateQuota, other: RateQuota) -> bool:
     limits = [(each.requests_per_second, each.tokens_per_second, each.resume_at) for each in (one, other)]
     return limits[0] == limits[1] and _are_close(one.shares, other.shares)
 

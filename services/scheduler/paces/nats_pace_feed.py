@@ -9,8 +9,8 @@ from nats.aio.msg import Msg
 from proctor.v1 import work_messages_pb2
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
-from services.common.subjects import ALL_PACES
-from services.scheduler.paces.pace import PaceReport
+from services.common.subjects import ALL_RATES
+from services.scheduler.paces.pace import RateReport
 from services.scheduler.paces.pace_board import PaceBoard
 from services.scheduler.paces.retry_budget import RetryBudget
 
@@ -27,11 +27,11 @@ class NatsPaceFeed:
         self._clock = clock
 
     async def start(self) -> None:
-        await self._connection.subscribe(ALL_PACES, cb=self._take_report)
+        await self._connection.subscribe(ALL_RATES, cb=self._take_report)
 
     async def _take_report(self, message: Msg) -> None:
         try:
-            report = report_from_proto(work_messages_pb2.PaceReport.FromString(message.data))
+            report = report_from_proto(work_messages_pb2.RateReport.FromString(message.data))
         except DecodeError:
             log.warning("unreadable pace report", subject=message.subject)
             return
@@ -39,13 +39,13 @@ class NatsPaceFeed:
         self._budget.record(report)
 
 
-def report_from_proto(report: work_messages_pb2.PaceReport) -> PaceReport:
+def report_from_proto(report: work_messages_pb2.RateReport) -> RateReport:
     has = report.HasField
-    return PaceReport(
+    return RateReport(
         worker_id=report.worker_id,
-        pace=report.pace,
+        pace=report.rate_limit_key,
         sent=report.sent,
-        refused=report.limited,
+        refused=report.rate_limited,
         waiting=report.waiting,
         resume_at=report.resume_at.ToDatetime(UTC) if has("resume_at") else None,
         allowed_requests=report.allowed_requests_per_second if has("allowed_requests_per_second") else None,

@@ -6,7 +6,7 @@ from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
-class PaceReport:
+class RateReport:
     """All counts are since the worker began: a lost report does no harm."""
 
     worker_id: str
@@ -26,7 +26,7 @@ class PaceReport:
 
 
 @dataclass(frozen=True, slots=True)
-class PaceGrant:
+class RateQuota:
     """Per second, of all workers together; None while no limit is known."""
 
     requests_per_second: float | None = None

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from services.scheduler.paces.pace import PaceReport
+from services.scheduler.paces.pace import RateReport
 from services.scheduler.paces.pace_meter import PaceMeter
 
 FORGET_AFTER_SECONDS = 600.0
@@ -16,7 +16,7 @@ class PaceBoard:
     def meters(self) -> Mapping[str, PaceMeter]:
         return self._meters
 
-    def record(self, report: PaceReport, now: float) -> None:
+    def record(self, report: RateReport, now: float) -> None:
         self._meters.setdefault(report.pace, PaceMeter()).record(report, now)
 
     def forget_idle(self, now: float) -> None:

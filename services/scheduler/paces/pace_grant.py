@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from services.scheduler.paces.pace import PaceGrant
+from services.scheduler.paces.pace import RateQuota
 from services.scheduler.paces.pace_meter import Measured, PaceMeter
 from services.scheduler.paces.rate_limit import BELOW, RateLimit
 from services.scheduler.paces.shares import share_out
@@ -11,11 +11,11 @@ from services.scheduler.paces.shares import share_out
 _WORTH_TELLING = timedelta(seconds=1)
 
 
-def settle(meter: PaceMeter, limit: RateLimit, now: float, clock_time: datetime) -> PaceGrant:
+def settle(meter: PaceMeter, limit: RateLimit, now: float, clock_time: datetime) -> RateQuota:
     """`now` is of the clock that the reports were recorded by, `clock_time` the time of day."""
     measured = meter.measure(now)
     tokens = measured.allowed_tokens
-    return PaceGrant(
+    return RateQuota(
         requests_per_second=limit.step(measured, now),
         tokens_per_second=None if tokens is None else BELOW * tokens,
         shares=share_out(meter.demands(now)),

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from services.scheduler.paces.pace import PaceReport
+from services.scheduler.paces.pace import RateReport
 
 # Over so long a rate is taken. Reports come each second, and more often from those that are refused.
 _WINDOW_SECONDS = 3.0
@@ -28,9 +28,9 @@ class Measured:
 
 class _WorkerMeter:
     def __init__(self) -> None:
-        self.marks: deque[tuple[float, PaceReport]] = deque()
+        self.marks: deque[tuple[float, RateReport]] = deque()
 
-    def record(self, report: PaceReport, now: float) -> int:
+    def record(self, report: RateReport, now: float) -> int:
         """Gives the refusals that are new."""
         known = self.latest
         while self.marks and self.marks[0][0] < now - _WINDOW_SECONDS:
@@ -39,7 +39,7 @@ class _WorkerMeter:
         return max(0, report.refused - known.refused) if known else 0
 
     @property
-    def latest(self) -> PaceReport | None:
+    def latest(self) -> RateReport | None:
         return self.marks[-1][1] if self.marks else None
 
     def taken_per_second(self) -> float:
@@ -59,7 +59,7 @@ class PaceMeter:
         self._workers: dict[str, _WorkerMeter] = {}
         self._refused = 0
 
-    def record(self, report: PaceReport, now: float) -> None:
+    def record(self, report: RateReport, now: float) -> None:
         self._refused += self._workers.setdefault(report.worker_id, _WorkerMeter()).record(report, now)
         self.reported_at = now
 

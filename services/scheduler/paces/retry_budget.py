@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from services.scheduler.paces.pace import PaceReport
+from services.scheduler.paces.pace import RateReport
 from services.scheduler.runs.run import Run
 
 _LEAST = 100
@@ -23,7 +23,7 @@ class RetryBudget:
         self._counts: dict[str, dict[tuple[str, str], int]] = {}
         self._spent_before: dict[str, tuple[int, int]] = {}
 
-    def record(self, report: PaceReport) -> None:
+    def record(self, report: RateReport) -> None:
         for run_id, count in report.retries.items():
             self._counts.setdefault(run_id, {})[report.pace, report.worker_id] = count
         _forget_first(self._counts)

@@ -23,9 +23,9 @@ def awaited(model: str, pool: str, workers: Sequence[Worker]) -> str | None:
 def awaited_server(base_url: str, pool: str, workers: Sequence[Worker]) -> str | None:
     """Empty is the pool's own server. None where it did not say to come back later."""
     held = {
-        worker.held_servers[base_url]: worker.provider
+        worker.throttled_servers[base_url]: worker.provider
         for worker in workers
-        if worker.pool == pool and base_url in worker.held_servers
+        if worker.pool == pool and base_url in worker.throttled_servers
     }
     if not held:
         return None

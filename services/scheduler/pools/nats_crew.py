@@ -85,7 +85,9 @@ def _worker_from_proto(status: work_messages_pb2.WorkerStatus) -> Worker:
         ready_models=tuple(status.ready_models),
         load=_load_from_proto(status.load) if status.HasField("load") else None,
         environment=dict(status.environment),
-        held_servers={server: until.ToDatetime(tzinfo=UTC) for server, until in status.held_servers.items()},
+        throttled_servers={
+            server: until.ToDatetime(tzinfo=UTC) for server, until in status.throttled_servers.items()
+        },
     )
 
 

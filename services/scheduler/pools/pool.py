@@ -90,7 +90,7 @@ class Worker:
 
     `refused_runs` maps "run/epoch" to the provider's reason for taking no request of that run.
     `ready_models` share the loaded engine; `loading_model` is what it turns to; `load` is None where the
-    engine runs elsewhere. `held_servers` maps the base URL that an order named, empty for the pool's own
+    engine runs elsewhere. `throttled_servers` maps the base URL that an order named, empty for the pool's own
     server, to when requests go there again: it said to come back later.
     """
 
@@ -110,7 +110,7 @@ class Worker:
     ready_models: tuple[str, ...] = ()
     load: EngineLoad | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
-    held_servers: Mapping[str, datetime] = field(default_factory=dict)
+    throttled_servers: Mapping[str, datetime] = field(default_factory=dict)
 
     def answers_for(self, model: str) -> bool:
         return model == self.loaded_model or model in self.ready_models

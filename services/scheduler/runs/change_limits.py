@@ -42,9 +42,11 @@ def _problems(changes: LimitChanges) -> Iterator[Problem]:
         yield Problem(
             "run_time_limit", f"run_time_limit is {seconds:g} s, but must be above 0 and at most a year."
         )
-    if changes.min_stay is not None and not timedelta() <= changes.min_stay <= _LONGEST:
-        seconds = changes.min_stay.total_seconds()
-        yield Problem("min_stay", f"min_stay is {seconds:g} s, but must be at least 0 and at most a year.")
+    if changes.min_run_time is not None and not timedelta() <= changes.min_run_time <= _LONGEST:
+        seconds = changes.min_run_time.total_seconds()
+        yield Problem(
+            "min_run_time", f"min_run_time is {seconds:g} s, but must be at least 0 and at most a year."
+        )
     yield from _priority_problems(changes)
 
 

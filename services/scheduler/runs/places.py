@@ -120,7 +120,7 @@ def _seconds_left(place: Place, claim: Claim, limits: QueueLimits, now: datetime
     """At the soonest and the latest: for what is more urgent at once, for an equal after the stay."""
     if claim.priority < place.priority:
         return 0.0, 0.0
-    stay = max(limits.min_stay, SHORTEST_STAY)
+    stay = max(limits.min_run_time, SHORTEST_STAY)
     longest = stay if place.is_planned else max(stay, LONGEST_PLANNING)
     stayed = max(now - place.taken_at, timedelta())
     return max((stay - stayed).total_seconds(), 0.0), max((longest - stayed).total_seconds(), 0.0)

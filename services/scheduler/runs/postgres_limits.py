@@ -70,7 +70,7 @@ def _limits_from_row(row: asyncpg.Record, settings: QueueLimits) -> QueueLimits:
         max_pending_per_user=row["max_pending_runs_per_user"] or settings.max_pending_per_user,
         max_requests_per_minute=row["max_requests_per_minute"] or settings.max_requests_per_minute,
         run_time_limit=seconds("run_time_limit_seconds", settings.run_time_limit),
-        min_stay=seconds("min_stay_seconds", settings.min_stay),
+        min_run_time=seconds("min_run_time_seconds", settings.min_run_time),
         priorities=dict(changed_priorities) or settings.priorities,
     )
 
@@ -81,6 +81,6 @@ def _changed_values(changes: LimitChanges) -> tuple[int | float | list[str] | No
         changes.max_pending_per_user,
         changes.max_requests_per_minute,
         changes.run_time_limit.total_seconds() if changes.run_time_limit is not None else None,
-        changes.min_stay.total_seconds() if changes.min_stay is not None else None,
+        changes.min_run_time.total_seconds() if changes.min_run_time is not None else None,
         [name.value for name in changes.reset],
     )

@@ -9,7 +9,7 @@ from services.scheduler.postgres_sessions import Connection, Queries, Sessions
 from services.scheduler.runs.postgres_run_rows import past_run_from_row, run_from_row
 from services.scheduler.runs.run import RunId
 from services.scheduler.runs.run_estimate import History, PastRun
-from services.scheduler.runs.run_queue import QueuedRuns, UserShare, WaitingRun
+from services.scheduler.runs.run_queue import QueuedRuns, UserRunCounts, WaitingRun
 
 
 class PostgresQueue:
@@ -25,7 +25,7 @@ class PostgresQueue:
             order = await connection.fetch(Queries["queue_order"], None, most)
             waiting = await connection.fetch(Queries["waiting_runs"], [row["run_id"] for row in order])
             paused = await connection.fetch(Queries["paused_runs"], most)
-            users = [UserShare(*row) for row in await connection.fetch(Queries["user_shares"])]
+            users = [UserRunCounts(*row) for row in await connection.fetch(Queries["user_run_counts"])]
             return QueuedRuns(
                 running=[run_from_row(row) for row in running],
                 waiting=[WaitingRun(run_from_row(row), row["queued_at"]) for row in waiting],

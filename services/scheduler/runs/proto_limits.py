@@ -24,7 +24,7 @@ def limits_to_proto(limits: QueueLimits) -> messages.QueueLimits:
         ],
     )
     message.run_time_limit.FromTimedelta(limits.run_time_limit)
-    message.min_stay.FromTimedelta(limits.min_stay)
+    message.min_run_time.FromTimedelta(limits.min_run_time)
     return message
 
 
@@ -39,7 +39,7 @@ def changes_from_proto(request: messages.SetLimitsRequest) -> LimitChanges:
             limits.max_requests_per_minute if limits.HasField("max_requests_per_minute") else None
         ),
         run_time_limit=_time(limits.run_time_limit) if limits.HasField("run_time_limit") else None,
-        min_stay=_time(limits.min_stay) if limits.HasField("min_stay") else None,
+        min_run_time=_time(limits.min_run_time) if limits.HasField("min_run_time") else None,
         priorities={each.user: _priority(each) for each in limits.priorities},
         reset=frozenset(map(_limit_name, request.reset)),
     )

@@ -99,7 +99,7 @@ def _task_to_proto(task: TaskProgress) -> run_pb2.TaskProgress:
 
 
 def _wait_to_proto(wait: RunWait) -> run_pb2.RunWait:
-    message = run_pb2.RunWait(position=wait.position, held_by=wait.held_by)
+    message = run_pb2.RunWait(position=wait.position, blocked_by=wait.blocked_by)
     if wait.estimate is not None:
         message.estimated_seconds = wait.estimate.seconds
         message.estimated_low_seconds = wait.estimate.low

@@ -18,7 +18,7 @@ from services.scheduler.runs.run_estimate import (
     outcomes_estimate,
     turn_estimates,
 )
-from services.scheduler.runs.run_queue import QueuedRuns, held_by
+from services.scheduler.runs.run_queue import QueuedRuns, blocked_by
 from services.scheduler.runs.run_snapshot import RunWait
 
 
@@ -95,7 +95,7 @@ class QueueForecast:
         return [_sooner(turn, by_then) for turn, by_then in zip_longest(turns, given)]
 
     def _held_by(self, index: int) -> str:
-        why = held_by(self.moment.queue, index, self.moment.limits)
+        why = blocked_by(self.moment.queue, index, self.moment.limits)
         pool = self.moment.queue.waiting[index].run.pool
         return why if self._is_staffed(index) else f"{why}; no worker of pool {pool} is live"
 

@@ -13,7 +13,7 @@ EVERYBODY = "*"
 
 @dataclass(frozen=True, slots=True)
 class QueueLimits:
-    """As they hold now. A run keeps its place for `min_stay` before an equally urgent one may take it.
+    """As they hold now. A run keeps its place for `min_run_time` before an equally urgent one may take it.
 
     `priorities` gives the highest that a user may ask for; who is neither named nor `EVERYBODY` may have any.
     """
@@ -22,7 +22,7 @@ class QueueLimits:
     max_pending_per_user: int = 10
     max_requests_per_minute: int = 100
     run_time_limit: timedelta = timedelta(hours=3)
-    min_stay: timedelta = timedelta(seconds=60)
+    min_run_time: timedelta = timedelta(seconds=60)
     priorities: Mapping[str, Priority] = field(default_factory=dict)
 
     def allowed_priorities(self, user: str) -> tuple[Priority, ...]:
@@ -40,7 +40,7 @@ class LimitName(StrEnum):
     MAX_PENDING_PER_USER = "max_pending_runs_per_user"
     MAX_REQUESTS_PER_MINUTE = "max_requests_per_minute"
     RUN_TIME_LIMIT = "run_time_limit"
-    MIN_STAY = "min_stay"
+    MIN_RUN_TIME = "min_run_time"
     PRIORITIES = "priorities"
 
 
@@ -55,6 +55,6 @@ class LimitChanges:
     max_pending_per_user: int | None = None
     max_requests_per_minute: int | None = None
     run_time_limit: timedelta | None = None
-    min_stay: timedelta | None = None
+    min_run_time: timedelta | None = None
     priorities: Mapping[str, Priority] = field(default_factory=dict)
     reset: frozenset[LimitName] = frozenset()

@@ -17,7 +17,7 @@ class WaitingRun:
 
 
 @dataclass(frozen=True, slots=True)
-class UserShare:
+class UserRunCounts:
     user: str
     running: int
     pending: int
@@ -33,7 +33,7 @@ class QueuedRuns:
     running: Sequence[Run] = ()
     waiting: Sequence[WaitingRun] = ()
     waiting_total: int = 0
-    users: Sequence[UserShare] = ()
+    users: Sequence[UserRunCounts] = ()
     paused: Sequence[Run] = ()
 
     def free_places(self, limits: QueueLimits) -> int:
@@ -43,7 +43,7 @@ class QueuedRuns:
         return sum(run.user == user for run in self.running)
 
 
-def held_by(queue: QueuedRuns, index: int, limits: QueueLimits) -> str:
+def blocked_by(queue: QueuedRuns, index: int, limits: QueueLimits) -> str:
     """Why the run that waits at this index does not run: one sentence."""
     running, most = len(queue.running), limits.max_running
     if index < queue.free_places(limits):

@@ -40,7 +40,7 @@ class RunWait:
     """Place in the queue (1 is next), the limit that holds the run, time until its turn where known."""
 
     position: int
-    held_by: str
+    blocked_by: str
     estimate: Estimate | None = None
 
 

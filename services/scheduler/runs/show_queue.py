@@ -10,7 +10,7 @@ from services.scheduler.ports import Crew, LimitStore, QueueStore
 from services.scheduler.runs.queue_forecast import QueueForecast, QueueMoment, RunPace
 from services.scheduler.runs.queue_limits import QueueLimits
 from services.scheduler.runs.run import Run, RunId
-from services.scheduler.runs.run_queue import UserShare
+from services.scheduler.runs.run_queue import UserRunCounts
 from services.scheduler.runs.run_snapshot import LiveFigures, RunSnapshot, RunWait, progress_of
 from services.scheduler.shards.progress_board import ProgressBoard
 
@@ -28,7 +28,7 @@ class ShownQueue:
     paused: Sequence[RunSnapshot]
     workers: Sequence[Worker]
     limits: QueueLimits
-    users: Sequence[UserShare]
+    users: Sequence[UserRunCounts]
 
 
 @dataclass

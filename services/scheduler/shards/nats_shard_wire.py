@@ -143,7 +143,7 @@ def _frame(run: Run, task: PlannedTask) -> work_messages_pb2.WorkShard:
         deadline=time_to_proto(run.deadline),
         stream_answers=order.stream_answers,
         base_url=order.base_url,
-        leaves_defaults=bool(order.dataset_id),
+        use_engine_defaults=bool(order.dataset_id),
     )
 
 

@@ -31,5 +31,5 @@ def request_digest(run: Run, task: PlannedTask) -> bytes:
         "stop": None if is_weighed else task.stop,
     }
     if order.dataset_id:
-        request["leaves_defaults"] = True
+        request["use_engine_defaults"] = True
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).digest()

@@ -95,7 +95,7 @@ def test_answers_that_no_metric_was_ordered_for_have_counts_and_no_figures() -> 
 
 def test_waiting_run_says_why() -> None:
     run = run_pb2.Run(state=run_pb2.RUN_STATE_PENDING)
-    run.wait.position, run.wait.held_by = 2, "3 runs are running"
+    run.wait.position, run.wait.blocked_by = 2, "3 runs are running"
     assert progress_line(run) == "waiting, number 2 in the queue: 3 runs are running"
     run.wait.estimated_seconds, run.wait.estimated_low_seconds, run.wait.estimated_high_seconds = 90, 45, 180
     assert (

@@ -14,12 +14,12 @@ from proctor.cli.suites_commands import suites_table
 from proctor.cli.summary_table import print_summary
 from proctor.v1 import (
     comparison_pb2,
+    leaderboard_pb2,
+    leaderboard_service_pb2,
     model_pb2,
     run_pb2,
     sample_pb2,
     scheduler_service_pb2,
-    standings_pb2,
-    standings_service_pb2,
     suite_service_pb2,
     summary_pb2,
 )
@@ -88,15 +88,19 @@ def test_flips_show_both_answers_with_their_blanks() -> None:
     assert "\x1b" not in shown.text
 
 
-def board() -> standings_service_pb2.GetLeaderboardResponse:
-    found = standings_service_pb2.GetLeaderboardResponse(metric="acc", total_models=12)
-    first = standings_pb2.Standing(rank=1, model="vllm/a", figure=figure("acc", 0.83), tied_with=["vllm/b"])
-    first.trend.direction, first.trend.difference = standings_pb2.TREND_DIRECTION_UP, 0.0134
-    second = standings_pb2.Standing(rank=1, model="vllm/b", figure=figure("acc", 0.82), tied_with=["vllm/a"])
+def board() -> leaderboard_service_pb2.GetLeaderboardResponse:
+    found = leaderboard_service_pb2.GetLeaderboardResponse(metric="acc", total_models=12)
+    first = leaderboard_pb2.LeaderboardEntry(
+        rank=1, model="vllm/a", figure=figure("acc", 0.83), tied_with=["vllm/b"]
+    )
+    first.trend.direction, first.trend.difference = leaderboard_pb2.TREND_DIRECTION_UP, 0.0134
+    second = leaderboard_pb2.LeaderboardEntry(
+        rank=1, model="vllm/b", figure=figure("acc", 0.82), tied_with=["vllm/a"]
+    )
     second.is_selected_best = True
-    found.standings.extend([first, second])
+    found.entries.extend([first, second])
     found.baselines.add(model="baseline/majority", figure=summary_pb2.MetricFigure(mean=0.5))
-    found.apart.add(model="vllm/c", apart_because=["scored by generate", "limit 100"])
+    found.unranked.add(model="vllm/c", unranked_because=["scored by generate", "limit 100"])
     return found
 
 
@@ -113,7 +117,7 @@ def test_leaderboard_shows_ties_trends_baselines_and_who_stands_apart() -> None:
 
 def test_leaderboard_of_a_data_set_is_named_on_one_line() -> None:
     shown = Shown()
-    board_of_set = standings_service_pb2.GetLeaderboardResponse(
+    board_of_set = leaderboard_service_pb2.GetLeaderboardResponse(
         metric="score", scoring_method=run_pb2.SCORING_METHOD_GENERATE
     )
     print_leaderboard(shown.console, f"ds_{32 * 'a'}", board_of_set)
@@ -122,7 +126,7 @@ def test_leaderboard_of_a_data_set_is_named_on_one_line() -> None:
 
 def test_history_shows_the_whole_run_id_on_80_columns() -> None:
     shown = Shown()
-    run = standings_pb2.Standing(
+    run = leaderboard_pb2.LeaderboardEntry(
         run_id=RUN, model="vllm/Qwen/Qwen3-0.6B", suite="glue", state=run_pb2.RUN_STATE_COMPLETED
     )
     run.figure.CopyFrom(figure("acc", 0.83))

@@ -112,7 +112,7 @@ def test_time_of_a_job_is_that_which_it_was_running() -> None:
 
 def test_job_before_planning_has_no_percent_and_says_why_it_waits() -> None:
     run = run_pb2.Run(run_id="r1", state=run_pb2.RUN_STATE_PENDING)
-    run.wait.position, run.wait.held_by = 2, "3 runs are running, the most at a time"
+    run.wait.position, run.wait.blocked_by = 2, "3 runs are running, the most at a time"
     body = job_results(run, summary_pb2.RunSummary(), NOW)
     assert body.progress.percent == 0.0
     assert body.wait is not None

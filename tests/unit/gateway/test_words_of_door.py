@@ -11,7 +11,7 @@ RUN, OTHER, STRANGE = (str(uuid.UUID(int=number)) for number in (1, 2, 3))
 DIGITS, OTHER_DIGITS = (uuid.UUID(run).hex for run in (RUN, OTHER))
 
 
-def told(path: str, message: str, reason: str = "RUN_NOT_OVER", **facts: str) -> str:
+def told(path: str, message: str, reason: str = "RUN_STILL_ACTIVE", **facts: str) -> str:
     return problem_of(RemoteError(ErrorKind.CONFLICT, reason, message, facts), path).detail
 
 

@@ -20,7 +20,7 @@ def places(board: Board) -> list[tuple[str, int]]:
 
 
 def apart(board: Board) -> dict[str, tuple[str, ...]]:
-    return {standing.model: standing.apart_because for standing in board.apart}
+    return {standing.model: standing.unranked_because for standing in board.apart}
 
 
 def given(count: int, p_values: PValues) -> list[int]:

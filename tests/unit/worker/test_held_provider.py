@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from services.scheduler.paces.pace import PaceReport
+from services.scheduler.paces.pace import RateReport
 from services.scheduler.paces.pace_grant import settle
 from services.scheduler.paces.pace_meter import PaceMeter
 from services.scheduler.paces.rate_limit import RateLimit
@@ -68,7 +68,7 @@ class Leader:
         self._limited[pace.name] = pace.limited
         resume_at = pace.told_to_resume_at
         told = resume_at if resume_at and resume_at > CLOCK.now() else None
-        report = PaceReport(pace.name, "p", pace.sent, pace.limited, pace.waiting, told)
+        report = RateReport(pace.name, "p", pace.sent, pace.limited, pace.waiting, told)
         self._meter.record(report, CLOCK.monotonic())
 
 
@@ -140,7 +140,7 @@ async def test_what_is_worth_telling_is_told_with_its_end() -> None:
 async def test_servers_that_wait_are_told_by_what_orders_call_them() -> None:
     paces = Paces(CLOCK, Backoff(), "openai", "http://one.test/v1/")
     paces.of("http://two.test")
-    assert not paces.held_servers()
+    assert not paces.throttled_servers()
     paces.own.resume_in(20)
     paces.of("http://three.test").resume_in(20)
-    assert set(paces.held_servers()) == {"", "http://one.test/v1", "http://three.test"}
+    assert set(paces.throttled_servers()) == {"", "http://one.test/v1", "http://three.test"}

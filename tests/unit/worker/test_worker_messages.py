@@ -169,7 +169,7 @@ def test_an_outcome_that_no_message_can_hold_fails_alone() -> None:
 
 def test_rows_leave_to_the_engine_what_nobody_set() -> None:
     work = work_shard(1, [7])
-    work.leaves_defaults = True
+    work.use_engine_defaults = True
     work.params.Clear()
     sampling = shard_from_proto(work, completes_text=True).sampling
     assert (sampling.max_tokens, sampling.temperature, sampling.is_row) == (None, None, True)
@@ -177,7 +177,7 @@ def test_rows_leave_to_the_engine_what_nobody_set() -> None:
 
 def test_rows_with_the_same_parameters_of_their_own_share_one_sampling() -> None:
     work = work_shard(1, [7, 8, 9, 10])
-    work.leaves_defaults, work.rollout = True, 1
+    work.use_engine_defaults, work.rollout = True, 1
     for sample, own in zip(work.samples, ('{"seed":3}', '{"seed":3}', "", '{"top_p":"x"}'), strict=True):
         sample.params_json = own
     first, second, third, broken = shard_from_proto(work, completes_text=True).samples

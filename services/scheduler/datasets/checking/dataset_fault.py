@@ -17,7 +17,7 @@ class FaultKind(StrEnum):
     MISSING = "missing"
     DUPLICATE = "duplicate"
     OTHER_URL = "other_url"
-    OTHER_MODEL = "other_model"
+    MODEL_MISMATCH = "model_mismatch"
     EMPTY = "empty"
     TOO_MANY = "too_many"
 

@@ -73,7 +73,7 @@ class LineAgreement:
             sentence = (
                 f"model is {shown(model)}; lines above name {shown(self._model)}. A file may name one only."
             )
-            raise LineFault("body.model", sentence, FaultKind.OTHER_MODEL)
+            raise LineFault("body.model", sentence, FaultKind.MODEL_MISMATCH)
         self._model = model
 
     def _plain_row(self, number: int, value: Line) -> RowFields:

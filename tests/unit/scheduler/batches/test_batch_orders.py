@@ -82,7 +82,7 @@ def without(field: str) -> bytes:
     return jsonl([whole])
 
 
-OTHER_MODEL = {"model": "other", "messages": [{"role": "user", "content": "x"}]}
+MODEL_MISMATCH = {"model": "other", "messages": [{"role": "user", "content": "x"}]}
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ OTHER_MODEL = {"model": "other", "messages": [{"role": "user", "content": "x"}]}
         (line(method="GET"), "invalid_request", "method", 1),
         (line(url="/v1/embeddings"), "invalid_request", "url", 1),
         (line(0) + line(0), "duplicate_custom_id", "custom_id", 2),
-        (line(0) + line(1, body=OTHER_MODEL), "model_mismatch", "body.model", 2),
+        (line(0) + line(1, body=MODEL_MISMATCH), "model_mismatch", "body.model", 2),
         (
             line(0) + line(1, url="/v1/completions", body={"model": "m", "prompt": "x"}),
             "url_mismatch",

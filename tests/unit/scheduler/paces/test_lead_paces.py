@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from services.scheduler.paces.lead_paces import LeadPaces, PaceTerm
-from services.scheduler.paces.pace import PaceGrant, PaceReport
+from services.scheduler.paces.pace import RateQuota, RateReport
 from services.scheduler.paces.pace_board import PaceBoard
 from services.scheduler.paces.shares import share_out
 from tests.fakes.scheduler_world import SetClock
@@ -16,28 +16,28 @@ from tests.fakes.scheduler_world import SetClock
 class KeptGrants:
     """The bucket in memory."""
 
-    grants: dict[str, PaceGrant] = field(default_factory=dict)
+    grants: dict[str, RateQuota] = field(default_factory=dict)
     puts: int = 0
 
-    async def put(self, pace: str, grant: PaceGrant) -> None:
+    async def put(self, pace: str, grant: RateQuota) -> None:
         self.grants[pace] = grant
         self.puts += 1
 
     async def drop(self, pace: str) -> None:
         del self.grants[pace]
 
-    async def stored(self) -> dict[str, PaceGrant]:
+    async def stored(self) -> dict[str, RateQuota]:
         return dict(self.grants)
 
 
 class Stand:
-    def __init__(self, **stored: PaceGrant) -> None:
+    def __init__(self, **stored: RateQuota) -> None:
         self.grants = KeptGrants(dict(stored))
         self.clock = SetClock()
         self.board = PaceBoard()
         self.term = PaceTerm(LeadPaces(self.board, self.grants, self.clock))
 
-    async def after(self, seconds: float, *reports: PaceReport) -> PaceGrant | None:
+    async def after(self, seconds: float, *reports: RateReport) -> RateQuota | None:
         """What is granted then, with these reports having come."""
         self.clock.seconds += seconds
         for report in reports:
@@ -46,10 +46,10 @@ class Stand:
         return self.grants.grants.get("p")
 
 
-def reports(second: float, refused: int = 0, **more: object) -> list[PaceReport]:
+def reports(second: float, refused: int = 0, **more: object) -> list[RateReport]:
     """Two workers that send 50 requests a second each."""
     sent = int(50 * second) + refused
-    return [PaceReport(name, "p", sent, refused, 5, **more) for name in ("w1", "w2")]  # type: ignore[arg-type]  # names are checked by PaceReport
+    return [RateReport(name, "p", sent, refused, 5, **more) for name in ("w1", "w2")]  # type: ignore[arg-type]  # names are checked by RateReport
 
 
 async def test_nothing_is_granted_while_nothing_is_limited() -> None:
@@ -70,7 +70,7 @@ async def test_what_was_taken_while_others_were_refused_is_the_limit() -> None:
 
 
 async def test_a_new_leader_takes_the_grant_over() -> None:
-    stand = Stand(p=PaceGrant(requests_per_second=40.0))
+    stand = Stand(p=RateQuota(requests_per_second=40.0))
     grant = await stand.after(1, *reports(0))
     assert grant is not None
     assert grant.requests_per_second == 40.0
@@ -78,8 +78,8 @@ async def test_a_new_leader_takes_the_grant_over() -> None:
 
 
 async def test_a_grant_that_stays_is_said_again_only_now_and_then() -> None:
-    stand = Stand(p=PaceGrant(requests_per_second=40.0))
-    idle = [PaceReport(name, "p", 7, 0, 0) for name in ("w1", "w2")]
+    stand = Stand(p=RateQuota(requests_per_second=40.0))
+    idle = [RateReport(name, "p", 7, 0, 0) for name in ("w1", "w2")]
     for _ in range(40):
         await stand.after(0.5, *idle)
     assert stand.grants.puts == 2
@@ -98,7 +98,7 @@ async def test_what_the_provider_allows_and_when_it_wants_to_be_asked_is_passed_
 
 
 async def test_a_grant_that_nobody_reported_to_for_ten_minutes_is_dropped() -> None:
-    stand = Stand(p=PaceGrant(requests_per_second=40.0), old=PaceGrant(requests_per_second=1.0))
+    stand = Stand(p=RateQuota(requests_per_second=40.0), old=RateQuota(requests_per_second=1.0))
     await stand.after(300, *reports(0))
     assert set(stand.grants.grants) == {"p", "old"}
     await stand.after(301)
@@ -108,7 +108,7 @@ async def test_a_grant_that_nobody_reported_to_for_ten_minutes_is_dropped() -> N
 
 
 async def test_a_worker_that_is_gone_has_no_share() -> None:
-    stand = Stand(p=PaceGrant(requests_per_second=40.0))
+    stand = Stand(p=RateQuota(requests_per_second=40.0))
     await stand.after(1, *reports(0))
     grant = await stand.after(6, reports(1)[1])
     assert grant is not None

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from services.scheduler.paces.pace import PaceReport
+from services.scheduler.paces.pace import RateReport
 from services.scheduler.paces.retry_budget import RetryBudget
 from services.scheduler.runs.run import Run
 from tests.fakes.scheduler_stand import SchedulerStand
@@ -13,7 +13,7 @@ async def a_run(total: int) -> Run:
 
 
 def spend(budget: RetryBudget, run: Run, worker: str, retries: int) -> None:
-    budget.record(PaceReport(worker, "p", retries={run.run_id: retries}))
+    budget.record(RateReport(worker, "p", retries={run.run_id: retries}))
 
 
 async def test_counts_of_all_workers_are_summed_and_said_again_they_count_once() -> None:

@@ -46,7 +46,8 @@ def test_workers_of_other_pools_do_not_help() -> None:
 def test_server_that_said_to_come_back_later_is_named_with_the_time() -> None:
     soon, later = (datetime(2026, 1, 1, 12, 3, second, tzinfo=UTC) for second in (8, 10))
     crew = [
-        Worker("w", "remote", "openai", "openai", held_servers=held) for held in ({"": soon}, {"": later}, {})
+        Worker("w", "remote", "openai", "openai", throttled_servers=held)
+        for held in ({"": soon}, {"": later}, {})
     ]
     assert awaited_server("", "remote", crew) == (
         "waiting for openai: it said to come back later, and is asked again at 12:03:10 UTC"
@@ -55,7 +56,7 @@ def test_server_that_said_to_come_back_later_is_named_with_the_time() -> None:
 
 def test_other_servers_and_other_pools_are_waited_for_by_their_own_runs() -> None:
     until, url = datetime(2026, 1, 1, 12, 3, 10, tzinfo=UTC), "http://one.test/v1"
-    crew = [Worker("w", "remote", "openai", "openai", held_servers={url: until})]
+    crew = [Worker("w", "remote", "openai", "openai", throttled_servers={url: until})]
     assert awaited_server(url, "remote", crew) == (
         f"waiting for {url}: it said to come back later, and is asked again at 12:03:10 UTC"
     )

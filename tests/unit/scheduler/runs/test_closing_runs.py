@@ -41,7 +41,7 @@ async def pause(stand: SchedulerStand, run_id: RunId) -> None:
 
 
 async def overtake(stand: SchedulerStand, run_id: RunId) -> None:
-    await stand.runs.limits.change(LimitChanges(max_running=1, min_stay=timedelta()))
+    await stand.runs.limits.change(LimitChanges(max_running=1, min_run_time=timedelta()))
     urgent = await stand.submit(toy_order(priority=Priority.HIGH))
     await stand.admit()
     assert (await stand.runs.get(urgent.run_id)).state is RunState.PENDING

@@ -155,7 +155,7 @@ async def test_pause_takes_nothing_of_the_time_of_a_run_and_adds_nothing() -> No
 
 async def test_urgent_run_overtakes_between_the_shards_of_another() -> None:
     stand = SchedulerStand(rule=SLOW)
-    await stand.runs.limits.change(LimitChanges(max_running=1, min_stay=timedelta(seconds=60)))
+    await stand.runs.limits.change(LimitChanges(max_running=1, min_run_time=timedelta(seconds=60)))
     low, driver = await stand.start(toy_order(priority=Priority.LOW))
     await stand.advance(driver, 3)
     await stand.work(low.run_id)

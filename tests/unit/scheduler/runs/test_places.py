@@ -20,7 +20,7 @@ from services.scheduler.runs.run_order import Priority
 from tests.fakes.scheduler_world import START
 
 SECOND = timedelta(seconds=1)
-LIMITS = QueueLimits(max_running=3, min_stay=timedelta(seconds=60))
+LIMITS = QueueLimits(max_running=3, min_run_time=timedelta(seconds=60))
 
 
 def place(
@@ -97,14 +97,14 @@ def test_less_urgent_run_takes_no_place_however_long_it_waits() -> None:
 
 
 def test_what_is_admitted_now_gives_no_place_away_now() -> None:
-    limits = QueueLimits(max_running=3, min_stay=timedelta(0))
+    limits = QueueLimits(max_running=3, min_run_time=timedelta(0))
     settled = settle([place("a1"), place("a2")], [claim("a3"), claim("b1"), claim("c1")], limits)
     assert settled == moves("a3 b1 c1", "a1 a2")
 
 
 def test_lowered_limit_takes_no_place_away_and_gives_none_beyond_those_there_are() -> None:
     """They change hands as ever: what is urgent is not shut out until all that runs has ended."""
-    limits = QueueLimits(max_running=1, min_stay=timedelta(0))
+    limits = QueueLimits(max_running=1, min_run_time=timedelta(0))
     places = [place("a1", 9, Priority.LOW), place("a2", 8, Priority.LOW), place("b1", 7, Priority.LOW)]
     claims = [claim("c1", Priority.HIGH), claim("d1", Priority.LOW)]
     assert settle(places, claims, limits) == moves("c1 d1", "a1 a2")
@@ -118,9 +118,9 @@ def test_user_with_few_places_gives_none_while_one_with_more_could() -> None:
     assert settle([place("a1", late, planned=False), *places[1:]], [claim("c1")]) == moves("c1", "a1")
 
 
-@pytest.mark.parametrize("min_stay", [0, 2, 4.9])
-def test_nobody_gives_way_to_an_equal_before_it_can_have_done_anything(min_stay: float) -> None:
-    limits = QueueLimits(max_running=1, min_stay=timedelta(seconds=min_stay))
+@pytest.mark.parametrize("min_run_time", [0, 2, 4.9])
+def test_nobody_gives_way_to_an_equal_before_it_can_have_done_anything(min_run_time: float) -> None:
+    limits = QueueLimits(max_running=1, min_run_time=timedelta(seconds=min_run_time))
     assert settle([place("a1", 4.9)], [claim("b1")], limits) == moves("")
     assert settle([place("a1", 5)], [claim("b1")], limits) == moves("b1", "a1")
 

@@ -37,7 +37,7 @@ async def crowded(most: int = 1) -> SchedulerStand:
 async def test_the_next_run_is_held_by_the_places() -> None:
     stand = await crowded()
     run = await submitted(stand)
-    assert (await wait_of(stand, run)).held_by == "1 of at most 1 runs are running"
+    assert (await wait_of(stand, run)).blocked_by == "1 of at most 1 runs are running"
 
 
 async def test_a_run_behind_others_says_who_they_are() -> None:
@@ -47,12 +47,12 @@ async def test_a_run_behind_others_says_who_they_are() -> None:
     for _ in range(2):
         await submitted(stand, "bob")
     await submitted(stand, "carl", priority=Priority.HIGH)
-    assert (await wait_of(stand, last)).held_by == (
+    assert (await wait_of(stand, last)).blocked_by == (
         "1 of at most 1 runs are running; before it: "
         "3 of other users by fair share (ann has 1 running and 1 waiting before it), 1 whose turn is earlier"
     )
     low = await submitted(stand, "dora", priority=Priority.LOW)
-    told = (await wait_of(stand, low)).held_by
+    told = (await wait_of(stand, low)).blocked_by
     assert told == "1 of at most 1 runs are running; before it: 5 more urgent"
     assert (await wait_of(stand, later)).position < (await wait_of(stand, last)).position
 
@@ -60,7 +60,7 @@ async def test_a_run_behind_others_says_who_they_are() -> None:
 async def test_a_run_whose_turn_has_come_says_that_it_starts() -> None:
     stand = SchedulerStand()
     wait = await wait_of(stand, await submitted(stand))
-    assert wait.held_by == "0 of at most 3 runs are running: a place is free, it starts in a moment"
+    assert wait.blocked_by == "0 of at most 3 runs are running: a place is free, it starts in a moment"
     assert wait.estimate is not None
     assert wait.estimate.high == 0
 
@@ -71,7 +71,7 @@ async def test_a_run_whose_pool_has_no_worker_says_so_too() -> None:
     assert (await wait_of(stand, run)).estimate is not None
     stand.crew.live = []
     wait = await wait_of(stand, run)
-    assert wait.held_by.endswith("; no worker of pool remote is live")
+    assert wait.blocked_by.endswith("; no worker of pool remote is live")
     assert wait.estimate is None
     assert await stand.queue.seconds_to_end(run) is None
 
@@ -80,7 +80,7 @@ async def test_a_place_that_has_to_be_given_away_is_counted_on() -> None:
     stand = await crowded(most=2)
     stand.clock.seconds += 20
     first, second = [await submitted(stand, "bob") for _ in range(2)]
-    stay = stand.runs.limits.now.min_stay.total_seconds()
+    stay = stand.runs.limits.now.min_run_time.total_seconds()
     told = (await wait_of(stand, first)).estimate
     assert told is not None
     assert told.seconds == pytest.approx(stay - 20, abs=0.1)
@@ -92,7 +92,7 @@ async def test_limits_that_were_lowered_are_waited_for() -> None:
     stand = await crowded(most=2)
     await stand.runs.limits.change(LimitChanges(max_running=1))
     wait = await wait_of(stand, await submitted(stand, "ann"))
-    assert wait.held_by == "2 of at most 1 runs are running"
+    assert wait.blocked_by == "2 of at most 1 runs are running"
     assert wait.estimate is None
 
 
@@ -139,7 +139,7 @@ async def test_a_page_of_waiting_runs_costs_two_looks_however_far_behind_they_ar
     waits = [each.wait for each in page.snapshots]
     assert [wait.position for wait in waits if wait] == list(range(560, 260, -1))
     assert waits[0]
-    assert waits[0].held_by == "1 of at most 1 runs are running; before it: 559 in all"
+    assert waits[0].blocked_by == "1 of at most 1 runs are running; before it: 559 in all"
 
 
 async def test_a_page_is_cut_and_the_total_told() -> None:
@@ -165,7 +165,7 @@ async def test_a_page_is_cut_and_the_total_told() -> None:
         (LimitChanges(max_pending_per_user=-1), "max_pending_runs_per_user is -1"),
         (LimitChanges(max_requests_per_minute=0), "max_requests_per_minute is 0"),
         (LimitChanges(run_time_limit=timedelta()), "run_time_limit is 0 s, but must be above 0"),
-        (LimitChanges(min_stay=timedelta(seconds=-1)), "min_stay is -1 s, but must be at least 0"),
+        (LimitChanges(min_run_time=timedelta(seconds=-1)), "min_run_time is -1 s, but must be at least 0"),
         (LimitChanges(priorities={"": Priority.LOW}), "user is '', but must be 1 to 128"),
         (LimitChanges(priorities={"a\0": Priority.LOW}), "1 to 128 printable characters"),
     ],

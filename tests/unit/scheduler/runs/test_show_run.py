@@ -27,7 +27,7 @@ async def test_pending_run_says_its_place_and_what_holds_it() -> None:
     snapshot = await stand.showing.show(last.run_id)
     assert snapshot.wait is not None
     assert snapshot.wait.position == 2
-    assert snapshot.wait.held_by == "3 of at most 3 runs are running; before it: 1 whose turn is earlier"
+    assert snapshot.wait.blocked_by == "3 of at most 3 runs are running; before it: 1 whose turn is earlier"
     assert snapshot.progress.current_step == "waiting"
 
 
@@ -61,7 +61,7 @@ async def test_steps_follow_what_happens() -> None:
     stand.crew.live = []
     assert await _step(stand, run.run_id) == "waiting for a worker of pool remote"
     until = stand.clock.now() + timedelta(seconds=60)
-    stand.crew.live = [ready_worker(held_servers={"": until})]
+    stand.crew.live = [ready_worker(throttled_servers={"": until})]
     assert await _step(stand, run.run_id) == (
         f"waiting for openai: it said to come back later, and is asked again at {until:%H:%M:%S} UTC"
     )

@@ -94,7 +94,7 @@ async def test_lines_for_another_model_are_refused() -> None:
     for named in ("other", "m", "openai/m"):
         with pytest.raises(DomainError) as raised:
             await submitted(chats(named), stand)
-        assert raised.value.reason == "OTHER_MODEL"
+        assert raised.value.reason == "MODEL_MISMATCH"
         assert f"name the model {named}, not openai/fake" in raised.value.message
 
 

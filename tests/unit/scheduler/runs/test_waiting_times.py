@@ -14,7 +14,7 @@ from tests.fakes.in_memory_limits import InMemoryLimits
 from tests.fakes.in_memory_runs import InMemoryRuns
 from tests.fakes.scheduler_world import START
 
-MIN_STAY = 60.0
+MIN_RUN_TIME = 60.0
 PLACES = 3
 HEAVY_USERS, RUNS_OF_A_HEAVY_USER, LONG_SECONDS = 5, 10, 1200.0
 LIGHT_USERS = 45
@@ -61,8 +61,8 @@ def loads(seed: int) -> list[Job]:
 class Queue:
     """The scheduler's own admission, on a clock that jumps from one event to the next."""
 
-    def __init__(self, min_stay: timedelta, look_again: float = MIN_STAY) -> None:
-        limits = QueueLimits(max_running=PLACES, min_stay=min_stay, run_time_limit=timedelta(days=1))
+    def __init__(self, min_run_time: timedelta, look_again: float = MIN_RUN_TIME) -> None:
+        limits = QueueLimits(max_running=PLACES, min_run_time=min_run_time, run_time_limit=timedelta(days=1))
         self.runs = InMemoryRuns(limits=InMemoryLimits(limits))
         self.fence = self.runs.begin_term()
         self.look_again = look_again
@@ -115,8 +115,8 @@ class Queue:
         assert await self.runs.count_running() <= PLACES
 
 
-async def waits(min_stay: timedelta, seed: int = 7) -> list[Job]:
-    return await Queue(min_stay).play(loads(seed))
+async def waits(min_run_time: timedelta, seed: int = 7) -> list[Job]:
+    return await Queue(min_run_time).play(loads(seed))
 
 
 def row(title: str, seconds: list[float]) -> str:
@@ -136,7 +136,7 @@ def table(jobs: list[Job], title: str) -> list[str]:
 
 async def test_short_run_of_a_light_user_waits_for_turns_and_not_for_long_runs() -> None:
     without = await waits(timedelta.max)
-    giving_way = await waits(timedelta(seconds=MIN_STAY))
+    giving_way = await waits(timedelta(seconds=MIN_RUN_TIME))
     head = f"\n{'seconds':46} {'median':>8} {'p95':>8} {'longest':>8}\n"
     rows = [*table(without, "nobody gives way"), *table(giving_way, "runs give way")]
     sys.stdout.write(head + "\n".join(rows) + "\n")
@@ -145,10 +145,10 @@ async def test_short_run_of_a_light_user_waits_for_turns_and_not_for_long_runs()
         # Before it come those who were before it, and once more those who had the places then.
         rounds = -(-(job.position + PLACES) // PLACES)
         assert job.waited is not None
-        assert job.waited <= rounds * MIN_STAY, job
-    assert median(job.delay for job in light) <= 2 * MIN_STAY
+        assert job.waited <= rounds * MIN_RUN_TIME, job
+    assert median(job.delay for job in light) <= 2 * MIN_RUN_TIME
     starved = [job for job in without if job.user.startswith("light")]
-    assert median(job.delay for job in starved) > 20 * MIN_STAY
+    assert median(job.delay for job in starved) > 20 * MIN_RUN_TIME
     # What it costs: the long ones end later by the places they gave away and the starts they did again.
     last = max(job.ended for job in giving_way)
     assert last <= 1.1 * max(job.ended for job in without)

@@ -93,7 +93,7 @@ async def test_rows_travel_with_what_they_say_themselves_and_leave_the_rest_to_t
     wire = NatsShardWire(None, Rows(), frozenset())  # type: ignore[arg-type]  # sends nothing
     [filled] = await wire.fill(run, [task_of(TEXT)], [Shard(0, 0, 0, range(1), 1, attempt=1)])
     message = work_messages_pb2.WorkShard.FromString(filled.payloads[0])
-    assert message.leaves_defaults
+    assert message.use_engine_defaults
     assert (message.params.max_tokens, message.params.HasField("temperature")) == (5, False)
     assert message.prompt_form == run_pb2.PROMPT_FORM_COMPLETION
     [sample] = message.samples
@@ -102,4 +102,4 @@ async def test_rows_travel_with_what_they_say_themselves_and_leave_the_rest_to_t
 
 
 async def test_samples_of_suites_are_asked_as_their_tasks_say() -> None:
-    assert not (await message_of(ScoringMethod.GENERATE, TEXT)).leaves_defaults
+    assert not (await message_of(ScoringMethod.GENERATE, TEXT)).use_engine_defaults

@@ -3,7 +3,7 @@
 import grpc
 import warnings
 
-from proctor.v1 import standings_service_pb2 as proctor_dot_v1_dot_standings__service__pb2
+from proctor.v1 import leaderboard_service_pb2 as proctor_dot_v1_dot_leaderboard__service__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -18,15 +18,15 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in proctor/v1/standings_service_pb2_grpc.py depends on'
+        + ' but the generated code in proctor/v1/leaderboard_service_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class StandingsServiceStub:
-    """Lists runs by what they scored.
+class LeaderboardServiceStub:
+    """Ranks models and lists closed runs.
     """
 
     def __init__(self, channel):
@@ -36,19 +36,19 @@ class StandingsServiceStub:
             channel: A grpc.Channel.
         """
         self.GetLeaderboard = channel.unary_unary(
-                '/proctor.v1.StandingsService/GetLeaderboard',
-                request_serializer=proctor_dot_v1_dot_standings__service__pb2.GetLeaderboardRequest.SerializeToString,
-                response_deserializer=proctor_dot_v1_dot_standings__service__pb2.GetLeaderboardResponse.FromString,
+                '/proctor.v1.LeaderboardService/GetLeaderboard',
+                request_serializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetLeaderboardRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetLeaderboardResponse.FromString,
                 _registered_method=True)
         self.GetHistory = channel.unary_unary(
-                '/proctor.v1.StandingsService/GetHistory',
-                request_serializer=proctor_dot_v1_dot_standings__service__pb2.GetHistoryRequest.SerializeToString,
-                response_deserializer=proctor_dot_v1_dot_standings__service__pb2.GetHistoryResponse.FromString,
+                '/proctor.v1.LeaderboardService/GetHistory',
+                request_serializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetHistoryRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetHistoryResponse.FromString,
                 _registered_method=True)
 
 
-class StandingsServiceServicer:
-    """Lists runs by what they scored.
+class LeaderboardServiceServicer:
+    """Ranks models and lists closed runs.
     """
 
     def GetLeaderboard(self, request, context):
@@ -66,28 +66,28 @@ class StandingsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
 
-def add_StandingsServiceServicer_to_server(servicer, server):
+def add_LeaderboardServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'GetLeaderboard': grpc.unary_unary_rpc_method_handler(
                     servicer.GetLeaderboard,
-                    request_deserializer=proctor_dot_v1_dot_standings__service__pb2.GetLeaderboardRequest.FromString,
-                    response_serializer=proctor_dot_v1_dot_standings__service__pb2.GetLeaderboardResponse.SerializeToString,
+                    request_deserializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetLeaderboardRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetLeaderboardResponse.SerializeToString,
             ),
             'GetHistory': grpc.unary_unary_rpc_method_handler(
                     servicer.GetHistory,
-                    request_deserializer=proctor_dot_v1_dot_standings__service__pb2.GetHistoryRequest.FromString,
-                    response_serializer=proctor_dot_v1_dot_standings__service__pb2.GetHistoryResponse.SerializeToString,
+                    request_deserializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetHistoryRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetHistoryResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
-            'proctor.v1.StandingsService', rpc_method_handlers)
+            'proctor.v1.LeaderboardService', rpc_method_handlers)
     server.add_generic_rpc_handlers((generic_handler,))
-    server.add_registered_method_handlers('proctor.v1.StandingsService', rpc_method_handlers)
+    server.add_registered_method_handlers('proctor.v1.LeaderboardService', rpc_method_handlers)
 
 
  # This class is part of an EXPERIMENTAL API.
-class StandingsService:
-    """Lists runs by what they scored.
+class LeaderboardService:
+    """Ranks models and lists closed runs.
     """
 
     @staticmethod
@@ -104,9 +104,9 @@ class StandingsService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/proctor.v1.StandingsService/GetLeaderboard',
-            proctor_dot_v1_dot_standings__service__pb2.GetLeaderboardRequest.SerializeToString,
-            proctor_dot_v1_dot_standings__service__pb2.GetLeaderboardResponse.FromString,
+            '/proctor.v1.LeaderboardService/GetLeaderboard',
+            proctor_dot_v1_dot_leaderboard__service__pb2.GetLeaderboardRequest.SerializeToString,
+            proctor_dot_v1_dot_leaderboard__service__pb2.GetLeaderboardResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -131,9 +131,9 @@ class StandingsService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/proctor.v1.StandingsService/GetHistory',
-            proctor_dot_v1_dot_standings__service__pb2.GetHistoryRequest.SerializeToString,
-            proctor_dot_v1_dot_standings__service__pb2.GetHistoryResponse.FromString,
+            '/proctor.v1.LeaderboardService/GetHistory',
+            proctor_dot_v1_dot_leaderboard__service__pb2.GetHistoryRequest.SerializeToString,
+            proctor_dot_v1_dot_leaderboard__service__pb2.GetHistoryResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -8,8 +8,8 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from proctor.v1 import leaderboard_pb2 as _leaderboard_pb2
 from proctor.v1 import run_pb2 as _run_pb2
-from proctor.v1 import standings_pb2 as _standings_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -39,15 +39,15 @@ class GetLeaderboardRequest(_message.Message):
     metric: _builtins.str
     """"accuracy" (acc over the tasks that have it; score where none has), "score" (the mean of each task's main metric) or any metric of the suite; empty means accuracy."""
     limit: _builtins.int
-    """Models listed, 1 to 100; 0 means 10."""
+    """Number of entries, 1 to 100; 0 means 10."""
     is_best: _builtins.bool
-    """Rank by each model's best complete run instead of its latest; such are marked as selected."""
+    """Rank each model by its best complete run instead of its latest; such entries are marked as selected."""
     scoring_method: _run_pb2.ScoringMethod.ValueType
-    """Ranked are models scored this way; unspecified means the way most of them were."""
+    """Rank models scored by this method; unspecified means the most frequent method."""
     num_fewshot: _builtins.int
-    """Ranked are models asked with this many examples; unset means as each task says."""
+    """Rank models with this many examples in each prompt; unset means each task's default."""
     project_id: _builtins.int
-    """Only runs of this project, unless unset."""
+    """Only runs of this project; unset means all."""
     def __init__(
         self,
         *,
@@ -80,41 +80,41 @@ class GetLeaderboardResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    STANDINGS_FIELD_NUMBER: _builtins.int
-    APART_FIELD_NUMBER: _builtins.int
+    ENTRIES_FIELD_NUMBER: _builtins.int
+    UNRANKED_FIELD_NUMBER: _builtins.int
     BASELINES_FIELD_NUMBER: _builtins.int
     TOTAL_MODELS_FIELD_NUMBER: _builtins.int
     LAST_UPDATED_FIELD_NUMBER: _builtins.int
     SCORING_METHOD_FIELD_NUMBER: _builtins.int
     METRIC_FIELD_NUMBER: _builtins.int
     total_models: _builtins.int
-    """Models that are ranked, beyond the limit too."""
+    """Number of ranked models, including those beyond the limit."""
     scoring_method: _run_pb2.ScoringMethod.ValueType
-    """How the ranked models were scored."""
+    """Scoring method of the ranked models."""
     metric: _builtins.str
-    """The metric they are ranked by."""
+    """Metric of the ranking."""
     @_builtins.property
-    def standings(self) -> _containers.RepeatedCompositeFieldContainer[_standings_pb2.Standing]:
-        """By rank."""
+    def entries(self) -> _containers.RepeatedCompositeFieldContainer[_leaderboard_pb2.LeaderboardEntry]:
+        """Ordered by rank."""
 
     @_builtins.property
-    def apart(self) -> _containers.RepeatedCompositeFieldContainer[_standings_pb2.Standing]:
-        """Models that cannot be ranked with the others, each with the reasons."""
+    def unranked(self) -> _containers.RepeatedCompositeFieldContainer[_leaderboard_pb2.LeaderboardEntry]:
+        """Models under other evaluation conditions, each with the reasons why it is unranked."""
 
     @_builtins.property
-    def baselines(self) -> _containers.RepeatedCompositeFieldContainer[_standings_pb2.Standing]:
-        """What needs no model: "baseline/random", "baseline/majority", "baseline/longest"."""
+    def baselines(self) -> _containers.RepeatedCompositeFieldContainer[_leaderboard_pb2.LeaderboardEntry]:
+        """Baselines without a model: "baseline/random", "baseline/majority", "baseline/longest"."""
 
     @_builtins.property
     def last_updated(self) -> _timestamp_pb2.Timestamp:
-        """When the newest run of it was closed; unset when there is none."""
+        """When the newest ranked run was closed; unset when there is none."""
 
     def __init__(
         self,
         *,
-        standings: _abc.Iterable[_standings_pb2.Standing] | None = ...,
-        apart: _abc.Iterable[_standings_pb2.Standing] | None = ...,
-        baselines: _abc.Iterable[_standings_pb2.Standing] | None = ...,
+        entries: _abc.Iterable[_leaderboard_pb2.LeaderboardEntry] | None = ...,
+        unranked: _abc.Iterable[_leaderboard_pb2.LeaderboardEntry] | None = ...,
+        baselines: _abc.Iterable[_leaderboard_pb2.LeaderboardEntry] | None = ...,
         total_models: _builtins.int = ...,
         last_updated: _timestamp_pb2.Timestamp | None = ...,
         scoring_method: _run_pb2.ScoringMethod.ValueType = ...,
@@ -122,7 +122,7 @@ class GetLeaderboardResponse(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["last_updated", b"last_updated"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["apart", b"apart", "baselines", b"baselines", "last_updated", b"last_updated", "metric", b"metric", "scoring_method", b"scoring_method", "standings", b"standings", "total_models", b"total_models"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["baselines", b"baselines", "entries", b"entries", "last_updated", b"last_updated", "metric", b"metric", "scoring_method", b"scoring_method", "total_models", b"total_models", "unranked", b"unranked"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -141,11 +141,11 @@ class GetHistoryRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Only this model, unless empty."""
+    """Only this model; empty means all."""
     suite: _builtins.str
-    """Only this suite, unless empty."""
+    """Only this suite; empty means all."""
     days: _builtins.int
-    """Runs closed in the last so many days, 1 to 3650; 0 means 30."""
+    """Only runs closed in this many last days, 1 to 3650; 0 means 30."""
     metric: _builtins.str
     """"accuracy", "score" or any metric of a suite; empty means accuracy."""
     page_size: _builtins.int
@@ -176,27 +176,27 @@ class GetHistoryResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    STANDINGS_FIELD_NUMBER: _builtins.int
+    ENTRIES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
     """Empty on the last page."""
     total: _builtins.int
-    """Runs that match, over all pages."""
+    """Number of matching runs over all pages."""
     @_builtins.property
-    def standings(self) -> _containers.RepeatedCompositeFieldContainer[_standings_pb2.Standing]:
-        """Newest first, unranked."""
+    def entries(self) -> _containers.RepeatedCompositeFieldContainer[_leaderboard_pb2.LeaderboardEntry]:
+        """Newest first, without ranks."""
 
     def __init__(
         self,
         *,
-        standings: _abc.Iterable[_standings_pb2.Standing] | None = ...,
+        entries: _abc.Iterable[_leaderboard_pb2.LeaderboardEntry] | None = ...,
         next_page_token: _builtins.str = ...,
         total: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "standings", b"standings", "total", b"total"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "next_page_token", b"next_page_token", "total", b"total"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
