@@ -13,7 +13,7 @@ from proctor.cli.standings_tables import history_table, print_leaderboard
 from proctor.cli.suite_names import refuse_unknown_suite
 from proctor.cli.terminal import Terminal, execute, say
 from proctor.client import ProctorClient
-from proctor.v1 import leaderboard_service_pb2 as leaderboard_pb2
+from proctor.v1 import leaderboard_service_pb2 as service_pb2
 
 _METRIC_HELP = (
     "accuracy, score (the mean of each task's main metric), or any metric of the suite; "
@@ -43,7 +43,7 @@ def leaderboard(
     terminal = Terminal(as_json)
 
     async def work() -> ExitCode:
-        request = leaderboard_pb2.GetLeaderboardRequest(
+        request = service_pb2.GetLeaderboardRequest(
             suite=suite,
             metric=metric,
             limit=limit,
@@ -80,7 +80,7 @@ def history(
 ) -> None:
     """List closed runs with their figures, newest first."""
     terminal = Terminal(as_json)
-    request = leaderboard_pb2.GetHistoryRequest(
+    request = service_pb2.GetHistoryRequest(
         model=model, suite=suite, days=days, metric=metric, page_size=limit, page_token=page
     )
 
