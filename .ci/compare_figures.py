@@ -12,8 +12,8 @@ from typing import Any
 
 import asyncpg
 
-from proctor.stack.stack_options import default_state_dir
-from proctor.stack.stack_state import read_stack_state
+from proctor.stack.options import default_state_dir
+from proctor.stack.state import read_stack_state
 
 TOLERANCE = 1e-12
 

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from proctor import client_errors
-from proctor.client import ProctorClient
+from proctor.client import errors as client_errors
+from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import run_pb2
 from tests.fakes.eventually import eventually
 from tests.whole_stack import WholeStack, keyed_order

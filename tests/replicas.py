@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import MappingProxyType
 
-from proctor.stack.addresses import choose_addresses
-from proctor.stack.supervised_child import SupervisedChild, Surroundings
+from proctor.stack.supervision.addresses import choose_addresses
+from proctor.stack.supervision.child import SupervisedChild, Surroundings
 from tests.whole_stack import WholeStack
 
 # Which setting tells where a replica listens.

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from proctor.stack.addresses import choose_addresses
-from proctor.stack.nats_server import prepare_nats
-from proctor.stack.postgres_home import find_postgres_home
-from proctor.stack.postgres_server import prepare_postgres
-from proctor.stack.supervised_child import ChildSpec, SupervisedChild, Surroundings
+from proctor.stack.servers.nats import prepare_nats
+from proctor.stack.servers.postgres import prepare_postgres
+from proctor.stack.servers.postgres_home import find_postgres_home
+from proctor.stack.supervision.addresses import choose_addresses
+from proctor.stack.supervision.child import ChildSpec, SupervisedChild, Surroundings
 from tests.fakes.state_dir import temporary_state_dir
 
 START_SECONDS = 60.0

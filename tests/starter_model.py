@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.stack.stack_options import ServedModel, VllmPool, starter_model_dir
-from proctor.stack.vllm_python import find_vllm_python
+from proctor.stack.options import ServedModel, VllmPool, starter_model_dir
+from proctor.stack.vllm.environment import find_vllm_python
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SUITE = REPOSITORY / "suites" / "starter"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import asyncpg
 
-from proctor.client import ProctorClient
+from proctor.client.proctor_client import ProctorClient
 from proctor.stack.local_stack import LocalStack, running_stack
-from proctor.stack.stack_options import Pool, RemotePool, StackOptions
+from proctor.stack.options import Pool, RemotePool, StackOptions
 from proctor.v1 import run_pb2
 from tests.keyed_suite import SUITE, write_keyed_suite
 from tests.model_server_process import ModelServerProcess, model_server_process

@@ -5,23 +5,22 @@ from collections.abc import Callable, Mapping, Sequence
 
 import typer
 
-from proctor.cli import (
-    answer_commands,
-    compare_command,
-    datasets_commands,
-    doctor_command,
-    golden_commands,
-    models_command,
-    queue_commands,
-    run_command,
-    runs_commands,
-    side_by_side_command,
-    stack_commands,
-    standings_commands,
-    suites_commands,
-)
-from proctor.cli.exit_codes import EXIT_CODES_HELP
-from proctor.cli.terminal import Terminal
+from proctor.cli import models as models_command
+from proctor.cli.datasets import commands as datasets_commands
+from proctor.cli.queue import commands as queue_commands
+from proctor.cli.render.terminal import EXIT_CODES_HELP, Terminal
+from proctor.cli.results import compare as compare_command
+from proctor.cli.results import golden as golden_commands
+from proctor.cli.results import leaderboard as standings_commands
+from proctor.cli.results import rescore as answer_commands
+from proctor.cli.results import side_by_side as side_by_side_command
+from proctor.cli.results.answers import results
+from proctor.cli.results.export import export
+from proctor.cli.runs import commands as runs_commands
+from proctor.cli.runs import run as run_command
+from proctor.cli.stack import commands as stack_commands
+from proctor.cli.stack import doctor as doctor_command
+from proctor.cli.suites import commands as suites_commands
 
 app = typer.Typer(
     help="Proctor examines language models.",
@@ -37,10 +36,10 @@ _PANELS: Mapping[str, Sequence[Callable[..., None]]] = {
     "The local stack": (stack_commands.up, stack_commands.down, stack_commands.status, doctor_command.doctor),
     "Examine": (run_command.run, run_command.watch),
     _RUNS: (
-        runs_commands.results,
+        results,
         runs_commands.cancel,
         runs_commands.retry,
-        answer_commands.export,
+        export,
         answer_commands.rescore,
     ),
     "The queue": (

@@ -1,12 +1,14 @@
 """Which gateway a command talks to: the named one, else the local stack's, else where one would be."""
 
 import os
+import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from proctor.client_errors import Unreachable
-from proctor.stack.stack_options import DEFAULT_GATEWAY_GRPC, default_state_dir
-from proctor.stack.stack_state import StackState, read_stack_state
+from proctor.client.errors import Unreachable
+from proctor.stack.options import DEFAULT_GATEWAY_GRPC, default_state_dir
+from proctor.stack.state import StackState, read_stack_state
 
 
 def find_gateway(named: str | None, environ: Mapping[str, str] = os.environ) -> str:
@@ -34,3 +36,16 @@ def _set_address(environ: Mapping[str, str]) -> str:
     """Where a gateway of this environment listens; of port 0 nobody knows what became."""
     address = environ.get("PROCTOR_GATEWAY_GRPC_ADDRESS", "")
     return "" if address.endswith(":0") else address
+
+
+_NAME = "proctor"
+
+
+def program_name() -> str:
+    """`proctor` where the shell finds this very one, else its path: from the current folder where inside."""
+    own = Path(sys.executable).absolute().with_name(_NAME)
+    found = shutil.which(_NAME)
+    if not own.exists() or (found and Path(found).samefile(own)):
+        return _NAME
+    here = Path.cwd()
+    return str(own.relative_to(here) if own.is_relative_to(here) else own)

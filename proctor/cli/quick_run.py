@@ -9,21 +9,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from proctor.cli import interrupts
-from proctor.cli.exit_codes import ExitCode, code_of_error
-from proctor.cli.interrupts import Ask
-from proctor.cli.order_options import Form, OrderOptions, Selection, order_of, refuse_out_of_range
-from proctor.cli.program_name import program_name
-from proctor.cli.run_command import submit_and_follow
-from proctor.cli.stack_pools import STARTER_MODEL, ChosenModel, choose_model, pools_for
-from proctor.cli.standing_stack import refuse_what_differs
-from proctor.cli.terminal import Terminal, say
-from proctor.client import ProctorClient
-from proctor.client_errors import ClientError
+from proctor.cli.gateway_address import program_name
+from proctor.cli.render.terminal import ExitCode, Terminal, code_of_error, say
+from proctor.cli.runs import follow as interrupts
+from proctor.cli.runs.follow import Ask
+from proctor.cli.runs.order import Form, OrderOptions, Selection, order_of, refuse_out_of_range
+from proctor.cli.runs.run import submit_and_follow
+from proctor.cli.stack.running_stack import refuse_what_differs
+from proctor.client.errors import ClientError
+from proctor.client.proctor_client import ProctorClient
 from proctor.stack.errors import StackError
 from proctor.stack.local_stack import LocalStack, running_stack
-from proctor.stack.stack_options import default_state_dir, options_from_environment
-from proctor.stack.stack_state import read_stack_state
+from proctor.stack.options import default_state_dir, options_from_environment
+from proctor.stack.pools.models import STARTER_MODEL, ChosenModel, choose_model, pools_for
+from proctor.stack.state import read_stack_state
 from proctor.v1 import run_pb2
 
 TERMINATED = 128 + signal.SIGTERM

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, BinaryIO
 
-from proctor.client.gateway_calls import GatewayCalls
-from proctor.client_errors import Refused
+from proctor.client.calls import GatewayCalls
+from proctor.client.errors import Refused
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import dataset_service_pb2_grpc as dataset_grpc
 

@@ -1,27 +1,25 @@
-"""The client: runs by its own methods, every other topic by an attribute."""
+"""What is ordered of a model and a data set."""
 
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from proctor import client_errors
-from proctor.client.answers import AnswerClient
-from proctor.client.comparisons import ComparisonClient
-from proctor.client.dataset_runs import DatasetRun
+from proctor.client import errors as client_errors
+from proctor.client.calls import GatewayCalls
 from proctor.client.datasets import DatasetClient
-from proctor.client.gateway_calls import GatewayCalls
 from proctor.client.queue import QueueClient
-from proctor.client.standings import StandingsClient
+from proctor.client.results import AnswerClient, ComparisonClient, StandingsClient
 from proctor.client.suites import SuiteClient
 from proctor.v1 import (
     outcome_pb2,
     results_service_pb2,
     results_service_pb2_grpc,
     run_pb2,
+    sample_pb2,
     summary_pb2,
 )
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
@@ -30,6 +28,43 @@ from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 if TYPE_CHECKING:
     from proctor.v1.results_service_pb2_grpc import ResultsServiceAsyncStub
     from proctor.v1.scheduler_service_pb2_grpc import SchedulerServiceAsyncStub
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRun:
+    """One model over one data set. What its rows say of parameters wins over `params`.
+
+    `metrics` hold answers against targets, by name or with options; none: answers are kept and not scored.
+    `line_models` are names by which rows may call the model, beside its own. With `window_seconds` it fails
+    when it has not ended so long after it was accepted.
+    """
+
+    dataset_id: str
+    model: str
+    metrics: Sequence[str | sample_pb2.MetricUse] = ()
+    line_models: Sequence[str] = ()
+    limit: int | None = None
+    rollouts: int | None = None
+    params: run_pb2.GenerationParams | None = None
+    window_seconds: int | None = None
+    project_id: int = 0
+
+    def order(self) -> run_pb2.RunOrder:
+        return run_pb2.RunOrder(
+            project_id=self.project_id,
+            dataset_id=self.dataset_id,
+            model=self.model,
+            metrics=[
+                sample_pb2.MetricUse(name=metric) if isinstance(metric, str) else metric
+                for metric in self.metrics
+            ],
+            line_models=self.line_models,
+            limit=self.limit,
+            rollouts=self.rollouts,
+            params=self.params,
+            completion_window_seconds=self.window_seconds,
+        )
+
 
 FINAL_STATES = frozenset(
     {run_pb2.RUN_STATE_COMPLETED, run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED},

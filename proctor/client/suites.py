@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from proctor.client.gateway_calls import GatewayCalls
+from proctor.client.calls import GatewayCalls
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
 

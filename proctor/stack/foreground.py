@@ -6,8 +6,8 @@ import os
 import signal
 
 from proctor.stack.local_stack import LocalStack, running_stack
-from proctor.stack.stack_options import StackOptions
-from proctor.stack.supervised_child import Report
+from proctor.stack.options import StackOptions
+from proctor.stack.supervision.child import Report
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

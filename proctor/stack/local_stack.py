@@ -11,16 +11,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from proctor.stack.addresses import choose_addresses, free_or_chosen
-from proctor.stack.child_logs import ChildLogs
-from proctor.stack.nats_server import prepare_nats
-from proctor.stack.pools_file import write_pools_file
-from proctor.stack.postgres_home import find_postgres_home
-from proctor.stack.postgres_server import PostgresServer, prepare_postgres
-from proctor.stack.service_children import Wiring, service_children
-from proctor.stack.stack_options import StackOptions
-from proctor.stack.stack_state import StackLock, StackState, remove_stack_state, write_stack_state
-from proctor.stack.supervised_child import ChildSpec, Report, SupervisedChild, Surroundings
+from proctor.stack.options import StackOptions
+from proctor.stack.pools.file import write_pools_file
+from proctor.stack.servers.nats import prepare_nats
+from proctor.stack.servers.postgres import PostgresServer, prepare_postgres
+from proctor.stack.servers.postgres_home import find_postgres_home
+from proctor.stack.servers.services import Wiring, service_children
+from proctor.stack.state import StackLock, StackState, remove_stack_state, write_stack_state
+from proctor.stack.supervision.addresses import choose_addresses, free_or_chosen
+from proctor.stack.supervision.child import ChildSpec, Report, SupervisedChild, Surroundings
+from proctor.stack.supervision.logs import ChildLogs
 
 STOP_ORDER = ("worker", "gateway", "scheduler", "results", "nats", "postgres")
 

@@ -4,8 +4,6 @@ Run by the Python that has vLLM (torch, transformers, tokenizers). Fixed seed, f
 folder appears complete or not at all, and is built again only when the recipe changed.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import shutil

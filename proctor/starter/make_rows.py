@@ -3,8 +3,6 @@
 Train and test rows share no prompt, nor a reordered or commuted form of one: see `row_identity`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

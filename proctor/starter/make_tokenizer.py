@@ -1,7 +1,5 @@
 """Builds the small model's tokenizer: byte-level, so that any text comes back the same."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers

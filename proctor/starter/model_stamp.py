@@ -1,7 +1,5 @@
 """Says whether a built model is what today's recipe, rows and templates would give (without torch)."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

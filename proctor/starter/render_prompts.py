@@ -1,7 +1,5 @@
 """Renders rows by the suite's own YAML templates: the model learns what a run asks, to the byte."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Turns exercises into token batches: several questions in a row, with a loss on the answers only."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass

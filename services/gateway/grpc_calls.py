@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import grpc
 
-from proctor.client_streams import answer_to
+from proctor.client.calls import answer_to
 from services.common.errors import DependencyUnavailable, DomainError
 from services.common.grpc_client import remote_error
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeAlias
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
-from proctor.client_streams import answer_to
+from proctor.client.calls import answer_to
 from proctor.v1 import (
     answer_service_pb2,
     batch_service_pb2,

@@ -23,9 +23,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from proctor.client import FINAL_STATES, DatasetRun
 from proctor.client.datasets import Upload
-from proctor.stack.stack_options import ServedModel, VllmPool
+from proctor.client.proctor_client import FINAL_STATES, DatasetRun
+from proctor.stack.options import ServedModel, VllmPool
 from proctor.v1 import run_pb2
 from tests.bench.async_llm_alone import CPU_ENVIRONMENT
 from tests.bench.engine_throughput import ENGINE_ARGS, MODEL, starter_model, vllm_python

@@ -19,7 +19,7 @@ from openai.types import Batch
 from rich.console import Console
 from rich.table import Table
 
-from proctor.stack.stack_options import RemotePool
+from proctor.stack.options import RemotePool
 from tests.bench.cost_per_sample import print_cost, print_memory
 from tests.bench.instant_server import InstantServer, instant_server
 from tests.bench.stack_meter import Measured, StackMeter

@@ -11,8 +11,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from proctor.client import FINAL_STATES
-from proctor.stack.stack_options import RemotePool
+from proctor.client.proctor_client import FINAL_STATES
+from proctor.stack.options import RemotePool
 from proctor.v1 import run_pb2
 from tests.bench.instant_server import instant_server
 from tests.bench.stack_meter import Measured, StackMeter

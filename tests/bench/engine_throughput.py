@@ -14,8 +14,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from proctor.client import FINAL_STATES
-from proctor.stack.stack_options import ServedModel, VllmPool, starter_model_dir
+from proctor.client.proctor_client import FINAL_STATES
+from proctor.stack.options import ServedModel, VllmPool, starter_model_dir
 from proctor.v1 import run_pb2
 from tests.keyed_suite import STOP, keyed_prompts
 from tests.whole_stack import StackOrder, WholeStack, keyed_order, whole_stack

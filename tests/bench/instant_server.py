@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import aiohttp
 
-from proctor.stack.addresses import choose_addresses
+from proctor.stack.supervision.addresses import choose_addresses
 from tests.fakes.eventually import eventually
 from tests.model_server_process import ModelServerProcess, model_server_process
 

@@ -18,7 +18,7 @@ from uuid import uuid4
 from rich.console import Console
 from rich.table import Table
 
-from proctor.stack.addresses import choose_addresses
+from proctor.stack.supervision.addresses import choose_addresses
 from services.worker.pool import Pool, Provider
 from tests.fakes.eventually import eventually
 from tests.fakes.worker_process import CONCURRENCY, worker_process

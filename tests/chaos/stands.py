@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import nats
 
-from proctor.stack.supervised_child import SupervisedChild
+from proctor.stack.supervision.child import SupervisedChild
 from tests.chaos.struck_run import ROWS
 from tests.fakes.eventually import eventually
 from tests.fakes.state_dir import temporary_state_dir

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from proctor import client_errors
+from proctor.client import errors as client_errors
 from proctor.v1 import run_pb2
 from tests.bench.cancelling import cancel_round
 from tests.chaos.run_audit import (

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from proctor.stack.supervised_child import SupervisedChild
+from proctor.stack.supervision.child import SupervisedChild
 from tests.chaos.stands import kill_child
 from tests.crowded_queue import (
     MOST_SAMPLES,

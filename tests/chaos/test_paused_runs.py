@@ -9,7 +9,7 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from proctor import client_errors
+from proctor.client import errors as client_errors
 from proctor.v1 import run_pb2, scheduler_service_pb2_grpc
 from proctor.v1 import scheduler_service_pb2 as messages
 from tests.chaos.run_audit import assert_each_recorded_once, assert_right, read_rows

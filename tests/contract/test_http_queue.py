@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from proctor.client import ProctorClient
-from proctor.client_errors import ServerFault
+from proctor.client.errors import ServerFault
+from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import run_pb2
 from tests.fakes.gateway_stand import GatewayStand, gateway_stand

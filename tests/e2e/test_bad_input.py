@@ -10,8 +10,8 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from proctor import client_errors
-from proctor.stack.stack_options import ServedModel, VllmPool
+from proctor.client import errors as client_errors
+from proctor.stack.options import ServedModel, VllmPool
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc

@@ -8,7 +8,7 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from proctor import client_errors
+from proctor.client import errors as client_errors
 from proctor.v1 import outcome_pb2, run_pb2
 from tests.e2e.doors import API, http, proctor
 from tests.e2e.run_ends import all_outcomes, completed, ended

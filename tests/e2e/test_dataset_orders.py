@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.client.datasets import Upload
-from proctor.client_errors import Refused
+from proctor.client.errors import Refused
 from proctor.v1 import run_pb2, sample_pb2
 from tests.e2e.run_ends import all_outcomes, ended
 from tests.fakes.checked_files import batch_line, jsonl

@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from proctor.client import DatasetRun
 from proctor.client.datasets import Upload
+from proctor.client.proctor_client import DatasetRun
 from tests.e2e.doors import API, http, proctor
 from tests.e2e.run_ends import LIMIT_SECONDS, ended
 from tests.fakes.state_dir import temporary_state_dir

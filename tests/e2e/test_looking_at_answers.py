@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from proctor.client import DatasetRun
 from proctor.client.datasets import Upload
+from proctor.client.proctor_client import DatasetRun
 from proctor.v1 import run_pb2
 from tests.e2e.doors import http, proctor
 from tests.e2e.run_ends import ended

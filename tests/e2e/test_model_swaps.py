@@ -8,7 +8,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from proctor.stack.stack_options import ServedModel, starter_model_dir
+from proctor.stack.options import ServedModel, starter_model_dir
 from proctor.v1 import run_pb2
 from tests.chaos.run_audit import assert_counters_equal_rows, assert_each_recorded_once, read_rows
 from tests.chaos.struck_run import StruckRun

@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from proctor import client_errors
-from proctor.stack.stack_options import RemotePool
+from proctor.client import errors as client_errors
+from proctor.stack.options import RemotePool
 from proctor.v1 import run_pb2
 from tests.e2e.doors import API, http, proctor
 from tests.e2e.run_ends import all_outcomes, completed, ended

@@ -6,8 +6,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from proctor.cli.exit_codes import ExitCode
-from proctor.stack.stack_state import is_locked
+from proctor.cli.render.terminal import ExitCode
+from proctor.stack.state import is_locked
 from tests.e2e.doors import CommandEnd, proctor_with
 from tests.fakes.state_dir import temporary_state_dir
 from tests.keyed_suite import write_keyed_suite

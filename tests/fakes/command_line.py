@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proctor.stack.child_process import Program
+from proctor.stack.supervision.process import Program
 
 ROOT = Path(__file__).parents[2]
 _PROGRAM = (sys.executable, "-m", "proctor.cli")

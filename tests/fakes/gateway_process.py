@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-from proctor.stack.addresses import choose_addresses
+from proctor.stack.supervision.addresses import choose_addresses
 from tests.fakes.backend_services import FakeResults, FakeScheduler, results_server, scheduler_server
 from tests.fakes.eventually import eventually
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from proctor.stack.errors import StackError
 from proctor.stack.foreground import serve_until_stopped
-from proctor.stack.stack_options import RemotePool, options_from_environment
+from proctor.stack.options import RemotePool, options_from_environment
 from tests.fakes.standin_service import STANDIN_MODULES
 
 

@@ -7,8 +7,8 @@ import grpc
 import pytest
 from grpc_reflection.v1alpha import reflection_pb2
 
-from proctor.client import ProctorClient, Reconnect
-from proctor.client_errors import NotFound, Refused, Unreachable
+from proctor.client.errors import NotFound, Refused, Unreachable
+from proctor.client.proctor_client import ProctorClient, Reconnect
 from proctor.v1 import results_service_pb2, run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc

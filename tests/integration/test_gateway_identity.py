@@ -8,8 +8,8 @@ import grpc
 import pytest
 from pydantic import ValidationError
 
-from proctor.client import ProctorClient
-from proctor.client_errors import Refused
+from proctor.client.errors import Refused
+from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import (
     batch_service_pb2,
     batch_service_pb2_grpc,

@@ -4,11 +4,10 @@ import asyncio
 import os
 import signal
 
-from proctor.cli import interrupts
-from proctor.cli.exit_codes import ExitCode
-from proctor.cli.run_command import submit_and_follow
-from proctor.cli.terminal import Terminal
-from proctor.client import ProctorClient
+from proctor.cli.render.terminal import ExitCode, Terminal
+from proctor.cli.runs import follow as interrupts
+from proctor.cli.runs.run import submit_and_follow
+from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import run_pb2
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway_stand import gateway_stand

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 
-from proctor.client import ProctorClient, Reconnect
+from proctor.client.proctor_client import ProctorClient, Reconnect
 from proctor.v1 import run_pb2
 from tests.fakes.backend_services import FakeScheduler
 from tests.fakes.eventually import eventually

@@ -10,9 +10,9 @@ import grpc
 import psutil
 import pytest
 
-from proctor.client import ProctorClient
 from proctor.client.datasets import Upload
-from proctor.client_errors import Refused, Unreachable
+from proctor.client.errors import Refused, Unreachable
+from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import dataset_service_pb2_grpc as dataset_grpc
 from services.common.errors import ErrorKind, RemoteError

@@ -15,8 +15,8 @@ import pytest
 
 from proctor.stack.errors import ChildFailedToStart, PortTaken, StackAlreadyRunning
 from proctor.stack.local_stack import LocalStack, running_stack
-from proctor.stack.stack_options import RemotePool, StackOptions
-from proctor.stack.stack_state import is_locked, read_stack_state
+from proctor.stack.options import RemotePool, StackOptions
+from proctor.stack.state import is_locked, read_stack_state
 from tests.fakes.eventually import eventually
 from tests.fakes.standin_service import STANDIN_MODULES
 from tests.fakes.state_dir import temporary_state_dir

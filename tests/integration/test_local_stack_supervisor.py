@@ -12,11 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from proctor.stack import postgres_home
 from proctor.stack.local_stack import running_stack
-from proctor.stack.stack_options import StackOptions
-from proctor.stack.stack_state import StackState, read_stack_state
-from proctor.stack.stop_stack import stop_stack
+from proctor.stack.options import StackOptions
+from proctor.stack.servers import postgres_home
+from proctor.stack.state import StackState, read_stack_state
+from proctor.stack.stop import stop_stack
 from tests.fakes.eventually import eventually
 from tests.fakes.state_dir import temporary_state_dir
 

@@ -5,7 +5,7 @@ import os
 from itertools import groupby
 from pathlib import Path
 
-from proctor.stack.stack_options import VllmPool
+from proctor.stack.options import VllmPool
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import outcome_pb2, run_pb2
 from tests.e2e.run_ends import all_outcomes, completed

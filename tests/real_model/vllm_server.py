@@ -10,8 +10,8 @@ from pathlib import Path
 
 import aiohttp
 
-from proctor.stack.addresses import choose_addresses, split_address
-from proctor.stack.stack_options import ServedModel
+from proctor.stack.options import ServedModel
+from proctor.stack.supervision.addresses import choose_addresses, split_address
 from services.worker.vllm_models import VllmModel, VllmSettings, cpu_engine_args, read_model_config
 from tests.fakes.eventually import eventually
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from proctor.stack.doctor.finding import Finding, fine, warning
-from proctor.stack.stack_options import starter_model_dir
-from proctor.stack.vllm_install import GPU_QUESTION_LIMIT_SECONDS
-from proctor.stack.vllm_python import find_vllm_python
+from proctor.stack.options import starter_model_dir
+from proctor.stack.vllm.environment import find_vllm_python
+from proctor.stack.vllm.install import GPU_QUESTION_LIMIT_SECONDS
 from proctor.starter.model_stamp import is_current
 
 _MAKE = "in a checkout `make vllm` makes it; models behind a server are served without it"

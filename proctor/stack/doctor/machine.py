@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from proctor.stack.doctor.finding import Finding, fine, missing, warning
-from proctor.stack.stack_options import default_cache_dir, default_state_dir
+from proctor.stack.options import default_cache_dir, default_state_dir
 
 _GIB = 1024**3
 _MEMORY_FILE = Path("/proc/meminfo")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from proctor.stack.doctor.finding import Finding, fine, warning
-from proctor.stack.remote_providers import REMOTE_PROVIDERS, RemoteProvider
+from proctor.stack.pools.providers import REMOTE_PROVIDERS, RemoteProvider
 
 LIMIT_SECONDS = 3.0
 

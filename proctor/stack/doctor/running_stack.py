@@ -3,15 +3,11 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from proctor.stack.addresses import free_or_chosen
 from proctor.stack.doctor.finding import Finding, fine, missing, warning
 from proctor.stack.errors import StackError
-from proctor.stack.stack_options import (
-    DEFAULT_GATEWAY_GRPC,
-    DEFAULT_GATEWAY_HTTP,
-    default_state_dir,
-)
-from proctor.stack.stack_state import StackState, read_stack_state
+from proctor.stack.options import DEFAULT_GATEWAY_GRPC, DEFAULT_GATEWAY_HTTP, default_state_dir
+from proctor.stack.state import StackState, read_stack_state
+from proctor.stack.supervision.addresses import free_or_chosen
 
 _ADDRESSES = {
     "PROCTOR_GATEWAY_HTTP_ADDRESS": DEFAULT_GATEWAY_HTTP,
@@ -31,7 +27,7 @@ async def examine_stack(environ: Mapping[str, str], current: Path) -> list[Findi
 
 
 async def _examine_running(stack: StackState) -> Finding:
-    from proctor.stack.readiness_probes import http_is_ready  # noqa: PLC0415  # wants the extra `stack`
+    from proctor.stack.supervision.probes import http_is_ready  # noqa: PLC0415  # wants the extra `stack`
 
     ailing = [name for name, child in stack.children.items() if child.state != "ready"]
     says = f"{stack.phase} at http://{stack.gateway_http}"

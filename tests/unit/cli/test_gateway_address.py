@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from proctor.cli.gateway_address import find_gateway
-from proctor.client_errors import Unreachable
-from proctor.stack.stack_state import StackLock, StackState, write_stack_state
+from proctor.client.errors import Unreachable
+from proctor.stack.state import StackLock, StackState, write_stack_state
 
 
 def test_named_gateway_wins() -> None:

@@ -5,13 +5,13 @@ import io
 import pytest
 from rich.console import Console
 
-from proctor.cli.comparison_tables import print_comparison, print_flips
-from proctor.cli.models_table import print_models
-from proctor.cli.runs_commands import runs_table
-from proctor.cli.sample_view import print_sample
-from proctor.cli.standings_tables import history_table, print_leaderboard
-from proctor.cli.suites_commands import suites_table
-from proctor.cli.summary_table import print_summary
+from proctor.cli.models import print_models
+from proctor.cli.results.compare import print_comparison, print_flips
+from proctor.cli.results.figures import print_summary
+from proctor.cli.results.leaderboard import history_table, print_leaderboard
+from proctor.cli.runs.commands import runs_table
+from proctor.cli.suites.commands import suites_table
+from proctor.cli.suites.sample import print_sample
 from proctor.v1 import (
     comparison_pb2,
     leaderboard_pb2,

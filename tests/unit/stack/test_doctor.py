@@ -16,7 +16,7 @@ from proctor.stack.doctor.examine import examine
 from proctor.stack.doctor.finding import Finding, Verdict
 from proctor.stack.doctor.providers import examine_providers
 from proctor.stack.doctor.running_stack import examine_stack
-from proctor.stack.stack_state import ChildState, StackLock, StackState, write_stack_state
+from proctor.stack.state import ChildState, StackLock, StackState, write_stack_state
 
 PLANTED = "sk-planted-secret"
 

@@ -1,0 +1,159 @@
+"""Stored answers of runs: under another scoring, side by side, marked, or as a file.
+What runs prove about each other.
+Runs of a suite in order: the leaderboard and the history.
+"""
+
+import uuid
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from proctor.client.calls import GatewayCalls
+from proctor.client.errors import Refused
+from proctor.v1 import answer_service_pb2 as answer_pb2
+from proctor.v1 import answer_service_pb2_grpc as answer_grpc
+from proctor.v1 import comparison_pb2
+from proctor.v1 import comparison_service_pb2 as comparing_pb2
+from proctor.v1 import comparison_service_pb2_grpc as comparing_grpc
+from proctor.v1 import export_service_pb2 as export_pb2
+from proctor.v1 import export_service_pb2_grpc as export_grpc
+from proctor.v1 import leaderboard_service_pb2 as leaderboard_pb2
+from proctor.v1 import leaderboard_service_pb2_grpc as standings_grpc
+from proctor.v1 import rescore_service_pb2 as rescore_pb2
+from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
+
+if TYPE_CHECKING:
+    from proctor.v1.answer_service_pb2_grpc import AnswerServiceAsyncStub
+    from proctor.v1.comparison_service_pb2_grpc import ComparisonServiceAsyncStub
+    from proctor.v1.export_service_pb2_grpc import ExportServiceAsyncStub
+    from proctor.v1.leaderboard_service_pb2_grpc import LeaderboardServiceAsyncStub
+    from proctor.v1.rescore_service_pb2_grpc import RescoreServiceAsyncStub
+
+# A whole run is scored again: longer than looking something up.
+_RESCORE_SECONDS = 300.0
+
+
+class AnswerClient:
+    """`client.answers`."""
+
+    def __init__(self, calls: GatewayCalls) -> None:
+        self._calls = calls
+        self._rescoring: RescoreServiceAsyncStub = rescore_grpc.RescoreServiceStub(calls.channel)
+        self._answers: AnswerServiceAsyncStub = answer_grpc.AnswerServiceStub(calls.channel)
+        self._exports: ExportServiceAsyncStub = export_grpc.ExportServiceStub(calls.channel)
+
+    async def rescore(self, request: rescore_pb2.RescoreTaskRequest) -> rescore_pb2.RescoreTaskResponse:
+        return await self._calls.call(self._rescoring.RescoreTask, request, _RESCORE_SECONDS)
+
+    def export(self, request: export_pb2.ExportRunRequest) -> AsyncGenerator[export_pb2.ExportRunResponse]:
+        """Pieces of the file; the first one has its name. A file is whole only when the last piece came."""
+        return self._calls.stream(self._exports.ExportRun, request)
+
+    async def side_by_side(
+        self, request: answer_pb2.ListSideBySideRequest
+    ) -> tuple[list[answer_pb2.SideBySideRow], str]:
+        """As many rows as a page is to have, and the token of the next, empty on the last.
+
+        A gateway looks through many rows in several calls.
+        """
+        asked = answer_pb2.ListSideBySideRequest()
+        asked.CopyFrom(request)
+        found: list[answer_pb2.SideBySideRow] = []
+        while True:
+            page = await self._calls.call(self._answers.ListSideBySide, asked)
+            found += page.rows
+            wanted = request.page_size or len(found)
+            if not page.next_page_token or (found and len(found) >= wanted):
+                return found, page.next_page_token
+            asked.page_token = page.next_page_token
+            asked.page_size = max(0, request.page_size - len(found))
+
+    async def mark(self, run_id: str, answers: Sequence[answer_pb2.AnswerKey], *, is_golden: bool) -> int:
+        """All of them, or none; gives how many golden answers the run has then."""
+        request = answer_pb2.MarkAnswersRequest(run_id=run_id, answers=answers, is_golden=is_golden)
+        return (await self._calls.call(self._answers.MarkAnswers, request)).golden_count
+
+    def export_golden(
+        self, request: export_pb2.ExportGoldenAnswersRequest
+    ) -> AsyncGenerator[export_pb2.ExportGoldenAnswersResponse]:
+        """As `export`."""
+        return self._calls.stream(self._exports.ExportGoldenAnswers, request)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Ids of runs, or models "provider/name" by their latest complete run of the suite."""
+
+    names: Sequence[str]
+    suite: str = ""
+    metrics: Sequence[str] = ()
+    tasks: Sequence[str] = ()
+    is_forced: bool = False
+
+    def request(self) -> comparing_pb2.CompareRunsRequest:
+        """Raises Refused for names of both kinds."""
+        are_runs = {_is_run(name) for name in self.names}
+        if len(are_runs) > 1:
+            raise Refused("Compare either runs by their ids or models, not both.", "INVALID_PARAMETER")
+        if are_runs == {False} and not self.suite:
+            raise Refused("Models are compared on a suite: name it (--suite glue).", "INVALID_PARAMETER")
+        return comparing_pb2.CompareRunsRequest(
+            run_ids=self.names if are_runs == {True} else (),
+            models=self.names if are_runs == {False} else (),
+            suite=self.suite,
+            metrics=self.metrics,
+            tasks=self.tasks,
+            is_forced=self.is_forced,
+        )
+
+
+class ComparisonClient:
+    """`client.comparisons`."""
+
+    def __init__(self, calls: GatewayCalls) -> None:
+        self._calls = calls
+        self._stub: ComparisonServiceAsyncStub = comparing_grpc.ComparisonServiceStub(calls.channel)
+
+    async def compare(self, compared: Compared) -> comparison_pb2.Comparison:
+        response = await self._calls.call(self._stub.CompareRuns, compared.request())
+        return response.comparison
+
+    async def list_flips(self, request: comparing_pb2.ListFlipsRequest) -> comparing_pb2.ListFlipsResponse:
+        """One page."""
+        return await self._calls.call(self._stub.ListFlips, request)
+
+    async def flips(self, request: comparing_pb2.ListFlipsRequest) -> AsyncGenerator[comparison_pb2.Flip]:
+        """Every sample on which the two differ, page after page from the one asked for."""
+        asked = comparing_pb2.ListFlipsRequest()
+        asked.CopyFrom(request)
+        while True:
+            page = await self.list_flips(asked)
+            for flip in page.flips:
+                yield flip
+            if not page.next_page_token:
+                return
+            asked.page_token = page.next_page_token
+
+
+def _is_run(name: str) -> bool:
+    try:
+        uuid.UUID(name)
+    except ValueError:
+        return False
+    return True
+
+
+class StandingsClient:
+    """`client.standings`."""
+
+    def __init__(self, calls: GatewayCalls) -> None:
+        self._calls = calls
+        self._stub: LeaderboardServiceAsyncStub = standings_grpc.LeaderboardServiceStub(calls.channel)
+
+    async def leaderboard(
+        self, request: leaderboard_pb2.GetLeaderboardRequest
+    ) -> leaderboard_pb2.GetLeaderboardResponse:
+        return await self._calls.call(self._stub.GetLeaderboard, request)
+
+    async def history(self, request: leaderboard_pb2.GetHistoryRequest) -> leaderboard_pb2.GetHistoryResponse:
+        return await self._calls.call(self._stub.GetHistory, request)

@@ -1,1 +1,0 @@
-"""What this machine has and what it lacks for the local stack, one finding per question."""

@@ -1,0 +1,146 @@
+"""Models as people name them, and the pools of the local stack that serve them."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from proctor.stack.errors import StackError
+from proctor.stack.options import Pool, RemotePool, ServedModel, VllmPool
+from proctor.stack.pools.providers import REMOTE_PROVIDERS, remote_pool
+from proctor.stack.supervision.child import Report
+from proctor.stack.vllm.environment import ensure_starter_model, find_vllm_python
+
+STARTER_MODEL = "vllm/starter"
+
+
+class ModelUnusable(StackError):
+    """A model that was named cannot be served."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenModel:
+    """`name` is what a run calls it; `source` is a folder or hub id, empty for a remote one."""
+
+    name: str
+    source: str = ""
+
+    @property
+    def provider(self) -> str:
+        return self.name.partition("/")[0]
+
+
+def choose_model(given: str) -> ChosenModel:
+    """`vllm/starter`, `openai/NAME`, a local folder, or a hub id with or without `vllm/`."""
+    provider, _, rest = given.partition("/")
+    if given == STARTER_MODEL:
+        return ChosenModel(given, STARTER_MODEL)
+    if given.startswith((".", "/", "~")) or Path(given).is_dir():
+        return _local_folder(Path(given).expanduser().absolute())
+    if provider in REMOTE_PROVIDERS and rest:
+        return ChosenModel(given)
+    hub_id = rest if provider == "vllm" else given
+    if "/" not in hub_id:
+        raise ModelUnusable(
+            f"{given} is no model that can be served here: name {STARTER_MODEL}, a model folder, a hub id "
+            "such as Qwen/Qwen3-0.6B, or openai/NAME with OPENAI_BASE_URL set."
+        )
+    return ChosenModel(f"vllm/{hub_id}", hub_id)
+
+
+def pools_for(models: Sequence[ChosenModel], environ: Mapping[str, str], report: Report) -> tuple[Pool, ...]:
+    """One vLLM pool for what is loaded here, one remote pool per provider."""
+    local = _differently_named([model for model in models if model.source])
+    providers = dict.fromkeys(model.provider for model in models if not model.source)
+    remote = tuple(_remote_pool(provider, environ) for provider in providers)
+    return (_vllm_pool(local, environ, report), *remote) if local else remote
+
+
+def _differently_named(models: Sequence[ChosenModel]) -> list[ChosenModel]:
+    by_name: dict[str, ChosenModel] = {}
+    for model in models:
+        other = by_name.setdefault(model.name, model)
+        if other != model:
+            raise ModelUnusable(
+                f"{other.source} and {model.source} would both be called {model.name}: rename one of them."
+            )
+    return list(by_name.values())
+
+
+def _vllm_pool(models: Sequence[ChosenModel], environ: Mapping[str, str], report: Report) -> VllmPool:
+    python = find_vllm_python(environ, Path.cwd())
+    if python is None:
+        raise ModelUnusable(
+            "vLLM's environment is not there: `make vllm` makes it. Without it a model behind a server can "
+            "be served: --model openai/NAME with OPENAI_BASE_URL set."
+        )
+    served = tuple(_served(model, python, environ, report) for model in models)
+    return VllmPool(served, python=python)
+
+
+def _served(model: ChosenModel, python: Path, environ: Mapping[str, str], report: Report) -> ServedModel:
+    if model.source != STARTER_MODEL:
+        return ServedModel(model.name, model.source)
+    folder = ensure_starter_model(python, environ, report)
+    return ServedModel(model.name, str(folder), {"max_model_len": 1024})
+
+
+def _local_folder(folder: Path) -> ChosenModel:
+    if not folder.is_dir():
+        raise ModelUnusable(f"There is no model folder {folder}.")
+    if not (folder / "config.json").is_file():
+        raise ModelUnusable(f"{folder} is no model folder: it has no config.json.")
+    return ChosenModel(f"vllm/{folder.name}", str(folder))
+
+
+def _remote_pool(provider: str, environ: Mapping[str, str]) -> RemotePool:
+    return remote_pool(REMOTE_PROVIDERS[provider], base_url_of(provider, environ), environ)
+
+
+def base_url_of(provider: str, environ: Mapping[str, str]) -> str:
+    """The address of a provider's server; ModelUnusable when none is known, or when it is none."""
+    known = REMOTE_PROVIDERS[provider]
+    variable, base_url = known.url_variable, known.address(environ)
+    if not base_url:
+        raise ModelUnusable(f"Set {variable} to the address of the server, such as http://127.0.0.1:8000/v1.")
+    if not _is_web_address(base_url):
+        raise ModelUnusable(
+            f"{variable} cannot be {base_url!r}: write it as {known.base_url or 'http://HOST:PORT/v1'}."
+        )
+    return base_url
+
+
+def _is_web_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none
+        return False
+
+
+def pools_of_names(names: Sequence[str], report: Report) -> tuple[Pool, ...]:
+    return pools_for([choose_model(name) for name in names], os.environ, report)
+
+
+def aliases_of(given: Sequence[str], pools: Sequence[Pool]) -> dict[str, str]:
+    """Each as NAME=PROVIDER/MODEL, for a model that one of the pools serves."""
+    aliases: dict[str, str] = {}
+    for text in given:
+        name, _, model = text.partition("=")
+        if not name.strip() or not model:
+            raise ModelUnusable(f"{text} is no alias: write it as NAME=PROVIDER/MODEL.")
+        if not any(_serves(pool, model) for pool in pools):
+            raise ModelUnusable(f"{name} cannot stand for {model}, which is not served here: see --model.")
+        if aliases.setdefault(name.strip(), model) != model:
+            raise ModelUnusable(f"{name} would stand for {aliases[name]} and for {model}: give it once.")
+    return aliases
+
+
+def _serves(pool: Pool, model: str) -> bool:
+    if isinstance(pool, RemotePool):
+        provider, _, name = model.partition("/")
+        return provider == pool.provider and bool(name)
+    return any(served.name == model for served in pool.models)

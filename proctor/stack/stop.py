@@ -1,0 +1,58 @@
+"""Stops the stack of a state folder from another process: what `proctor down` does."""
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+import psutil
+
+from proctor.stack.state import is_locked, read_stack_state, remove_stack_state
+
+LOOK_EVERY_SECONDS = 0.05
+STOP_LIMIT_SECONDS = 120.0
+KILL_LIMIT_SECONDS = 10.0
+EXIT_LIMIT_SECONDS = 5.0
+
+
+def stop_stack(state_dir: Path, limit_seconds: float = STOP_LIMIT_SECONDS) -> bool:
+    """False when none ran. Blocks until it is gone; past the limit it is killed, and its children with it."""
+    if not is_locked(state_dir):
+        remove_stack_state(state_dir)
+        return False
+    if not _signal_until_gone(state_dir, signal.SIGTERM, limit_seconds):
+        _signal_until_gone(state_dir, signal.SIGKILL, KILL_LIMIT_SECONDS)
+        remove_stack_state(state_dir)
+    return True
+
+
+def _signal_until_gone(state_dir: Path, number: signal.Signals, limit_seconds: float) -> bool:
+    """Looks for the process again and again: one that is just starting has not written its state yet."""
+    deadline = time.monotonic() + limit_seconds
+    signalled: set[int] = set()
+    while is_locked(state_dir):
+        state = read_stack_state(state_dir)
+        if state is not None and state.supervisor_pid not in signalled:
+            signalled.add(state.supervisor_pid)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(state.supervisor_pid, number)
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(LOOK_EVERY_SECONDS)  # noqa: TID251 - this is a poll with a deadline
+    _wait_for_end(signalled)
+    return True
+
+
+def _wait_for_end(pids: set[int]) -> None:
+    """The lock is let go a moment before the process ends; who is told that it stopped shall find it gone."""
+    deadline = time.monotonic() + EXIT_LIMIT_SECONDS
+    while any(_is_running(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(LOOK_EVERY_SECONDS)  # noqa: TID251 - this is a poll with a deadline
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -1,0 +1,186 @@
+"""Keeps one child of the stack running: starts it, asks until it is ready, starts it again when it dies."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from proctor.stack.errors import ChildFailedToStart
+from proctor.stack.state import ChildState
+from proctor.stack.supervision import logs as child_logs
+from proctor.stack.supervision.process import Program, kill_group, spawn, terminate
+
+GIVE_UP_AFTER_FAILURES = 3
+FIRST_BACKOFF_SECONDS = 0.1
+LONGEST_BACKOFF_SECONDS = 5.0
+STEADY_AFTER_SECONDS = 20.0
+FIRST_PROBE_PAUSE_SECONDS = 0.02
+LONGEST_PROBE_PAUSE_SECONDS = 0.25
+
+Report = Callable[[str], None]
+Probe = Callable[[], Awaitable[bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    """A child: its program, how to tell that it is ready, how to ask it to stop."""
+
+    name: str
+    program: Program
+    is_ready: Probe
+    ready_limit_seconds: float = 30.0
+    stop_signal: signal.Signals = signal.SIGTERM
+    stop_limit_seconds: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a child has of the stack: its log file, whom to tell, and which children come first."""
+
+    log_path: Path
+    report: Report
+    on_change: Callable[[], None]
+    needs: tuple["SupervisedChild", ...] = ()
+
+
+class SupervisedChild:
+    """Gives up only before the first success: a running stack heals by itself."""
+
+    def __init__(self, spec: ChildSpec, surroundings: Surroundings) -> None:
+        self.spec = spec
+        self.restarts = 0
+        self.state = "waiting"
+        self.ready = asyncio.Event()
+        self.first_ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._around = surroundings
+        self._process: asyncio.subprocess.Process | None = None
+        self._log_start = 0
+        self._supervising = asyncio.create_task(self._supervise(), name=f"supervise {spec.name}")
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def pid(self) -> int | None:
+        process = self._process
+        return process.pid if process is not None and process.returncode is None else None
+
+    def snapshot(self) -> ChildState:
+        return ChildState(self.pid, self.state, self.restarts, str(self._around.log_path))
+
+    async def ended(self) -> None:
+        """Returns when the child is no longer supervised; raises what ended that, if it was not `stop`."""
+        await asyncio.wait([self._supervising])
+        if not self._supervising.cancelled():
+            self._supervising.result()
+
+    async def stop(self) -> None:
+        self._supervising.cancel()
+        await asyncio.wait([self._supervising])
+        if not self.first_ready.done():
+            self.first_ready.cancel()
+        self.ready.clear()
+        if self._process is not None:
+            await self._stop_process(self._process)
+        self._become("stopped")
+
+    async def _stop_process(self, process: asyncio.subprocess.Process) -> None:
+        self._become("stopping")
+        limit = self.spec.stop_limit_seconds
+        if not await terminate(process, self.spec.stop_signal, limit):
+            self._around.report(f"{self.name} did not stop within {limit:g} s and was killed")
+
+    async def _supervise(self) -> None:
+        clock = asyncio.get_running_loop().time
+        failures, began = 0, clock()
+        while True:
+            reason = await self._start_until_ready()
+            if reason is None:
+                lived_seconds = await self._live()
+                failures = 0 if lived_seconds > STEADY_AFTER_SECONDS else failures + 1
+            else:
+                failures += 1
+                is_late = clock() - began >= self.spec.ready_limit_seconds
+                if not self.first_ready.done() and (is_late or failures >= GIVE_UP_AFTER_FAILURES):
+                    self._give_up(reason)
+                    return
+            self.restarts += 1
+            self._become("restarting")
+            await asyncio.sleep(_backoff_seconds(failures))
+
+    async def _start_until_ready(self) -> str | None:
+        """None once it is ready, else why not."""
+        for needed in self._around.needs:
+            await needed.ready.wait()
+        self._log_start = child_logs.size(self._around.log_path)
+        self._become("starting")
+        try:
+            self._process = await spawn(self.spec.program, self._around.log_path)
+        except OSError as error:
+            return f"cannot be run ({error})"
+        if await self._wait_until_ready(self._process):
+            self._announce_ready()
+            return None
+        if self._process.returncode is not None:
+            return _describe_exit(self._bury(self._process))
+        await terminate(self._process, self.spec.stop_signal, self.spec.stop_limit_seconds)
+        self._process = None
+        return f"did not answer within {self.spec.ready_limit_seconds:g} s"
+
+    async def _wait_until_ready(self, process: asyncio.subprocess.Process) -> bool:
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self.spec.ready_limit_seconds
+        pause = FIRST_PROBE_PAUSE_SECONDS
+        while process.returncode is None and clock() < deadline:
+            # Looked at again after the answer: it may have come from a foreign program that took the port.
+            if await self.spec.is_ready() and process.returncode is None:
+                return True
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.3, LONGEST_PROBE_PAUSE_SECONDS)
+        return False
+
+    def _announce_ready(self) -> None:
+        self.ready.set()
+        self._become("ready")
+        if not self.first_ready.done():
+            self.first_ready.set_result(None)
+        elif self.restarts:
+            self._around.report(f"{self.name} is ready again (process {self.pid})")
+
+    async def _live(self) -> float:
+        assert self._process is not None
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        await self._process.wait()
+        self.ready.clear()
+        self._around.report(f"{self.name} {_describe_exit(self._bury(self._process))}: starting it again")
+        return clock() - began
+
+    def _bury(self, dead: asyncio.subprocess.Process) -> int:
+        """Ends what it left behind now: its pid, which names the group, may be another's later."""
+        kill_group(dead.pid)
+        self._process = None
+        assert dead.returncode is not None
+        return dead.returncode
+
+    def _give_up(self, reason: str) -> None:
+        self._become("failed")
+        log_tail = child_logs.tail(self._around.log_path, self._log_start)
+        self.first_ready.set_exception(ChildFailedToStart(self.name, reason, self._around.log_path, log_tail))
+
+    def _become(self, state: str) -> None:
+        self.state = state
+        self._around.on_change()
+
+
+def _backoff_seconds(failures: int) -> float:
+    """The first restart comes at once; one that keeps dying is asked less and less often."""
+    return min(FIRST_BACKOFF_SECONDS * 2.0 ** max(failures - 1, 0), LONGEST_BACKOFF_SECONDS)
+
+
+def _describe_exit(code: int) -> str:
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"

@@ -1,0 +1,102 @@
+"""The questions by which the supervisor knows that a child does its work, beyond having a process."""
+
+import asyncio
+import contextlib
+
+import asyncpg
+import grpc
+import nats
+import nats.errors
+from grpc_health.v1 import health_pb2
+from nats.aio.client import Client as NatsClient
+
+from proctor.stack.supervision.addresses import split_address
+
+PROBE_LIMIT_SECONDS = 2.0
+CONNECTION_ERRORS = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
+HEALTH_CHECK = "/grpc.health.v1.Health/Check"
+# Channels to the same address otherwise share one connection, and with it the back-off after a refused one.
+OWN_CONNECTION = (("grpc.use_local_subchannel_pool", 1),)
+
+
+async def postgres_answers(dsn: str) -> bool:
+    """A database that is not there yet is told apart: InvalidCatalogNameError comes through."""
+    try:
+        connection = await asyncpg.connect(dsn, timeout=PROBE_LIMIT_SECONDS)
+    except asyncpg.InvalidCatalogNameError:
+        raise
+    except CONNECTION_ERRORS:
+        return False
+    try:
+        return bool(await connection.fetchval("SELECT 1", timeout=PROBE_LIMIT_SECONDS) == 1)
+    except CONNECTION_ERRORS:
+        return False
+    finally:
+        await _close(connection)
+
+
+async def _close(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+    with contextlib.suppress(*CONNECTION_ERRORS):
+        await connection.close(timeout=PROBE_LIMIT_SECONDS)
+
+
+async def nats_answers(url: str) -> bool:
+    """JetStream too: it opens its store after the port."""
+    if not await port_answers(url.removeprefix("nats://")):
+        return False
+    client = NatsClient()
+    try:
+        await client.connect(url, allow_reconnect=False, connect_timeout=2, error_cb=_ignore)
+        await client.jetstream(timeout=PROBE_LIMIT_SECONDS).account_info()
+    except (OSError, TimeoutError, nats.errors.Error):
+        return False
+    finally:
+        await client.close()
+    return True
+
+
+async def grpc_serves(address: str) -> bool:
+    if not await port_answers(address):
+        return False
+    async with grpc.aio.insecure_channel(address, options=OWN_CONNECTION) as channel:
+        check = channel.unary_unary(
+            HEALTH_CHECK,
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString,
+        )
+        try:
+            answer = await check(health_pb2.HealthCheckRequest(), timeout=PROBE_LIMIT_SECONDS)
+        except grpc.aio.AioRpcError:
+            return False
+    return answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+async def http_is_ready(address: str) -> bool:
+    request = f"GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode()
+    host, port = split_address(address)
+    try:
+        async with asyncio.timeout(PROBE_LIMIT_SECONDS):
+            reader, writer = await asyncio.open_connection(host, port)
+            try:
+                writer.write(request)
+                status_line = await reader.readline()
+            finally:
+                writer.close()
+    except OSError:
+        return False
+    return status_line.split(b" ")[1:2] == [b"200"]
+
+
+async def port_answers(address: str) -> bool:
+    host, port = split_address(address)
+    try:
+        async with asyncio.timeout(PROBE_LIMIT_SECONDS):
+            _, writer = await asyncio.open_connection(host, port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+async def _ignore(_: Exception) -> None:
+    """A refused connection is an answer here, not news for the log."""

@@ -1,0 +1,64 @@
+"""One process of the stack: started through `launch`, logged to a file, stopped with its group."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import threading
+from asyncio.subprocess import Process
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+LAUNCHER = Path(__file__).with_name("launch.py")
+KILL_LIMIT_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What to run and as whom; `death_signal` is what it gets when the supervisor dies without a word."""
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    user: str | None = None
+    death_signal: signal.Signals = signal.SIGKILL
+
+    def launch_line(self) -> tuple[str, ...]:
+        shim = (sys.executable, "-I", "-S", str(LAUNCHER))
+        return (*shim, str(os.getpid()), str(int(self.death_signal)), self.user or "-", *self.command)
+
+
+async def spawn(program: Program, log_path: Path) -> Process:
+    """In a session of its own: a Ctrl-C reaches the supervisor alone, and the stop keeps its order."""
+    if threading.current_thread() is not threading.main_thread():
+        # The death signal comes when the *thread* that forked ends, not the process.
+        raise RuntimeError("children of the stack are started from the main thread only")
+    with log_path.open("ab") as log:
+        return await asyncio.create_subprocess_exec(
+            *program.launch_line(),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=asyncio.subprocess.STDOUT,
+            env=dict(program.environment),
+            start_new_session=True,
+        )
+
+
+async def terminate(process: Process, stop_signal: signal.Signals, limit_seconds: float) -> bool:
+    """Asks, then kills; either way nothing of the group is left. True when asking was enough."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(stop_signal)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), limit_seconds)
+    was_enough = process.returncode is not None
+    kill_group(process.pid)
+    await asyncio.wait_for(process.wait(), KILL_LIMIT_SECONDS)
+    return was_enough
+
+
+def kill_group(leader_pid: int) -> None:
+    """Whatever the child started and left behind (an engine core, say) is in the group that bears its pid."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader_pid, signal.SIGKILL)

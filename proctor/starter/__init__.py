@@ -1,1 +1,0 @@
-"""The starter kit: rows of our own making and a small model that has learnt them."""

@@ -1,0 +1,111 @@
+"""A model as a person names it leads to the pool that serves it."""
+
+from pathlib import Path
+
+import pytest
+
+from proctor.stack.options import RemotePool, ServedModel, VllmPool
+from proctor.stack.pools.models import STARTER_MODEL, ModelUnusable, aliases_of, choose_model, pools_for
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "source"),
+    [
+        (STARTER_MODEL, "vllm/starter", STARTER_MODEL),
+        ("Qwen/Qwen3-0.6B", "vllm/Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B"),
+        ("vllm/Qwen/Qwen3-0.6B", "vllm/Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B"),
+        ("openai/gpt-5", "openai/gpt-5", ""),
+        ("ollama/hf.co/a/b:Q8_0", "ollama/hf.co/a/b:Q8_0", ""),
+    ],
+)
+def test_name_tells_where_the_model_is(given: str, name: str, source: str) -> None:
+    model = choose_model(given)
+    assert (model.name, model.source) == (name, source)
+
+
+def test_local_folder_is_served_under_its_own_name(tmp_path: Path) -> None:
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    with pytest.raises(ModelUnusable, match=r"no model folder: it has no config\.json"):
+        choose_model(str(folder))
+    (folder / "config.json").write_text("{}")
+    assert choose_model(str(folder)).name == "vllm/tiny"
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"), [("/nowhere/at/all", "There is no"), ("gpt", "is no model that")]
+)
+def test_what_is_no_model_is_refused(given: str, sentence: str) -> None:
+    with pytest.raises(ModelUnusable, match=sentence):
+        choose_model(given)
+
+
+def test_remote_model_is_served_by_a_pool_of_its_provider() -> None:
+    environ = {"OPENAI_BASE_URL": "http://127.0.0.1:18080/v1"}
+    (pool,) = pools_for([choose_model("openai/a"), choose_model("openai/b")], environ, print)
+    assert isinstance(pool, RemotePool)
+    assert (pool.provider, pool.base_url, pool.api_key_env) == (
+        "openai",
+        "http://127.0.0.1:18080/v1",
+        "OPENAI_API_KEY",
+    )
+
+
+@pytest.mark.parametrize("provider", ["ollama", "gemini", "anthropic"])
+def test_provider_with_an_api_of_its_own_is_asked_by_its_own_engine(provider: str) -> None:
+    (pool,) = pools_for([choose_model(f"{provider}/m")], {}, print)
+    assert isinstance(pool, RemotePool)
+    assert (pool.engine, pool.provider) == (provider, provider)
+
+
+def test_remote_server_without_an_address_is_refused() -> None:
+    with pytest.raises(ModelUnusable, match="Set REMOTE_BASE_URL"):
+        pools_for([choose_model("remote/m")], {}, print)
+
+
+@pytest.mark.parametrize("url", ["localhost:9999/v1", "http:///v1", "http://h:port/v1", "ftp://h/v1"])
+def test_address_that_is_none_of_the_web_is_refused(url: str) -> None:
+    with pytest.raises(ModelUnusable, match=r"^OPENAI_BASE_URL cannot be"):
+        pools_for([choose_model("openai/a")], {"OPENAI_BASE_URL": url}, print)
+
+
+def test_two_models_of_one_name_are_refused(tmp_path: Path) -> None:
+    folders = [tmp_path / place / "final" for place in ("a", "b")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text("{}")
+    with pytest.raises(ModelUnusable, match="would both be called vllm/final"):
+        pools_for([choose_model(str(folder)) for folder in folders], {}, print)
+
+
+def test_missing_vllm_environment_says_how_to_make_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proctor.stack.pools.models.find_vllm_python", lambda *_: None)
+    with pytest.raises(ModelUnusable, match="`make vllm` makes it"):
+        pools_for([choose_model(STARTER_MODEL)], {"PROCTOR_CACHE_DIR": str(tmp_path)}, print)
+
+
+POOLS = (VllmPool((ServedModel("vllm/starter", "/m"),)), RemotePool("http://x/v1"))
+
+
+def test_aliases_stand_for_models_that_are_served() -> None:
+    given = ["gpt-4o=vllm/starter", "a/b=openai/c=d", "gpt-4o=vllm/starter"]
+    assert aliases_of(given, POOLS) == {"gpt-4o": "vllm/starter", "a/b": "openai/c=d"}
+    assert aliases_of([], POOLS) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (["gpt-4o"], "write it as NAME=PROVIDER/MODEL"),
+        (["=vllm/starter"], "is no alias"),
+        (["gpt-4o="], "is no alias"),
+        (["gpt-4o=vllm/other"], "gpt-4o cannot stand for vllm/other, which is not served here"),
+        (["gpt-4o=openai/"], "not served here"),
+        (["a=vllm/starter", "a=openai/b"], "a would stand for vllm/starter and for openai/b"),
+    ],
+)
+def test_what_cannot_be_an_alias_is_refused(given: list[str], sentence: str) -> None:
+    with pytest.raises(ModelUnusable, match=sentence):
+        aliases_of(given, POOLS)
