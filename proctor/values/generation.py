@@ -1,0 +1,55 @@
+"""Parameters of generation, and what a number of an order may be."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationParams:
+    """A field that is None takes the task's value, then the engine's default.
+
+    `provider_params` are handed to the provider unchanged.
+    """
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
+    repetition_penalty: float | None = None
+    context_tokens: int | None = None
+    provider_params: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A field of an order and what is wrong with it, as a sentence."""
+
+    field: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From `lowest` to `highest`, both included; `above` excludes the lower end."""
+
+    field: str
+    lowest: float
+    highest: float = math.inf
+    above: bool = False
+    advice: str = ""
+
+    def problem(self, value: float | None) -> Problem | None:
+        if value is None or self._contains(value):
+            return None
+        allowed = self._allowed() if math.isfinite(value) else "must be a finite number"
+        return Problem(self.field, f"{self.field} is {value}, but {allowed}.{self.advice}")
+
+    def _contains(self, value: float) -> bool:
+        is_high_enough = value > self.lowest if self.above else value >= self.lowest
+        return math.isfinite(value) and is_high_enough and value <= self.highest
+
+    def _allowed(self) -> str:
+        least = f"must be {'above' if self.above else 'at least'} {self.lowest:g}"
+        return least if math.isinf(self.highest) else f"{least} and at most {self.highest:.10g}"

@@ -1,0 +1,103 @@
+"""Names on NATS: subjects, their tokens, message ids and headers. The messages are in work_messages.proto."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+
+from proctor.values.priority import Priority
+
+PROGRESS_OF_ALL_RUNS = "progress.*"
+CHANGES_OF_ALL_RUNS = "changes.*"
+OUTCOMES_OF_ALL_RUNS = "outcomes.*"
+ALL_WORK = "work.>"
+ALL_RATES = "rates.*"
+
+# The model token of pools that serve any model of their provider.
+ANY_MODEL = "any"
+
+# How often a shard has failed on workers before it was sent in this message.
+FAULTS_HEADER = "Proctor-Faults"
+
+_UNSAFE = re.compile(r"[^a-z0-9]+")
+
+
+def model_token(model: str) -> str:
+    """A model's name as one token of a subject: readable, and made distinct by a hash."""
+    slug = _UNSAFE.sub("-", model.lower()).strip("-")[:40]
+    return f"{slug}-{hashlib.sha256(model.encode()).hexdigest()[:8]}"
+
+
+def work_subject(pool: str, token: str, priority: Priority, run_id: str) -> str:
+    """Shards of a run; `token` is `model_token(model)` or `ANY_MODEL`."""
+    return f"work.{pool}.{token}.{priority}.{run_id}"
+
+
+def work_of_run(run_id: str) -> str:
+    """Filter for all shards of a run."""
+    return f"work.*.*.*.{run_id}"
+
+
+def work_of_model(pool: str, token: str) -> str:
+    """Filter for all shards of a model in a pool."""
+    return f"work.{pool}.{token}.>"
+
+
+def work_of_priority(pool: str, token: str, priority: Priority) -> str:
+    """Filter for the shards of one model and priority in a pool."""
+    return f"work.{pool}.{token}.{priority}.>"
+
+
+def work_consumer_name(pool: str, token: str, priority: Priority) -> str:
+    """The durable consumer that the workers of a pool share for one model and priority."""
+    return f"{pool}-{token}-{priority}"
+
+
+def outcome_subject(run_id: str) -> str:
+    """Outcomes of a run."""
+    return f"outcomes.{run_id}"
+
+
+def progress_subject(run_id: str) -> str:
+    """Core NATS: what results has recorded of a run."""
+    return f"progress.{run_id}"
+
+
+def change_subject(run_id: str) -> str:
+    """Core NATS, empty message: the state of a run has changed; look it up."""
+    return f"changes.{run_id}"
+
+
+def model_list_subject(pool: str) -> str:
+    """Core NATS, request and reply: the models that a pool can serve; one of its workers answers."""
+    return f"models.{pool}"
+
+
+def rate_subject(rate_limit_key: str) -> str:
+    """Core NATS: what a worker sent to a provider under one key, and what the provider refused."""
+    return f"rates.{rate_limit_key}"
+
+
+def shard_message_id(run_id: str, shard: int, attempt: int, part: int = 0) -> str:
+    """The id of a dispatched shard; heavy shards travel in several parts."""
+    dispatched = f"{run_id}/{shard}/{attempt}"
+    return f"{dispatched}/part {part}" if part else dispatched
+
+
+def single_message_id(run_id: str, shard: int, attempt: int, sample: int) -> str:
+    """The id of one sample cut from a shard: a cut repeated after a crash adds nothing."""
+    return f"{run_id}/{shard}/{attempt}/{sample}"
+
+
+def rest_message_id(run_id: str, shard: int, attempt: int, unique: str) -> str:
+    """The id of what is left of a shard; `unique` was never used before."""
+    return f"{run_id}/{shard}/{attempt}/{unique}/rest"
+
+
+def fault_headers(faults: int) -> dict[str, str]:
+    return {FAULTS_HEADER: str(faults)}
+
+
+def fault_count(headers: Mapping[str, str] | None) -> int:
+    """The failures that a message was sent with; 0 where it carries no count."""
+    text = (headers or {}).get(FAULTS_HEADER, "0")
+    return int(text) if text.isdecimal() else 0

@@ -1,0 +1,57 @@
+"""An answer in the form of the OpenAI protocol."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proctor.values.usage import TokenUsage
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionHead:
+    """What stands above the choices. `created` is in seconds since 1970."""
+
+    completion_id: str
+    created: int
+    model: str
+    is_chat: bool = True
+
+
+def completion(head: CompletionHead, choices: Sequence[Json], usage: TokenUsage) -> Json:
+    """A chat completion, or a text completion where the prompt was a text to continue."""
+    return {
+        "id": f"{'chatcmpl' if head.is_chat else 'cmpl'}-{head.completion_id}",
+        "object": "chat.completion" if head.is_chat else "text_completion",
+        "created": head.created,
+        "model": head.model,
+        "choices": list(choices),
+        "usage": usage_body(usage),
+    }
+
+
+def choice(
+    text: str,
+    finish_reason: str | None,
+    *,
+    is_chat: bool = True,
+    index: int = 0,
+    logprobs: Mapping[str, object] | None = None,
+) -> Json:
+    said: Json = {"message": message(text)} if is_chat else {"text": text}
+    return {"index": index, **said, "logprobs": logprobs, "finish_reason": finish_reason or None}
+
+
+def message(text: object) -> Json:
+    return {"role": "assistant", "content": text, "refusal": None}
+
+
+def usage_body(usage: TokenUsage) -> Json:
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.total_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+    }

@@ -1,0 +1,64 @@
+"""What came back for a sample: an answer, or a failure of the machinery."""
+
+from dataclasses import dataclass
+
+from proctor.values.contract_enum import ContractEnum
+
+
+class FailureClass(ContractEnum):
+    """Why the machinery brought no score; the contract says what each class means."""
+
+    RATE_LIMIT = "rate_limit", 1
+    TIMEOUT = "timeout", 2
+    PROVIDER_ERROR = "provider_error", 3
+    REFUSED = "refused", 4
+    PROMPT_TOO_LONG = "prompt_too_long", 5
+    SANDBOX = "sandbox", 6
+    ENGINE = "engine", 7
+    SCORING = "scoring", 8
+
+
+class OutcomeStatus(ContractEnum):
+    """The state of a recorded outcome."""
+
+    SCORED = "scored", 1
+    UNPARSED = "unparsed", 2
+    FAILED = "failed", 3
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceScore:
+    """The summed log-probability of one continuation, natural logarithm.
+
+    `is_greedy`: each of its tokens is the likeliest one. `token_count` is 0 where unknown.
+    """
+
+    logprob: float
+    is_greedy: bool
+    token_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the model said: a text, or a score for each choice.
+
+    `body_json` is the provider's whole answer in the form of the OpenAI protocol, where a row asked for more
+    than a text; "" otherwise.
+    """
+
+    text: str = ""
+    finish_reason: str = ""
+    choices: tuple[ChoiceScore, ...] = ()
+    body_json: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no score, in one sentence without secrets.
+
+    `answer` is what the model said where the class is SCORING, None otherwise.
+    """
+
+    failure_class: FailureClass
+    message: str
+    answer: Answer | None = None

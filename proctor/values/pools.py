@@ -1,0 +1,382 @@
+"""The pools file: which pools there are, what serves them, and which other names their models have."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+from proctor.values.providers import CHAT_ONLY, SCORING_METHODS
+from proctor.values.scoring import PromptForm, ScoringMethod
+
+MAX_MODEL_LETTERS = 512
+_POOL_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class InvalidPools(ValueError):
+    """The text is no pools file; the message says why in one line."""
+
+
+class UnknownPool(LookupError):
+    """The pools file has no pool of that name; `known` are the names that it has."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(name)
+        self.known = known
+
+
+class ConstrainedField(StrEnum):
+    """The field of a request by which a server behind the OpenAI protocol says only given texts."""
+
+    STRUCTURED_OUTPUTS = "structured_outputs"
+    GUIDED_CHOICE = "guided_choice"
+    RESPONSE_FORMAT = "response_format"
+
+
+@dataclass(frozen=True, slots=True)
+class PoolModel:
+    """A model with local weights at `path`, or the LoRA adapter `lora` over those.
+
+    Models with the same `engine_key` are served by one engine, at once.
+    """
+
+    name: str
+    path: str
+    engine_args: Mapping[str, object] = field(default_factory=dict)
+    lora: str = ""
+    engine_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Whose server is asked, and the environment variable with the key for it."""
+
+    name: str
+    base_url: str
+    api_key_env: str = ""
+    constrained_field: ConstrainedField | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Serves either `models` of its own or any model of its `provider`, `concurrency` samples at a time.
+
+    `can` holds the ways to score choices that its engine or server has.
+    """
+
+    name: str
+    engine: str
+    concurrency: int
+    models: tuple[PoolModel, ...] = ()
+    provider: Provider | None = None
+    can: frozenset[ScoringMethod] = frozenset(SCORING_METHODS["openai"])
+
+    @property
+    def provider_name(self) -> str:
+        return self.provider.name if self.provider else self.engine
+
+    @property
+    def providers(self) -> frozenset[str]:
+        """What the names of its models begin with."""
+        if self.provider:
+            return frozenset({self.provider.name})
+        return frozenset(model.name.partition("/")[0] for model in self.models)
+
+    @property
+    def base_url(self) -> str:
+        return self.provider.base_url if self.provider else ""
+
+    @property
+    def serves_any_model(self) -> bool:
+        return self.provider is not None
+
+    def serves(self, model: str) -> bool:
+        provider, _, name = model.partition("/")
+        if self.provider is not None and provider == self.provider.name and name:
+            return True
+        return any(listed.name == model for listed in self.models)
+
+    @property
+    def constrained_field(self) -> ConstrainedField | None:
+        """How its server is asked to constrain an answer; None where it is not asked to."""
+        is_able = self.provider is not None and ScoringMethod.CONSTRAINED in self.can
+        return self.provider.constrained_field if self.provider and is_able else None
+
+    @property
+    def can_truncate(self) -> bool:
+        """Prompts are cut in tokens, which only an engine in the worker itself counts."""
+        return self.engine == "vllm"
+
+    @property
+    def completes_text(self) -> bool:
+        """Whether a plain text is continued where the order leaves the form open."""
+        return self.provider is None
+
+    @property
+    def can_complete(self) -> bool:
+        """Whether a plain text can be continued as it is."""
+        return self.engine not in CHAT_ONLY
+
+    def scoring_methods(self, prompt_form: PromptForm | None) -> tuple[ScoringMethod, ...]:
+        """The ways to score choices for prompts of that form, the preferred one first."""
+        return tuple(method for method in ScoringMethod if self._can_score(method, prompt_form))
+
+    def _can_score(self, method: ScoringMethod, prompt_form: PromptForm | None) -> bool:
+        """A server behind HTTP scores no given text after a chat: the template is applied on its side."""
+        is_text_after_chat = method is ScoringMethod.LOGLIKELIHOOD and prompt_form is PromptForm.CHAT
+        return method in self.can and (self.engine == "vllm" or not is_text_after_chat)
+
+    @property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """Names of models that one engine serves together; every other model is a group of its own."""
+        by_engine: dict[str, list[str]] = {}
+        for model in self.models:
+            by_engine.setdefault(model.engine_key or model.name, []).append(model.name)
+        return tuple(map(tuple, by_engine.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class PoolsFile:
+    """`aliases` are other names of models that the pools serve: name to "provider/name"."""
+
+    pools: tuple[Pool, ...]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+
+def parse_pools(text: str) -> PoolsFile:
+    """The whole file; raises InvalidPools."""
+    document = _document(text)
+    pools = tuple(_parse_pool(entry) for entry in _entries(document))
+    if not pools:
+        raise InvalidPools("it has no list `pools`")
+    return PoolsFile(pools, _aliases(document, pools))
+
+
+def parse_pool(text: str, name: str) -> Pool:
+    """One pool, whatever the others are like; raises InvalidPools and UnknownPool."""
+    entries = _entries(_document(text))
+    for entry in entries:
+        if entry.get("name") == name:
+            return _parse_pool(entry)
+    raise UnknownPool(name, [str(entry.get("name")) for entry in entries])
+
+
+def format_pools(file: PoolsFile) -> str:
+    """As `parse_pools` reads it."""
+    document: dict[str, object] = {"pools": [_pool_entry(pool) for pool in file.pools]}
+    if file.aliases:
+        document["aliases"] = dict(file.aliases)
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+def pool_serving(model: str, pools: Iterable[Pool]) -> Pool | None:
+    """The first pool that serves the model; one that lists it comes before one that serves any."""
+    by_list_first = sorted(pools, key=lambda pool: pool.serves_any_model)
+    return next((pool for pool in by_list_first if pool.serves(model)), None)
+
+
+def _document(text: str) -> Mapping[str, Any]:
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InvalidPools(" ".join(str(error).split())) from error
+    return document if isinstance(document, Mapping) else {}
+
+
+def _entries(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    entries = document.get("pools")
+    if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
+        raise InvalidPools("it has no list `pools`")
+    return entries
+
+
+def _parse_pool(entry: Mapping[str, Any]) -> Pool:
+    name = entry.get("name")
+    try:
+        pool = _read_pool(entry)
+    except KeyError as error:
+        raise InvalidPools(f"pool {name} has no {error}") from error
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InvalidPools(f"pool {name}: {error}") from error
+    problem = _problem(pool)
+    if problem:
+        raise InvalidPools(f"pool {name} {problem}")
+    return pool
+
+
+def _read_pool(entry: Mapping[str, Any]) -> Pool:
+    engine = str(entry["engine"])
+    if engine not in SCORING_METHODS:
+        raise ValueError(f"names the engine {engine}; known: {', '.join(SCORING_METHODS)}")
+    return Pool(
+        name=str(entry["name"]),
+        engine=engine,
+        concurrency=int(entry["concurrency"]),
+        models=_models(entry.get("models") or ()),
+        provider=_provider(entry) if entry.get("provider") else None,
+        can=_can(engine, entry),
+    )
+
+
+def _problem(pool: Pool) -> str:
+    if not _POOL_NAME.fullmatch(pool.name):
+        return "has a name that no NATS subject can carry; use letters, digits, - and _"
+    if pool.concurrency < 1:
+        return "has a concurrency below 1"
+    if pool.engine == "vllm" and not pool.models:
+        return "lists no models"
+    if pool.engine != "vllm" and pool.provider is None:
+        return "names no provider"
+    if pool.provider is not None and not is_http_address(pool.provider.base_url):
+        return "has a base_url that is no http:// or https:// address"
+    return ""
+
+
+def is_http_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # not a port, or not an address of version 6
+        return False
+
+
+def _provider(entry: Mapping[str, Any]) -> Provider:
+    return Provider(
+        name=str(entry["provider"]),
+        base_url=str(entry["base_url"]),
+        api_key_env=str(entry.get("api_key_env") or ""),
+        constrained_field=_constrained_field(entry),
+    )
+
+
+def _can(engine: str, entry: Mapping[str, Any]) -> frozenset[ScoringMethod]:
+    known = _known_methods(engine, entry)
+    listed = entry.get("can", known)
+    is_list = isinstance(listed, Sequence) and not isinstance(listed, str)
+    if not is_list or not all(method in tuple(ScoringMethod) for method in listed):
+        raise ValueError(f"can lists something else than {', '.join(ScoringMethod)}")
+    methods = frozenset(ScoringMethod(method) for method in listed)
+    if ScoringMethod.GENERATE not in methods:
+        raise ValueError("can leaves out generate, without which no text can be asked for")
+    unknown = sorted(methods.difference(known))
+    if unknown == [ScoringMethod.CONSTRAINED] and engine == "openai":
+        fields = ", ".join(ConstrainedField)
+        raise ValueError(f"can lists constrained, but no constrained_field ({fields}) says how to ask for it")
+    if unknown:
+        raise ValueError(f"can lists {unknown[0]}, but the engine {engine} has {', '.join(known)}")
+    return methods
+
+
+def _known_methods(engine: str, entry: Mapping[str, Any]) -> tuple[ScoringMethod, ...]:
+    methods = SCORING_METHODS[engine]
+    if engine == "openai" and _constrained_field(entry) is not None:
+        return (*methods, ScoringMethod.CONSTRAINED)
+    return methods
+
+
+def _constrained_field(entry: Mapping[str, Any]) -> ConstrainedField | None:
+    name = entry.get("constrained_field")
+    if name is not None and name not in list(ConstrainedField):
+        raise ValueError(f"constrained_field is {name}; known: {', '.join(ConstrainedField)}")
+    return None if name is None else ConstrainedField(name)
+
+
+def _models(entries: Sequence[Mapping[str, Any]]) -> tuple[PoolModel, ...]:
+    names = [str(entry["name"]) for entry in entries]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise ValueError(f"lists the model {twice} twice")
+    whole = {str(entry["name"]): _whole(entry) for entry in entries if not entry.get("lora")}
+    adapters = [_adapter(entry, whole) for entry in entries if entry.get("lora")]
+    shared = {adapter.engine_key for adapter in adapters}
+    for model in whole.values():
+        key = _engine_key(model)
+        if key in shared:
+            whole[model.name] = replace(model, engine_key=key)
+    by_name = whole | {adapter.name: adapter for adapter in adapters}
+    return tuple(by_name[name] for name in names)
+
+
+def _whole(entry: Mapping[str, Any]) -> PoolModel:
+    name = str(entry["name"])
+    if entry.get("base"):
+        raise ValueError(f"gives the model {name} a base, which only an adapter (lora) has")
+    return PoolModel(name, str(entry["path"]), dict(entry.get("engine_args") or {}))
+
+
+def _adapter(entry: Mapping[str, Any], whole: Mapping[str, PoolModel]) -> PoolModel:
+    """`base` names a model of the pool, whose engine is shared, or a folder or hub id as `path` does."""
+    name, lora, base = str(entry["name"]), str(entry["lora"]), str(entry.get("base") or "")
+    if not base or entry.get("path"):
+        raise ValueError(
+            f"must say the base of the adapter {name} instead of a path: a model of the pool or its path"
+        )
+    arguments = dict(entry.get("engine_args") or {})
+    if base not in whole:
+        adapter = PoolModel(name, base, arguments, lora)
+    elif arguments:
+        raise ValueError(f"gives the adapter {name} engine_args; they belong to its base {base}")
+    else:
+        adapter = replace(whole[base], name=name, lora=lora)
+    return replace(adapter, engine_key=_engine_key(adapter))
+
+
+def _engine_key(model: PoolModel) -> str:
+    """Equal where the same weights are served with the same arguments."""
+    return json.dumps([model.path, model.engine_args], sort_keys=True, default=str)
+
+
+def _aliases(document: Mapping[str, Any], pools: Sequence[Pool]) -> dict[str, str]:
+    aliases = document.get("aliases") or {}
+    if not isinstance(aliases, Mapping):
+        raise InvalidPools("aliases is no list of NAME: PROVIDER/MODEL")
+    for alias, model in aliases.items():
+        problem = _alias_problem(alias, model, pools)
+        if problem:
+            raise InvalidPools(f"the alias {alias!r} {problem}")
+    return {str(alias): str(model) for alias, model in aliases.items()}
+
+
+def _alias_problem(alias: object, model: object, pools: Sequence[Pool]) -> str:
+    if not isinstance(alias, str) or not _is_model_name(alias):
+        return f"is no name of 1 to {MAX_MODEL_LETTERS} letters"
+    if pool_serving(alias, pools) is not None:
+        return "is the name of a model itself"
+    if not isinstance(model, str) or pool_serving(model, pools) is None:
+        return f"names {model}, which no pool serves"
+    return ""
+
+
+def _is_model_name(text: str) -> bool:
+    return 0 < len(text) <= MAX_MODEL_LETTERS and text.isprintable() and text == text.strip()
+
+
+def _pool_entry(pool: Pool) -> dict[str, object]:
+    entry: dict[str, object] = {"name": pool.name, "engine": pool.engine, "concurrency": pool.concurrency}
+    if pool.models:
+        entry["models"] = [_model_entry(model) for model in pool.models]
+    if pool.provider is None:
+        return entry
+    entry |= {
+        "provider": pool.provider.name,
+        "base_url": pool.provider.base_url,
+        "api_key_env": pool.provider.api_key_env,
+    }
+    if pool.provider.constrained_field is not None:
+        entry["constrained_field"] = str(pool.provider.constrained_field)
+    known = _known_methods(pool.engine, entry)
+    if pool.can != frozenset(known):
+        entry["can"] = [str(method) for method in known if method in pool.can]
+    return entry
+
+
+def _model_entry(model: PoolModel) -> dict[str, object]:
+    """An adapter names its base by path; the same arguments give it the same engine as before."""
+    arguments = {"engine_args": dict(model.engine_args)} if model.engine_args else {}
+    if model.lora:
+        return {"name": model.name, "lora": model.lora, "base": model.path, **arguments}
+    return {"name": model.name, "path": model.path, **arguments}

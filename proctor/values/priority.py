@@ -1,0 +1,20 @@
+"""The priority of a run: which one starts first when the limits hold runs back."""
+
+from proctor.values.contract_enum import ContractEnum
+
+
+class Priority(ContractEnum):
+    """HIGH sorts first: `min` is the most urgent of several."""
+
+    HIGH = "high", 1
+    NORMAL = "normal", 2
+    LOW = "low", 3
+
+    def limited_to(self, highest: "Priority") -> "Priority":
+        """This priority, or `highest` where this one is above it."""
+        return max(self, highest)
+
+
+def default_priority(*, is_dataset: bool) -> Priority:
+    """The priority of an order that names none: suites are interactive, data sets run in the background."""
+    return Priority.NORMAL if is_dataset else Priority.HIGH

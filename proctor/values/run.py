@@ -1,0 +1,70 @@
+"""A run's id, its states, what it is over, and how much of it is recorded.
+
+Counts are absolute: a report that arrives twice changes nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NewType
+
+from proctor.values.contract_enum import ContractEnum
+from proctor.values.usage import TokenUsage
+
+RunId = NewType("RunId", str)
+
+
+class RunState(ContractEnum):
+    """The state of a run. The scheduler's state machine knows which one may follow which."""
+
+    PENDING = "pending", 1
+    RUNNING = "running", 2
+    PAUSED = "paused", 3
+    COMPLETED = "completed", 4
+    FAILED = "failed", 5
+    CANCELLED = "cancelled", 6
+
+    @property
+    def is_final(self) -> bool:
+        return self in FINAL_STATES
+
+
+FINAL_STATES = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELLED})
+
+
+class RunKind(ContractEnum):
+    """What a run is over."""
+
+    SUITE = "suite", 1
+    DATASET = "dataset", 2
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCounts:
+    """`recorded` outcomes of a task are its answers and the `failed` ones; `unparsed` ones are answers."""
+
+    task: str
+    recorded: int = 0
+    failed: int = 0
+    unparsed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunCounts:
+    """All tasks of a run in one epoch. `failures` counts by class, `usage` leaves reused answers out."""
+
+    epoch: int
+    tasks: tuple[TaskCounts, ...] = ()
+    failures: Mapping[str, int] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    usage: TokenUsage = field(default_factory=TokenUsage)
+
+    @property
+    def recorded(self) -> int:
+        return sum(task.recorded for task in self.tasks)
+
+    @property
+    def failed(self) -> int:
+        return sum(task.failed for task in self.tasks)
+
+    def is_older_than(self, other: "RunCounts") -> bool:
+        return (self.epoch, self.recorded) < (other.epoch, other.recorded)

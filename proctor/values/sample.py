@@ -1,0 +1,70 @@
+"""A sample: what a model is asked and what is expected of it."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One turn. `content` is its text, also where it has parts.
+
+    `fields_json` is a JSON object as text with what the turn has besides, "content" too where it has parts.
+    """
+
+    role: str
+    content: str
+    fields_json: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Either a text to continue or messages to answer."""
+
+    text: str | None = None
+    messages: tuple[ChatMessage, ...] = ()
+
+    @property
+    def is_chat(self) -> bool:
+        return bool(self.messages)
+
+    @property
+    def as_text(self) -> str:
+        """The prompt for a person or a table: turns are separated by an empty line."""
+        if self.text is not None:
+            return self.text
+        return "\n\n".join(f"{turn.role}: {turn.content}" for turn in self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is expected: either `choice` (an index) or, where several are right, `right_choices`, or `texts`.
+
+    Beside a choice, `texts` are what a chosen choice is compared with, `wrong_texts` are known to be wrong,
+    and `choice_texts` is what each choice says there; empty means the choices themselves.
+    """
+
+    choice: int | None = None
+    texts: tuple[str, ...] = ()
+    right_choices: tuple[int, ...] = ()
+    wrong_texts: tuple[str, ...] = ()
+    choice_texts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One row of a task, rendered. Positions and rows count from 0; `digest` is a SHA-256 of 32 bytes.
+
+    `choices` are continuations, delimiter included. Samples of one passage share a `cluster`. `doc_json` is
+    the row itself, no part of the digest. `row_id` and `params_json` (the row's own parameters, a JSON
+    object as text) are set for rows of a data set.
+    """
+
+    position: int
+    doc_id: int
+    digest: bytes
+    prompt: Prompt
+    choices: tuple[str, ...] = ()
+    target: Target = field(default_factory=Target)
+    cluster: str = ""
+    doc_json: str = ""
+    row_id: str = ""
+    params_json: str = ""

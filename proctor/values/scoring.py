@@ -1,0 +1,73 @@
+"""How a task is asked and scored: the choices of an order, and the recipe that travels with a task."""
+
+from dataclasses import dataclass
+
+from proctor.values.contract_enum import ContractEnum
+
+
+class OutputType(ContractEnum):
+    """What comes back from the model: one of the given choices, or free text up to a stop."""
+
+    MULTIPLE_CHOICE = "multiple_choice", 1
+    GENERATE_UNTIL = "generate_until", 2
+
+
+class ScoringMethod(ContractEnum):
+    """How choices are scored, the preferred method first. Figures of different methods are not comparable."""
+
+    LOGLIKELIHOOD = "loglikelihood", 1
+    GENERATE = "generate", 2
+    CONSTRAINED = "constrained", 3
+
+
+class Truncation(ContractEnum):
+    """What happens to a prompt that is longer than the model's context."""
+
+    NONE = "none", 1
+    LEFT = "left", 2
+
+
+class PromptForm(ContractEnum):
+    """Whether a text prompt is continued as it is or sent as one user message."""
+
+    COMPLETION = "completion", 1
+    CHAT = "chat", 2
+
+
+@dataclass(frozen=True, slots=True)
+class MetricUse:
+    """A metric by name. `options_json` is a JSON object as text, "" for no options."""
+
+    name: str
+    options_json: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskScoring:
+    """All that scoring needs to know of a task, as it is stored and sent.
+
+    The first metric is the task's main one; without metrics answers are kept and not scored.
+    `filters_json` is a JSON array as text, "" for no filters.
+    """
+
+    output_type: OutputType
+    metrics: tuple[MetricUse, ...]
+    filters_json: str = ""
+    target_delimiter: str = " "
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMetric:
+    """A metric summed up over a group: each sample counts the same, or else each task."""
+
+    metric: str
+    is_weighted_by_size: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGroup:
+    """Tasks that are also summed up together. Without `metrics` every metric of its tasks is."""
+
+    group: str
+    tasks: tuple[str, ...]
+    metrics: tuple[GroupMetric, ...] = ()

@@ -1,0 +1,51 @@
+"""What an answer took: tokens, times and money."""
+
+from dataclasses import dataclass
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class TokenUsage:
+    """Token counts. `cached_tokens` are part of the prompt's, `reasoning_tokens` part of the completion's."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds; None where unknown. `between_tokens_seconds` is the mean between tokens after the first."""
+
+    total_seconds: float = 0.0
+    queue_seconds: float | None = None
+    first_token_seconds: float | None = None
+    between_tokens_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPrice:
+    """The price of a million tokens each. Without a price of their own cached tokens cost as others."""
+
+    input_per_million: float
+    output_per_million: float
+    cached_input_per_million: float | None = None
+    currency: str = "USD"
+
+    @property
+    def is_above_zero(self) -> bool:
+        return any((self.input_per_million, self.output_per_million, self.cached_input_per_million))
+
+    def cost(self, usage: TokenUsage) -> float:
+        """In `currency`."""
+        cached = self.cached_input_per_million
+        cached = self.input_per_million if cached is None else cached
+        fresh_tokens = max(usage.prompt_tokens - usage.cached_tokens, 0)
+        prompt = fresh_tokens * self.input_per_million + usage.cached_tokens * cached
+        return (prompt + usage.completion_tokens * self.output_per_million) / _MILLION

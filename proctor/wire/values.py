@@ -1,0 +1,28 @@
+"""The codecs of values whose messages are the same for every service."""
+
+from proctor.v1 import model_pb2, outcome_pb2, run_pb2, sample_pb2, work_messages_pb2
+from proctor.values.generation import GenerationParams
+from proctor.values.outcome import Answer, Failure
+from proctor.values.providers import EngineLoad, ModelInfo
+from proctor.values.run import RunCounts, TaskCounts
+from proctor.values.sample import Prompt, Sample, Target
+from proctor.values.scoring import MetricUse, TaskGroup, TaskScoring
+from proctor.values.usage import ModelPrice, Timing, TokenUsage
+from proctor.wire.convert import Codec
+
+ANSWER = Codec(Answer, outcome_pb2.Answer)
+FAILURE = Codec(Failure, outcome_pb2.Failure)
+USAGE = Codec(TokenUsage, outcome_pb2.TokenUsage)
+TIMING = Codec(Timing, outcome_pb2.Timing)
+PRICE = Codec(ModelPrice, run_pb2.ModelPrice)
+PARAMS = Codec(GenerationParams, run_pb2.GenerationParams)
+PROMPT = Codec(Prompt, sample_pb2.Prompt)
+TARGET = Codec(Target, sample_pb2.Target)
+SAMPLE = Codec(Sample, sample_pb2.Sample)
+METRIC_USE = Codec(MetricUse, sample_pb2.MetricUse)
+SCORING = Codec(TaskScoring, sample_pb2.TaskScoring)
+GROUP = Codec(TaskGroup, sample_pb2.TaskGroup)
+MODEL = Codec(ModelInfo, model_pb2.ModelInfo)
+LOAD = Codec(EngineLoad, model_pb2.EngineLoad)
+TASK_COUNTS = Codec(TaskCounts, work_messages_pb2.TaskCounts)
+COUNTS = Codec(RunCounts, work_messages_pb2.ProgressReport, unpaired={"run_id", "shards"})

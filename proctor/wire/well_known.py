@@ -1,0 +1,56 @@
+"""Protobuf's own messages as values: times as datetimes of UTC, durations, and structures as dictionaries."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from google.protobuf import json_format
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.struct_pb2 import ListValue, Struct
+from google.protobuf.timestamp_pb2 import Timestamp
+
+
+def fill_timestamp(message: Timestamp, time: datetime) -> None:
+    message.FromDatetime(time)
+
+
+def read_timestamp(message: Timestamp) -> datetime:
+    return message.ToDatetime(UTC)
+
+
+def time_to_proto(time: datetime | None) -> Timestamp | None:
+    if time is None:
+        return None
+    message = Timestamp()
+    message.FromDatetime(time)
+    return message
+
+
+def time_from_proto(message: Timestamp) -> datetime | None:
+    """None for a time that is not set."""
+    return message.ToDatetime(UTC) if message.seconds or message.nanos else None
+
+
+def fill_duration(message: Duration, length: timedelta) -> None:
+    message.FromTimedelta(length)
+
+
+def read_duration(message: Duration) -> timedelta:
+    return message.ToTimedelta()
+
+
+def fill_struct(message: Struct, values: Mapping[str, object]) -> None:
+    json_format.ParseDict(dict(values), message)
+
+
+def read_struct(message: Struct) -> dict[str, Any]:
+    """As `json_format` reads it, but NaN stays a number: an order refuses it with a sentence."""
+    return {key: _plain(item) for key, item in message.items()}
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, Struct):
+        return read_struct(value)
+    if isinstance(value, ListValue):
+        return [_plain(item) for item in value]
+    return value

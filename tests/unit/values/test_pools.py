@@ -1,0 +1,215 @@
+"""The pools file as it is read and written, or one clear sentence."""
+
+from dataclasses import replace
+
+import pytest
+
+from proctor.values.pools import (
+    ConstrainedField,
+    InvalidPools,
+    PoolsFile,
+    Provider,
+    UnknownPool,
+    format_pools,
+    parse_pool,
+    parse_pools,
+    pool_serving,
+)
+from proctor.values.scoring import PromptForm, ScoringMethod
+
+POOLS = """
+pools:
+  - name: local
+    engine: vllm
+    concurrency: 256
+    models: [{name: vllm/starter, path: /models/starter, engine_args: {max_model_len: 1024}}]
+  - name: remote
+    engine: openai
+    concurrency: 64
+    provider: openai
+    base_url: "http://127.0.0.1:18080/v1"
+    api_key_env: OPENAI_API_KEY
+"""
+
+
+ALL = tuple(ScoringMethod)
+
+
+def with_url(url: str) -> str:
+    return f"pools: [{{name: p, engine: openai, concurrency: 1, provider: x, base_url: '{url}'}}]"
+
+
+def test_a_pool_of_models_and_a_pool_of_a_provider() -> None:
+    local, remote = parse_pools(POOLS).pools
+    assert (local, remote) == (parse_pool(POOLS, "local"), parse_pool(POOLS, "remote"))
+    assert (local.provider_name, local.providers, local.completes_text) == ("vllm", frozenset({"vllm"}), True)
+    assert (local.models[0].name, local.models[0].engine_args) == ("vllm/starter", {"max_model_len": 1024})
+    assert remote.provider is not None
+    assert (remote.base_url, remote.provider.api_key_env) == ("http://127.0.0.1:18080/v1", "OPENAI_API_KEY")
+    assert (remote.concurrency, remote.models, remote.completes_text) == (64, (), False)
+
+
+def remote(more: str = "") -> str:
+    return f"pools: [{{name: p, engine: openai, concurrency: 1, provider: x, base_url: 'http://x/v1'{more}}}]"
+
+
+def of_engine(engine: str, method: str) -> str:
+    return remote(f", can: [generate, {method}]").replace("engine: openai", f"engine: {engine}")
+
+
+def test_a_server_constrains_where_the_file_says_by_which_field() -> None:
+    silent = parse_pool(remote(), "p")
+    assert silent.constrained_field is None
+    named = parse_pool(remote(", constrained_field: guided_choice"), "p")
+    assert (named.can, named.constrained_field) == (frozenset(ALL), ConstrainedField.GUIDED_CHOICE)
+    more = ", can: [generate, constrained], constrained_field: response_format"
+    chat_only = parse_pool(remote(more), "p")
+    assert chat_only.constrained_field is ConstrainedField.RESPONSE_FORMAT
+    assert ScoringMethod.LOGLIKELIHOOD not in chat_only.can
+    withheld = parse_pool(remote(", can: [generate], constrained_field: guided_choice"), "p")
+    assert withheld.constrained_field is None
+
+
+@pytest.mark.parametrize(
+    ("more", "methods"),
+    [
+        ("", ALL[:2]),
+        (", constrained_field: guided_choice", ALL),
+        (", can: [generate]", ALL[1:2]),
+        (", can: [constrained, generate], constrained_field: response_format", ALL[1:]),
+    ],
+)
+def test_a_file_says_how_a_server_can_score_choices(more: str, methods: tuple[ScoringMethod, ...]) -> None:
+    assert parse_pool(remote(more), "p").scoring_methods(None) == methods
+
+
+@pytest.mark.parametrize(
+    ("engine", "can_complete", "methods"),
+    [
+        ("openai", True, ALL[:2]),
+        ("ollama", True, ALL[1:]),
+        ("gemini", False, ALL[1:]),
+        ("anthropic", False, ALL[1:2]),
+    ],
+)
+def test_an_engine_says_what_a_pool_can_where_the_file_does_not(
+    engine: str, *, can_complete: bool, methods: tuple[ScoringMethod, ...]
+) -> None:
+    pool = parse_pool(remote().replace("engine: openai", f"engine: {engine}"), "p")
+    assert (pool.can_complete, pool.scoring_methods(None)) == (can_complete, methods)
+
+
+def test_text_after_a_chat_is_scored_by_an_engine_in_the_worker_only() -> None:
+    local, remote = parse_pools(POOLS).pools
+    assert local.scoring_methods(PromptForm.CHAT) == ALL
+    assert remote.scoring_methods(PromptForm.COMPLETION) == ALL[:2]
+    assert remote.scoring_methods(PromptForm.CHAT) == ALL[1:2]
+
+
+def test_a_model_that_is_listed_is_served_by_its_own_pool() -> None:
+    local, remote = parse_pools(POOLS).pools
+    everything = replace(remote, name="all", provider=Provider("vllm", "http://x"))
+    assert pool_serving("vllm/starter", [everything, local]) is local
+    assert pool_serving("vllm/other", [everything, local]) is everything
+    assert pool_serving("openai/a/b", [local, remote]) is remote
+    assert pool_serving("openai/", [remote]) is pool_serving("openai", [remote]) is None
+
+
+@pytest.mark.parametrize("more", ["", ", can: [generate]", ", constrained_field: guided_choice"])
+def test_a_file_that_is_written_is_read_as_it_was(more: str) -> None:
+    file = PoolsFile((*parse_pools(POOLS).pools, parse_pool(remote(more), "p")), {"best": "vllm/starter"})
+    assert parse_pools(format_pools(file)) == file
+
+
+def test_adapters_that_are_written_share_their_engine_again() -> None:
+    text = of_models(BASE, "{name: vllm/a, lora: /a, base: vllm/base}")
+    pool = parse_pool(text, "p")
+    assert parse_pools(format_pools(PoolsFile((pool,)))).pools[0].groups == pool.groups
+
+
+@pytest.mark.parametrize(
+    ("aliases", "problem"),
+    [
+        ("[a]", "aliases is no list of NAME: PROVIDER/MODEL"),
+        ("{'': vllm/starter}", "the alias '' is no name of 1 to 512 letters"),
+        ("{vllm/starter: openai/x}", "the alias 'vllm/starter' is the name of a model itself"),
+        ("{best: vllm/gone}", "the alias 'best' names vllm/gone, which no pool serves"),
+    ],
+)
+def test_an_alias_that_cannot_be_used_is_reported(aliases: str, problem: str) -> None:
+    with pytest.raises(InvalidPools, match=problem):
+        parse_pools(f"{POOLS}aliases: {aliases}\n")
+
+
+def of_models(*entries: str) -> str:
+    return f"pools: [{{name: p, engine: vllm, concurrency: 1, models: [{', '.join(entries)}]}}]"
+
+
+BASE = "{name: vllm/base, path: /b, engine_args: {seed: 1}}"
+
+
+def test_adapters_share_the_engine_of_their_base_and_others_have_their_own() -> None:
+    text = of_models(
+        BASE,
+        "{name: vllm/a, lora: /a, base: vllm/base}",
+        "{name: vllm/else, path: /b}",
+        "{name: vllm/c, lora: /c, base: owner/hub, engine_args: {seed: 2}}",
+        "{name: vllm/d, lora: /d, base: owner/hub, engine_args: {seed: 2}}",
+    )
+    pool = parse_pool(text, "p")
+    assert pool.groups == (("vllm/base", "vllm/a"), ("vllm/else",), ("vllm/c", "vllm/d"))
+    adapter = pool.models[1]
+    assert (adapter.path, adapter.lora, adapter.engine_args) == ("/b", "/a", {"seed": 1})
+
+
+def test_an_unknown_pool_is_told_with_those_there_are() -> None:
+    with pytest.raises(UnknownPool) as caught:
+        parse_pool(POOLS, "gpu")
+    assert caught.value.known == ["local", "remote"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("pools: [", "expected the node content"),
+        ("- 1", "no list `pools`"),
+        ("pools: [{name: p, engine: vllm}]", "pool p has no 'concurrency'"),
+        ("pools: [{name: 'a.b', engine: vllm, concurrency: 1}]", "no NATS subject can carry"),
+        (
+            "pools: [{name: p, engine: magic, concurrency: 1}]",
+            "names the engine magic; known: vllm, openai, ollama",
+        ),
+        ("pools: [{name: p, engine: vllm, concurrency: 0}]", "has a concurrency below 1"),
+        ("pools: [{name: p, engine: vllm, concurrency: many}]", "invalid literal"),
+        ("pools: [{name: p, engine: vllm, concurrency: 1}]", "lists no models"),
+        (of_models(BASE, BASE), "lists the model vllm/base twice"),
+        (of_models("{name: vllm/a, lora: /a}"), "must say the base of the adapter vllm/a"),
+        (of_models("{name: vllm/a, lora: /a, path: /b}"), "must say the base of the adapter vllm/a"),
+        (of_models("{name: vllm/a, path: /a, base: /b}"), "a base, which only an adapter (lora) has"),
+        (
+            of_models(BASE, "{name: vllm/a, lora: /a, base: vllm/base, engine_args: {seed: 2}}"),
+            "gives the adapter vllm/a engine_args; they belong to its base vllm/base",
+        ),
+        ("pools: [{name: p, engine: openai, concurrency: 1}]", "names no provider"),
+        ("pools: [{name: p, engine: openai, concurrency: 1, provider: x}]", "has no 'base_url'"),
+        (remote(", can: [guess]"), "can lists something else than loglikelihood, generate, constrained"),
+        (remote(", can: generate"), "can lists something else than"),
+        (remote(", can: 7"), "can lists something else than"),
+        (remote(", can: [loglikelihood]"), "can leaves out generate"),
+        ("pools: [{name: p, engine: gemini, concurrency: 1}]", "names no provider"),
+        (of_engine("gemini", "loglikelihood"), "can lists loglikelihood, but the engine gemini has generate"),
+        (of_engine("anthropic", "constrained"), "can lists constrained, but the engine anthropic has gener"),
+        (remote(", can: [generate, constrained]"), "no constrained_field (structured_outputs, guided"),
+        (remote(", constrained_field: regex"), "constrained_field is regex; known: structured_outputs, gu"),
+        (with_url("localhost:9999/v1"), "has a base_url that is no http:// or https:// address"),
+        (with_url("ftp://host/v1"), "has a base_url that is no http:// or https:// address"),
+        (with_url("http:///v1"), "has a base_url that is no http:// or https:// address"),
+        (with_url("http://host:99999/v1"), "has a base_url that is no http:// or https:// address"),
+        (with_url("http://[host/v1"), "has a base_url that is no http:// or https:// address"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_told_in_one_sentence(text: str, problem: str) -> None:
+    with pytest.raises(InvalidPools) as caught:
+        parse_pool(text, "a.b" if "a.b" in text else "p")
+    assert problem in str(caught.value)
+    assert "\n" not in str(caught.value)

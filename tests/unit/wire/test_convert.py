@@ -1,0 +1,143 @@
+"""A codec pairs fields, converts what needs converting, and refuses what it cannot pair."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pytest
+
+from proctor.v1 import outcome_pb2, run_pb2, sample_pb2, work_messages_pb2
+from proctor.values.generation import GenerationParams
+from proctor.values.outcome import Answer, Failure
+from proctor.values.priority import Priority
+from proctor.values.run import RunState
+from proctor.values.scoring import GroupMetric, TaskScoring
+from proctor.values.usage import Timing, TokenUsage
+from proctor.wire.convert import Codec, FieldsDiffer, UnknownNumber, member_of, number_of
+from proctor.wire.values import PARAMS, SCORING
+from tests.fakes.full_values import full_value
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """An outcome with its oneof as a union."""
+
+    sample: int
+    rollout: int
+    shard: int
+    attempt: int
+    result: Answer | Failure
+    usage: TokenUsage = field(default_factory=TokenUsage)
+    timing: Timing = field(default_factory=Timing)
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """Optional enum, time, and a field that is not sent."""
+
+    state: RunState | None
+    epoch: int
+    deadline: datetime | None = None
+    note: str = ""
+    is_spent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    name: str
+    is_weighted_by_size: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    group: str
+    metrics: tuple[Line, ...]
+    tasks: tuple[str, ...] = ()
+
+
+CONTROL = Codec(
+    Control,
+    work_messages_pb2.RunControl,
+    names={"is_spent": "is_retry_budget_spent"},
+    unpaired={"note"},
+)
+
+
+@pytest.mark.parametrize("alternative", [0, 1])
+def test_a_union_is_the_oneof_of_its_message(alternative: int) -> None:
+    codec = Codec(Returned, outcome_pb2.Outcome)
+    value = full_value(Returned, alternative)
+    message = codec.to_proto(value)
+    assert message.WhichOneof("result") == ("answer", "failure")[alternative]
+    assert codec.from_proto(message) == value
+
+
+def test_an_empty_alternative_is_set_all_the_same() -> None:
+    message = Codec(Returned, outcome_pb2.Outcome).to_proto(Returned(0, 0, 0, 0, Answer()))
+    assert message.HasField("answer")
+
+
+def test_names_that_differ_and_what_is_not_sent() -> None:
+    moment = datetime(2026, 1, 2, 3, 4, 5, 678_000, UTC)
+    value = Control(RunState.PAUSED, 2, moment, "kept here", is_spent=True)
+    message = CONTROL.to_proto(value)
+    assert (message.state, message.is_retry_budget_spent) == (run_pb2.RUN_STATE_PAUSED, True)
+    assert CONTROL.from_proto(message) == Control(RunState.PAUSED, 2, moment, is_spent=True)
+
+
+def test_what_is_unset_is_none_and_what_is_zero_is_set() -> None:
+    assert CONTROL.from_proto(CONTROL.to_proto(Control(None, 0))) == Control(None, 0)
+    message = PARAMS.to_proto(GenerationParams(temperature=0.0, seed=0))
+    assert {held.name for held, _ in message.ListFields()} == {"temperature", "seed"}
+    assert PARAMS.from_proto(run_pb2.GenerationParams()) == GenerationParams()
+
+
+def test_a_structure_keeps_its_shape_and_its_odd_numbers() -> None:
+    given: Mapping[str, object] = {"a": [1.5, {"b": None}], "c": True}
+    assert (
+        PARAMS.from_proto(PARAMS.to_proto(GenerationParams(provider_params=given))).provider_params == given
+    )
+    message = run_pb2.GenerationParams()
+    message.provider_params["x"] = math.nan
+    assert math.isnan(float(str(PARAMS.from_proto(message).provider_params["x"])))
+
+
+def test_a_number_that_only_a_newer_version_knows_is_refused_by_field() -> None:
+    message = sample_pb2.TaskScoring()
+    message.output_type = 99  # type: ignore[assignment]  # as a newer version sends it
+    with pytest.raises(UnknownNumber) as refused:
+        SCORING.from_proto(message)
+    assert (refused.value.field, refused.value.number) == ("output_type", 99)
+    with pytest.raises(UnknownNumber):
+        SCORING.from_proto(sample_pb2.TaskScoring())
+
+
+def test_a_codec_of_an_inner_value_is_handed_in_where_names_differ() -> None:
+    inner = Codec(Line, sample_pb2.GroupMetric, names={"name": "metric"})
+    codec = Codec(Lines, sample_pb2.TaskGroup, nested=(inner,))
+    value = full_value(Lines)
+    assert codec.to_proto(value).metrics[0].metric == value.metrics[0].name
+    assert codec.from_proto(codec.to_proto(value)) == value
+
+
+def test_a_field_without_a_partner_is_refused_when_the_codec_is_made() -> None:
+    with pytest.raises(FieldsDiffer, match="no field name for name"):
+        Codec(Line, sample_pb2.GroupMetric)
+    with pytest.raises(FieldsDiffer, match="leaves out is_retry_budget_spent"):
+        Codec(Control, work_messages_pb2.RunControl, unpaired={"note", "is_spent"})
+    with pytest.raises(FieldsDiffer, match="no field output_type"):
+        Codec(TaskScoring, sample_pb2.GroupMetric)
+
+
+def test_fill_writes_into_a_message_where_it_lies() -> None:
+    group = sample_pb2.TaskGroup()
+    Codec(GroupMetric, sample_pb2.GroupMetric).fill(group.metrics.add(), GroupMetric("acc"))
+    assert group.metrics[0] == sample_pb2.GroupMetric(metric="acc", is_weighted_by_size=True)
+
+
+def test_single_members_and_numbers() -> None:
+    assert member_of(Priority, run_pb2.PRIORITY_LOW) is Priority.LOW
+    assert member_of(Priority, 0) is member_of(Priority, 99) is None
+    assert number_of(Priority.LOW) == run_pb2.PRIORITY_LOW
+    assert number_of(None) == 0
