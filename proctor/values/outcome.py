@@ -13,9 +13,8 @@ class FailureClass(ContractEnum):
     PROVIDER_ERROR = "provider_error", 3
     REFUSED = "refused", 4
     PROMPT_TOO_LONG = "prompt_too_long", 5
-    SANDBOX = "sandbox", 6
-    ENGINE = "engine", 7
-    SCORING = "scoring", 8
+    ENGINE = "engine", 6
+    SCORING = "scoring", 7
 
 
 class OutcomeStatus(ContractEnum):

@@ -26,7 +26,6 @@ class FileGrammarContract(Contract):
     technologies: Sequence[str] = cast("Sequence[str]", fields.ListField(subfield=fields.StringField()))
     verbs: Sequence[str] = cast("Sequence[str]", fields.ListField(subfield=fields.StringField()))
     forbidden_inside: Sequence[str] = cast("Sequence[str]", fields.ListField(subfield=fields.StringField()))
-    allowed_inside: Sequence[str] = cast("Sequence[str]", fields.ListField(subfield=fields.StringField()))
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:  # noqa: ARG002, FBT001  # the base's signature
         broken = sorted(
@@ -70,9 +69,7 @@ class FileGrammarContract(Contract):
         if imported.startswith(f"{service}."):
             above = self._layer(imported)
             return f"a layer above it ({LAYER_NAMES[above]})" if above > layer else ""
-        if layer > USE_CASE or any(_is_within(imported, package) for package in self.allowed_inside):
-            return ""
-        if any(_is_within(imported, package) for package in self.forbidden_inside):
+        if layer <= USE_CASE and any(_is_within(imported, package) for package in self.forbidden_inside):
             return "a technology, which only adapters know"
         return ""
 

@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 
-from proctor.v1 import comparison_pb2, outcome_pb2, run_pb2, sample_pb2, scheduler_service_pb2, standings_pb2
+from proctor.v1 import (
+    comparison_pb2,
+    leaderboard_pb2,
+    outcome_pb2,
+    run_pb2,
+    sample_pb2,
+    scheduler_service_pb2,
+)
 from proctor.values.comparison import TrendDirection, Verdict
 from proctor.values.contract_enum import ContractEnum
 from proctor.values.outcome import FailureClass, OutcomeStatus
@@ -46,7 +53,7 @@ ENUMS: Mapping[type[ContractEnum], Any] = {
     RunKind: scheduler_service_pb2.RunKind,
     RunState: run_pb2.RunState,
     ScoringMethod: run_pb2.ScoringMethod,
-    TrendDirection: standings_pb2.TrendDirection,
+    TrendDirection: leaderboard_pb2.TrendDirection,
     Truncation: run_pb2.Truncation,
     Verdict: comparison_pb2.Verdict,
 }
