@@ -26,12 +26,11 @@ from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_order import RunOrder, ScoringMethod
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.proto_samples import group_to_proto, sample_to_proto, task_to_proto
-from services.scheduler.suites.format.yaml_suites import load_suites
 from services.scheduler.suites.rendering.render_samples import open_task
 from services.scheduler.suites.rendering.sample import Sample
 from services.scheduler.suites.rows.row_source import RowSource, RowsReference
-from services.scheduler.suites.suite_registry import SuiteRegistry
-from services.scheduler.suites.task_definition import SuiteDefinition, TaskDefinition
+from services.scheduler.suites.suite import SuiteDefinition, TaskDefinition
+from services.scheduler.suites.yaml_installed_suites import SuiteRegistry, load_suites
 from tests.fakes.memory_results import MemoryProgress, MemoryRows, memory_stores
 from tests.fakes.recorded_run import new_id
 

@@ -13,7 +13,7 @@ import pytest
 
 from services.results.scores.answer import Answer
 from services.scheduler.suites.rendering.sample import Sample
-from services.scheduler.suites.rows.mirror_rows import MirrorRows
+from services.scheduler.suites.rows.file_rows import MirrorRows
 from services.scheduler.suites.rows.row_source import RowSet, RowsReference
 
 GoldenDoc = dict[str, object]

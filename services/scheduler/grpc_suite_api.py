@@ -16,11 +16,9 @@ from services.scheduler.proto_suites import (
     shown_to_proto,
     wanted_from_proto,
 )
+from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
 from services.scheduler.suites.show_sample import ShowSample
-from services.scheduler.suites.suite_summary import summary_of
-from services.scheduler.suites.users.add_suite import AddSuite
-from services.scheduler.suites.users.check_suite import CheckSuite
-from services.scheduler.suites.users.delete_suite import DeleteSuite
+from services.scheduler.suites.suite import summary_of
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["SuiteService"].full_name
 

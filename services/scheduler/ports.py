@@ -20,7 +20,7 @@ from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import FilledShard, Shard
 from services.scheduler.shards.shard_plan import MissingSample
 from services.scheduler.suites.rendering.sample import Sample
-from services.scheduler.suites.task_definition import TaskGroup, TaskScoring
+from services.scheduler.suites.suite import TaskGroup, TaskScoring
 
 # Number of a term of leadership. Each write of a leader checks it, in the same transaction.
 Fence = NewType("Fence", int)

@@ -5,7 +5,7 @@ from services.scheduler.pools.pool import EngineLoad, Worker
 from services.scheduler.proto_words import OUTPUT_TYPES
 from services.scheduler.runs.proto_runs import time_to_proto
 from services.scheduler.suites.ports import BrokenSuite
-from services.scheduler.suites.suite_summary import SuiteSummary, TaskSummary
+from services.scheduler.suites.suite import SuiteSummary, TaskSummary
 
 
 def suite_to_proto(suite: SuiteSummary | BrokenSuite) -> scheduler_service_pb2.SuiteInfo:

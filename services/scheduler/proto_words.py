@@ -9,7 +9,7 @@ from proctor.v1 import run_pb2, sample_pb2, scheduler_service_pb2
 from services.scheduler.runs.run import RunState
 from services.scheduler.runs.run_list import RunKind
 from services.scheduler.runs.run_order import Priority, PromptForm, ScoringMethod, Truncation
-from services.scheduler.suites.task_definition import OutputType
+from services.scheduler.suites.suite import OutputType
 
 Word = TypeVar("Word", bound=Enum)
 Number = TypeVar("Number", bound=int)

@@ -93,7 +93,7 @@ from services.scheduler.shards.postgres_shards import PostgresShards
 from services.scheduler.shards.progress_board import ANY_RUN, ProgressBoard
 from services.scheduler.shards.reconcile_shards import ReconcileShards
 from services.scheduler.suites.wiring import SuiteParts
-from services.scheduler.suites.yaml_suite_catalogue import YamlSuiteCatalogue
+from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
 
 SERVICE_NAMES = (
     grpc_api.SERVICE_NAME,
@@ -125,7 +125,7 @@ class Definitions:
     """What an operator has written down: read first, since nothing works without."""
 
     pools: tuple[Pool, ...]
-    suites: YamlSuiteCatalogue
+    suites: YamlInstalledSuites
     prices: YamlPrices
     aliases: Aliases
 
@@ -213,7 +213,7 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
     pools = read_pools(settings.pools_file, settings.allowed_base_urls)
     definitions = Definitions(
         pools,
-        YamlSuiteCatalogue(settings.suites_dir),
+        YamlInstalledSuites(settings.suites_dir),
         YamlPrices(settings.prices_file),
         read_aliases(settings.pools_file, pools),
     )

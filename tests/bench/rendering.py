@@ -12,11 +12,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from services.scheduler.suites.format.yaml_suites import load_suites
 from services.scheduler.suites.rendering.render_samples import open_task
 from services.scheduler.suites.rows.file_rows import FileRows
 from services.scheduler.suites.rows.row_source import RowsReference
-from services.scheduler.suites.task_definition import TaskDefinition
+from services.scheduler.suites.suite import TaskDefinition
+from services.scheduler.suites.yaml_installed_suites import load_suites
 
 SUITES = Path(__file__).parents[2] / "suites"
 SIZES = (20_000, 100_000)

@@ -16,11 +16,10 @@ from services.results.scores.task_scoring import Average, InvalidScoring
 from services.results.scores.task_scoring import OutputType as RecordedType
 from services.results.scores.text_metrics import SHORT_NAMES, TEXT_METRICS
 from services.scheduler.shards.find_dataset_tasks import row_scoring
-from services.scheduler.suites.format.dataset_metrics import DATASET_METRIC_NAMES
-from services.scheduler.suites.format.metric_catalogue import METRICS, options_of
-from services.scheduler.suites.format.metric_options import option_problem
-from services.scheduler.suites.format.suite_validator import suite_validator
-from services.scheduler.suites.task_definition import MetricUse, OutputType
+from services.scheduler.suites.format.metric_checks import DATASET_METRIC_NAMES
+from services.scheduler.suites.format.metrics import METRICS, option_problem, options_of
+from services.scheduler.suites.format.schema import suite_validator
+from services.scheduler.suites.suite import MetricUse, OutputType
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "suites" / "task.schema.json").read_text())
 

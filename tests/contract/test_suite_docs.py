@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from services.results.scores.answer_filters import FILTERS, MAJORITY_VOTE
+from services.scheduler.suites import add_suite as check_suite
 from services.scheduler.suites import show_sample
-from services.scheduler.suites.format.metric_catalogue import METRICS
+from services.scheduler.suites.format.metrics import METRICS
 from services.scheduler.suites.format.suite_document import (
     MAX_DOCUMENT_BYTES,
     MAX_FILES,
@@ -18,14 +19,14 @@ from services.scheduler.suites.format.suite_document import (
     MAX_PATH_BYTES,
     SuiteDocument,
 )
-from services.scheduler.suites.format.yaml_user_document import read_document
+from services.scheduler.suites.format.yaml_suite_reader import read_document
 from services.scheduler.suites.rendering.render_samples import open_task
 from services.scheduler.suites.rendering.sample import Sample
 from services.scheduler.suites.rows.file_rows import FileRows
 from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES
-from services.scheduler.suites.task_definition import FewshotRule, Generation
-from services.scheduler.suites.templates import template_budget, template_rewrite
-from services.scheduler.suites.users import check_suite
+from services.scheduler.suites.suite import FewshotRule, Generation
+from services.scheduler.suites.templates import budget as template_budget
+from services.scheduler.suites.templates import rewrite as template_rewrite
 
 REPOSITORY = Path(__file__).parents[2]
 DOC = (REPOSITORY / "docs" / "guides" / "suites.md").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ import pytest
 
 from services.scheduler.suites.rendering.render_samples import open_task
 from services.scheduler.suites.rendering.sample import Sample, Target
-from services.scheduler.suites.task_definition import OutputType, TaskDefinition
+from services.scheduler.suites.suite import OutputType, TaskDefinition
 from tests.examined_tasks import suites
 from tests.suite_rows import MadeRows
 

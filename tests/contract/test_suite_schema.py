@@ -10,10 +10,10 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from services.results.scores.scoring_options import read_filters, read_metric
-from services.scheduler.suites.format.metric_catalogue import METRICS, options_of
+from services.scheduler.suites.format.metrics import METRICS, options_of
 from services.scheduler.suites.format.task_checks import TEMPLATE_KEYS
-from services.scheduler.suites.format.yaml_suites import load_suites
-from services.scheduler.suites.task_definition import FewshotSampler, OutputType
+from services.scheduler.suites.suite import FewshotSampler, OutputType
+from services.scheduler.suites.yaml_installed_suites import load_suites
 
 SUITES = Path(__file__).parents[2] / "suites"
 SCHEMA: dict[str, Any] = json.loads((SUITES / "task.schema.json").read_text(encoding="utf-8"))

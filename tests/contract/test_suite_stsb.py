@@ -7,7 +7,7 @@ from scipy.stats import pearsonr, spearmanr
 
 from services.results.scores.answer import Answer
 from services.scheduler.suites.rendering.sample import Sample
-from services.scheduler.suites.rows.mirror_rows import MirrorRows
+from services.scheduler.suites.rows.file_rows import MirrorRows
 from tests.examined_tasks import Examination, examine, suites
 from tests.golden_reference import folder_of
 

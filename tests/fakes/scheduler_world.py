@@ -17,7 +17,7 @@ from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import FilledShard, Shard
 from services.scheduler.shards.shard_plan import MissingSample
 from services.scheduler.suites.rendering.sample import Sample
-from services.scheduler.suites.task_definition import TaskScoring
+from services.scheduler.suites.suite import TaskScoring
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

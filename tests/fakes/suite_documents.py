@@ -3,8 +3,8 @@
 from textwrap import dedent
 
 from services.scheduler.suites.format.suite_document import SuiteDocument
-from services.scheduler.suites.format.yaml_user_document import read_document
-from services.scheduler.suites.task_definition import SuiteDefinition
+from services.scheduler.suites.format.yaml_suite_reader import read_document
+from services.scheduler.suites.suite import SuiteDefinition
 
 TASK = """\
 task: colours

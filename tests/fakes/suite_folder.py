@@ -6,10 +6,9 @@ from pathlib import Path
 
 import yaml
 
-from services.scheduler.suites.format.yaml_suites import load_suites
 from services.scheduler.suites.rows.row_source import Provenance, Row, RowSet, RowsReference
-from services.scheduler.suites.suite_registry import SuiteRegistry
-from services.scheduler.suites.task_definition import TaskDefinition
+from services.scheduler.suites.suite import TaskDefinition
+from services.scheduler.suites.yaml_installed_suites import SuiteRegistry, load_suites
 
 CHOICE_TASK: Mapping[str, object] = {
     "task": "colours",

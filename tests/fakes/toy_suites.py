@@ -5,17 +5,18 @@ from dataclasses import dataclass, field
 
 from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.rows.row_source import Provenance, Row, RowSet, RowsReference
-from services.scheduler.suites.suite_errors import DatasetUnavailable, InvalidSuiteFile, UnknownSuite
-from services.scheduler.suites.suite_summary import SuiteSummary, summary_of
-from services.scheduler.suites.task_definition import (
+from services.scheduler.suites.suite import (
     Generation,
     MetricUse,
     OutputType,
     SuiteDefinition,
+    SuiteSummary,
     TaskDefinition,
     TaskScoring,
     TaskTemplates,
+    summary_of,
 )
+from services.scheduler.suites.suite_errors import DatasetUnavailable, InvalidSuiteFile, UnknownSuite
 from services.scheduler.suites.templates.prompt_template import compile_template
 
 SUITE = "toy"

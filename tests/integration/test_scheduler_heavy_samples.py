@@ -19,7 +19,7 @@ from services.scheduler.shards.nats_shard_wire import NatsShardWire
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import Shard
 from services.scheduler.shards.shard_plan import MAX_SHARD_BYTES
-from services.scheduler.suites.task_definition import OutputType
+from services.scheduler.suites.suite import OutputType
 from tests.servers import nats_server
 
 MEBIBYTE = 1024 * 1024

@@ -20,7 +20,7 @@ from services.scheduler.runs.postgres_runs import PostgresRuns
 from services.scheduler.runs.queue_limits import QueueLimits
 from services.scheduler.runs.run import Run, RunError, RunId, RunState
 from services.scheduler.runs.run_list import RunFilter, RunKind
-from services.scheduler.suites.users.postgres_user_suites import PostgresUserSuites
+from services.scheduler.suites.postgres import PostgresUserSuites
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler_database import scheduler_database
 from tests.fakes.scheduler_stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory

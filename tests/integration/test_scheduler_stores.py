@@ -32,7 +32,7 @@ from services.scheduler.runs.run_order import (
 from services.scheduler.runs.run_queue import UserRunCounts
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import Shard
-from services.scheduler.suites.task_definition import Generation, OutputType
+from services.scheduler.suites.suite import Generation, OutputType
 from tests.fakes.scheduler_database import scheduler_database
 from tests.fakes.scheduler_stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
 from tests.fakes.scheduler_world import START

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from services.common.errors import DomainError
 from services.scheduler.batches.stored_batch import BatchProblem
-from services.scheduler.datasets.checking.dataset_fault import DatasetFault, FaultKind
+from services.scheduler.datasets.checking.faults import DatasetFault, FaultKind
 from services.scheduler.files.stored_file import StoredFile
 
 _INVALID = "invalid_request"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from services.common.clock import Clock
 from services.scheduler.datasets.check_file import CheckedFile, CheckFile
-from services.scheduler.datasets.checking.dataset_fault import DatasetFault
+from services.scheduler.datasets.checking.faults import DatasetFault
 from services.scheduler.datasets.dataset import (
     MAX_NAME_LETTERS,
     Dataset,

@@ -7,7 +7,8 @@ from itertools import chain
 
 import orjson
 
-from services.scheduler.datasets.checking.dataset_fault import (
+from services.scheduler.datasets.checking.compression import beginning, decompressed_chunks
+from services.scheduler.datasets.checking.faults import (
     MAX_NAMED_FAULTS,
     BrokenFile,
     DatasetFault,
@@ -15,14 +16,13 @@ from services.scheduler.datasets.checking.dataset_fault import (
     FaultList,
     LineFault,
     TooManyLines,
+    nul_place,
 )
+from services.scheduler.datasets.checking.format_detection import PEEKED_BYTES, check_beginning, detect_format
 from services.scheduler.datasets.checking.line_agreement import LineAgreement
-from services.scheduler.datasets.checking.nul_place import nul_place
-from services.scheduler.datasets.checking.plain_pieces import beginning, plain_pieces
 from services.scheduler.datasets.checking.row_fields import RowFields
-from services.scheduler.datasets.checking.row_reader import MAX_ROW_BYTES, RowReader
 from services.scheduler.datasets.checking.seen_ids import SeenIds
-from services.scheduler.datasets.checking.told_format import PEEKED_BYTES, check_beginning, told_format
+from services.scheduler.datasets.checking.text_readers import MAX_ROW_BYTES, RowReader
 from services.scheduler.datasets.dataset import DatasetFormat, DatasetHeader, RowFacts
 from services.scheduler.datasets.dataset_errors import DatasetTooLarge
 from services.scheduler.datasets.ports import ObjectStore
@@ -73,12 +73,12 @@ class CheckFile:
         """Stores under the prefix up to the first fault; what then lies there is the caller's to remove."""
         digest = hashlib.sha256()
         uploaded = _Measured(_hashed(pieces, digest), self.limits.uploaded_bytes)
-        unpacked = _Measured(plain_pieces(uploaded), self.limits.unpacked_bytes, " unpacked")
+        unpacked = _Measured(decompressed_chunks(uploaded), self.limits.unpacked_bytes, " unpacked")
         checking = _Checking(_Rows(self.objects, prefix), self.limits, self.rules)
         form, facts = header.format or DatasetFormat.JSONL, None
         try:
             first, rest = beginning(unpacked, PEEKED_BYTES)
-            form = header.format or told_format(header.name, first)
+            form = header.format or detect_format(header.name, first)
             check_beginning(form, first)
             whole: Iterable[bytes] = chain((first,), rest)
             if form is DatasetFormat.PARQUET:

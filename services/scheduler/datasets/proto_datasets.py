@@ -2,7 +2,7 @@
 
 from proctor.v1 import dataset_service_pb2 as messages
 from services.scheduler.datasets.add_dataset import AddedDataset
-from services.scheduler.datasets.checking.dataset_fault import DatasetFault
+from services.scheduler.datasets.checking.faults import DatasetFault
 from services.scheduler.datasets.dataset import (
     Dataset,
     DatasetFormat,

@@ -8,7 +8,7 @@ from typing import Any
 
 import asyncpg
 
-from services.scheduler.datasets.checking.dataset_fault import DatasetFault, FaultKind
+from services.scheduler.datasets.checking.faults import DatasetFault, FaultKind
 from services.scheduler.datasets.postgres_datasets import content_from_row, content_values, request_of
 from services.scheduler.files.errors import FileInUse, FileInUseByRun, FileNotFound
 from services.scheduler.files.stored_file import (

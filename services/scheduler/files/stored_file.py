@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
-from services.scheduler.datasets.checking.dataset_fault import DatasetFault
+from services.scheduler.datasets.checking.faults import DatasetFault
 from services.scheduler.datasets.dataset import DatasetContent
 
 FileId = NewType("FileId", str)

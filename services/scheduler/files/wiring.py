@@ -5,9 +5,8 @@ import sys
 from services.common.clock import Clock
 from services.scheduler.datasets.add_dataset import AddDataset
 from services.scheduler.datasets.check_file import CheckFile, LineRules, SizeLimits
-from services.scheduler.datasets.checking.csv_rows import read_csv
-from services.scheduler.datasets.checking.jsonl_lines import read_jsonl
-from services.scheduler.datasets.checking.parquet_rows import read_parquet
+from services.scheduler.datasets.checking.parquet_reader import read_parquet
+from services.scheduler.datasets.checking.text_readers import read_csv, read_jsonl
 from services.scheduler.datasets.dataset import DatasetFormat
 from services.scheduler.datasets.delete_dataset import DeleteDataset
 from services.scheduler.datasets.delete_lost_objects import DeleteLostObjects

@@ -19,7 +19,7 @@ from services.scheduler.runs.run_order import (
     own_field_problem,
 )
 from services.scheduler.shards.planned_task import params_for
-from services.scheduler.suites.task_definition import TaskDefinition
+from services.scheduler.suites.suite import TaskDefinition
 
 
 @dataclass(frozen=True, slots=True)

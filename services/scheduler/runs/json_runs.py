@@ -15,7 +15,7 @@ from services.scheduler.runs.run_order import (
     ScoringMethod,
     Truncation,
 )
-from services.scheduler.suites.task_definition import Generation, MetricUse
+from services.scheduler.suites.suite import Generation, MetricUse
 
 
 def order_to_json(order: RunOrder) -> str:

@@ -15,7 +15,7 @@ from services.scheduler.runs.run import Run, RunError, RunId, RunState
 from services.scheduler.runs.run_estimate import PastRun
 from services.scheduler.runs.run_order import ScoringMethod
 from services.scheduler.shards.planned_task import PlannedTask
-from services.scheduler.suites.task_definition import OutputType
+from services.scheduler.suites.suite import OutputType
 
 
 def run_from_row(row: asyncpg.Record) -> Run:

@@ -16,7 +16,7 @@ from services.scheduler.proto_words import (
     word_of,
 )
 from services.scheduler.runs.run_order import GenerationParams, Priority, RunOrder, Truncation
-from services.scheduler.suites.task_definition import MetricUse
+from services.scheduler.suites.suite import MetricUse
 
 _UNSPECIFIED_METHOD = run_pb2.SCORING_METHOD_UNSPECIFIED
 _UNSPECIFIED_FORM = run_pb2.PROMPT_FORM_UNSPECIFIED

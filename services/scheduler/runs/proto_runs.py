@@ -12,7 +12,7 @@ from services.scheduler.runs.proto_orders import order_to_proto
 from services.scheduler.runs.run import Run
 from services.scheduler.runs.run_order import GenerationParams
 from services.scheduler.runs.run_snapshot import RunProgress, RunSnapshot, RunWait, TaskProgress
-from services.scheduler.suites.task_definition import MetricUse
+from services.scheduler.suites.suite import MetricUse
 
 
 def snapshot_to_proto(snapshot: RunSnapshot) -> run_pb2.Run:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from enum import IntEnum, StrEnum
 
 from services.common.secret_names import secret_word_in
-from services.scheduler.suites.task_definition import MetricUse
+from services.scheduler.suites.suite import MetricUse
 
 MAX_ROLLOUTS = 100
 MAX_FEWSHOT = 100

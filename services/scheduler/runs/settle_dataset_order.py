@@ -9,7 +9,7 @@ from services.scheduler.datasets.dataset import DatasetContent
 from services.scheduler.datasets.dataset_errors import NoTargets, OtherModel
 from services.scheduler.pools.model_names import Aliases, names_of
 from services.scheduler.runs.run_order import PromptForm, RunOrder, ScoringMethod
-from services.scheduler.suites.format.dataset_metrics import dataset_metrics
+from services.scheduler.suites.format.metric_checks import dataset_metrics
 from services.scheduler.suites.suite_errors import SuiteError
 
 _FORMS: Mapping[str, PromptForm] = {COMPLETION: PromptForm.COMPLETION, CHAT: PromptForm.CHAT}

@@ -25,8 +25,8 @@ from services.scheduler.runs.settle_dataset_order import settled_dataset_order
 from services.scheduler.runs.show_queue import ShowQueue
 from services.scheduler.runs.user_name import user_problem
 from services.scheduler.suites.ports import SuiteCatalogue
+from services.scheduler.suites.suite import OutputType, TaskDefinition
 from services.scheduler.suites.suite_errors import SuiteError
-from services.scheduler.suites.task_definition import OutputType, TaskDefinition
 
 
 @dataclass(frozen=True, slots=True)

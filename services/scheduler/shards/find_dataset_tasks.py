@@ -13,10 +13,10 @@ from services.scheduler.datasets.row_sample import TASK, VERSION, sample_of_line
 from services.scheduler.runs.run import Run
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.tasks_to_plan import OpenedTask, TasksToPlan, TaskToPlan
+from services.scheduler.suites.cancellable_threads import check_cancelled
 from services.scheduler.suites.rendering.render_samples import MAX_SAMPLE_BYTES
 from services.scheduler.suites.rendering.sample import Sample
-from services.scheduler.suites.suite_threads import go_on
-from services.scheduler.suites.task_definition import MetricUse, OutputType, TaskGroup, TaskScoring
+from services.scheduler.suites.suite import MetricUse, OutputType, TaskGroup, TaskScoring
 
 # What goes on a text mostly begins with a space, which no target has.
 _FILTERS = '[{"name": "none", "filter": [{"function": "remove_whitespace"}]}]'
@@ -51,7 +51,7 @@ class FindDatasetTasks:
 
     def _samples(self, named: NamedContent, limit: int | None) -> Iterator[Sample]:
         for row, line in islice(self.loading.lines_from(named.content, 0), limit):
-            go_on()
+            check_cancelled()
             sample = sample_of_line(row, line)
             if sample.stored_bytes > MAX_SAMPLE_BYTES:
                 raise _too_large(sample, named.name)

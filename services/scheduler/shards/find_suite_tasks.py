@@ -10,7 +10,7 @@ from services.scheduler.shards.tasks_to_plan import OpenedTask, TasksToPlan, Tas
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.rendering.render_samples import RenderedTask, open_task
 from services.scheduler.suites.rows.row_source import RowSource
-from services.scheduler.suites.task_definition import TaskDefinition
+from services.scheduler.suites.suite import TaskDefinition
 
 
 @dataclass(frozen=True)

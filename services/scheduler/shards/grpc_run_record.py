@@ -29,7 +29,7 @@ from services.scheduler.shards.proto_samples import (
 )
 from services.scheduler.shards.shard_plan import MissingSample
 from services.scheduler.suites.rendering.sample import Sample
-from services.scheduler.suites.task_definition import TaskScoring
+from services.scheduler.suites.suite import TaskScoring
 
 Response = TypeVar("Response")
 

@@ -18,7 +18,7 @@ from services.scheduler.runs.run_order import ScoringMethod
 from services.scheduler.shards.planned_task import PlannedTask, merged_params
 from services.scheduler.shards.shard import FilledShard, Shard
 from services.scheduler.shards.shard_plan import ShardCutter
-from services.scheduler.suites.task_definition import OutputType
+from services.scheduler.suites.suite import OutputType
 
 # What one call may read.
 _MAX_POSITIONS = 1024

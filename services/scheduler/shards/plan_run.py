@@ -25,9 +25,9 @@ from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard_plan import ShardCutter, number_shards
 from services.scheduler.shards.store_samples import storing_samples
 from services.scheduler.shards.tasks_to_plan import TasksToPlan, TaskToPlan
+from services.scheduler.suites.cancellable_threads import CancellableThreads
 from services.scheduler.suites.rendering.sample import Sample
 from services.scheduler.suites.suite_errors import SuiteError
-from services.scheduler.suites.suite_threads import SuiteThreads
 
 CHUNK_SAMPLES = 1000
 CHUNK_BYTES = 1024 * 1024
@@ -71,7 +71,7 @@ class PlanRun:
     clock: Clock
     crew: Crew
     missing_shards: AddMissingShards
-    threads: SuiteThreads = field(default_factory=lambda: SuiteThreads(_PLANNED_AT_A_TIME))
+    threads: CancellableThreads = field(default_factory=lambda: CancellableThreads(_PLANNED_AT_A_TIME))
 
     async def plan(self, fence: Fence, run: Run) -> None:
         """Raises `RunStopped` or `PlanningFailed`; a crash in between starts it anew."""

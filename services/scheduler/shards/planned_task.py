@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from services.scheduler.runs.run_order import GenerationParams
-from services.scheduler.suites.task_definition import Generation, OutputType
+from services.scheduler.suites.suite import Generation, OutputType
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from services.scheduler.runs.run_order import GenerationParams
 from services.scheduler.shards.planned_task import merged_params
 from services.scheduler.shards.request_digest import request_digest
 from services.scheduler.suites.rendering.sample import ChatMessage, Sample, Target
-from services.scheduler.suites.task_definition import OutputType, TaskGroup, TaskScoring
+from services.scheduler.suites.suite import OutputType, TaskGroup, TaskScoring
 
 
 def sample_to_proto(sample: Sample) -> sample_pb2.Sample:

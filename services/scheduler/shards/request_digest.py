@@ -7,7 +7,7 @@ from dataclasses import asdict
 from services.scheduler.runs.run import Run
 from services.scheduler.runs.run_order import ScoringMethod
 from services.scheduler.shards.planned_task import PlannedTask, merged_params
-from services.scheduler.suites.task_definition import OutputType
+from services.scheduler.suites.suite import OutputType
 
 
 def request_digest(run: Run, task: PlannedTask) -> bytes:

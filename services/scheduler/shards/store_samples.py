@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from services.scheduler.ports import RunRecord
 from services.scheduler.suites.rendering.sample import Sample
-from services.scheduler.suites.task_definition import TaskScoring
+from services.scheduler.suites.suite import TaskScoring
 
 # Results unpacks one while Postgres stores the other.
 CHUNKS_ON_THEIR_WAY = 2

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.suites.rendering.sample import Sample
-from services.scheduler.suites.task_definition import TaskGroup, TaskScoring
+from services.scheduler.suites.suite import TaskGroup, TaskScoring
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from services.scheduler.suites.format.suite_document import SuiteDocument
-from services.scheduler.suites.format.suite_reading import SuiteReading
-from services.scheduler.suites.suite_summary import SuiteSummary
-from services.scheduler.suites.task_definition import SuiteDefinition
-from services.scheduler.suites.users.stored_suite import AddedSuite, StoredSuite
+from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteReading
+from services.scheduler.suites.stored_suite import AddedSuite, StoredSuite
+from services.scheduler.suites.suite import SuiteDefinition, SuiteSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class SuiteReader(Protocol):
     def read(self, document: SuiteDocument, taken_names: Collection[str]) -> SuiteReading: ...
 
 
-class SuiteShelf(Protocol):
+class SuiteCache(Protocol):
     """Users' suites that were read, with their files where they can be opened."""
 
     def taken(self, digest: str) -> SuiteDefinition | None:

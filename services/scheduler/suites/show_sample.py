@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 
 from services.scheduler import errors
 from services.scheduler.runs.run_order import MAX_FEWSHOT
+from services.scheduler.suites.cancellable_threads import CancellableThreads
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.rendering.render_samples import open_task
 from services.scheduler.suites.rendering.sample import Sample
 from services.scheduler.suites.rows.row_source import RowSource
+from services.scheduler.suites.suite import TaskDefinition
 from services.scheduler.suites.suite_errors import SuiteError
-from services.scheduler.suites.suite_threads import SuiteThreads
-from services.scheduler.suites.task_definition import TaskDefinition
 
 AT_A_TIME = 2
 LIMIT_SECONDS = 20.0
@@ -42,7 +42,7 @@ class ShownSample:
 class ShowSample:
     suites: SuiteCatalogue
     rows: RowSource
-    threads: SuiteThreads = field(default_factory=lambda: SuiteThreads(AT_A_TIME, LIMIT_SECONDS))
+    threads: CancellableThreads = field(default_factory=lambda: CancellableThreads(AT_A_TIME, LIMIT_SECONDS))
 
     async def show(self, wanted: WantedSample) -> ShownSample:
         _check(wanted)

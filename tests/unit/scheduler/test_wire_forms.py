@@ -33,7 +33,7 @@ from services.scheduler.runs.run_order import (
     first_problem,
 )
 from services.scheduler.runs.run_snapshot import RunProgress, RunSnapshot
-from services.scheduler.suites.task_definition import Generation, MetricUse
+from services.scheduler.suites.suite import Generation, MetricUse
 
 FULL = RunOrder(
     suite="glue",

@@ -1,6 +1,6 @@
 """What all lines of a file agree on, as the first says: form, endpoint, model, and whether they have ids."""
 
-from services.scheduler.datasets.checking.dataset_fault import FaultKind, LineFault
+from services.scheduler.datasets.checking.faults import FaultKind, LineFault, kind_of, shown
 from services.scheduler.datasets.checking.row_fields import (
     Line,
     RowFields,
@@ -9,7 +9,6 @@ from services.scheduler.datasets.checking.row_fields import (
     plain_row,
 )
 from services.scheduler.datasets.checking.seen_ids import SeenIds
-from services.scheduler.datasets.checking.value_words import kind_of, shown
 from services.scheduler.datasets.dataset import RowFacts
 
 _NO_BATCH_LINE = "A batch line has custom_id, method, url and body; this one has none of them."

@@ -6,7 +6,7 @@ from typing import cast
 
 from services.scheduler.suites.format.metric_checks import OWN_FACTS
 from services.scheduler.suites.format.suite_document import Fault
-from services.scheduler.suites.task_definition import OutputType
+from services.scheduler.suites.suite import OutputType
 
 Fields = Mapping[str, object]
 

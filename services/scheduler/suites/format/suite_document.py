@@ -1,9 +1,12 @@
-"""A suite as its author wrote it: the text of one file, the files that it names, what is wrong with them."""
+"""A suite as its author wrote it: one YAML text, its data files, and the problems found in them."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
+
+from services.scheduler.suites.suite import SuiteDefinition
+from services.scheduler.suites.suite_errors import InvalidSuiteFile
 
 MAX_DOCUMENT_BYTES = 3 * 1024 * 1024
 MAX_FILES = 500
@@ -11,7 +14,9 @@ MAX_FILES = 500
 MAX_PATH_BYTES = 1024
 MAX_NAME_BYTES = 200
 
-Path = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
+
+
 """Keys and indexes that lead to a value."""
 
 
@@ -19,7 +24,7 @@ Path = tuple[str | int, ...]
 class Fault:
     """What is wrong with a value, by its path within a task or a suite."""
 
-    path: Path
+    path: KeyPath
     problem: str
 
 
@@ -86,3 +91,17 @@ def file_problems(paths: Iterable[str]) -> Iterator[SuiteProblem]:
             yield SuiteProblem(path_problem(path), file=path)
         elif folder:
             yield SuiteProblem(f"{folder!r} is a file, so nothing can lie in it", file=path)
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteReading:
+    """`problems` in the order of the lines; where there are any, there is no suite."""
+
+    suite: SuiteDefinition | None
+    problems: tuple[SuiteProblem, ...]
+
+    def error(self, document_name: str) -> InvalidSuiteFile:
+        """The first of the problems, of which there are some."""
+        first = self.problems[0]
+        file = Path(first.file or document_name)
+        return InvalidSuiteFile(file, first.problem, first.key, first.line or None)

@@ -8,7 +8,7 @@ import yaml
 from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
-from services.scheduler.suites.format.suite_document import Path
+from services.scheduler.suites.format.suite_document import KeyPath
 
 MAX_DEPTH = 50
 MAX_NUMBER_LETTERS = 100
@@ -59,7 +59,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class YamlFault:
-    path: Path
+    path: KeyPath
     line: int
     problem: str
 
@@ -105,7 +105,7 @@ class _Composer:
             raise NotYaml("one document per file", _line_of(following))
         return root
 
-    def _node(self, event: yaml.Event, path: Path, key_line: int | None = None) -> Node:
+    def _node(self, event: yaml.Event, path: KeyPath, key_line: int | None = None) -> Node:
         line = key_line or _line_of(event)
         if isinstance(event, yaml.AliasEvent):
             return self._aliased(event, line)
@@ -136,14 +136,14 @@ class _Composer:
         if self._nodes_left < 0:
             raise NotYaml(f"more than {MAX_NODES} values, aliases counted as often as they are used", line)
 
-    def _sequence(self, event: yaml.CollectionStartEvent, path: Path, line: int) -> Node:
+    def _sequence(self, event: yaml.CollectionStartEvent, path: KeyPath, line: int) -> Node:
         self._check_tag(event, path, line)
         items: list[Node] = []
         while not isinstance(following := next(self._events), yaml.SequenceEndEvent):
             items.append(self._node(following, (*path, len(items))))
         return Node(line, tuple(items), 1 + sum(item.size for item in items))
 
-    def _mapping(self, event: yaml.CollectionStartEvent, path: Path, line: int) -> Node:
+    def _mapping(self, event: yaml.CollectionStartEvent, path: KeyPath, line: int) -> Node:
         self._check_tag(event, path, line)
         own: dict[str, Node] = {}
         merged: dict[str, Node] = {}
@@ -169,11 +169,11 @@ class _Composer:
             entries = {**mapping.content, **entries}
         return entries
 
-    def _check_tag(self, event: yaml.CollectionStartEvent, path: Path, line: int) -> None:
+    def _check_tag(self, event: yaml.CollectionStartEvent, path: KeyPath, line: int) -> None:
         if event.tag not in _COLLECTION_TAGS:
             self.faults.append(YamlFault(path, line, f"the tag {event.tag} means nothing in a suite"))
 
-    def _scalar(self, event: yaml.ScalarEvent, path: Path, line: int) -> Scalar:
+    def _scalar(self, event: yaml.ScalarEvent, path: KeyPath, line: int) -> Scalar:
         tag = event.tag if event.tag not in {None, "!"} else f"{_TAG}str"
         if event.implicit[0] and event.tag is None:
             tag = str(_RESOLVER.resolve(yaml.ScalarNode, event.value, (True, False)))  # type: ignore[no-untyped-call]  # the stubs leave it out

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from services.scheduler.suites.format.suite_document import (
     MAX_DOCUMENT_BYTES,
-    Path,
+    KeyPath,
     SuiteProblem,
     path_problem,
 )
@@ -24,13 +24,13 @@ class Layer:
 
     file: str
     node: Node
-    path: Path = ()
+    path: KeyPath = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     file: str
-    path: Path
+    path: KeyPath
     line: int
 
 
@@ -61,7 +61,7 @@ class Declaration:
         nodes = [node for layer in self.layers if (node := layer.node.below(key)) is not None]
         return _text(nodes[-1]) if nodes else ""
 
-    def place(self, path: Path) -> Place:
+    def place(self, path: KeyPath) -> Place:
         """Where the value is written; of what is not there, where the mapping begins that should have it."""
         for length in range(len(path), 0, -1):
             for layer in reversed(self.layers):
@@ -85,7 +85,7 @@ class SuiteFiles:
     problems: list[SuiteProblem] = field(default_factory=list)
     asked: dict[str, Node | None] = field(default_factory=dict)
     _absent: dict[str, str] = field(default_factory=dict)
-    _unusable: set[tuple[str, Path]] = field(default_factory=set)
+    _unusable: set[tuple[str, KeyPath]] = field(default_factory=set)
     _lost_includes: int = 0
 
     def node(self, path: str) -> Node | None:
@@ -170,7 +170,7 @@ class SuiteFiles:
         return "" if file == self.root else file
 
 
-def _included_names(node: Node) -> list[tuple[Path, str]]:
+def _included_names(node: Node) -> list[tuple[KeyPath, str]]:
     include = node.below("include")
     if include is None:
         return []
@@ -198,7 +198,7 @@ def _merged(low: dict[str, object], high: dict[str, object]) -> dict[str, object
     return merged
 
 
-def _follow(node: Node, path: Path) -> Node | None:
+def _follow(node: Node, path: KeyPath) -> Node | None:
     found: Node | None = node
     for part in path:
         found = found.below(part) if found is not None else None

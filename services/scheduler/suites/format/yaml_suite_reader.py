@@ -1,18 +1,29 @@
-"""A YAML file becomes a suite: one of ours, a single task, or a task or group of lm-evaluation-harness."""
+"""Reads a suite from YAML: one of ours, a single task, or a task or group of lm-evaluation-harness."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from pathlib import Path as FilePath
 from typing import cast
 
-from services.scheduler.suites.format.lm_eval_groups import add_members
-from services.scheduler.suites.format.suite_document import SuiteProblem
-from services.scheduler.suites.format.suite_reading import SuiteReading
+from services.scheduler.suites.format.schema import schema_faults
+from services.scheduler.suites.format.suite_document import (
+    MAX_DOCUMENT_BYTES,
+    MAX_FILES,
+    SuiteDocument,
+    SuiteProblem,
+    SuiteReading,
+    file_problems,
+)
 from services.scheduler.suites.format.yaml_files import Declaration, Layer, Place, SuiteFiles
-from services.scheduler.suites.format.yaml_schema import schema_faults
-from services.scheduler.suites.format.yaml_suite_draft import DeclaredGroup, SuiteDraft, group_metrics
+from services.scheduler.suites.format.yaml_suite_draft import (
+    DeclaredGroup,
+    SuiteDraft,
+    add_members,
+    group_metrics,
+)
 from services.scheduler.suites.format.yaml_tasks import SuitePlace
-from services.scheduler.suites.task_definition import SuiteDefinition, TaskGroup
+from services.scheduler.suites.suite import SuiteDefinition, TaskGroup
 
 MAX_PROBLEMS = 200
 
@@ -102,3 +113,38 @@ def _add_groups(draft: SuiteDraft, declaration: Declaration, listed: Sequence[Ma
         metrics = group_metrics(fields.get("aggregate_metric_list"))
         group = TaskGroup(str(fields["group"]), tuple(cast("Sequence[str]", fields["tasks"])), metrics)
         draft.add_group(DeclaredGroup(group, declaration, ("groups", number)))
+
+
+ROOT = "suite.yaml"
+
+
+def read_document(
+    document: SuiteDocument, folder: Path = Path(), taken_names: Collection[str] = ()
+) -> SuiteReading:
+    """`folder` is where its data files are going to lie; `taken_names` are those of other suites."""
+    problems = _problems(document)
+    if problems:
+        return SuiteReading(None, tuple(problems))
+    contents = {**document.files, ROOT: document.text.encode()}
+
+    def read(path: str) -> bytes:
+        if path not in contents:
+            raise FileNotFoundError(2, "it was not sent along")
+        return contents[path]
+
+    files = SuiteFiles(read, ROOT, sent_files=frozenset(document.files))
+    return read_suite(files, folder, NameRule(taken=taken_names))
+
+
+class YamlUserDocuments:
+    """Reads what users bring, to tell what is wrong with it."""
+
+    def read(self, document: SuiteDocument, taken_names: Collection[str]) -> SuiteReading:
+        return read_document(document, taken_names=taken_names)
+
+
+def _problems(document: SuiteDocument) -> list[SuiteProblem]:
+    if document.size_bytes > MAX_DOCUMENT_BYTES or len(document.files) > MAX_FILES:
+        limit = f"{MAX_DOCUMENT_BYTES} bytes in {MAX_FILES} files"
+        return [SuiteProblem(f"the suite has more than {limit}; name a data set of the hub for the rows")]
+    return list(file_problems(document.files))

@@ -9,12 +9,12 @@ from typing import cast
 
 from services.scheduler.suites.format.lm_eval_task import is_lm_eval_task, written_as_lm_eval
 from services.scheduler.suites.format.metric_checks import OWN_FACTS
+from services.scheduler.suites.format.schema import schema_faults
 from services.scheduler.suites.format.suite_document import Fault
 from services.scheduler.suites.format.task_checks import compiled, sent_rows_faults, task_faults
 from services.scheduler.suites.format.yaml_files import Declaration, SuiteFiles
-from services.scheduler.suites.format.yaml_schema import schema_faults
 from services.scheduler.suites.rows.row_source import Row, RowsReference
-from services.scheduler.suites.task_definition import (
+from services.scheduler.suites.suite import (
     FewshotRule,
     FewshotSampler,
     Generation,

@@ -5,8 +5,8 @@ from itertools import islice
 from random import Random
 
 from services.scheduler.suites.rows.row_source import Row
+from services.scheduler.suites.suite import FewshotRule, FewshotSampler
 from services.scheduler.suites.suite_errors import FewshotPoolTooSmall
-from services.scheduler.suites.task_definition import FewshotRule, FewshotSampler
 
 SEED = FewshotRule().seed
 

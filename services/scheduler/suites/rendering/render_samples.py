@@ -4,14 +4,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from services.scheduler.suites.cancellable_threads import check_cancelled
 from services.scheduler.suites.rendering.fewshot import FewshotDraws
 from services.scheduler.suites.rendering.question import QuestionWriter
-from services.scheduler.suites.rendering.sample import Question, Sample, digest_of, encode_question
-from services.scheduler.suites.rows.row_json import row_as_json
+from services.scheduler.suites.rendering.sample import (
+    Question,
+    Sample,
+    digest_of,
+    encode_question,
+    row_as_json,
+)
 from services.scheduler.suites.rows.row_source import Provenance, Row, RowSet, RowSource, UnreadableRow
+from services.scheduler.suites.suite import FewshotSampler, TaskDefinition
 from services.scheduler.suites.suite_errors import InvalidRow, NoFewshotPool, NoRows
-from services.scheduler.suites.suite_threads import go_on
-from services.scheduler.suites.task_definition import FewshotSampler, TaskDefinition
 from services.scheduler.suites.templates.prompt_template import FieldProblem
 
 MAX_SAMPLE_BYTES = 4 * 1024 * 1024
@@ -67,7 +72,7 @@ def _pool_rows(task: TaskDefinition, pool: RowSet, num_fewshot: int) -> list[Row
 
 def _while_wanted(rows: Iterable[Row], limit: int | None) -> Iterator[Row]:
     for row in islice(rows, limit):
-        go_on()
+        check_cancelled()
         yield row
 
 

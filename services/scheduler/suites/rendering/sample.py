@@ -1,8 +1,13 @@
-"""A sample: one row as it is asked, with what is expected. Its digest names it across runs."""
+"""A sample: one row as it is asked, with what is expected. Its digest identifies it across runs."""
 
+import base64
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+import orjson
+
+from services.scheduler.suites.rows.row_source import Row
 
 DIGEST_FORMAT = "proctor-sample-1"
 
@@ -91,3 +96,40 @@ def netstrings(parts: Iterable[bytes]) -> bytes:
 
 def digest_of(encoded_question: bytes) -> bytes:
     return hashlib.sha256(encoded_question).digest()
+
+
+_LARGEST_INTEGER = 2**63 - 1
+
+
+def row_as_json(row: Row) -> bytes:
+    """Fields in their order. Raises `TypeError` where lists stand in lists more than 250 deep.
+
+    What JSON cannot say is said in one way: a number that is not finite is null; dates and times are ISO
+    text, bytes base64, whole numbers over 64 bits their digits, lone surrogates a question mark, and anything
+    else is the text that Python makes of it.
+    """
+    try:
+        return orjson.dumps(row)
+    except TypeError:
+        return _dumped_as_can_be(row)
+
+
+def _dumped_as_can_be(row: Row) -> bytes:
+    try:
+        return orjson.dumps(_sayable(row), default=str)
+    except RecursionError as error:
+        raise TypeError("nested too deeply") from error
+
+
+def _sayable(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, int):
+        return value if abs(value) <= _LARGEST_INTEGER else str(value)
+    if isinstance(value, bytes | bytearray):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Mapping):
+        return {_sayable(str(key)): _sayable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_sayable(item) for item in value]
+    return value

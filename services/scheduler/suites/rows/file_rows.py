@@ -1,7 +1,37 @@
-"""Rows from files of the suite's own folder."""
+"""Rows from files: those in the suite's own folder, and a local mirror of hub data sets."""
 
-from services.scheduler.suites.rows.file_formats import open_rows
-from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsNotHere, RowsReference
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from services.scheduler.suites.rows.file_readers import read_csv, read_jsonl, read_parquet
+from services.scheduler.suites.rows.pinned_file import PinnedFile, pin_file
+from services.scheduler.suites.rows.row_source import Provenance, Row, RowSet, RowsNotHere, RowsReference
+
+_READERS: Mapping[str, Callable[[PinnedFile], Iterator[Row]]] = {
+    ".jsonl": read_jsonl,
+    ".csv": read_csv,
+    ".parquet": read_parquet,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedFile:
+    """`rows` are read once, a few at a time; `revision` is the digest of the file."""
+
+    rows: Iterator[Row]
+    revision: str
+
+
+def open_rows(path: Path) -> OpenedFile:
+    """Raises `RowsNotHere` where it is no file of rows, `OSError` where it cannot be read at all."""
+    read = _READERS.get(path.suffix)
+    if read is None:
+        raise RowsNotHere(f"{path.name} is none of the files that are read: {', '.join(_READERS)}")
+    pinned = pin_file(path)
+    return OpenedFile(read(pinned), f"sha256:{pinned.digest}")
 
 
 class FileRows:
@@ -14,3 +44,47 @@ class FileRows:
             raise RowsNotHere(f"the file cannot be read ({error.strerror})") from error
         provenance = Provenance(source="suite", location=str(reference), revision=opened.revision)
         return RowSet(opened.rows, provenance)
+
+
+class MirrorRows:
+    """`folder` None: no mirror is set up."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    def open(self, reference: RowsReference) -> RowSet:
+        if self._folder is None:
+            raise RowsNotHere("no local mirror is set (PROCTOR_DATA_DIR)")
+        entry = self._entry(self._folder / "mirror.yaml", reference)
+        file = self._folder / str(entry["file"])
+        try:
+            opened = open_rows(file)
+        except OSError as error:
+            raise RowsNotHere(f"the mirror's file {file} cannot be read ({error.strerror})") from error
+        provenance = Provenance(
+            source="mirror",
+            location=f"{reference} from {entry['file']}",
+            revision=opened.revision,
+            is_stand_in=bool(entry.get("stand_in", False)),
+        )
+        return RowSet(opened.rows, provenance)
+
+    def _entry(self, index: Path, reference: RowsReference) -> Mapping[str, object]:
+        wanted = (reference.dataset_id, reference.config, reference.split)
+        for entry in _entries(index):
+            if (entry.get("id"), entry.get("config") or "", entry.get("split")) == wanted:
+                return entry
+        raise RowsNotHere(f"the local mirror {self._folder} (PROCTOR_DATA_DIR) has no entry for it")
+
+
+def _entries(index: Path) -> list[Mapping[str, object]]:
+    try:
+        listed = yaml.safe_load(index.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RowsNotHere(f"the local mirror has no readable {index} ({error.strerror})") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise RowsNotHere(f"{index} is no valid YAML ({' '.join(str(error).split())})") from error
+    entries = listed.get("datasets") if isinstance(listed, dict) else None
+    if not isinstance(entries, list) or not all(isinstance(one, dict) and "file" in one for one in entries):
+        raise RowsNotHere(f"{index} has no list 'datasets' of entries with id, config, split and file")
+    return entries

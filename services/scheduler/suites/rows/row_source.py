@@ -1,14 +1,19 @@
-"""Where the rows of a task come from: their names, what is known of them, and the port that opens them."""
+"""Rows of a task: how they are referenced, their provenance, and the port that opens them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from services.scheduler.suites.suite_errors import DatasetUnavailable
+
 Row = Mapping[str, object]
 
 MAX_ROW_BYTES = 4 * 1024 * 1024
+
+
 """Of a row as its file writes it."""
+
 
 FILE_READERS = frozenset(
     [
@@ -17,6 +22,8 @@ FILE_READERS = frozenset(
         *("parquet", "pdb", "pdffolder", "text", "tsfile", "videofolder", "vortex", "webdataset", "xml"),
     ]
 )
+
+
 """Ids that name no data set: by them the `datasets` library reads the files of the working directory."""
 
 
@@ -83,3 +90,20 @@ class RowSource(Protocol):
     def open(self, reference: RowsReference) -> RowSet:
         """Raise `RowsNotHere` at once, not while the rows are read."""
         ...
+
+
+class FirstAvailableSource:
+    """Sources are asked in order. Where none has the rows, the error tells why each of them does not."""
+
+    def __init__(self, own_files: RowSource, hub_places: Sequence[RowSource]) -> None:
+        self._own_files = own_files
+        self._hub_places = tuple(hub_places)
+
+    def open(self, reference: RowsReference) -> RowSet:
+        reasons = []
+        for source in (self._own_files,) if reference.file is not None else self._hub_places:
+            try:
+                return source.open(reference)
+            except RowsNotHere as reason:
+                reasons.append(str(reason))
+        raise DatasetUnavailable(reference.suite, str(reference), reasons)

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 import regex
 from jinja2 import Template, TemplateError, TemplateSyntaxError, UndefinedError, meta
 
+from services.scheduler.suites.cancellable_threads import check_cancelled
 from services.scheduler.suites.rows.row_source import Row
-from services.scheduler.suites.suite_threads import go_on
-from services.scheduler.suites.templates.template_budget import BUDGET, Budget, OverBudget
-from services.scheduler.suites.templates.template_functions import NullWritten
-from services.scheduler.suites.templates.template_rewrite import (
+from services.scheduler.suites.templates.budget import BUDGET, Budget, OverBudget
+from services.scheduler.suites.templates.rewrite import (
     MAX_SOURCE_CHARACTERS,
     CostWriter,
     UnfitTemplate,
     check_size,
 )
-from services.scheduler.suites.templates.template_sandbox import new_environment
+from services.scheduler.suites.templates.sandbox import NullWritten, new_environment
 
 
 class InvalidTemplate(Exception):
@@ -75,7 +74,7 @@ class PromptTemplate:
         return value if isinstance(value, str) else str(value)
 
     def _render(self, template: Template, row: Row) -> str:
-        go_on()
+        check_cancelled()
         token = BUDGET.set(Budget())
         try:
             return template.render(row)
@@ -110,7 +109,7 @@ def compile_template(source: str) -> PromptTemplate:
         raise InvalidTemplate(f"it has more than {MAX_SOURCE_CHARACTERS:,} characters")
     if not any(mark in source for mark in ("{{", "{%", "{#")):
         return PromptTemplate(source=source, fields=(source,) if source.isidentifier() else (), template=None)
-    go_on()
+    check_cancelled()
     try:
         parsed = _ENVIRONMENT.parse(source)
         check_size(parsed)

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from services.scheduler.datasets.checking.dataset_fault import MAX_FAULT_LETTERS
-from services.scheduler.datasets.checking.row_reader import MAX_ROW_BYTES
+from services.scheduler.datasets.checking.faults import MAX_FAULT_LETTERS
+from services.scheduler.datasets.checking.text_readers import MAX_ROW_BYTES
 from services.scheduler.datasets.dataset import DatasetFormat, RowFacts
 from services.scheduler.datasets.dataset_errors import DatasetTooLarge
 from tests.fakes.checked_files import (

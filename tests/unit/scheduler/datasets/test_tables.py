@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from services.scheduler.datasets.checking.dataset_fault import BrokenFile
-from services.scheduler.datasets.checking.nested_values import value_bytes, value_count
-from services.scheduler.datasets.checking.parquet_rows import read_parquet
+from services.scheduler.datasets.checking.faults import BrokenFile
+from services.scheduler.datasets.checking.parquet_reader import read_parquet, value_bytes, value_count
 from services.scheduler.datasets.dataset import RowFacts
 from services.scheduler.datasets.dataset_errors import DatasetTooLarge
 from tests.fakes.checked_files import NO_LIMITS, CheckedFiles, batch_line, faults_of, jsonl, problem_of

@@ -9,7 +9,7 @@ from services.scheduler.pools.base_urls import parse_allowed
 from services.scheduler.pools.pool import Pool
 from services.scheduler.pools.provider_rules import refuse_unfit
 from services.scheduler.runs.run_order import GenerationParams, RunOrder
-from services.scheduler.suites.task_definition import Generation, TaskDefinition
+from services.scheduler.suites.suite import Generation, TaskDefinition
 from tests.fakes.toy_suites import ToyCatalogue
 
 ORDER = RunOrder("toy", "any/model")

@@ -9,7 +9,7 @@ import pytest
 from services.common.errors import DomainError
 from services.scheduler.runs.run import Run
 from services.scheduler.runs.run_order import PromptForm, RunOrder, ScoringMethod, Truncation
-from services.scheduler.suites.task_definition import MetricUse
+from services.scheduler.suites.suite import MetricUse
 from tests.fakes.checked_files import batch_line
 from tests.fakes.scheduler_stand import SchedulerStand, toy_order
 

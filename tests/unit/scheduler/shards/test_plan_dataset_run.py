@@ -12,7 +12,7 @@ from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.proto_samples import facts_to_proto, sample_to_proto, task_to_proto
 from services.scheduler.shards.request_digest import request_digest
 from services.scheduler.suites.rendering.sample import Sample
-from services.scheduler.suites.task_definition import MetricUse, OutputType, TaskScoring
+from services.scheduler.suites.suite import MetricUse, OutputType, TaskScoring
 from tests.fakes.checked_files import batch_line
 from tests.fakes.memory_objects import MemoryObjects
 from tests.fakes.scheduler_stand import SchedulerStand, ready_worker, toy_order

@@ -13,7 +13,7 @@ from services.scheduler.runs.run_order import GenerationParams
 from services.scheduler.shards.plan_run import PlanningFailed, RunStopped
 from services.scheduler.shards.planned_task import merged_params
 from services.scheduler.shards.proto_samples import task_to_proto
-from services.scheduler.suites.task_definition import OutputType, TaskScoring
+from services.scheduler.suites.suite import OutputType, TaskScoring
 from tests.fakes.scheduler_stand import SchedulerStand, toy_order
 from tests.fakes.toy_suites import ToyRows
 

@@ -11,7 +11,7 @@ from services.scheduler.runs.run_order import GenerationParams, PromptForm, RunO
 from services.scheduler.shards.nats_shard_wire import NatsShardWire
 from services.scheduler.shards.planned_task import PlannedTask
 from services.scheduler.shards.shard import Shard
-from services.scheduler.suites.task_definition import OutputType
+from services.scheduler.suites.suite import OutputType
 
 CHOICE, TEXT = OutputType.MULTIPLE_CHOICE, OutputType.GENERATE_UNTIL
 

@@ -8,7 +8,7 @@ from services.scheduler.shards.shard_plan import (
     number_shards,
     shards_of_missing,
 )
-from services.scheduler.suites.task_definition import OutputType
+from services.scheduler.suites.suite import OutputType
 
 
 def cut(sizes: list[int], first_sample: int = 0) -> list[range]:

@@ -10,8 +10,8 @@ from services.scheduler.runs.run_order import RunOrder
 from services.scheduler.shards.plan_run import CHUNK_SAMPLES, NOTE_SECONDS, PlanningFailed, RunStopped
 from services.scheduler.shards.store_samples import CHUNKS_ON_THEIR_WAY, storing_samples
 from services.scheduler.suites.rendering.sample import Sample, Target
+from services.scheduler.suites.suite import TaskScoring
 from services.scheduler.suites.suite_errors import DatasetUnavailable
-from services.scheduler.suites.task_definition import TaskScoring
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler_stand import SchedulerStand, toy_order
 from tests.fakes.scheduler_world import InMemoryRecord

@@ -6,13 +6,9 @@ import pytest
 
 from services.common.errors import ErrorKind
 from services.scheduler.errors import refusal_of
-from services.scheduler.suites.format.dataset_metrics import (
-    MOST_METRICS,
-    dataset_metrics,
-    supported_metrics,
-)
+from services.scheduler.suites.format.metric_checks import MOST_METRICS, dataset_metrics, supported_metrics
+from services.scheduler.suites.suite import MetricUse
 from services.scheduler.suites.suite_errors import InvalidMetric, UnknownMetric
-from services.scheduler.suites.task_definition import MetricUse
 
 
 def test_short_names_stand_for_the_metrics_of_free_text() -> None:

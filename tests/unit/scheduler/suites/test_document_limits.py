@@ -3,7 +3,7 @@
 import pytest
 
 from services.scheduler.suites.format.suite_document import SuiteDocument
-from services.scheduler.suites.format.yaml_user_document import read_document
+from services.scheduler.suites.format.yaml_suite_reader import read_document
 from tests.fakes.suite_documents import TASK, problems_of
 
 

@@ -5,8 +5,8 @@ from random import Random
 import pytest
 
 from services.scheduler.suites.rendering.fewshot import SEED, FewshotDraws
+from services.scheduler.suites.suite import FewshotRule, FewshotSampler
 from services.scheduler.suites.suite_errors import FewshotPoolTooSmall
-from services.scheduler.suites.task_definition import FewshotRule, FewshotSampler
 
 POOL = [{"text": str(number)} for number in range(10)]
 

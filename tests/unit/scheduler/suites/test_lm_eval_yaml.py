@@ -4,13 +4,7 @@ import json
 
 import pytest
 
-from services.scheduler.suites.task_definition import (
-    FewshotSampler,
-    GroupMetric,
-    OutputType,
-    TaskDefinition,
-    TaskGroup,
-)
+from services.scheduler.suites.suite import FewshotSampler, GroupMetric, OutputType, TaskDefinition, TaskGroup
 from tests.fakes.suite_documents import problems_of, suite_of
 
 CHOICES = """\

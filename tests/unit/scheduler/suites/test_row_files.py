@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from services.scheduler.suites.rows import parquet_file
-from services.scheduler.suites.rows.file_formats import open_rows
+from services.scheduler.suites.rows import file_readers as parquet_file
+from services.scheduler.suites.rows.file_rows import open_rows
 from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES, Row, RowsNotHere, UnreadableRow
 
 BOM = "\ufeff"

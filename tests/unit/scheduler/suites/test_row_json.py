@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from services.scheduler.suites.rows.row_json import row_as_json
+from services.scheduler.suites.rendering.sample import row_as_json
 
 
 def test_fields_keep_their_order() -> None:

@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 
 from services.scheduler.suites.rows import hub_rows
-from services.scheduler.suites.rows.file_rows import FileRows
-from services.scheduler.suites.rows.find_rows import FirstSourceThatHasThem
-from services.scheduler.suites.rows.mirror_rows import MirrorRows
-from services.scheduler.suites.rows.row_source import RowSet, RowsNotHere, RowsReference, UnreadableRow
+from services.scheduler.suites.rows.file_rows import FileRows, MirrorRows
+from services.scheduler.suites.rows.row_source import (
+    FirstAvailableSource,
+    RowSet,
+    RowsNotHere,
+    RowsReference,
+    UnreadableRow,
+)
 from services.scheduler.suites.suite_errors import DatasetUnavailable
 
 LINES = '{"text": "a\\u2028b", "label": 1}\n\n{"text": "c", "label": 0}'
@@ -79,12 +83,12 @@ def test_a_line_that_is_no_row_is_told_with_its_number(tmp_path: Path, line: str
 
 def test_the_first_place_that_has_the_rows_gives_them(tmp_path: Path) -> None:
     source = mirror(tmp_path, "  - {id: org/set, config: one, split: validation, file: rows.jsonl}\n")
-    places = FirstSourceThatHasThem(FileRows(), [Nowhere("not here"), source, Nowhere("never asked")])
+    places = FirstAvailableSource(FileRows(), [Nowhere("not here"), source, Nowhere("never asked")])
     assert places.open(HUB).provenance.source == "mirror"
 
 
 def test_rows_that_are_nowhere_are_told_in_one_sentence_that_names_every_place() -> None:
-    places = FirstSourceThatHasThem(FileRows(), [MirrorRows(None), Nowhere("the hub cannot be reached")])
+    places = FirstAvailableSource(FileRows(), [MirrorRows(None), Nowhere("the hub cannot be reached")])
     with pytest.raises(DatasetUnavailable) as raised:
         places.open(HUB)
     assert str(raised.value) == (
@@ -94,7 +98,7 @@ def test_rows_that_are_nowhere_are_told_in_one_sentence_that_names_every_place()
 
 
 def test_a_missing_file_of_a_suite_is_told(tmp_path: Path) -> None:
-    places = FirstSourceThatHasThem(FileRows(), [])
+    places = FirstAvailableSource(FileRows(), [])
     with pytest.raises(
         DatasetUnavailable, match=r"Failed to load OWN dataset: .*gone.jsonl: the file cannot"
     ):

@@ -7,17 +7,17 @@ import pytest
 from services.scheduler.errors import SuitesFolderMissing
 from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.suite_errors import InvalidSuiteFile
-from services.scheduler.suites.yaml_suite_catalogue import YamlSuiteCatalogue
+from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
 from tests.keyed_suite import SUITE, write_keyed_suite
 
 
 def test_missing_folder_is_refused_with_what_to_set(tmp_path: Path) -> None:
     with pytest.raises(SuitesFolderMissing, match="PROCTOR_SUITES_DIR"):
-        YamlSuiteCatalogue(tmp_path / "nowhere")
+        YamlInstalledSuites(tmp_path / "nowhere")
 
 
 def test_suite_that_is_added_later_is_found(tmp_path: Path) -> None:
-    catalogue = YamlSuiteCatalogue(tmp_path)
+    catalogue = YamlInstalledSuites(tmp_path)
     assert catalogue.suites() == []
     write_keyed_suite(tmp_path, 3, is_long=False)
     assert catalogue.suite(SUITE).name == SUITE
@@ -27,7 +27,7 @@ def test_broken_suite_is_listed_with_its_problem(tmp_path: Path) -> None:
     write_keyed_suite(tmp_path, 3, is_long=False)
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "suite.yaml").write_text("suite: [")
-    catalogue = YamlSuiteCatalogue(tmp_path)
+    catalogue = YamlInstalledSuites(tmp_path)
     broken, whole = catalogue.suites()
     assert isinstance(broken, BrokenSuite)
     assert "suite.yaml" in broken.problem

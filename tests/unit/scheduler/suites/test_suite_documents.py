@@ -7,8 +7,8 @@ from textwrap import indent
 import pytest
 
 from services.scheduler.suites.format.suite_document import MAX_DOCUMENT_BYTES, SuiteDocument, path_problem
-from services.scheduler.suites.format.yaml_user_document import read_document
-from services.scheduler.suites.task_definition import GroupMetric, TaskGroup
+from services.scheduler.suites.format.yaml_suite_reader import read_document
+from services.scheduler.suites.suite import GroupMetric, TaskGroup
 from tests.fakes.suite_documents import TASK, problems_of, suite_of
 
 BASE = TASK.replace("task: colours\n", "")

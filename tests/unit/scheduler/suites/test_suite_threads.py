@@ -9,12 +9,12 @@ from threading import Event
 import pytest
 
 from services.scheduler import errors
-from services.scheduler.suites.format.yaml_user_document import YamlUserDocuments
+from services.scheduler.suites.add_suite import CheckSuite
+from services.scheduler.suites.cancellable_threads import CancellableThreads, WorkCancelled
+from services.scheduler.suites.format.yaml_suite_reader import YamlUserDocuments
 from services.scheduler.suites.show_sample import ShowSample, WantedSample
-from services.scheduler.suites.suite_threads import SuiteThreads, WorkStopped
 from services.scheduler.suites.templates.prompt_template import compile_template
-from services.scheduler.suites.users.check_suite import CheckSuite
-from services.scheduler.suites.yaml_suite_catalogue import YamlSuiteCatalogue
+from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
 from tests.fakes.suite_documents import TASK, document
 from tests.fakes.toy_suites import SUITE, ToyCatalogue, ToyRows
 
@@ -35,7 +35,7 @@ class HeldRows:
 
 
 async def test_rows_that_nobody_waits_for_are_read_no_further() -> None:
-    held, threads = HeldRows(), SuiteThreads(1)
+    held, threads = HeldRows(), CancellableThreads(1)
     showing = ShowSample(ToyCatalogue(), ToyRows(1000, on_row=held.on_row), threads)
     shown = asyncio.create_task(showing.show(WantedSample(SUITE, "choose", 900)))
     assert await asyncio.to_thread(held.is_reached.wait, 10)
@@ -49,14 +49,14 @@ async def test_rows_that_nobody_waits_for_are_read_no_further() -> None:
 
 async def test_a_sample_that_takes_too_long_is_refused_with_the_limit() -> None:
     held = HeldRows()
-    showing = ShowSample(ToyCatalogue(), ToyRows(1000, on_row=held.on_row), SuiteThreads(1, 0.05))
+    showing = ShowSample(ToyCatalogue(), ToyRows(1000, on_row=held.on_row), CancellableThreads(1, 0.05))
     with pytest.raises(errors.ShowingTooLong, match=r"Task choose takes over 0\.05 s up to row 900"):
         await showing.show(WantedSample(SUITE, "choose", 900))
     held.let_go.set()
 
 
 async def test_a_document_that_takes_too_long_to_read_has_this_problem(tmp_path: Path) -> None:
-    checking = CheckSuite(YamlUserDocuments(), YamlSuiteCatalogue(tmp_path), SuiteThreads(1, 0.0))
+    checking = CheckSuite(YamlUserDocuments(), YamlInstalledSuites(tmp_path), CancellableThreads(1, 0.0))
     reading = await checking.check(document(TASK))
     assert reading.suite is None
     assert [problem.problem for problem in reading.problems] == [
@@ -65,7 +65,7 @@ async def test_a_document_that_takes_too_long_to_read_has_this_problem(tmp_path:
 
 
 async def test_no_template_is_compiled_or_rendered_for_nobody() -> None:
-    threads, is_running, let_go = SuiteThreads(1), Event(), Event()
+    threads, is_running, let_go = CancellableThreads(1), Event(), Event()
     template = compile_template("{{ 1 }}")
     stopped: list[bool] = []
 
@@ -88,6 +88,6 @@ async def test_no_template_is_compiled_or_rendered_for_nobody() -> None:
 def _is_stopped(work: Callable[[], object]) -> bool:
     try:
         work()
-    except WorkStopped:
+    except WorkCancelled:
         return True
     return False

@@ -2,12 +2,12 @@
 
 import pytest
 
+from services.scheduler.suites.templates.budget import MAX_CHARACTERS, Budget
 from services.scheduler.suites.templates.prompt_template import (
     FieldProblem,
     InvalidTemplate,
     compile_template,
 )
-from services.scheduler.suites.templates.template_budget import MAX_CHARACTERS, Budget
 
 STEPS = "takes more than 1,000,000 steps"
 CHARACTERS = "handles more than 33,554,432 characters"

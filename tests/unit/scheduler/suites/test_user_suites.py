@@ -8,19 +8,17 @@ import pytest
 
 from services.common.errors import ErrorKind
 from services.scheduler import errors
+from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
+from services.scheduler.suites.file_suite_cache import MAX_AT_HAND, FileSuiteCache
+from services.scheduler.suites.find_suites import FindSuites
 from services.scheduler.suites.format.suite_document import SuiteDocument
-from services.scheduler.suites.format.yaml_user_document import YamlUserDocuments
+from services.scheduler.suites.format.yaml_suite_reader import YamlUserDocuments
 from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.rows.file_rows import FileRows
-from services.scheduler.suites.rows.find_rows import FirstSourceThatHasThem
+from services.scheduler.suites.rows.row_source import FirstAvailableSource
 from services.scheduler.suites.show_sample import LAST_ROW, ShowSample, WantedSample
 from services.scheduler.suites.suite_errors import UnknownSuite
-from services.scheduler.suites.users.add_suite import AddSuite
-from services.scheduler.suites.users.check_suite import CheckSuite
-from services.scheduler.suites.users.delete_suite import DeleteSuite
-from services.scheduler.suites.users.file_suite_shelf import MAX_AT_HAND, FileSuiteShelf
-from services.scheduler.suites.users.find_suites import AllSuites
-from services.scheduler.suites.yaml_suite_catalogue import YamlSuiteCatalogue
+from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
 from tests.fakes.memory_user_suites import InMemoryUserSuites
 from tests.fakes.scheduler_world import SetClock
 from tests.fakes.suite_documents import document
@@ -50,8 +48,8 @@ class Stand:
 
     def __post_init__(self) -> None:
         self.cache = self.folder / "cache"
-        installed = YamlSuiteCatalogue(write_suite(self.folder / "suites", CHOICE_TASK))
-        self.all = AllSuites(installed, self.stored, FileSuiteShelf(self.cache), YamlUserDocuments())
+        installed = YamlInstalledSuites(write_suite(self.folder / "suites", CHOICE_TASK))
+        self.all = FindSuites(installed, self.stored, FileSuiteCache(self.cache), YamlUserDocuments())
         self.checking = CheckSuite(YamlUserDocuments(), installed)
         self.adding = AddSuite(self.checking, self.stored, SetClock())
         self.deleting = DeleteSuite(self.stored, installed)
@@ -173,7 +171,7 @@ async def test_a_refusal_names_a_file_and_not_where_the_server_keeps_it(stand: S
         TASK.replace("rows.jsonl", "rows.csv"), "sums.yaml", {**SUMS.files, "data/rows.csv": b""}
     )
     await stand.adding.add(empty, "ann")
-    stand.showing = ShowSample(stand.all, FirstSourceThatHasThem(FileRows(), []))
+    stand.showing = ShowSample(stand.all, FirstAvailableSource(FileRows(), []))
     with pytest.raises(errors.SuiteRefused) as refused:
         await stand.prompt("sums")
     told = "Failed to load SUMS dataset: sums/rows.csv: rows.csv has no header."

@@ -9,9 +9,9 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from services.scheduler.suites.format.yaml_suites import load_suites, reload_suites
+from services.scheduler.suites.suite import FewshotRule, FewshotSampler, Generation, OutputType
 from services.scheduler.suites.suite_errors import InvalidSuiteFile, UnknownSuite, UnknownTask
-from services.scheduler.suites.task_definition import FewshotRule, FewshotSampler, Generation, OutputType
+from services.scheduler.suites.yaml_installed_suites import load_suites, reload_suites
 from tests.fakes.suite_folder import CHOICE_TASK, load_one, without, write_suite
 
 SUITES = Path(__file__).parents[4] / "suites"

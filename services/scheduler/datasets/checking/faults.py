@@ -1,9 +1,31 @@
-"""What is wrong with a file: the first faults by line, and how many there are."""
+"""Faults of an uploaded file: the first by line and their number, and how they quote values."""
 
 import dataclasses
 from bisect import insort
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+
+MAX_SHOWN_LETTERS = 60
+
+
+def shown(text: str) -> str:
+    """In quotes, and cut where it is long."""
+    cut = text if len(text) <= MAX_SHOWN_LETTERS else f"{text[:MAX_SHOWN_LETTERS]}…"
+    return f'"{cut}"'
+
+
+def kind_of(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return f"the number {value}"
+    if isinstance(value, str):
+        return "a text"
+    return "a list" if isinstance(value, list) else "an object"
+
 
 MAX_NAMED_FAULTS = 20
 MAX_FAULT_LETTERS = 300
@@ -80,3 +102,19 @@ class FaultList:
 def _cut(text: str) -> str:
     """What a file names its fields is as long as it likes."""
     return text if len(text) <= MAX_FAULT_LETTERS else f"{text[: MAX_FAULT_LETTERS - 1]}…"
+
+
+def nul_place(value: object, path: str = "") -> str | None:
+    """The path of the first text that has one; None where none has."""
+    if isinstance(value, str):
+        return path if "\0" in value else None
+    if isinstance(value, Mapping):
+        below = [(f"{path}.{key}".lstrip("."), held) for key, held in value.items()]
+        if any("\0" in key for key in value):
+            return path
+    elif isinstance(value, list):
+        below = [(f"{path}[{number}]", held) for number, held in enumerate(value)]
+    else:
+        return None
+    places = (nul_place(held, where) for where, held in below)
+    return next((place for place in places if place is not None), None)

@@ -1,4 +1,4 @@
-"""Threads for work on suites and rows. No thread can be stopped, so the work asks whether to go on."""
+"""Threads for work on suites and rows. Python cannot stop a thread, so the work checks for cancellation."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,18 +14,18 @@ Made = TypeVar("Made")
 _STOP: ContextVar[Event] = ContextVar("set when nobody waits any more for the work of this thread")
 
 
-class WorkStopped(Exception):
+class WorkCancelled(Exception):
     """Nobody waits for the work of this thread any more."""
 
 
-def go_on() -> None:
+def check_cancelled() -> None:
     """Asked before each row and each template; elsewhere than in `SuiteThreads` there is nothing to ask."""
     stop = _STOP.get(None)
     if stop is not None and stop.is_set():
-        raise WorkStopped
+        raise WorkCancelled
 
 
-class SuiteThreads:
+class CancellableThreads:
     """So many pieces of work at a time; `limit_seconds` for each, None for no limit.
 
     The threads are its own: what takes long holds up no other kind of work.

@@ -8,7 +8,7 @@ import asyncpg
 from services.scheduler.errors import SuiteInUse
 from services.scheduler.postgres_sessions import Connection, Queries, Sessions
 from services.scheduler.suites.format.suite_document import SuiteDocument
-from services.scheduler.suites.users.stored_suite import AddedSuite, StoredSuite
+from services.scheduler.suites.stored_suite import AddedSuite, StoredSuite
 
 
 class PostgresUserSuites:

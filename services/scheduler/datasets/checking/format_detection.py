@@ -1,7 +1,7 @@
 """The format of a file whose uploader did not say it: from its name, else from its first bytes."""
 
-from services.scheduler.datasets.checking.dataset_fault import BrokenFile
-from services.scheduler.datasets.checking.row_reader import BOM
+from services.scheduler.datasets.checking.faults import BrokenFile
+from services.scheduler.datasets.checking.text_readers import BOM
 from services.scheduler.datasets.dataset import DatasetFormat
 
 PEEKED_BYTES = 64
@@ -17,7 +17,7 @@ _ENDINGS = {
 }
 
 
-def told_format(name: str, first: bytes) -> DatasetFormat:
+def detect_format(name: str, first: bytes) -> DatasetFormat:
     if first.startswith(_PARQUET):
         return DatasetFormat.PARQUET
     name = name.lower()

@@ -9,7 +9,7 @@ from itertools import chain
 
 from zstandard import ZstdDecompressor, ZstdError
 
-from services.scheduler.datasets.checking.dataset_fault import BrokenFile
+from services.scheduler.datasets.checking.faults import BrokenFile
 
 PIECE_BYTES = 1024 * 1024
 _GZIP = b"\x1f\x8b"
@@ -22,7 +22,7 @@ _ZSTD_WINDOW_BYTES = 128 * 1024 * 1024
 _ZSTD_BITE_BYTES = 1024
 
 
-def plain_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def decompressed_chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """None is empty, and none larger than `PIECE_BYTES`. Raises `BrokenFile`."""
     first, rest = beginning(pieces, len(_ZSTD))
     whole = chain((first,), rest)

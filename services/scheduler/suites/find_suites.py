@@ -7,23 +7,22 @@ from dataclasses import dataclass, field, replace
 from services.scheduler.suites.ports import (
     BrokenSuite,
     InstalledSuites,
+    SuiteCache,
     SuiteReader,
-    SuiteShelf,
     UserSuiteStore,
 )
+from services.scheduler.suites.stored_suite import StoredSuite, split_name
+from services.scheduler.suites.suite import SuiteDefinition, SuiteSummary, summary_of
 from services.scheduler.suites.suite_errors import UnknownSuite
-from services.scheduler.suites.suite_summary import SuiteSummary, summary_of
-from services.scheduler.suites.task_definition import SuiteDefinition
-from services.scheduler.suites.users.stored_suite import StoredSuite, split_name
 
 
 @dataclass(frozen=True)
-class AllSuites:
+class FindSuites:
     """What is stored is shared by all replicas; the shelf is each one's own, and so is what lists show."""
 
     installed: InstalledSuites
     stored: UserSuiteStore
-    shelf: SuiteShelf
+    shelf: SuiteCache
     reader: SuiteReader
     _listed: dict[str, SuiteSummary | BrokenSuite] = field(default_factory=dict)
 

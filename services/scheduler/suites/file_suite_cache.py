@@ -8,9 +8,9 @@ from pathlib import Path
 
 from services.scheduler.errors import SuiteCacheOfAnother
 from services.scheduler.suites.format.suite_document import SuiteDocument, path_problem
-from services.scheduler.suites.format.yaml_user_document import read_document
+from services.scheduler.suites.format.yaml_suite_reader import read_document
+from services.scheduler.suites.suite import SuiteDefinition
 from services.scheduler.suites.suite_errors import DatasetUnavailable
-from services.scheduler.suites.task_definition import SuiteDefinition
 
 MAX_AT_HAND = 200
 
@@ -23,7 +23,7 @@ class _Kept:
     sizes: tuple[tuple[str, int], ...]
 
 
-class FileSuiteShelf:
+class FileSuiteCache:
     """Folders may be shared with other processes and may be emptied at any time: they are filled again."""
 
     def __init__(self, folder: Path) -> None:

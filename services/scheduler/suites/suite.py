@@ -1,4 +1,4 @@
-"""A suite and its tasks as their files declare them: what is asked of which rows, and how it is scored."""
+"""A suite and its tasks as their files declare them, and the summary of them that lists show."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -131,3 +131,33 @@ class SuiteDefinition:
             if task.name == name:
                 return task
         raise UnknownTask(self.name, name, [task.name for task in self.tasks])
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSummary:
+    name: str
+    version: str
+    output_type: OutputType
+    metrics: tuple[str, ...]
+    dataset: str
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteSummary:
+    """`version` and `digest` as of a `SuiteDefinition`."""
+
+    name: str
+    description: str
+    tasks: tuple[TaskSummary, ...]
+    version: int = 0
+    digest: str = ""
+
+
+def summary_of(suite: SuiteDefinition) -> SuiteSummary:
+    tasks = tuple(_task(task) for task in suite.tasks)
+    return SuiteSummary(suite.name, suite.description, tasks, suite.version, suite.digest)
+
+
+def _task(task: TaskDefinition) -> TaskSummary:
+    metrics = tuple(metric.name for metric in task.scoring.metrics)
+    return TaskSummary(task.name, task.version, task.scoring.output_type, metrics, str(task.rows))

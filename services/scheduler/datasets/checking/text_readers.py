@@ -1,0 +1,199 @@
+"""Reads JSON lines and CSV from chunks of bytes: values with the number of their line or row."""
+
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import orjson
+
+from services.scheduler.datasets.checking.faults import BrokenFile, FaultKind, LineFault, shown
+from services.scheduler.datasets.checking.row_fields import BATCH_FIELDS, PLAIN_FIELDS
+
+# A mark that some programs write before UTF-8.
+BOM = b"\xef\xbb\xbf"
+# What one work message may hold; also the most that a line may have.
+MAX_ROW_BYTES = 4 * 1024 * 1024
+
+# A value, or the `LineFault` that is in its place.
+NumberedValue: TypeAlias = tuple[int, object]
+# Raises `BrokenFile` where nothing more can be read.
+RowReader: TypeAlias = Callable[[Iterator[bytes]], Iterator[NumberedValue]]
+
+
+# In a cell of text these are written as JSON.
+_NESTED = ("messages", "metadata", "body")
+
+
+def check_columns(names: Sequence[str]) -> None:
+    """Raises `BrokenFile`: every row would have the same fault."""
+    known = BATCH_FIELDS | PLAIN_FIELDS
+    for name in names:
+        if name not in known:
+            fields = ", ".join(sorted(known))
+            raise BrokenFile(f"The column {shown(name)} is not known; a file may have {fields}.")
+    if len(set(names)) < len(names):
+        raise BrokenFile("Two columns have the same name. Keep one of them.")
+
+
+def value_of_cells(cells: Mapping[str, object]) -> object:
+    value = dict(cells)
+    for name in _NESTED:
+        cell = value.get(name)
+        if isinstance(cell, str):
+            try:
+                value[name] = orjson.loads(cell)
+            except orjson.JSONDecodeError as error:
+                return LineFault(name, f"{name} is not valid JSON: {error.msg}, at letter {error.colno}.")
+    return value
+
+
+MAX_BLANK_LINES = 100_000
+_TOO_LONG = f"The line has more than {MAX_ROW_BYTES // 1024**2} MiB. Shorten it."
+
+
+def read_jsonl(pieces: Iterator[bytes]) -> Iterator[NumberedValue]:
+    """Blank lines are skipped at the end of the file and faults elsewhere."""
+    number = blank = 0
+    for line in split_lines(pieces):
+        number += 1
+        try:
+            if line is None:
+                value: object = LineFault("", _TOO_LONG)
+            else:
+                value = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            assert line is not None
+            if not line.strip():
+                blank += 1
+                if blank > MAX_BLANK_LINES:
+                    raise BrokenFile(f"It has more than {MAX_BLANK_LINES} blank lines.") from None
+                continue
+            value = _fault_of(line, error)
+        if blank:
+            for above in range(number - blank, number):
+                yield above, LineFault("", "The line is blank. Remove it, or the lines behind it.")
+            blank = 0
+        yield number, value
+
+
+def split_lines(pieces: Iterator[bytes]) -> Iterator[bytes | None]:
+    """Lines without their ends and without the mark at the start of a file; None for one too long."""
+    held: list[bytes] = []
+    size, is_first = 0, True
+    for piece in pieces:
+        head, *lines = piece.split(b"\n")
+        size += len(head)
+        if size <= MAX_ROW_BYTES:
+            held.append(head)
+        else:
+            held.clear()
+        if not lines:
+            continue
+        line = _joined(held, size)
+        yield line.removeprefix(BOM) if is_first and line else line
+        is_first = False
+        last = lines.pop()
+        yield from lines
+        held, size = [last], len(last)
+    if size:
+        line = _joined(held, size)
+        yield line.removeprefix(BOM) if is_first and line else line
+
+
+def _joined(held: list[bytes], size: int) -> bytes | None:
+    return b"".join(held) if size <= MAX_ROW_BYTES else None
+
+
+def _fault_of(line: bytes, error: orjson.JSONDecodeError) -> LineFault:
+    try:
+        line.decode()
+    except UnicodeDecodeError as undecoded:
+        problem = f"Its bytes are not valid UTF-8, from byte {undecoded.start + 1} on."
+    else:
+        problem = f"It is not valid JSON: {error.msg}, at letter {error.colno}."
+        if b"\0" in line:
+            problem = f"It holds a NUL character, at byte {line.index(0) + 1}. Leave it out."
+    return LineFault("", problem, FaultKind.UNREADABLE)
+
+
+def read_csv(pieces: Iterator[bytes]) -> Iterator[NumberedValue]:
+    """Numbers are those of rows, from 1: a row may have several lines."""
+    # The module has one limit for the whole process, and it is far too low.
+    csv.field_size_limit(MAX_ROW_BYTES)
+    lines = _TextLines(pieces)
+    rows = _filled_rows(csv.reader(lines, strict=True), lines)
+    names = next(rows, None)
+    if names is None:
+        return
+    if isinstance(names, LineFault):
+        raise BrokenFile(f"The header of the CSV file cannot be read. {names.problem}")
+    check_columns(names)
+    for number, cells in enumerate(rows, start=1):
+        yield number, cells if isinstance(cells, LineFault) else _value(names, cells)
+
+
+def _filled_rows(rows: Iterator[list[str]], lines: "_TextLines") -> Iterator[list[str] | LineFault]:
+    blank = 0
+    while (cells := _next_row(rows, lines)) is not None:
+        if cells != []:
+            yield cells
+            continue
+        blank += 1
+        if blank > MAX_BLANK_LINES:
+            raise BrokenFile(f"It has more than {MAX_BLANK_LINES} blank lines.")
+
+
+class _TextLines:
+    """Lines as text with their ends, which belong to quoted cells. Remembers what was wrong with one."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._lines = split_lines(pieces)
+        self._problem = ""
+        self._line = self._row_line = self._row_bytes = 0
+
+    def begin_row(self) -> None:
+        self._row_line, self._row_bytes = self._line + 1, 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self._line += 1
+        self._row_bytes += 1 if line is None else len(line) + 1
+        # A quote that is never closed makes one row of all that follows.
+        if self._row_bytes > MAX_ROW_BYTES + 1:
+            raise BrokenFile(
+                f"The row from line {self._row_line} on has more than {MAX_ROW_BYTES // 1024**2} MiB. "
+                "Shorten it, or close its quotes."
+            )
+        if line is None:
+            self._problem = f"The row has more than {MAX_ROW_BYTES // 1024**2} MiB. Shorten it."
+            return "\n"
+        try:
+            return f"{line.decode()}\n"
+        except UnicodeDecodeError:
+            self._problem = "Its bytes are not valid UTF-8."
+            return f"{line.decode(errors='replace')}\n"
+
+    def taken_problem(self) -> str:
+        problem, self._problem = self._problem, ""
+        return problem
+
+
+def _next_row(rows: Iterator[list[str]], lines: _TextLines) -> list[str] | LineFault | None:
+    """None at the end."""
+    lines.begin_row()
+    try:
+        row = next(rows, None)
+    except csv.Error as error:
+        return LineFault("", lines.taken_problem() or f"It is not valid CSV: {error}.")
+    problem = lines.taken_problem()
+    return LineFault("", problem) if problem else row
+
+
+def _value(names: list[str], cells: list[str]) -> object:
+    if len(cells) != len(names):
+        return LineFault("", f"The row has {len(cells)} cells, but the header names {len(names)}.")
+    # CSV has no other way to say that there is nothing.
+    return value_of_cells({name: cell for name, cell in zip(names, cells, strict=True) if cell})

@@ -1,0 +1,78 @@
+"""Checks, registers and deletes the suites of users."""
+
+from dataclasses import dataclass, field, replace
+
+from services.common.clock import Clock
+from services.scheduler import errors
+from services.scheduler.runs.run_order import nul_problem
+from services.scheduler.runs.user_name import user_problem
+from services.scheduler.suites.cancellable_threads import CancellableThreads
+from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem, SuiteReading
+from services.scheduler.suites.ports import InstalledSuites, SuiteReader, UserSuiteStore
+from services.scheduler.suites.suite import SuiteDefinition
+from services.scheduler.suites.suite_errors import listed
+
+AT_A_TIME = 2
+LIMIT_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class CheckSuite:
+    """A large document takes seconds to read: in a thread, and not many at a time."""
+
+    reader: SuiteReader
+    installed: InstalledSuites
+    threads: CancellableThreads = field(default_factory=lambda: CancellableThreads(AT_A_TIME, LIMIT_SECONDS))
+
+    async def check(self, document: SuiteDocument) -> SuiteReading:
+        try:
+            return await self.threads.run(self.reader.read, document, self.installed.names())
+        except TimeoutError:
+            problem = (
+                f"it takes more than {self.threads.limit_seconds:g} s to read; make its templates smaller"
+            )
+            return SuiteReading(None, (SuiteProblem(problem),))
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredSuite:
+    """`is_known`: the same content was registered before."""
+
+    suite: SuiteDefinition
+    is_known: bool
+
+
+@dataclass(frozen=True)
+class AddSuite:
+    checking: CheckSuite
+    stored: UserSuiteStore
+    clock: Clock
+
+    async def add(self, document: SuiteDocument, user: str) -> RegisteredSuite:
+        problem = user_problem(user) or nul_problem("document.file_name", document.file_name)
+        if problem:
+            raise errors.InvalidParameter(field=problem.field, sentence=problem.sentence)
+        reading = await self.checking.check(document)
+        if reading.suite is None:
+            raise errors.refusal_of(reading.error(document.name))
+        added = await self.stored.add(reading.suite.name, document, user, self.clock.now())
+        suite = replace(reading.suite, version=added.stored.version, digest=added.stored.digest)
+        return RegisteredSuite(suite, added.is_known)
+
+
+@dataclass(frozen=True)
+class DeleteSuite:
+    stored: UserSuiteStore
+    installed: InstalledSuites
+
+    async def delete(self, suite: str, version: int) -> None:
+        """Raises `SuiteInUse`, `NoSuchVersion`, `SuiteOfInstallation`."""
+        problem = nul_problem("suite", suite)
+        if problem:
+            raise errors.InvalidParameter(field=problem.field, sentence=problem.sentence)
+        if await self.stored.delete(suite, version):
+            return
+        if suite in self.installed.names():
+            raise errors.SuiteOfInstallation(suite=suite)
+        others = listed([stored.full_name for stored in await self.stored.latest()])
+        raise errors.NoSuchVersion(suite=suite, version=version, others=others)

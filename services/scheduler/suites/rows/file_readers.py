@@ -1,0 +1,186 @@
+"""Readers of row files, a few rows at a time: CSV (RFC 4180), JSON lines, Parquet."""
+
+from __future__ import annotations
+
+import csv
+import json
+from codecs import BOM_UTF8
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, BinaryIO
+
+from services.scheduler.suites.rows.pinned_file import PinnedFile
+from services.scheduler.suites.rows.row_source import (
+    MAX_ROW_BYTES,
+    Row,
+    RowsNotHere,
+    UnreadableRow,
+    check_field_names,
+)
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyarrow.parquet import ParquetFile
+
+
+def read_csv(file: PinnedFile) -> Iterator[Row]:
+    """Rows are counted from 1, without the header and empty lines. A header that is unfit is told at once."""
+    with file.open() as content:
+        try:
+            header = next(_records(file, content), None)
+        except UnreadableRow as error:
+            raise RowsNotHere(f"the header of {file.path.name} cannot be read: {error.problem}") from error
+    if header is None:
+        raise RowsNotHere(f"{file.path.name} has no header")
+    check_field_names(file.path.name, header)
+    return _csv_rows(file, header)
+
+
+def _csv_rows(file: PinnedFile, header: Sequence[str]) -> Iterator[Row]:
+    with file.open() as content:
+        records = _records(file, content)
+        next(records)
+        for number, record in enumerate(records, start=1):
+            if len(record) != len(header):
+                problem = f"it has {len(record)} fields where the header names {len(header)}"
+                raise UnreadableRow(number, problem)
+            yield dict(zip(header, record, strict=True))
+
+
+def _records(file: PinnedFile, content: BinaryIO) -> Iterator[list[str]]:
+    """The header first, as row 0."""
+    # For the whole process; what one row may take is bounded by its lines.
+    csv.field_size_limit(MAX_ROW_BYTES)
+    lines = _Lines(file, content)
+    try:
+        for record in csv.reader(lines, strict=True):
+            if record:
+                yield record
+                lines.row += 1
+            lines.taken = 0
+    except csv.Error as error:
+        raise UnreadableRow(lines.row, f"no valid CSV: {error}") from error
+
+
+class _Lines:
+    """Lines as the CSV reader asks for them: of a row over the limit, no more than that is read."""
+
+    def __init__(self, file: PinnedFile, content: BinaryIO) -> None:
+        self.row = 0
+        self.taken = 0
+        self._file = file
+        self._content = content
+        self._is_first = True
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._content.readline(MAX_ROW_BYTES + 2)
+        self._file.require_unchanged(self._content, self.row)
+        self.taken += len(line)
+        if not line:
+            raise StopIteration
+        if self.taken > MAX_ROW_BYTES:
+            raise UnreadableRow(self.row, f"it has more than {MAX_ROW_BYTES} bytes")
+        if b"\0" in line:
+            raise UnreadableRow(self.row, "it holds a NUL character")
+        if self._is_first:
+            line, self._is_first = line.removeprefix(BOM_UTF8), False
+        return self._decoded(line)
+
+    def _decoded(self, line: bytes) -> str:
+        try:
+            return line.decode()
+        except UnicodeDecodeError as error:
+            raise UnreadableRow(self.row, "no valid UTF-8") from error
+
+
+def read_jsonl(file: PinnedFile) -> Iterator[Row]:
+    """Empty lines are passed over; rows are counted from 1. A line over the limit is not read to its end."""
+    row = 0
+    with file.open() as content:
+        while line := content.readline(MAX_ROW_BYTES + 2):
+            file.require_unchanged(content, row + 1)
+            if line.strip():
+                row += 1
+                yield _json_row(row, line)
+        file.require_unchanged(content, max(row, 1))
+
+
+def _json_row(number: int, line: bytes) -> Row:
+    if len(line.rstrip(b"\r\n")) > MAX_ROW_BYTES:
+        raise UnreadableRow(number, f"the line has more than {MAX_ROW_BYTES} bytes")
+    if number == 1:
+        line = line.removeprefix(BOM_UTF8)
+    try:
+        row = json.loads(line.decode())
+    except UnicodeDecodeError as error:
+        raise UnreadableRow(number, f"no valid UTF-8 (byte {error.start + 1} of the line)") from error
+    except RecursionError as error:
+        raise UnreadableRow(number, "its lists and objects are nested too deeply") from error
+    except ValueError as error:
+        raise UnreadableRow(number, f"no valid JSON: {error}") from error
+    if not isinstance(row, dict):
+        raise UnreadableRow(number, "a JSON object is needed")
+    return row
+
+
+ROWS_AT_ONCE = 64
+MAX_GROUP_BYTES = 1024 * 1024 * 1024
+_PIECE_BYTES = 64 * 1024
+
+
+def read_parquet(file: PinnedFile) -> Iterator[Row]:
+    """What is no Parquet file, or one that could only be read whole, is told at once."""
+    with file.open() as content:
+        try:
+            parquet = _opened(content)
+        except (ValueError, OSError, RuntimeError) as error:
+            reason = " ".join(str(error).split()).rstrip(".")
+            raise RowsNotHere(f"{file.path.name} is no readable Parquet file ({reason})") from error
+        _check_groups(file, parquet)
+        check_field_names(file.path.name, parquet.schema_arrow.names)
+    return _parquet_rows(file)
+
+
+def _opened(content: BinaryIO) -> ParquetFile:
+    # Takes half a second and 60 MB: only where such a file is read.
+    from pyarrow.parquet import ParquetFile  # noqa: PLC0415
+
+    return ParquetFile(content, buffer_size=_PIECE_BYTES, pre_buffer=False)
+
+
+def _check_groups(file: PinnedFile, parquet: ParquetFile) -> None:
+    for number in range(parquet.num_row_groups):
+        size = parquet.metadata.row_group(number).total_byte_size
+        if size > MAX_GROUP_BYTES:
+            raise RowsNotHere(
+                f"{file.path.name} has a row group of {size} bytes, more than the {MAX_GROUP_BYTES} allowed"
+            )
+
+
+def _parquet_rows(file: PinnedFile) -> Iterator[Row]:
+    row = 0
+    with file.open() as content:
+        batches = _batches(content)
+        while (rows := _next_rows(batches, row + 1)) is not None:
+            file.require_unchanged(content, row + 1)
+            yield from rows
+            row += len(rows)
+
+
+def _batches(content: BinaryIO) -> Iterator[RecordBatch]:
+    yield from _opened(content).iter_batches(batch_size=ROWS_AT_ONCE, use_threads=False)
+
+
+def _next_rows(batches: Iterator[RecordBatch], row: int) -> list[Row] | None:
+    try:
+        batch = next(batches, None)
+        if batch is None:
+            return None
+        if batch.nbytes > ROWS_AT_ONCE * MAX_ROW_BYTES:
+            raise UnreadableRow(row, f"it and those after it have more than {MAX_ROW_BYTES} bytes each")
+        rows: list[Row] = batch.to_pylist()
+        return rows
+    except (ValueError, OSError, RuntimeError) as error:
+        raise UnreadableRow(row, f"no valid Parquet: {' '.join(str(error).split())}") from error
