@@ -18,101 +18,96 @@ MAX_INTEGER_BITS = 10_000
 
 
 class OverBudget(Exception):
-    """A rendering takes more than it may; the message says more than what."""
+    """A rendering exceeds a limit; the message names the limit."""
 
 
 @dataclass(slots=True)
 class Budget:
-    """What is left. A step is a part of the template that is evaluated again, or an item looked at."""
+    """What a rendering may still use. Each evaluation of a template part and each item visited is a step."""
 
     steps: int = MAX_STEPS
     characters: int = MAX_CHARACTERS
     regex_seconds: float = MAX_REGEX_SECONDS
 
-    def step(self, count: int = 1) -> None:
-        """A count below 0, which a template may bring about, gives nothing back."""
+    def charge_steps(self, count: int = 1) -> None:
+        """Uses up steps. Templates can cause negative counts; these refund nothing."""
         self.steps -= max(count, 0)
         if self.steps < 0:
             raise OverBudget(f"it takes more than {MAX_STEPS:,} steps")
 
-    def write(self, characters: int) -> None:
-        """Text that is made or read."""
+    def charge_characters(self, characters: int) -> None:
+        """Uses up characters, for text that is created or read."""
         self.characters -= max(characters, 0)
         if self.characters < 0:
             raise OverBudget(f"it handles more than {MAX_CHARACTERS:,} characters")
 
-    def take(self, value: object) -> int:
-        """A value is worked on: all of its items and characters count, each as often as it occurs in it.
-
-        Gives the number of characters.
-        """
+    def charge(self, value: object) -> int:
+        """Counts all nested items and characters of a value, repeated ones again. Returns its characters."""
         if type(value) is str:
-            self.write(len(value))
+            self.charge_characters(len(value))
             return len(value)
         before = self.characters
         waiting = [value]
         while waiting:
-            self.step()
+            self.charge_steps()
             waiting.extend(self._items(waiting.pop()))
         return before - self.characters
 
     def _items(self, value: object) -> Iterable[object]:
         if isinstance(value, str | bytes):
-            self.write(len(value))
+            self.charge_characters(len(value))
         elif isinstance(value, int):
-            bound_bits(value.bit_length())
+            check_bits(value.bit_length())
         elif isinstance(value, range):
-            self.step(len(value))
+            self.charge_steps(len(value))
         elif isinstance(value, Mapping):
-            self.step(len(value))
+            self.charge_steps(len(value))
             return (*value, *value.values())
         elif isinstance(value, list | tuple | Set | ValuesView):
-            self.step(len(value))
+            self.charge_steps(len(value))
             return value
         elif isinstance(value, Namespace):
             raise TypeError("of a namespace only its fields can be used")
         return ()
 
-    def repeat(self, times: int, cost: "Cost") -> None:
-        self.step(times * cost.steps)
-        self.write(times * cost.characters)
+    def charge_times(self, times: int, cost: "Cost") -> None:
+        self.charge_steps(times * cost.steps)
+        self.charge_characters(times * cost.characters)
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a part of a template takes each time that it is evaluated, beside the values it works on."""
+    """Cost of one evaluation of a template part, without the values it processes."""
 
     steps: int
     characters: int = 0
 
 
-def looped(items: Iterable[object], cost: Cost) -> Iterable[object]:
-    """`items`, each of which costs the same: at once where it is known how many there are."""
+def charged_per_item(items: Iterable[object], cost: Cost) -> Iterable[object]:
+    """Returns `items` and charges `cost` for each: up front if their number is known, else one by one."""
     if not isinstance(items, Sized):
         return _counted(items, cost)
-    BUDGET.get().repeat(len(items), cost)
+    BUDGET.get().charge_times(len(items), cost)
     return items
 
 
 def _counted(items: Iterable[object], cost: Cost) -> Iterator[object]:
     budget = BUDGET.get()
     for item in items:
-        budget.repeat(1, cost)
+        budget.charge_times(1, cost)
         yield item
 
 
-def bound_bits(bits: int) -> None:
-    """Whole numbers grow without end, and the time to reckon with them."""
+def check_bits(bits: int) -> None:
+    """Raises `OverBudget` for integers so large that arithmetic with them takes long."""
     if bits > MAX_INTEGER_BITS:
         raise OverBudget(f"it reckons with whole numbers of more than {MAX_INTEGER_BITS:,} bits")
 
 
+# Budget of the rendering in this thread. A context variable, because Jinja calls filters without it.
 BUDGET: ContextVar[Budget] = ContextVar("budget of a rendering")
 
-
-"""Of the rendering that runs in this thread: filters and methods of templates are called without it."""
-
-
+# How many characters (or items) a call may create, computed from its arguments before the call.
 Growth = Callable[..., int]
 
 _FORMAT_SPEC = re.compile(r"%(?:\([^()]*\))?[#0 +-]*(\*|\d+)?(?:\.(\*|\d+))?")
@@ -120,13 +115,13 @@ _MAX_WIDTH_DIGITS = 15
 
 
 def widths_of_format(text: str) -> int:
-    """All widths and precisions of a `%` format together."""
+    """Sum of all widths and precisions of a `%` format."""
     specs = _FORMAT_SPEC.finditer(text)
     return widths_together([width for spec in specs for width in spec.groups() if width is not None])
 
 
 def widths_together(widths: Iterable[str]) -> int:
-    """Their sum; of a number that is far too large, its first digits."""
+    """Sum of the widths; only the first digits of an absurdly long number are read."""
     widths = list(widths)
     if "*" in widths:
         raise TypeError("a format takes its width from a value ('*')")
@@ -150,17 +145,18 @@ def _indented(text: str, width: int | str = 4, *_: object, **__: object) -> int:
 
 
 def _rounded(_: object, precision: int = 0, *__: object, **___: object) -> int:
-    """By its powers of ten, where it rounds up or down."""
+    """`ceil` and `floor` compute with powers of ten."""
     return precision**2
 
 
 def _summed(items: Sized, attribute: object = None, start: object = 0) -> int:
-    """Lists are copied for each that is added to them."""
+    """Adding lists copies the sum each time."""
     del attribute
     return 0 if isinstance(start, int | float) else len(items) ** 2
 
 
-OF_METHODS: Mapping[str, Growth] = {
+# Methods and filters without an entry create little more than they are given.
+METHOD_GROWTH: Mapping[str, Growth] = {
     "replace": _replaced,
     "join": lambda delimiter, parts: _joined(parts, delimiter),
     "center": _width,
@@ -168,7 +164,7 @@ OF_METHODS: Mapping[str, Growth] = {
     "rjust": _width,
     "zfill": _width,
 }
-OF_FILTERS: Mapping[str, Growth] = {
+FILTER_GROWTH: Mapping[str, Growth] = {
     "replace": _replaced,
     "join": _joined,
     "center": _width,
@@ -181,11 +177,8 @@ OF_FILTERS: Mapping[str, Growth] = {
 }
 
 
-"""Of what has no entry, the result is never much larger than what was given."""
-
-
 def regex_replace(text: str, pattern: str, replacement: str, count: int = 0) -> str:
-    """The filter of lm-evaluation-harness. Raises re.error where `re` would not read it, and regex.error."""
+    """The filter of lm-evaluation-harness, with a time limit. Raises re.error and regex.error."""
     check_pattern_size(pattern)
     budget = BUDGET.get()
     started = monotonic()
@@ -205,8 +198,8 @@ def regex_replace(text: str, pattern: str, replacement: str, count: int = 0) -> 
 
 
 def _expanded(match: "regex.Match[str]", replacement: str, budget: Budget) -> str:
-    """Each backslash may stand for the longest group."""
+    """Expands a match; each backslash may insert the longest group."""
     references = replacement.count("\\")
     longest = max(len(group or "") for group in (match.group(), *match.groups())) if references else 0
-    budget.write(len(replacement) + references * longest)
+    budget.charge_characters(len(replacement) + references * longest)
     return match.expand(replacement) if references else replacement

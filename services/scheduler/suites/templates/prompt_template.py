@@ -1,4 +1,4 @@
-"""One template of a task: the name of a column, or sandboxed Jinja over a row."""
+"""One template of a task: a column name, or sandboxed Jinja over a row."""
 
 import re
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class InvalidTemplate(Exception):
 
 
 class FieldProblem(Exception):
-    """A row lacks what a template or a task needs of it."""
+    """A row lacks something that the template or the task needs; `field` names the column if known."""
 
     def __init__(self, problem: str, field: str = "") -> None:
         super().__init__(problem)
@@ -32,33 +32,26 @@ class FieldProblem(Exception):
 
 
 _ENVIRONMENT = new_environment()
+# Errors that a template can cause on a row; anything else is a bug here.
 _TEMPLATE_FAILURES = (
-    TemplateError,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-    re.error,
-    regex.error,
+    *(TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError),
+    *(re.error, regex.error),
 )
-"""What a template can do wrong with a row; anything else is a fault of ours."""
+# Errors of Python in code generated from a template: numbers too long, loops nested too deeply.
 _COMPILE_FAILURES = (SyntaxError, RecursionError, ValueError, OverflowError)
-"""What Python says of code that was made of a template: numbers too long, loops nested too deeply."""
 _SHOWN_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class PromptTemplate:
-    """`template` is None where the source is a column's name or plain text."""
+    """`template` is None if the source is a column name or plain text."""
 
     source: str
     fields: tuple[str, ...]
     template: Template | None
 
     def value(self, row: Row) -> object:
-        """The column as it is in the row, or the rendered text."""
+        """Returns the column's value unchanged, or the rendered text. Raises `FieldProblem`."""
         if self.template is not None:
             return self._render(self.template, row)
         if self.source in row:

@@ -1,4 +1,4 @@
-"""A parsed template is bounded in size, and what its parts cost is written into it before it is compiled."""
+"""Checks the size of a parsed template and inserts the accounting of its costs before it is compiled."""
 
 from collections.abc import Iterator
 
@@ -9,8 +9,8 @@ MAX_SOURCE_CHARACTERS = 256 * 1024
 MAX_PARTS = 5_000
 MAX_DEPTH = 100
 
-# Names of filters that are no identifiers, so that they stand in no template.
-LOOPED, ENTERED, TAKEN, JOINED = "(looped)", "(entered)", "(taken)", "(joined)"
+# Filter names that are no identifiers, so no template can call them.
+LOOP, MACRO, CHARGED, JOIN = "(loop)", "(macro)", "(charged)", "(join)"
 
 _REFUSED = {
     nodes.Extends: "extends", nodes.Include: "include", nodes.Import: "import", nodes.FromImport: "import",
@@ -19,7 +19,7 @@ _REFUSED = {
 
 
 class UnfitTemplate(Exception):
-    """A template is too large, or asks for what is not there."""
+    """A template is too large, or uses a statement that is not supported."""
 
 
 def check_size(template: nodes.Template) -> None:
@@ -44,60 +44,60 @@ def _with_depth(root: nodes.Node) -> Iterator[tuple[int, nodes.Node]]:
 
 
 class CostWriter(NodeTransformer):
-    """Passes what a template works on through filters that count it.
+    """Wraps processed values in counting filters.
 
-    That is: what loops run over, entries into macros, both sides of comparisons, what is joined by `~`,
-    sliced, or used as a key. Calls, operators and filters are counted where they are made.
+    These are loop iterables, macro entries, operands of comparisons and `~`, and sliced or subscripted
+    values. The sandbox counts calls, operators and filters itself.
     """
 
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802  # the visitor's naming
         cost = _cost(node)
         self.generic_visit(node)
-        node.iter = _filtered(node.iter, LOOPED, *cost)
+        node.iter = _filtered(node.iter, LOOP, *cost)
         return node
 
     def visit_Macro(self, node: nodes.Macro | nodes.CallBlock) -> nodes.Node:  # noqa: N802
         cost = _cost(node)
         self.generic_visit(node)
-        node.body.insert(0, nodes.ExprStmt(_filtered(nodes.Const(1), ENTERED, *cost), lineno=node.lineno))
+        node.body.insert(0, nodes.ExprStmt(_filtered(nodes.Const(1), MACRO, *cost), lineno=node.lineno))
         return node
 
     visit_CallBlock = visit_Macro  # noqa: N815
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
-        return _filtered(nodes.List(node.nodes), JOINED)
+        return _filtered(nodes.List(node.nodes), JOIN)
 
     def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
-        node.expr = _taken(node.expr)
+        node.expr = _charged(node.expr)
         for operand in node.ops:
-            operand.expr = _taken(operand.expr)
+            operand.expr = _charged(operand.expr)
         return node
 
     def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
         if isinstance(node.arg, nodes.Slice):
-            node.node = _taken(node.node)
+            node.node = _charged(node.node)
         else:
-            node.arg = _taken(node.arg)
+            node.arg = _charged(node.arg)
         return node
 
     def visit_Pair(self, node: nodes.Pair) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
-        node.key = _taken(node.key)
+        node.key = _charged(node.key)
         return node
 
 
 def _cost(node: nodes.Node) -> tuple[nodes.Const, nodes.Const]:
-    """Parts that are evaluated, and characters of plain text that are written, each time."""
+    """Number of parts evaluated and characters of plain text written in one evaluation."""
     parts = list(node.find_all(nodes.Node))
     plain = sum(len(part.data) for part in parts if isinstance(part, nodes.TemplateData))
     return nodes.Const(len(parts)), nodes.Const(plain)
 
 
-def _taken(node: nodes.Expr) -> nodes.Expr:
-    return node if isinstance(node, nodes.Const) else _filtered(node, TAKEN)
+def _charged(node: nodes.Expr) -> nodes.Expr:
+    return node if isinstance(node, nodes.Const) else _filtered(node, CHARGED)
 
 
 def _filtered(node: nodes.Node, name: str, *args: nodes.Expr) -> nodes.Filter:

@@ -15,26 +15,26 @@ from markupsafe import Markup
 
 from services.scheduler.suites.templates.budget import (
     BUDGET,
-    OF_FILTERS,
-    OF_METHODS,
+    FILTER_GROWTH,
+    METHOD_GROWTH,
     Cost,
     Growth,
-    bound_bits,
-    looped,
+    charged_per_item,
+    check_bits,
     regex_replace,
     widths_of_format,
     widths_together,
 )
-from services.scheduler.suites.templates.rewrite import ENTERED, JOINED, LOOPED, TAKEN
+from services.scheduler.suites.templates.rewrite import CHARGED, JOIN, LOOP, MACRO
 
 
 class NullWritten(Exception):
-    """A template wrote a null, which would show the model the word None."""
+    """A template writes a null; the model would see the word None."""
 
 
-def settled(given: tuple[object, ...]) -> tuple[object, ...]:
-    """What can be gone through only once becomes a list, so that it can be counted before it is used."""
-    return tuple([list(looped(one, Cost(1))) if _is_lazy(one) else one for one in given])
+def materialized(given: tuple[object, ...]) -> tuple[object, ...]:
+    """Turns iterators into lists, so that they can be counted before they are used."""
+    return tuple([list(charged_per_item(one, Cost(1))) if _is_lazy(one) else one for one in given])
 
 
 def _is_lazy(value: object) -> TypeGuard[Iterator[object]]:
@@ -42,39 +42,40 @@ def _is_lazy(value: object) -> TypeGuard[Iterator[object]]:
 
 
 def budgeted(function: Callable[..., object], growth: Growth | None = None) -> Callable[..., object]:
-    """A filter or test whose arguments and result count. Jinja gives some their context as first argument."""
+    """Wraps a filter or test so that its arguments and its result count against the budget."""
+    # Jinja passes some functions its own context as the first argument.
     own = int(hasattr(function, "jinja_pass_arg"))
 
     @wraps(function)
     def bounded(*args: object, **kwargs: object) -> object:
         budget = BUDGET.get()
-        budget.step()
-        given = settled(args[own:])
+        budget.charge_steps()
+        given = materialized(args[own:])
         for one in (*given, *kwargs.values()):
-            budget.take(one)
+            budget.charge(one)
         if growth is not None:
-            budget.write(growth(*given, **kwargs))
+            budget.charge_characters(growth(*given, **kwargs))
         made = function(*args[:own], *given, **kwargs)
-        budget.take(made)
+        budget.charge(made)
         return made
 
     return bounded
 
 
 def format_filter(text: str, *args: object, **kwargs: object) -> object:
-    """The filter `format`, which is the operator `%`."""
+    """The filter `format`, equivalent to the operator `%`."""
     if args and kwargs:
         raise TypeError("format takes either values or names with values")
     budget = BUDGET.get()
-    characters = budget.take(args) + budget.take(kwargs)
-    budget.write(widths_of_format(text) + text.count("%") * characters)
+    characters = budget.charge(args) + budget.charge(kwargs)
+    budget.charge_characters(widths_of_format(text) + text.count("%") * characters)
     return text % (kwargs or args)
 
 
 def written(value: object) -> object:
-    """A value as it may stand in a prompt."""
+    """Returns a value that may be written into a prompt. Raises `NullWritten`, `TypeError`."""
     if type(value) is str:
-        BUDGET.get().write(len(value))
+        BUDGET.get().charge_characters(len(value))
         return value
     if value is None:
         raise NullWritten
@@ -82,18 +83,18 @@ def written(value: object) -> object:
         return value
     if isinstance(value, Iterator) or callable(value):
         raise TypeError(f"a {type(value).__name__} is no text")
-    BUDGET.get().take(value)
+    BUDGET.get().charge(value)
     return value
 
 
 @pass_context
 def finalize(_: Context, value: object) -> object:
-    """Taken with its context, so that nothing is written while a template is compiled."""
+    """Called by Jinja on every output. It takes the context, so Jinja does not call it at compile time."""
     return written(value)
 
 
-def taken(value: object) -> object:
-    BUDGET.get().take(value)
+def charged(value: object) -> object:
+    BUDGET.get().charge(value)
     return value
 
 
@@ -101,29 +102,29 @@ def joined(parts: Sequence[object]) -> str:
     return "".join([str(written(part)) for part in parts])
 
 
-def looped_over(items: Iterable[object], steps: int, characters: int) -> Iterable[object]:
-    return looped(items, Cost(steps, characters))
+def charged_loop(items: Iterable[object], steps: int, characters: int) -> Iterable[object]:
+    return charged_per_item(items, Cost(steps, characters))
 
 
-def entered(times: int, steps: int, characters: int) -> None:
-    BUDGET.get().repeat(times, Cost(steps, characters))
+def charged_macro(times: int, steps: int, characters: int) -> None:
+    BUDGET.get().charge_times(times, Cost(steps, characters))
 
 
 class BudgetedFormatter(SandboxedFormatter):
-    """What `str.format` puts into its braces counts, and a width before it is made."""
+    """`str.format` with its values counted, and widths counted before they are padded."""
 
     def convert_field(self, value: object, conversion: str | None) -> object:
-        BUDGET.get().take(value)
+        BUDGET.get().charge(value)
         return super().convert_field(value, conversion)
 
     def format_field(self, value: object, format_spec: str) -> str:
         budget = BUDGET.get()
-        budget.take(value)
-        budget.write(widths_together(findall(r"\d+", format_spec)))
+        budget.charge(value)
+        budget.charge_characters(widths_together(findall(r"\d+", format_spec)))
         return str(super().format_field(value, format_spec))
 
 
-# Markup for pages, formatting by terminal width, and what would ask every model something else.
+# Markup for pages, formatting by terminal width, and random output, which would differ from model to model.
 _FILTERS_LEFT_OUT = ("forceescape", "pprint", "random", "urlize", "wordwrap", "xmlattr")
 _GLOBALS_LEFT_OUT = ("lipsum",)
 
@@ -144,13 +145,13 @@ _ATTRIBUTES: Mapping[type, frozenset[str]] = {
     time: _TIME,
     datetime: _DATE | _TIME | {"date", "time"},
 }
-# Jinja hands the variables of a loop or block to every call made in it, and takes them off again.
+# Jinja adds the variables of a loop or block to every call inside it, and removes them again.
 _SCOPES = ("_loop_vars", "_block_vars")
-_OBJECTS_OF_TEMPLATES = (LoopContext, Macro, Namespace, Cycler, Joiner)
+_TEMPLATE_OBJECTS = (LoopContext, Macro, Namespace, Cycler, Joiner)
 
 
 class BudgetedEnvironment(ImmutableSandboxedEnvironment):
-    """Jinja's sandbox, which keeps Python out of reach, with a budget that keeps time and memory bounded."""
+    """Jinja's sandbox isolates Python; the budget bounds time and memory."""
 
     intercepted_binops = frozenset({"+", "*", "**", "%"})
 
@@ -158,41 +159,41 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
         allowed = _ATTRIBUTES.get(type(obj))
         if allowed is not None:
             return attr in allowed
-        return isinstance(obj, _OBJECTS_OF_TEMPLATES) and super().is_safe_attribute(obj, attr, value)
+        return isinstance(obj, _TEMPLATE_OBJECTS) and super().is_safe_attribute(obj, attr, value)
 
     def call(self, context: Context, obj: object, /, *args: object, **kwargs: object) -> object:
         budget = BUDGET.get()
-        budget.step()
+        budget.charge_steps()
         if isinstance(obj, Macro):
             return super().call(context, obj, *args, **kwargs)
         named = {name: value for name, value in kwargs.items() if name not in _SCOPES}
         if isinstance(obj, BuiltinMethodType):
-            args = settled(args)
-            budget.take(obj.__self__)
-            growth = OF_METHODS.get(obj.__name__)
+            args = materialized(args)
+            budget.charge(obj.__self__)
+            growth = METHOD_GROWTH.get(obj.__name__)
             if growth is not None:
-                budget.write(growth(obj.__self__, *args, **named))
+                budget.charge_characters(growth(obj.__self__, *args, **named))
         for given in (*args, *named.values()):
-            budget.take(given)
+            budget.charge(given)
         made: object = super().call(context, obj, *args, **kwargs)
         if type(made) is not Namespace:
-            budget.take(made)
+            budget.charge(made)
         return made
 
     def call_binop(self, context: Context, operator: str, left: object, right: object) -> object:
         budget = BUDGET.get()
-        budget.step()
+        budget.charge_steps()
         if isinstance(left, int | float) and isinstance(right, int | float):
-            _bound_number(operator, left, right)
+            _check_number(operator, left, right)
             return super().call_binop(context, operator, left, right)
-        budget.take(left)
-        characters = budget.take(right)
+        budget.charge(left)
+        characters = budget.charge(right)
         if operator == "*":
-            budget.write(_repeated(left, right))
+            budget.charge_characters(_repeated(left, right))
         if operator == "%" and isinstance(left, str):
-            budget.write(widths_of_format(left) + left.count("%") * characters)
+            budget.charge_characters(widths_of_format(left) + left.count("%") * characters)
         made: object = super().call_binop(context, operator, left, right)
-        budget.take(made)
+        budget.charge(made)
         return made
 
     def wrap_str_format(self, value: object) -> Callable[..., str] | None:
@@ -205,12 +206,12 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
         return lambda *args, **kwargs: formatter.vformat(text, args, kwargs)
 
 
-def _bound_number(operator: str, left: float, right: float) -> None:
+def _check_number(operator: str, left: float, right: float) -> None:
     if isinstance(left, int) and isinstance(right, int):
         if operator == "*":
-            bound_bits(left.bit_length() + right.bit_length())
+            check_bits(left.bit_length() + right.bit_length())
         if operator == "**":
-            bound_bits(left.bit_length() * right)
+            check_bits(left.bit_length() * right)
 
 
 def _repeated(left: object, right: object) -> int:
@@ -219,7 +220,7 @@ def _repeated(left: object, right: object) -> int:
 
 
 def new_environment() -> BudgetedEnvironment:
-    """Without folding of constants, which would reckon while a template is compiled."""
+    """Constant folding is off: it would evaluate expressions at compile time, without a budget."""
     environment = BudgetedEnvironment(
         undefined=StrictUndefined, keep_trailing_newline=True, optimized=False, finalize=finalize
     )
@@ -227,8 +228,8 @@ def new_environment() -> BudgetedEnvironment:
     filters["regex_replace"] = regex_replace
     for name in _FILTERS_LEFT_OUT:
         del filters[name]
-    environment.filters = {name: budgeted(one, OF_FILTERS.get(name)) for name, one in filters.items()}
-    environment.filters |= {LOOPED: looped_over, ENTERED: entered, TAKEN: taken, JOINED: joined}
+    environment.filters = {name: budgeted(one, FILTER_GROWTH.get(name)) for name, one in filters.items()}
+    environment.filters |= {LOOP: charged_loop, MACRO: charged_macro, CHARGED: charged, JOIN: joined}
     tests = cast("Mapping[str, Callable[..., object]]", environment.tests)
     environment.tests = {name: budgeted(test) for name, test in tests.items()}
     for name in _GLOBALS_LEFT_OUT:

@@ -29,7 +29,7 @@ DOUBLED = "{% set x = ['a'] %}" + "{% set x = [x, x] %}" * 60
         "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}",
         "{% for i in range(1000) %}{% if many == many %}{% endif %}{% endfor %}",
         "{% for i in range(1000) %}{{ many|length }}{% endfor %}",
-        "{{ below|map('(entered)', 1, 1)|list }}" + "{% for i in range(99999) %}" * 2 + "{% endfor %}" * 2,
+        "{{ below|map('(macro)', 1, 1)|list }}" + "{% for i in range(99999) %}" * 2 + "{% endfor %}" * 2,
     ],
 )
 def test_a_template_that_goes_on_and_on_is_stopped(source: str) -> None:
@@ -136,10 +136,10 @@ def test_each_rendering_has_a_budget_of_its_own() -> None:
 
 def test_what_is_taken_back_is_no_gain() -> None:
     budget = Budget()
-    budget.write(-5)
-    budget.step(-5)
+    budget.charge_characters(-5)
+    budget.charge_steps(-5)
     assert budget == Budget()
-    assert budget.take(["ab", {"k": b"cd"}, 7]) == 5
+    assert budget.charge(["ab", {"k": b"cd"}, 7]) == 5
     assert budget.characters == MAX_CHARACTERS - 5
 
 
