@@ -7,7 +7,7 @@ from services.common.structured_logs import get_logger
 from services.scheduler.errors import InvalidPricesFile
 from services.scheduler.prices.price_list import ANY_REST, PriceList
 from services.scheduler.runs.model_price import ModelPrice
-from services.scheduler.suites.format.yaml_document import Node, NotYaml, YamlDocument, read_yaml
+from services.scheduler.suites.format.yaml_document import InvalidYaml, Node, YamlDocument, read_yaml
 
 log = get_logger()
 
@@ -52,7 +52,7 @@ def read_prices(file: Path) -> PriceList:
     """Raises `InvalidPricesFile`, which says what is wrong with it."""
     try:
         return _price_list(read_yaml(file.read_bytes()))
-    except NotYaml as error:
+    except InvalidYaml as error:
         raise InvalidPricesFile(file=str(file), problem=f"line {error.line}: {error.problem}") from error
     except (OSError, _Gap) as error:
         raise InvalidPricesFile(file=str(file), problem=str(error)) from error
@@ -81,11 +81,11 @@ def _price_list(document: YamlDocument) -> PriceList:
     unknown = sorted(root.content.keys() - set(_FILE_KEYS))
     if unknown:
         raise _Gap(f"it has the key {unknown[0]}; known: {', '.join(_FILE_KEYS)}")
-    listed = root.below("prices")
+    listed = root.child("prices")
     priced = listed.content if listed else None
     if not isinstance(priced, dict):
         raise _Gap("prices must name models, each with its price; for none write prices: {}")
-    currency = root.below("currency")
+    currency = root.child("currency")
     if currency is None or not _CURRENCY.fullmatch(str(currency.content)):
         raise _Gap("currency must be one name of three capital letters, such as USD")
     return PriceList({model: _price(model, node, str(currency.content)) for model, node in priced.items()})

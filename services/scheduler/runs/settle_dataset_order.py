@@ -9,7 +9,7 @@ from services.scheduler.datasets.dataset import DatasetContent
 from services.scheduler.datasets.dataset_errors import NoTargets, OtherModel
 from services.scheduler.pools.model_names import Aliases, names_of
 from services.scheduler.runs.run_order import PromptForm, RunOrder, ScoringMethod
-from services.scheduler.suites.format.metric_checks import dataset_metrics
+from services.scheduler.suites.format.metric_checks import resolve_dataset_metrics
 from services.scheduler.suites.suite_errors import SuiteError
 
 _FORMS: Mapping[str, PromptForm] = {COMPLETION: PromptForm.COMPLETION, CHAT: PromptForm.CHAT}
@@ -20,7 +20,7 @@ def settled_dataset_order(order: RunOrder, content: DatasetContent, aliases: Ali
     _refuse_what_suites_have(order)
     _check_line_model(order, content, aliases)
     try:
-        settled = replace(order, metrics=dataset_metrics(order.metrics))
+        settled = replace(order, metrics=resolve_dataset_metrics(order.metrics))
     except SuiteError as error:
         raise errors.refusal_of(error) from error
     _check_targets(settled, content)

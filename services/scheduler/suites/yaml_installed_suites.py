@@ -78,7 +78,7 @@ def load_suite(root: Path, must_be: str = "") -> SuiteEntry:
     files = SuiteFiles(lambda path: (root.parent / path).read_bytes(), root.name)
     reading = read_suite(files, root.parent, NameRule(must_be))
     error = _error(root, reading.problems[0]) if reading.problems else None
-    return SuiteEntry(reading.suite, error, _states(root, files.asked))
+    return SuiteEntry(reading.suite, error, _states(root, files.nodes))
 
 
 def _error(root: Path, problem: SuiteProblem) -> InvalidSuiteFile:

@@ -1,16 +1,16 @@
-"""A task of lm-evaluation-harness, written as ours: what its keys mean here, and which cannot be had."""
+"""Converts a task of lm-evaluation-harness to our format, and reports its keys that are not supported."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from services.scheduler.suites.format.metric_checks import OWN_FACTS
+from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS
 from services.scheduler.suites.format.suite_document import Fault
 from services.scheduler.suites.suite import OutputType
 
 Fields = Mapping[str, object]
 
-_MARKS = frozenset(
+_LM_EVAL_KEYS = frozenset(
     {
         "dataset_path",
         "dataset_name",
@@ -46,9 +46,9 @@ _DATA_KEYS = (
     "training_split",
     "fewshot_split",
 )
-# They name the task elsewhere, or look for rows that a model was trained on.
-_WITHOUT_EFFECT = ("task_alias", "tag", "should_decontaminate", "doc_to_decontamination_query")
-_NOT_HERE = {
+# Other names of the task, and checks for rows in training data.
+_IGNORED = ("task_alias", "tag", "should_decontaminate", "doc_to_decontamination_query")
+_UNSUPPORTED = {
     "process_docs": "rows are asked as they are; only Python code could change them",
     "process_results": "answers are scored by metric_list; only Python code could do so in another way",
     "custom_dataset": "rows come from a data set or a file, not from Python code",
@@ -60,10 +60,10 @@ _NOT_HERE = {
     "unsafe_code": "code that a model writes is not run",
     "group": "groups are files of their own",
 }
-_WORDING = frozenset(
+# Keys that lm-evaluation-harness can override for few-shot examples.
+_EXAMPLE_WORDING = frozenset(
     {"doc_to_text", "doc_to_choice", "doc_to_target", "target_delimiter", "fewshot_delimiter", "gen_prefix"}
 )
-"""What may differ for the examples of a task there."""
 _FILE_FORMATS = frozenset({"json", "csv", "parquet"})
 _TOKEN_LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 _DEFAULT_METRICS: Mapping[str, tuple[str, ...]] = {
@@ -74,10 +74,10 @@ _DEFAULT_PATTERN = r"#### (\-?[0-9\.\,]+)"
 
 
 @dataclass
-class WrittenTask:
-    """`origins` maps a key of ours to the key that it was made of; faults are at the keys of the original.
+class ConvertedTask:
+    """`origins` maps our keys to the original ones; faults have the original keys.
 
-    `fields` are empty where all of it is Python code.
+    `fields` are empty if the task is Python code.
     """
 
     fields: dict[str, object] = field(default_factory=dict)
@@ -86,15 +86,15 @@ class WrittenTask:
 
 
 def is_lm_eval_task(fields: Fields) -> bool:
-    return not _MARKS.isdisjoint(fields)
+    return not _LM_EVAL_KEYS.isdisjoint(fields)
 
 
-def written_as_lm_eval(fields: Fields) -> WrittenTask:
-    """`fields` of a file with what it includes, merged as there: a higher file replaces whole values."""
+def convert_lm_eval_task(fields: Fields) -> ConvertedTask:
+    """`fields` are merged as in lm-evaluation-harness: an including file replaces whole values."""
     given = {key: value for key, value in fields.items() if value is not None}
     if "class" in given:
-        return WrittenTask(faults=[Fault(("class",), _NOT_HERE["class"])])
-    task = WrittenTask({key: given[key] for key in _SAME_KEYS if key in given})
+        return ConvertedTask(faults=[Fault(("class",), _UNSUPPORTED["class"])])
+    task = ConvertedTask({key: given[key] for key in _SAME_KEYS if key in given})
     task.faults += _key_faults(given)
     _set_facts(task)
     _set_dataset(task, given)
@@ -106,17 +106,17 @@ def written_as_lm_eval(fields: Fields) -> WrittenTask:
 
 
 def _key_faults(given: Fields) -> Iterator[Fault]:
-    known = {*_SAME_KEYS, *_DATA_KEYS, *_WITHOUT_EFFECT, *_NOT_HERE, "repeats"}
+    known = {*_SAME_KEYS, *_DATA_KEYS, *_IGNORED, *_UNSUPPORTED, "repeats"}
     for key, value in given.items():
         if key not in known:
             yield Fault((key,), "lm-evaluation-harness has no such key")
-        elif key in _NOT_HERE and value not in (False, "", []):
-            yield Fault((key,), _NOT_HERE[key])
+        elif key in _UNSUPPORTED and value not in (False, "", []):
+            yield Fault((key,), _UNSUPPORTED[key])
     if given.get("repeats", 1) != 1:
         yield Fault(("repeats",), "a task is asked once; order the run with as many rollouts instead")
 
 
-def _set_facts(task: WrittenTask) -> None:
+def _set_facts(task: ConvertedTask) -> None:
     metadata = task.fields.get("metadata")
     version = metadata.get("version", "0") if isinstance(metadata, dict) else "0"
     task.fields["version"] = str(version)
@@ -130,10 +130,10 @@ def _set_facts(task: WrittenTask) -> None:
         task.faults.append(Fault(("description",), "a description stands as it is; it cannot be a template"))
 
 
-def _set_dataset(task: WrittenTask, given: Fields) -> None:
-    """The test split is asked, without one the validation split."""
-    asked = _first(given, "test_split", "validation_split")
-    task.fields["dataset"] = {"id": "none", "split": asked or "none"}
+def _set_dataset(task: ConvertedTask, given: Fields) -> None:
+    """Samples come from the test split, or else from the validation split."""
+    split = _first(given, "test_split", "validation_split")
+    task.fields["dataset"] = {"id": "none", "split": split or "none"}
     task.origins |= {
         "dataset.id": "dataset_path",
         "dataset.config": "dataset_name",
@@ -143,38 +143,38 @@ def _set_dataset(task: WrittenTask, given: Fields) -> None:
         if "custom_dataset" not in given:
             task.faults.append(Fault(("dataset_path",), "is missing"))
         return
-    if not asked:
+    if not split:
         problem = "a test_split or validation_split is needed, as in lm-evaluation-harness"
         task.faults.append(Fault(("dataset_path",), problem))
         return
     options = dict(cast("dict[str, object]", given.get("dataset_kwargs", {})))
     options.pop("trust_remote_code", None)
     if given["dataset_path"] in _FILE_FORMATS:
-        task.fields["dataset"] = _own_files(options.pop("data_files", None), asked, _pool_split(given))
+        task.fields["dataset"] = _own_files(options.pop("data_files", None), split, _pool_split(given))
         task.origins |= {"dataset.file": "dataset_kwargs", "dataset.fewshot_file": "dataset_kwargs"}
     else:
-        task.fields["dataset"] = _hub_rows(given, asked, options.pop("revision", None))
+        task.fields["dataset"] = _hub_rows(given, split, options.pop("revision", None))
     task.faults += [Fault(("dataset_kwargs", key), "rows are read without this option") for key in options]
 
 
-def _hub_rows(given: Fields, asked: str, revision: object) -> dict[str, object]:
+def _hub_rows(given: Fields, split: str, revision: object) -> dict[str, object]:
     config = {"config": str(given["dataset_name"])} if "dataset_name" in given else {}
     pool = _pool_split(given)
     examples = {"fewshot_split": pool} if pool else {}
     pinned = {"revision": revision} if revision is not None else {}
-    return {"id": given["dataset_path"], **config, "split": asked, **examples, **pinned}
+    return {"id": given["dataset_path"], **config, "split": split, **examples, **pinned}
 
 
-def _own_files(data_files: object, asked: str, pool: str) -> dict[str, object]:
-    """Files that the `datasets` library would read: one for each split, or one that is the training split."""
+def _own_files(data_files: object, split: str, pool: str) -> dict[str, object]:
+    """As in the `datasets` library: one file per split, or a single file as the training split."""
     files = data_files if isinstance(data_files, dict) else {"train": data_files}
-    rows = {"file": files.get(asked)} if files.get(asked) else {}
+    rows = {"file": files[split]} if files.get(split) else {}
     examples = {"fewshot_file": files[pool]} if files.get(pool) else {}
     return {**rows, **examples}
 
 
 def _pool_split(given: Fields) -> str:
-    """Where examples come from; "" where the file holds them itself."""
+    """Split of the few-shot examples; "" if the task file contains them."""
     own = _named_pool(given)
     if own or _examples_config(given).get("samples") is not None:
         return own
@@ -191,11 +191,11 @@ def _examples_config(given: Fields) -> Fields:
     return config if isinstance(config, dict) else {}
 
 
-def _set_examples(task: WrittenTask, given: Fields) -> None:
-    """No document is its own example where pool and test split have one name, or neither has a name."""
+def _set_examples(task: ConvertedTask, given: Fields) -> None:
+    """A document is no example of itself if pool and test split have the same name, or both have none."""
     config = {key: value for key, value in _examples_config(given).items() if value is not None}
     config.pop("split", None)
-    for key in sorted(_WORDING & config.keys()):
+    for key in sorted(_EXAMPLE_WORDING & config.keys()):
         del config[key]
         task.faults.append(Fault(("fewshot_config", key), "examples are written as the question is"))
     if _named_pool(given):
@@ -205,10 +205,10 @@ def _set_examples(task: WrittenTask, given: Fields) -> None:
     task.origins["fewshot_config.drop_document"] = "fewshot_config"
 
 
-def _set_metrics(task: WrittenTask) -> None:
-    """Options of a metric over choices are not read there."""
+def _set_metrics(task: ConvertedTask) -> None:
+    """lm-evaluation-harness ignores options of metrics over choices."""
     output_type = task.fields["output_type"]
-    # Another output type is refused anyway.
+    # Other output types are rejected later.
     names = _DEFAULT_METRICS.get(str(output_type), ("acc",))
     task.fields.setdefault("metric_list", [{"metric": name} for name in names])
     uses = task.fields.get("metric_list")
@@ -217,17 +217,19 @@ def _set_metrics(task: WrittenTask) -> None:
 
 
 def _without_options(use: object) -> object:
-    return {key: value for key, value in use.items() if key in OWN_FACTS} if isinstance(use, dict) else use
+    return (
+        {key: value for key, value in use.items() if key in NON_OPTION_KEYS} if isinstance(use, dict) else use
+    )
 
 
-def _set_filters(task: WrittenTask) -> None:
+def _set_filters(task: ConvertedTask) -> None:
     pipelines = task.fields.get("filter_list")
     if isinstance(pipelines, list):
         task.fields["filter_list"] = [_pipeline(pipeline) for pipeline in pipelines]
 
 
 def _pipeline(given: object) -> object:
-    """A regex has a pattern of its own by default, and there is nothing left to take first after a vote."""
+    """Adds the default pattern of `regex`, and drops a `take_first` after a majority vote."""
     if not isinstance(given, dict) or not isinstance(given.get("filter"), list):
         return given
     steps = [
@@ -243,8 +245,8 @@ def _function(step: object) -> object:
     return step.get("function") if isinstance(step, dict) else None
 
 
-def _set_generation(task: WrittenTask) -> None:
-    """The limit of tokens goes by several names there; the first in this order counts."""
+def _set_generation(task: ConvertedTask) -> None:
+    """The token limit has several names in lm-evaluation-harness; the first in this order counts."""
     options = task.fields.get("generation_kwargs")
     if not isinstance(options, dict):
         return

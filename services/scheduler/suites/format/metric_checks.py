@@ -12,19 +12,20 @@ from services.scheduler.suites.suite_errors import InvalidMetric, UnknownMetric
 
 Fields = Mapping[str, object]
 
-OWN_FACTS = frozenset({"metric", "aggregation", "higher_is_better"})
-
-
-"""Keys of a metric that are no options: what the metric is anyway."""
+# Keys of a metric that are no options: they may only repeat what the metric is.
+NON_OPTION_KEYS = frozenset({"metric", "aggregation", "higher_is_better"})
+# Short names of metrics over free text.
+DATASET_METRIC_NAMES: Mapping[str, str] = {"f1": "squad_f1", "rouge": "rougeL_max"}
+MOST_METRICS = 20
 
 
 def metric_faults(fields: Fields) -> Iterator[Fault]:
     uses = cast("Sequence[Fields]", fields["metric_list"])
     names = [str(use["metric"]) for use in uses]
-    for place, use in enumerate(uses):
-        path: KeyPath = ("metric_list", place)
-        if names[place] in names[:place]:
-            yield Fault((*path, "metric"), f"{names[place]} is there twice")
+    for index, use in enumerate(uses):
+        path: KeyPath = ("metric_list", index)
+        if names[index] in names[:index]:
+            yield Fault((*path, "metric"), f"{names[index]} is there twice")
         yield from _use_faults(fields, use, path)
 
 
@@ -35,12 +36,12 @@ def _use_faults(fields: Fields, use: Fields, path: KeyPath) -> Iterator[Fault]:
     if output_type not in metric.output_types:
         yield Fault((*path, "metric"), f"{name} does not fit output_type {output_type}")
         return
-    needed = metric.key_needed(output_type)
+    needed = metric.required_key(output_type)
     if needed and needed not in fields:
         yield Fault((*path, "metric"), f"{name} needs {needed}")
-    if metric.is_of_single_labels and isinstance(fields["doc_to_target"], list):
+    if metric.is_single_label and isinstance(fields["doc_to_target"], list):
         yield Fault((*path, "metric"), f"{name} has no figure where several choices are right")
-    for option in use.keys() - OWN_FACTS - options_of(name, output_type):
+    for option in use.keys() - NON_OPTION_KEYS - options_of(name, output_type):
         yield Fault((*path, option), f"{name} has no such option for {output_type}")
     problem = option_problem("choices", use["choices"]) if "choices" in use else ""
     if problem:
@@ -53,49 +54,39 @@ def _use_faults(fields: Fields, use: Fields, path: KeyPath) -> Iterator[Fault]:
         yield Fault((*path, "higher_is_better"), f"of {name} more is better")
 
 
-DATASET_METRIC_NAMES: Mapping[str, str] = {"f1": "squad_f1", "rouge": "rougeL_max"}
-
-
-"""Short names, where what is answered is free text."""
-
-
-MOST_METRICS = 20
-
-_OUTPUT = OutputType.GENERATE_UNTIL
-
-
 def supported_metrics() -> tuple[str, ...]:
-    """Those that need nothing of a row but its target, the short names last."""
+    """Metrics that need only a row's target, the short names last."""
+    output = OutputType.GENERATE_UNTIL
     fitting = [
         name
         for name, metric in METRICS.items()
-        if _OUTPUT in metric.output_types and not metric.key_needed(_OUTPUT)
+        if output in metric.output_types and not metric.required_key(output)
     ]
     return (*fitting, *DATASET_METRIC_NAMES)
 
 
-def dataset_metrics(uses: Sequence[MetricUse]) -> tuple[MetricUse, ...]:
-    """The metrics by their full names, options as JSON with sorted keys. Raises UnknownMetric, InvalidMetric.
+def resolve_dataset_metrics(uses: Sequence[MetricUse]) -> tuple[MetricUse, ...]:
+    """Returns metrics with full names and options as JSON with sorted keys.
 
-    None are as good as any: then answers are kept, and not scored.
+    Without metrics, answers are stored but not scored. Raises `UnknownMetric`, `InvalidMetric`.
     """
     if len(uses) > MOST_METRICS:
         raise InvalidMetric(
             uses[MOST_METRICS].name, f"a run has at most {MOST_METRICS} metrics, not {len(uses)}"
         )
     supported = supported_metrics()
-    settled = [_settled(use, supported) for use in uses]
-    for place, use in enumerate(settled):
-        if use.name in [one.name for one in settled[:place]]:
-            raise InvalidMetric(uses[place].name, f"{use.name} is there twice")
-    return tuple(settled)
+    resolved = [_resolved(use, supported) for use in uses]
+    for index, use in enumerate(resolved):
+        if use.name in [one.name for one in resolved[:index]]:
+            raise InvalidMetric(uses[index].name, f"{use.name} is there twice")
+    return tuple(resolved)
 
 
-def _settled(use: MetricUse, supported: Sequence[str]) -> MetricUse:
+def _resolved(use: MetricUse, supported: Sequence[str]) -> MetricUse:
     if use.name not in supported:
         raise UnknownMetric(use.name, supported)
     name, options = DATASET_METRIC_NAMES.get(use.name, use.name), _options(use)
-    known = options_of(name, _OUTPUT)
+    known = options_of(name, OutputType.GENERATE_UNTIL)
     for key, value in sorted(options.items()):
         advice = f"it has {', '.join(sorted(known))}" if known else "it has none"
         problem = option_problem(key, value) if key in known else f"there is no such option; {advice}"
@@ -115,7 +106,7 @@ def _options(use: MetricUse) -> Mapping[str, object]:
 
 
 def _number(word: str) -> float:
-    """JSON has no NaN and no infinity, and what is as large cannot be reckoned with."""
+    """Rejects NaN, Infinity and numbers that overflow to it."""
     number = float(word)
     if not math.isfinite(number):
         raise ValueError(f"{word} is not a number that can be reckoned with")

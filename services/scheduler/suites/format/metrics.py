@@ -15,19 +15,18 @@ _BOTH = _CHOICE | _TEXT
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """`aggregation` is what lm-evaluation-harness calls it; a higher figure is better for all of them.
+    """`aggregation` is the name in lm-evaluation-harness. Higher is better for every metric.
 
-    `needs` is a key without which a task cannot have it. A metric of single labels has no figure where
-    several choices are right.
+    `needs`: a key that the task must have. `is_single_label`: undefined if several choices are right.
     """
 
     output_types: frozenset[OutputType]
     aggregation: str = "mean"
     options: frozenset[str] = frozenset()
     needs: Mapping[OutputType, str] | None = None
-    is_of_single_labels: bool = False
+    is_single_label: bool = False
 
-    def key_needed(self, output_type: OutputType) -> str:
+    def required_key(self, output_type: OutputType) -> str:
         return (self.needs or {}).get(output_type, "")
 
 
@@ -41,8 +40,8 @@ METRICS: Mapping[str, Metric] = {
     "acc_norm": Metric(_CHOICE),
     "acc_bytes": Metric(_CHOICE),
     "mc2": Metric(_CHOICE),
-    "f1": Metric(_CHOICE, "f1", frozenset({"average"}), is_of_single_labels=True),
-    "mcc": Metric(_CHOICE, "matthews_corrcoef", is_of_single_labels=True),
+    "f1": Metric(_CHOICE, "f1", frozenset({"average"}), is_single_label=True),
+    "mcc": Metric(_CHOICE, "matthews_corrcoef", is_single_label=True),
     "exact_match": Metric(_BOTH, options=_MATCH_OPTIONS),
     "contains": Metric(_TEXT, options=_MATCH_OPTIONS),
     "regex": Metric(_TEXT, options=frozenset({"pattern", "ignore_case"})),
@@ -59,7 +58,7 @@ METRICS: Mapping[str, Metric] = {
 
 
 def options_of(name: str, output_type: OutputType) -> frozenset[str]:
-    """Options change how texts are held against each other: a choice is right or it is not."""
+    """Options of text comparison do not apply to choices."""
     is_text_option = METRICS[name].options is _MATCH_OPTIONS
     return frozenset() if is_text_option and output_type not in _TEXT else METRICS[name].options
 
@@ -69,7 +68,7 @@ FEWEST_CHOICES, MOST_CHOICES = 2, 1000
 
 
 def option_problem(option: str, value: object) -> str:
-    """What is wrong with the value of an option that some metric has; "" for nothing."""
+    """Returns the problem of an option's value, "" if it is valid. Agrees with suites/task.schema.json."""
     return _CHECKS[option](value)
 
 

@@ -17,7 +17,7 @@ from services.common.pattern_size import check_pattern_size
 from services.scheduler.suites.format.suite_document import Fault
 
 _FORMATS = FormatChecker(formats=())
-# Of the two modules one takes it for a class of letters, the other for a set of colons and letters.
+# `regex` reads it as a character class, `re` as a set of colons and letters.
 _POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
 
 
@@ -27,7 +27,7 @@ def suite_validator(schema: Mapping[str, object]) -> Draft202012Validator:
 
 
 def check_regex(pattern: str) -> None:
-    """Both modules that are going to read it must take it. Raises re.error."""
+    """Both `re` and `regex` must accept the pattern. Raises re.error."""
     if _POSIX_CLASS.search(pattern):
         raise re.error("a class such as [:alpha:] is not known")
     try:
@@ -48,14 +48,14 @@ def _is_regex(value: object) -> bool:
 
 
 def _is_integer(_: TypeChecker, value: object) -> bool:
-    """1.0 is one for JSON, and breaks what reckons with whole numbers."""
+    """JSON Schema accepts 1.0, which breaks code that needs an int."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _pattern(
     _: Draft202012Validator, pattern: str, value: object, __: Mapping[str, object]
 ) -> Iterator[ValidationError]:
-    """In ECMA's patterns `$` is the end; in Python's a line break may follow."""
+    """In ECMA patterns `$` is the end of the text; in Python a line break may follow."""
     if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), value):
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
@@ -72,7 +72,7 @@ SCHEMA_FILE = FilePath(__file__).resolve().parents[4] / "suites" / "task.schema.
 Definition = Literal["suite", "task", "group", "aggregates", "name"]
 
 _LONGEST_SENTENCE = 300
-# Of unknown ones in one mapping, so many are told.
+# Unknown keys reported per mapping.
 MAX_KEYS = 100
 
 
@@ -88,13 +88,13 @@ def _validator(definition: str) -> Draft202012Validator:
 
 
 def _faults(violation: ValidationError) -> Iterator[Fault]:
-    # Of several ways to be right, the one that came closest says what is wrong.
+    # Of several alternatives, the best match says what is wrong.
     error = best_match([violation]) or violation
     path = tuple(error.absolute_path)
     schema = cast("Mapping[str, Any]", error.schema)
     match error.validator:
         case "required":
-            # One violation per missing key, which names it only in its sentence.
+            # One violation per missing key; only its message names the key.
             missing = [key for key in schema["required"] if error.message.startswith(repr(key))]
             yield from (Fault((*path, key), "is missing") for key in missing)
         case "additionalProperties":
@@ -133,6 +133,6 @@ def _why_no_text(value: float) -> str:
 
 
 def _sentence(message: str) -> str:
-    """The library quotes the whole value, which may be long."""
+    """Shortens the message: the library quotes the whole value."""
     half = _LONGEST_SENTENCE // 2
     return message if len(message) <= _LONGEST_SENTENCE else f"{message[:half]} … {message[-half:]}"

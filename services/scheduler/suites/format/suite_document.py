@@ -14,6 +14,7 @@ MAX_FILES = 500
 MAX_PATH_BYTES = 1024
 MAX_NAME_BYTES = 200
 
+# Keys and indexes that lead to a value.
 KeyPath = tuple[str | int, ...]
 
 
@@ -22,7 +23,7 @@ KeyPath = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong with a value, by its path within a task or a suite."""
+    """A problem of a value, by its path within a task or a suite."""
 
     path: KeyPath
     problem: str
@@ -30,7 +31,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class SuiteProblem:
-    """What is wrong, for the author. `file`: "" is the document itself. `line` counts from 1; 0: unknown."""
+    """A problem as its author sees it. `file` "" is the document itself. `line` counts from 1; 0 is unknown."""
 
     problem: str
     file: str = ""
@@ -40,7 +41,7 @@ class SuiteProblem:
 
 @dataclass(frozen=True, slots=True)
 class SuiteDocument:
-    """`files` by the path under which the text names them; `file_name` is what its author calls it."""
+    """`files` by the paths that the text refers to; `file_name` is the author's name of the document."""
 
     text: str
     file_name: str = ""
@@ -48,7 +49,7 @@ class SuiteDocument:
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """Name of the document in messages."""
         return self.file_name or "the document"
 
     @property
@@ -57,7 +58,7 @@ class SuiteDocument:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over text and files, each as a netstring, so that no part can run into the next."""
+        """SHA-256 over text and files, each as a netstring, so the boundaries are unambiguous."""
         digest = hashlib.sha256()
         for part in (self.text.encode(), *_parts(self.files)):
             digest.update(b"%d:%b" % (len(part), part))
@@ -69,7 +70,7 @@ def _parts(files: Mapping[str, bytes]) -> Sequence[bytes]:
 
 
 def path_problem(path: str) -> str:
-    """Why a file's path cannot be used; "" where it can: it must stay inside of the suite's folder."""
+    """Returns why a path is not allowed, "" if it is: it must stay inside the suite's folder."""
     parts = PurePosixPath(path).parts
     if not path or path.startswith("/") or ".." in parts or "\\" in path or ":" in path:
         return f"{path!r} does not lie in the suite's folder"
@@ -83,7 +84,7 @@ def path_problem(path: str) -> str:
 
 
 def file_problems(paths: Iterable[str]) -> Iterator[SuiteProblem]:
-    """Of the files that a document brings, each at its path."""
+    """Problems with the paths of a document's files."""
     files = frozenset(paths)
     for path in sorted(files):
         folder = next((str(parent) for parent in PurePosixPath(path).parents if str(parent) in files), "")
@@ -95,13 +96,13 @@ def file_problems(paths: Iterable[str]) -> Iterator[SuiteProblem]:
 
 @dataclass(frozen=True, slots=True)
 class SuiteReading:
-    """`problems` in the order of the lines; where there are any, there is no suite."""
+    """`problems` are sorted by line; `suite` is None if there are any."""
 
     suite: SuiteDefinition | None
     problems: tuple[SuiteProblem, ...]
 
     def error(self, document_name: str) -> InvalidSuiteFile:
-        """The first of the problems, of which there are some."""
+        """The first problem as an error; there must be one."""
         first = self.problems[0]
         file = Path(first.file or document_name)
         return InvalidSuiteFile(file, first.problem, first.key, first.line or None)

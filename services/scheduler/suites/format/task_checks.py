@@ -1,4 +1,4 @@
-"""What the schema cannot say of a task: whether its keys fit together."""
+"""Checks of a task that the schema cannot express: whether its keys fit together."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,16 +39,16 @@ _ONLY_FOR = {
 }
 
 
-def task_faults(fields: Fields, spoiled: frozenset[str]) -> Iterator[Fault]:
-    """`spoiled` are keys that the schema has refused: what depends on them cannot be told."""
+def task_faults(fields: Fields, invalid_keys: frozenset[str]) -> Iterator[Fault]:
+    """`invalid_keys` already violate the schema; checks that read them are skipped."""
     for check in _CHECKS:
-        if spoiled.isdisjoint(check.keys):
+        if invalid_keys.isdisjoint(check.keys):
             yield from check.faults(fields)
 
 
 @lru_cache(maxsize=1024)
 def compiled(source: str) -> PromptTemplate:
-    """The tasks of a suite share their templates. Raises `InvalidTemplate`."""
+    """Cached, since the tasks of a suite share templates. Raises `InvalidTemplate`."""
     return compile_template(source)
 
 
@@ -87,8 +87,8 @@ def _indexes(target: object) -> Iterator[tuple[tuple[str | int, ...], int]]:
     if isinstance(target, int):
         yield ("doc_to_target",), target
     elif isinstance(target, list):
-        for place, index in enumerate(target):
-            yield ("doc_to_target", place), index
+        for number, index in enumerate(target):
+            yield ("doc_to_target", number), index
 
 
 def _dataset_faults(fields: Fields) -> Iterator[Fault]:
@@ -105,7 +105,7 @@ def _dataset_faults(fields: Fields) -> Iterator[Fault]:
 
 
 def sent_rows_faults(fields: Fields, sent_files: frozenset[str]) -> Iterator[Fault]:
-    """A user's suite reads what was sent along, or a data set of the hub: nothing else of a server's."""
+    """A user's suite may only read files sent with it and data sets of the hub, no files of the server."""
     dataset = cast("Mapping[str, str]", fields["dataset"])
     for key in ("file", "fewshot_file"):
         if key in dataset and dataset[key] not in sent_files:
@@ -133,13 +133,13 @@ def _fewshot_faults(fields: Fields) -> Iterator[Fault]:
 def _filter_faults(fields: Fields) -> Iterator[Fault]:
     pipelines = cast("Sequence[Mapping[str, object]]", fields.get("filter_list", ()))
     names = [str(pipeline["name"]) for pipeline in pipelines]
-    for place, pipeline in enumerate(pipelines):
-        if names[place] in names[:place]:
-            yield Fault(("filter_list", place, "name"), f"{names[place]} is there twice")
+    for index, pipeline in enumerate(pipelines):
+        if names[index] in names[:index]:
+            yield Fault(("filter_list", index, "name"), f"{names[index]} is there twice")
         steps = cast("Sequence[Mapping[str, object]]", pipeline["filter"])
         for number, step in enumerate(steps[:-1]):
             if step["function"] == "majority_vote":
-                path = ("filter_list", place, "filter", number)
+                path = ("filter_list", index, "filter", number)
                 yield Fault(path, "majority_vote is the last step: it makes one answer of all")
 
 

@@ -1,4 +1,7 @@
-"""One YAML text becomes values that know their lines. Made from events: no text exhausts stack or memory."""
+"""Reads YAML into values that know their lines. Built from events: depth and alias growth are bounded.
+
+Why not PyYAML's own composer: docs/decisions/0020-own-yaml-composer.md.
+"""
 
 import math
 from collections.abc import Iterator
@@ -12,7 +15,7 @@ from services.scheduler.suites.format.suite_document import KeyPath
 
 MAX_DEPTH = 50
 MAX_NUMBER_LETTERS = 100
-# With aliases counted as often as they are used.
+# Aliases count as often as they are used.
 MAX_NODES = 200_000
 
 Scalar = str | int | float | bool | None
@@ -24,8 +27,8 @@ _RESOLVER = Resolver()
 _CONSTRUCTOR = SafeConstructor()
 
 
-class NotYaml(Exception):
-    """A text that cannot be read as YAML, or that would become too large: where, and why."""
+class InvalidYaml(Exception):
+    """A text is no valid YAML, or would grow too large."""
 
     def __init__(self, problem: str, line: int = 0) -> None:
         super().__init__(problem)
@@ -35,13 +38,13 @@ class NotYaml(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value. `line`, from 1, is the key's where it is the value of one. `size` counts it and all in it."""
+    """A value. `line` counts from 1 and is that of the key, if it has one. `size` counts all nested values."""
 
     line: int
     content: "Scalar | tuple[Node, ...] | dict[str, Node]"
     size: int = 1
 
-    def below(self, part: str | int) -> "Node | None":
+    def child(self, part: str | int) -> "Node | None":
         if isinstance(self.content, dict) and isinstance(part, str):
             return self.content.get(part)
         if isinstance(self.content, tuple) and isinstance(part, int):
@@ -66,25 +69,25 @@ class YamlFault:
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """`faults` are what YAML allows and a suite cannot hold; the values there are placeholders."""
+    """`faults` are parts that YAML allows but we do not; the values there are placeholders."""
 
     root: Node
     faults: tuple[YamlFault, ...]
 
 
 def read_yaml(content: bytes) -> YamlDocument:
-    """Raises `NotYaml`."""
+    """Raises `InvalidYaml`."""
     try:
         composer = _Composer(content.decode("utf-8-sig"))
         return YamlDocument(composer.document(), tuple(composer.faults))
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise NotYaml("no valid UTF-8", line) from error
+        raise InvalidYaml("no valid UTF-8", line) from error
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
-        raise NotYaml(f"no valid YAML: {error.problem}", line) from error
+        raise InvalidYaml(f"no valid YAML: {error.problem}", line) from error
     except yaml.YAMLError as error:
-        raise NotYaml(f"no valid YAML: {' '.join(str(error).split())}") from error
+        raise InvalidYaml(f"no valid YAML: {' '.join(str(error).split())}") from error
 
 
 class _Composer:
@@ -97,12 +100,12 @@ class _Composer:
     def document(self) -> Node:
         next(self._events)
         if isinstance(next(self._events), yaml.StreamEndEvent):
-            raise NotYaml("the file is empty")
+            raise InvalidYaml("the file is empty")
         root = self._node(next(self._events), ())
         next(self._events)
         following = next(self._events)
         if not isinstance(following, yaml.StreamEndEvent):
-            raise NotYaml("one document per file", _line_of(following))
+            raise InvalidYaml("one document per file", _line_of(following))
         return root
 
     def _node(self, event: yaml.Event, path: KeyPath, key_line: int | None = None) -> Node:
@@ -111,7 +114,7 @@ class _Composer:
             return self._aliased(event, line)
         self._count(1, line)
         if len(path) > MAX_DEPTH:
-            raise NotYaml(f"nested deeper than {MAX_DEPTH} levels", line)
+            raise InvalidYaml(f"nested deeper than {MAX_DEPTH} levels", line)
         if isinstance(event, yaml.ScalarEvent):
             node = Node(line, self._scalar(event, path, line))
         elif isinstance(event, yaml.SequenceStartEvent):
@@ -126,7 +129,7 @@ class _Composer:
 
     def _aliased(self, event: yaml.AliasEvent, line: int) -> Node:
         if event.anchor not in self._anchors:
-            raise NotYaml(f"the alias *{event.anchor} names nothing that comes before it", line)
+            raise InvalidYaml(f"the alias *{event.anchor} names nothing that comes before it", line)
         node = self._anchors[event.anchor]
         self._count(node.size, line)
         return Node(line, node.content, node.size)
@@ -134,7 +137,9 @@ class _Composer:
     def _count(self, nodes: int, line: int) -> None:
         self._nodes_left -= nodes
         if self._nodes_left < 0:
-            raise NotYaml(f"more than {MAX_NODES} values, aliases counted as often as they are used", line)
+            raise InvalidYaml(
+                f"more than {MAX_NODES} values, aliases counted as often as they are used", line
+            )
 
     def _sequence(self, event: yaml.CollectionStartEvent, path: KeyPath, line: int) -> Node:
         self._check_tag(event, path, line)
@@ -160,12 +165,12 @@ class _Composer:
         return Node(line, entries, 1 + sum(node.size for node in entries.values()))
 
     def _merged(self, value: Node) -> dict[str, Node]:
-        """What a merge key brings; of several mappings the earlier one counts."""
+        """Entries of a merge key; of several mappings the earlier one wins."""
         several = value.content if isinstance(value.content, tuple) else (value,)
         entries: dict[str, Node] = {}
         for mapping in several:
             if not isinstance(mapping.content, dict):
-                raise NotYaml("a merge key (<<) takes a mapping or a list of mappings", mapping.line)
+                raise InvalidYaml("a merge key (<<) takes a mapping or a list of mappings", mapping.line)
             entries = {**mapping.content, **entries}
         return entries
 
@@ -187,9 +192,9 @@ class _Composer:
 
 
 def _key(event: yaml.Event) -> str:
-    """Keys are texts: what looks like a number or a truth value is taken as it is written."""
+    """Keys are always text, also those that look like numbers or booleans."""
     if not isinstance(event, yaml.ScalarEvent):
-        raise NotYaml("a key must be a plain text", _line_of(event))
+        raise InvalidYaml("a key must be a plain text", _line_of(event))
     return str(event.value)
 
 
@@ -198,7 +203,7 @@ def _line_of(event: yaml.Event) -> int:
 
 
 def _scalar_of(tag: str, text: str) -> tuple[Scalar, str]:
-    """The value, and what is wrong with it."""
+    """Returns the value and its problem, "" for none."""
     match tag.removeprefix(_TAG):
         case "null":
             return None, ""
@@ -218,7 +223,7 @@ def _scalar_of(tag: str, text: str) -> tuple[Scalar, str]:
 
 
 def _short(tag: str, text: str) -> yaml.ScalarNode:
-    """To read a number of a million digits takes hours."""
+    """Rejects long numbers: converting a million digits takes hours."""
     if len(text) > MAX_NUMBER_LETTERS:
         raise ValueError
     return yaml.ScalarNode(tag, text)

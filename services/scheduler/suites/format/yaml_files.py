@@ -1,4 +1,4 @@
-"""The YAML files of one suite, each read once, with what is wrong in them and with what they include."""
+"""The YAML files of one suite: each is read once, with its includes and its problems."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,17 +10,17 @@ from services.scheduler.suites.format.suite_document import (
     SuiteProblem,
     path_problem,
 )
-from services.scheduler.suites.format.yaml_document import Node, NotYaml, read_yaml
+from services.scheduler.suites.format.yaml_document import InvalidYaml, Node, read_yaml
 
 MAX_LAYERS = 20
 
+# Reads a file of the suite's folder by its relative path; raises OSError.
 ReadFile = Callable[[str], bytes]
-"""Gives a file of the suite's folder by its path in it; raises OSError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A mapping of one file that declares a task, or a part of it; `path` leads to it in its file."""
+    """A mapping in one file that declares a task or a part of it; `path` is its path in the file."""
 
     file: str
     node: Node
@@ -28,7 +28,7 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     file: str
     path: KeyPath
     line: int
@@ -36,16 +36,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A mapping with what it includes: the layers it is merged of, the first is the lowest.
+    """A mapping merged from layers, its includes first.
 
-    Not whole, where something it includes cannot be had, which is reported then.
+    It is incomplete if an include cannot be read, which is then reported.
     """
 
     layers: tuple[Layer, ...]
-    is_whole: bool = True
+    is_complete: bool = True
 
     def fields(self, *, is_deep: bool) -> dict[str, object]:
-        """Merged: deep merges mappings key by key, else a key of a higher layer replaces the whole value."""
+        """Merges the layers: key by key at all depths if deep, else top-level values replace each other."""
         merged: dict[str, object] = {}
         for layer in self.layers:
             fields = _mapping(layer.node)
@@ -54,94 +54,94 @@ class Declaration:
         return merged
 
     def has(self, key: str) -> bool:
-        return any(layer.node.below(key) is not None for layer in self.layers)
+        return any(layer.node.child(key) is not None for layer in self.layers)
 
     def text(self, key: str) -> str:
-        """The value of a key on its own; "" where it is no text."""
-        nodes = [node for layer in self.layers if (node := layer.node.below(key)) is not None]
+        """The unmerged text of a key; "" if it is no text."""
+        nodes = [node for layer in self.layers if (node := layer.node.child(key)) is not None]
         return _text(nodes[-1]) if nodes else ""
 
-    def place(self, path: KeyPath) -> Place:
-        """Where the value is written; of what is not there, where the mapping begins that should have it."""
+    def location(self, path: KeyPath) -> Location:
+        """Location of a value; of a missing one, that of the mapping that should have it."""
         for length in range(len(path), 0, -1):
             for layer in reversed(self.layers):
                 node = _follow(layer.node, path[:length])
                 if node is not None:
-                    return Place(layer.file, (*layer.path, *path), node.line)
+                    return Location(layer.file, (*layer.path, *path), node.line)
         top = self.layers[-1]
-        return Place(top.file, (*top.path, *path), top.node.line)
+        return Location(top.file, (*top.path, *path), top.node.line)
 
 
 @dataclass
 class SuiteFiles:
-    """`asked` holds every path that was looked for, also in vain: a change there may change the suite.
+    """`nodes` has every path that was looked up, also missing ones: a change there may change the suite.
 
-    `sent_files` are all the files there are, where a user sent them; None: whatever lies in the folder.
+    `sent_files` are the only files available if a user sent them; None means all files of the folder.
     """
 
     read: ReadFile
     root: str
     sent_files: frozenset[str] | None = None
     problems: list[SuiteProblem] = field(default_factory=list)
-    asked: dict[str, Node | None] = field(default_factory=dict)
-    _absent: dict[str, str] = field(default_factory=dict)
-    _unusable: set[tuple[str, KeyPath]] = field(default_factory=set)
-    _lost_includes: int = 0
+    nodes: dict[str, Node | None] = field(default_factory=dict)
+    _unreadable: dict[str, str] = field(default_factory=dict)
+    _invalid: set[tuple[str, KeyPath]] = field(default_factory=set)
+    _failed_includes: int = 0
 
     def node(self, path: str) -> Node | None:
-        """None where there is no file, or no YAML in it."""
-        if path not in self.asked:
-            self.asked[path] = self._read(path)
-        return self.asked[path]
+        """Returns None if the file is missing or invalid."""
+        if path not in self.nodes:
+            self.nodes[path] = self._read(path)
+        return self.nodes[path]
 
     @property
-    def root_place(self) -> Place:
-        return Place(self.root, (), 1)
+    def root_location(self) -> Location:
+        return Location(self.root, (), 1)
 
-    def why_unusable(self, path: str) -> str:
-        """As whoever names the file has to be told; "" where it is fine, or where it was told of the file."""
+    def unusable_reason(self, path: str) -> str:
+        """Returns the problem for the place that names the file; "" if usable or reported in the file."""
         node = self.node(path)
-        # Of the root its author knows another name.
+        # The author knows the root by another name.
         name = self._name(path) or "the document"
-        if path in self._absent:
-            return f"{name} cannot be read ({self._absent[path]})"
+        if path in self._unreadable:
+            return f"{name} cannot be read ({self._unreadable[path]})"
         is_mapping = node is None or isinstance(node.content, dict)
         return "" if is_mapping else f"{name} holds no keys and values"
 
-    def report(self, place: Place, problem: str) -> None:
-        """Nothing where the value there, or one around it, is a placeholder for what was reported before."""
-        around = [(place.file, place.path[:length]) for length in range(1, len(place.path) + 1)]
-        if self._unusable.isdisjoint(around):
-            key = ".".join(str(part) for part in place.path)
-            self.problems.append(SuiteProblem(problem, self._name(place.file), place.line, key))
+    def report(self, location: Location, problem: str) -> None:
+        """Reports a problem, unless the value or one around it is a placeholder after an earlier problem."""
+        around = [(location.file, location.path[:length]) for length in range(1, len(location.path) + 1)]
+        if self._invalid.isdisjoint(around):
+            key = ".".join(str(part) for part in location.path)
+            self.problems.append(SuiteProblem(problem, self._name(location.file), location.line, key))
 
     def declaration(self, layer: Layer) -> Declaration:
-        """A layer with all that it includes."""
-        before = self._lost_includes
+        """Returns a layer with all its includes."""
+        before = self._failed_includes
         layers = (*self._included(layer, (layer.file,) if not layer.path else ()), layer)
-        return Declaration(layers, is_whole=self._lost_includes == before)
+        return Declaration(layers, is_complete=self._failed_includes == before)
 
     def _read(self, path: str) -> Node | None:
         try:
             content = self.read(path)
         except OSError as error:
-            self._absent[path] = error.strerror or str(error)
+            self._unreadable[path] = error.strerror or str(error)
             return None
         if len(content) > MAX_DOCUMENT_BYTES:
-            self.report(Place(path, (), 0), f"the file has more than {MAX_DOCUMENT_BYTES} bytes")
+            self.report(Location(path, (), 0), f"the file has more than {MAX_DOCUMENT_BYTES} bytes")
             return None
         try:
             document = read_yaml(content)
-        except NotYaml as error:
-            self.report(Place(path, (), error.line), error.problem)
+        except InvalidYaml as error:
+            self.report(Location(path, (), error.line), error.problem)
             return None
         for fault in document.faults:
-            self.report(Place(path, fault.path, fault.line), fault.problem)
-            self._unusable.add((path, fault.path))
+            self.report(Location(path, fault.path, fault.line), fault.problem)
+            self._invalid.add((path, fault.path))
         return document.root
 
     def _included(self, layer: Layer, chain: tuple[str, ...]) -> tuple[Layer, ...]:
-        """What a layer builds on; `chain` is the way of files that led to it."""
+        """Layers that a layer includes; `chain` are the files that led to it."""
         layers: list[Layer] = []
         for path, name in _included_names(layer.node):
             file = str(PurePosixPath(layer.file).parent / name)
@@ -151,10 +151,10 @@ class SuiteFiles:
                 below = Layer(file, node)
                 layers += [*self._included(below, (*chain, file)), below]
                 continue
-            self._lost_includes += 1
-            problem = problem or self.why_unusable(file)
+            self._failed_includes += 1
+            problem = problem or self.unusable_reason(file)
             if problem:
-                self.report(Declaration((layer,)).place(path), problem)
+                self.report(Declaration((layer,)).location(path), problem)
         return tuple(layers[:MAX_LAYERS])
 
     def _include_problem(self, file: str, chain: tuple[str, ...], count: int) -> str:
@@ -171,16 +171,16 @@ class SuiteFiles:
 
 
 def _included_names(node: Node) -> list[tuple[KeyPath, str]]:
-    include = node.below("include")
+    include = node.child("include")
     if include is None:
         return []
     if isinstance(include.content, tuple):
-        return [(("include", place), _text(name)) for place, name in enumerate(include.content)]
+        return [(("include", number), _text(name)) for number, name in enumerate(include.content)]
     return [(("include",), _text(include))]
 
 
 def _text(node: Node) -> str:
-    """What is no text is no path either, and will be told so."""
+    """Returns "" for other values; an empty path is reported later."""
     return node.content if isinstance(node.content, str) else ""
 
 
@@ -192,14 +192,14 @@ def _mapping(node: Node) -> dict[str, object]:
 def _merged(low: dict[str, object], high: dict[str, object]) -> dict[str, object]:
     merged = dict(low)
     for key, value in high.items():
-        below = merged.get(key)
-        both = isinstance(below, dict) and isinstance(value, dict)
-        merged[key] = _merged(below, value) if both else value  # type: ignore[arg-type]  # both are, then
+        old = merged.get(key)
+        is_mergeable = isinstance(old, dict) and isinstance(value, dict)
+        merged[key] = _merged(old, value) if is_mergeable else value  # type: ignore[arg-type]  # both are dicts then
     return merged
 
 
 def _follow(node: Node, path: KeyPath) -> Node | None:
     found: Node | None = node
     for part in path:
-        found = found.below(part) if found is not None else None
+        found = found.child(part) if found is not None else None
     return found

@@ -6,8 +6,8 @@ from typing import cast
 
 from services.scheduler.suites.format.schema import schema_faults
 from services.scheduler.suites.format.suite_document import Fault, KeyPath, path_problem
-from services.scheduler.suites.format.yaml_files import Declaration, Layer, Place, SuiteFiles
-from services.scheduler.suites.format.yaml_tasks import SuitePlace, read_task
+from services.scheduler.suites.format.yaml_files import Declaration, Layer, Location, SuiteFiles
+from services.scheduler.suites.format.yaml_tasks import SuiteLocation, read_task
 from services.scheduler.suites.suite import GroupMetric, SuiteDefinition, TaskDefinition, TaskGroup
 
 MAX_TASKS = 1000
@@ -15,31 +15,31 @@ MAX_TASKS = 1000
 
 @dataclass(frozen=True, slots=True)
 class DeclaredGroup:
-    """A group, and where it is written: below `path` of a declaration."""
+    """A group and its location: at `path` of a declaration."""
 
     group: TaskGroup
     declaration: Declaration
     path: KeyPath = ()
 
-    def place(self, *path: str | int) -> Place:
-        return self.declaration.place((*self.path, *path))
+    def location(self, *path: str | int) -> Location:
+        return self.declaration.location((*self.path, *path))
 
 
 @dataclass
 class SuiteDraft:
-    """`names` are those of all tasks, also of those that are not right; `group_files` those of groups."""
+    """`names` has the names of all tasks, also invalid ones; `group_files` the files of groups."""
 
     files: SuiteFiles
-    place: SuitePlace
+    location: SuiteLocation
     names: list[str] = field(default_factory=list)
     tasks: list[TaskDefinition] = field(default_factory=list)
     groups: list[DeclaredGroup] = field(default_factory=list)
     group_files: set[str] = field(default_factory=set)
 
-    def add_file(self, name: str, named_at: Place) -> None:
-        """The task of the file of this name; the file must be called as its task."""
+    def add_file(self, name: str, named_at: Location) -> None:
+        """Adds the task of the file `<name>.yaml`; the task must have the name of its file."""
         file = f"{name}.yaml"
-        problem = path_problem(file) or self.files.why_unusable(file)
+        problem = path_problem(file) or self.files.unusable_reason(file)
         if problem:
             self.files.report(named_at, problem)
         elif (node := self.files.node(file)) is not None:
@@ -47,33 +47,33 @@ class SuiteDraft:
             declared = self.add(declaration)
             if declared and declared != name:
                 problem = f"{declared!r} is not the name of its file"
-                self.files.report(declaration.place(("task",)), problem)
+                self.files.report(declaration.location(("task",)), problem)
 
     def add(self, declaration: Declaration) -> str:
-        """Gives the name of the task, "" where it has none."""
+        """Returns the name of the task, "" if it has none."""
         name = declaration.text("task")
         if len(self.names) == MAX_TASKS:
-            self.files.report(self.files.root_place, f"a suite has at most {MAX_TASKS} tasks")
+            self.files.report(self.files.root_location, f"a suite has at most {MAX_TASKS} tasks")
             return name
         if name in self.names:
-            self.files.report(declaration.place(("task",)), f"the task {name} is there twice")
+            self.files.report(declaration.location(("task",)), f"the task {name} is there twice")
         if name:
             self.names.append(name)
-        task = read_task(self.files, declaration, self.place) if declaration.is_whole else None
+        task = read_task(self.files, declaration, self.location) if declaration.is_complete else None
         if task is not None:
             self.tasks.append(task)
         return name
 
     def add_group(self, declared: DeclaredGroup) -> None:
         name = declared.group.name
-        taken = {self.place.suite, *self.names, *(other.group.name for other in self.groups)}
+        taken = {self.location.suite, *self.names, *(other.group.name for other in self.groups)}
         if name in taken:
             self.files.report(
-                declared.place("group"), f"the name {name} is taken by the suite, a task or a group"
+                declared.location("group"), f"the name {name} is taken by the suite, a task or a group"
             )
         for number, task in enumerate(declared.group.tasks):
             if task not in self.names:
-                self.files.report(declared.place("tasks", number), f"the suite has no task {task}")
+                self.files.report(declared.location("tasks", number), f"the suite has no task {task}")
         self._check_metrics(declared)
         self.groups.append(declared)
 
@@ -81,22 +81,22 @@ class SuiteDraft:
         """`whole` is the group of all tasks."""
         self._check_metrics(whole)
         groups = [declared.group for declared in self.groups]
-        return SuiteDefinition(self.place.suite, description, tuple(self.tasks), (*groups, whole.group))
+        return SuiteDefinition(self.location.suite, description, tuple(self.tasks), (*groups, whole.group))
 
     def _check_metrics(self, declared: DeclaredGroup) -> None:
-        """Told only where all tasks are right: a metric of a task that is not may be the one."""
+        """Only if all tasks are valid: an invalid one may have the missing metric."""
         tasks = [task for task in self.tasks if task.name in declared.group.tasks]
         if not tasks or len(tasks) < len(declared.group.tasks):
             return
         known = {metric.name for task in tasks for metric in task.scoring.metrics}
         for number, metric in enumerate(declared.group.metrics):
             if metric.name not in known:
-                place = declared.place("aggregate_metric_list", number, "metric")
-                self.files.report(place, f"no task of {declared.group.name} has {metric.name}")
+                location = declared.location("aggregate_metric_list", number, "metric")
+                self.files.report(location, f"no task of {declared.group.name} has {metric.name}")
 
 
 def group_metrics(listed: object) -> tuple[GroupMetric, ...]:
-    """Of an `aggregate_metric_list` that follows the schema."""
+    """Metrics of an `aggregate_metric_list` that is valid by the schema."""
     uses = cast("Sequence[dict[str, object]]", listed or ())
     return tuple(GroupMetric(str(use["metric"]), bool(use.get("weight_by_size", True))) for use in uses)
 
@@ -105,12 +105,12 @@ _KEYS = frozenset({"group", "group_alias", "task", "tag", "aggregate_metric_list
 
 
 def add_members(draft: SuiteDraft, declaration: Declaration) -> DeclaredGroup:
-    """Adds the tasks of a group and the groups within it, and gives the group."""
+    """Adds the tasks and groups of a group of lm-evaluation-harness, and returns it."""
     name = declaration.text("group")
     fields = declaration.fields(is_deep=False)
     faults = list(_faults(fields))
     for fault in faults:
-        draft.files.report(declaration.place(fault.path), fault.problem)
+        draft.files.report(declaration.location(fault.path), fault.problem)
     before = len(draft.names)
     for member in _members(declaration):
         _add_member(draft, member)
@@ -135,9 +135,9 @@ def _aggregates(fields: Mapping[str, object]) -> list[object]:
 
 
 def _members(declaration: Declaration) -> Iterator[Layer]:
-    """Each entry of the list of tasks, where it is written."""
-    holder = next((layer for layer in reversed(declaration.layers) if layer.node.below("task")), None)
-    listed = holder.node.below("task") if holder else None
+    """The entries of the list of tasks, with their locations."""
+    holder = next((layer for layer in reversed(declaration.layers) if layer.node.child("task")), None)
+    listed = holder.node.child("task") if holder else None
     if holder is None or listed is None:
         return
     if not isinstance(listed.content, tuple):
@@ -148,41 +148,41 @@ def _members(declaration: Declaration) -> Iterator[Layer]:
 
 
 def _add_member(draft: SuiteDraft, member: Layer) -> None:
-    place = Place(member.file, member.path, member.node.line)
+    location = Location(member.file, member.path, member.node.line)
     written = Declaration((member,))
     name = written.text("task")
     if isinstance(member.node.content, str):
-        _add_named(draft, member.node.content, place)
+        _add_named(draft, member.node.content, location)
     elif written.has("group"):
         draft.add_group(add_members(draft, draft.files.declaration(member)))
     elif name:
         _add_written(draft, member, name)
     else:
-        draft.files.report(place, "a task is its name, or its keys and values with the key task")
+        draft.files.report(location, "a task is its name, or its keys and values with the key task")
 
 
 def _add_written(draft: SuiteDraft, member: Layer, name: str) -> None:
-    """A task as it is written here, over what the file of its name says where there is one."""
+    """Adds an inline task, which overrides the file of its name, if there is one."""
     file = f"{name}.yaml"
     node = draft.files.node(file) if not path_problem(file) else None
     low = draft.files.declaration(Layer(file, node)) if node else Declaration(())
     high = draft.files.declaration(member)
-    whole = Declaration((*low.layers, *high.layers), is_whole=low.is_whole and high.is_whole)
-    if not node and high.is_whole and not high.has("dataset_path") and not high.has("dataset"):
+    whole = Declaration((*low.layers, *high.layers), is_complete=low.is_complete and high.is_complete)
+    if not node and high.is_complete and not high.has("dataset_path") and not high.has("dataset"):
         problem = f"there is no {file}, and no dataset_path here"
-        draft.files.report(high.place(("task",)), problem)
+        draft.files.report(high.location(("task",)), problem)
     else:
         draft.add(whole)
 
 
-def _add_named(draft: SuiteDraft, name: str, place: Place) -> None:
-    """A task, or a group, of the file of its name."""
+def _add_named(draft: SuiteDraft, name: str, location: Location) -> None:
+    """Adds the task or group of the file `<name>.yaml`."""
     file = f"{name}.yaml"
     node = draft.files.node(file) if not path_problem(file) else None
-    if node is None or node.below("group") is None:
-        draft.add_file(name, place)
+    if node is None or node.child("group") is None:
+        draft.add_file(name, location)
     elif file in draft.group_files:
-        draft.files.report(place, f"the group of {file} is there twice, or within itself")
+        draft.files.report(location, f"the group of {file} is there twice, or within itself")
     else:
         draft.group_files.add(file)
         draft.add_group(add_members(draft, draft.files.declaration(Layer(file, node))))

@@ -15,14 +15,14 @@ from services.scheduler.suites.format.suite_document import (
     SuiteReading,
     file_problems,
 )
-from services.scheduler.suites.format.yaml_files import Declaration, Layer, Place, SuiteFiles
+from services.scheduler.suites.format.yaml_files import Declaration, Layer, Location, SuiteFiles
 from services.scheduler.suites.format.yaml_suite_draft import (
     DeclaredGroup,
     SuiteDraft,
     add_members,
     group_metrics,
 )
-from services.scheduler.suites.format.yaml_tasks import SuitePlace
+from services.scheduler.suites.format.yaml_tasks import SuiteLocation
 from services.scheduler.suites.suite import SuiteDefinition, TaskGroup
 
 MAX_PROBLEMS = 200
@@ -30,7 +30,7 @@ MAX_PROBLEMS = 200
 
 @dataclass(frozen=True, slots=True)
 class NameRule:
-    """`must_be`: the only name that a suite may have, "" for any but those that are taken."""
+    """`must_be` is the required name of a suite; if it is "", any name but the `taken` ones is allowed."""
 
     must_be: str = ""
     taken: Collection[str] = ()
@@ -42,11 +42,11 @@ class NameRule:
 
 
 def read_suite(files: SuiteFiles, folder: FilePath, rule: NameRule) -> SuiteReading:
-    """`folder` is where the data files lie."""
+    """`folder` has the data files."""
     root = files.node(files.root)
     suite = None
-    if files.why_unusable(files.root):
-        files.report(files.root_place, files.why_unusable(files.root))
+    if files.unusable_reason(files.root):
+        files.report(files.root_location, files.unusable_reason(files.root))
     elif root is not None:
         suite = _suite(files, folder, Declaration((Layer(files.root, root),)), rule)
     found = sorted(files.problems, key=lambda problem: (problem.file, problem.line))
@@ -64,16 +64,16 @@ def _suite(
     declaration = written if written.has("suite") else files.declaration(root)
     kind = next((key for key in ("suite", "group", "task") if declaration.has(key)), "")
     if kind == "group" and declaration.has("class"):
-        # A task of lm-evaluation-harness in Python, which may say beside it what group it is of.
+        # A Python task of lm-evaluation-harness, which may also name its group.
         kind = "task"
     if not kind:
         problem = "a suite, a task, or a group of lm-evaluation-harness is needed, with the key of this name"
-        files.report(written.place(()), problem)
+        files.report(written.location(()), problem)
         return None
     name = declaration.text(kind)
     if rule.problem(name):
-        files.report(declaration.place((kind,)), rule.problem(name))
-    draft = SuiteDraft(files, SuitePlace(name, folder))
+        files.report(declaration.location((kind,)), rule.problem(name))
+    draft = SuiteDraft(files, SuiteLocation(name, folder))
     if kind == "suite":
         return _own_suite(draft, declaration)
     if kind == "group":
@@ -87,23 +87,23 @@ def _own_suite(draft: SuiteDraft, declaration: Declaration) -> SuiteDefinition:
     fields = cast("Mapping[str, object]", root.node.value())
     faults = schema_faults(fields, "suite")
     for fault in faults:
-        draft.files.report(declaration.place(fault.path), fault.problem)
+        draft.files.report(declaration.location(fault.path), fault.problem)
     _add_tasks(draft, root)
     is_grouped = not any(fault.path[:1] in {("groups",), ("aggregate_metric_list",)} for fault in faults)
     if is_grouped:
         _add_groups(draft, declaration, cast("Sequence[Mapping[str, object]]", fields.get("groups", ())))
     metrics = group_metrics(fields.get("aggregate_metric_list")) if is_grouped else ()
-    whole = TaskGroup(draft.place.suite, tuple(draft.names), metrics)
+    whole = TaskGroup(draft.location.suite, tuple(draft.names), metrics)
     return draft.suite(str(fields.get("description", "")), DeclaredGroup(whole, declaration))
 
 
 def _add_tasks(draft: SuiteDraft, root: Layer) -> None:
-    listed = root.node.below("tasks")
+    listed = root.node.child("tasks")
     entries = listed.content if listed is not None and isinstance(listed.content, tuple) else ()
     for number, entry in enumerate(entries):
         path = ("tasks", number)
         if isinstance(entry.content, str):
-            draft.add_file(entry.content, Place(root.file, path, entry.line))
+            draft.add_file(entry.content, Location(root.file, path, entry.line))
         elif isinstance(entry.content, dict):
             draft.add(draft.files.declaration(Layer(root.file, entry, path)))
 
@@ -121,7 +121,10 @@ ROOT = "suite.yaml"
 def read_document(
     document: SuiteDocument, folder: Path = Path(), taken_names: Collection[str] = ()
 ) -> SuiteReading:
-    """`folder` is where its data files are going to lie; `taken_names` are those of other suites."""
+    """Reads a user's document from memory; files that were not sent with it are missing.
+
+    `folder` is where its data files will be unpacked; `taken_names` are names of other suites.
+    """
     problems = _problems(document)
     if problems:
         return SuiteReading(None, tuple(problems))
@@ -137,7 +140,7 @@ def read_document(
 
 
 class YamlUserDocuments:
-    """Reads what users bring, to tell what is wrong with it."""
+    """Reads documents of users to find their problems."""
 
     def read(self, document: SuiteDocument, taken_names: Collection[str]) -> SuiteReading:
         return read_document(document, taken_names=taken_names)

@@ -1,4 +1,4 @@
-"""A declared task becomes its definition; what is wrong with it is reported where it is written."""
+"""Turns a declared task into its definition; problems are reported at their locations."""
 
 import hashlib
 import json
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from services.scheduler.suites.format.lm_eval_task import is_lm_eval_task, written_as_lm_eval
-from services.scheduler.suites.format.metric_checks import OWN_FACTS
+from services.scheduler.suites.format.lm_eval_task import convert_lm_eval_task, is_lm_eval_task
+from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS
 from services.scheduler.suites.format.schema import schema_faults
 from services.scheduler.suites.format.suite_document import Fault
 from services.scheduler.suites.format.task_checks import compiled, sent_rows_faults, task_faults
@@ -33,36 +33,36 @@ DEFAULT_FEWSHOT_DELIMITER = "\n\n"
 
 
 @dataclass(frozen=True, slots=True)
-class SuitePlace:
-    """The suite that a task belongs to, and the folder that its files lie in."""
+class SuiteLocation:
+    """The suite of a task and the folder of its files."""
 
     suite: str
     folder: Path
 
 
-def read_task(files: SuiteFiles, declaration: Declaration, place: SuitePlace) -> TaskDefinition | None:
-    """None where something is wrong with it, which is then reported."""
+def read_task(files: SuiteFiles, declaration: Declaration, location: SuiteLocation) -> TaskDefinition | None:
+    """Returns None if the task is invalid; its problems are then reported."""
     fields = declaration.fields(is_deep=True)
     origins: Mapping[str, str] = {}
     faults: list[Fault] = []
     if is_lm_eval_task(fields):
-        converted = written_as_lm_eval(declaration.fields(is_deep=False))
+        converted = convert_lm_eval_task(declaration.fields(is_deep=False))
         fields, origins, faults = converted.fields, converted.origins, converted.faults
     if fields:
         faults += schema_faults(fields, "task")
-        spoiled = frozenset(str(fault.path[0]) for fault in faults if fault.path)
-        faults += task_faults(fields, spoiled)
-        if files.sent_files is not None and "dataset" not in spoiled:
+        invalid_keys = frozenset(str(fault.path[0]) for fault in faults if fault.path)
+        faults += task_faults(fields, invalid_keys)
+        if files.sent_files is not None and "dataset" not in invalid_keys:
             faults += sent_rows_faults(fields, files.sent_files)
     for fault in faults:
         key = ".".join(str(part) for part in fault.path)
         path = (origins[key],) if key in origins else fault.path
-        files.report(declaration.place(path), fault.problem)
-    return None if faults else _definition(fields, place)
+        files.report(declaration.location(path), fault.problem)
+    return None if faults else _definition(fields, location)
 
 
-def _definition(fields: Fields, place: SuitePlace) -> TaskDefinition:
-    rows, fewshot_rows = _rows(cast("Mapping[str, str]", fields["dataset"]), place)
+def _definition(fields: Fields, location: SuiteLocation) -> TaskDefinition:
+    rows, fewshot_rows = _rows(cast("Mapping[str, str]", fields["dataset"]), location)
     return TaskDefinition(
         name=str(fields["task"]),
         version=str(fields["version"]),
@@ -77,14 +77,14 @@ def _definition(fields: Fields, place: SuitePlace) -> TaskDefinition:
     )
 
 
-def _rows(dataset: Mapping[str, str], place: SuitePlace) -> tuple[RowsReference, RowsReference | None]:
+def _rows(dataset: Mapping[str, str], location: SuiteLocation) -> tuple[RowsReference, RowsReference | None]:
     if "file" in dataset:
-        rows = RowsReference(place.suite, file=place.folder / dataset["file"])
+        rows = RowsReference(location.suite, file=location.folder / dataset["file"])
         shown = dataset.get("fewshot_file")
-        return rows, None if shown is None else RowsReference(place.suite, file=place.folder / shown)
+        return rows, None if shown is None else RowsReference(location.suite, file=location.folder / shown)
     shown = dataset.get("fewshot_split")
-    return _hub_rows(dataset, place.suite, dataset["split"]), (
-        None if shown is None else _hub_rows(dataset, place.suite, shown)
+    return _hub_rows(dataset, location.suite, dataset["split"]), (
+        None if shown is None else _hub_rows(dataset, location.suite, shown)
     )
 
 
@@ -129,7 +129,7 @@ def _scoring(fields: Fields) -> TaskScoring:
 
 
 def _metric(use: Fields) -> MetricUse:
-    options = {key: value for key, value in use.items() if key not in OWN_FACTS}
+    options = {key: value for key, value in use.items() if key not in NON_OPTION_KEYS}
     return MetricUse(str(use["metric"]), json.dumps(options) if options else "")
 
 

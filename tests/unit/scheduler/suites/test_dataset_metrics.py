@@ -6,25 +6,29 @@ import pytest
 
 from services.common.errors import ErrorKind
 from services.scheduler.errors import refusal_of
-from services.scheduler.suites.format.metric_checks import MOST_METRICS, dataset_metrics, supported_metrics
+from services.scheduler.suites.format.metric_checks import (
+    MOST_METRICS,
+    resolve_dataset_metrics,
+    supported_metrics,
+)
 from services.scheduler.suites.suite import MetricUse
 from services.scheduler.suites.suite_errors import InvalidMetric, UnknownMetric
 
 
 def test_short_names_stand_for_the_metrics_of_free_text() -> None:
-    settled = dataset_metrics([MetricUse("f1"), MetricUse("rouge"), MetricUse("contains")])
+    settled = resolve_dataset_metrics([MetricUse("f1"), MetricUse("rouge"), MetricUse("contains")])
     assert [use.name for use in settled] == ["squad_f1", "rougeL_max", "contains"]
 
 
 def test_no_metrics_are_as_good_as_any() -> None:
-    assert dataset_metrics([]) == ()
+    assert resolve_dataset_metrics([]) == ()
 
 
 def test_options_are_settled_in_one_form() -> None:
-    one = dataset_metrics([MetricUse("numeric", '{"tolerance":0.5, "relative_tolerance":0}')])
-    other = dataset_metrics([MetricUse("numeric", '{"relative_tolerance": 0, "tolerance": 0.5}')])
+    one = resolve_dataset_metrics([MetricUse("numeric", '{"tolerance":0.5, "relative_tolerance":0}')])
+    other = resolve_dataset_metrics([MetricUse("numeric", '{"relative_tolerance": 0, "tolerance": 0.5}')])
     assert one == other
-    assert dataset_metrics([MetricUse("regex", "{}")]) == (MetricUse("regex"),)
+    assert resolve_dataset_metrics([MetricUse("regex", "{}")]) == (MetricUse("regex"),)
 
 
 def test_metrics_that_need_more_of_a_row_than_its_target_are_not_among_them() -> None:
@@ -35,7 +39,7 @@ def test_metrics_that_need_more_of_a_row_than_its_target_are_not_among_them() ->
 @pytest.mark.parametrize("name", ["acc", "bleu_diff", "accuracy", "", "x" * 5000])
 def test_an_unknown_metric_is_told_with_those_there_are(name: str) -> None:
     with pytest.raises(UnknownMetric, match="exact_match, contains, regex") as told:
-        dataset_metrics([MetricUse(name)])
+        resolve_dataset_metrics([MetricUse(name)])
     refusal = refusal_of(told.value)
     assert (refusal.kind, refusal.reason) == (ErrorKind.INVALID, "UNKNOWN_METRIC")
     assert len(refusal.message) < 500
@@ -68,7 +72,7 @@ def test_an_unknown_metric_is_told_with_those_there_are(name: str) -> None:
 )
 def test_what_is_wrong_with_an_option_is_one_sentence(use: MetricUse, sentence: str) -> None:
     with pytest.raises(InvalidMetric, match=sentence) as told:
-        dataset_metrics([MetricUse("squad_em"), use])
+        resolve_dataset_metrics([MetricUse("squad_em"), use])
     refusal = refusal_of(told.value)
     assert (refusal.kind, refusal.reason) == (ErrorKind.INVALID, "INVALID_PARAMETER")
     assert refusal.facts["metric"] == use.name
@@ -76,6 +80,6 @@ def test_what_is_wrong_with_an_option_is_one_sentence(use: MetricUse, sentence: 
 
 def test_the_same_metric_twice_is_refused_whatever_it_is_called() -> None:
     with pytest.raises(InvalidMetric, match="squad_f1 is there twice"):
-        dataset_metrics([MetricUse("f1"), MetricUse("squad_f1")])
+        resolve_dataset_metrics([MetricUse("f1"), MetricUse("squad_f1")])
     with pytest.raises(InvalidMetric, match=f"at most {MOST_METRICS} metrics"):
-        dataset_metrics([MetricUse("contains")] * (MOST_METRICS + 1))
+        resolve_dataset_metrics([MetricUse("contains")] * (MOST_METRICS + 1))

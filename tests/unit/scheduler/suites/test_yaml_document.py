@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.scheduler.suites.format.yaml_document import MAX_DEPTH, NotYaml, read_yaml
+from services.scheduler.suites.format.yaml_document import MAX_DEPTH, InvalidYaml, read_yaml
 
 
 def value(text: str) -> object:
@@ -16,8 +16,8 @@ def faults(text: str) -> list[tuple[str, int, str]]:
     return [(".".join(str(part) for part in fault.path), fault.line, fault.problem) for fault in found]
 
 
-def refusal(text: str) -> NotYaml:
-    with pytest.raises(NotYaml) as refused:
+def refusal(text: str) -> InvalidYaml:
+    with pytest.raises(InvalidYaml) as refused:
         read_yaml(text.encode())
     return refused.value
 
@@ -29,12 +29,12 @@ def test_scalars_are_what_yaml_says_and_keys_are_texts() -> None:
 
 def test_values_know_their_lines() -> None:
     root = read_yaml(b"a: 1\nb:\n  - x\n  - {c:\n      2}\n").root
-    second = root.below("b").below(1)  # type: ignore[union-attr]  # they are there
-    assert root.below("b").line == 2  # type: ignore[union-attr]
+    second = root.child("b").child(1)  # type: ignore[union-attr]  # they are there
+    assert root.child("b").line == 2  # type: ignore[union-attr]
     assert second.line == 4  # type: ignore[union-attr]
-    assert second.below("c").line == 4  # type: ignore[union-attr]
-    assert root.below("nothing") is None
-    assert second.below(0) is None  # type: ignore[union-attr]
+    assert second.child("c").line == 4  # type: ignore[union-attr]
+    assert root.child("nothing") is None
+    assert second.child(0) is None  # type: ignore[union-attr]
 
 
 def test_anchors_and_merge_keys_work_and_the_own_key_wins() -> None:
@@ -100,6 +100,6 @@ def test_what_is_no_yaml_is_told_with_its_line(text: str, problem: str, line: in
 
 
 def test_bytes_that_are_no_utf_8_are_told_with_their_line() -> None:
-    with pytest.raises(NotYaml, match="no valid UTF-8") as refused:
+    with pytest.raises(InvalidYaml, match="no valid UTF-8") as refused:
         read_yaml(b"a: 1\nb: \xff\n")
     assert refused.value.line == 2
