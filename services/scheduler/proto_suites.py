@@ -3,7 +3,7 @@
 from proctor.v1 import suite_service_pb2 as messages
 from services.scheduler.shards.proto_samples import sample_to_proto, scoring_to_proto
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem
-from services.scheduler.suites.show_sample import ShownSample, WantedSample
+from services.scheduler.suites.show_sample import RenderedSample, SampleRequest
 
 
 def document_from_proto(message: messages.SuiteDocument) -> SuiteDocument:
@@ -16,12 +16,12 @@ def problem_to_proto(problem: SuiteProblem) -> messages.SuiteProblem:
     )
 
 
-def wanted_from_proto(request: messages.ShowSampleRequest) -> WantedSample:
+def wanted_from_proto(request: messages.ShowSampleRequest) -> SampleRequest:
     num_fewshot = request.num_fewshot if request.HasField("num_fewshot") else None
-    return WantedSample(request.suite, request.task, request.row, num_fewshot)
+    return SampleRequest(request.suite, request.task, request.row, num_fewshot)
 
 
-def shown_to_proto(shown: ShownSample) -> messages.ShowSampleResponse:
+def shown_to_proto(shown: RenderedSample) -> messages.ShowSampleResponse:
     generation = shown.task.generation
     return messages.ShowSampleResponse(
         sample=sample_to_proto(shown.sample),

@@ -9,18 +9,18 @@ import pytest
 from datasets.packaged_modules import _PACKAGED_DATASETS_MODULES
 
 from services.scheduler.suites.rows.hub_rows import refuse_local_files
-from services.scheduler.suites.rows.row_source import FILE_READERS, RowsNotHere
+from services.scheduler.suites.rows.row_source import FILE_READERS, RowsMissing
 
 ROOT = Path(__file__).parents[2]
 
 PROGRAM = """
 import sys
 from services.scheduler.suites.rows.hub_rows import HubRows
-from services.scheduler.suites.rows.row_source import RowsNotHere, RowsReference
+from services.scheduler.suites.rows.row_source import RowsMissing, RowsReference
 try:
     found = HubRows().open(RowsReference("suite", dataset_id=sys.argv[1], split=sys.argv[2]))
     print(found.provenance.source, list(found.rows))
-except RowsNotHere as error:
+except RowsMissing as error:
     print(error)
 """
 
@@ -74,7 +74,7 @@ def test_every_way_of_the_library_to_read_files_is_known() -> None:
 def test_a_data_set_of_the_hub_that_names_files_of_others_is_refused(file: str) -> None:
     own = "hf://datasets/org/set@0123/rows.csv"
     refuse_local_files({"test": [own]})
-    with pytest.raises(RowsNotHere, match="not its own"):
+    with pytest.raises(RowsMissing, match="not its own"):
         refuse_local_files({"test": [own], "train": [own, file]})
 
 

@@ -20,7 +20,7 @@ LAST_ROW = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class WantedSample:
+class SampleRequest:
     """`row` counts from 0; `num_fewshot` None: as the task says."""
 
     suite: str
@@ -30,7 +30,7 @@ class WantedSample:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownSample:
+class RenderedSample:
     task: TaskDefinition
     sample: Sample
     dataset: str
@@ -44,7 +44,7 @@ class ShowSample:
     rows: RowSource
     threads: CancellableThreads = field(default_factory=lambda: CancellableThreads(AT_A_TIME, LIMIT_SECONDS))
 
-    async def show(self, wanted: WantedSample) -> ShownSample:
+    async def show(self, wanted: SampleRequest) -> RenderedSample:
         _check(wanted)
         try:
             task = (await self.suites.suite(wanted.suite)).task(wanted.task)
@@ -55,16 +55,16 @@ class ShowSample:
             seconds = self.threads.limit_seconds or 0.0
             raise errors.ShowingTooLong(task=wanted.task, row=wanted.row, seconds=f"{seconds:g}") from error
 
-    def _rendered(self, task: TaskDefinition, wanted: WantedSample) -> ShownSample:
+    def _rendered(self, task: TaskDefinition, wanted: SampleRequest) -> RenderedSample:
         rendered = open_task(task, self.rows, wanted.num_fewshot, wanted.row + 1)
         [sample] = deque(rendered.samples, maxlen=1)
         if sample.position < wanted.row:
             raise errors.NoSuchRow(task=task.name, row=wanted.row, rows=sample.position + 1)
         location = rendered.provenance.location
-        return ShownSample(task, sample, location, rendered.revision, rendered.is_stand_in)
+        return RenderedSample(task, sample, location, rendered.revision, rendered.is_stand_in)
 
 
-def _check(wanted: WantedSample) -> None:
+def _check(wanted: SampleRequest) -> None:
     ranges = {"row": (wanted.row, LAST_ROW), "num_fewshot": (wanted.num_fewshot or 0, MAX_FEWSHOT)}
     for name, (value, highest) in ranges.items():
         if not 0 <= value <= highest:

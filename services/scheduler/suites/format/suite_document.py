@@ -18,9 +18,6 @@ MAX_NAME_BYTES = 200
 KeyPath = tuple[str | int, ...]
 
 
-"""Keys and indexes that lead to a value."""
-
-
 @dataclass(frozen=True, slots=True)
 class Fault:
     """A problem of a value, by its path within a task or a suite."""
@@ -31,7 +28,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class SuiteProblem:
-    """A problem as its author sees it. `file` "" is the document itself. `line` counts from 1; 0 is unknown."""
+    """A problem for the author. `file` "" is the document itself. `line` counts from 1; 0 is unknown."""
 
     problem: str
     file: str = ""

@@ -38,7 +38,7 @@ class InvalidYaml(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value. `line` counts from 1 and is that of the key, if it has one. `size` counts all nested values."""
+    """A value. `line` counts from 1 and is that of its key, if any. `size` counts all nested values."""
 
     line: int
     content: "Scalar | tuple[Node, ...] | dict[str, Node]"

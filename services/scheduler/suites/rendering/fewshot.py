@@ -1,4 +1,4 @@
-"""Which rows are shown as solved examples before a question: the draws of lm-evaluation-harness."""
+"""Draws the few-shot examples of a question exactly as lm-evaluation-harness does."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -12,7 +12,7 @@ SEED = FewshotRule().seed
 
 
 class FewshotDraws:
-    """One generator per task; a draw depends on those before it: ask once per document, in order."""
+    """One random generator per task. Each draw depends on earlier ones: call once per document, in order."""
 
     def __init__(self, task: str, rule: FewshotRule, pool: Sequence[Row]) -> None:
         self._task = task
@@ -21,7 +21,7 @@ class FewshotDraws:
         self._random = Random(rule.seed)
 
     def draw(self, document: Row) -> list[int]:
-        """Places in the pool of the examples to show before this document."""
+        """Indexes in the pool of the examples to show before this document. Raises `FewshotPoolTooSmall`."""
         wanted = self._rule.num_fewshot
         if wanted == 0:
             return []
@@ -39,7 +39,7 @@ class FewshotDraws:
         return list(islice(others, self._rule.num_fewshot))
 
     def _random_ones(self, document: Row) -> list[int]:
-        """One more than asked for, so that the document can be left out; where it was drawn twice, anew."""
+        """Draws one extra, so that the document can be dropped; draws again if it occurs twice."""
         wanted = self._rule.num_fewshot
         if not self._rule.drops_document:
             return self._sample(range(len(self._pool)), wanted)
@@ -50,7 +50,7 @@ class FewshotDraws:
         return self._sample(self._without(document, range(len(self._pool))), wanted)
 
     def _spare(self) -> int:
-        """Examples that the task's file holds are no documents: all of them can be asked for."""
+        """Examples in the task file are no documents, so no extra is drawn if all are wanted."""
         is_all = self._rule.num_fewshot == len(self._rule.samples)
         return 0 if is_all else 1
 

@@ -14,12 +14,12 @@ MAX_LIST_CHARACTERS = 1024 * 1024
 _MAX_INDEX_DIGITS = 6
 
 
-def labels_of(template: PromptTemplate, row: Row, *, has_choices: bool) -> list[object]:
-    """What is right, in the order of the target.
+def read_labels(template: PromptTemplate, row: Row, *, has_choices: bool) -> list[object]:
+    """Right answers (texts or indexes of choices) in the order of the target.
 
-    A column is taken as it is; a rendered text may write a number (of a choice) or a list.
+    A column's value is used unchanged; in rendered text, numbers are choice indexes and lists are parsed.
     """
-    value = _not_null(template, template.value(row))
+    value = _require_value(template, template.value(row))
     is_column = template.template is None and template.source in row
     if isinstance(value, str) and not is_column:
         value = _read_label(value, has_choices=has_choices)
@@ -38,7 +38,7 @@ def _read_label(text: str, *, has_choices: bool) -> object:
     return text
 
 
-def index_of(label: object, choices: Sequence[str]) -> int:
+def choice_index(label: object, choices: Sequence[str]) -> int:
     if isinstance(label, str) and label in choices:
         return choices.index(label)
     if isinstance(label, int) and 0 <= label < len(choices):
@@ -47,13 +47,13 @@ def index_of(label: object, choices: Sequence[str]) -> int:
 
 
 def _hint(label: object) -> str:
-    """A column of text is compared with the choices; a file such as CSV has no other columns."""
+    """Explains why a digit in a text column (CSV has no others) is no index."""
     is_number = isinstance(label, str) and label.isascii() and label.isdigit()
     return " (it is text; as a template, {{…}}, it would be an index)" if is_number else ""
 
 
-def list_of(template: PromptTemplate, row: Row, key: str) -> tuple[str, ...]:
-    """The texts of a column or template that gives a list of them. `key` names it where it does not."""
+def text_list(template: PromptTemplate, row: Row, key: str) -> tuple[str, ...]:
+    """Texts of a column or template that gives a list; `key` is named in the error."""
     value = template.value(row)
     listed = _read(value) if isinstance(value, str) else value
     if not isinstance(listed, list | tuple) or not listed:
@@ -63,14 +63,14 @@ def list_of(template: PromptTemplate, row: Row, key: str) -> tuple[str, ...]:
     return tuple(one if isinstance(one, str) else str(one) for one in listed)
 
 
-def _not_null(template: PromptTemplate, value: object) -> object:
+def _require_value(template: PromptTemplate, value: object) -> object:
     if value is None:
         raise FieldProblem(f"the field {template.source!r} is null", template.source)
     return value
 
 
 def _read(text: str) -> object:
-    """A list written as JSON or as Python has it; a text that is neither stands for itself."""
+    """Parses a list written as JSON or as a Python literal; returns other text unchanged."""
     if len(text) > MAX_LIST_CHARACTERS:
         raise FieldProblem(f"a list is written with more than {MAX_LIST_CHARACTERS:,} characters")
     try:
@@ -84,7 +84,7 @@ def _read(text: str) -> object:
 
 
 class QuestionWriter:
-    """Writes the questions of one task, with or without solved examples before them."""
+    """Writes the questions of one task, with or without few-shot examples."""
 
     def __init__(self, task: TaskDefinition) -> None:
         self._templates = task.templates
@@ -105,7 +105,7 @@ class QuestionWriter:
         return Question(prompt, self._fixed_continuations or self._continuations(choices), target)
 
     def example(self, row: Row) -> str:
-        """A question with its answer, as it stands before the next question: of several the first one."""
+        """A question with its first right answer, as shown before another question."""
         answer = self._right_texts(row, self._choices(row))[0]
         text = self._templates.text.text(row)
         return f"{text}{self._delimiter}{answer}{self._example_end}" if answer else text
@@ -120,7 +120,7 @@ class QuestionWriter:
     def _choices(self, row: Row) -> Sequence[str]:
         if self._choices_template is None:
             return self._fixed_choices
-        choices = list_of(self._choices_template, row, "doc_to_choice")
+        choices = text_list(self._choices_template, row, "doc_to_choice")
         if not all(choices):
             raise FieldProblem("one of the choices is empty")
         return choices
@@ -150,14 +150,14 @@ class QuestionWriter:
     def _right_texts(self, row: Row, choices: Sequence[str]) -> tuple[str, ...]:
         if choices:
             return tuple(choices[index] for index in self._right_indexes(row, choices))
-        labels = labels_of(self._templates.target, row, has_choices=False)
+        labels = read_labels(self._templates.target, row, has_choices=False)
         if None in labels:
             raise FieldProblem("doc_to_target gives a list with a null")
         return tuple(str(label) for label in labels)
 
     def _right_indexes(self, row: Row, choices: Sequence[str]) -> list[int]:
-        labels = self._templates.target_indexes or labels_of(self._templates.target, row, has_choices=True)
-        return [index_of(label, choices) for label in labels]
+        labels = self._templates.target_indexes or read_labels(self._templates.target, row, has_choices=True)
+        return [choice_index(label, choices) for label in labels]
 
     def _listed(self, row: Row, template: PromptTemplate | None, key: str) -> tuple[str, ...]:
-        return () if template is None else list_of(template, row, key)
+        return () if template is None else text_list(template, row, key)

@@ -1,4 +1,4 @@
-"""A task's rows become its samples, serially: few-shot draws depend on the order of the documents."""
+"""Renders a task's rows to samples, serially: few-shot draws depend on the order of the documents."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ MAX_SAMPLE_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RenderedTask:
-    """`samples` is read once; it raises `SuiteError` at the first row that is unfit."""
+    """`samples` can be read once; it raises `SuiteError` at the first invalid row."""
 
     samples: Iterator[Sample]
     provenance: Provenance
@@ -32,13 +32,13 @@ class RenderedTask:
 
     @property
     def is_stand_in(self) -> bool:
-        """Also where only the examples are: they are part of what is asked."""
+        """True also if only the examples are a stand-in: they are part of the prompt."""
         shown = self.fewshot_provenance
         return self.provenance.is_stand_in or (shown is not None and shown.is_stand_in)
 
     @property
     def revision(self) -> str:
-        """Of the rows, and of the examples where there are any."""
+        """Revision of the rows, and of the examples if there are any."""
         shown = self.fewshot_provenance
         return self.provenance.revision + (f" examples {shown.revision}" if shown is not None else "")
 
@@ -46,7 +46,7 @@ class RenderedTask:
 def open_task(
     task: TaskDefinition, source: RowSource, num_fewshot: int | None = None, limit: int | None = None
 ) -> RenderedTask:
-    """Find the rows (now) and render them (while they are read). `num_fewshot` None: as the task says."""
+    """Finds the rows now and renders them as they are read. `num_fewshot` None means the task's default."""
     rows = source.open(task.rows)
     shots = task.fewshot.num_fewshot if num_fewshot is None else num_fewshot
     if shots == 0:
@@ -62,7 +62,7 @@ def open_task(
 
 
 def _pool_rows(task: TaskDefinition, pool: RowSet, num_fewshot: int) -> list[Row]:
-    """Draws reach into the whole pool, so it is held, as the rows that are asked are not."""
+    """Loads the whole pool into memory, because draws access it at random."""
     is_fixed = task.fewshot.sampler is FewshotSampler.FIRST_N and not task.fewshot.drops_document
     try:
         return list(_while_wanted(pool.rows, num_fewshot if is_fixed else None))
@@ -87,7 +87,7 @@ def render_task(
     num_fewshot: int = 0,
     limit: int | None = None,
 ) -> Iterator[Sample]:
-    """Samples of the first `limit` rows, each with `num_fewshot` examples out of `pool` before it."""
+    """Renders the first `limit` rows, each with `num_fewshot` examples from `pool`."""
     writer = QuestionWriter(task)
     examples = _Examples(task, writer, pool, num_fewshot)
     position = -1
@@ -143,7 +143,7 @@ def _kept(row: Row) -> bytes:
 
 
 class _Examples:
-    """The solved examples before a document; each row of the pool is written at most once."""
+    """Few-shot examples before a document; each row of the pool is rendered at most once."""
 
     def __init__(
         self, task: TaskDefinition, writer: QuestionWriter, pool: Sequence[Row], num_fewshot: int

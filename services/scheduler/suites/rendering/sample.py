@@ -70,13 +70,12 @@ class Sample:
 
 
 def encode_question(task: str, version: str, question: Question) -> bytes:
-    """The canonical bytes that a digest is taken over.
+    """Returns the canonical bytes whose SHA-256 is the sample's digest.
 
-    Each part is a netstring (`<length in bytes>:<UTF-8 bytes>`), in this order: the format's name, the task,
-    its version, the prompt, the number of choices and each choice, the index of the right choice in decimal
-    (empty without one; comma-separated where several are right), the number of accepted texts and each text.
-    Where there are any, the number of texts known to be wrong and each of them, and what each choice says,
-    follow. So no part can run into the next.
+    Each part is a netstring (`<length in bytes>:<UTF-8 bytes>`), so boundaries are unambiguous: the format's
+    name, the task, its version, the prompt, the number of choices, each choice, the index of the right
+    choice (decimal, empty if none, comma-separated if several), the number of accepted texts, each text. If
+    there are any, the number of wrong texts, each of them, and the text of each choice follow.
     """
     target = question.target
     right_choice = "" if target.choice is None else str(target.choice)
@@ -102,19 +101,15 @@ _LARGEST_INTEGER = 2**63 - 1
 
 
 def row_as_json(row: Row) -> bytes:
-    """Fields in their order. Raises `TypeError` where lists stand in lists more than 250 deep.
+    """Encodes a row as JSON, fields in order. Raises `TypeError` if it is nested more than 250 levels deep.
 
-    What JSON cannot say is said in one way: a number that is not finite is null; dates and times are ISO
-    text, bytes base64, whole numbers over 64 bits their digits, lone surrogates a question mark, and anything
-    else is the text that Python makes of it.
+    Values without a JSON form: numbers that are not finite become null, dates and times ISO text, bytes
+    base64, integers over 64 bits text, lone surrogates a question mark, anything else `str(value)`.
     """
     try:
         return orjson.dumps(row)
     except TypeError:
-        return _dumped_as_can_be(row)
-
-
-def _dumped_as_can_be(row: Row) -> bytes:
+        pass
     try:
         return orjson.dumps(_sayable(row), default=str)
     except RecursionError as error:

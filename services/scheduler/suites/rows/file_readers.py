@@ -1,7 +1,5 @@
 """Readers of row files, a few rows at a time: CSV (RFC 4180), JSON lines, Parquet."""
 
-from __future__ import annotations
-
 import csv
 import json
 from codecs import BOM_UTF8
@@ -12,7 +10,7 @@ from services.scheduler.suites.rows.pinned_file import PinnedFile
 from services.scheduler.suites.rows.row_source import (
     MAX_ROW_BYTES,
     Row,
-    RowsNotHere,
+    RowsMissing,
     UnreadableRow,
     check_field_names,
 )
@@ -23,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def read_csv(file: PinnedFile) -> Iterator[Row]:
-    """Rows are counted from 1, without the header and empty lines. A header that is unfit is told at once."""
+    """Rows count from 1, without header and empty lines. Raises `RowsMissing` at once for the header."""
     with file.open() as content:
         try:
             header = next(_records(file, content), None)
         except UnreadableRow as error:
-            raise RowsNotHere(f"the header of {file.path.name} cannot be read: {error.problem}") from error
+            raise RowsMissing(f"the header of {file.path.name} cannot be read: {error.problem}") from error
     if header is None:
-        raise RowsNotHere(f"{file.path.name} has no header")
+        raise RowsMissing(f"{file.path.name} has no header")
     check_field_names(file.path.name, header)
     return _csv_rows(file, header)
 
@@ -47,8 +45,8 @@ def _csv_rows(file: PinnedFile, header: Sequence[str]) -> Iterator[Row]:
 
 
 def _records(file: PinnedFile, content: BinaryIO) -> Iterator[list[str]]:
-    """The header first, as row 0."""
-    # For the whole process; what one row may take is bounded by its lines.
+    """Yields the header as row 0, then the rows."""
+    # A limit of the whole process; `_Lines` bounds a row.
     csv.field_size_limit(MAX_ROW_BYTES)
     lines = _Lines(file, content)
     try:
@@ -62,7 +60,7 @@ def _records(file: PinnedFile, content: BinaryIO) -> Iterator[list[str]]:
 
 
 class _Lines:
-    """Lines as the CSV reader asks for them: of a row over the limit, no more than that is read."""
+    """Lines for the CSV reader; stops reading a row that exceeds the limit."""
 
     def __init__(self, file: PinnedFile, content: BinaryIO) -> None:
         self.row = 0
@@ -96,7 +94,7 @@ class _Lines:
 
 
 def read_jsonl(file: PinnedFile) -> Iterator[Row]:
-    """Empty lines are passed over; rows are counted from 1. A line over the limit is not read to its end."""
+    """Skips empty lines; rows count from 1. Stops reading a line that exceeds the limit."""
     row = 0
     with file.open() as content:
         while line := content.readline(MAX_ROW_BYTES + 2):
@@ -131,30 +129,30 @@ _PIECE_BYTES = 64 * 1024
 
 
 def read_parquet(file: PinnedFile) -> Iterator[Row]:
-    """What is no Parquet file, or one that could only be read whole, is told at once."""
+    """Raises `RowsMissing` at once if it is no Parquet file or has too large row groups."""
     with file.open() as content:
         try:
             parquet = _opened(content)
         except (ValueError, OSError, RuntimeError) as error:
             reason = " ".join(str(error).split()).rstrip(".")
-            raise RowsNotHere(f"{file.path.name} is no readable Parquet file ({reason})") from error
+            raise RowsMissing(f"{file.path.name} is no readable Parquet file ({reason})") from error
         _check_groups(file, parquet)
         check_field_names(file.path.name, parquet.schema_arrow.names)
     return _parquet_rows(file)
 
 
-def _opened(content: BinaryIO) -> ParquetFile:
-    # Takes half a second and 60 MB: only where such a file is read.
+def _opened(content: BinaryIO) -> "ParquetFile":
+    # Importing takes half a second and 60 MB: only if needed.
     from pyarrow.parquet import ParquetFile  # noqa: PLC0415
 
     return ParquetFile(content, buffer_size=_PIECE_BYTES, pre_buffer=False)
 
 
-def _check_groups(file: PinnedFile, parquet: ParquetFile) -> None:
+def _check_groups(file: PinnedFile, parquet: "ParquetFile") -> None:
     for number in range(parquet.num_row_groups):
         size = parquet.metadata.row_group(number).total_byte_size
         if size > MAX_GROUP_BYTES:
-            raise RowsNotHere(
+            raise RowsMissing(
                 f"{file.path.name} has a row group of {size} bytes, more than the {MAX_GROUP_BYTES} allowed"
             )
 
@@ -169,11 +167,11 @@ def _parquet_rows(file: PinnedFile) -> Iterator[Row]:
             row += len(rows)
 
 
-def _batches(content: BinaryIO) -> Iterator[RecordBatch]:
+def _batches(content: BinaryIO) -> Iterator["RecordBatch"]:
     yield from _opened(content).iter_batches(batch_size=ROWS_AT_ONCE, use_threads=False)
 
 
-def _next_rows(batches: Iterator[RecordBatch], row: int) -> list[Row] | None:
+def _next_rows(batches: Iterator["RecordBatch"], row: int) -> list[Row] | None:
     try:
         batch = next(batches, None)
         if batch is None:

@@ -1,14 +1,13 @@
 """Rows from files: those in the suite's own folder, and a local mirror of hub data sets."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
 from services.scheduler.suites.rows.file_readers import read_csv, read_jsonl, read_parquet
 from services.scheduler.suites.rows.pinned_file import PinnedFile, pin_file
-from services.scheduler.suites.rows.row_source import Provenance, Row, RowSet, RowsNotHere, RowsReference
+from services.scheduler.suites.rows.row_source import Provenance, Row, RowSet, RowsMissing, RowsReference
 
 _READERS: Mapping[str, Callable[[PinnedFile], Iterator[Row]]] = {
     ".jsonl": read_jsonl,
@@ -17,74 +16,73 @@ _READERS: Mapping[str, Callable[[PinnedFile], Iterator[Row]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedFile:
-    """`rows` are read once, a few at a time; `revision` is the digest of the file."""
+def open_rows(path: Path) -> tuple[Iterator[Row], str]:
+    """Returns the rows, which can be read once, and the file's digest as their revision.
 
-    rows: Iterator[Row]
-    revision: str
-
-
-def open_rows(path: Path) -> OpenedFile:
-    """Raises `RowsNotHere` where it is no file of rows, `OSError` where it cannot be read at all."""
+    Raises `RowsMissing` if the file has no rows, `OSError` if it cannot be read.
+    """
     read = _READERS.get(path.suffix)
     if read is None:
-        raise RowsNotHere(f"{path.name} is none of the files that are read: {', '.join(_READERS)}")
+        raise RowsMissing(f"{path.name} is none of the files that are read: {', '.join(_READERS)}")
     pinned = pin_file(path)
-    return OpenedFile(read(pinned), f"sha256:{pinned.digest}")
+    return read(pinned), f"sha256:{pinned.digest}"
 
 
 class FileRows:
+    """Rows of files in the suite's own folder."""
+
     def open(self, reference: RowsReference) -> RowSet:
         if reference.file is None:
-            raise RowsNotHere("it is no file of the suite")
+            raise RowsMissing("it is no file of the suite")
         try:
-            opened = open_rows(reference.file)
+            rows, revision = open_rows(reference.file)
         except OSError as error:
-            raise RowsNotHere(f"the file cannot be read ({error.strerror})") from error
-        provenance = Provenance(source="suite", location=str(reference), revision=opened.revision)
-        return RowSet(opened.rows, provenance)
+            raise RowsMissing(f"the file cannot be read ({error.strerror})") from error
+        return RowSet(rows, Provenance(source="suite", location=str(reference), revision=revision))
 
 
 class MirrorRows:
-    """`folder` None: no mirror is set up."""
+    """Rows of hub data sets from a folder whose mirror.yaml maps (id, config, split) to files.
+
+    `folder` is None if no mirror is configured.
+    """
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
 
     def open(self, reference: RowsReference) -> RowSet:
         if self._folder is None:
-            raise RowsNotHere("no local mirror is set (PROCTOR_DATA_DIR)")
+            raise RowsMissing("no local mirror is set (PROCTOR_DATA_DIR)")
         entry = self._entry(self._folder / "mirror.yaml", reference)
         file = self._folder / str(entry["file"])
         try:
-            opened = open_rows(file)
+            rows, revision = open_rows(file)
         except OSError as error:
-            raise RowsNotHere(f"the mirror's file {file} cannot be read ({error.strerror})") from error
+            raise RowsMissing(f"the mirror's file {file} cannot be read ({error.strerror})") from error
         provenance = Provenance(
             source="mirror",
             location=f"{reference} from {entry['file']}",
-            revision=opened.revision,
+            revision=revision,
             is_stand_in=bool(entry.get("stand_in", False)),
         )
-        return RowSet(opened.rows, provenance)
+        return RowSet(rows, provenance)
 
     def _entry(self, index: Path, reference: RowsReference) -> Mapping[str, object]:
         wanted = (reference.dataset_id, reference.config, reference.split)
         for entry in _entries(index):
             if (entry.get("id"), entry.get("config") or "", entry.get("split")) == wanted:
                 return entry
-        raise RowsNotHere(f"the local mirror {self._folder} (PROCTOR_DATA_DIR) has no entry for it")
+        raise RowsMissing(f"the local mirror {self._folder} (PROCTOR_DATA_DIR) has no entry for it")
 
 
 def _entries(index: Path) -> list[Mapping[str, object]]:
     try:
         listed = yaml.safe_load(index.read_text(encoding="utf-8"))
     except OSError as error:
-        raise RowsNotHere(f"the local mirror has no readable {index} ({error.strerror})") from error
+        raise RowsMissing(f"the local mirror has no readable {index} ({error.strerror})") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise RowsNotHere(f"{index} is no valid YAML ({' '.join(str(error).split())})") from error
+        raise RowsMissing(f"{index} is no valid YAML ({' '.join(str(error).split())})") from error
     entries = listed.get("datasets") if isinstance(listed, dict) else None
     if not isinstance(entries, list) or not all(isinstance(one, dict) and "file" in one for one in entries):
-        raise RowsNotHere(f"{index} has no list 'datasets' of entries with id, config, split and file")
+        raise RowsMissing(f"{index} has no list 'datasets' of entries with id, config, split and file")
     return entries

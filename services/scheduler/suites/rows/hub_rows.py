@@ -1,4 +1,4 @@
-"""Rows of hub data sets through the `datasets` library, which caches what it has fetched."""
+"""Rows of hub data sets through the `datasets` library, which caches its downloads."""
 
 import os
 import re
@@ -14,43 +14,41 @@ from services.scheduler.suites.rows.row_source import (
     Provenance,
     Row,
     RowSet,
-    RowsNotHere,
+    RowsMissing,
     RowsReference,
     UnreadableRow,
 )
 
 DEFAULT_ENDPOINT = "https://huggingface.co"
-
-
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 class HubRows:
-    """One thread at a time fetches a data set; those that wait then find it in the library's cache."""
+    """One thread at a time downloads a data set; waiting threads then find it in the cache."""
 
     def __init__(self, connect_timeout_seconds: float = 5.0) -> None:
         self._connect_timeout_seconds = connect_timeout_seconds
         self._fetching: defaultdict[str, Lock] = defaultdict(Lock)
 
     def open(self, reference: RowsReference) -> RowSet:
-        """Fetch the whole split (once); rows are then read from the cache, a few at a time."""
+        """Downloads the whole split once; rows are then read from the cache, a few at a time."""
         folder = Path(reference.dataset_id)
         if folder.exists() and not folder.is_absolute():
-            # The library would read it, whoever wrote the id and wherever this process happens to stand.
-            raise RowsNotHere("a local data set is named by its absolute path, and this is one of the hub's")
+            # The library would read a folder of the working directory.
+            raise RowsMissing("a local data set is named by its absolute path, and this is one of the hub's")
         if not folder.is_dir():
             _refuse_unreachable_hub(self._connect_timeout_seconds)
         try:
-            # Slow to import and an optional extra: only where the hub is needed.
+            # Slow to import and an optional extra: only if needed.
             import datasets  # noqa: PLC0415
             from datasets import packaged_modules  # noqa: PLC0415
             from datasets.exceptions import DatasetsError  # noqa: PLC0415
             from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
         except ImportError as error:
-            raise RowsNotHere("the hub needs the package 'datasets' (pip install 'proctor[hub]')") from error
+            raise RowsMissing("the hub needs the package 'datasets' (pip install 'proctor[hub]')") from error
         if reference.dataset_id in packaged_modules._PACKAGED_DATASETS_MODULES:  # noqa: SLF001
-            # The library would read whatever files lie where this process happens to stand.
-            raise RowsNotHere("this names a way to read files, and files of a suite are named by `file`")
+            # The library would read files of the working directory.
+            raise RowsMissing("this names a way to read files, and files of a suite are named by `file`")
         try:
             with self._fetching[reference.dataset_id]:
                 builder = datasets.load_dataset_builder(
@@ -61,28 +59,28 @@ class HubRows:
                 builder.download_and_prepare()
                 split = builder.as_dataset(split=reference.split)
         except (DatasetsError, HfHubHTTPError, OSError, ValueError, RuntimeError) as error:
-            raise RowsNotHere(f"the hub does not give it ({_in_one_line(error)})") from error
-        # The library gives the digest of the rows no public name.
+            raise RowsMissing(f"the hub does not give it ({_in_one_line(error)})") from error
+        # The library has no public name for the digest of the rows.
         revision = pinned_revision(reference, builder.hash, split._fingerprint)  # noqa: SLF001
         provenance = Provenance(source="hub", location=str(reference), revision=revision)
         return RowSet(_rows(split), provenance)
 
 
 def pinned_revision(reference: RowsReference, fetched: str | None, fingerprint: str) -> str:
-    """The commit that was fetched, whatever name or branch was asked for; of other places what is known."""
+    """The downloaded commit, whatever branch was requested; else the requested revision or a fingerprint."""
     if fetched is not None and _COMMIT.fullmatch(fetched):
         return fetched
     return reference.revision or f"fingerprint:{fingerprint}"
 
 
 def refuse_local_files(data_files: Mapping[str, Iterable[str]]) -> None:
-    """The card of a data set of the hub may name any path, and the library would read it."""
+    """The card of a hub data set can name any local path, and the library would read it."""
     if not all(str(file).startswith("hf://") for files in data_files.values() for file in files):
-        raise RowsNotHere("it reads files that are not its own")
+        raise RowsMissing("it reads files that are not its own")
 
 
 def _refuse_unreachable_hub(timeout_seconds: float) -> None:
-    """Tell at once what the library tells after half a minute; in offline mode it reads its cache."""
+    """Fails at once, where the library takes half a minute. Offline mode reads the cache."""
     if os.environ.get("HF_HUB_OFFLINE") or "https" in getproxies():
         return
     endpoint = urlsplit(os.environ.get("HF_ENDPOINT", DEFAULT_ENDPOINT))
@@ -90,7 +88,7 @@ def _refuse_unreachable_hub(timeout_seconds: float) -> None:
     try:
         socket.create_connection((endpoint.hostname or "", port), timeout=timeout_seconds).close()
     except OSError as error:
-        raise RowsNotHere(f"the hub {endpoint.geturl()} cannot be reached ({_in_one_line(error)})") from error
+        raise RowsMissing(f"the hub {endpoint.geturl()} cannot be reached ({_in_one_line(error)})") from error
 
 
 def _in_one_line(error: Exception) -> str:
@@ -98,7 +96,7 @@ def _in_one_line(error: Exception) -> str:
 
 
 def _rows(split: Iterable[Row]) -> Iterator[Row]:
-    """The library maps its cache into memory and reads ten rows at a time (images and sounds need more)."""
+    """The library memory-maps its cache and reads ten rows at a time (images and sounds need more)."""
     number = 0
     try:
         for number, row in enumerate(split, start=1):  # noqa: B007  # tells where it broke

@@ -13,7 +13,7 @@ from services.scheduler.suites.rows.row_source import UnreadableRow
 
 @dataclass(frozen=True, slots=True)
 class PinnedFile:
-    """`state` changes whenever the file is written to or another takes its place."""
+    """`state` changes whenever the file is written or replaced."""
 
     path: Path
     digest: str
@@ -27,13 +27,13 @@ class PinnedFile:
         return content
 
     def require_unchanged(self, content: BinaryIO, row: int) -> None:
-        """Costs a microsecond: the digest says of which rows a run was made, so it must not be wrong."""
+        """Called per row (a microsecond), because the digest must be that of the rows read."""
         if _state(content) != self.state:
             raise UnreadableRow(row, "the file was changed since its digest was taken")
 
 
 def pin_file(path: Path) -> PinnedFile:
-    """Reads it once, a piece at a time. Raises `OSError`."""
+    """Reads the file once for its digest. Raises `OSError`."""
     if not S_ISREG(path.stat().st_mode):
         raise OSError(errno.EINVAL, "it is no regular file")
     with path.open("rb") as content:

@@ -9,12 +9,11 @@ from services.scheduler.suites.suite_errors import DatasetUnavailable
 
 Row = Mapping[str, object]
 
+# Limit of a row as written in its file.
 MAX_ROW_BYTES = 4 * 1024 * 1024
 
 
-"""Of a row as its file writes it."""
-
-
+# Ids that are no data sets: for these the `datasets` library reads files of the working directory.
 FILE_READERS = frozenset(
     [
         *("arrow", "audiofolder", "conll", "csv", "eval", "fasta", "fastq", "genbank", "harbor", "hdf5"),
@@ -24,12 +23,9 @@ FILE_READERS = frozenset(
 )
 
 
-"""Ids that name no data set: by them the `datasets` library reads the files of the working directory."""
-
-
 @dataclass(frozen=True, slots=True)
 class RowsReference:
-    """Names one split: a file of the suite's own folder (`file`), or of a hub data set (`dataset_id`)."""
+    """Refers to one split: a file of the suite's folder (`file`), or a hub data set (`dataset_id`)."""
 
     suite: str
     file: Path | None = None
@@ -39,7 +35,7 @@ class RowsReference:
     revision: str | None = None
 
     def __str__(self) -> str:
-        """A file by its name: where it lies is the server's own affair."""
+        """A file appears by name only: its path on the server is private."""
         if self.file is not None:
             return f"{self.suite}/{self.file.name}"
         parts = [f"config {self.config!r}"] if self.config else []
@@ -48,7 +44,7 @@ class RowsReference:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What a run stores of its rows: enough to tell later whether two runs saw the same ones."""
+    """Origin of the rows of a run: enough to tell later whether two runs used the same rows."""
 
     source: str
     location: str
@@ -58,18 +54,18 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class RowSet:
-    """`rows` may be read once, in order; nothing is held in memory before."""
+    """`rows` can be read once, in order; they are not held in memory."""
 
     rows: Iterable[Row]
     provenance: Provenance
 
 
-class RowsNotHere(Exception):
-    """A source does not have the rows; the reason reads on after 'Failed to load … dataset: …: '."""
+class RowsMissing(Exception):
+    """A source does not have the rows. The message continues 'Failed to load … dataset: …: '."""
 
 
 class UnreadableRow(Exception):
-    """A row of a source cannot be read: which one (counted from 1), and why."""
+    """A row, counted from 1, cannot be read."""
 
     def __init__(self, row: int, problem: str) -> None:
         super().__init__(f"row {row}: {problem}")
@@ -78,22 +74,22 @@ class UnreadableRow(Exception):
 
 
 def check_field_names(file: str, names: Sequence[str]) -> None:
-    """Raises `RowsNotHere` where a value could not be told by its name."""
+    """Raises `RowsMissing` if a name is blank or occurs twice."""
     if not all(name.strip() for name in names):
-        raise RowsNotHere(f"the header of {file} has a field without a name")
+        raise RowsMissing(f"the header of {file} has a field without a name")
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
-        raise RowsNotHere(f"the header of {file} names {twice!r} twice")
+        raise RowsMissing(f"the header of {file} names {twice!r} twice")
 
 
 class RowSource(Protocol):
     def open(self, reference: RowsReference) -> RowSet:
-        """Raise `RowsNotHere` at once, not while the rows are read."""
+        """Raise `RowsMissing` at once, not while the rows are read."""
         ...
 
 
 class FirstAvailableSource:
-    """Sources are asked in order. Where none has the rows, the error tells why each of them does not."""
+    """Tries sources in order. If none has the rows, the error has the reason of each."""
 
     def __init__(self, own_files: RowSource, hub_places: Sequence[RowSource]) -> None:
         self._own_files = own_files
@@ -104,6 +100,6 @@ class FirstAvailableSource:
         for source in (self._own_files,) if reference.file is not None else self._hub_places:
             try:
                 return source.open(reference)
-            except RowsNotHere as reason:
+            except RowsMissing as reason:
                 reasons.append(str(reason))
         raise DatasetUnavailable(reference.suite, str(reference), reasons)

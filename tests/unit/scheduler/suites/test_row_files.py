@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from services.scheduler.suites.rows import file_readers as parquet_file
 from services.scheduler.suites.rows.file_rows import open_rows
-from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES, Row, RowsNotHere, UnreadableRow
+from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES, Row, RowsMissing, UnreadableRow
 
 BOM = "\ufeff"
 
@@ -21,7 +21,7 @@ BOM = "\ufeff"
 def rows_of(folder: Path, name: str, content: str | bytes) -> Iterator[Row]:
     file = folder / name
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return iter(open_rows(file).rows)
+    return iter(open_rows(file)[0])
 
 
 def problem_of(rows: Iterator[Row]) -> str:
@@ -40,13 +40,13 @@ def written(folder: Path, table: pa.Table, **options: object) -> Path:
 def test_the_revision_is_the_digest_of_the_file(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text('{"a": 1}\n')
     digest = hashlib.sha256(b'{"a": 1}\n').hexdigest()
-    assert open_rows(tmp_path / name).revision == f"sha256:{digest}"
+    assert open_rows(tmp_path / name)[1] == f"sha256:{digest}"
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rows.xlsx").write_text("")
     with pytest.raises(
-        RowsNotHere, match=r"rows.xlsx is none of the files that are read: .jsonl, .csv, .parq"
+        RowsMissing, match=r"rows.xlsx is none of the files that are read: .jsonl, .csv, .parq"
     ):
         open_rows(tmp_path / "rows.xlsx")
 
@@ -116,7 +116,7 @@ def test_csv_is_read_and_every_value_is_text(tmp_path: Path, content: str, rows:
     ],
 )
 def test_a_csv_without_a_usable_header_is_told_at_once(tmp_path: Path, content: str, problem: str) -> None:
-    with pytest.raises(RowsNotHere) as raised:
+    with pytest.raises(RowsMissing) as raised:
         rows_of(tmp_path, "a.csv", content)
     assert str(raised.value) == problem
 
@@ -152,20 +152,20 @@ def test_parquet_gives_nested_values_as_python_has_them(tmp_path: Path) -> None:
     table = pa.Table.from_pylist(rows)
     for name, values in kinds.items():
         table = table.append_column(name, pa.array(values))
-    read = list(open_rows(written(tmp_path, table)).rows)
+    read = list(open_rows(written(tmp_path, table))[0])
     extra = [dict(zip(kinds, values, strict=True)) for values in zip(*kinds.values(), strict=True)]
     assert read == [{**row, **more} for row, more in zip(rows, extra, strict=True)]
 
 
 def test_parquet_is_read_over_batches_and_row_groups(tmp_path: Path) -> None:
     table = pa.table({"number": list(range(1000))})
-    rows = open_rows(written(tmp_path, table, row_group_size=150)).rows
+    rows = open_rows(written(tmp_path, table, row_group_size=150))[0]
     assert [row["number"] for row in rows] == list(range(1000))
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + b"x" * 100 + b"PAR1"])
 def test_what_is_no_parquet_is_told_at_once(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(RowsNotHere, match=r"a\.parquet is no readable Parquet file"):
+    with pytest.raises(RowsMissing, match=r"a\.parquet is no readable Parquet file"):
         rows_of(tmp_path, "a.parquet", content)
 
 
@@ -174,12 +174,12 @@ def test_a_parquet_file_that_is_damaged_in_the_middle_is_told(tmp_path: Path) ->
     content = bytearray(file.read_bytes())
     content[10:200] = b"\xff" * 190
     file.write_bytes(content)
-    assert problem_of(iter(open_rows(file).rows)).startswith("row 1: no valid Parquet")
+    assert problem_of(iter(open_rows(file)[0])).startswith("row 1: no valid Parquet")
 
 
 def test_parquet_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     table = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
-    with pytest.raises(RowsNotHere, match="names 'a' twice"):
+    with pytest.raises(RowsMissing, match="names 'a' twice"):
         open_rows(written(tmp_path, table))
 
 
@@ -188,13 +188,13 @@ def test_parquet_that_would_have_to_be_held_whole_is_refused(
 ) -> None:
     file = written(tmp_path, pa.table({"a": ["x" * 1000] * 100}))
     monkeypatch.setattr(parquet_file, "MAX_GROUP_BYTES", 10)
-    with pytest.raises(RowsNotHere, match=r"a row group of \d+ bytes, more than the 10 allowed"):
+    with pytest.raises(RowsMissing, match=r"a row group of \d+ bytes, more than the 10 allowed"):
         open_rows(file)
 
 
 def test_parquet_rows_that_are_too_large_are_told(tmp_path: Path) -> None:
     file = written(tmp_path, pa.table({"a": ["x" * (MAX_ROW_BYTES + 1)] * 64}))
-    assert problem_of(iter(open_rows(file).rows)).startswith("row 1: it and those after it have more than")
+    assert problem_of(iter(open_rows(file)[0])).startswith("row 1: it and those after it have more than")
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
@@ -204,7 +204,7 @@ def test_a_file_that_changes_after_its_digest_was_taken_is_noticed(
 ) -> None:
     file = tmp_path / f"rows{suffix}"
     write(file, "first")
-    rows = iter(open_rows(file).rows)
+    rows = iter(open_rows(file)[0])
     if how == "removed":
         file.unlink()
     else:
@@ -219,7 +219,7 @@ def test_a_file_that_changes_after_its_digest_was_taken_is_noticed(
 def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     write(file, "first")
-    rows = iter(open_rows(file).rows)
+    rows = iter(open_rows(file)[0])
     next(rows)
     with file.open("a") as more:
         more.write('{"a": "more"}\n')

@@ -10,7 +10,7 @@ from services.scheduler.suites.rows.file_rows import FileRows, MirrorRows
 from services.scheduler.suites.rows.row_source import (
     FirstAvailableSource,
     RowSet,
-    RowsNotHere,
+    RowsMissing,
     RowsReference,
     UnreadableRow,
 )
@@ -31,7 +31,7 @@ class Nowhere:
         self.reason = reason
 
     def open(self, _: RowsReference) -> RowSet:
-        raise RowsNotHere(self.reason)
+        raise RowsMissing(self.reason)
 
 
 def test_rows_come_from_the_file_that_the_mirror_names(tmp_path: Path) -> None:
@@ -62,12 +62,12 @@ def test_a_data_set_without_config_is_found(tmp_path: Path) -> None:
     ],
 )
 def test_a_mirror_without_the_rows_says_why(tmp_path: Path, entries: str, reason: str) -> None:
-    with pytest.raises(RowsNotHere, match=reason):
+    with pytest.raises(RowsMissing, match=reason):
         mirror(tmp_path, entries).open(HUB)
 
 
 def test_a_folder_that_is_no_mirror_says_so(tmp_path: Path) -> None:
-    with pytest.raises(RowsNotHere, match="has no readable"):
+    with pytest.raises(RowsMissing, match="has no readable"):
         MirrorRows(tmp_path).open(HUB)
 
 

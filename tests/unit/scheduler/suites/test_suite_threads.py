@@ -12,7 +12,7 @@ from services.scheduler import errors
 from services.scheduler.suites.add_suite import CheckSuite
 from services.scheduler.suites.cancellable_threads import CancellableThreads, WorkCancelled
 from services.scheduler.suites.format.yaml_suite_reader import YamlUserDocuments
-from services.scheduler.suites.show_sample import ShowSample, WantedSample
+from services.scheduler.suites.show_sample import SampleRequest, ShowSample
 from services.scheduler.suites.templates.prompt_template import compile_template
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
 from tests.fakes.suite_documents import TASK, document
@@ -37,7 +37,7 @@ class HeldRows:
 async def test_rows_that_nobody_waits_for_are_read_no_further() -> None:
     held, threads = HeldRows(), CancellableThreads(1)
     showing = ShowSample(ToyCatalogue(), ToyRows(1000, on_row=held.on_row), threads)
-    shown = asyncio.create_task(showing.show(WantedSample(SUITE, "choose", 900)))
+    shown = asyncio.create_task(showing.show(SampleRequest(SUITE, "choose", 900)))
     assert await asyncio.to_thread(held.is_reached.wait, 10)
     shown.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -51,7 +51,7 @@ async def test_a_sample_that_takes_too_long_is_refused_with_the_limit() -> None:
     held = HeldRows()
     showing = ShowSample(ToyCatalogue(), ToyRows(1000, on_row=held.on_row), CancellableThreads(1, 0.05))
     with pytest.raises(errors.ShowingTooLong, match=r"Task choose takes over 0\.05 s up to row 900"):
-        await showing.show(WantedSample(SUITE, "choose", 900))
+        await showing.show(SampleRequest(SUITE, "choose", 900))
     held.let_go.set()
 
 

@@ -16,7 +16,7 @@ from services.scheduler.suites.format.yaml_suite_reader import YamlUserDocuments
 from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.rows.file_rows import FileRows
 from services.scheduler.suites.rows.row_source import FirstAvailableSource
-from services.scheduler.suites.show_sample import LAST_ROW, ShowSample, WantedSample
+from services.scheduler.suites.show_sample import LAST_ROW, SampleRequest, ShowSample
 from services.scheduler.suites.suite_errors import UnknownSuite
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
 from tests.fakes.memory_user_suites import InMemoryUserSuites
@@ -56,7 +56,7 @@ class Stand:
         self.showing = ShowSample(self.all, FileRows())
 
     async def prompt(self, name: str, row: int = 0) -> str:
-        return (await self.showing.show(WantedSample(name, "sums", row))).sample.prompt
+        return (await self.showing.show(SampleRequest(name, "sums", row))).sample.prompt
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ async def test_of_very_many_suites_a_refusal_names_some_and_counts_the_others(st
     for number in range(100):
         await stand.stored.add(f"suite_with_a_long_name_{number:03}", SUMS, "ann", SetClock().now())
     with pytest.raises(errors.UnknownSuite) as refused:
-        await stand.showing.show(WantedSample("nothing", "sums", 0))
+        await stand.showing.show(SampleRequest("nothing", "sums", 0))
     assert "Supported: shades, suite_with_a_long_name_000, " in refused.value.message
     assert refused.value.message.endswith("suite_with_a_long_name_020 and 79 more")
 
@@ -223,7 +223,7 @@ async def test_a_number_that_was_deleted_is_not_given_again(stand: Stand) -> Non
 
 async def test_a_sample_is_shown_as_a_run_would_ask_it(stand: Stand) -> None:
     await stand.adding.add(SUMS, "ann")
-    shown = await stand.showing.show(WantedSample("sums", "sums", 3, num_fewshot=1))
+    shown = await stand.showing.show(SampleRequest("sums", "sums", 3, num_fewshot=1))
     example, question = shown.sample.prompt.split("\n\n")
     assert question == "What is 3 + 1?"
     assert example.startswith("What is ")
@@ -237,17 +237,17 @@ async def test_a_sample_is_shown_as_a_run_would_ask_it(stand: Stand) -> None:
 @pytest.mark.parametrize(
     ("wanted", "refusal"),
     [
-        (WantedSample("sums", "sums", 5), errors.NoSuchRow),
-        (WantedSample("sums", "sums", -1), errors.InvalidParameter),
-        (WantedSample("sums", "sums", LAST_ROW + 1), errors.InvalidParameter),
-        (WantedSample("sums", "sums", 0, num_fewshot=101), errors.InvalidParameter),
-        (WantedSample("sums", "sums", 0, num_fewshot=6), errors.SuiteRefused),
-        (WantedSample("sums", "nothing", 0), errors.UnknownTask),
-        (WantedSample("nothing", "sums", 0), errors.UnknownSuite),
+        (SampleRequest("sums", "sums", 5), errors.NoSuchRow),
+        (SampleRequest("sums", "sums", -1), errors.InvalidParameter),
+        (SampleRequest("sums", "sums", LAST_ROW + 1), errors.InvalidParameter),
+        (SampleRequest("sums", "sums", 0, num_fewshot=101), errors.InvalidParameter),
+        (SampleRequest("sums", "sums", 0, num_fewshot=6), errors.SuiteRefused),
+        (SampleRequest("sums", "nothing", 0), errors.UnknownTask),
+        (SampleRequest("nothing", "sums", 0), errors.UnknownSuite),
     ],
 )
 async def test_a_sample_that_is_not_there_is_refused(
-    stand: Stand, wanted: WantedSample, refusal: type[errors.SchedulerError]
+    stand: Stand, wanted: SampleRequest, refusal: type[errors.SchedulerError]
 ) -> None:
     await stand.adding.add(SUMS, "ann")
     with pytest.raises(refusal) as refused:
