@@ -18,7 +18,7 @@ LIMIT_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class CheckSuite:
-    """A large document takes seconds to read: in a thread, and not many at a time."""
+    """Reads documents in threads, a few at a time: a large one takes seconds."""
 
     reader: SuiteReader
     installed: InstalledSuites
@@ -28,9 +28,8 @@ class CheckSuite:
         try:
             return await self.threads.run(self.reader.read, document, self.installed.names())
         except TimeoutError:
-            problem = (
-                f"it takes more than {self.threads.limit_seconds:g} s to read; make its templates smaller"
-            )
+            limit = f"{self.threads.limit_seconds:g} s"
+            problem = f"it takes more than {limit} to read; make its templates smaller"
             return SuiteReading(None, (SuiteProblem(problem),))
 
 
@@ -44,6 +43,8 @@ class RegisteredSuite:
 
 @dataclass(frozen=True)
 class AddSuite:
+    """Registers a user's suite: new content becomes a new version."""
+
     checking: CheckSuite
     stored: UserSuiteStore
     clock: Clock
@@ -62,6 +63,8 @@ class AddSuite:
 
 @dataclass(frozen=True)
 class DeleteSuite:
+    """Deletes a version of a user's suite, unless a run used it."""
+
     stored: UserSuiteStore
     installed: InstalledSuites
 

@@ -11,24 +11,24 @@ from typing import ParamSpec, TypeVar
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
 
-_STOP: ContextVar[Event] = ContextVar("set when nobody waits any more for the work of this thread")
+_STOP: ContextVar[Event] = ContextVar("set when the work of this thread is cancelled")
 
 
 class WorkCancelled(Exception):
-    """Nobody waits for the work of this thread any more."""
+    """The work of this thread was cancelled."""
 
 
 def check_cancelled() -> None:
-    """Asked before each row and each template; elsewhere than in `SuiteThreads` there is nothing to ask."""
+    """Raises `WorkCancelled`. Called before each row and template; has no effect in other threads."""
     stop = _STOP.get(None)
     if stop is not None and stop.is_set():
         raise WorkCancelled
 
 
 class CancellableThreads:
-    """So many pieces of work at a time; `limit_seconds` for each, None for no limit.
+    """A pool of `count` threads with `limit_seconds` per call, None for no limit.
 
-    The threads are its own: what takes long holds up no other kind of work.
+    The pool is separate, so slow work does not delay other kinds of work.
     """
 
     def __init__(self, count: int, limit_seconds: float | None = None) -> None:
@@ -37,7 +37,7 @@ class CancellableThreads:
         self._executor = ThreadPoolExecutor(count, thread_name_prefix="suites")
 
     async def run(self, work: Callable[Given, Made], *args: Given.args, **kwargs: Given.kwargs) -> Made:
-        """Raises `TimeoutError` beyond the limit; then, and when cancelled, the work ends at its next row."""
+        """Raises `TimeoutError` after the limit; then, and if cancelled, the work ends at its next check."""
         stop = Event()
         context = copy_context()
         context.run(_STOP.set, stop)

@@ -1,4 +1,4 @@
-"""Suites of users, read and at hand; their files lie in a folder each, named by the digest of the content."""
+"""Cache of users' suites: definitions in memory, data files in a folder named by the content's digest."""
 
 import os
 import tempfile
@@ -12,34 +12,34 @@ from services.scheduler.suites.format.yaml_suite_reader import read_document
 from services.scheduler.suites.suite import SuiteDefinition
 from services.scheduler.suites.suite_errors import DatasetUnavailable
 
-MAX_AT_HAND = 200
+MAX_CACHED = 200
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
-    """A suite, and its files with the size of each."""
+class _Cached:
+    """A suite and the sizes of its files."""
 
     suite: SuiteDefinition
     sizes: tuple[tuple[str, int], ...]
 
 
 class FileSuiteCache:
-    """Folders may be shared with other processes and may be emptied at any time: they are filled again."""
+    """The folder may be shared with other processes and emptied at any time; files are then written again."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._at_hand: OrderedDict[str, _Kept] = OrderedDict()
+        self._cached: OrderedDict[str, _Cached] = OrderedDict()
 
-    def taken(self, digest: str) -> SuiteDefinition | None:
-        """None where it was not put here lately, or where one of its files is gone."""
-        kept = self._at_hand.pop(digest, None)
-        if kept is None or any(_size(self._folder / digest / path) != size for path, size in kept.sizes):
+    def get(self, digest: str) -> SuiteDefinition | None:
+        """Returns None if the suite was evicted or one of its files is missing."""
+        cached = self._cached.pop(digest, None)
+        if cached is None or any(_size(self._folder / digest / path) != size for path, size in cached.sizes):
             return None
-        self._at_hand[digest] = kept
-        return kept.suite
+        self._cached[digest] = cached
+        return cached.suite
 
     def put(self, digest: str, document: SuiteDocument) -> SuiteDefinition:
-        """As the port has it; `InvalidSuiteFile` where an older Proctor took what this one refuses."""
+        """Raises `InvalidSuiteFile` if only an older Proctor accepted the document, `DatasetUnavailable`."""
         folder = self._folder / digest
         reading = read_document(document, folder)
         if reading.suite is None:
@@ -50,9 +50,9 @@ class FileSuiteCache:
             reason = f"they cannot be unpacked ({error.strerror})"
             raise DatasetUnavailable(reading.suite.name, "the suite's files", [reason]) from error
         sizes = tuple((path, len(content)) for path, content in document.files.items())
-        self._at_hand[digest] = _Kept(reading.suite, sizes)
-        while len(self._at_hand) > MAX_AT_HAND:
-            self._at_hand.popitem(last=False)
+        self._cached[digest] = _Cached(reading.suite, sizes)
+        while len(self._cached) > MAX_CACHED:
+            self._cached.popitem(last=False)
         return reading.suite
 
     def _unpack(self, folder: Path, document: SuiteDocument) -> None:
@@ -70,14 +70,14 @@ def _size(file: Path) -> int:
 
 
 def _make_own(folder: Path) -> None:
-    """Below a folder that others may write to, someone else may have been there first."""
+    """Creates the folder. Raises `SuiteCacheOfAnother` if another user created it first."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
         raise SuiteCacheOfAnother(folder=str(folder))
 
 
 def _write(folder: Path, path: str, content: bytes) -> None:
-    """As a whole or not at all: another process may read it meanwhile."""
+    """Writes the file atomically: another process may read it at the same time."""
     if path_problem(path):
         raise ValueError(path_problem(path))
     file = folder / path

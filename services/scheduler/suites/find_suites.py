@@ -1,4 +1,4 @@
-"""A suite by its name: one of the installation, or a version of one that a user brought."""
+"""Finds suites by name: installed ones and versions of users' suites."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from services.scheduler.suites.suite_errors import UnknownSuite
 
 @dataclass(frozen=True)
 class FindSuites:
-    """What is stored is shared by all replicas; the shelf is each one's own, and so is what lists show."""
+    """The store is shared by all replicas; each has its own cache and its own summaries for lists."""
 
     installed: InstalledSuites
     stored: UserSuiteStore
-    shelf: SuiteCache
+    cache: SuiteCache
     reader: SuiteReader
     _listed: dict[str, SuiteSummary | BrokenSuite] = field(default_factory=dict)
 
@@ -43,7 +43,7 @@ class FindSuites:
             for stored in await self.stored.latest()
             if stored.suite not in taken
         }
-        # A version never changes; what is not there any more is forgotten.
+        # A version never changes; deleted ones are dropped.
         self._listed.clear()
         self._listed.update(users)
         installed = [
@@ -63,10 +63,10 @@ class FindSuites:
         return summary_of(replace(reading.suite, version=stored.version, digest=stored.digest))
 
     async def _read(self, stored: StoredSuite) -> SuiteDefinition:
-        suite = self.shelf.taken(stored.digest)
+        suite = self.cache.get(stored.digest)
         if suite is None:
             document = await self.stored.document(stored)
             if document is None:
                 raise UnknownSuite(stored.full_name, sorted(self.installed.usable_names()))
-            suite = await asyncio.to_thread(self.shelf.put, stored.digest, document)
+            suite = await asyncio.to_thread(self.cache.put, stored.digest, document)
         return replace(suite, version=stored.version, digest=stored.digest)

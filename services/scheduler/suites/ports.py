@@ -1,4 +1,4 @@
-"""What suites need of the world: the files of the installation, and a store and a shelf of those of users."""
+"""Ports of suites: the installed ones, and the store and cache of users' suites."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from services.scheduler.suites.suite import SuiteDefinition, SuiteSummary
 
 @dataclass(frozen=True, slots=True)
 class BrokenSuite:
-    """`version` and `digest` as of a `SuiteDefinition`."""
+    """A suite that cannot be read: `version` and `digest` as in `SuiteDefinition`."""
 
     name: str
     problem: str
@@ -21,28 +21,28 @@ class BrokenSuite:
 
 
 class SuiteCatalogue(Protocol):
-    """Suites of the installation, as their files are now, and those that users brought."""
+    """Installed suites, as their files are now, and those of users."""
 
     async def suite(self, name: str) -> SuiteDefinition:
-        """By name, of a user's the latest version, or by `name@version`. Raises a `SuiteError`."""
+        """By name (the latest version) or by `name@version`. Raises `SuiteError`."""
         ...
 
     async def suites(self) -> Sequence[SuiteSummary | BrokenSuite]:
-        """By name; of users' the latest versions."""
+        """Sorted by name; of users' suites the latest version."""
         ...
 
 
 class InstalledSuites(Protocol):
-    """Suites of the installation, as their files are now."""
+    """Installed suites, as their files are now."""
 
     def names(self) -> frozenset[str]:
-        """Also of those that are broken."""
+        """Names of all suites, also broken ones."""
         ...
 
     def usable_names(self) -> Sequence[str]: ...
 
     def suite(self, name: str) -> SuiteDefinition:
-        """Raises a `SuiteError`."""
+        """Raises `SuiteError`."""
         ...
 
     def suites(self) -> Sequence[SuiteDefinition | BrokenSuite]: ...
@@ -53,26 +53,26 @@ class SuiteReader(Protocol):
 
 
 class SuiteCache(Protocol):
-    """Users' suites that were read, with their files where they can be opened."""
+    """Users' suites in memory, with their data files on disk."""
 
-    def taken(self, digest: str) -> SuiteDefinition | None:
-        """None where it has to be put here (again)."""
+    def get(self, digest: str) -> SuiteDefinition | None:
+        """None if the suite has to be put (again)."""
         ...
 
     def put(self, digest: str, document: SuiteDocument) -> SuiteDefinition:
-        """Raises `InvalidSuiteFile`, or `DatasetUnavailable` where its files cannot be put here."""
+        """Raises `InvalidSuiteFile`, or `DatasetUnavailable` if its files cannot be stored."""
         ...
 
 
 class UserSuiteStore(Protocol):
-    """What users brought, by name and version."""
+    """Users' suites by name and version."""
 
     async def add(self, suite: str, document: SuiteDocument, user: str, now: datetime) -> AddedSuite:
-        """New content is the next version; known content keeps the one that it has."""
+        """New content becomes the next version; known content keeps its version."""
         ...
 
     async def find(self, suite: str, version: int | None) -> StoredSuite | None:
-        """`version` None: the latest."""
+        """`version` None means the latest."""
         ...
 
     async def latest(self) -> Sequence[StoredSuite]: ...
@@ -80,5 +80,5 @@ class UserSuiteStore(Protocol):
     async def document(self, stored: StoredSuite) -> SuiteDocument | None: ...
 
     async def delete(self, suite: str, version: int) -> bool:
-        """False where there is none. Raises `SuiteInUse` where a run used it."""
+        """Returns False if there is none. Raises `SuiteInUse` if a run used it."""
         ...

@@ -1,4 +1,4 @@
-"""One row of a task, rendered exactly as a run would ask it."""
+"""Renders one row of a task exactly as a run would send it."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -15,13 +15,13 @@ from services.scheduler.suites.suite_errors import SuiteError
 
 AT_A_TIME = 2
 LIMIT_SECONDS = 20.0
-# Examples depend on the rows before: all of them are rendered on the way.
+# Few-shot draws depend on earlier rows, so all rows before are rendered too.
 LAST_ROW = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class SampleRequest:
-    """`row` counts from 0; `num_fewshot` None: as the task says."""
+    """`row` counts from 0; `num_fewshot` None means the task's default."""
 
     suite: str
     task: str

@@ -1,11 +1,11 @@
-"""A version of a suite that a user brought, as it is kept."""
+"""A stored version of a user's suite."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSuite:
-    """`digest` names the document with its files; versions of a suite are counted from 1."""
+    """`digest` identifies the document with its files; versions count from 1."""
 
     suite: str
     version: int
@@ -18,14 +18,14 @@ class StoredSuite:
 
 @dataclass(frozen=True, slots=True)
 class AddedSuite:
-    """`is_known`: the same content was there before, under the version that it had."""
+    """`is_known`: the same content was already stored as this version."""
 
     stored: StoredSuite
     is_known: bool = False
 
 
 def split_name(name: str) -> tuple[str, int | None]:
-    """`name@version` becomes both; None is the latest, and -1 what is no version at all."""
+    """Splits `name@version`. The version is None (latest) without one, and -1 if it is invalid."""
     suite, mark, version = name.partition("@")
     if not mark:
         return suite, None

@@ -23,7 +23,7 @@ class FewshotSampler(StrEnum):
 class FewshotRule:
     """How examples are drawn. `drops_document`: a document is never its own example.
 
-    `samples` are rows that the task's file holds itself; where there are any, they are the pool.
+    `samples` are rows in the task's file; if there are any, they are the pool.
     """
 
     sampler: FewshotSampler = FewshotSampler.DEFAULT
@@ -36,7 +36,7 @@ class FewshotRule:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """How a model generates, where the task asks for text."""
+    """Generation parameters of a task that asks for text."""
 
     until: tuple[str, ...] = ()
     max_tokens: int = 256
@@ -46,7 +46,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class MetricUse:
-    """A metric by name; its options as a JSON object, "" for none."""
+    """A metric by name, with its options as a JSON object ("" for none)."""
 
     name: str
     options_json: str = ""
@@ -64,11 +64,11 @@ class TaskScoring:
 
 @dataclass(frozen=True, slots=True)
 class TaskTemplates:
-    """How a row becomes a question. `choices` is one list for every row, or a template that gives one.
+    """How a row becomes a question. `choices` is one list for all rows, or a template that gives one.
 
-    `target_indexes`: the right choices of every row, where the file lists several; `target` is the first.
-    `answers` gives the texts that a chosen choice is held against, and `choice_texts` what each choice says
-    there, where it is not the choice itself. `wrong_texts` are answers known to be wrong.
+    `target_indexes`: the right choices of every row, if the file lists several; `target` is the first.
+    `answers` gives the texts that a chosen choice is compared with, `choice_texts` the text of each choice for
+    that comparison, if it differs from the choice. `wrong_texts` are answers known to be wrong.
     """
 
     text: PromptTemplate
@@ -84,7 +84,7 @@ class TaskTemplates:
 
 @dataclass(frozen=True, slots=True)
 class TaskDefinition:
-    """`definition_digest`: SHA-256 of what is declared, includes merged in, for a run to say what it used."""
+    """`definition_digest` is the SHA-256 of the merged declaration; runs store it."""
 
     name: str
     version: str
@@ -100,7 +100,7 @@ class TaskDefinition:
 
 @dataclass(frozen=True, slots=True)
 class GroupMetric:
-    """A metric summed up over a group: by sample, or each task the same."""
+    """A metric aggregated over a group, weighted by sample or by task."""
 
     name: str
     is_weighted_by_size: bool = True
@@ -108,7 +108,7 @@ class GroupMetric:
 
 @dataclass(frozen=True, slots=True)
 class TaskGroup:
-    """Tasks that are also summed up together; no `metrics` means every metric that some task has."""
+    """Tasks that are also summarized together; without `metrics`, all metrics of the tasks."""
 
     name: str
     tasks: tuple[str, ...]
@@ -117,7 +117,7 @@ class TaskGroup:
 
 @dataclass(frozen=True, slots=True)
 class SuiteDefinition:
-    """`version` counts what a user brought, 0: of the installation. The last group is the suite itself."""
+    """`version` counts versions of a user's suite, 0 is an installed one. The last group is the whole suite."""
 
     name: str
     description: str
@@ -144,7 +144,7 @@ class TaskSummary:
 
 @dataclass(frozen=True, slots=True)
 class SuiteSummary:
-    """`version` and `digest` as of a `SuiteDefinition`."""
+    """A suite in lists: `version` and `digest` as in `SuiteDefinition`."""
 
     name: str
     description: str

@@ -26,9 +26,9 @@ class SuiteParts:
         self._clock = clock
         self._documents = YamlUserDocuments()
         self._of_users = PostgresUserSuites(sessions)
-        shelf = FileSuiteCache(settings.suite_cache_dir)
+        cache = FileSuiteCache(settings.suite_cache_dir)
         self.rows = FirstAvailableSource(FileRows(), [MirrorRows(settings.data_dir), HubRows()])
-        self.catalogue = FindSuites(installed, self._of_users, shelf, self._documents)
+        self.catalogue = FindSuites(installed, self._of_users, cache, self._documents)
 
     def use_cases(self) -> SuiteUseCases:
         checking = CheckSuite(self._documents, self._installed)

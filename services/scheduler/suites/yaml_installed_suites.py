@@ -1,6 +1,6 @@
 """The suites of a folder, `<suite>/suite.yaml` or `<suite>.yaml`; files are read again when they change."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from services.scheduler.suites.suite_errors import InvalidSuiteFile, UnknownSuit
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """A file by its path in the folder: when it was changed and how large it is, 0 and -1 where it is not."""
+    """A file by its path in the folder, with time of change and size; 0 and -1 if it is missing."""
 
     path: str
     changed_ns: int = 0
@@ -24,7 +24,7 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class SuiteEntry:
-    """A suite or what is wrong with it, and the files that were looked for to find out."""
+    """A suite or its error, and the state of every file that was looked up for it."""
 
     suite: SuiteDefinition | None
     error: InvalidSuiteFile | None
@@ -33,6 +33,8 @@ class SuiteEntry:
 
 @dataclass(frozen=True, slots=True)
 class SuiteRegistry:
+    """The suites of a folder at one moment. A broken file breaks only its own suite."""
+
     folder: Path
     entries: Mapping[str, SuiteEntry] = field(default_factory=dict)
 
@@ -45,6 +47,7 @@ class SuiteRegistry:
         return {name: entry.error for name, entry in self.entries.items() if entry.error is not None}
 
     def suite(self, name: str) -> SuiteDefinition:
+        """Raises `UnknownSuite`, `InvalidSuiteFile`."""
         if name in self.suites:
             return self.suites[name]
         if name in self.broken:
@@ -52,7 +55,7 @@ class SuiteRegistry:
         raise UnknownSuite(name, self.names())
 
     def names(self) -> list[str]:
-        """The suites that can be run, in alphabetical order."""
+        """Names of the valid suites, in alphabetical order."""
         return sorted(self.suites)
 
 
@@ -61,22 +64,19 @@ def load_suites(folder: Path) -> SuiteRegistry:
 
 
 def reload_suites(registry: SuiteRegistry) -> SuiteRegistry:
-    """The same registry as long as no file was changed, added or removed; else only what is new is read."""
+    """Reads changed suites again. Returns the same registry if no file was changed, added or removed."""
     entries = {}
-    for root in _roots(registry.folder):
+    for root in [*sorted(registry.folder.glob("*.yaml")), *sorted(registry.folder.glob("*/suite.yaml"))]:
         name = root.parent.name if root.name == "suite.yaml" else root.stem
         known = registry.entries.get(name)
-        is_as_it_was = known is not None and known.files == _states(
-            root, [state.path for state in known.files]
-        )
-        entries[name] = known if known is not None and is_as_it_was else load_suite(root, name)
+        is_unchanged = known and known.files == _states(root, [state.path for state in known.files])
+        entries[name] = known if known and is_unchanged else _load_suite(root, name)
     return registry if entries == registry.entries else SuiteRegistry(registry.folder, entries)
 
 
-def load_suite(root: Path, must_be: str = "") -> SuiteEntry:
-    """One suite, and which files it was made of; `must_be` is the name it has to have, "" for anything."""
+def _load_suite(root: Path, name: str) -> SuiteEntry:
     files = SuiteFiles(lambda path: (root.parent / path).read_bytes(), root.name)
-    reading = read_suite(files, root.parent, NameRule(must_be))
+    reading = read_suite(files, root.parent, NameRule(must_be=name))
     error = _error(root, reading.problems[0]) if reading.problems else None
     return SuiteEntry(reading.suite, error, _states(root, files.nodes))
 
@@ -86,13 +86,7 @@ def _error(root: Path, problem: SuiteProblem) -> InvalidSuiteFile:
     return InvalidSuiteFile(file, problem.problem, problem.key, problem.line or None)
 
 
-def _roots(folder: Path) -> Iterator[Path]:
-    yield from sorted(folder.glob("*.yaml"))
-    yield from sorted(folder.glob("*/suite.yaml"))
-
-
 def _states(root: Path, paths: Iterable[str]) -> tuple[FileState, ...]:
-    """Also of files that were looked for and are not there."""
     return tuple(_state(root.parent / path, path) for path in paths)
 
 
@@ -105,7 +99,7 @@ def _state(file: Path, path: str) -> FileState:
 
 
 class YamlInstalledSuites:
-    """Reads the folder at once and looks for changes whenever it is asked."""
+    """Reads the folder when it is created; each call picks up changes."""
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
@@ -113,18 +107,19 @@ class YamlInstalledSuites:
         self._registry = load_suites(folder)
 
     def names(self) -> frozenset[str]:
-        self._registry = reload_suites(self._registry)
-        return frozenset(self._registry.entries)
+        return frozenset(self._current().entries)
 
     def usable_names(self) -> Sequence[str]:
-        self._registry = reload_suites(self._registry)
-        return self._registry.names()
+        return self._current().names()
 
     def suite(self, name: str) -> SuiteDefinition:
-        self._registry = reload_suites(self._registry)
-        return self._registry.suite(name)
+        return self._current().suite(name)
 
     def suites(self) -> Sequence[SuiteDefinition | BrokenSuite]:
+        registry = self._current()
+        broken = [BrokenSuite(name, str(error)) for name, error in registry.broken.items()]
+        return sorted([*registry.suites.values(), *broken], key=lambda suite: suite.name)
+
+    def _current(self) -> SuiteRegistry:
         self._registry = reload_suites(self._registry)
-        broken = [BrokenSuite(name, str(error)) for name, error in self._registry.broken.items()]
-        return sorted([*self._registry.suites.values(), *broken], key=lambda suite: suite.name)
+        return self._registry

@@ -9,7 +9,7 @@ import pytest
 from services.common.errors import ErrorKind
 from services.scheduler import errors
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
-from services.scheduler.suites.file_suite_cache import MAX_AT_HAND, FileSuiteCache
+from services.scheduler.suites.file_suite_cache import MAX_CACHED, FileSuiteCache
 from services.scheduler.suites.find_suites import FindSuites
 from services.scheduler.suites.format.suite_document import SuiteDocument
 from services.scheduler.suites.format.yaml_suite_reader import YamlUserDocuments
@@ -139,12 +139,12 @@ async def test_a_list_reads_each_document_once_however_many_there_are(stand: Sta
     await stand.all.suites()
     read: list[str] = []
     stand.stored.on_document = read.append
-    for number in range(MAX_AT_HAND + 1):
+    for number in range(MAX_CACHED + 1):
         named = SuiteDocument(TASK.replace("sums", f"many{number}"), "many.yaml", SUMS.files)
         await stand.stored.add(f"many{number}", named, "ann", SetClock().now())
     lists = [await stand.all.suites() for _ in range(2)]
     assert lists[0] == lists[1]
-    assert len(read) == MAX_AT_HAND + 1
+    assert len(read) == MAX_CACHED + 1
     await stand.deleting.delete("sums", 1)
     assert "sums" not in {suite.name for suite in await stand.all.suites()}
 
