@@ -77,7 +77,7 @@ class GrpcFileApi(file_service_pb2_grpc.FileServiceServicer):
         self, request: messages.ReadFileRequest, context: Context
     ) -> AsyncIterator[messages.ReadFileResponse]:
         file = await self._use.show.get(file_id_from_proto(request.file_id))
-        pieces = self._use.show.pieces(file, request.first_byte)
+        pieces = self._use.show.chunks(file, request.first_byte)
         yield messages.ReadFileResponse(data=await anext(pieces, b""), file=file_to_proto(file))
         async for piece in pieces:
             yield messages.ReadFileResponse(data=piece)

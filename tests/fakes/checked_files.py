@@ -42,9 +42,9 @@ class CheckedFiles:
         form: DatasetFormat | None = None,
         piece_bytes: int = 2**16,
     ) -> CheckedFile:
-        pieces = (content[start : start + piece_bytes] for start in range(0, len(content), piece_bytes))
+        chunks = (content[start : start + piece_bytes] for start in range(0, len(content), piece_bytes))
         checking = CheckFile(DATASET_READERS, self.objects, self.limits)
-        return checking.check(DatasetHeader(name, "ann", form), pieces, PREFIX)
+        return checking.check(DatasetHeader(name, "ann", form), chunks, PREFIX)
 
     def rows(self, checked: CheckedFile, first_row: int = 0) -> list[DatasetRow]:
         assert checked.facts is not None, checked.faults

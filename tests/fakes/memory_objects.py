@@ -16,10 +16,10 @@ class MemoryObjects:
     refuse_after: int = 1_000_000
     fetched: list[tuple[str, int]] = field(default_factory=list)
 
-    def put(self, key: str, pieces: Sequence[bytes]) -> None:
+    def put(self, key: str, chunks: Sequence[bytes]) -> None:
         if len(self.contents) >= self.refuse_after:
             raise ObjectStoreUnavailable(problem="no space left")
-        self.contents[key] = b"".join(pieces)
+        self.contents[key] = b"".join(chunks)
 
     def get(self, key: str) -> bytes:
         return self.contents[key]

@@ -43,9 +43,9 @@ class AddDataset:
     uploads: Uploads
 
     async def add(
-        self, dataset_id: DatasetId, header: DatasetHeader, pieces: AsyncIterator[bytes]
+        self, dataset_id: DatasetId, header: DatasetHeader, chunks: AsyncIterator[bytes]
     ) -> AddedDataset:
-        """May be over before the last piece was taken."""
+        """May be over before the last chunk was taken."""
         check_header(header.name, header.user)
         known = None
         if header.request_id:
@@ -56,19 +56,19 @@ class AddDataset:
                 return AddedDataset(known)
         with self.uploads.place():
             await self.datasets.begin(prefix_of(dataset_id))
-            checked = await self._checked_or_gone(dataset_id, header, pieces)
+            checked = await self._checked_or_gone(dataset_id, header, chunks)
             if known is not None and checked.facts is None:
                 # What is kept has no faults, so this is another file.
                 raise UploadRequestTaken(request_id=header.request_id, name=known.name)
             return await self._kept(dataset_id, header, checked)
 
     async def _checked_or_gone(
-        self, dataset_id: DatasetId, header: DatasetHeader, pieces: AsyncIterator[bytes]
+        self, dataset_id: DatasetId, header: DatasetHeader, chunks: AsyncIterator[bytes]
     ) -> CheckedFile:
         prefix, checked = prefix_of(dataset_id), None
         try:
             checked = await self.uploads.checked(
-                pieces, lambda given: self.checking.check(header, given, prefix)
+                chunks, lambda given: self.checking.check(header, given, prefix)
             )
             return checked
         finally:

@@ -69,10 +69,10 @@ class CheckFile:
     limits: SizeLimits
     rules: LineRules = LineRules()
 
-    def check(self, header: DatasetHeader, pieces: Iterable[bytes], prefix: str) -> CheckedFile:
+    def check(self, header: DatasetHeader, chunks: Iterable[bytes], prefix: str) -> CheckedFile:
         """Stores under the prefix up to the first fault; what then lies there is the caller's to remove."""
         digest = hashlib.sha256()
-        uploaded = _Measured(_hashed(pieces, digest), self.limits.uploaded_bytes)
+        uploaded = _Measured(_hashed(chunks, digest), self.limits.uploaded_bytes)
         unpacked = _Measured(decompressed_chunks(uploaded), self.limits.unpacked_bytes, " unpacked")
         checking = _Checking(_Rows(self.objects, prefix), self.limits, self.rules)
         form, facts = header.format or DatasetFormat.JSONL, None
@@ -93,27 +93,27 @@ class CheckFile:
         return CheckedFile(digest.hexdigest(), uploaded.size, form, facts, tuple(faults.first), faults.count)
 
 
-def _hashed(pieces: Iterable[bytes], digest: "hashlib._Hash") -> Iterator[bytes]:
-    for piece in pieces:
-        digest.update(piece)
-        yield piece
+def _hashed(chunks: Iterable[bytes], digest: "hashlib._Hash") -> Iterator[bytes]:
+    for chunk in chunks:
+        digest.update(chunk)
+        yield chunk
 
 
 class _Measured:
-    """Passes pieces on, and knows how much it was. Raises `DatasetTooLarge`."""
+    """Passes chunks on, and knows how much it was. Raises `DatasetTooLarge`."""
 
-    def __init__(self, pieces: Iterable[bytes], limit: int, when: str = "") -> None:
+    def __init__(self, chunks: Iterable[bytes], limit: int, when: str = "") -> None:
         self.size = 0
-        self._pieces = pieces
+        self._pieces = chunks
         self._limit = limit
         self._when = when
 
     def __iter__(self) -> Iterator[bytes]:
-        for piece in self._pieces:
-            self.size += len(piece)
+        for chunk in self._pieces:
+            self.size += len(chunk)
             if self.size > self._limit:
                 raise DatasetTooLarge(limit=self._limit, unit="bytes", when=self._when)
-            yield piece
+            yield chunk
 
 
 class _Rows:

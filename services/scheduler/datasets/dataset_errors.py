@@ -54,7 +54,7 @@ class UploadTooSlow(SchedulerError):
 
 
 class UploadSilent(SchedulerError):
-    """No piece of the upload came for {limit} s, so it was given up. Send it again."""
+    """No chunk of the upload came for {limit} s, so it was given up. Send it again."""
 
     kind = ErrorKind.CONFLICT
     reason = "DEADLINE_REACHED"

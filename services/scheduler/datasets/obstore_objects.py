@@ -45,10 +45,10 @@ class ObstoreObjects:
         except (BaseError, OSError, ValueError) as error:
             raise InvalidObjectStore(problem=_reason(error)) from error
 
-    def put(self, key: str, pieces: Sequence[bytes]) -> None:
+    def put(self, key: str, chunks: Sequence[bytes]) -> None:
         with _told():
             # A part of a few MiB: one request, so that nothing half-done can lie about.
-            obstore.put(self._store, key, pieces, use_multipart=False)
+            obstore.put(self._store, key, chunks, use_multipart=False)
 
     def get(self, key: str) -> bytes:
         with _told():

@@ -5,46 +5,46 @@ from collections.abc import Iterator
 from queue import SimpleQueue
 from threading import Lock
 
-PIECES_AHEAD = 4
+CHUNKS_AHEAD = 4
 
 
-class UploadBrokenOff(Exception):
+class UploadAborted(Exception):
     """Nobody sends the rest of this upload any more."""
 
 
-class PieceHandover:
+class ChunkQueue:
     """The loop puts and never blocks; the thread iterates. A full one holds the sender back.
 
-    The thread has the turn but while it waits for a piece: of many threads one works at a time, since the
+    The thread has the turn but while it waits for a chunk: of many threads one works at a time, since the
     loop would have to wait for each of them.
     """
 
     def __init__(self, turn: Lock) -> None:
         self._turn = turn
         self._loop = asyncio.get_running_loop()
-        self._room = asyncio.Semaphore(PIECES_AHEAD)
+        self._room = asyncio.Semaphore(CHUNKS_AHEAD)
         self._pieces: SimpleQueue[bytes | None] = SimpleQueue()
-        self._is_broken_off = False
+        self._is_aborted = False
 
-    async def put(self, piece: bytes) -> None:
+    async def put(self, chunk: bytes) -> None:
         await self._room.acquire()
-        self._pieces.put(piece)
+        self._pieces.put(chunk)
 
     def end(self) -> None:
         self._pieces.put(None)
 
-    def break_off(self) -> None:
-        """The thread ends at its next piece; after the end it changes nothing."""
-        self._is_broken_off = True
+    def abort(self) -> None:
+        """The thread ends at its next chunk; after the end it changes nothing."""
+        self._is_aborted = True
         self._pieces.put(None)
 
     def __iter__(self) -> Iterator[bytes]:
-        """In the thread, which has the turn. Raises `UploadBrokenOff`."""
-        while (piece := self._next()) is not None and not self._is_broken_off:
+        """In the thread, which has the turn. Raises `UploadAborted`."""
+        while (chunk := self._next()) is not None and not self._is_aborted:
             self._loop.call_soon_threadsafe(self._room.release)
-            yield piece
-        if self._is_broken_off:
-            raise UploadBrokenOff
+            yield chunk
+        if self._is_aborted:
+            raise UploadAborted
 
     def _next(self) -> bytes | None:
         self._turn.release()

@@ -24,8 +24,8 @@ class StoredObject:
 class ObjectStore(Protocol):
     """Objects by key. Each call blocks, so it is made in a thread, and raises `ObjectStoreUnavailable`."""
 
-    def put(self, key: str, pieces: Sequence[bytes]) -> None:
-        """One object of all pieces, as a whole or not at all."""
+    def put(self, key: str, chunks: Sequence[bytes]) -> None:
+        """One object of all chunks, as a whole or not at all."""
         ...
 
     def get(self, key: str) -> bytes: ...

@@ -53,7 +53,7 @@ def index_key(prefix: str) -> str:
 
 
 class FramePacker:
-    """Packs lines; holds one part at most, as the frames of it: a part in one piece would be a second one."""
+    """Packs lines; holds one part at most, as the frames of it: a part in one chunk would be a second one."""
 
     def __init__(self) -> None:
         self._compressor = ZstdCompressor(level=_LEVEL)
@@ -66,7 +66,7 @@ class FramePacker:
         self._frames: list[Frame] = []
 
     def add(self, line: bytes) -> Sequence[bytes]:
-        """Gives the pieces of a part when one is full: the next of them, counted from 0."""
+        """Gives the chunks of a part when one is full: the next of them, counted from 0."""
         self._lines.append(line)
         self._line_bytes += len(line)
         if len(self._lines) < FRAME_ROWS and self._line_bytes < FRAME_BYTES:

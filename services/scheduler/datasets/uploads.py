@@ -14,7 +14,7 @@ from services.scheduler.datasets.dataset_errors import (
     UploadSilent,
     UploadTooSlow,
 )
-from services.scheduler.datasets.piece_handover import PieceHandover
+from services.scheduler.datasets.piece_handover import ChunkQueue
 
 Checked = TypeVar("Checked")
 Check = Callable[[Iterable[bytes]], Checked]
@@ -24,7 +24,7 @@ RETRY_AFTER_SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class UploadLimits:
-    """Uploads at a time, how long one may take, and how long no piece of it may come.
+    """Uploads at a time, how long one may take, and how long no chunk of it may come.
 
     The gateway loses patience with its own callers sooner, and tells them more.
     """
@@ -54,16 +54,16 @@ class Uploads:
         finally:
             self._uploads -= 1
 
-    async def checked(self, pieces: AsyncIterator[bytes], check: Check[Checked]) -> Checked:
-        """What the check makes of the pieces, in a thread; it may end before the last one was taken.
+    async def checked(self, chunks: AsyncIterator[bytes], check: Check[Checked]) -> Checked:
+        """What the check makes of the chunks, in a thread; it may end before the last one was taken.
 
         Once this returns or raises, the thread has ended and stores nothing any more.
         """
-        handover = PieceHandover(self._turn)
+        handover = ChunkQueue(self._turn)
 
         async def feed() -> None:
-            while (piece := await self._next(pieces)) is not None:
-                await handover.put(piece)
+            while (chunk := await self._next(chunks)) is not None:
+                await handover.put(chunk)
             handover.end()
 
         loop = asyncio.get_running_loop()
@@ -79,20 +79,20 @@ class Uploads:
             raise UploadTooSlow(limit=self._limits.seconds) from error
         finally:
             feeding.cancel()
-            handover.break_off()
+            handover.abort()
             await asyncio.wait((work, feeding))
             _heed(work)
             _heed(feeding)
 
-    async def _next(self, pieces: AsyncIterator[bytes]) -> bytes | None:
+    async def _next(self, chunks: AsyncIterator[bytes]) -> bytes | None:
         """None at the end. Time in which the check holds the sender back does not count."""
         try:
             async with asyncio.timeout(self._limits.silent_seconds):
-                return await anext(pieces, None)
+                return await anext(chunks, None)
         except TimeoutError as error:
             raise UploadSilent(limit=self._limits.silent_seconds) from error
 
-    def _check_in_thread(self, check: Check[Checked], handover: PieceHandover) -> Checked:
+    def _check_in_thread(self, check: Check[Checked], handover: ChunkQueue) -> Checked:
         try:
             with self._turn:
                 return check(handover)

@@ -34,8 +34,8 @@ class AddFile:
     clock: Clock
     uploads: Uploads
 
-    async def add(self, file_id: FileId, header: FileHeader, pieces: AsyncIterator[bytes]) -> StoredFile:
-        """May be over before the last piece was taken."""
+    async def add(self, file_id: FileId, header: FileHeader, chunks: AsyncIterator[bytes]) -> StoredFile:
+        """May be over before the last chunk was taken."""
         _check(header)
         if header.request_id:
             known = await self.files.ordered(header.request_id, header.user)
@@ -43,16 +43,16 @@ class AddFile:
                 _check_name(known, header)
         with self.uploads.place():
             await self.files.begin((bytes_prefix(file_id), rows_prefix(file_id)))
-            checked = await self._checked_or_gone(file_id, header, pieces)
+            checked = await self._checked_or_gone(file_id, header, chunks)
             return await self._kept(file_id, header, checked)
 
     async def _checked_or_gone(
-        self, file_id: FileId, header: FileHeader, pieces: AsyncIterator[bytes]
+        self, file_id: FileId, header: FileHeader, chunks: AsyncIterator[bytes]
     ) -> CheckedBatchFile:
         left: Sequence[str] = (bytes_prefix(file_id), rows_prefix(file_id))
         try:
             checked = await self.uploads.checked(
-                pieces, lambda given: self.checking.check(header, given, file_id)
+                chunks, lambda given: self.checking.check(header, given, file_id)
             )
             left = () if checked.content else (rows_prefix(file_id),)
             return checked

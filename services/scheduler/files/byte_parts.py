@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 PART_BYTES = 8 * 1024 * 1024
-# Less is joined to the next: a piece of two bytes takes fifty.
+# Less is joined to the next: a chunk of two bytes takes fifty.
 _SMALL_BYTES = 4096
 
 
@@ -12,7 +12,7 @@ def part_key(prefix: str, part: int) -> str:
 
 
 class PartCutter:
-    """Cuts pieces of any size into parts; holds the pieces of one, the larger ones as they came."""
+    """Cuts chunks of any size into parts; holds the chunks of one, the larger ones as they came."""
 
     def __init__(self, part_bytes: int = PART_BYTES) -> None:
         self.size = 0
@@ -20,27 +20,27 @@ class PartCutter:
         self._held: list[bytes] = []
         self._room = part_bytes
 
-    def add(self, piece: bytes) -> Iterator[Sequence[bytes]]:
-        """The parts that are full now, each as its pieces."""
-        self.size += len(piece)
-        while len(piece) >= self._room:
-            self._hold(piece[: self._room])
-            piece = piece[self._room :]
+    def add(self, chunk: bytes) -> Iterator[Sequence[bytes]]:
+        """The parts that are full now, each as its chunks."""
+        self.size += len(chunk)
+        while len(chunk) >= self._room:
+            self._hold(chunk[: self._room])
+            chunk = chunk[self._room :]
             yield self._taken()
-        if piece:
-            self._hold(piece)
-            self._room -= len(piece)
+        if chunk:
+            self._hold(chunk)
+            self._room -= len(chunk)
 
     def end(self) -> Iterator[Sequence[bytes]]:
         """The last part, where anything is left for it."""
         if self._held:
             yield self._taken()
 
-    def _hold(self, piece: bytes) -> None:
+    def _hold(self, chunk: bytes) -> None:
         if self._held and len(self._held[-1]) < _SMALL_BYTES:
-            self._held[-1] += piece
+            self._held[-1] += chunk
         else:
-            self._held.append(piece)
+            self._held.append(chunk)
 
     def _taken(self) -> Sequence[bytes]:
         taken, self._held, self._room = self._held, [], self._part_bytes

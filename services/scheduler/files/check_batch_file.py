@@ -29,10 +29,10 @@ class CheckBatchFile:
     objects: ObjectStore
     max_bytes: int
 
-    def check(self, header: FileHeader, pieces: Iterable[bytes], file_id: FileId) -> CheckedBatchFile:
+    def check(self, header: FileHeader, chunks: Iterable[bytes], file_id: FileId) -> CheckedBatchFile:
         """Raises `FileTooLarge`."""
         parts = StoreBytes(self.objects, bytes_prefix(file_id))
-        kept = self._kept(header.name, pieces, parts)
+        kept = self._kept(header.name, chunks, parts)
         checked = self._checked(header, kept, file_id)
         for _ in kept:
             # What lies behind a fault that ends the check is kept as well.
@@ -41,17 +41,17 @@ class CheckBatchFile:
         faults = FileFaults(checked.faults, checked.fault_count)
         return CheckedBatchFile(parts.size, _content_of(checked, file_id), faults)
 
-    def _kept(self, name: str, pieces: Iterable[bytes], parts: StoreBytes) -> Iterator[bytes]:
-        for piece in pieces:
-            if parts.size + len(piece) > self.max_bytes:
+    def _kept(self, name: str, chunks: Iterable[bytes], parts: StoreBytes) -> Iterator[bytes]:
+        for chunk in chunks:
+            if parts.size + len(chunk) > self.max_bytes:
                 raise FileTooLarge(name=name, limit=self.max_bytes, when="")
-            parts.add(piece)
-            yield piece
+            parts.add(chunk)
+            yield chunk
 
-    def _checked(self, header: FileHeader, pieces: Iterable[bytes], file_id: FileId) -> CheckedFile:
+    def _checked(self, header: FileHeader, chunks: Iterable[bytes], file_id: FileId) -> CheckedFile:
         told = DatasetHeader(header.name, header.user, DatasetFormat.JSONL)
         try:
-            return self.checking.check(told, pieces, rows_prefix(file_id))
+            return self.checking.check(told, chunks, rows_prefix(file_id))
         except DatasetTooLarge as error:
             raise FileTooLarge(name=header.name, limit=self.max_bytes, when=" unpacked") from error
 

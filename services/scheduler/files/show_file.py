@@ -11,7 +11,7 @@ from services.scheduler.files.byte_parts import part_key, parts_from
 from services.scheduler.files.ports import FileStore
 from services.scheduler.files.stored_file import FileId, FileList, FilePage, StoredFile
 
-PIECE_BYTES = 1024 * 1024
+CHUNK_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,15 @@ class ShowFile:
     async def page(self, wanted: FileList) -> FilePage:
         return await self.files.page(wanted)
 
-    async def pieces(self, file: StoredFile, first_byte: int) -> AsyncIterator[bytes]:
+    async def chunks(self, file: StoredFile, first_byte: int) -> AsyncIterator[bytes]:
         """Fetched as the reader takes them, a part at a time. Raises `FileNotFound` where it has gone."""
         if not 0 <= first_byte <= file.size_bytes:
             sentence = f"first_byte is {first_byte}, but the file has {file.size_bytes} bytes."
             raise InvalidParameter(field="first_byte", sentence=sentence)
         for part, start, length in parts_from(file.size_bytes, first_byte):
             content = await self._fetched(file, part, start, length)
-            for place in range(0, length, PIECE_BYTES):
-                yield content[place : place + PIECE_BYTES]
+            for place in range(0, length, CHUNK_BYTES):
+                yield content[place : place + CHUNK_BYTES]
 
     async def _fetched(self, file: StoredFile, part: int, start: int, length: int) -> bytes:
         key = part_key(file.prefix, part)

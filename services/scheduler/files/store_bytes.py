@@ -19,8 +19,8 @@ class StoreBytes:
     def size(self) -> int:
         return self._cutter.size
 
-    def add(self, piece: bytes) -> None:
-        self._put(self._cutter.add(piece))
+    def add(self, chunk: bytes) -> None:
+        self._put(self._cutter.add(chunk))
 
     def end(self) -> None:
         self._put(self._cutter.end())

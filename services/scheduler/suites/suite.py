@@ -67,8 +67,8 @@ class TaskTemplates:
     """How a row becomes a question. `choices` is one list for all rows, or a template that gives one.
 
     `target_indexes`: the right choices of every row, if the file lists several; `target` is the first.
-    `answers` gives the texts that a chosen choice is compared with, `choice_texts` the text of each choice for
-    that comparison, if it differs from the choice. `wrong_texts` are answers known to be wrong.
+    `answers` gives the texts that a chosen choice is compared with, `choice_texts` the text of each choice
+    for that comparison, if it differs from the choice. `wrong_texts` are answers known to be wrong.
     """
 
     text: PromptTemplate
@@ -117,7 +117,7 @@ class TaskGroup:
 
 @dataclass(frozen=True, slots=True)
 class SuiteDefinition:
-    """`version` counts versions of a user's suite, 0 is an installed one. The last group is the whole suite."""
+    """`version` of a user's suite counts from 1, 0 is an installed one. The last group is the whole suite."""
 
     name: str
     description: str

@@ -10,12 +10,13 @@ MAX_SHOWN_LETTERS = 60
 
 
 def shown(text: str) -> str:
-    """In quotes, and cut where it is long."""
+    """Quotes a text, shortened if it is long."""
     cut = text if len(text) <= MAX_SHOWN_LETTERS else f"{text[:MAX_SHOWN_LETTERS]}…"
     return f'"{cut}"'
 
 
 def kind_of(value: object) -> str:
+    """Describes a JSON value in words."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -32,7 +33,7 @@ MAX_FAULT_LETTERS = 300
 
 
 class FaultKind(StrEnum):
-    """What programs tell apart; people read the sentence."""
+    """Kinds of faults for programs; people read the sentence."""
 
     INVALID = "invalid"
     UNREADABLE = "unreadable"
@@ -46,7 +47,7 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class DatasetFault:
-    """`line` counts from 1, 0 is the whole file; `field` is as `body.messages[0].role`, "" the whole line."""
+    """`line` counts from 1, 0 is the whole file; `field` is like `body.messages[0].role`, "" for the line."""
 
     line: int
     field: str
@@ -55,7 +56,7 @@ class DatasetFault:
 
 
 class LineFault(Exception):
-    """A line cannot be taken: which field, and why, as one sentence."""
+    """A line is rejected: the field, and the problem as one sentence."""
 
     def __init__(self, field: str, problem: str, kind: FaultKind = FaultKind.INVALID) -> None:
         super().__init__(problem)
@@ -65,19 +66,19 @@ class LineFault(Exception):
 
 
 class BrokenFile(Exception):
-    """Nothing behind this point can be read: why, as one sentence."""
+    """The rest of the file cannot be read; the message is one sentence."""
 
     kind = FaultKind.INVALID
 
 
 class TooManyLines(BrokenFile):
-    """The lines behind this point are one too many, and so they are not read."""
+    """The file has too many lines; the rest is not read."""
 
     kind = FaultKind.TOO_MANY
 
 
 class FaultList:
-    """Counts all of them and keeps the first: a file of faults takes no more memory than one without."""
+    """Counts all faults and keeps the first ones, so memory stays bounded."""
 
     def __init__(self) -> None:
         self.first: list[DatasetFault] = []
@@ -95,17 +96,17 @@ class FaultList:
         insort(self.first, DatasetFault(line, _cut(fault.field), _cut(fault.problem), fault.kind))
 
     def count_more(self, faults: int) -> None:
-        """Faults behind the named ones, of which only the number is known."""
+        """Adds faults of which only the number is known."""
         self.count += faults
 
 
 def _cut(text: str) -> str:
-    """What a file names its fields is as long as it likes."""
+    """Shortens a text: names of fields in a file have any length."""
     return text if len(text) <= MAX_FAULT_LETTERS else f"{text[: MAX_FAULT_LETTERS - 1]}…"
 
 
 def nul_place(value: object, path: str = "") -> str | None:
-    """The path of the first text that has one; None where none has."""
+    """Returns the path of the first text with a NUL character, which no store and no engine accepts."""
     if isinstance(value, str):
         return path if "\0" in value else None
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The format of a file whose uploader did not say it: from its name, else from its first bytes."""
+"""Detects the format of an uploaded file from its name, or else from its first bytes."""
 
 from services.scheduler.datasets.checking.faults import BrokenFile
 from services.scheduler.datasets.checking.text_readers import BOM
@@ -31,7 +31,7 @@ def detect_format(name: str, first: bytes) -> DatasetFormat:
 
 
 def check_beginning(form: DatasetFormat, first: bytes) -> None:
-    """Raises `BrokenFile` for what is of another kind as a whole: its lines would all be faulty."""
+    """Raises `BrokenFile` for UTF-16 and JSON arrays: all their lines would be faulty."""
     if form is not DatasetFormat.PARQUET and first.startswith(_UTF_16):
         raise BrokenFile("It is written in UTF-16. Save it as UTF-8.")
     if form is DatasetFormat.JSONL and first.removeprefix(BOM).lstrip().startswith(b"["):

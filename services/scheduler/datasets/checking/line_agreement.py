@@ -1,4 +1,4 @@
-"""What all lines of a file agree on, as the first says: form, endpoint, model, and whether they have ids."""
+"""Checks that all lines of a file agree with the first: form, endpoint, model, and whether they have ids."""
 
 from services.scheduler.datasets.checking.faults import FaultKind, LineFault, kind_of, shown
 from services.scheduler.datasets.checking.row_fields import (
@@ -15,7 +15,7 @@ _NO_BATCH_LINE = "A batch line has custom_id, method, url and body; this one has
 
 
 class LineAgreement:
-    """Lines come in order. The id of a batch request is noted also where the line is faulty otherwise."""
+    """Takes lines in order. The id of a batch request also counts if the line has other faults."""
 
     def __init__(self, ids: SeenIds, *, is_batch_only: bool = False) -> None:
         self._ids = ids
@@ -85,7 +85,7 @@ class LineAgreement:
         if has_id:
             self._ids.add(row["id"], number)
         else:
-            # Rows count from 0, and where no line has an id, none but the last ones may be blank.
+            # Rows count from 0; only the last lines may be blank.
             row = {"id": str(number - 1), **row}
         return row
 
@@ -96,9 +96,5 @@ def _mixed_forms(*, is_batch: bool) -> str:
 
 
 def _mixed_ids(*, has_id: bool) -> str:
-    told = (
-        "This line has an id, lines above have none"
-        if has_id
-        else "This line has no id, lines above have one"
-    )
-    return f"{told}. Give one to every line or to none."
+    forms = ("This line has no id, lines above have one", "This line has an id, lines above have none")
+    return f"{forms[has_id]}. Give one to every line or to none."

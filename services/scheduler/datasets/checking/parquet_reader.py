@@ -1,4 +1,4 @@
-"""Reads rows of a Parquet file, whose index is at its end: the file is spooled to disk first."""
+"""Reads rows of a Parquet file. Its index is at its end, so the file is spooled to disk first."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def value_count(batch: RecordBatch) -> int:
-    """Lists and objects count as well as what they hold."""
+    """Number of values; lists and objects count too. Creates no values."""
     return sum(_count(column) for column in batch.columns)
 
 
 def value_bytes(batch: RecordBatch) -> int:
-    """A text that is there once for many rows counts in each of them."""
+    """Size of the values; a dictionary-encoded text counts in each row. Creates no values."""
     return sum(_bytes(column) for column in batch.columns)
 
 
@@ -58,7 +58,7 @@ def _inner(array: Array[Any]) -> Iterator[Array[Any]]:
     elif types.is_fixed_size_list(kind):
         yield nested.flatten()
     elif types.is_map(kind) or types.is_list(kind) or types.is_large_list(kind):
-        # The values are those of the whole array, of which this may be a slice.
+        # The array may be a slice, but its values are those of the whole.
         start, end = nested.offsets[0].as_py(), nested.offsets[-1].as_py()
         for values in (nested.keys, nested.items) if types.is_map(kind) else (nested.values,):
             yield values.slice(start, end - start)
@@ -67,35 +67,35 @@ def _inner(array: Array[Any]) -> Iterator[Array[Any]]:
 ROWS_AT_ONCE = 256
 MAX_BATCH_BYTES = 64 * 1024 * 1024
 MAX_GROUP_BYTES = 1024 * 1024 * 1024
-# Equal values are packed to nothing. A row may have so many, and so many become objects at a time.
+# Equal values compress to nothing, so a row has a limit of values, and so has a batch of objects.
 MAX_ROW_VALUES = 1024 * 1024
-# In lists: all of them may belong to one row, and a row is unpacked whole.
+# Of values in lists: all may belong to one row, and a row is decoded as a whole.
 MAX_GROUP_VALUES = 32 * 1024 * 1024
-_PIECE_BYTES = 64 * 1024
+_CHUNK_BYTES = 64 * 1024
 _MARK = b"PAR1"
 _MARK_OF_ENCRYPTED = b"PARE"
 
 
-def read_parquet(pieces: Iterator[bytes]) -> Iterator[NumberedValue]:
-    first, rest = beginning(pieces, len(_MARK))
+def read_parquet(chunks: Iterator[bytes]) -> Iterator[NumberedValue]:
+    first, rest = beginning(chunks, len(_MARK))
     if not first:
         return
     _check_mark(first)
     with tempfile.TemporaryFile(prefix="proctor-parquet-") as spooled:
-        for piece in chain((first,), rest):
-            spooled.write(piece)
+        for chunk in chain((first,), rest):
+            spooled.write(chunk)
         spooled.seek(0)
         try:
             yield from _rows(spooled)
         except (ValueError, OSError, RuntimeError) as error:
             raise BrokenFile(f"It is no valid Parquet file: {_reason(error)}.") from error
         except (ArithmeticError, LookupError) as error:
-            # Dates, times and their zones that Python does not have.
+            # Dates, times and time zones that Python does not support.
             raise BrokenFile(f"A value cannot be read: {_reason(error)}. Write it as text.") from error
 
 
 def _check_mark(first: bytes) -> None:
-    """Before anything lies on disk."""
+    """Called before anything is written to disk."""
     if first.startswith(_MARK_OF_ENCRYPTED):
         raise BrokenFile("The Parquet file is encrypted. Upload it decrypted.")
     if not first.startswith(_MARK):
@@ -107,10 +107,10 @@ def _reason(error: Exception) -> str:
 
 
 def _rows(spooled: IO[bytes]) -> Iterator[NumberedValue]:
-    # Takes half a second and 60 MB: only where such a file comes.
+    # Importing takes half a second and 60 MB: only if needed.
     from pyarrow.parquet import ParquetFile  # noqa: PLC0415
 
-    parquet = ParquetFile(spooled, buffer_size=_PIECE_BYTES, pre_buffer=False)
+    parquet = ParquetFile(spooled, buffer_size=_CHUNK_BYTES, pre_buffer=False)
     check_columns(parquet.schema_arrow.names)
     _check_groups(parquet)
     number = 0
@@ -141,7 +141,7 @@ def _check_groups(parquet: ParquetFile) -> None:
 
 
 def _small_parts(batch: RecordBatch) -> Iterator[RecordBatch | LineFault]:
-    """Halves it until it is small: long texts and long lists that repeat are packed small."""
+    """Halves a batch until it is small: repeated long texts and lists compress well."""
     is_long, is_large = value_count(batch) > MAX_ROW_VALUES, value_bytes(batch) > MAX_BATCH_BYTES
     if not is_long and not is_large:
         yield batch
@@ -169,12 +169,12 @@ def _value(cells: dict[str, object]) -> object:
 
 
 def _is_nothing(cell: object) -> bool:
-    """Data frames write NaN where a number is missing."""
+    """Data frames write NaN for missing numbers."""
     return cell is None or (isinstance(cell, float) and math.isnan(cell))
 
 
 def _without_nothing(cell: object) -> object:
-    """A column of structs names every field in every row; a map comes as pairs."""
+    """Drops nulls, since structs have every field in every row; converts maps from pairs to objects."""
     if isinstance(cell, dict):
         return {name: _without_nothing(value) for name, value in cell.items() if not _is_nothing(value)}
     if isinstance(cell, list):

@@ -11,16 +11,16 @@ ENDPOINTS = (CHAT, COMPLETION)
 BATCH_FIELDS = frozenset({"custom_id", "method", "url", "body"})
 PLAIN_FIELDS = frozenset({"prompt", "messages", "target", "id", "metadata"})
 MAX_ID_LETTERS = 512
-# Up to here every digit of a whole number is as it was given.
+# Floats represent integers exactly up to here.
 _LARGEST_WHOLE = 2**53
-# What only a batch line has; `id` may be a slip for `custom_id` as well as a field of a plain line.
+# Fields of batch lines only. `id` is ambiguous: a plain field, or a slip for `custom_id`.
 _BATCH_SIGNS = frozenset({"custom_id", "body", "url", "method"})
 
 Line: TypeAlias = Mapping[str, object]
 
 
 class RowFields(TypedDict, total=False):
-    """A row as it is kept, in this order. `body` asks `/v1/completions` where it has a prompt, else chat."""
+    """A row as stored, in this order. `body` is for `/v1/completions` if it has a prompt, else for chat."""
 
     id: str
     body: Line
@@ -64,7 +64,7 @@ def _check_body(body: Line, url: str) -> None:
 
 
 def plain_row(line: Line) -> RowFields:
-    """`id` only where the line has one. Raises `LineFault`."""
+    """The row has an `id` only if the line has one. Raises `LineFault`."""
     if not line.keys() <= PLAIN_FIELDS:
         raise _unknown_field(line, PLAIN_FIELDS, "a line with a prompt or messages")
     if ("prompt" in line) == ("messages" in line):
@@ -104,7 +104,7 @@ def _target(line: Line) -> str:
 
 
 def _number_text(number: float) -> str:
-    """As it is mostly written: tables make 5.0 of a 5 where a column has fractions or gaps."""
+    """Writes 5.0 as 5: tables convert integers if a column has fractions or gaps."""
     is_whole = abs(number) < _LARGEST_WHOLE and float(number).is_integer()
     return str(int(number)) if is_whole else str(number)
 

@@ -1,7 +1,6 @@
-"""Finds ids that come twice, in a file of any length: what does not fit in memory waits on disk, sorted.
+"""Finds duplicate ids in a file of any length: sorted runs are spilled to disk.
 
-An id is known by 128 bits of its BLAKE2: of 50 million different ones two share them by a chance of 10^-23,
-so what comes twice is a duplicate and need not be looked up.
+Ids are compared by 128 bits of BLAKE2. Among 50 million ids the chance of a collision is 10^-23.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     Records = NDArray[np.uint64]
 
 RUN_IDS = 256 * 1024
-# What comes back from disk at a time is this part of all ids.
+# Runs are read back in this many ranges of digests.
 _RANGES = 256
 _DIGEST_BYTES = 16
 # Two words of the digest and the line.
@@ -35,14 +34,14 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class Duplicates:
-    """The first of them by line, and how many lines repeat an earlier one."""
+    """The first duplicates by line, and the number of lines that repeat an earlier id."""
 
     first: tuple[Duplicate, ...]
     count: int
 
 
 class SeenIds:
-    """Lines are given in order. `keep` is how many duplicates are named."""
+    """Takes lines in order. `keep` is the number of duplicates that are reported."""
 
     def __init__(self, keep: int, run_ids: int = RUN_IDS) -> None:
         self._keep = keep
@@ -62,7 +61,7 @@ class SeenIds:
             self._spill()
 
     def duplicates(self) -> Duplicates:
-        """Once, after the last line."""
+        """Call once, after the last line."""
         if self._spilled is None:
             found = (Duplicate(line, self._run[digest]) for digest, line in self._repeated)
             return Duplicates(tuple(found), self._count)
@@ -86,7 +85,7 @@ class SeenIds:
             self._count += len(again)
             places = again.argsort()[: self._keep]
             first += [Duplicate(int(again[place]), int(first_lines[place])) for place in places]
-        # What came twice within a run was not written: its first line may be one of an earlier run.
+        # Duplicates within a run were not spilled; their first line may be in an earlier run.
         for digest, line in self._repeated:
             first.append(Duplicate(line, spilled.first_line(digest)))
         first.sort(key=lambda one: one.line)
@@ -94,14 +93,14 @@ class SeenIds:
 
 
 class _SpilledRuns:
-    """Sorted runs of records, one after the other in a file that is gone with the process."""
+    """Sorted runs of records in an unnamed temporary file."""
 
     def __init__(self) -> None:
-        # Half a second and 20 MB that short files do not need.
+        # Importing takes half a second and 20 MB: only if needed.
         import numpy as np  # noqa: PLC0415
 
         self._np = np
-        # Closed by `close`, and without a name from the start.
+        # Closed by `close`.
         self._file: IO[bytes] = tempfile.TemporaryFile(prefix="proctor-ids-")  # noqa: SIM115
         edges = [(number << 64) // _RANGES for number in range(1, _RANGES)]
         self._edges = np.array(edges, dtype=np.uint64)
@@ -109,7 +108,7 @@ class _SpilledRuns:
         self._records = 0
 
     def add(self, digests: bytes, lines: list[int]) -> None:
-        """Digests differ from each other."""
+        """Adds a run of distinct digests."""
         np = self._np
         records = np.empty((len(lines), _WORDS), dtype=np.uint64)
         records[:, :2] = np.frombuffer(digests, dtype=">u8").reshape(-1, 2)
@@ -125,11 +124,11 @@ class _SpilledRuns:
             yield self._range(number)
 
     def _range(self, number: int) -> Records:
-        """All records with digests of this range, sorted by digest and line."""
+        """Records with digests in this range, sorted by digest and line."""
         np = self._np
         parts = [self._read(bounds[number], bounds[number + 1]) for bounds in self._bounds]
         records = np.frombuffer(b"".join(parts), dtype=np.uint64).reshape(-1, _WORDS)
-        # Runs are in the order of their lines, and equal ones stay in it.
+        # Runs are in line order, and the sort is stable.
         in_order: Records = records[np.lexsort((records[:, 1], records[:, 0]))]
         return in_order
 
@@ -148,11 +147,11 @@ class _SpilledRuns:
 
 
 def _repeated_in(records: Records) -> tuple[Records, Records]:
-    """Lines that repeat the digest of an earlier one, and the first line of each; records are sorted."""
+    """From sorted records: lines that repeat an earlier digest, and the first line of each."""
     import numpy as np  # noqa: PLC0415
 
     is_again = np.zeros(len(records), dtype=bool)
     is_again[1:] = (records[1:, :2] == records[:-1, :2]).all(axis=1)
-    # The place of the last record that is no repetition is that of the first of its group.
+    # For each record, the index of the first record of its group.
     firsts = np.maximum.accumulate(np.where(is_again, 0, np.arange(len(records))))
     return records[is_again, 2], records[firsts[is_again], 2]

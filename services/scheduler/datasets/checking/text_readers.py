@@ -9,23 +9,24 @@ import orjson
 from services.scheduler.datasets.checking.faults import BrokenFile, FaultKind, LineFault, shown
 from services.scheduler.datasets.checking.row_fields import BATCH_FIELDS, PLAIN_FIELDS
 
-# A mark that some programs write before UTF-8.
+# Some programs write this mark before UTF-8.
 BOM = b"\xef\xbb\xbf"
-# What one work message may hold; also the most that a line may have.
+# Limit of a row in one work message, and so of a line.
 MAX_ROW_BYTES = 4 * 1024 * 1024
+MAX_BLANK_LINES = 100_000
 
-# A value, or the `LineFault` that is in its place.
+# A line number with its value, or with the `LineFault` of the line.
 NumberedValue: TypeAlias = tuple[int, object]
-# Raises `BrokenFile` where nothing more can be read.
+# Reads a format from chunks of bytes. Raises `BrokenFile` if the rest cannot be read.
 RowReader: TypeAlias = Callable[[Iterator[bytes]], Iterator[NumberedValue]]
 
-
-# In a cell of text these are written as JSON.
+_TOO_LONG = f"The line has more than {MAX_ROW_BYTES // 1024**2} MiB. Shorten it."
+# Text cells of these columns contain JSON.
 _NESTED = ("messages", "metadata", "body")
 
 
 def check_columns(names: Sequence[str]) -> None:
-    """Raises `BrokenFile`: every row would have the same fault."""
+    """Raises `BrokenFile` for unknown or repeated columns: every row would have the same fault."""
     known = BATCH_FIELDS | PLAIN_FIELDS
     for name in names:
         if name not in known:
@@ -36,6 +37,7 @@ def check_columns(names: Sequence[str]) -> None:
 
 
 def value_of_cells(cells: Mapping[str, object]) -> object:
+    """Converts the cells of a table row to the value that a JSON line would have."""
     value = dict(cells)
     for name in _NESTED:
         cell = value.get(name)
@@ -47,14 +49,10 @@ def value_of_cells(cells: Mapping[str, object]) -> object:
     return value
 
 
-MAX_BLANK_LINES = 100_000
-_TOO_LONG = f"The line has more than {MAX_ROW_BYTES // 1024**2} MiB. Shorten it."
-
-
-def read_jsonl(pieces: Iterator[bytes]) -> Iterator[NumberedValue]:
-    """Blank lines are skipped at the end of the file and faults elsewhere."""
+def read_jsonl(chunks: Iterator[bytes]) -> Iterator[NumberedValue]:
+    """Blank lines are ignored at the end of the file and are faults elsewhere."""
     number = blank = 0
-    for line in split_lines(pieces):
+    for line in split_lines(chunks):
         number += 1
         try:
             if line is None:
@@ -76,12 +74,12 @@ def read_jsonl(pieces: Iterator[bytes]) -> Iterator[NumberedValue]:
         yield number, value
 
 
-def split_lines(pieces: Iterator[bytes]) -> Iterator[bytes | None]:
-    """Lines without their ends and without the mark at the start of a file; None for one too long."""
+def split_lines(chunks: Iterator[bytes]) -> Iterator[bytes | None]:
+    """Yields lines without line ends and byte order mark; None for a line that is too long."""
     held: list[bytes] = []
     size, is_first = 0, True
-    for piece in pieces:
-        head, *lines = piece.split(b"\n")
+    for chunk in chunks:
+        head, *lines = chunk.split(b"\n")
         size += len(head)
         if size <= MAX_ROW_BYTES:
             held.append(head)
@@ -116,11 +114,11 @@ def _fault_of(line: bytes, error: orjson.JSONDecodeError) -> LineFault:
     return LineFault("", problem, FaultKind.UNREADABLE)
 
 
-def read_csv(pieces: Iterator[bytes]) -> Iterator[NumberedValue]:
-    """Numbers are those of rows, from 1: a row may have several lines."""
-    # The module has one limit for the whole process, and it is far too low.
+def read_csv(chunks: Iterator[bytes]) -> Iterator[NumberedValue]:
+    """Numbers count rows from 1, without the header: a row may have several lines."""
+    # A limit of the whole process, far too low by default.
     csv.field_size_limit(MAX_ROW_BYTES)
-    lines = _TextLines(pieces)
+    lines = _TextLines(chunks)
     rows = _filled_rows(csv.reader(lines, strict=True), lines)
     names = next(rows, None)
     if names is None:
@@ -144,10 +142,10 @@ def _filled_rows(rows: Iterator[list[str]], lines: "_TextLines") -> Iterator[lis
 
 
 class _TextLines:
-    """Lines as text with their ends, which belong to quoted cells. Remembers what was wrong with one."""
+    """Text lines for the CSV reader, with line ends for quoted cells. Remembers the problem of a line."""
 
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._lines = split_lines(pieces)
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._lines = split_lines(chunks)
         self._problem = ""
         self._line = self._row_line = self._row_bytes = 0
 
@@ -161,7 +159,7 @@ class _TextLines:
         line = next(self._lines)
         self._line += 1
         self._row_bytes += 1 if line is None else len(line) + 1
-        # A quote that is never closed makes one row of all that follows.
+        # An unclosed quote turns the rest of the file into one row.
         if self._row_bytes > MAX_ROW_BYTES + 1:
             raise BrokenFile(
                 f"The row from line {self._row_line} on has more than {MAX_ROW_BYTES // 1024**2} MiB. "
@@ -182,7 +180,7 @@ class _TextLines:
 
 
 def _next_row(rows: Iterator[list[str]], lines: _TextLines) -> list[str] | LineFault | None:
-    """None at the end."""
+    """Returns None at the end of the file."""
     lines.begin_row()
     try:
         row = next(rows, None)
@@ -195,5 +193,5 @@ def _next_row(rows: Iterator[list[str]], lines: _TextLines) -> list[str] | LineF
 def _value(names: list[str], cells: list[str]) -> object:
     if len(cells) != len(names):
         return LineFault("", f"The row has {len(cells)} cells, but the header names {len(names)}.")
-    # CSV has no other way to say that there is nothing.
+    # An empty cell is CSV's only form of null.
     return value_of_cells({name: cell for name, cell in zip(names, cells, strict=True) if cell})

@@ -125,7 +125,7 @@ def _json_row(number: int, line: bytes) -> Row:
 
 ROWS_AT_ONCE = 64
 MAX_GROUP_BYTES = 1024 * 1024 * 1024
-_PIECE_BYTES = 64 * 1024
+_CHUNK_BYTES = 64 * 1024
 
 
 def read_parquet(file: PinnedFile) -> Iterator[Row]:
@@ -145,7 +145,7 @@ def _opened(content: BinaryIO) -> "ParquetFile":
     # Importing takes half a second and 60 MB: only if needed.
     from pyarrow.parquet import ParquetFile  # noqa: PLC0415
 
-    return ParquetFile(content, buffer_size=_PIECE_BYTES, pre_buffer=False)
+    return ParquetFile(content, buffer_size=_CHUNK_BYTES, pre_buffer=False)
 
 
 def _check_groups(file: PinnedFile, parquet: "ParquetFile") -> None:

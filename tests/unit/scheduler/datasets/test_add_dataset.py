@@ -53,9 +53,9 @@ class KeptDatasets:
         return None
 
 
-async def sent(pieces: Iterable[bytes], *, is_hanging: bool = False) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield piece
+async def sent(chunks: Iterable[bytes], *, is_hanging: bool = False) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk
     if is_hanging:
         await asyncio.Event().wait()
 
@@ -75,8 +75,8 @@ class Adding:
             Uploads(UploadLimits(1, seconds, silent_seconds)),
         )
 
-    async def add(self, pieces: AsyncIterator[bytes]) -> AddedDataset:
-        return await self._adding.add(DATASET, DatasetHeader("x.jsonl", "ann"), pieces)
+    async def add(self, chunks: AsyncIterator[bytes]) -> AddedDataset:
+        return await self._adding.add(DATASET, DatasetHeader("x.jsonl", "ann"), chunks)
 
     async def next_is_taken(self) -> bool:
         return (await self.add(sent([jsonl([{"prompt": "x"}])]))).dataset is not None

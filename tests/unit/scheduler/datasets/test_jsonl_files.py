@@ -1,4 +1,4 @@
-"""Files of JSON lines: what is taken, what is refused and in which words, wherever pieces are cut."""
+"""Files of JSON lines: what is taken, what is refused and in which words, wherever chunks are cut."""
 
 import json
 import random

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from zstandard import ZstdCompressor
 
-from services.scheduler.datasets.checking.compression import PIECE_BYTES, decompressed_chunks
+from services.scheduler.datasets.checking.compression import CHUNK_BYTES, decompressed_chunks
 from services.scheduler.datasets.dataset_errors import DatasetTooLarge
 from tests.fakes.checked_files import NO_LIMITS, CheckedFiles, batch_line, jsonl, problem_of
 
@@ -52,6 +52,6 @@ def test_bomb_is_bounded_by_what_it_unpacks_to(pack: Callable[[bytes], bytes]) -
 
 def test_no_piece_is_large_or_empty() -> None:
     for content in (b"x" * 5_000_000, gzip.compress(b"x" * 5_000_000), ZSTD(b"x" * 5_000_000)):
-        sizes = [len(piece) for piece in decompressed_chunks([content[:1], b"", content[1:]])]
+        sizes = [len(chunk) for chunk in decompressed_chunks([content[:1], b"", content[1:]])]
         assert sum(sizes) == 5_000_000
-        assert all(0 < size <= PIECE_BYTES for size in sizes)
+        assert all(0 < size <= CHUNK_BYTES for size in sizes)

@@ -61,8 +61,8 @@ class Checks:
         )
 
     def check(self, content: bytes) -> CheckedBatchFile:
-        pieces = (content[start : start + 65_536] for start in range(0, len(content), 65_536))
-        return self._checking.check(FileHeader("x.jsonl", "ann"), pieces, FILE)
+        chunks = (content[start : start + 65_536] for start in range(0, len(content), 65_536))
+        return self._checking.check(FileHeader("x.jsonl", "ann"), chunks, FILE)
 
     def stored(self) -> bytes:
         prefix = bytes_prefix(FILE)
