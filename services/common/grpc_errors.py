@@ -10,8 +10,11 @@ DomainError
 anything else         → INTERNAL, masked, with an incident id that the log explains
 """
 
+from typing import TypeVar
+
 import grpc
 from google.protobuf import any_pb2
+from google.protobuf.message import DecodeError, Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
@@ -77,3 +80,20 @@ def remote_error(error: grpc.aio.AioRpcError) -> RemoteError:
         return MessageTooLarge(f"A message is too large to be sent: {error.details()}")
     reason = "DEPENDENCY_UNAVAILABLE" if kind is ErrorKind.UNAVAILABLE else "INTERNAL"
     return RemoteError(kind, reason, error.details() or error.code().name, {})
+
+
+M = TypeVar("M", bound=Message)
+
+
+class MalformedRequest(DomainError):
+    """The request is no {expected}; make it from the contracts in protos/."""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_PARAMETER"
+
+
+def parsed(kind: type[M], request: bytes) -> M:
+    try:
+        return kind.FromString(request)
+    except DecodeError as error:
+        raise MalformedRequest(expected=kind.DESCRIPTOR.name) from error

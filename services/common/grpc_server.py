@@ -13,10 +13,9 @@ from grpc_reflection.v1alpha import reflection
 from grpc_status import rpc_status
 
 from services.common.errors import DomainError
-from services.common.grpc_errors import masked_status, status_of
-from services.common.grpc_messages import parsed
+from services.common.grpc_errors import masked_status, parsed, status_of
+from services.common.process import CannotListen, bound_socket
 from services.common.structured_logs import get_logger
-from services.common.tcp_listener import CannotListen, bound_socket
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 _HEALTH_PREFIXES = ("/grpc.health.", "/grpc.reflection.")

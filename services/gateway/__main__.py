@@ -2,7 +2,7 @@
 
 import sys
 
-from services.common.start_process import start_process
+from services.common.process import start_process
 from services.gateway.settings import GatewaySettings
 from services.gateway.wiring import running_gateway
 

@@ -24,7 +24,7 @@ from proctor.v1 import (
     suite_service_pb2,
 )
 from services.common.errors import DependencyUnavailable, MessageTooLarge
-from services.common.grpc_messages import parsed
+from services.common.grpc_errors import parsed
 from services.gateway.grpc_calls import RESULTS, SCHEDULER, backend_error
 from services.gateway.grpc_request_counts import RequestCounts
 from services.gateway.http_identity import DEFAULT_USER, Identity

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import uvicorn
 from fastapi import FastAPI
 
-from services.common.tcp_listener import bound_socket
+from services.common.process import bound_socket
 
 
 class _Server(uvicorn.Server):

@@ -2,7 +2,7 @@
 
 import sys
 
-from services.common.start_process import start_process
+from services.common.process import start_process
 from services.results.settings import ResultsSettings
 from services.results.wiring import running_results
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from services.common.start_process import start_process
+from services.common.process import start_process
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import running_scheduler
 

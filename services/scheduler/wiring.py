@@ -14,13 +14,12 @@ from nats.aio.client import Client
 
 from services.common import subjects
 from services.common.clock import SystemClock
-from services.common.freed_memory import return_freed_memory
 from services.common.grpc_client import open_channel
 from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.jetstream import JetStream, connect_nats
 from services.common.lifecycle import every
 from services.common.postgres import connect_pool, migrate
-from services.common.release import release
+from services.common.process import release, return_freed_memory
 from services.scheduler import (
     grpc_api,
     grpc_batch_api,

@@ -2,7 +2,7 @@
 
 import sys
 
-from services.common.start_process import start_process
+from services.common.process import start_process
 from services.worker.settings import WorkerSettings
 from services.worker.wiring import running_worker
 

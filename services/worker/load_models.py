@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.common.clock import Clock
-from services.common.release import release
+from services.common.process import release
 from services.common.structured_logs import get_logger
 from services.worker.engine import Engine, EngineLoad, ModelCannotLoad
 

@@ -1,0 +1,113 @@
+"""A process of a service: its start and exit code, its release, its memory and the sockets it listens on."""
+
+import ctypes
+import errno
+import gc
+import os
+import socket
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from importlib.metadata import PackageNotFoundError, version
+from typing import Protocol, TypeVar
+
+import uvloop
+from pydantic import ValidationError
+
+from services.common.errors import DomainError, ErrorKind
+from services.common.lifecycle import RunningService, run_service
+from services.common.structured_logs import configure_logs, get_logger
+
+
+class ProcessSettings(Protocol):
+    """What every service's settings have."""
+
+    @property
+    def log_level(self) -> str:
+        """DEBUG, INFO, WARNING or ERROR."""
+        ...
+
+
+S = TypeVar("S", bound=ProcessSettings)
+
+
+def start_process(
+    name: str,
+    read_settings: Callable[[], S],
+    context: Callable[[S], AbstractAsyncContextManager[RunningService]],
+) -> int:
+    """Runs the service until it is told to stop; 1 when it cannot start, with one sentence in the log."""
+    try:
+        settings = read_settings()
+        configure_logs(name, settings.log_level)
+    except (ValidationError, KeyError) as error:
+        configure_logs(name, "INFO")
+        get_logger().error("settings refused", message=_sentence(error))
+        return 1
+    # What was imported lives as long as the process: collections need not walk it again and again.
+    gc.freeze()
+    return uvloop.run(run_service(name, lambda: context(settings)))
+
+
+def _sentence(error: ValidationError | KeyError) -> str:
+    """Names variables and problems, never values: one of them may be a secret."""
+    if isinstance(error, KeyError):
+        level = os.environ.get("PROCTOR_LOG_LEVEL")
+        return f"PROCTOR_LOG_LEVEL is {level}; it can be DEBUG, INFO, WARNING or ERROR."
+    problems = [f"PROCTOR_{'.'.join(map(str, one['loc'])).upper()}: {one['msg']}" for one in error.errors()]
+    return f"Correct these variables: {'; '.join(problems)}."
+
+
+def release() -> str:
+    try:
+        return version("proctor")
+    except PackageNotFoundError:
+        return "source tree"
+
+
+_M_MMAP_THRESHOLD = -3
+_LARGE_BLOCK_BYTES = 1024 * 1024
+
+
+def return_freed_memory() -> None:
+    """For a process that now and then holds much and then little.
+
+    Left alone, glibc learns from each large block that is freed to keep the next ones, and what lies before
+    them: a process stays as large as its largest upload made it. Where there is no glibc, nothing is done.
+    """
+    change = getattr(ctypes.CDLL(None), "mallopt", None)
+    if change is not None:
+        change(_M_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES)
+
+
+class PortTaken(DomainError):
+    """Cannot listen on {address}: the port is taken. Stop what uses it or set another address."""
+
+    kind = ErrorKind.CONFLICT
+
+
+class CannotListen(DomainError):
+    """Cannot listen on {address}: {problem}. Set another address."""
+
+    kind = ErrorKind.CONFLICT
+
+
+def bound_socket(address: str) -> socket.socket:
+    """A socket on `host:port`, not yet listening; nothing before the colon means all interfaces."""
+    host, _, port = address.rpartition(":")
+    if not (port.isdecimal() and int(port) < 65536):
+        raise CannotListen(address=address, problem="it is not host:port with a port up to 65535")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host.strip("[]"), int(port)))
+    except OSError as error:
+        bound.close()
+        raise _refusal(address, error) from error
+    return bound
+
+
+def _refusal(address: str, error: OSError) -> DomainError:
+    if error.errno == errno.EADDRINUSE:
+        return PortTaken(address=address)
+    return CannotListen(address=address, problem=(error.strerror or str(error)).lower())
