@@ -1,4 +1,4 @@
-"""Values as plain data for JSON, and back by the types of their fields."""
+"""Values as plain data for JSON, and back by the types of their fields; and the breaks of JSON lines."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
@@ -8,6 +8,9 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+
+# Next line, line separator and paragraph separator: within JSON they occur only in strings.
+_ESCAPES = {text.encode(): f"\\u{ord(text):04x}".encode() for text in "\x85\u2028\u2029"}
 
 
 def to_plain(value: Any) -> dict[str, Any]:
@@ -41,3 +44,12 @@ def _read(hint: Any, item: Any) -> Any:
     if isinstance(hint, type) and issubclass(hint, Enum):
         return hint(item)
     return from_plain(hint, item) if is_dataclass(hint) and isinstance(hint, type) else item
+
+
+def with_line_feeds_only(lines: bytes) -> bytes:
+    """JSON lines in which no break but the line feed is left, for readers such as Python's `splitlines`."""
+    if lines.isascii():  # Two hundred times as fast as three searches that find nothing.
+        return lines
+    for break_bytes, escape in _ESCAPES.items():
+        lines = lines.replace(break_bytes, escape)
+    return lines

@@ -1,11 +1,11 @@
-"""Errors of the domain: what was wrong and what to do, as one sentence with its facts. Knows no transport."""
+"""Errors of the domain: what is wrong and what to do, as one sentence with its facts. No transport."""
 
 from enum import StrEnum
 from typing import ClassVar
 
 
 class ErrorKind(StrEnum):
-    """What kind of trouble it is; each door translates it to its own code."""
+    """The kind of an error; each API translates it to its own codes."""
 
     INVALID = "invalid"
     NOT_FOUND = "not_found"
@@ -34,7 +34,7 @@ class DomainError(Exception):
 
 
 class RemoteError(DomainError):
-    """What another service refused, as it said it."""
+    """An error that another service reported, with its reason, message and facts."""
 
     def __init__(self, kind: ErrorKind, reason: str, message: str, facts: dict[str, str]) -> None:
         self.kind = kind
@@ -45,7 +45,7 @@ class RemoteError(DomainError):
 
 
 class MessageTooLarge(RemoteError):
-    """A message between services is over a limit of the transport: a fault of whoever made it so large."""
+    """A message between services is over a limit of the transport: a fault of its sender."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorKind.INTERNAL, "INTERNAL", message, {})

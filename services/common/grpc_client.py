@@ -5,10 +5,7 @@ from collections.abc import Sequence
 
 import grpc
 
-from services.common.grpc_errors import remote_error
 from services.common.grpc_server import MAX_MESSAGE_BYTES
-
-__all__ = ["open_channel", "remote_error"]
 
 _RETRY_UNAVAILABLE = {
     "name": [{}],

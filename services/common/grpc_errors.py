@@ -57,7 +57,7 @@ def _bounded(text: str, most_bytes: int) -> str:
 
 
 def masked_status(incident: str) -> status_pb2.Status:
-    """The wire form of an error that is nobody's business outside."""
+    """The wire form of an unexpected error: details go to the log only."""
     error = RemoteError(
         ErrorKind.INTERNAL,
         "INTERNAL",

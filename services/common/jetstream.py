@@ -1,8 +1,8 @@
-"""JetStream that survives outages and wiped streams: what is missing is made again, and work goes on."""
+"""JetStream over outages and wiped streams: missing streams, consumers and buckets are made again."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
@@ -17,7 +17,7 @@ from nats.js.errors import APIError, BucketNotFoundError, NotFoundError
 from nats.js.kv import KeyValue
 
 from services.common.errors import DependencyUnavailable, MessageTooLarge
-from services.common.lifecycle import heed_cancellation
+from services.common.lifecycle import raise_if_cancelled
 from services.common.structured_logs import get_logger
 
 T = TypeVar("T")
@@ -26,6 +26,7 @@ log = get_logger()
 # An outage ends as one of these; asyncio's own timeout is what nats-py raises for some calls.
 TRANSIENT_NATS: tuple[type[Exception], ...] = (NatsError, asyncio.TimeoutError, ConnectionError, OSError)
 
+_MESSAGE_ID = "Nats-Msg-Id"
 _REQUEST_SECONDS = 5.0
 # Short: a publish into an outage is not answered, and repeating it under its id does no harm.
 _PUBLISH_SECONDS = 2.0
@@ -61,7 +62,7 @@ class ConsumerSpec:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Messages of a consumer that were delivered to nobody yet, and when the first of them was sent."""
+    """Messages of a consumer that were never delivered, and when the first of them was sent."""
 
     count: int
     since: datetime | None = None
@@ -84,10 +85,10 @@ class BucketEntry:
 
 
 async def connect_nats(url: str, name: str) -> Client:
-    """A connection that reconnects for ever once made; the first one is waited for a while."""
+    """A connection that reconnects for ever. The first attempt lasts up to 20 seconds."""
 
     async def quiet(_: Exception) -> None:
-        """Failures reach those who publish and pull; the callback would only repeat them."""
+        """Publishing and pulling raise failures themselves; the callback would only repeat them."""
 
     async def reconnected() -> None:
         log.info("nats reconnected")
@@ -121,7 +122,7 @@ class JetStream:
 
     @property
     def reconnects(self) -> int:
-        """How often the connection was made anew."""
+        """How often the connection was made again."""
         return self._connection.stats["reconnects"]
 
     async def ensure_stream(self, spec: StreamSpec) -> None:
@@ -141,13 +142,20 @@ class JetStream:
             await self._js.add_stream(config)
             log.info("stream made", stream=spec.name)
 
-    async def incarnation(self, spec: StreamSpec) -> str:
-        """Tells one making of the stream from the next: a change is evidence that messages were lost."""
+    async def stream_generation(self, spec: StreamSpec) -> str:
+        """Changes when the stream is made anew, which means that messages were lost."""
         info = await self._on_stream(spec, lambda: self._js.stream_info(spec.name))
         return str(info.created)
 
-    async def publish(self, spec: StreamSpec, subject: str, payload: bytes, message_id: str) -> None:
-        """Returns when the stream holds the message; goes on over outages, a full and a wiped stream.
+    async def publish(
+        self,
+        spec: StreamSpec,
+        subject: str,
+        payload: bytes,
+        message_id: str,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """Returns when the stream holds the message; repeats over outages, a full and a wiped stream.
 
         A message over the server's limit is raised at once, as `MessageTooLarge`.
         """
@@ -155,14 +163,17 @@ class JetStream:
         while True:
             try:
                 await self._js.publish(
-                    subject, payload, timeout=_PUBLISH_SECONDS, headers={"Nats-Msg-Id": message_id}
+                    subject,
+                    payload,
+                    timeout=_PUBLISH_SECONDS,
+                    headers={**(headers or {}), _MESSAGE_ID: message_id},
                 )
             except MaxPayloadError as error:
                 raise MessageTooLarge(
                     f"A message of {len(payload)} bytes is too large to be sent: {error}"
                 ) from error
             except TRANSIENT_NATS as error:
-                heed_cancellation()
+                raise_if_cancelled()
                 log.info("publish repeated", subject=subject, error=repr(error))
                 await self._restore(spec)
                 await asyncio.sleep(pause)
@@ -178,7 +189,7 @@ class JetStream:
         return sum((info.state.subjects or {}).values())
 
     async def waiting(self, spec: ConsumerSpec) -> Waiting:
-        """Everything under its subjects waits where nobody has pulled from the consumer yet."""
+        """What waits for a consumer; everything under its subjects where it was never pulled from."""
         try:
             info = await self._js.consumer_info(spec.stream.name, spec.durable)
         except NotFoundError:
@@ -245,8 +256,8 @@ class JetStream:
                 api.KeyValueConfig(bucket=spec.name, ttl=spec.ttl_seconds, history=1, replicas=self._replicas)
             )
 
-    async def bucket_incarnation(self, spec: BucketSpec) -> str:
-        """As `incarnation`, for a bucket."""
+    async def bucket_generation(self, spec: BucketSpec) -> str:
+        """Changes when the bucket is made anew or the connection is."""
         info = await self._js.stream_info(f"KV_{spec.name}")
         return f"{info.created}/{self.reconnects}"
 
@@ -262,7 +273,7 @@ class Puller:
     async def fetch(self, batch: int, timeout_seconds: float) -> list[Msg]:
         """Up to `batch` messages; an empty list when none came in time or the server is away."""
         messages = await self._fetch(batch, timeout_seconds)
-        heed_cancellation()
+        raise_if_cancelled()
         return messages
 
     async def _fetch(self, batch: int, timeout_seconds: float) -> list[Msg]:
@@ -271,7 +282,7 @@ class Puller:
                 self._subscription = await self._jetstream.subscribe_pull(self._spec)
             return await self._subscription.fetch(batch, timeout=timeout_seconds)
         except (TimeoutError, nats.errors.TimeoutError):
-            # Nobody there looks the same as nothing to do: a wiped consumer answers nothing.
+            # A wiped consumer answers nothing, as one without messages does.
             await self._check()
             return []
         except TRANSIENT_NATS as error:
@@ -298,7 +309,7 @@ class Puller:
             log.debug("unsubscribe failed", consumer=self._spec.durable, error=repr(error))
 
     async def close(self) -> None:
-        """Gives the subscription back; the consumer stays."""
+        """Ends the subscription; the consumer stays."""
         await self._drop()
 
 
@@ -349,20 +360,20 @@ class Bucket:
                     yield entry
             except TRANSIENT_NATS as error:
                 log.info("watch repeated", bucket=self._spec.name, error=repr(error))
-            heed_cancellation()
+            raise_if_cancelled()
             await asyncio.sleep(_FIRST_PAUSE_SECONDS * 4)
 
     async def _watch_once(self) -> AsyncIterator[BucketEntry]:
         bucket = await self._jetstream.open_bucket(self._spec)
-        born = await self._jetstream.bucket_incarnation(self._spec)
+        born = await self._jetstream.bucket_generation(self._spec)
         watcher = await bucket.watchall()
         try:
             while True:
                 try:
                     entry = await watcher.updates(timeout=_WATCH_CHECK_SECONDS)
                 except (TimeoutError, APIError):
-                    heed_cancellation()
-                    if await self._jetstream.bucket_incarnation(self._spec) != born:
+                    raise_if_cancelled()
+                    if await self._jetstream.bucket_generation(self._spec) != born:
                         return
                     continue
                 if entry is not None:

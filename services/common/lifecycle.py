@@ -38,8 +38,8 @@ ServiceContext = Callable[[], AbstractAsyncContextManager[RunningService]]
 async def run_service(name: str, context: ServiceContext, *, notice_seconds: float = 0.0) -> int:
     """Runs until SIGTERM or SIGINT, or until a vital task fails; gives the exit code.
 
-    `notice_seconds` is how long a stopping service keeps serving after it said that it is not ready, so that
-    whoever routes to it can notice.
+    `notice_seconds` is how long a stopping service keeps serving after it reported that it is not ready, so
+    that load balancers can notice.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -57,7 +57,7 @@ async def run_service(name: str, context: ServiceContext, *, notice_seconds: flo
     try:
         await asyncio.wait((life, stopped), return_when=asyncio.FIRST_COMPLETED)
         if not life.done() and not has_started.is_set():
-            life.cancel()  # told to stop while starting: a half-made start is taken back
+            life.cancel()  # stopped while starting: a half-made start is undone
         return await life
     except asyncio.CancelledError:
         return 0
@@ -96,11 +96,11 @@ async def every(seconds: float, step: Callable[[], Awaitable[None]], *, name: st
             await step()
         except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
             log.warning("periodic step failed", step=name, error=repr(error))
-        heed_cancellation()
+        raise_if_cancelled()
         await asyncio.sleep(seconds)
 
 
-def heed_cancellation() -> None:
+def raise_if_cancelled() -> None:
     """Ends a task that was cancelled while something it waited for swallowed that.
 
     `asyncio.wait_for` of Python 3.11, which nats-py uses throughout, gives its result or its timeout when

@@ -1,38 +1,59 @@
-"""How large a pattern becomes where `regex` compiles it: what comes n times is written out n times."""
+"""How large a pattern becomes where `regex` compiles it: what is repeated n times is written out n times."""
 
 import re
 import warnings
 from functools import lru_cache
-from re import _constants, _parser  # type: ignore[attr-defined]  # nothing public tells what is repeated
 
 # Each takes some hundred bytes, so that twenty letters such as "(?:x{1000}){1000000}" take all memory.
 MOST_PARTS = 10_000
-_REPEATS = (_constants.MAX_REPEAT, _constants.MIN_REPEAT, _constants.POSSESSIVE_REPEAT)
+
+# Any other character is a part by itself. A brace that holds no numbers is such a character.
+_TOKEN = re.compile(
+    r"(?P<nothing>\(\?\#[^)]*\)|\(\?[aiLmsux]+\))"
+    r"|(?P<plain>\(\?:)"
+    r"|(?P<open>\((?:\?(?:P<\w+>|<?[=!]|>|\(\w+\)|[aiLmsux]*(?:-[imsx]+)?:))?)(?!\?P=)"
+    r"|(?P<close>\))"
+    r"|(?P<repeat>(?:[*+?]|\{(?=[\d,])(?P<least>\d*)(?:,\d*)?\})[?+]?)"
+    r"|\(\?P=\w+\)"
+    r"|\\(?:N\{[^}]*\}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|\d{1,3}|.)"
+    r"|\[\^?\]?(?:\\.|[^\]\\])*\]"
+    r"|.",
+    re.DOTALL,
+)
+_COMMENT_OR_BLANK = re.compile(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|\s+|#[^\n]*", re.DOTALL)
 
 
 @lru_cache(maxsize=512)  # as many as `re` keeps
 def check_pattern_size(pattern: str) -> None:
-    """Raises re.error, also where `re` does not read it, and RecursionError."""
+    """Raises re.error, also where `re` does not read the pattern, and RecursionError."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        parts = _parts(_parser.parse(pattern))
+        flags = re.compile(pattern).flags
+    if flags & re.VERBOSE:
+        pattern = _COMMENT_OR_BLANK.sub(lambda found: found[1] or "", pattern)
+    parts = _parts(pattern)
     if parts > MOST_PARTS:
         raise re.error(
             f"it repeats too much: written out it has {parts:,} parts, and may have {MOST_PARTS:,}"
         )
 
 
-def _parts(node: object) -> int:
-    if isinstance(node, _parser.SubPattern):
-        return sum(_parts_of_item(*item) for item in node)
-    if isinstance(node, list | tuple):
-        return sum(map(_parts, node))
-    return 0
-
-
-def _parts_of_item(kind: object, content: object) -> int:
-    if kind not in _REPEATS:
-        return 1 + _parts(content)
-    assert isinstance(content, tuple)
-    least, _, repeated = content
-    return 1 + max(int(least), 1) * _parts(repeated)
+def _parts(pattern: str) -> int:
+    """Counts the parts of a pattern that `re` has read: its groups are closed, its repeats follow an item."""
+    sums, last = [0], 0
+    for token in _TOKEN.finditer(pattern):
+        match token.lastgroup:
+            case "nothing":
+                continue
+            case "plain" | "open":
+                sums.append(0 if token["plain"] else 1)
+                continue
+            case "close":
+                last = sums.pop()
+            case "repeat" | "least":
+                sums[-1] -= last
+                last = 1 + max(int(token["least"] or 0), 1) * last
+            case _:
+                last = 1
+        sums[-1] += last
+    return sums[0]

@@ -1,18 +1,22 @@
-"""Postgres: a pool that waits for the server, forward migrations, queries by name, what is worth a retry."""
+"""Postgres: a pool that waits for the server, forward migrations, and sessions that run queries by name."""
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from services.common.errors import DependencyUnavailable, DomainError, ErrorKind
+from services.common.structured_logs import get_logger
 
 T = TypeVar("T")
+Connection = asyncpg.pool.PoolConnectionProxy
+log = get_logger()
 
 # What a restart, a failover, a full disk or a killed backend looks like from here: whole classes of
 # SQLSTATE (08, 53, 57, 58), for none of them says that the statement was wrong. InternalClientError has no
@@ -41,8 +45,9 @@ WRONG_DATA: tuple[type[Exception], ...] = (
 _REFUSALS = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 
 _OUTAGE_PATIENCE_SECONDS = 60.0
-# Shorter: who starts a service by hand wants to be told what is missing.
+# Shorter: a service that is started by hand reports soon what is missing.
 _START_PATIENCE_SECONDS = 20.0
+_CLOSE_SECONDS = 5.0
 _UNREADABLE = "an address that cannot be read"
 _HOST_AND_PORT = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[\w.-]+)?(?::\d+)?")
 _NAME_LINE = re.compile(r"^-- name:\s*(?P<name>\w+)\b.*$", re.MULTILINE)
@@ -144,12 +149,123 @@ async def _apply(connection: asyncpg.Connection, schema: str, files: list[Path])
             await connection.execute("INSERT INTO migrations (name) VALUES ($1)", file.name)
 
 
-def load_queries(path: Path) -> Mapping[str, str]:
-    """The statements of a `queries.sql` by the name in their `-- name: purpose` line."""
-    text = path.read_text(encoding="utf-8")
-    marks = list(_NAME_LINE.finditer(text))
-    ends = [mark.start() for mark in marks[1:]] + [len(text)]
-    return {mark["name"]: text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
+async def close_pool(pool: asyncpg.Pool) -> None:
+    """Closes the connections; a Postgres that is away answers no goodbye and is not waited for."""
+    try:
+        await asyncio.wait_for(pool.close(), _CLOSE_SECONDS)
+    except TimeoutError:
+        pool.terminate()
+
+
+def load_queries(*paths: Path) -> Mapping[str, str]:
+    """The statements of `queries.sql` files by the name in their `-- name: purpose` line.
+
+    Raises ValueError for a name that occurs twice.
+    """
+    queries: dict[str, str] = {}
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        marks = list(_NAME_LINE.finditer(text))
+        ends = [mark.start() for mark in marks[1:]] + [len(text)]
+        for mark, end in zip(marks, ends, strict=True):
+            if mark["name"] in queries:
+                raise ValueError(f"{path}: another query is named {mark['name']} as well")
+            queries[mark["name"]] = text[mark.end() : end].strip()
+    return queries
+
+
+class PostgresSession:
+    """A service's queries on its pool, repeated over an outage: each must be safe to repeat."""
+
+    def __init__(
+        self, pool: asyncpg.Pool, queries: Mapping[str, str], *, patience_seconds: float = 10.0
+    ) -> None:
+        self._pool = pool
+        self._patience_seconds = patience_seconds
+        self.queries = queries
+
+    async def fetch(self, name: str, *arguments: object) -> list[asyncpg.Record]:
+        """The rows of a query."""
+        return await self.repeat(lambda: self._pool.fetch(self.queries[name], *arguments))
+
+    async def fetchrow(self, name: str, *arguments: object) -> asyncpg.Record | None:
+        """The first row of a query; None where it has none."""
+        return await self.repeat(lambda: self._pool.fetchrow(self.queries[name], *arguments))
+
+    async def fetchval(self, name: str, *arguments: object) -> Any:
+        """The first column of the first row of a query; None where it has none."""
+        return await self.repeat(lambda: self._pool.fetchval(self.queries[name], *arguments))
+
+    async def execute(self, name: str, *arguments: object) -> None:
+        """A query without rows."""
+        await self.repeat(lambda: self._pool.execute(self.queries[name], *arguments))
+
+    async def run(self, operation: "Callable[[PostgresTransaction], Awaitable[T]]") -> T:
+        """An operation in a transaction of its own."""
+
+        async def once() -> T:
+            async with self.transaction() as transaction:
+                return await operation(transaction)
+
+        return await self.repeat(once)
+
+    async def repeat(self, operation: Callable[[], Awaitable[T]]) -> T:
+        """An operation, again and again while Postgres is away; raises DependencyUnavailable in the end."""
+
+        async def again() -> T:
+            return await operation()
+
+        try:
+            return await operation()
+        except TRANSIENT_POSTGRES as error:
+            log.info("query repeated", error=repr(error))
+        try:
+            return await retrying(again, patience_seconds=self._patience_seconds)
+        except TRANSIENT_POSTGRES as error:
+            raise DependencyUnavailable(dependency="Postgres") from error
+
+    @asynccontextmanager
+    async def transaction(self) -> "AsyncIterator[PostgresTransaction]":
+        """Several queries that happen together or not at all; to be used within `repeat`."""
+        acquired = self._pool.acquire(timeout=self._patience_seconds)
+        async with acquired as connection, connection.transaction():
+            yield PostgresTransaction(connection, self.queries)
+
+
+class PostgresTransaction:
+    """A transaction with the service's queries."""
+
+    def __init__(self, connection: Connection, queries: Mapping[str, str]) -> None:
+        self.connection = connection
+        self.queries = queries
+
+    async def fetch(self, name: str, *arguments: object) -> list[asyncpg.Record]:
+        """The rows of a query."""
+        rows: list[asyncpg.Record] = await self.connection.fetch(self.queries[name], *arguments)
+        return rows
+
+    async def fetchrow(self, name: str, *arguments: object) -> asyncpg.Record | None:
+        """The first row of a query; None where it has none."""
+        row: asyncpg.Record | None = await self.connection.fetchrow(self.queries[name], *arguments)
+        return row
+
+    async def fetchval(self, name: str, *arguments: object) -> Any:
+        """The first column of the first row of a query; None where it has none."""
+        return await self.connection.fetchval(self.queries[name], *arguments)
+
+    async def execute(self, name: str, *arguments: object) -> str:
+        """A query without rows; returns its status, such as "UPDATE 3"."""
+        status: str = await self.connection.execute(self.queries[name], *arguments)
+        return status
+
+    async def executemany(self, name: str, arguments: Iterable[Sequence[object]]) -> None:
+        """A query once for each row of arguments."""
+        await self.connection.executemany(self.queries[name], arguments)
+
+
+def storable(text: str) -> str:
+    """Postgres's text holds no NUL; what a model said may."""
+    return text.replace("\x00", "\ufffd") if "\x00" in text else text
 
 
 def address_of(dsn: str) -> str:
@@ -162,5 +278,5 @@ def address_of(dsn: str) -> str:
     port = "".join(f":{port}" for port in query.get("port", ()))
     hosts = [host + port for host in query.get("host", ())] or parts.netloc.rpartition("@")[2].split(",")
     # A path is a folder with a socket.
-    told = [host for host in hosts if host.startswith("/") or _HOST_AND_PORT.fullmatch(host)]
-    return ",".join(told) or _UNREADABLE
+    found = [host for host in hosts if host.startswith("/") or _HOST_AND_PORT.fullmatch(host)]
+    return ",".join(found) or _UNREADABLE

@@ -35,7 +35,7 @@ def start_process(
     read_settings: Callable[[], S],
     context: Callable[[S], AbstractAsyncContextManager[RunningService]],
 ) -> int:
-    """Runs the service until it is told to stop; 1 when it cannot start, with one sentence in the log."""
+    """Runs the service until a signal stops it; returns its exit code. A failed start is logged."""
     try:
         settings = read_settings()
         configure_logs(name, settings.log_level)
@@ -69,7 +69,7 @@ _LARGE_BLOCK_BYTES = 1024 * 1024
 
 
 def return_freed_memory() -> None:
-    """For a process that now and then holds much and then little.
+    """For a process whose memory grows and shrinks by much.
 
     Left alone, glibc learns from each large block that is freed to keep the next ones, and what lies before
     them: a process stays as large as its largest upload made it. Where there is no glibc, nothing is done.

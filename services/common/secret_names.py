@@ -9,20 +9,20 @@ _SECRET = re.compile(
     r"|bearer|secret|password|passwd|passphrase|credential|cookie|jwt|(extra|default|http|custom)headers"
     r"|^(x?auth|x?token|pwd|headers)$|(?<!cache)key$"
 )
-# Of a JSON schema: what stands in these are names of an answer's fields, each with what it may be.
+# Keys of a JSON schema under which the names of an answer's fields follow, each with its schema.
 _FIELDS_OF_ANSWERS = frozenset(
     {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
 )
 
 
 def secret_word(name: str) -> str | None:
-    """What of it tells that it names a secret; never the whole of it, which may hold one."""
+    """The part of a name that shows that it names a secret; never the whole of it, which may hold one."""
     found = _SECRET.search("".join(letter for letter in name if letter.isalnum()).casefold())
     return found[0] if found else None
 
 
 def secret_word_in(value: object) -> str | None:
-    """Of the first such name at any depth."""
+    """`secret_word` of the first such name at any depth."""
     return next((word for name in _names_in(value) if (word := secret_word(name))), None)
 
 

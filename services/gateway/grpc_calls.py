@@ -8,7 +8,7 @@ import grpc
 
 from proctor.client.calls import answer_to
 from services.common.errors import DependencyUnavailable, DomainError
-from services.common.grpc_client import remote_error
+from services.common.grpc_errors import remote_error
 
 SCHEDULER = "scheduler"
 RESULTS = "results"

@@ -291,7 +291,7 @@ class ShardWire(Protocol):
 
     async def purge_work(self, run_id: RunId) -> None: ...
 
-    async def incarnation(self) -> str:
+    async def stream_generation(self) -> str:
         """Changes when a stream was made anew, and messages were lost with the old one."""
         ...
 

@@ -25,7 +25,8 @@ from proctor.v1 import (
 )
 from services.common.clock import SystemClock
 from services.common.errors import RemoteError
-from services.common.grpc_client import open_channel, remote_error
+from services.common.grpc_client import open_channel
+from services.common.grpc_errors import remote_error
 from services.scheduler.postgres_sessions import SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import RunningScheduler, running_scheduler

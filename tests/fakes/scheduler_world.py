@@ -224,7 +224,7 @@ class InMemoryWire:
     async def purge_work(self, run_id: RunId) -> None:
         self.sent.pop(run_id, None)
 
-    async def incarnation(self) -> str:
+    async def stream_generation(self) -> str:
         return str(self.born)
 
     def wipe(self) -> None:

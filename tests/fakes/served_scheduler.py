@@ -23,7 +23,8 @@ from proctor.v1 import (
     work_messages_pb2,
 )
 from services.common import subjects
-from services.common.grpc_client import open_channel, remote_error
+from services.common.grpc_client import open_channel
+from services.common.grpc_errors import remote_error
 from services.common.jetstream import JetStream
 from services.results.settings import ResultsSettings
 from services.results.wiring import running_results

@@ -13,7 +13,8 @@ import pytest_asyncio
 from proctor.v1 import comparison_pb2, run_pb2, run_record_service_pb2
 from proctor.v1 import comparison_service_pb2 as pb
 from proctor.v1 import comparison_service_pb2_grpc as pb_grpc
-from services.common.grpc_client import open_channel, remote_error
+from services.common.grpc_client import open_channel
+from services.common.grpc_errors import remote_error
 from services.results.runs.run_record import RunFacts, RunPlan, TaskGroup
 from tests.fakes.eventually import eventually
 from tests.fakes.recorded_run import answered, batch, choice_sample, new_id, plan_of

@@ -23,7 +23,8 @@ from proctor.v1 import dataset_service_pb2 as messages
 from proctor.v1 import dataset_service_pb2_grpc
 from services.common.clock import SystemClock
 from services.common.errors import RemoteError
-from services.common.grpc_client import open_channel, remote_error
+from services.common.grpc_client import open_channel
+from services.common.grpc_errors import remote_error
 from services.common.postgres import connect_pool
 from services.scheduler.datasets.dataset import DatasetId
 from services.scheduler.datasets.delete_lost_objects import DeleteLostObjects

@@ -27,7 +27,8 @@ from proctor.v1 import (
     sample_pb2,
     summary_pb2,
 )
-from services.common.grpc_client import open_channel, remote_error
+from services.common.grpc_client import open_channel
+from services.common.grpc_errors import remote_error
 from services.results.runs.run_record import (
     MetricUse,
     RunFacts,

@@ -18,7 +18,7 @@ from proctor.v1 import (
 from proctor.v1 import (
     run_record_service_pb2 as record_pb2,
 )
-from services.common.grpc_client import remote_error
+from services.common.grpc_errors import remote_error
 from services.common.subjects import OUTCOMES
 from services.results.outcomes.list_outcomes import MOST_BYTES_PER_PAGE
 from services.results.outcomes.outcome import (

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from proctor.v1 import dataset_service_pb2, run_pb2, sample_pb2, scheduler_service_pb2, work_messages_pb2
 from services.common import subjects
-from services.common.grpc_client import remote_error
+from services.common.grpc_errors import remote_error
 from services.common.jetstream import JetStream
 from tests.fakes.checked_files import batch_line, jsonl
 from tests.fakes.served_scheduler import ACK_WAIT_SECONDS, MODEL, Standing, served_scheduler, until

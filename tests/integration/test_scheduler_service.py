@@ -18,7 +18,7 @@ from proctor.v1 import (
     work_messages_pb2,
 )
 from services.common import subjects
-from services.common.grpc_client import remote_error
+from services.common.grpc_errors import remote_error
 from services.common.jetstream import JetStream
 from tests.fakes.served_scheduler import (
     ACK_WAIT_SECONDS,

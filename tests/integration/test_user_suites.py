@@ -20,7 +20,8 @@ from proctor.v1 import (
     suite_service_pb2,
     suite_service_pb2_grpc,
 )
-from services.common.grpc_client import open_channel, remote_error
+from services.common.grpc_client import open_channel
+from services.common.grpc_errors import remote_error
 from services.common.postgres import connect_pool
 from services.results.settings import ResultsSettings
 from services.results.wiring import running_results

@@ -1,6 +1,6 @@
 """One JSON object per line, as Postgres makes them: of each outcome, or the two files of a batch."""
 
-from services.common.line_breaks import with_line_feeds_only
+from proctor.values.plain import with_line_feeds_only
 from services.results.exports.export_form import LineForm
 from services.results.exports.exported_lines import LineKind
 from services.results.exports.exported_run import ExportedRun

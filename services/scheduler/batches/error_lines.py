@@ -6,7 +6,7 @@ from uuid import UUID, uuid5
 
 import orjson
 
-from services.common.line_breaks import with_line_feeds_only
+from proctor.values.plain import with_line_feeds_only
 from services.scheduler.batches.state import MissingLines
 from services.scheduler.datasets.dataset_row import DatasetRow
 from services.scheduler.runs.run import RunId

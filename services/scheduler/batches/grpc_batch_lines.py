@@ -6,7 +6,7 @@ import grpc
 
 from proctor.v1 import export_service_pb2 as messages
 from proctor.v1 import export_service_pb2_grpc
-from services.common.grpc_client import remote_error
+from services.common.grpc_errors import remote_error
 from services.scheduler.batches.state import MissingLines
 from services.scheduler.runs.run import RunId
 

@@ -8,7 +8,7 @@ from proctor.v1 import work_messages_pb2
 from services.common import subjects
 from services.common.clock import Clock
 from services.common.jetstream import TRANSIENT_NATS
-from services.common.lifecycle import heed_cancellation
+from services.common.lifecycle import raise_if_cancelled
 from services.scheduler.pools.listed_model import PoolListing
 from services.scheduler.pools.proto_models import model_from_proto
 
@@ -31,7 +31,7 @@ class NatsModelLists:
         except DecodeError:
             return PoolListing(problem="A worker's answer cannot be read; update the workers of the pool.")
         except TRANSIENT_NATS:
-            heed_cancellation()
+            raise_if_cancelled()
             return PoolListing(problem=f"The workers did not answer within {self._limit_seconds:g} s.")
         models = tuple(model_from_proto(model) for model in response.models)
         is_told = bool(models) or not response.problem

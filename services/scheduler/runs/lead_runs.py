@@ -50,7 +50,7 @@ class _Term:
         self._fence = fence
         self._group = group
         self._drivers: dict[RunId, DriveRun] = {}
-        self._incarnation = ""
+        self._stream_generation = ""
         self._swept_at = 0.0
         self._leftovers: frozenset[RunId] = frozenset()
 
@@ -123,12 +123,12 @@ class _Term:
 
     async def _watch_streams(self) -> None:
         """A stream that was made anew has lost its messages: every run looks for what it misses."""
-        incarnation = await self._lead.wire.incarnation()
-        if self._incarnation not in ("", incarnation):
-            log.warning("a stream was made anew", was=self._incarnation, now=incarnation)
+        stream_generation = await self._lead.wire.stream_generation()
+        if self._stream_generation not in ("", stream_generation):
+            log.warning("a stream was made anew", was=self._stream_generation, now=stream_generation)
             for driver in self._drivers.values():
                 driver.suspect()
-        self._incarnation = incarnation
+        self._stream_generation = stream_generation
 
     async def _sweep(self) -> None:
         """Withdraws what is said of runs that ended a while ago, and forgets whose turn was long ago."""

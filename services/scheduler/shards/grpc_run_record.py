@@ -14,7 +14,7 @@ from proctor.v1 import (
     sample_pb2,
 )
 from services.common.errors import RemoteError
-from services.common.grpc_client import remote_error
+from services.common.grpc_errors import remote_error
 from services.scheduler.ports import CommittedSet, PlanToOpen
 from services.scheduler.proto_words import RUN_STATES, SCORING_METHODS, TRUNCATIONS
 from services.scheduler.runs.run import Run, RunId, RunState

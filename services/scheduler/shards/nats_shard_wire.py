@@ -75,9 +75,9 @@ class NatsShardWire:
     async def purge_work(self, run_id: RunId) -> None:
         await self._jetstream.purge(subjects.WORK, subjects.work_of_run(run_id))
 
-    async def incarnation(self) -> str:
-        work = await self._jetstream.incarnation(subjects.WORK)
-        return f"{work} {await self._jetstream.incarnation(subjects.OUTCOMES)}"
+    async def stream_generation(self) -> str:
+        work = await self._jetstream.stream_generation(subjects.WORK)
+        return f"{work} {await self._jetstream.stream_generation(subjects.OUTCOMES)}"
 
     async def _read_first(
         self, task: PlannedTask, shards: Sequence[Shard]

@@ -4,7 +4,7 @@ import json
 
 import orjson
 
-from services.common.line_breaks import with_line_feeds_only
+from proctor.values.plain import with_line_feeds_only
 
 
 def test_lines_have_no_break_but_the_line_feed_and_keep_their_values() -> None:
