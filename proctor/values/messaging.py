@@ -1,8 +1,7 @@
-"""Names on NATS: subjects, their tokens, message ids and headers. The messages are in work_messages.proto."""
+"""Names on NATS: subjects, their tokens and message ids. The messages are in work_messages.proto."""
 
 import hashlib
 import re
-from collections.abc import Mapping
 
 from proctor.values.priority import Priority
 
@@ -14,9 +13,6 @@ ALL_RATES = "rates.*"
 
 # The model token of pools that serve any model of their provider.
 ANY_MODEL = "any"
-
-# How often a shard has failed on workers before it was sent in this message.
-FAULTS_HEADER = "Proctor-Faults"
 
 _UNSAFE = re.compile(r"[^a-z0-9]+")
 
@@ -91,13 +87,3 @@ def single_message_id(run_id: str, shard: int, attempt: int, sample: int) -> str
 def rest_message_id(run_id: str, shard: int, attempt: int, unique: str) -> str:
     """The id of what is left of a shard; `unique` was never used before."""
     return f"{run_id}/{shard}/{attempt}/{unique}/rest"
-
-
-def fault_headers(faults: int) -> dict[str, str]:
-    return {FAULTS_HEADER: str(faults)}
-
-
-def fault_count(headers: Mapping[str, str] | None) -> int:
-    """The failures that a message was sent with; 0 where it carries no count."""
-    text = (headers or {}).get(FAULTS_HEADER, "0")
-    return int(text) if text.isdecimal() else 0

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
@@ -26,7 +26,7 @@ log = get_logger()
 # An outage ends as one of these; asyncio's own timeout is what nats-py raises for some calls.
 TRANSIENT_NATS: tuple[type[Exception], ...] = (NatsError, asyncio.TimeoutError, ConnectionError, OSError)
 
-_MESSAGE_ID = "Nats-Msg-Id"
+MESSAGE_ID = "Nats-Msg-Id"
 _REQUEST_SECONDS = 5.0
 # Short: a publish into an outage is not answered, and repeating it under its id does no harm.
 _PUBLISH_SECONDS = 2.0
@@ -147,14 +147,7 @@ class JetStream:
         info = await self._on_stream(spec, lambda: self._js.stream_info(spec.name))
         return str(info.created)
 
-    async def publish(
-        self,
-        spec: StreamSpec,
-        subject: str,
-        payload: bytes,
-        message_id: str,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
+    async def publish(self, spec: StreamSpec, subject: str, payload: bytes, message_id: str) -> None:
         """Returns when the stream holds the message; repeats over outages, a full and a wiped stream.
 
         A message over the server's limit is raised at once, as `MessageTooLarge`.
@@ -166,7 +159,7 @@ class JetStream:
                     subject,
                     payload,
                     timeout=_PUBLISH_SECONDS,
-                    headers={**(headers or {}), _MESSAGE_ID: message_id},
+                    headers={MESSAGE_ID: message_id},
                 )
             except MaxPayloadError as error:
                 raise MessageTooLarge(

@@ -29,8 +29,3 @@ def test_ids_of_a_shard_its_parts_and_its_rests_differ() -> None:
     }
     assert len(ids) == 5
     assert messaging.shard_message_id("run", 3, 1) == "run/3/1"
-
-
-def test_faults_travel_in_a_header() -> None:
-    assert messaging.fault_count(messaging.fault_headers(2)) == 2
-    assert messaging.fault_count(None) == messaging.fault_count({"Proctor-Faults": "many"}) == 0
