@@ -6,8 +6,8 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from services.gateway.errors import InvalidUserName
-from services.gateway.user_name import user_name
+from services.gateway.auth.user_name import user_name
+from services.gateway.errors.gateway_errors import InvalidUserName
 
 
 def _user_name(name: str) -> str:

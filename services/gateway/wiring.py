@@ -8,19 +8,21 @@ from services.common.clock import SystemClock
 from services.common.grpc_client import open_channel
 from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.lifecycle import every
-from services.gateway.grpc_batches import BatchBackend
-from services.gateway.grpc_calls import RESULTS, SCHEDULER, SENT_ONCE
-from services.gateway.grpc_datasets import DatasetBackend
-from services.gateway.grpc_files import FileBackend
-from services.gateway.grpc_forwarding import Doorkeeping, Forwarded, public_services
-from services.gateway.grpc_health import BackendHealth, is_ready
-from services.gateway.grpc_queue import QueueBackend
-from services.gateway.grpc_request_counts import RequestCounts
-from services.gateway.grpc_results import ResultsBackend
-from services.gateway.grpc_scheduler import SchedulerBackend
-from services.gateway.http_app import HttpParts, http_app
-from services.gateway.http_identity import Identity
-from services.gateway.http_server import HttpServer
+from services.gateway.auth.identity import Identity
+from services.gateway.auth.rate_limit import RequestCounts
+from services.gateway.backends.calls import RESULTS, SCHEDULER, SENT_ONCE
+from services.gateway.backends.health import BackendHealth, is_ready
+from services.gateway.backends.results import ResultsBackend
+from services.gateway.backends.scheduler import (
+    BatchBackend,
+    DatasetBackend,
+    FileBackend,
+    QueueBackend,
+    SchedulerBackend,
+)
+from services.gateway.grpc_proxy.proxy import Doorkeeping, Forwarded, public_services
+from services.gateway.server.app import HttpParts, http_app
+from services.gateway.server.http_server import HttpServer
 from services.gateway.settings import GatewaySettings
 
 _HEALTH_SECONDS = 0.5

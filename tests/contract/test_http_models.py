@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.gateway.models.byte_text import byte_text
+from services.gateway.api.models.schemas import byte_text
 from tests.fakes.gateway_stand import GatewayStand
 from tests.fakes.http_calls import call
 

@@ -25,8 +25,8 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
-from services.gateway.errors import InvalidUserName
-from services.gateway.http_identity import Identity
+from services.gateway.auth.identity import Identity
+from services.gateway.errors.gateway_errors import InvalidUserName
 from services.gateway.settings import GatewaySettings
 from tests.fakes.gateway_stand import GatewayStand, gateway_stand
 from tests.fakes.http_calls import call

@@ -1,0 +1,115 @@
+"""A comparison as it is asked for over HTTP, and as it is told."""
+
+import uuid
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from proctor.v1 import comparison_service_pb2 as comparing_pb2
+from services.gateway.api.suites.suite_names import SuiteName
+from services.gateway.http.fields import Text
+
+
+class CompareRequest(BaseModel):
+    """Two to six models by their latest complete run of a suite, or two to six runs."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model_ids: list[Text] = Field(
+        min_length=2, max_length=6, description='Models as "provider/name", or ids of jobs'
+    )
+    benchmark_suite: SuiteName = Field(
+        default="", max_length=128, description="Needed with models; of all its versions"
+    )
+    metrics: list[Text] = Field(
+        default_factory=list, description='Empty means each task\'s main metric; "accuracy" means acc'
+    )
+    tasks: list[Text] = Field(default_factory=list, description="Empty means all that the runs share")
+    force: bool = Field(default=False, description="Compare although scored in different ways; says so")
+
+    @model_validator(mode="after")
+    def of_one_kind(self) -> Self:
+        are_runs = {_is_run(each) for each in self.model_ids}
+        if len(are_runs) > 1:
+            raise ValueError("give either models or ids of jobs in model_ids, not both")
+        if are_runs == {False} and not self.benchmark_suite:
+            raise ValueError("with models, name the benchmark_suite")
+        if len(set(self.model_ids)) < len(self.model_ids):
+            raise ValueError("each of model_ids must be another one")
+        return self
+
+    def to_proto(self) -> comparing_pb2.CompareRunsRequest:
+        are_runs = _is_run(self.model_ids[0])
+        return comparing_pb2.CompareRunsRequest(
+            run_ids=self.model_ids if are_runs else (),
+            models=() if are_runs else self.model_ids,
+            suite=self.benchmark_suite,
+            metrics=self.metrics,
+            tasks=self.tasks,
+            is_forced=self.force,
+        )
+
+
+class ComparedJob(BaseModel):
+    job_id: str
+    model: str
+    scoring: str | None = Field(description="How choices were scored; null where there are none")
+    limit: int | None = Field(description="First rows of each task only; null means all")
+    score: float | None = Field(description="The suite's own figure of the main metric")
+
+
+class DifferenceShown(BaseModel):
+    """First minus second. Null is undefined, never zero."""
+
+    first: str
+    second: str
+    task: str | None = Field(description="Null for the suite as a whole")
+    metric: str
+    first_mean: float | None
+    second_mean: float | None
+    difference: float | None
+    ci95: tuple[float, float] | None
+    p_value: float | None = Field(description="Two-sided, before correction")
+    adjusted_p_value: float | None = Field(description="Holm")
+    test: str
+    pairs: int = Field(description="Samples that both answered")
+    clusters: int
+    smallest_detectable: float | None = Field(description="With a power of 80 %")
+    first_failed: int = Field(description="Samples left out since the machinery failed on them")
+    second_failed: int
+    first_unparsed: int = Field(description="Answers among the pairs that count as not right")
+    second_unparsed: int
+    difference_if_parsed: float | None = Field(description="Over pairs that both parsed; null if all were")
+    only_first_right: int
+    only_second_right: int
+    verdict: str = Field(description="first_better, second_better, not_shown or undefined")
+    remark: str
+
+
+class ComparisonShown(BaseModel):
+    models_compared: list[str]
+    benchmark_suite: str
+    metric: str | None = Field(description="By which the best one is named")
+    best_performing: str | None = Field(description="Ahead on the shared samples; see best_tied_with")
+    best_tied_with: list[str] = Field(description="Those that the data cannot tell apart from the best")
+    gap_between: list[str] = Field(description="The best one and the next")
+    performance_gap: float | None = Field(description="Of these two, on the samples that both answered")
+    performance_gap_ci95: tuple[float, float] | None
+    statistical_significance: str = Field(description="Of this gap")
+    recommendations: list[str]
+    warnings: list[str]
+    runs: list[ComparedJob]
+    differences: list[DifferenceShown] = Field(description="Every pair × task × metric, and the suite's own")
+    corrected_over: int = Field(description="Tests that the correction was made over")
+
+
+class Compared(BaseModel):
+    comparison: ComparisonShown
+
+
+def _is_run(model_id: str) -> bool:
+    try:
+        uuid.UUID(model_id)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,248 @@
+"""The order of a run over a data set as it comes in over HTTP, and a page of runs that is asked for.
+Which answers to a data set are wanted, and in which form.
+"""
+
+import json
+from typing import Annotated, Any, Literal
+
+from fastapi import Depends, Query
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+
+from proctor.completion_window import window_seconds
+from proctor.v1 import outcome_pb2, run_pb2, sample_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from services.gateway.api.runs.requests import (
+    PRIORITIES,
+    PROMPT_FORMS,
+    BaseUrl,
+    Count,
+    MaxCost,
+    Params,
+    ProjectId,
+    PromptForm,
+    Rollouts,
+    Urgency,
+    refuse_deep,
+)
+from services.gateway.errors.gateway_errors import FileIsWhole
+from services.gateway.http.fields import Text
+from services.gateway.http.presentation import STATES
+
+_MOST_NAMES = 100
+
+Status = Literal["pending", "running", "paused", "completed", "failed", "cancelled"]
+ModelName = Annotated[Text, Field(min_length=1, max_length=512)]
+
+
+def _is_window(text: str) -> str:
+    window_seconds(text)
+    return text
+
+
+Window = Annotated[
+    str,
+    AfterValidator(_is_window),
+    Field(description='"24h", "90m": the run fails when it has not ended by then, waiting included'),
+]
+
+
+class MetricChoice(BaseModel):
+    """A metric with options of its own."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Text = Field(min_length=1, max_length=64, examples=["exact_match"])
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("options")
+    @classmethod
+    def can_be_sent(cls, options: dict[str, Any]) -> dict[str, Any]:
+        refuse_deep(options)
+        json.dumps(options, allow_nan=False, ensure_ascii=False).encode()
+        return options
+
+    def to_proto(self) -> sample_pb2.MetricUse:
+        return sample_pb2.MetricUse(
+            name=self.name, options_json=json.dumps(self.options, ensure_ascii=False) if self.options else ""
+        )
+
+
+def _named(given: object) -> object:
+    """Read as one form, so that what is wrong is told of the form that it has."""
+    return {"name": given} if isinstance(given, str) else given
+
+
+Metric = Annotated[MetricChoice, BeforeValidator(_named, json_schema_input_type=str | MetricChoice)]
+
+
+class DatasetRunRequest(BaseModel):
+    """An order: one model over one data set."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model_id: ModelName = Field(
+        description='"provider/name", or an alias that an operator gave', examples=["vllm/starter"]
+    )
+    dataset_id: Text = Field(
+        min_length=1, max_length=255, description='"ds_…", or "file-…" of a file for batches'
+    )
+    metrics: list[Metric] = Field(
+        default_factory=list,
+        max_length=_MOST_NAMES,
+        description="How answers are held against the targets of the rows; none: they are kept, not scored",
+        examples=[["exact_match"]],
+    )
+    params: Params | None = Field(
+        default=None, description="For rows that say nothing else; what a row says of itself wins"
+    )
+    limit: Count = Field(default=None, description="First N rows")
+    rollouts: Rollouts = None
+    priority: Urgency | None = Field(default=None, description="normal if unset")
+    project_id: ProjectId = 0
+    line_models: list[ModelName] = Field(
+        default_factory=list,
+        max_length=_MOST_NAMES,
+        description="Names that lines may call the model by, beside its own and its aliases",
+    )
+    completion_window: Window | None = None
+    reuse_answers: bool = Field(
+        default=False,
+        description="Take stored answers of earlier runs to the same requests of the same engine",
+    )
+    stream_answers: bool = Field(
+        default=False,
+        description="Ask a provider over HTTP to stream: shows the time to the first token, costs CPU",
+    )
+    max_cost: MaxCost = None
+    prompt_form: PromptForm = "auto"
+    base_url: BaseUrl = ""
+
+    def to_order(self) -> run_pb2.RunOrder:
+        return run_pb2.RunOrder(
+            project_id=self.project_id,
+            dataset_id=self.dataset_id,
+            model=self.model_id,
+            base_url=self.base_url,
+            metrics=[metric.to_proto() for metric in self.metrics],
+            line_models=self.line_models,
+            completion_window_seconds=(
+                window_seconds(self.completion_window) if self.completion_window else None
+            ),
+            limit=self.limit,
+            rollouts=self.rollouts,
+            priority=PRIORITIES[self.priority] if self.priority else run_pb2.PRIORITY_UNSPECIFIED,
+            params=self.params.to_proto() if self.params else None,
+            prompt_form=PROMPT_FORMS[self.prompt_form],
+            max_cost=self.max_cost,
+            reuse_answers=self.reuse_answers,
+            stream_answers=self.stream_answers,
+        )
+
+
+class DatasetRunsQuery:
+    """Filters and page of a list of runs over data sets."""
+
+    def __init__(
+        self,
+        limit: Annotated[int, Query(ge=1, le=500)] = 20,
+        cursor: Annotated[Text, Query(description="next_cursor of the page before")] = "",
+        status: Status | None = None,
+        model: Annotated[Text, Query(description='"provider/name"')] = "",
+        dataset_id: Annotated[Text, Query(description='"ds_…"')] = "",
+    ) -> None:
+        self.request = scheduler_pb2.ListRunsRequest(
+            page_size=limit,
+            page_token=cursor,
+            state=STATES[status] if status else run_pb2.RUN_STATE_UNSPECIFIED,
+            model=model,
+            kind=scheduler_pb2.RUN_KIND_DATASET,
+            dataset_id=dataset_id,
+        )
+
+
+_INT32_MAX = 2**31 - 1
+_STATUSES = {
+    "answered": outcome_pb2.OUTCOME_STATUS_SCORED,
+    "scored": outcome_pb2.OUTCOME_STATUS_SCORED,
+    "unparsed": outcome_pb2.OUTCOME_STATUS_UNPARSED,
+    "failed": outcome_pb2.OUTCOME_STATUS_FAILED,
+}
+
+Characters = Annotated[int | None, Query(ge=0, le=_INT32_MAX, description="Of the answer")]
+Score = Annotated[float | None, Query(allow_inf_nan=False, description="Of the metric")]
+
+
+class WithoutStatus:
+    """What has to be true of an answer; all that is given."""
+
+    def __init__(  # noqa: PLR0913  # a query has as many parameters as it has words
+        self,
+        row_id: Annotated[Text, Query(alias="id", description="A part of the id of the row")] = "",
+        text: Annotated[Text, Query(description="A part of the prompt or the answer")] = "",
+        metric: Annotated[Text, Query(description="That min_score and max_score are about")] = "",
+        min_score: Score = None,
+        *,
+        max_score: Score = None,
+        min_length: Characters = None,
+        max_length: Characters = None,
+        golden: Annotated[bool, Query(description="Only those that were marked as golden")] = False,
+    ) -> None:
+        self.filter = results_pb2.OutcomeFilter(
+            row_id=row_id,
+            text=text,
+            metric=metric,
+            min_score=min_score,
+            max_score=max_score,
+            min_characters=min_length,
+            max_characters=max_length,
+            is_golden=golden,
+        )
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self.filter.ListFields())
+
+
+class AnswerFilter:
+    """The same, and how the answer ended."""
+
+    def __init__(
+        self,
+        chosen: Annotated[WithoutStatus, Depends()],
+        status: Literal["answered", "scored", "unparsed", "failed"] | None = None,
+    ) -> None:
+        self.filter = chosen.filter
+        self.status = _STATUSES[status] if status else outcome_pb2.OUTCOME_STATUS_UNSPECIFIED
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self.status or self.filter.ListFields())
+
+
+class AnswerPage:
+    """Where a page begins, and how much is on it."""
+
+    def __init__(
+        self,
+        limit: Annotated[int, Query(ge=1, le=1000, description="A page of heavy answers has fewer")] = 100,
+        cursor: Annotated[Text, Query(description="next_cursor of the page before")] = "",
+    ) -> None:
+        self.limit = limit
+        self.cursor = cursor
+
+
+def outcomes_wanted(run_id: str, chosen: AnswerFilter, page: AnswerPage) -> results_pb2.ListOutcomesRequest:
+    return results_pb2.ListOutcomesRequest(
+        run_id=run_id,
+        page_size=page.limit,
+        page_token=page.cursor,
+        status=chosen.status,
+        filter=chosen.filter if chosen.filter.ListFields() else None,
+    )
+
+
+def refuse_chosen(chosen: AnswerFilter, page: AnswerPage) -> None:
+    """A file that looks whole and is not would be taken for the run."""
+    if chosen.is_set or page.cursor:
+        raise FileIsWhole(parameters="cursor and the filters")

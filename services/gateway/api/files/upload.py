@@ -1,0 +1,128 @@
+"""The form of a file's upload, as the pieces of an upload: passed on as they come, never whole."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import NoReturn
+
+from fastapi.exceptions import RequestValidationError
+from starlette.requests import Request
+
+from proctor.v1 import file_service_pb2 as file_pb2
+from services.gateway.api.openai.schemas import LONGEST_EXPIRY_SECONDS, SHORTEST_EXPIRY_SECONDS
+from services.gateway.errors.gateway_errors import MalformedForm
+from services.gateway.http.uploads import FORM, FormPart, body_chunks, cut, form_parts, last_part
+
+FILE_FIELD = "file"
+PURPOSE = "purpose"
+ANCHOR = "expires_after[anchor]"
+SECONDS = "expires_after[seconds]"
+_FIELDS = (FILE_FIELD, PURPOSE, ANCHOR, SECONDS)
+_MAX_NAME = 255
+_MAX_FIELD_BYTES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class FileUpload:
+    """What is known of an upload before its body."""
+
+    user: str
+    request_id: str
+
+
+async def file_pieces(request: Request, upload: FileUpload) -> AsyncGenerator[file_pb2.UploadFileRequest]:
+    """The end comes only after a form that is whole and says all that it has to.
+
+    Some clients send the file before its purpose: that is looked at last, and before anything is kept.
+    """
+    content_type = request.headers.get("Content-Type", "")
+    if content_type.partition(";")[0].strip().lower() != FORM:
+        raise MalformedForm(problem=f"its Content-Type is not {FORM}")
+    form = _FileForm()
+    async with aclosing(body_chunks(request)) as body:
+        async for found in form_parts(content_type, body):
+            if isinstance(found, FormPart):
+                form.begin(found)
+                if found.name == FILE_FIELD:
+                    yield form.header(upload)
+            elif form.is_in_file:
+                for piece in cut(found):
+                    yield file_pb2.UploadFileRequest(content=piece)
+            else:
+                form.add(found)
+    form.check_whole()
+    yield file_pb2.UploadFileRequest(end=file_pb2.FileEnd())
+
+
+class _FileForm:
+    """The small fields of the form, and where in it we are."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, bytes] = {}
+        self._name = ""
+        self._file_name = ""
+
+    @property
+    def is_in_file(self) -> bool:
+        return self._name == FILE_FIELD
+
+    def begin(self, part: FormPart) -> None:
+        if part.name not in _FIELDS:
+            _refuse(f"{part.name:.80}", f"there is no such field; there are: {', '.join(_FIELDS)}")
+        if part.name in self._values:
+            _refuse(part.name, "it is there more than once")
+        if part.name in (ANCHOR, SECONDS) and FILE_FIELD in self._values:
+            _refuse("expires_after", f"it has to stand before {FILE_FIELD} in the form")
+        self._name = part.name
+        self._values[part.name] = b""
+        self._file_name = last_part(part.file_name or "")
+
+    def add(self, content: bytes) -> None:
+        self._values[self._name] += content
+        if len(self._values[self._name]) > _MAX_FIELD_BYTES:
+            _refuse(self._name, f"it has more than {_MAX_FIELD_BYTES} bytes")
+
+    def header(self, upload: FileUpload) -> file_pb2.UploadFileRequest:
+        if not 0 < len(self._file_name) <= _MAX_NAME:
+            _refuse(FILE_FIELD, f"it needs a file name of 1 to {_MAX_NAME} characters")
+        if PURPOSE in self._values:
+            self._check_purpose()
+        header = file_pb2.FileHeader(
+            name=self._file_name,
+            user=upload.user,
+            purpose=file_pb2.FILE_PURPOSE_BATCH,
+            request_id=upload.request_id,
+            expires_after_seconds=self._expires_after_seconds(),
+        )
+        return file_pb2.UploadFileRequest(header=header)
+
+    def check_whole(self) -> None:
+        for name in (FILE_FIELD, PURPOSE):
+            if name not in self._values:
+                _refuse(name, "the form has no such field, and needs it")
+        self._check_purpose()
+
+    def _check_purpose(self) -> None:
+        if (given := self._text(PURPOSE)) != "batch":
+            _refuse(PURPOSE, f"files are for batches here: it has to be batch, and not {given!r:.80}")
+
+    def _expires_after_seconds(self) -> int | None:
+        if ANCHOR not in self._values and SECONDS not in self._values:
+            return None
+        if self._text(ANCHOR) != "created_at":
+            _refuse(ANCHOR, "it has to be created_at")
+        given = self._text(SECONDS)
+        # isdecimal also holds for digits of other scripts, which int reads as well.
+        seconds = int(given) if given.isdecimal() and len(given) <= len(str(LONGEST_EXPIRY_SECONDS)) else 0
+        if not SHORTEST_EXPIRY_SECONDS <= seconds <= LONGEST_EXPIRY_SECONDS:
+            _refuse(
+                SECONDS, f"it has to be a number from {SHORTEST_EXPIRY_SECONDS} to {LONGEST_EXPIRY_SECONDS}"
+            )
+        return seconds
+
+    def _text(self, name: str) -> str:
+        return self._values.get(name, b"").decode(errors="replace")
+
+
+def _refuse(field: str, problem: str) -> NoReturn:
+    raise RequestValidationError([{"loc": ("body", field), "msg": problem}])

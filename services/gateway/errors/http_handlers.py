@@ -1,0 +1,190 @@
+"""Errors on HTTP: the sentence that clients know as `detail`, with the fields of RFC 9457 beside it.
+
+DomainError
+├── kind INVALID      → 400 (422 for a parameter out of range, a suite or a file with faults, 404 for a row)
+├── kind NOT_FOUND    → 404
+├── kind CONFLICT     → 409
+├── kind EXHAUSTED    → 429 with Retry-After
+├── kind UNAVAILABLE  → 503 with Retry-After
+└── kind INTERNAL     → 500
+a malformed body      → 422, every faulty field named
+anything else         → 500, masked, with an incident id that the log explains
+
+Below /v1 all of them go out in the form of the OpenAI protocol.
+"""
+
+import uuid
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from services.common.errors import DomainError, ErrorKind
+from services.common.secret_names import secret_word
+from services.common.structured_logs import get_logger
+from services.gateway.errors.api_errors import in_words_of_door
+from services.gateway.errors.gateway_errors import DatasetRefused, SuiteRefused
+from services.gateway.errors.http_problem import (
+    FieldProblem,
+    FileProblem,
+    LineProblem,
+    Problem,
+)
+from services.gateway.errors.openai_errors import openai_response
+from services.gateway.paths import FILES, OPENAI, UPLOADS
+
+MEDIA_TYPE = "application/problem+json"
+
+_STATUS = {
+    ErrorKind.INVALID: 400,
+    ErrorKind.NOT_FOUND: 404,
+    ErrorKind.CONFLICT: 409,
+    ErrorKind.EXHAUSTED: 429,
+    ErrorKind.UNAVAILABLE: 503,
+    ErrorKind.INTERNAL: 500,
+}
+# Where the reason says more than the kind.
+_STATUS_OF_REASON = {
+    "INVALID_PARAMETER": 422,
+    "INVALID_DATASET": 422,
+    "ROW_NOT_FOUND": 404,
+    "DATASET_TOO_LARGE": 413,
+    "FILE_TOO_LARGE": 413,
+    # Of an upload that took too long; a run that did says so itself.
+    "DEADLINE_REACHED": 408,
+}
+# Sentences that existing clients look for.
+_DETAILS = {
+    "UNKNOWN_SUITE": "Invalid benchmark suite. Supported: {supported}",
+    "RUN_NOT_FOUND": "Benchmark job {run_id} not found",
+    "QUEUE_FULL": "Queue is full. Please try again later.",
+}
+_DEFAULT_RETRY_SECONDS = {429: 30, 503: 2}
+
+log = get_logger()
+
+
+def handle_problems(app: FastAPI) -> None:
+    app.add_exception_handler(DomainError, _domain_problem)
+    app.add_exception_handler(SuiteRefused, _suite_problem)
+    app.add_exception_handler(DatasetRefused, _dataset_problem)
+    app.add_exception_handler(RequestValidationError, _malformed_problem)
+    app.add_exception_handler(HTTPException, _http_problem)
+    app.add_exception_handler(Exception, _masked_problem)
+
+
+def problem_of(error: DomainError, instance: str) -> Problem:
+    message, facts = in_words_of_door(error, instance)
+    status = _status(error)
+    return Problem(
+        type=f"urn:proctor:problem:{error.reason.lower().replace('_', '-')}",
+        title=error.reason.replace("_", " ").capitalize(),
+        status=status,
+        # An upload stands in no queue of runs, nor does it name a suite.
+        detail=message if instance in (UPLOADS, FILES) else _detail(error.reason, facts, message),
+        instance=instance,
+        reason=error.reason,
+        retry_after=_retry_after(status, facts),
+    )
+
+
+def problem_response(problem: Problem, field: str = "") -> JSONResponse:
+    """`field` is what of the request is at fault, where that is known."""
+    if f"{problem.instance}/".startswith(f"{OPENAI}/"):
+        return openai_response(problem, field)
+    headers = {} if problem.retry_after is None else {"Retry-After": str(problem.retry_after)}
+    body = problem.model_dump(exclude_none=True)
+    return JSONResponse(body, problem.status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def _status(error: DomainError) -> int:
+    return _STATUS_OF_REASON.get(error.reason, _STATUS[error.kind])
+
+
+def _detail(reason: str, facts: Mapping[str, str], message: str) -> str:
+    form = _DETAILS.get(reason)
+    try:
+        return form.format_map(facts) if form else message
+    except KeyError:
+        return message
+
+
+def _retry_after(status: int, facts: Mapping[str, str]) -> int | None:
+    given = facts.get("retry_after_seconds", "")
+    if status in _DEFAULT_RETRY_SECONDS and given.isdecimal():
+        return int(given)
+    return _DEFAULT_RETRY_SECONDS.get(status)
+
+
+def _plain_problem(request: Request, status: int, reason: str, detail: str) -> Problem:
+    phrase = HTTPStatus(status).phrase
+    instance = request.url.path
+    return Problem(
+        type="about:blank", title=phrase, status=status, detail=detail, instance=instance, reason=reason
+    )
+
+
+async def _domain_problem(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, DomainError)
+    return problem_response(problem_of(error, request.url.path), str(error.facts.get("field", "")))
+
+
+async def _suite_problem(request: Request, error: Exception) -> JSONResponse:
+    """Unlike a broken suite of the installation (409), a refused one is the request itself."""
+    assert isinstance(error, SuiteRefused)
+    named = [
+        FileProblem(file=fault.file, line=fault.line or None, key=fault.key, problem=fault.problem)
+        for fault in error.faults
+    ]
+    problem = problem_of(error, request.url.path)
+    return problem_response(problem.model_copy(update={"status": 422, "problems": named or None}))
+
+
+async def _dataset_problem(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, DatasetRefused)
+    named = [LineProblem(line=fault.line, field=fault.field, problem=fault.problem) for fault in error.faults]
+    problem = problem_of(error, request.url.path)
+    return problem_response(problem.model_copy(update={"faults": named, "fault_count": error.count}))
+
+
+async def _malformed_problem(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    faults = [_field_problem(fault) for fault in error.errors()]
+    detail = "; ".join(f"{fault.field}: {fault.message}" for fault in faults)
+    problem = _plain_problem(request, 422, "INVALID_PARAMETER", detail)
+    return problem_response(problem.model_copy(update={"errors": faults}))
+
+
+def _field_problem(fault: Mapping[str, object]) -> FieldProblem:
+    place, context = fault["loc"], fault.get("ctx")
+    assert isinstance(place, tuple)
+    if fault.get("type") == "json_invalid" and isinstance(context, dict):
+        # The second part is where the JSON breaks off.
+        message = f"{fault['msg']}: {context.get('error')} (character {place[-1]})"
+        return FieldProblem(field=str(place[0]), message=message)
+    # The first part says where it came from: "body", "query".
+    path = ".".join(str(part) for part in place[1:]) or str(place[0])
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    given = fault.get("input")
+    may_be_told = not any(secret_word(str(part)) for part in (*place, given))
+    if may_be_told and isinstance(given, str | int | float):
+        message += f" (it is {given!r:.80})"
+    return FieldProblem(field=path, message=message)
+
+
+async def _http_problem(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    reason = HTTPStatus(error.status_code).name
+    response = problem_response(_plain_problem(request, error.status_code, reason, str(error.detail)))
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _masked_problem(request: Request, error: Exception) -> JSONResponse:
+    incident = uuid.uuid4().hex[:12]
+    log.error("http request failed", path=request.url.path, incident=incident, exc_info=error)
+    detail = f"Something went wrong inside (incident {incident}); the log of the gateway says what."
+    return problem_response(_plain_problem(request, 500, "INTERNAL", detail))

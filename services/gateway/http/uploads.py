@@ -1,0 +1,140 @@
+"""A multipart form as it comes in, piece by piece: what a part is called, then its content.
+The body of a request as it comes, for uploads: cut into pieces of a bounded size, never whole.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from dataclasses import dataclass
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+
+from services.gateway.errors.gateway_errors import BodyCutOff, MalformedForm
+
+FORM = "multipart/form-data"
+_MAX_BOUNDARY_BYTES = 70
+
+
+@dataclass(frozen=True, slots=True)
+class FormPart:
+    """A part that begins: `file_name` is None for a field that is no file."""
+
+    name: str
+    file_name: str | None
+
+
+Found = FormPart | bytes
+
+
+async def form_parts(content_type: str, body: AsyncIterable[bytes]) -> AsyncIterator[Found]:
+    """Each part and then the bytes of its content. Ends after the form's own end, or raises."""
+    form = _Form(_boundary(content_type))
+    async for chunk in body:
+        for found in form.feed(chunk):
+            yield found
+    form.check_ended()
+
+
+class _Form:
+    """What the parser calls back with, in the order of the form."""
+
+    def __init__(self, boundary: bytes) -> None:
+        self._found: list[Found] = []
+        self._header_name = self._header_value = self._disposition = b""
+        self._is_ended = False
+        self._parser = MultipartParser(
+            boundary,
+            {
+                "on_part_begin": self._begin_part,
+                "on_header_field": self._add_header_name,
+                "on_header_value": self._add_header_value,
+                "on_header_end": self._end_header,
+                "on_headers_finished": self._end_headers,
+                "on_part_data": self._add_content,
+                "on_end": self._end,
+            },
+        )
+
+    def feed(self, chunk: bytes) -> list[Found]:
+        try:
+            self._parser.write(chunk)
+        except FormParserError as error:
+            raise MalformedForm(problem=f"{error}".rstrip(".")) from error
+        found, self._found = self._found, []
+        return found
+
+    def check_ended(self) -> None:
+        if not self._is_ended:
+            raise MalformedForm(problem="it ends before its last boundary")
+
+    def _begin_part(self) -> None:
+        self._disposition = b""
+
+    def _add_header_name(self, data: bytes, start: int, end: int) -> None:
+        self._header_name += data[start:end]
+
+    def _add_header_value(self, data: bytes, start: int, end: int) -> None:
+        self._header_value += data[start:end]
+
+    def _end_header(self) -> None:
+        if self._header_name.lower() == b"content-disposition":
+            self._disposition = self._header_value
+        self._header_name = self._header_value = b""
+
+    def _end_headers(self) -> None:
+        kind, options = parse_options_header(self._disposition)
+        if kind != b"form-data" or b"name" not in options:
+            raise MalformedForm(problem="a part of it has no name")
+        file_name = options.get(b"filename")
+        self._found.append(
+            FormPart(
+                options[b"name"].decode(errors="replace"),
+                None if file_name is None else file_name.decode(errors="replace"),
+            )
+        )
+
+    def _add_content(self, data: bytes, start: int, end: int) -> None:
+        self._found.append(data[start:end])
+
+    def _end(self) -> None:
+        self._is_ended = True
+
+
+def _boundary(content_type: str) -> bytes:
+    _, options = parse_options_header(content_type)
+    boundary = options.get(b"boundary", b"")
+    if not 0 < len(boundary) <= _MAX_BOUNDARY_BYTES:
+        raise MalformedForm(problem=f"its Content-Type names no boundary of 1 to {_MAX_BOUNDARY_BYTES} bytes")
+    return boundary
+
+
+_PIECE_BYTES = 1024 * 1024
+# Who sends nothing for so long has gone, and others wait for the place.
+_PATIENCE_SECONDS = 60.0
+
+
+async def body_chunks(request: Request) -> AsyncGenerator[bytes]:
+    stream = request.stream()
+    while True:
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                chunk = await anext(stream, None)
+        except TimeoutError as error:
+            raise HTTPException(408, f"No byte came for {_PATIENCE_SECONDS:.0f} s; send it again.") from error
+        except ClientDisconnect as error:
+            raise BodyCutOff from error
+        if chunk is None:
+            return
+        yield chunk
+
+
+def cut(content: bytes) -> list[bytes]:
+    """What one message of an upload may carry at most, and the rest in others."""
+    return [content[start : start + _PIECE_BYTES] for start in range(0, len(content), _PIECE_BYTES)]
+
+
+def last_part(file_name: str) -> str:
+    """Some browsers send a whole path."""
+    return file_name.replace("\\", "/").rpartition("/")[2]

@@ -1,0 +1,51 @@
+"""A form is read alike wherever its bytes are cut."""
+
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from services.gateway.errors.gateway_errors import MalformedForm
+from services.gateway.http.uploads import FormPart, Found, form_parts
+
+CONTENT_TYPE = 'multipart/form-data; charset=utf-8; boundary="a b"'
+CONTENT = b"\r\n--a\r\n-\r\n--a c\r\r\n\n--a b"
+BODY = (
+    b"\r\n--a b\r\ncontent-disposition: form-data; name=purpose\r\n\r\n\r\n"
+    b"--a b\r\nContent-Type: text/csv\r\n"
+    b'Content-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n'
+    + CONTENT
+    + b"\r\n--a b--\r\nwhat follows is of no interest"
+)
+
+
+async def pieces(*cut: bytes) -> AsyncIterator[bytes]:
+    for piece in cut:
+        yield piece
+
+
+async def found(*cut: bytes) -> list[Found]:
+    """Content that comes in several pieces is put together."""
+    whole: list[Found] = []
+    async for each in form_parts(CONTENT_TYPE, pieces(*cut)):
+        last = whole[-1] if whole else None
+        if isinstance(each, bytes) and isinstance(last, bytes):
+            whole[-1] = last + each
+        else:
+            whole.append(each)
+    return whole
+
+
+WHOLE: Sequence[Found] = (FormPart("purpose", None), FormPart("file", "a.csv"), CONTENT)
+
+
+async def test_form_is_read_alike_wherever_it_is_cut() -> None:
+    for place in range(len(BODY) + 1):
+        assert await found(BODY[:place], BODY[place:]) == list(WHOLE), place
+    assert await found(*(bytes([byte]) for byte in BODY)) == list(WHOLE)
+
+
+async def test_form_that_ends_before_its_end_is_refused_wherever_it_ends() -> None:
+    end = BODY.rindex(b"--\r\n") + 2
+    for place in range(end):
+        with pytest.raises(MalformedForm):
+            await found(BODY[:place])
