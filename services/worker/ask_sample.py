@@ -24,7 +24,7 @@ from services.worker.engine import (
     RateLimited,
     ScoredChoices,
 )
-from services.worker.engines import Engines
+from services.worker.engine_cache import Engines
 from services.worker.pace import Pace
 from services.worker.paces import Paces
 from services.worker.refused_runs import RefusedRuns

@@ -25,7 +25,7 @@ from services.worker.backoff import Backoff
 from services.worker.batch_outcomes import OutcomeBatcher
 from services.worker.choose_model import ModelChooser, Stay
 from services.worker.engine import Engine
-from services.worker.engines import Engines
+from services.worker.engine_cache import Engines
 from services.worker.execute_shard import ShardExecutor
 from services.worker.file_keys import read_key
 from services.worker.gemini_api import GeminiApi

@@ -25,7 +25,7 @@ from services.worker.engine import (
     Sampling,
     ScoredChoices,
 )
-from services.worker.engines import Engines
+from services.worker.engine_cache import Engines
 from services.worker.paces import Paces
 from services.worker.refused_runs import RefusedRuns
 from services.worker.retry_policy import RetryPolicy

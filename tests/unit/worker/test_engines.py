@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.worker.engine import UnsupportedRequest
-from services.worker.engines import Engines
+from services.worker.engine_cache import Engines
 from tests.fakes.scripted_engine import ScriptedEngine
 
 

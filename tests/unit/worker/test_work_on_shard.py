@@ -12,7 +12,7 @@ from services.worker.ask_sample import AskingRules, SampleAsker
 from services.worker.backoff import Backoff
 from services.worker.batch_outcomes import OutcomeBatcher
 from services.worker.engine import EngineDied, FailureClass, ModelCannotLoad, ModelRefused
-from services.worker.engines import Engines
+from services.worker.engine_cache import Engines
 from services.worker.execute_shard import ShardExecutor
 from services.worker.hold_messages import Abandoned, HeldMessages, Holding
 from services.worker.intake import Intake, IntakeLimits
