@@ -19,42 +19,37 @@ from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.jetstream import TRANSIENT_NATS, JetStream, connect_nats
 from services.common.lifecycle import every
 from services.common.structured_logs import get_logger
-from services.worker.anthropic_api import AnthropicApi
-from services.worker.ask_sample import AskingRules, SampleAsker
-from services.worker.backoff import Backoff
-from services.worker.batch_outcomes import OutcomeBatcher
-from services.worker.choose_model import ModelChooser, Stay
-from services.worker.engine import Engine
-from services.worker.engine_cache import Engines
-from services.worker.execute_shard import ShardExecutor
-from services.worker.file_keys import read_key
-from services.worker.gemini_api import GeminiApi
-from services.worker.hold_messages import HeldMessages
-from services.worker.http_engine import HttpEngine
-from services.worker.http_exchange import Endpoint
-from services.worker.intake import Intake, IntakeLimits
-from services.worker.list_models import ModelLister
-from services.worker.load_models import ModelLoader
-from services.worker.nats_crew import NatsCrew
-from services.worker.nats_heartbeat import Identity, NatsHeartbeat, ToldParts
-from services.worker.nats_model_lists import NatsModelLists
-from services.worker.nats_outcome_publisher import NatsOutcomePublisher
-from services.worker.nats_paces import LOOK_SECONDS, NatsPaces
-from services.worker.nats_run_states import follow_run_states
-from services.worker.nats_shard_consumer import NatsShardSource
-from services.worker.ollama_api import OllamaApi
-from services.worker.openai_engine import OpenAIEngine, OpenAISettings
-from services.worker.openai_servers import server_at
-from services.worker.paces import Paces
-from services.worker.pool import Pool, Provider
-from services.worker.refused_runs import RefusedRuns
-from services.worker.retry_policy import RetryPolicy
-from services.worker.run_states import RunStates
-from services.worker.serve_shards import ShardServer
+from services.worker.consumer.consume_shards import ShardServer
+from services.worker.consumer.execute_shard import ShardExecutor, Slots
+from services.worker.consumer.in_flight import HeldMessages
+from services.worker.consumer.nats import NatsShardSource
+from services.worker.consumer.nats_registry import Identity, NatsCrew, NatsHeartbeat, ToldParts
+from services.worker.consumer.prefetch import Intake, IntakeLimits
+from services.worker.consumer.process_shard import Desk, ShardWork
+from services.worker.consumer.select_model import ModelChooser, Stay
+from services.worker.engines.anthropic.api import AnthropicApi
+from services.worker.engines.engine import Engine
+from services.worker.engines.engine_cache import Engines
+from services.worker.engines.gemini.api import GeminiApi
+from services.worker.engines.http.client import Endpoint
+from services.worker.engines.http.provider_engine import HttpEngine
+from services.worker.engines.ollama.api import OllamaApi
+from services.worker.engines.openai.engine import OpenAIEngine, OpenAISettings, server_at
+from services.worker.execution.batch_outcomes import OutcomeBatcher
+from services.worker.execution.execute_sample import AskingRules, SampleAsker
+from services.worker.execution.nats import NatsOutcomePublisher, follow_run_states
+from services.worker.execution.retry_policy import RetryPolicy
+from services.worker.execution.run_states import RefusedRuns, RunStates
+from services.worker.models.list_models import ModelLister
+from services.worker.models.load_models import ModelLoader
+from services.worker.models.nats import NatsModelLists
+from services.worker.pools.api_keys import read_key
+from services.worker.pools.pool import Pool, Provider
+from services.worker.pools.yaml_pools import read_pool
+from services.worker.rate_limits.backoff import Backoff
+from services.worker.rate_limits.limiter import Paces
+from services.worker.rate_limits.nats import LOOK_SECONDS, NatsPaces
 from services.worker.settings import WorkerSettings
-from services.worker.slots import Slots
-from services.worker.work_on_shard import Desk, ShardWork
-from services.worker.yaml_pools import read_pool
 
 _PUBLISH_SECONDS = 5.0
 _LOOK_SECONDS = 0.25
@@ -167,8 +162,8 @@ def _other_servers(pool: Pool, settings: WorkerSettings, paces: Paces) -> Callab
 
 
 def _make_vllm(pool: Pool) -> Engine:
-    from services.worker.vllm_engine import VllmEngine  # noqa: PLC0415
-    from services.worker.vllm_models import VllmModel, VllmSettings  # noqa: PLC0415
+    from services.worker.engines.vllm.engine import VllmEngine  # noqa: PLC0415
+    from services.worker.engines.vllm.model_files import VllmModel, VllmSettings  # noqa: PLC0415
 
     models = tuple(
         VllmModel(model.name, model.path, model.engine_args, model.lora, model.engine_key)

@@ -10,9 +10,9 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from services.worker.engine import EngineLoad, Prompt, Sampling
-from services.worker.vllm_engine import VllmEngine
-from services.worker.vllm_models import VllmModel, VllmSettings
+from services.worker.engines.engine import EngineLoad, Prompt, Sampling
+from services.worker.engines.vllm.engine import VllmEngine
+from services.worker.engines.vllm.model_files import VllmModel, VllmSettings
 
 # As MMLU: 57 subjects, each with five examples of its own before every question.
 SUBJECTS, QUESTIONS, SHOTS, WORDS = 57, 12, 5, 40

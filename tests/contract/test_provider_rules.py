@@ -9,10 +9,13 @@ import pytest
 
 from services.scheduler.pools.pool import METHODS_OF, Pool
 from services.scheduler.pools.provider_rules import RULES_OF, RULES_OF_HOST, ProviderRules, rules_of
-from services.worker import anthropic_api, gemini_api, ollama_api, yaml_pools
-from services.worker.engine import RequestRefused, Sampling
-from services.worker.openai_servers import server_at
-from services.worker.parameter_support import VLLM_EXTRA, VLLM_UNKNOWN, refuse_parameters
+from services.worker.engines.anthropic import api as anthropic_api
+from services.worker.engines.engine import RequestRefused, Sampling
+from services.worker.engines.gemini import api as gemini_api
+from services.worker.engines.ollama import api as ollama_api
+from services.worker.engines.openai.engine import server_at
+from services.worker.engines.unsupported import VLLM_EXTRA, VLLM_UNKNOWN, refuse_parameters
+from services.worker.pools import yaml_pools
 
 PLAIN = Sampling(max_tokens=8)
 ORDERED = {

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import outcome_pb2, run_pb2, summary_pb2
-from services.worker.choice_prompt import INSTRUCTION_VERSION
+from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
 from tests.e2e.run_ends import all_outcomes, completed
 from tests.fakes.state_dir import temporary_state_dir
 from tests.starter_model import MODEL, SAMPLES, SUITE, starter_pool

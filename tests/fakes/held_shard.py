@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from services.worker.engine import Prompt, Sampling
-from services.worker.shard import Method, OutcomeBatch, RunId, Shard, ShardSample
+from services.worker.engines.engine import Prompt, Sampling
+from services.worker.execution.shard import Method, OutcomeBatch, RunId, Shard, ShardSample
 
 FAR_FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
 

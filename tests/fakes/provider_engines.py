@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 from aiohttp import web
 
-from services.worker import engine
-from services.worker.anthropic_api import AnthropicApi
-from services.worker.gemini_api import GeminiApi
-from services.worker.http_engine import HttpEngine
-from services.worker.http_exchange import Endpoint
-from services.worker.ollama_api import OllamaApi
+from services.worker.engines import engine
+from services.worker.engines.anthropic.api import AnthropicApi
+from services.worker.engines.gemini.api import GeminiApi
+from services.worker.engines.http.client import Endpoint
+from services.worker.engines.http.provider_engine import HttpEngine
+from services.worker.engines.ollama.api import OllamaApi
 from tests.fakes import anthropic_server, gemini_server, ollama_server
 from tests.fakes.provider_server import SECRET, ErrorResponse, Json, ProviderServer, serving
 

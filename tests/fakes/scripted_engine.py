@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from services.worker.engine import (
+from services.worker.engines.engine import (
     ChoiceScore,
     EngineLoad,
     Generated,

@@ -16,9 +16,9 @@ from nats.aio.client import Client
 from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
 from services.common import subjects
 from services.common.jetstream import JetStream, connect_nats
-from services.worker.engine import Engine
-from services.worker.nats_heartbeat import Identity, NatsHeartbeat, ToldParts
-from services.worker.pool import Pool, PoolModel, Provider
+from services.worker.consumer.nats_registry import Identity, NatsHeartbeat, ToldParts
+from services.worker.engines.engine import Engine
+from services.worker.pools.pool import Pool, PoolModel, Provider
 from services.worker.settings import WorkerSettings
 from services.worker.wiring import (
     Parts,

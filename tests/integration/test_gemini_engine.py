@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from services.worker import engine
+from services.worker.engines import engine
 from tests.fakes import gemini_server
 from tests.fakes.provider_engines import GEMINI, SAMPLING, NativeStand, native_stand
 from tests.fakes.provider_server import SECRET

@@ -19,11 +19,11 @@ from services.scheduler.pools.list_models import ListingRules, ListModels
 from services.scheduler.pools.listed_model import ListedModel, ModelSource
 from services.scheduler.pools.nats_model_lists import NatsModelLists as AskedLists
 from services.scheduler.pools.pool import Pool
-from services.worker.engine import ModelInfo
-from services.worker.http_exchange import Endpoint
-from services.worker.list_models import ModelLister
-from services.worker.nats_model_lists import NatsModelLists
-from services.worker.openai_engine import OpenAIEngine, OpenAISettings
+from services.worker.engines.engine import ModelInfo
+from services.worker.engines.http.client import Endpoint
+from services.worker.engines.openai.engine import OpenAIEngine, OpenAISettings
+from services.worker.models.list_models import ModelLister
+from services.worker.models.nats import NatsModelLists
 from services.worker.wiring import cancel_all
 from tests.fakes import model_server
 from tests.fakes.eventually import eventually

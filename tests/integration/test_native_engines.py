@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from services.worker import engine
-from services.worker.http_exchange import Endpoint
+from services.worker.engines import engine
+from services.worker.engines.http.client import Endpoint
 from tests.fakes.eventually import eventually
 from tests.fakes.model_server import Fault
 from tests.fakes.provider_engines import (

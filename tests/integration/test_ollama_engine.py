@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from services.worker import engine
+from services.worker.engines import engine
 from tests.fakes import ollama_server
 from tests.fakes.provider_engines import OLLAMA, SAMPLING, NativeStand, chat, native_stand
 

@@ -15,12 +15,17 @@ from typing import Any
 
 import pytest
 
-from services.worker import engine
-from services.worker.http_body import MOST_BYTES
-from services.worker.http_exchange import Endpoint
-from services.worker.openai_engine import OpenAIEngine, OpenAISettings
-from services.worker.openai_servers import ANY_SERVER, OPENAI, OpenAIServer
-from services.worker.pool import ConstrainedField
+from services.worker.engines import engine
+from services.worker.engines.http.client import Endpoint
+from services.worker.engines.http.responses import MOST_BYTES
+from services.worker.engines.openai.engine import (
+    ANY_SERVER,
+    OPENAI,
+    OpenAIEngine,
+    OpenAIServer,
+    OpenAISettings,
+)
+from services.worker.pools.pool import ConstrainedField
 from tests.fakes.echo_scores import token_logprob
 from tests.fakes.eventually import eventually
 from tests.fakes.model_server import Fault, ModelServer, serving

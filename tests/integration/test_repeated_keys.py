@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 from aiohttp import web
 
-from services.worker import engine
-from services.worker.http_exchange import Endpoint
-from services.worker.openai_engine import OpenAIEngine, OpenAISettings
+from services.worker.engines import engine
+from services.worker.engines.http.client import Endpoint
+from services.worker.engines.openai.engine import OpenAIEngine, OpenAISettings
 from tests.fakes.provider_engines import chat
 from tests.fakes.provider_server import ProviderServer, serving
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from services.worker import engine
-from services.worker.http_exchange import Endpoint
-from services.worker.openai_engine import OpenAIEngine, OpenAISettings
-from services.worker.openai_servers import OPENAI
-from services.worker.row_params import lay_over, read_row_params
+from services.worker.engines import engine
+from services.worker.engines.http.client import Endpoint
+from services.worker.engines.openai.engine import OPENAI, OpenAIEngine, OpenAISettings
+from services.worker.engines.row_params import lay_over, read_row_params
 from tests.fakes import ollama_server
 from tests.fakes.model_server import ModelServer, chat_answer, serving
 from tests.fakes.provider_engines import ANTHROPIC, GEMINI, OLLAMA, Native, NativeStand, chat, native_stand

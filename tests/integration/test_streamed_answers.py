@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from services.worker import engine, http_stream
-from services.worker.http_exchange import Endpoint
-from services.worker.openai_engine import OpenAIEngine, OpenAISettings
+from services.worker.engines import engine
+from services.worker.engines.http import responses as http_stream
+from services.worker.engines.http.client import Endpoint
+from services.worker.engines.openai.engine import OpenAIEngine, OpenAISettings
 from tests.fakes import anthropic_server, model_server
 from tests.fakes.eventually import eventually
 from tests.fakes.model_server import Fault, ModelServer

@@ -22,11 +22,10 @@ from services.scheduler.paces.pace_board import PaceBoard
 from services.scheduler.paces.retry_budget import RetryBudget
 from services.scheduler.pools.nats_crew import NatsCrew
 from services.scheduler.runs.nats_run_controls import NatsRunControls
-from services.worker.backoff import Backoff
-from services.worker.engine import ProviderFailed
-from services.worker.nats_paces import NatsPaces
-from services.worker.pace import pace_name
-from services.worker.paces import Paces
+from services.worker.engines.engine import ProviderFailed
+from services.worker.rate_limits.backoff import Backoff
+from services.worker.rate_limits.limiter import Paces, pace_name
+from services.worker.rate_limits.nats import NatsPaces
 from services.worker.wiring import cancel_all
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler_stand import SchedulerStand

@@ -10,8 +10,8 @@ import pytest
 
 from proctor.v1 import run_pb2
 from services.common.clock import SystemClock
-from services.worker.engine import RateLimited
-from services.worker.protobuf_shards import shard_from_proto
+from services.worker.consumer.proto import shard_from_proto
+from services.worker.engines.engine import RateLimited
 from tests.fakes.eventually import eventually
 from tests.fakes.scripted_engine import ScriptedEngine
 from tests.fakes.worker_stand import WorkStand, work_shard, work_stand, worker_in_process

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from proctor.v1 import outcome_pb2, run_pb2
-from services.worker.choice_prompt import INSTRUCTION_VERSION
-from services.worker.engine import EngineDied, RateLimited
-from services.worker.protobuf_shards import shard_from_proto
+from services.worker.consumer.proto import shard_from_proto
+from services.worker.engines.engine import EngineDied, RateLimited
+from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
+from services.worker.execution.shard import Shard
 from services.worker.settings import WorkerSettings
-from services.worker.shard import Shard
 from tests.fakes.eventually import eventually
 from tests.fakes.scripted_engine import ScriptedEngine
 from tests.fakes.worker_stand import WorkStand, crash, pool_of, work_shard, work_stand, worker_in_process

@@ -10,10 +10,9 @@ import pytest
 
 from proctor.v1 import work_messages_pb2
 from services.common import subjects
-from services.worker.nats_crew import NatsCrew
-from services.worker.nats_heartbeat import Identity
-from services.worker.nats_shard_consumer import NatsShardSource
-from services.worker.pool import Pool, PoolModel
+from services.worker.consumer.nats import NatsShardSource
+from services.worker.consumer.nats_registry import Identity, NatsCrew
+from services.worker.pools.pool import Pool, PoolModel
 from services.worker.settings import WorkerSettings
 from tests.fakes.eventually import eventually
 from tests.fakes.scripted_engine import ScriptedEngine

@@ -13,9 +13,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from proctor.starter.make_model import Recipe, build
-from services.worker import engine
-from services.worker.vllm_engine import VllmEngine
-from services.worker.vllm_models import VllmModel, VllmSettings
+from services.worker.engines import engine
+from services.worker.engines.vllm.engine import VllmEngine
+from services.worker.engines.vllm.model_files import VllmModel, VllmSettings
 from tests.fakes.lora_adapter import make_adapter
 from tests.integration.vllm_program import GREEDY, QUESTION, Seen, engine_processes, failure_of, report
 

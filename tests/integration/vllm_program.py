@@ -18,9 +18,9 @@ from pathlib import Path
 import psutil
 
 from proctor.starter.make_model import Recipe, build
-from services.worker import engine
-from services.worker.vllm_engine import VllmEngine
-from services.worker.vllm_models import VllmModel, VllmSettings
+from services.worker.engines import engine
+from services.worker.engines.vllm.engine import VllmEngine
+from services.worker.engines.vllm.model_files import VllmModel, VllmSettings
 from tests.fakes.eventually import eventually
 
 FIRST, SECOND, BROKEN, MISSING = "vllm/first", "vllm/second", "vllm/broken", "vllm/missing"

@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from services.worker import engine
-from services.worker.row_params import lay_over, read_row_params
+from services.worker.engines import engine
+from services.worker.engines.row_params import lay_over, read_row_params
 from tests.integration.vllm_program import CHAT, FIRST, QUESTION, Seen, failure_of, make_engine, make_models
 
 # What the model's own generation_config says of who leaves it open.

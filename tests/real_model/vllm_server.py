@@ -12,7 +12,12 @@ import aiohttp
 
 from proctor.stack.options import ServedModel
 from proctor.stack.supervision.addresses import choose_addresses, split_address
-from services.worker.vllm_models import VllmModel, VllmSettings, cpu_engine_args, read_model_config
+from services.worker.engines.vllm.model_files import (
+    VllmModel,
+    VllmSettings,
+    cpu_engine_args,
+    read_model_config,
+)
 from tests.fakes.eventually import eventually
 
 START_SECONDS = 240.0

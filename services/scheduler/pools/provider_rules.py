@@ -1,6 +1,6 @@
 """What each provider takes of an order: refused when it is submitted, and not sample by sample in mid-run.
 
-The worker's adapters refuse the same (`services/worker/parameter_support.py`); a contract test says so.
+The worker's adapters refuse the same (`services/worker/engines/unsupported.py`); a contract test says so.
 """
 
 from collections.abc import Mapping, Sequence

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from services.worker.engine import ChatMessage, ModelRefused, Prompt, Sampling
-from services.worker.pool import Pool, Provider
+from services.worker.engines.engine import ChatMessage, ModelRefused, Prompt, Sampling
+from services.worker.pools.pool import Pool, Provider
 from services.worker.settings import WorkerSettings
 from services.worker.wiring import cancel_all, make_engine, make_paces
 

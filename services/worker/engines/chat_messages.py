@@ -1,0 +1,110 @@
+"""The messages of a chat in the forms that servers take them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from services.worker.engines.engine import ChatMessage, Prompt, RequestRefused, UnsupportedRequest
+
+Json = dict[str, Any]
+
+# Newer models of OpenAI's have the second name for the same.
+_SYSTEM_ROLES = frozenset({"system", "developer"})
+_PARTS = {
+    "image_url": "an image",
+    "input_image": "an image",
+    "input_audio": "a sound",
+    "audio_url": "a sound",
+    "video_url": "a video",
+    "file": "a file",
+}
+
+
+def message_objects(messages: Sequence[ChatMessage]) -> list[Json]:
+    """As the OpenAI protocol has them, with all that they came with."""
+    return [_object(each) for each in messages]
+
+
+def text_objects(messages: Sequence[ChatMessage], provider: str) -> list[Json]:
+    """Roles and texts alone; refuses a message that holds more than that."""
+    refuse_more_than_text(messages, provider)
+    return [{"role": each.role, "content": each.content} for each in messages]
+
+
+def refuse_more_than_text(messages: Sequence[ChatMessage], provider: str) -> None:
+    for number, message in enumerate(messages, start=1):
+        if not message.fields_json:
+            continue
+        fields = _fields(message)
+        _refuse_parts(number, fields.pop("content", None), provider)
+        if named := next((name for name, value in fields.items() if value), None):
+            raise RequestRefused(
+                f"Message {number} of the line has {named}, which {provider} does not take here."
+            )
+
+
+def templated_objects(messages: Sequence[ChatMessage], engine: str) -> list[Json]:
+    """As chat templates take them: parts are one text, the arguments of a call an object."""
+    turns: list[Json] = []
+    for number, message in enumerate(messages, start=1):
+        turn: Json = {"role": message.role, "content": message.content}
+        if message.fields_json:
+            fields = _fields(message)
+            _refuse_parts(number, fields.pop("content", None), engine)
+            turn |= fields
+            if isinstance(calls := turn.get("tool_calls"), list):
+                turn["tool_calls"] = [_with_arguments(call) for call in calls]
+        turns.append(turn)
+    return turns
+
+
+def split_system(messages: Sequence[ChatMessage]) -> tuple[str, tuple[ChatMessage, ...]]:
+    """The system's words, which some servers take apart from the turns, and the turns."""
+    system = "\n\n".join(each.content for each in messages if each.role in _SYSTEM_ROLES)
+    return system, tuple(each for each in messages if each.role not in _SYSTEM_ROLES)
+
+
+def require_chat(prompt: Prompt, provider: str) -> None:
+    if not prompt.is_chat:
+        raise UnsupportedRequest(
+            f"{provider} answers chats and continues no plain text: order prompt_form chat."
+        )
+
+
+def _object(message: ChatMessage) -> Json:
+    turn: Json = {"role": message.role, "content": message.content}
+    return turn | _fields(message) if message.fields_json else turn
+
+
+def _object_of(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _fields(message: ChatMessage) -> Json:
+    return _object_of(orjson.loads(message.fields_json))
+
+
+def _refuse_parts(number: int, parts: object, provider: str) -> None:
+    """Their texts are the message's content already."""
+    for part in parts if isinstance(parts, list) else ():
+        kind = str(_object_of(part).get("type"))
+        if kind != "text":
+            what = _PARTS.get(kind, f"a part of type {kind}")
+            raise RequestRefused(f"Message {number} of the line holds {what}, which {provider} cannot read.")
+
+
+def _with_arguments(call: object) -> object:
+    """The protocol has them as text in JSON; what is no such text stays as it is."""
+    function = _object_of(_object_of(call).get("function"))
+    try:
+        arguments = orjson.loads(function["arguments"])
+    except (KeyError, TypeError, orjson.JSONDecodeError):
+        return call
+    return {**_object_of(call), "function": {**function, "arguments": _object_or_text(arguments, function)}}
+
+
+def _object_or_text(arguments: object, function: Mapping[str, object]) -> object:
+    return arguments if isinstance(arguments, dict) else function["arguments"]

@@ -1,0 +1,67 @@
+"""What the headers of a provider's answers say of its limits, read so that a doubtful word counts as none."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from services.worker.rate_limits.limiter import Allowed
+
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:([\d.]+)s)?(?:([\d.]+)ms)?")
+_MINUTE = 60.0
+_SECOND = 1.0
+# How far off a window may look: what is told is rounded, and other requests come in between.
+_TOLERANCE = 0.3
+
+
+def read_allowed(headers: Mapping[str, str]) -> Allowed | None:
+    """None where nothing is said of any limit."""
+    if "x-ratelimit-limit-requests" in headers or "x-ratelimit-limit-tokens" in headers:
+        return Allowed(_openai_rate(headers, "requests"), _openai_rate(headers, "tokens"))
+    if "anthropic-ratelimit-requests-limit" in headers or "anthropic-ratelimit-tokens-limit" in headers:
+        return Allowed(_anthropic_rate(headers, "requests"), _anthropic_rate(headers, "tokens"))
+    return None
+
+
+def _openai_rate(headers: Mapping[str, str], what: str) -> float | None:
+    """The headers name no window. They tell how much is used and when all of that will be there again, which
+    gives it: limit × reset / used. Only a minute and a second make a pace; a day's limit is not to be spread
+    over the day.
+    """
+    limit = _number(headers.get(f"x-ratelimit-limit-{what}"))
+    left = _number(headers.get(f"x-ratelimit-remaining-{what}"))
+    reset = _seconds(headers.get(f"x-ratelimit-reset-{what}"))
+    if limit is None or left is None or reset is None or left >= limit:
+        return None
+    window = limit * reset / (limit - left)
+    for known in (_MINUTE, _SECOND):
+        if abs(window - known) <= _TOLERANCE * known:
+            return limit / known
+    return None
+
+
+def _anthropic_rate(headers: Mapping[str, str], what: str) -> float | None:
+    """Its limits are those of a minute."""
+    limit = _number(headers.get(f"anthropic-ratelimit-{what}-limit"))
+    return None if limit is None else limit / _MINUTE
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value >= 0 else None
+
+
+def _seconds(text: str | None) -> float | None:
+    """ "6m0s", "1.5s", "120ms", or plain seconds."""
+    plain = _number(text)
+    if plain is not None:
+        return plain
+    match = _DURATION.fullmatch(text or "")
+    if not text or match is None:
+        return None
+    hours, minutes, seconds, milliseconds = (_number(part) or 0.0 for part in match.groups())
+    return hours * 3600 + minutes * 60 + seconds + milliseconds / 1000

@@ -1,0 +1,83 @@
+"""Reads JSON of any server without trusting it: an unexpected value is empty, or a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from services.worker.engines import engine
+
+Json = dict[str, Any]
+
+_LARGEST_COUNT = 2**63 - 1
+# More than any answer has: what is counted over a run, or by a worker, stays a number that can be told.
+MOST_TOKENS = 10**9
+_LONGEST_WORD = 64
+
+
+def read_document(body: bytes) -> Json:
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise engine.ProviderFailed("The server's answer is no valid JSON, perhaps cut off.") from error
+    if not isinstance(document, dict):
+        raise engine.ProviderFailed("The server's answer is no JSON object.")
+    return document
+
+
+def count_of(value: object) -> int:
+    """A whole number from 0 on that a message can hold; 0 for anything else a server may say."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return 0
+    return value if 0 <= value <= _LARGEST_COUNT else 0
+
+
+def tokens_of(value: object) -> int:
+    """As `count_of`, of the tokens of one answer."""
+    count = count_of(value)
+    return count if count <= MOST_TOKENS else 0
+
+
+def text_of(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def word_of(value: object) -> str:
+    """Of what should be a word of the protocol no more than one could be."""
+    return text_of(value)[:_LONGEST_WORD]
+
+
+def object_of(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def objects_of(value: object) -> list[Json]:
+    """The objects of a list; nothing else of it."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+_ANSWER = "answer"
+
+
+def choice_schema(texts: Sequence[str]) -> Json:
+    """An answer may only be an object at OpenAI itself, so the text stands in one."""
+    return {
+        "type": "object",
+        "properties": {_ANSWER: {"type": "string", "enum": list(texts)}},
+        "required": [_ANSWER],
+        "additionalProperties": False,
+    }
+
+
+def read_choice(answer: str) -> str:
+    try:
+        text = orjson.loads(answer)[_ANSWER]
+    except (orjson.JSONDecodeError, LookupError, TypeError) as error:
+        raise engine.ProviderFailed("The answer is not in the JSON format that was asked for.") from error
+    if not isinstance(text, str):
+        raise engine.ProviderFailed("The answer in the JSON format that was asked for is no text.")
+    return text

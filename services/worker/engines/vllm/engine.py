@@ -1,0 +1,199 @@
+"""The engine `vllm`: AsyncLLM in the worker's process, one model at a time, swapped in place."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from services.worker.engines import engine
+from services.worker.engines.unsupported import template_fields
+from services.worker.engines.vllm.adapters import adapter_facts, read_adapter_rank
+from services.worker.engines.vllm.model_files import VllmModel, VllmSettings, read_model_config
+from services.worker.engines.vllm.model_list import list_vllm_models
+from services.worker.engines.vllm.token_split import TokenSplit, cut_left, split_tokens
+
+if TYPE_CHECKING:
+    from services.worker.engines.vllm.runtime import VllmRuntime
+
+# What an answer of no set length gets at least where its prompt is cut; of a short context, half.
+_ROOM_FOR_ANSWER = 256
+
+
+class VllmEngine:
+    def __init__(self, settings: VllmSettings) -> None:
+        self._settings = settings
+        self._runtime: VllmRuntime | None = None
+        # The runtime as each model that can be asked now sees it.
+        self._views: dict[str, VllmRuntime] = {}
+        self._swap = asyncio.Lock()
+        self._in_flight = 0
+        self._nothing_in_flight = asyncio.Event()
+        self._nothing_in_flight.set()
+        # One thread starts and stops, so that both keep their order; the engine's process dies with it.
+        self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="vllm-starter")
+
+    @property
+    def loaded_model(self) -> str | None:
+        if self._runtime is None or self._runtime.is_dead:
+            return None
+        return next(iter(self._views), self._runtime.model.name)
+
+    async def load(self, model: str) -> None:
+        """Waits for what is in flight, then swaps; an engine that died is started again."""
+        async with self._swap:
+            if self._view_of(model):
+                return
+            wanted = self._settings.find_model(model)
+            read_model_config(wanted)
+            if wanted.lora:
+                read_adapter_rank(wanted)
+            if not self._shares_engine(wanted):
+                await self._nothing_in_flight.wait()
+                await self._stop_runtime()
+                await self._in_starter(lambda: self._start_runtime(wanted))
+            await self._add_view(wanted)
+
+    async def generate(
+        self, model: str, prompt: engine.Prompt, sampling: engine.Sampling
+    ) -> engine.Generated:
+        async with self._serving(model) as runtime:
+            ids = prompt_ids(runtime, prompt, sampling)
+            return await runtime.generate(ids, sampling, is_chat=prompt.is_chat)
+
+    async def score_choices(
+        self, model: str, prompt: engine.Prompt, choices: Sequence[str], *, truncate_left: bool
+    ) -> engine.ScoredChoices:
+        async with self._serving(model) as runtime:
+            splits = choice_splits(runtime, prompt, choices)
+            return await runtime.score(fit_context(runtime, splits, truncate_left=truncate_left))
+
+    async def list_models(self) -> tuple[engine.ModelInfo, ...]:
+        return await asyncio.to_thread(list_vllm_models, self._settings, is_cpu=_is_built_for_cpu())
+
+    def load_now(self) -> engine.EngineLoad | None:
+        if self.loaded_model is None:
+            return None
+        # Here and not above: prometheus_client comes with vLLM.
+        from services.worker.engines.vllm.runtime import read_engine_load  # noqa: PLC0415
+
+        return read_engine_load()
+
+    async def describe(self) -> Mapping[str, str]:
+        if self._runtime is None:
+            return {"engine": "vllm", "engine_version": metadata.version("vllm")}
+        return adapter_facts(self._runtime.facts(), [view.model for view in self._views.values()])
+
+    async def close(self) -> None:
+        await self._stop_runtime()
+        self._starter.shutdown()
+
+    @asynccontextmanager
+    async def _serving(self, model: str) -> AsyncIterator[VllmRuntime]:
+        """The runtime of the model, which is not swapped away meanwhile."""
+        while self._swap.locked() or not (runtime := self._view_of(model)):
+            await self.load(model)
+        self._in_flight += 1
+        self._nothing_in_flight.clear()
+        try:
+            yield runtime
+        finally:
+            self._in_flight -= 1
+            if not self._in_flight:
+                self._nothing_in_flight.set()
+
+    def _view_of(self, model: str) -> VllmRuntime | None:
+        return None if self.loaded_model is None else self._views.get(model)
+
+    def _shares_engine(self, wanted: VllmModel) -> bool:
+        if self._runtime is None or self._runtime.is_dead:
+            return False
+        return self._runtime.model in self._settings.group_of(wanted)
+
+    async def _add_view(self, wanted: VllmModel) -> None:
+        assert self._runtime is not None
+        number = 1 + self._settings.models.index(wanted)
+        self._views[wanted.name] = (
+            await self._runtime.with_adapter(wanted, number) if wanted.lora else self._runtime.of(wanted)
+        )
+
+    async def _in_starter(self, call: Callable[[], None]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._starter, call)
+
+    def _start_runtime(self, model: VllmModel) -> None:
+        """In the starter's thread; the engine is kept here, so that a cancelled load leaves no orphan."""
+        is_cpu = _is_built_for_cpu()
+        for name, value in self._settings.environment(is_cpu=is_cpu).items():
+            os.environ.setdefault(name, value)
+        # Here and not above: vLLM reads its environment when it is imported.
+        from services.worker.engines.vllm.start import start_runtime  # noqa: PLC0415
+
+        self._runtime = start_runtime(self._settings.group_of(model), self._settings)
+
+    async def _stop_runtime(self) -> None:
+        """Also one that a cancelled load has left starting: the starter's thread gets to this after that."""
+        await self._in_starter(lambda: None)
+        runtime, self._runtime = self._runtime, None
+        self._views.clear()
+        if runtime is not None:
+            runtime.stop_listening()
+            await self._in_starter(runtime.stop)
+
+
+def _is_built_for_cpu() -> bool:
+    return "cpu" in metadata.version("vllm")
+
+
+def prompt_ids(runtime: VllmRuntime, prompt: engine.Prompt, sampling: engine.Sampling) -> Sequence[int]:
+    """Cut from the left, a prompt leaves room for the whole answer, as in lm-evaluation-harness."""
+    if prompt.is_chat:
+        fields = template_fields(sampling)
+        ids = runtime.encode_templated([runtime.apply_chat_template(prompt.messages, fields)])[0]
+    else:
+        ids = runtime.encode_all([prompt.text])[0]
+    if sampling.truncate_left:
+        return ids[-longest_cut_prompt(runtime.longest_prompt, sampling.max_tokens, len(ids)) :]
+    if len(ids) > runtime.longest_prompt:
+        raise too_long(len(ids), runtime)
+    return ids
+
+
+def longest_cut_prompt(longest: int, max_tokens: int | None, length: int) -> int:
+    """An answer of no set length gets what is left; of a prompt that leaves nothing, some room is taken."""
+    if max_tokens is None:
+        return length if length <= longest else longest + 1 - min(_ROOM_FOR_ANSWER, (longest + 1) // 2)
+    return max(1, longest + 1 - max_tokens)
+
+
+def choice_splits(
+    runtime: VllmRuntime, prompt: engine.Prompt, choices: Sequence[str]
+) -> tuple[TokenSplit, ...]:
+    text, encode_all = prompt.text, runtime.encode_all
+    if prompt.is_chat:
+        text, encode_all = runtime.apply_chat_template(prompt.messages), runtime.encode_templated
+    splits = split_tokens(encode_all, text, choices, runtime.prefix_token)
+    if not all(split.continuation for split in splits):
+        raise engine.RequestRefused("A choice adds no token to the prompt, so it cannot be scored.")
+    return splits
+
+
+def fit_context(
+    runtime: VllmRuntime, splits: tuple[TokenSplit, ...], *, truncate_left: bool
+) -> tuple[TokenSplit, ...]:
+    longest = max(len(split.ids) for split in splits)
+    if longest <= runtime.longest_prompt:
+        return splits
+    if truncate_left:
+        return tuple(cut_left(split, runtime.longest_prompt) for split in splits)
+    raise too_long(longest, runtime)
+
+
+def too_long(tokens: int, runtime: VllmRuntime) -> engine.PromptTooLong:
+    return engine.PromptTooLong(
+        f"The prompt has {tokens} tokens and {runtime.model.name} takes {runtime.longest_prompt}; "
+        "order the run with truncate: left, or serve the model with a longer max_model_len."
+    )

@@ -1,0 +1,105 @@
+"""What the folders of a vLLM pool's models tell: size, context, quantisation, memory, what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from services.worker.engines import engine
+from services.worker.engines.json_values import count_of, object_of, text_of
+from services.worker.engines.model_memory import AttentionShape
+from services.worker.engines.vllm.model_files import (
+    VllmModel,
+    VllmSettings,
+    context_length,
+    cpu_engine_args,
+    read_model_config,
+)
+
+CAPABILITIES = engine.EngineCapabilities(
+    loglikelihood=True, chat=True, completion=True, constrained=True, seed=True, logprobs=True
+)
+_VALUE_BYTES = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2}
+# vLLM serves weights that were stored in full precision in half of it, unless told otherwise.
+_AUTO_DTYPE = {"float32": "bfloat16"}
+# The first that is there: some folders hold the same weights once more under other names.
+_WEIGHT_FILES = ("model*.safetensors", "*.safetensors", "*.bin")
+
+
+def list_vllm_models(settings: VllmSettings, *, is_cpu: bool) -> tuple[engine.ModelInfo, ...]:
+    """Reads the disk. Of a model that comes from a hub nothing is known before it is there.
+
+    Which one is loaded is for the heartbeats to tell, at once and for every worker of the pool.
+    """
+    return tuple(_model_info(model, settings, is_cpu=is_cpu) for model in settings.models)
+
+
+def _model_info(model: VllmModel, settings: VllmSettings, *, is_cpu: bool) -> engine.ModelInfo:
+    try:
+        config = read_model_config(model)
+    except engine.ModelCannotLoad as error:
+        return engine.ModelInfo(model.name, CAPABILITIES, problem=str(error))
+    # A model that also sees has the facts of its language side in a part of their own.
+    facts = {**config, **object_of(config.get("text_config"))}
+    arguments = {**(cpu_engine_args(settings, facts) if is_cpu else {}), **model.engine_args}
+    context = count_of(arguments.get("max_model_len")) or context_length(facts)
+    size = _weight_bytes(Path(model.source)) if model.is_folder else None
+    return engine.ModelInfo(
+        model.name,
+        CAPABILITIES,
+        context_length=context,
+        size_bytes=size,
+        memory_bytes=_memory_need(facts, arguments, size, context),
+        quantization=_quantization(facts, arguments) or _served_dtype(facts, arguments),
+    )
+
+
+def _weight_bytes(folder: Path) -> int | None:
+    found: Iterable[list[Path]] = (list(folder.glob(pattern)) for pattern in _WEIGHT_FILES)
+    files = next((files for files in found if files), [])
+    return sum(file.stat().st_size for file in files) or None
+
+
+def _memory_need(
+    config: Mapping[str, object], arguments: Mapping[str, object], size: int | None, context: int | None
+) -> int | None:
+    """Weights as they are served and the cache of one longest context, over all devices together.
+
+    What the engine needs to compute with comes on top. None where the folder does not tell the shape.
+    """
+    shape, dtype = _attention_shape(config), _served_dtype(config, arguments)
+    if not (size and context and shape and dtype in _VALUE_BYTES):
+        return None
+    stored = _stored_dtype(config)
+    if not _quantization(config, arguments) and stored in _VALUE_BYTES:
+        size = size * _VALUE_BYTES[dtype] // _VALUE_BYTES[stored]
+    is_fp8_cache = str(arguments.get("kv_cache_dtype", "auto")).startswith("fp8")
+    return size + shape.cache_bytes(context, 1 if is_fp8_cache else _VALUE_BYTES[dtype])
+
+
+def _attention_shape(config: Mapping[str, object]) -> AttentionShape | None:
+    """None where keys and values are kept in another form, such as DeepSeek's compressed one."""
+    heads = count_of(config.get("num_attention_heads"))
+    layers = count_of(config.get("num_hidden_layers"))
+    kv_heads = count_of(config.get("num_key_value_heads")) or heads
+    head_dim = count_of(config.get("head_dim")) or (
+        count_of(config.get("hidden_size")) // heads if heads else 0
+    )
+    if not (layers and kv_heads and head_dim) or config.get("kv_lora_rank"):
+        return None
+    return AttentionShape(layers, kv_heads, head_dim)
+
+
+def _quantization(config: Mapping[str, object], arguments: Mapping[str, object]) -> str:
+    """The method; empty where weights are served as numbers of `_served_dtype`."""
+    told = object_of(config.get("quantization_config")).get("quant_method")
+    return text_of(arguments.get("quantization")) or text_of(told)
+
+
+def _served_dtype(config: Mapping[str, object], arguments: Mapping[str, object]) -> str:
+    ordered, stored = text_of(arguments.get("dtype")), _stored_dtype(config)
+    return _AUTO_DTYPE.get(stored, stored) if ordered in ("", "auto") else ordered
+
+
+def _stored_dtype(config: Mapping[str, object]) -> str:
+    return text_of(config.get("dtype")) or text_of(config.get("torch_dtype"))

@@ -1,0 +1,122 @@
+"""What vLLM is asked to generate: the parameters of a run or of a row of a data set in its own words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
+from vllm import SamplingParams
+from vllm.exceptions import VLLMClientError
+from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
+
+from services.worker.engines import engine
+from services.worker.engines.unsupported import (
+    TEMPLATE_FIELD,
+    VLLM_EXTRA,
+    VLLM_UNKNOWN,
+    asked_by_row,
+    refuse_parameters,
+    refuse_rest,
+    take_json_form,
+)
+from services.worker.engines.vllm.error_text import reason_in_error
+
+_NAME = "The vLLM engine"
+_MOST_COMPLETIONS = 128
+# The protocol's bound; what is beyond it is as if it were this.
+_MOST_BIAS = 100.0
+# A value of another kind would end the engine's process, in which it is first looked at.
+_ROW_KINDS: Mapping[str, TypeAdapter[Any]] = {
+    "n": TypeAdapter(Annotated[int, Field(ge=1, le=_MOST_COMPLETIONS)]),
+    "min_p": TypeAdapter(float),
+    "presence_penalty": TypeAdapter(float),
+    "frequency_penalty": TypeAdapter(float),
+    "logit_bias": TypeAdapter(dict[str, float]),
+    "min_tokens": TypeAdapter(int),
+    "ignore_eos": TypeAdapter(bool),
+    "stop_token_ids": TypeAdapter(list[int]),
+    "allowed_token_ids": TypeAdapter(list[int]),
+    "bad_words": TypeAdapter(list[str]),
+    "skip_special_tokens": TypeAdapter(bool),
+    "spaces_between_special_tokens": TypeAdapter(bool),
+    "include_stop_str_in_output": TypeAdapter(bool),
+    "structured_outputs": TypeAdapter(dict[str, Any]),
+}
+_TOP_LOGPROBS = TypeAdapter(Annotated[int, Field(ge=0)])
+
+
+def generation_params(sampling: engine.Sampling, defaults: Mapping[str, object]) -> SamplingParams:
+    """`defaults` as the model's generation_config has them: for a row, as `vllm serve` takes them."""
+    refuse_parameters(sampling, VLLM_UNKNOWN, _NAME)
+    if unknown := sorted(sampling.extra.keys() - VLLM_EXTRA):
+        raise engine.RequestRefused(f"{_NAME} does not know the parameter {unknown[0]}.")
+    given = {
+        "temperature": sampling.temperature,
+        "max_tokens": sampling.max_tokens,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "seed": sampling.seed,
+        "repetition_penalty": sampling.repetition_penalty,
+        "stop": list(sampling.stop) or None,
+    }
+    chosen: dict[str, object] = {name: value for name, value in given.items() if value is not None}
+    try:
+        asked = _row_fields(sampling)
+        if sampling.is_row:
+            # Without a word of anybody's an answer may be as long as the context.
+            chosen = {"max_tokens": None, **defaults, **sampling.extra, **chosen}
+        if sampling.allowed_texts:
+            asked["structured_outputs"] = StructuredOutputsParams(choice=list(sampling.allowed_texts))
+        # Made for one request, so that it need not be copied once more.
+        return SamplingParams(
+            output_kind=RequestOutputKind.FINAL_ONLY,
+            skip_clone=True,
+            **{**sampling.extra, **chosen, **asked},
+        )
+    except (VLLMClientError, ValueError, TypeError) as error:
+        reason = reason_in_error(str(error)) or type(error).__name__
+        raise engine.RequestRefused(f"{_NAME} refuses the sampling parameters: {reason}") from error
+
+
+def _row_fields(sampling: engine.Sampling) -> dict[str, Any]:
+    if not sampling.row_extra:
+        return {}
+    asked = asked_by_row(sampling)
+    asked.pop(TEMPLATE_FIELD, None)
+    form = take_json_form(asked)
+    fields = {name: _read(name, asked.pop(name), kind) for name, kind in _ROW_KINDS.items() if name in asked}
+    fields |= _logprobs(asked)
+    refuse_rest(asked, _NAME)
+    if "logit_bias" in fields:
+        fields["logit_bias"] = {int(token): _bias(bias) for token, bias in fields["logit_bias"].items()}
+    if "structured_outputs" in fields:
+        fields["structured_outputs"] = StructuredOutputsParams(**fields["structured_outputs"])
+    if form is not None:
+        said = {"json_object": True} if form.schema is None else {"json": dict(form.schema)}
+        fields["structured_outputs"] = StructuredOutputsParams(**said)
+    return fields
+
+
+def _logprobs(asked: dict[str, object]) -> dict[str, Any]:
+    """How many of the likeliest tokens are told beside each that was taken; chats ask by two fields."""
+    if "logprobs" not in asked:
+        return {}
+    wanted = asked.pop("logprobs")
+    if wanted is False:
+        return {}
+    if not isinstance(wanted, bool):
+        return {"logprobs": _read("logprobs", wanted, _TOP_LOGPROBS)}
+    return {"logprobs": _read("top_logprobs", asked.pop("top_logprobs", 0), _TOP_LOGPROBS)}
+
+
+def _bias(bias: float) -> float:
+    return min(_MOST_BIAS, max(-_MOST_BIAS, bias))
+
+
+def _read(name: str, value: object, kind: TypeAdapter[Any]) -> Any:
+    try:
+        return kind.validate_python(value, strict=True)
+    except ValidationError as error:
+        reason = error.errors(include_url=False, include_input=False)[0]["msg"]
+        raise engine.RequestRefused(f"The line's {name} cannot be used: {reason}.") from error

@@ -1,0 +1,113 @@
+"""Starts a vLLM engine for a model and those that share it; a failed start is reported by its cause.
+
+vLLM reads its environment when it is imported, so this module is imported only after that is set.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+
+import vllm
+from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.platforms import current_platform
+from vllm.v1.engine.async_llm import AsyncLLM
+
+from services.worker.engines import engine
+from services.worker.engines.vllm import error_text as failed_start
+from services.worker.engines.vllm.adapters import adapter_arguments
+from services.worker.engines.vllm.lifeline import children_die_with_us
+from services.worker.engines.vllm.model_files import (
+    VllmModel,
+    VllmSettings,
+    check_weights,
+    cpu_engine_args,
+    read_model_config,
+)
+from services.worker.engines.vllm.runtime import VllmRuntime
+
+_KEPT_LINES = 400
+# Processes that failed are ending; one that hangs must not hold the answer up.
+_LAST_WORDS_SECONDS = 2.0
+
+
+class VllmOutput:
+    """A pipe that the processes write to (see `vllm_lifeline`), read until the last of them has ended."""
+
+    def __init__(self) -> None:
+        read_end, self.write_end = os.pipe()
+        self._kept: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._reading = threading.Thread(target=self._read, args=(read_end,), name="vllm-output", daemon=True)
+        self._reading.start()
+
+    def close(self) -> None:
+        """Once the processes have theirs: only they keep the pipe open."""
+        os.close(self.write_end)
+
+    def last_lines(self) -> Sequence[str]:
+        self._reading.join(_LAST_WORDS_SECONDS)
+        return list(self._kept)
+
+    def _read(self, read_end: int) -> None:
+        with open(read_end, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                self._kept.append(line.rstrip())
+                sys.stderr.write(line)
+
+
+_SILENT_END = (
+    "a process of the engine ended while it started and did not say why; "
+    "most often too little memory was free, so try a smaller max_model_len or max_num_seqs"
+)
+
+
+def start_runtime(group: Sequence[VllmModel], settings: VllmSettings) -> VllmRuntime:
+    """Blocks until the engine serves; call it from a thread that lives as long as the engine.
+
+    The first of the group is the one that is wanted; they all have the same weights under them.
+    """
+    model = group[0]
+    arguments = _arguments(group, settings)
+    check_weights(model)
+    output = VllmOutput()
+    try:
+        engine_args = AsyncEngineArgs(model=model.source, **arguments)
+        with children_die_with_us(output.write_end):
+            async_llm = AsyncLLM.from_engine_args(engine_args, stat_loggers=[])
+    except Exception as error:  # an edge: a start reads foreign files and may raise anything, MemoryError too
+        output.close()
+        reason = _reason(error, output.last_lines())
+        raise engine.ModelCannotLoad(f"vLLM cannot load the model {model.name}: {reason}") from error
+    output.close()
+    return VllmRuntime(model, async_llm)
+
+
+def _arguments(group: Sequence[VllmModel], settings: VllmSettings) -> Mapping[str, object]:
+    """The model's own `engine_args` win over what is found out here."""
+    model = group[0]
+    config = read_model_config(model)
+    unknown = sorted(model.engine_args.keys() - {field.name for field in fields(AsyncEngineArgs)})
+    if unknown:
+        raise engine.ModelCannotLoad(
+            f"The engine_args of the model {model.name} name {unknown[0]}, which vLLM {vllm.__version__} "
+            "does not know; write it as in vLLM's own AsyncEngineArgs, or leave it out."
+        )
+    return {
+        "enable_prefix_caching": True,
+        "enable_log_requests": False,
+        **(cpu_engine_args(settings, config) if current_platform.is_cpu() else {}),
+        **adapter_arguments(group),
+        **model.engine_args,
+    }
+
+
+def _reason(error: Exception, printed: Sequence[str]) -> str:
+    """The error itself, unless it only tells that one of the engine's processes failed."""
+    text = str(error)
+    if failed_start.is_echo(text):
+        return failed_start.reason_in_output(printed) or _SILENT_END
+    return failed_start.reason_in_error(text) or type(error).__name__

@@ -1,0 +1,100 @@
+"""Outcomes of one run leave in batches: when full, when old, or when a shard ends.
+What the use cases need from outside: messages that are held, where they come from, where outcomes go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from services.worker.execution.shard import Outcome, OutcomeBatch, RunId, Shard
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    outcomes: int = 250
+    characters: int = 500_000
+    age_seconds: float = 0.1
+
+
+class _OpenBatch:
+    __slots__ = ("characters", "outcomes", "published", "timer")
+
+    def __init__(self, timer: asyncio.TimerHandle, published: asyncio.Future[None]) -> None:
+        self.timer = timer
+        self.published = published
+        self.outcomes: list[Outcome] = []
+        self.characters = 0
+
+
+class OutcomeBatcher:
+    """What is added is bounded by what the worker holds: a shard is held until its outcomes are published."""
+
+    def __init__(
+        self, publisher: OutcomePublisher, new_id: Callable[[], str], limits: BatchLimits | None = None
+    ) -> None:
+        self._publisher = publisher
+        self._new_id = new_id
+        self._limits = limits or BatchLimits()
+        self._open: dict[tuple[RunId, int], _OpenBatch] = {}
+        self._closed: asyncio.Queue[_OpenBatch] = asyncio.Queue()
+
+    def add(self, outcome: Outcome) -> asyncio.Future[None]:
+        """Takes one outcome; the future ends when it is held durably."""
+        key = (outcome.shard.run_id, outcome.shard.epoch)
+        batch = self._open.get(key) or self._start(key)
+        batch.outcomes.append(outcome)
+        batch.characters += outcome.characters
+        if len(batch.outcomes) >= self._limits.outcomes or batch.characters >= self._limits.characters:
+            self._close(key)
+        return batch.published
+
+    def flush(self, shard: Shard) -> None:
+        """Sends what is there of the shard's run."""
+        self._close((shard.run_id, shard.epoch))
+
+    async def run(self, lanes: int = 4) -> None:
+        """Publishes for ever, a few batches at a time."""
+        async with asyncio.TaskGroup() as group:
+            for lane in range(lanes):
+                group.create_task(self._publish_closed(), name=f"publish outcomes {lane}")
+
+    async def drain(self) -> None:
+        """Sends everything and waits until it is held durably."""
+        for key in list(self._open):
+            self._close(key)
+        await self._closed.join()
+
+    def _start(self, key: tuple[RunId, int]) -> _OpenBatch:
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(self._limits.age_seconds, self._close, key)
+        batch = self._open[key] = _OpenBatch(timer, loop.create_future())
+        return batch
+
+    def _close(self, key: tuple[RunId, int]) -> None:
+        batch = self._open.pop(key, None)
+        if batch is not None:
+            batch.timer.cancel()
+            self._closed.put_nowait(batch)
+
+    async def _publish_closed(self) -> None:
+        while True:
+            batch = await self._closed.get()
+            shard = batch.outcomes[0].shard
+            outcomes = OutcomeBatch(shard.run_id, shard.epoch, tuple(batch.outcomes))
+            try:
+                await self._publisher.publish(outcomes, self._new_id())
+            except Exception as error:  # noqa: BLE001  # an edge: the shards that wait for this batch go back
+                batch.published.set_exception(error)
+                batch.published.exception()  # seen, also where the shard was dropped meanwhile
+            else:
+                batch.published.set_result(None)
+            finally:
+                self._closed.task_done()
+
+
+class OutcomePublisher(Protocol):
+    async def publish(self, batch: OutcomeBatch, message_id: str) -> None:
+        """Returns once the batch is held durably; tries again over outages with the same id."""

@@ -1,0 +1,204 @@
+"""Work messages become shards, outcomes become messages, and message ids carry a shard's history."""
+
+from __future__ import annotations
+
+from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
+from services.worker.consumer.proto import DEFAULT_MAX_TOKENS, only_samples, shard_from_proto
+from services.worker.engines.engine import (
+    ChatMessage,
+    ChoiceScore,
+    FailureClass,
+    Generated,
+    Prompt,
+    ScoredChoices,
+    Timing,
+    Usage,
+)
+from services.worker.execution.proto import batch_to_bytes
+from services.worker.execution.shard import (
+    Failure,
+    Method,
+    Outcome,
+    OutcomeBatch,
+    RunId,
+    faults_of,
+    rest_message_id,
+    single_message_id,
+)
+from tests.fakes.held_shard import a_shard
+from tests.fakes.worker_stand import work_shard
+
+
+def test_a_plain_prompt_is_continued_or_chatted_as_the_pool_does_it() -> None:
+    work = work_shard(1, [7])
+    text = "sample 7 KEY=k7"
+    assert shard_from_proto(work, completes_text=True).samples[0].prompt == Prompt(text=text)
+    chatted = shard_from_proto(work, completes_text=False).samples[0].prompt
+    assert chatted == Prompt(messages=(ChatMessage("user", text),))
+
+
+def test_the_order_decides_the_form_where_it_says_one() -> None:
+    work = work_shard(1, [7])
+    work.prompt_form = run_pb2.PROMPT_FORM_COMPLETION
+    assert not shard_from_proto(work, completes_text=False).samples[0].prompt.is_chat
+    work.prompt_form = run_pb2.PROMPT_FORM_CHAT
+    assert shard_from_proto(work, completes_text=True).samples[0].prompt.is_chat
+
+
+def test_choices_are_scored_as_continuations_unless_the_order_says_generate() -> None:
+    work = work_shard(1, [7])
+    work.samples[0].choices.extend([" a", " b"])
+    shard = shard_from_proto(work, completes_text=False)
+    assert (shard.method, shard.samples[0].choices) == (Method.SCORE_CHOICES, (" a", " b"))
+    assert not shard.samples[0].prompt.is_chat
+    work.scoring_method = run_pb2.SCORING_METHOD_GENERATE
+    assert shard_from_proto(work, completes_text=True).method is Method.GENERATE
+    work.scoring_method = run_pb2.SCORING_METHOD_CONSTRAINED
+    assert shard_from_proto(work, completes_text=True).method is Method.CONSTRAINED
+
+
+def test_answers_are_streamed_where_the_order_says_so() -> None:
+    work = work_shard(1, [7])
+    assert not shard_from_proto(work, completes_text=True).sampling.is_streamed
+    work.stream_answers = True
+    assert shard_from_proto(work, completes_text=True).sampling.is_streamed
+
+
+def test_a_sample_without_choices_is_generated_whatever_the_order_says_of_choices() -> None:
+    work = work_shard(1, [7])
+    work.scoring_method = run_pb2.SCORING_METHOD_CONSTRAINED
+    assert shard_from_proto(work, completes_text=True).method is Method.GENERATE
+
+
+def test_choices_that_are_answered_in_words_take_the_form_of_the_pool() -> None:
+    work = work_shard(1, [7])
+    work.samples[0].choices.extend([" a", " b"])
+    for method in (run_pb2.SCORING_METHOD_GENERATE, run_pb2.SCORING_METHOD_CONSTRAINED):
+        work.scoring_method = method
+        assert shard_from_proto(work, completes_text=False).samples[0].prompt.is_chat
+        assert not shard_from_proto(work, completes_text=True).samples[0].prompt.is_chat
+
+
+def test_each_rollout_has_a_seed_of_its_own_and_whole_numbers_stay_whole() -> None:
+    work = work_shard(1, [7])
+    work.rollout = 2
+    work.params.seed = 100
+    work.params.provider_params.update({"n_probs": 3, "nested": {"x": [1, 0.5]}, "flag": True})
+    sampling = shard_from_proto(work, completes_text=True).sampling
+    assert sampling.seed == 102
+    assert sampling.extra == {"n_probs": 3, "nested": {"x": [1, 0.5]}, "flag": True}
+    assert isinstance(sampling.extra["n_probs"], int)
+
+
+def test_size_of_the_context_reaches_the_engine() -> None:
+    work = work_shard(1, [7])
+    assert shard_from_proto(work, completes_text=True).sampling.context_tokens is None
+    work.params.context_tokens = 2048
+    assert shard_from_proto(work, completes_text=True).sampling.context_tokens == 2048
+
+
+def test_what_is_not_set_is_left_to_the_engine() -> None:
+    work = work_shard(1, [7])
+    work.params.Clear()
+    sampling = shard_from_proto(work, completes_text=True).sampling
+    assert (sampling.max_tokens, sampling.temperature) == (DEFAULT_MAX_TOKENS, 0.0)
+    assert (sampling.top_p, sampling.top_k, sampling.seed, sampling.repetition_penalty) == (None,) * 4
+
+
+def test_a_prompt_is_cut_on_the_left_where_the_order_says_so() -> None:
+    work = work_shard(1, [7])
+    assert not shard_from_proto(work, completes_text=True).sampling.truncate_left
+    work.truncation = run_pb2.TRUNCATION_LEFT
+    shard = shard_from_proto(work, completes_text=True)
+    assert (shard.truncate_left, shard.sampling.truncate_left) == (True, True)
+
+
+def test_a_piece_of_a_shard_differs_in_its_samples_only() -> None:
+    work = work_shard(1, range(5))
+    piece = work_messages_pb2.WorkShard.FromString(only_samples(work, (3, 1)))
+    assert [sample.sample for sample in piece.samples] == [1, 3]
+    del piece.samples[:], work.samples[:]
+    assert piece == work
+
+
+def test_a_message_id_carries_the_history_of_the_rest_only() -> None:
+    shard = a_shard(1, 2)
+    assert faults_of(rest_message_id(shard, "unique", 2)) == 2
+    assert faults_of(single_message_id(shard, 2)) == 0
+    assert faults_of("run-1/1/1") == 0
+    assert faults_of("") == 0
+
+
+def test_outcomes_travel_as_they_came() -> None:
+    shard = a_shard(1, 2, 3, number=4, attempt=2, epoch=3)
+    usage, timing = Usage(5, 6, 7, 8), Timing(0.1, 0.2, 0.3, 0.4)
+    scored = ScoredChoices((ChoiceScore(-1.5, is_greedy=True, token_count=2),), usage, timing)
+    outcomes = (
+        Outcome(shard, 1, Generated("", "length", usage, timing)),
+        Outcome(shard, 2, scored),
+        Outcome(shard, 3, Failure(FailureClass.PROMPT_TOO_LONG, "too long")),
+    )
+    payload = batch_to_bytes(OutcomeBatch(RunId("run-1"), 3, outcomes), "worker-1", {"engine": "x"})
+    batch = work_messages_pb2.OutcomeBatch.FromString(payload)
+    assert (batch.run_id, batch.epoch, batch.worker_id, dict(batch.environment)) == (
+        "run-1", 3, "worker-1", {"engine": "x"},
+    )  # fmt: skip
+    generated, choices, failed = batch.outcomes
+    assert generated.WhichOneof("result") == "answer"
+    assert (generated.shard, generated.attempt, generated.answer.finish_reason) == (4, 2, "length")
+    assert generated.usage.cached_tokens == 7
+    assert generated.timing == outcome_pb2.Timing(
+        queue_seconds=0.1, first_token_seconds=0.2, between_tokens_seconds=0.3, total_seconds=0.4
+    )
+    assert [(c.logprob, c.is_greedy, c.token_count) for c in choices.answer.choices] == [(-1.5, True, 2)]
+    assert failed.failure.failure_class == outcome_pb2.FAILURE_CLASS_PROMPT_TOO_LONG
+    assert failed.failure.message == "too long"
+
+
+def test_an_outcome_that_no_message_can_hold_fails_alone() -> None:
+    shard = a_shard(1, 2)
+    good = Generated("42", "stop", Usage(5, 6), Timing())
+    odd = Generated("\ud800", "stop", Usage(5, 6), Timing())
+    batch = OutcomeBatch(RunId("run-1"), 1, (Outcome(shard, 1, odd), Outcome(shard, 2, good)))
+    payload = batch_to_bytes(batch, "worker-1", {})
+    first, second = work_messages_pb2.OutcomeBatch.FromString(payload).outcomes
+    assert (first.sample, first.failure.failure_class) == (1, outcome_pb2.FAILURE_CLASS_PROVIDER_ERROR)
+    assert not first.HasField("usage")
+    assert (second.sample, second.answer.text) == (2, "42")
+
+
+def test_rows_leave_to_the_engine_what_nobody_set() -> None:
+    work = work_shard(1, [7])
+    work.use_engine_defaults = True
+    work.params.Clear()
+    sampling = shard_from_proto(work, completes_text=True).sampling
+    assert (sampling.max_tokens, sampling.temperature, sampling.is_row) == (None, None, True)
+
+
+def test_rows_with_the_same_parameters_of_their_own_share_one_sampling() -> None:
+    work = work_shard(1, [7, 8, 9, 10])
+    work.use_engine_defaults, work.rollout = True, 1
+    for sample, own in zip(work.samples, ('{"seed":3}', '{"seed":3}', "", '{"top_p":"x"}'), strict=True):
+        sample.params_json = own
+    first, second, third, broken = shard_from_proto(work, completes_text=True).samples
+    assert first.sampling is not None
+    assert (first.sampling.seed, first.sampling.max_tokens) == (4, 8)
+    assert second.sampling is first.sampling
+    assert (third.sampling, third.refusal) == (None, "")
+    assert broken.refusal == "The line's top_p is no number."
+
+
+def test_a_message_brings_what_it_has_besides_its_text() -> None:
+    work = work_shard(1, [7])
+    turn = work.samples[0].prompt.messages.add(role="user", content="Hi", fields_json='{"name":"Ann"}')
+    assert shard_from_proto(work, completes_text=True).samples[0].prompt == Prompt(
+        messages=(ChatMessage(turn.role, turn.content, turn.fields_json),)
+    )
+
+
+def test_whole_answer_travels_beside_its_text() -> None:
+    answer = Generated("42", "stop", Usage(5, 6), Timing(), '{"choices":[]}')
+    batch = OutcomeBatch(RunId("run-1"), 1, (outcome := Outcome(a_shard(1), 1, answer),))
+    (sent,) = work_messages_pb2.OutcomeBatch.FromString(batch_to_bytes(batch, "w", {})).outcomes
+    assert sent.answer.body_json == answer.body_json
+    assert outcome.characters > len(answer.body_json)

@@ -1,0 +1,69 @@
+"""However a server repeats a key, it is not told on."""
+
+from __future__ import annotations
+
+import html
+import json
+import time
+from urllib.parse import quote
+
+import orjson
+import pytest
+
+from services.worker.engines.http.errors import read_plain_error
+from services.worker.engines.http.key_redaction import KeyTraces
+from services.worker.engines.json_values import read_document
+
+KEY = 'sk/planted+by="a-test"&more'
+ESCAPED = "".join(f"\\u{ord(letter):04x}" for letter in KEY)
+# As .NET writes it.
+PLUS_ESCAPED = json.dumps(KEY)[1:-1].replace("+", "\\u002B").replace("&", "\\u0026")
+NESTED = json.dumps(json.dumps({"upstream": KEY}).replace("+", "\\u002b"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"the key {KEY} is wrong".encode(),
+        orjson.dumps({"error": {"message": f"the key {KEY} is wrong"}}),
+        json.dumps({"error": f"the key {KEY} is wrong"}).replace("/", "\\/").encode(),
+        f"see https://help/?key={quote(KEY, safe='')} now".encode(),
+        f"see https://help/?key={quote(KEY, safe='/').lower()} now".encode(),
+        f'{{"error": "the key {ESCAPED} is wrong"}}'.encode(),
+        ("x" * 290 + KEY).encode(),
+        f'{{"error": "{"x" * 180} {PLUS_ESCAPED}"}}'.encode(),
+        f'{{"error": "cut off {PLUS_ESCAPED}'.encode(),
+        f'{{"error": {NESTED}}}'.encode(),
+        f"<p>the key {html.escape(KEY).replace('+', '&#x2B;')} is wrong</p>".encode(),
+    ],
+)
+def test_key_is_taken_out_of_what_a_server_says(body: bytes) -> None:
+    told = read_plain_error(KeyTraces(KEY).out_of(body)).message
+    assert "***" in told
+    for form in (KEY, KEY[:8], KEY[-8:], "planted", quote(KEY, safe=""), ESCAPED):
+        assert form not in told
+
+
+@pytest.mark.parametrize("key", [KEY, "sk-plain_key.0123456789"])
+def test_answer_that_repeats_the_key_is_read_without_it(key: str) -> None:
+    for told in (json.dumps(key)[1:-1], "".join(f"\\u{ord(letter):04X}" for letter in key)):
+        body = f'{{"id": 1, "content": "\\n{told}\\u00e9", "Bearer {told}": []}}'
+        document = read_document(KeyTraces(key).out_of(body.encode()))
+        assert document == {"id": 1, "content": "\n***é", "Bearer ***": []}
+
+
+def test_each_of_several_secrets_is_taken_out() -> None:
+    assert KeyTraces("password", "password-and-more").out_of(b"password-and-more password") == b"*** ***"
+
+
+@pytest.mark.parametrize("secrets", [(), ("",), ("EMPTY",)])
+def test_without_a_key_nothing_is_taken_out(secrets: tuple[str, ...]) -> None:
+    assert KeyTraces(*secrets).out_of(b'"EMPTY as it is\\u00e9"') == b'"EMPTY as it is\\u00e9"'
+
+
+def test_body_that_is_all_escapes_takes_no_time() -> None:
+    traces = KeyTraces(KEY)
+    started = time.perf_counter()
+    for hostile in (b"\\" * 1_000_000, b"%25" * 300_000, b"&#" + b"0" * 1_000_000, b"\\\\u0073" * 100_000):
+        traces.out_of(hostile)
+    assert time.perf_counter() - started < 5

@@ -1,0 +1,26 @@
+"""Stop sequences that a server does not take."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.worker.engines import engine
+from services.worker.engines.http.provider_engine import cut_at_stops
+
+
+@pytest.mark.parametrize(
+    ("stops", "text", "finish_reason"),
+    [
+        ((), "One.\n\nTwo. Q: Three", "length"),
+        (("A:",), "One.\n\nTwo. Q: Three", "length"),
+        (("Q:",), "One.\n\nTwo. ", "stop"),
+        (("Q:", "\n\n"), "One.", "stop"),
+        (("One",), "", "stop"),
+        (("",), "One.\n\nTwo. Q: Three", "length"),
+    ],
+)
+def test_answer_ends_before_the_first_of_them(stops: tuple[str, ...], text: str, finish_reason: str) -> None:
+    usage = engine.Usage(completion_tokens=9)
+    generated = engine.Generated("One.\n\nTwo. Q: Three", "length", usage, engine.Timing())
+    cut = cut_at_stops(generated, stops)
+    assert (cut.text, cut.finish_reason, cut.usage) == (text, finish_reason, usage)

@@ -1,0 +1,75 @@
+"""Messages with more than a text go on whole, as text, or not at all."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from services.worker.engines.chat_messages import (
+    message_objects,
+    split_system,
+    templated_objects,
+    text_objects,
+)
+from services.worker.engines.engine import ChatMessage, RequestRefused
+
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+
+
+def message(content: str = "", role: str = "user", **fields: Any) -> ChatMessage:
+    return ChatMessage(role, content, json.dumps(fields))
+
+
+def with_parts(*parts: dict[str, Any]) -> ChatMessage:
+    return ChatMessage("user", "a", json.dumps({"content": parts}))
+
+
+def test_protocol_gets_a_message_as_it_came() -> None:
+    messages = [ChatMessage("user", "Hi"), message("", "assistant", tool_calls=[CALL]), with_parts(*TEXTS)]
+    assert message_objects(messages) == [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "", "tool_calls": [CALL]},
+        {"role": "user", "content": TEXTS},
+    ]
+
+
+def test_parts_of_text_are_one_text_for_others() -> None:
+    said = [{"role": "user", "content": "a"}]
+    assert text_objects([with_parts(*TEXTS)], "Ollama") == said
+    assert templated_objects([with_parts(*TEXTS)], "the vLLM engine") == said
+
+
+@pytest.mark.parametrize(
+    ("kind", "called"),
+    [("image_url", "an image"), ("input_audio", "a sound"), ("file", "a file"), ("x", "a part of type x")],
+)
+def test_what_is_no_text_is_refused_by_its_name(kind: str, called: str) -> None:
+    messages = [ChatMessage("system", "Be brief."), with_parts(TEXTS[0], {"type": kind})]
+    said = f"^Message 2 of the line holds {called}, which Gemini cannot read.$"
+    with pytest.raises(RequestRefused, match=said):
+        text_objects(messages, "Gemini")
+    with pytest.raises(RequestRefused, match=called):
+        templated_objects(messages, "the vLLM engine")
+
+
+def test_fields_of_a_message_are_refused_where_only_text_goes() -> None:
+    with pytest.raises(RequestRefused, match="Message 1 of the line has name, which Anthropic does not take"):
+        text_objects([message("Hi", name="Ann")], "Anthropic")
+    assert text_objects([message("Hi", refusal=None, tool_calls=[])], "Anthropic")
+
+
+def test_template_gets_the_arguments_of_a_call_as_an_object() -> None:
+    broken = {"id": "d", "type": "function", "function": {"name": "f", "arguments": "{"}}
+    (turn,) = templated_objects([message("", "assistant", tool_calls=[CALL, broken], name="x")], "vLLM")
+    first, second = turn["tool_calls"]
+    assert first["function"] == {"name": "f", "arguments": {"a": 1}}
+    assert second == broken
+    assert turn["name"] == "x"
+
+
+def test_developers_word_is_the_systems() -> None:
+    messages = [ChatMessage("developer", "Be brief."), ChatMessage("user", "Hi")]
+    assert split_system(messages) == ("Be brief.", (messages[1],))

@@ -1,0 +1,61 @@
+"""JSON of servers that may say anything."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.worker.engines import engine
+from services.worker.engines.json_values import (
+    MOST_TOKENS,
+    choice_schema,
+    count_of,
+    objects_of,
+    read_choice,
+    read_document,
+    tokens_of,
+    word_of,
+)
+
+
+@pytest.mark.parametrize("body", [b"", b'{"choices": [', b"[]"])
+def test_body_that_is_no_document_may_be_asked_for_again(body: bytes) -> None:
+    with pytest.raises(engine.ProviderFailed):
+        read_document(body)
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [(7, 7), (12.0, 12), (12.5, 0), ("12", 0), (-1, 0), (True, 0), (2**63, 0), (float("inf"), 0), ([], 0)],
+)
+def test_odd_counts_are_not_counted(value: object, count: int) -> None:
+    assert count_of(value) == count
+
+
+@pytest.mark.parametrize(
+    ("value", "tokens"),
+    [(MOST_TOKENS, MOST_TOKENS), (MOST_TOKENS + 1, 0), (2**63 - 1, 0), (1e18, 0), (-1, 0), (True, 0)],
+)
+def test_more_tokens_than_any_answer_has_are_not_counted(value: object, tokens: int) -> None:
+    assert tokens_of(value) == tokens
+
+
+def test_a_word_of_a_server_is_short() -> None:
+    assert word_of("stop") == "stop"
+    assert word_of("x" * 10_000_000) == "x" * 64
+    assert word_of(["stop"]) == ""
+
+
+def test_of_a_list_only_objects_are_read() -> None:
+    assert objects_of([{"a": 1}, None, 3]) == [{"a": 1}]
+    assert objects_of({"a": 1}) == []
+
+
+def test_choice_is_read_out_of_what_its_schema_asks_for() -> None:
+    [field] = choice_schema(["yes", "no"])["required"]
+    assert read_choice(f'{{"{field}": "no"}}') == "no"
+
+
+@pytest.mark.parametrize("said", ["yes", '"yes"', '{"other": "yes"}', '{"answer": 1}', ""])
+def test_answer_in_another_form_than_was_asked_for_is_a_failure_of_the_server(said: str) -> None:
+    with pytest.raises(engine.ProviderFailed, match="JSON format"):
+        read_choice(said)

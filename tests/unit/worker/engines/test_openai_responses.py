@@ -1,0 +1,155 @@
+"""Reading what an OpenAI-compatible server answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from services.worker.engines import engine
+from services.worker.engines.openai.responses import (
+    EchoedPrompt,
+    read_choice_score,
+    read_generated,
+    read_usage,
+)
+
+
+def chat_document(message: object, finish_reason: str = "stop") -> dict[str, Any]:
+    return {"choices": [{"message": message, "finish_reason": finish_reason}]}
+
+
+def echoed(values: list[float | None], tops: list[dict[str, float] | None]) -> dict[str, Any]:
+    return {
+        "logprobs": {"text_offset": [0, 3, 6, 9], "token_logprobs": values, "top_logprobs": tops},
+    }
+
+
+def test_empty_answer_is_an_answer() -> None:
+    generated = read_generated(chat_document({"content": ""}), is_chat=True)
+    assert (generated.text, generated.finish_reason) == ("", "stop")
+
+
+def test_answer_without_text_is_an_empty_answer() -> None:
+    assert read_generated(chat_document({"content": None}), is_chat=True).text == ""
+
+
+@pytest.mark.parametrize("text", [None, "", "To build one, first"])
+def test_withheld_answer_is_a_refusal_whatever_was_said_before(text: str | None) -> None:
+    with pytest.raises(engine.RequestRefused):
+        read_generated(chat_document({"content": text}, "content_filter"), is_chat=True)
+
+
+@pytest.mark.parametrize("reason", ["error", "abort", "timeout", "cancelled", "insufficient_system_resource"])
+def test_what_the_server_broke_off_is_no_answer_however_much_was_said(reason: str) -> None:
+    with pytest.raises(engine.ProviderFailed, match=rf"broke off its answer \({reason}\)"):
+        read_generated(chat_document({"content": "To build one, first"}, reason), is_chat=True)
+
+
+def test_word_for_the_end_is_cut_to_what_a_message_can_hold() -> None:
+    assert (
+        len(read_generated(chat_document({"content": "42"}, "x" * 10_000_000), is_chat=True).finish_reason)
+        == 64
+    )
+
+
+@pytest.mark.parametrize(
+    "document", [{}, {"choices": []}, {"choices": [None]}, chat_document(None), chat_document({"content": 3})]
+)
+def test_document_without_an_answer_may_be_asked_for_again(document: dict[str, Any]) -> None:
+    with pytest.raises(engine.ProviderFailed):
+        read_generated(document, is_chat=True)
+
+
+def test_half_a_message_is_no_empty_answer() -> None:
+    with pytest.raises(engine.ProviderFailed):
+        read_generated(chat_document({"content": None}, ""), is_chat=True)
+
+
+@pytest.mark.parametrize("choice", [{"index": 0}, {"index": 0, "text": None, "finish_reason": "stop"}])
+def test_completion_without_text_is_no_empty_answer(choice: dict[str, Any]) -> None:
+    with pytest.raises(engine.ProviderFailed):
+        read_generated({"choices": [choice]}, is_chat=False)
+
+
+def test_usage_tells_cached_and_reasoning_tokens() -> None:
+    usage = read_usage(
+        {
+            "usage": {
+                "prompt_tokens": 9,
+                "completion_tokens": 5,
+                "prompt_tokens_details": {"cached_tokens": 4},
+                "completion_tokens_details": {"reasoning_tokens": 3},
+            }
+        }
+    )
+    assert usage == engine.Usage(9, 5, 4, 3)
+
+
+@pytest.mark.parametrize(("completion", "total"), [(9, 135), (103, 135)])
+def test_what_was_reasoned_is_among_what_was_generated_whoever_counts_it_apart(
+    completion: int, total: int
+) -> None:
+    """With 94 tokens of reasoning: xAI's 9 is the answer alone, OpenAI's 103 would be all of it."""
+    details = {"completion_tokens_details": {"reasoning_tokens": 94}}
+    usage = {"prompt_tokens": 32, "completion_tokens": completion, "total_tokens": total, **details}
+    assert read_usage({"usage": usage}) == engine.Usage(32, 103, 0, 94)
+
+
+def test_usage_may_be_missing() -> None:
+    assert read_usage({"usage": None}) == engine.Usage()
+
+
+def test_odd_details_of_usage_are_not_counted() -> None:
+    usage = {"prompt_tokens": 9, "prompt_tokens_details": [4], "completion_tokens_details": "none"}
+    assert read_usage({"usage": usage}) == engine.Usage(prompt_tokens=9)
+
+
+def test_more_tokens_than_any_answer_has_are_not_counted() -> None:
+    usage = {"prompt_tokens": 2**63 - 1, "completion_tokens": 3}
+    assert read_usage({"usage": usage}) == engine.Usage(completion_tokens=3)
+
+
+@pytest.mark.parametrize("odd", [3, ["stop"], {"reason": "stop"}])
+def test_odd_finish_reason_is_none(odd: object) -> None:
+    document = {"choices": [{"text": "42", "finish_reason": odd}]}
+    assert read_generated(document, is_chat=False).finish_reason == ""
+
+
+def test_score_sums_the_tokens_that_begin_inside_the_choice() -> None:
+    choice = echoed([None, -1.0, -2.0, -4.0], [None, {"a": -1.0}, {"b": -2.0}, {"c": -4.0}])
+    assert read_choice_score(choice, EchoedPrompt(3, 9)) == engine.ChoiceScore(
+        -3.0, is_greedy=True, token_count=2
+    )
+
+
+def test_score_is_not_greedy_when_another_token_is_likelier() -> None:
+    choice = echoed([None, -1.0, -2.0, -4.0], [None, {"a": -1.0}, {"b": -0.5}, None])
+    assert not read_choice_score(choice, EchoedPrompt(3, 9)).is_greedy
+
+
+def test_server_without_logprobs_is_told_apart_from_a_bad_answer() -> None:
+    with pytest.raises(engine.UnsupportedRequest):
+        read_choice_score({"logprobs": None}, EchoedPrompt(0, 3))
+
+
+@pytest.mark.parametrize("tops", [[["a", -1.0]] * 4, {"a": -1.0}, "none"])
+def test_odd_top_logprobs_are_a_failure(tops: Any) -> None:
+    with pytest.raises(engine.ProviderFailed):
+        read_choice_score(echoed([None, -1.0, -2.0, -4.0], tops), EchoedPrompt(3, 9))
+
+
+@pytest.mark.parametrize("odd", [12.5, 1, True, False, "-1.0"])
+def test_what_is_no_log_probability_is_a_failure(odd: Any) -> None:
+    with pytest.raises(engine.ProviderFailed, match="log-probabilit"):
+        read_choice_score(echoed([None, -1.0, odd, -4.0], [None] * 4), EchoedPrompt(3, 9))
+
+
+def test_log_probability_may_be_rounded_a_little_above_nothing() -> None:
+    assert read_choice_score(echoed([None, 1e-7, 0, -4.0], [None] * 4), EchoedPrompt(3, 9)).token_count == 2
+
+
+@pytest.mark.parametrize("span", [EchoedPrompt(0, 3), EchoedPrompt(20, 30)])
+def test_logprobs_that_do_not_cover_the_choice_are_a_failure(span: EchoedPrompt) -> None:
+    with pytest.raises(engine.ProviderFailed):
+        read_choice_score(echoed([None, -1.0, -2.0, -4.0], [None, None, None, None]), span)

@@ -1,0 +1,90 @@
+"""The parameters of a row are read once and win over those of its run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from services.worker.engines.engine import Sampling
+from services.worker.engines.row_params import RowParams, lay_over, read_row_params
+
+RUN = Sampling(
+    max_tokens=100, temperature=0.7, top_p=0.9, seed=5, stop=("\n",), extra={"min_p": 0.1}, is_row=True
+)
+
+
+def over_run(rollout: int = 0, **params: Any) -> Sampling:
+    return lay_over(read_row_params(json.dumps(params)), RUN, rollout)
+
+
+def test_row_wins_field_by_field() -> None:
+    laid = over_run(temperature=0, stop=["a", "b"], repetition_penalty=1.5, top_k=3)
+    assert (laid.temperature, laid.stop, laid.repetition_penalty, laid.top_k) == (0, ("a", "b"), 1.5, 3)
+    assert (laid.max_tokens, laid.top_p, laid.seed, laid.extra) == (100, 0.9, 5, {"min_p": 0.1})
+    assert over_run(stop="END").stop == ("END",)
+
+
+def test_what_is_not_known_to_every_engine_is_kept_as_it_is() -> None:
+    given: dict[str, Any] = {"n": 2, "logit_bias": {"5": 1.5}, "response_format": {"type": "json_object"}}
+    assert over_run(max_tokens=1, **given).row_extra == given
+
+
+def test_newer_name_of_the_limit_wins() -> None:
+    assert over_run(max_tokens=3, max_completion_tokens=4).max_tokens == 4
+    assert over_run(max_completion_tokens=4).max_tokens == 4
+    assert not over_run(max_completion_tokens=4).row_extra
+
+
+def test_each_rollout_counts_on_from_the_seed_of_the_row() -> None:
+    assert over_run(2, seed=40).seed == 42
+    assert over_run(2, top_k=1).seed == 5
+
+
+def test_null_is_as_if_it_were_not_there() -> None:
+    assert over_run(temperature=None, user=None, max_tokens=None) == over_run()
+
+
+def test_whole_numbers_may_be_written_with_a_point() -> None:
+    laid = over_run(max_tokens=4.0, seed=1.0)
+    assert (laid.max_tokens, laid.seed) == (4, 1)
+    assert isinstance(laid.max_tokens, int)
+
+
+def test_same_text_is_read_once() -> None:
+    text = json.dumps({"temperature": 0.123})
+    assert read_row_params(text) is read_row_params(str(text.encode(), "utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"temperature": "hot"}, "The line's temperature is no number."),
+        ({"temperature": True}, "The line's temperature is no number."),
+        ({"top_p": [1]}, "The line's top_p is no number."),
+        ({"max_tokens": 1.5}, "The line's max_tokens is no whole number."),
+        ({"max_completion_tokens": 0}, "The line's max_tokens is below 1."),
+        ({"seed": "1"}, "The line's seed is no number."),
+        ({"seed": 2**63}, "The line's seed needs more than 64 bits."),
+        ({"stop": 1}, "The line's stop is neither a text nor a list of texts."),
+        ({"stop": ["a", 1]}, "The line's stop is neither a text nor a list of texts."),
+        ([1], "The line's parameters are no JSON object."),
+    ],
+)
+def test_value_of_a_wrong_kind_is_named(params: object, said: str) -> None:
+    assert read_row_params(json.dumps(params)).refusal == said
+
+
+def test_what_is_no_json_is_said_to_be_none() -> None:
+    assert read_row_params("{").refusal == "The line's parameters are no valid JSON."
+
+
+def test_parameters_are_kept_for_the_next_row_where_they_are_short() -> None:
+    def read(size: int) -> RowParams:
+        return read_row_params(json.dumps({"response_format": {"schema": "x" * size}}))
+
+    assert read(10) is read(10)
+    # A worker would hold thousands of them, each as large as a line may be.
+    assert read(1_000_000) is not read(1_000_000)
+    assert read(1_000_000) == read(1_000_000)

@@ -1,0 +1,293 @@
+"""One sample becomes one outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from services.common.clock import Clock
+from services.worker.engines.engine import (
+    LONGEST_ANSWER_CHARACTERS,
+    EngineDied,
+    EngineFailure,
+    FailureClass,
+    Generated,
+    Prompt,
+    ProviderFailed,
+    RateLimited,
+    RequestRefused,
+    Sampling,
+    ScoredChoices,
+)
+from services.worker.engines.engine_cache import Engines
+from services.worker.execution.execute_sample import AskingRules, SampleAsker
+from services.worker.execution.retry_policy import RetryPolicy
+from services.worker.execution.run_states import RefusedRuns, RunControl, RunStates
+from services.worker.execution.shard import Failure, Method, Outcome, Shard
+from services.worker.rate_limits.backoff import Backoff
+from services.worker.rate_limits.limiter import Paces
+from tests.fakes.held_shard import a_shard
+from tests.fakes.scripted_engine import ScriptedEngine
+from tests.fakes.virtual_time import LoopClock, in_virtual_time
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+YES_OR_NO = (" yes", " no")
+
+
+class StandingClock:
+    def now(self) -> datetime:
+        return NOW
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+def failing(*failures: Exception) -> ScriptedEngine:
+    """Fails in order, then answers."""
+    waiting: Iterator[Exception] = iter(failures)
+
+    async def answer(_: str) -> str:
+        failure = next(waiting, None)
+        if failure is not None:
+            raise failure
+        return "42"
+
+    return ScriptedEngine(answer)
+
+
+def rules_of(clock: Clock, states: RunStates | None = None) -> AskingRules:
+    backoff = Backoff(0.001)
+    policy = RetryPolicy(backoff, max_tries=3)
+    return AskingRules(policy, Paces(clock, backoff), states or RunStates(), RefusedRuns(clock))
+
+
+async def ask(engine: ScriptedEngine, shard: Shard, rules: AskingRules | None = None) -> Outcome | None:
+    clock = StandingClock()
+    asker = SampleAsker(Engines(engine), clock, rules or rules_of(clock))
+    return await asyncio.wait_for(asker.ask(shard, shard.samples[0]), 5)
+
+
+async def failure_of(engine: ScriptedEngine, shard: Shard) -> Failure:
+    outcome = await ask(engine, shard)
+    assert outcome is not None
+    assert isinstance(outcome.result, Failure)
+    return outcome.result
+
+
+async def test_a_transient_failure_is_asked_again() -> None:
+    engine = failing(ProviderFailed("500"), RateLimited("429"))
+    outcome = await ask(engine, a_shard(7))
+    assert outcome is not None
+    assert isinstance(outcome.result, Generated)
+    assert (outcome.sample, outcome.result.text, engine.asked["sample 7"]) == (7, "42", 3)
+
+
+async def test_tries_used_up_are_a_failure_of_the_class_of_the_last() -> None:
+    failure = await failure_of(failing(*[ProviderFailed("500")] * 9), a_shard(7))
+    assert failure == Failure(FailureClass.PROVIDER_ERROR, "500")
+
+
+async def test_rate_limits_use_up_no_tries() -> None:
+    limits = [RateLimited("429", retry_after_seconds=0.001)] * 20
+    rules = rules_of(StandingClock())
+    outcome = await ask(failing(ProviderFailed("500"), *limits, ProviderFailed("500")), a_shard(7), rules)
+    assert outcome is not None
+    assert isinstance(outcome.result, Generated)
+    pace = rules.paces.own
+    assert (pace.sent, pace.limited, pace.accepted, pace.tokens) == (23, 20, 3, 5)
+    assert pace.retries == {"run-1": 2}
+
+
+@pytest.mark.parametrize(("epoch", "asked"), [(1, 1), (2, 3)])
+async def test_a_run_that_spent_its_budget_tries_no_more(epoch: int, asked: int) -> None:
+    states = RunStates()
+    shard = a_shard(7, epoch=epoch)
+    states.put(shard.run_id, RunControl(epoch=1, is_final=False, is_retry_budget_spent=True))
+    engine = failing(*[ProviderFailed("500")] * 9)
+    outcome = await ask(engine, shard, rules_of(StandingClock(), states))
+    assert outcome is not None
+    assert outcome.result == Failure(FailureClass.PROVIDER_ERROR, "500")
+    assert engine.asked["sample 7"] == asked
+
+
+async def test_a_rate_limit_is_waited_out_also_where_the_budget_is_spent() -> None:
+    states = RunStates()
+    states.put(a_shard(7).run_id, RunControl(epoch=1, is_final=False, is_retry_budget_spent=True))
+    rules = rules_of(StandingClock(), states)
+    outcome = await ask(failing(RateLimited("429", retry_after_seconds=0.001)), a_shard(7), rules)
+    assert outcome is not None
+    assert isinstance(outcome.result, Generated)
+
+
+async def test_an_engine_that_stumbles_is_asked_again() -> None:
+    outcome = await ask(failing(AttributeError("no attribute")), a_shard(7))
+    assert outcome is not None
+    assert isinstance(outcome.result, Generated)
+
+
+async def test_an_engine_that_always_stumbles_is_a_failure_of_the_sample() -> None:
+    failure = await failure_of(failing(*[TypeError("secret")] * 9), a_shard(7))
+    assert failure.failure_class is FailureClass.PROVIDER_ERROR
+    assert failure.message == "The engine's answer cannot be used (TypeError)."
+
+
+async def test_a_refusal_is_asked_once() -> None:
+    engine = failing(RequestRefused("check the key"))
+    assert await failure_of(engine, a_shard(7)) == Failure(FailureClass.REFUSED, "check the key")
+    assert engine.asked["sample 7"] == 1
+
+
+async def test_a_rate_limit_that_holds_beyond_the_deadline_is_a_failure_at_once() -> None:
+    shard = a_shard(7, deadline=NOW + timedelta(seconds=60))
+    failure = await failure_of(failing(RateLimited("429", retry_after_seconds=61)), shard)
+    assert failure.failure_class is FailureClass.RATE_LIMIT
+
+
+@in_virtual_time
+@pytest.mark.parametrize("failure", [RateLimited, ProviderFailed])
+async def test_a_provider_that_wants_a_day_of_rest_is_asked_again_until_the_deadline(
+    failure: type[EngineFailure],
+) -> None:
+    clock = LoopClock()
+    hours = a_shard(7, deadline=clock.now() + timedelta(hours=3))
+    engine = failing(*[failure("no", retry_after_seconds=86400)] * 2)
+    asker = SampleAsker(Engines(engine), clock, rules_of(clock))
+    outcome = await asker.ask(hours, hours.samples[0])
+    assert outcome is not None
+    assert isinstance(outcome.result, Generated)
+    assert clock.now() < hours.deadline - timedelta(hours=2, minutes=50)
+
+
+async def test_after_the_deadline_nothing_is_asked_and_nothing_said() -> None:
+    engine = failing()
+    assert await ask(engine, a_shard(7, deadline=NOW)) is None
+    assert not engine.asked
+
+
+async def test_a_dead_engine_says_nothing_about_the_sample() -> None:
+    with pytest.raises(EngineDied):
+        await ask(failing(EngineDied("gone")), a_shard(7))
+
+
+async def test_choices_are_scored() -> None:
+    outcome = await ask(ScriptedEngine(), a_shard(7, method=Method.SCORE_CHOICES))
+    assert outcome is not None
+    assert isinstance(outcome.result, ScoredChoices)
+
+
+def saying(text: str) -> ScriptedEngine:
+    async def answer(_: str) -> str:
+        return text
+
+    return ScriptedEngine(answer)
+
+
+async def test_choices_are_named_to_a_model_that_answers_freely() -> None:
+    engine = saying("I cannot tell.")
+    outcome = await ask(engine, a_shard(7, method=Method.GENERATE, choices=YES_OR_NO))
+    assert outcome is not None
+    assert isinstance(outcome.result, Generated)
+    assert outcome.result.text == "I cannot tell."
+    [asked] = engine.asked
+    assert asked.startswith("Reply with the text of exactly one of these options")
+    assert engine.last_sampling == a_shard(7).sampling
+
+
+async def test_only_the_choices_can_be_said_where_decoding_is_constrained() -> None:
+    engine = saying(" yes")
+    outcome = await ask(engine, a_shard(7, method=Method.CONSTRAINED, choices=YES_OR_NO))
+    assert outcome is not None
+    assert isinstance(outcome.result, Generated)
+    assert engine.last_sampling is not None
+    assert engine.last_sampling.allowed_texts == YES_OR_NO
+
+
+async def test_what_is_none_of_the_choices_is_no_answer_where_decoding_is_constrained() -> None:
+    engine = saying("perhaps")
+    failure = await failure_of(engine, a_shard(7, method=Method.CONSTRAINED, choices=YES_OR_NO))
+    assert failure.failure_class is FailureClass.PROVIDER_ERROR
+    assert engine.asked.total() == 3
+
+
+@pytest.mark.parametrize("method", [Method.GENERATE, Method.CONSTRAINED])
+async def test_choices_that_read_the_same_are_refused_unless_they_are_weighed(method: Method) -> None:
+    same = (" yes", " yes ")
+    failure = await failure_of(ScriptedEngine(), a_shard(7, method=method, choices=same))
+    assert failure.failure_class is FailureClass.REFUSED
+    weighed = await ask(ScriptedEngine(), a_shard(7, method=Method.SCORE_CHOICES, choices=same))
+    assert weighed is not None
+    assert isinstance(weighed.result, ScoredChoices)
+
+
+async def test_an_answer_that_no_message_can_carry_is_a_failure() -> None:
+    async def endless(_: str) -> str:
+        return "x" * (LONGEST_ANSWER_CHARACTERS + 1)
+
+    failure = await failure_of(ScriptedEngine(endless), a_shard(7))
+    assert failure.failure_class is FailureClass.PROVIDER_ERROR
+    assert "max_tokens" in failure.message
+
+
+@pytest.mark.parametrize("failure", [RateLimited("429"), ProviderFailed("500")])
+async def test_a_sample_that_was_refused_is_left_unasked_while_its_run_has_no_place(
+    failure: EngineFailure,
+) -> None:
+    """Its run asks it again when it has a place: nothing is lost to a limit that stands still."""
+    states = RunStates()
+
+    async def refuse_and_pause(_: str) -> str:
+        states.put(a_shard(7).run_id, RunControl(epoch=1, is_final=False, has_place=False))
+        raise failure
+
+    engine = ScriptedEngine(refuse_and_pause)
+    assert await ask(engine, a_shard(7), rules_of(StandingClock(), states)) is None
+    assert engine.asked["sample 7"] == 1
+
+
+async def test_what_cannot_be_answered_at_all_is_a_failure_with_or_without_a_place() -> None:
+    states = RunStates()
+    states.put(a_shard(7).run_id, RunControl(epoch=1, is_final=False, has_place=False))
+    outcome = await ask(failing(RequestRefused("too long")), a_shard(7), rules_of(StandingClock(), states))
+    assert outcome is not None
+    assert outcome.result == Failure(FailureClass.REFUSED, "too long")
+
+
+@pytest.mark.parametrize(
+    ("control", "is_asked"),
+    [
+        (RunControl(epoch=1, is_final=False, deadline=NOW + timedelta(hours=1)), True),
+        (RunControl(epoch=1, is_final=False, has_place=False), True),
+        (RunControl(epoch=1, is_final=False, deadline=NOW), False),
+        # Heard of an earlier epoch: the shard's own word is the later one.
+        (RunControl(epoch=0, is_final=False, deadline=NOW + timedelta(hours=1)), False),
+    ],
+)
+async def test_the_deadline_that_holds_now_counts_and_not_that_of_when_a_shard_was_sent(
+    control: RunControl, *, is_asked: bool
+) -> None:
+    states = RunStates()
+    shard = a_shard(7, deadline=NOW)
+    states.put(shard.run_id, control)
+    outcome = await ask(failing(), shard, rules_of(StandingClock(), states))
+    assert (outcome is not None) is is_asked
+
+
+async def test_a_row_whose_parameters_cannot_be_read_is_refused_and_nobody_is_asked() -> None:
+    shard = a_shard(1)
+    sample = replace(shard.samples[0], refusal="The line's top_p is no number.")
+    failure = await failure_of(failing(RateLimited("429")), replace(shard, samples=(sample,)))
+    assert failure == Failure(FailureClass.REFUSED, "The line's top_p is no number.")
+
+
+async def test_text_and_whole_answer_together_are_bounded() -> None:
+    half = "x" * (LONGEST_ANSWER_CHARACTERS // 2 + 1)
+
+    class LongEngine(ScriptedEngine):
+        async def generate(self, model: str, prompt: Prompt, sampling: Sampling) -> Generated:
+            return replace(await super().generate(model, prompt, sampling), text=half, body_json=half)
+
+    assert "lower max_tokens" in (await failure_of(LongEngine(), a_shard(1))).message

@@ -1,0 +1,46 @@
+"""When a sample is asked again."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.worker.engines.engine import ProviderFailed, RequestRefused
+from services.worker.execution.retry_policy import RetryPolicy
+from services.worker.rate_limits.backoff import LONGEST_HEEDED_SECONDS, Backoff
+
+BACKOFF = Backoff(first_seconds=1.0, longest_seconds=10.0)
+POLICY = RetryPolicy(BACKOFF, max_tries=3)
+DRAWS = 2000
+
+
+def test_a_refusal_is_final() -> None:
+    assert POLICY.delay_seconds(RequestRefused("no"), 1) is None
+
+
+@pytest.mark.parametrize(("times", "longest"), [(1, 1.0), (2, 2.0), (4, 8.0), (5, 10.0), (5000, 10.0)])
+def test_the_wait_doubles_up_to_the_longest_and_is_drawn_from_the_whole_span(
+    times: int, longest: float
+) -> None:
+    draws = [BACKOFF.seconds(times) for _ in range(DRAWS)]
+    assert max(draws) <= longest
+    assert max(draws) > 0.95 * longest
+    assert min(draws) < 0.05 * longest
+
+
+def test_tries_are_used_up() -> None:
+    assert POLICY.delay_seconds(ProviderFailed("500"), 2) is not None
+    assert POLICY.delay_seconds(ProviderFailed("500"), 3) is None
+
+
+def test_the_provider_says_how_long_at_least_and_not_all_come_back_at_once() -> None:
+    draws = [POLICY.delay_seconds(ProviderFailed("503", retry_after_seconds=7), 1) for _ in range(DRAWS)]
+    waits = [draw for draw in draws if draw is not None]
+    assert len(waits) == DRAWS
+    assert 7.0 <= min(waits) < 7.1
+    assert 7.9 < max(waits) <= 8.0
+
+
+def test_a_day_that_the_provider_names_is_not_waited_for() -> None:
+    delay = POLICY.delay_seconds(ProviderFailed("503", retry_after_seconds=86400), 1)
+    assert delay is not None
+    assert LONGEST_HEEDED_SECONDS <= delay <= LONGEST_HEEDED_SECONDS + 1
