@@ -14,13 +14,13 @@ from proctor.v1 import run_pb2, run_record_service_pb2
 from services.common.clock import SystemClock
 from services.results.outcomes.outcome import ModelAnswer, Outcome, OutcomeBatch, ScoredOutcome
 from services.results.outcomes.record_outcomes import RecordOutcomes
-from services.results.ports import Stores
-from services.results.runs.proto_runs import plan_from_proto
-from services.results.runs.run_record import RunPlan
-from services.results.runs.run_summary import RunSummary
-from services.results.runs.summarize_run import SummarizeRun
-from services.results.samples.proto_samples import sample_from_proto
-from services.results.scores.answer import Answer
+from services.results.runs.proto import plan_from_proto
+from services.results.runs.run_plan import RunPlan
+from services.results.samples.proto import sample_from_proto
+from services.results.scoring.answer import Answer
+from services.results.summaries.ports import Stores
+from services.results.summaries.run_summary import RunSummary
+from services.results.summaries.summarize_run import SummarizeRun
 from services.scheduler.ports import TaskToOpen
 from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_order import RunOrder, ScoringMethod

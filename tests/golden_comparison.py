@@ -6,7 +6,7 @@ import pytest
 
 from services.results.figures.figure import BOOTSTRAP, Figure
 from services.results.outcomes.outcome import ScoredOutcome
-from services.results.scores.answer import ScoreValue
+from services.results.scoring.answer import ScoreValue
 from services.scheduler.suites.rendering.sample import Sample
 from tests.golden_reference import GoldenTask
 

@@ -11,7 +11,7 @@ from typing import TypedDict, cast
 
 import pytest
 
-from services.results.scores.answer import Answer
+from services.results.scoring.answer import Answer
 from services.scheduler.suites.rendering.sample import Sample
 from services.scheduler.suites.rows.file_rows import MirrorRows
 from services.scheduler.suites.rows.row_source import RowSet, RowsReference

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import TypeVar
 
-from services.results.errors import InvalidField
+from services.common.errors import ErrorKind
+from services.results.errors import ResultsError
 
 Choice = TypeVar("Choice", bound=IntEnum)
 
@@ -37,3 +38,10 @@ def checked_choice(field: str, choices: type[Choice], number: int) -> Choice:
     except ValueError as error:
         known = ", ".join(f"{choice.value} ({choice.name})" for choice in choices)
         raise InvalidField(field=field, problem=f"must be one of {known}, not {number}") from error
+
+
+class InvalidField(ResultsError):
+    """{field} {problem}."""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_PARAMETER"

@@ -7,95 +7,11 @@ class ResultsError(DomainError):
     """The record cannot do this."""
 
 
-class RecordNotFound(ResultsError):
-    """Run {run_id} not found."""
-
-    kind = ErrorKind.NOT_FOUND
-    reason = "RUN_NOT_FOUND"
-
-
-class EpochOver(ResultsError):
-    """Epoch {epoch} of run {run_id} is over; the run is in epoch {current}."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "RUN_CLOSED"
-
-
-class EpochNotOpen(ResultsError):
-    """Epoch {epoch} of run {run_id} is not open yet; the run is in epoch {current}."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "INVALID_PARAMETER"
-
-
-class RunIncomplete(ResultsError):
-    """Run {run_id} still misses {missing} outcomes."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "RUN_INCOMPLETE"
-
-
 class RunNotFinished(ResultsError):
     """Run {run_id} is not finished, so its figures may still change; wait for it or cancel it."""
 
     kind = ErrorKind.CONFLICT
     reason = "RUN_NOT_FINISHED"
-
-
-class SampleSetNotFound(ResultsError):
-    """Sample set {sample_set_id} not found."""
-
-    kind = ErrorKind.NOT_FOUND
-    reason = "SAMPLE_SET_NOT_FOUND"
-
-
-class SampleSetCommitted(ResultsError):
-    """Sample set {sample_set_id} is committed and takes no more samples; stage under a new id."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "INVALID_PARAMETER"
-
-
-class SampleSetIncomplete(ResultsError):
-    """Sample set {sample_set_id} has {staged} of {sample_count} samples; stage all of them, then commit."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "INVALID_PARAMETER"
-
-
-class SampleNotFound(ResultsError):
-    """Sample set {sample_set_id} has no sample at position {position}."""
-
-    kind = ErrorKind.NOT_FOUND
-    reason = "SAMPLE_SET_NOT_FOUND"
-
-
-class UnstorableText(ResultsError):
-    """Samples from position {position} on hold a NUL character, which cannot be stored; mend the rows."""
-
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PARAMETER"
-
-
-class InvalidField(ResultsError):
-    """{field} {problem}."""
-
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PARAMETER"
-
-
-class UnfitTarget(ResultsError):
-    """Row {row} ({row_id}) cannot be scored by {metric}: {problem}. Mend the row, or order other metrics."""
-
-    kind = ErrorKind.INVALID
-    reason = "NO_TARGETS"
-
-
-class InvalidPageToken(ResultsError):
-    """page_token is not one that this list gave. Start again without it."""
-
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PAGE_TOKEN"
 
 
 class UnknownMetric(ResultsError):

@@ -10,23 +10,18 @@ from proctor.v1 import run_record_service_pb2 as pb
 from proctor.v1 import run_record_service_pb2_grpc as pb_grpc
 from proctor.v1 import sample_pb2
 from services.results.checked_fields import checked_choice, checked_id
-from services.results.reuse.reuse_answers import ReuseAnswers
-from services.results.runs.close_run import CloseRun
-from services.results.runs.delete_run_record import DeleteRunRecord
-from services.results.runs.list_missing import ListMissing
+from services.results.outcomes.delete_run import DeleteRunRecord
+from services.results.outcomes.list_missing import ListMissing
+from services.results.outcomes.reuse_answers import ReuseAnswers
 from services.results.runs.open_run import OpenRun
-from services.results.runs.proto_runs import (
-    counts_to_proto,
-    plan_from_proto,
-    recipe_from_proto,
-    summary_to_proto,
-    tasks_to_proto,
-)
+from services.results.runs.proto import counts_to_proto, plan_from_proto, recipe_from_proto, tasks_to_proto
 from services.results.runs.report_counts import ReportCounts
-from services.results.runs.run_record import FinalState
-from services.results.samples.list_asked_samples import ListAskedSamples
-from services.results.samples.proto_samples import sample_from_proto
+from services.results.runs.run_plan import FinalState
+from services.results.samples.proto import sample_from_proto
+from services.results.samples.read_samples import ListAskedSamples
 from services.results.samples.store_sample_set import StoreSampleSet
+from services.results.summaries.close_run import CloseRun
+from services.results.summaries.proto import summary_to_proto
 
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["RunRecordService"].full_name
 

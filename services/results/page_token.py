@@ -1,9 +1,10 @@
-"""Page tokens: the key after which the next page begins, in a form that callers hand back unread."""
+"""['services.results.errors:InvalidPageToken']"""
 
 import base64
 import binascii
 
-from services.results.errors import InvalidPageToken
+from services.common.errors import ErrorKind
+from services.results.errors import ResultsError
 
 Key = tuple[int, int]
 LARGEST = 2**31  # what both kinds of key stay below
@@ -27,3 +28,10 @@ def read_page_token(token: str, first: Key) -> Key:
     if not all(0 <= part < LARGEST for part in key):
         raise InvalidPageToken(page_token=token)
     return key
+
+
+class InvalidPageToken(ResultsError):
+    """page_token is not one that this list gave. Start again without it."""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_PAGE_TOKEN"

@@ -3,169 +3,23 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from services.results.comparisons.comparison import Difference
 from services.results.comparisons.flip import FlipQuery, FoundFlip
 from services.results.comparisons.pair_differences import PairsByMetric
 from services.results.comparisons.stored_difference import StoredDifference
-from services.results.exports.exported_lines import LineChunk, OutcomeKey, WantedLines
+from services.results.exports.exported_lines import LineChunk, WantedLines
 from services.results.exports.marked_file import FileMark, MarkedFile
-from services.results.outcomes.listed_outcome import ListedOutcome
-from services.results.outcomes.outcome import OutcomeStatus, ScoredOutcome
-from services.results.runs.run_counts import RunCounts
-from services.results.runs.run_record import FinalState, PlannedTask, RunPlan, RunRecord, ScoringMethod
-from services.results.runs.run_summary import RunSummary
-from services.results.runs.scored_row import ScoredRow
-from services.results.runs.timing_summary import TimingSummary
-from services.results.samples.sample_set import Sample, SampleSet
-from services.results.scores.answer import Target
+from services.results.outcomes.outcome import ListedOutcome, OutcomeKey
+from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
+from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.baseline import TaskBaselines
 from services.results.standings.board import BoardEntry
 from services.results.standings.history_token import HistoryKey
-from services.results.standings.standing import ClosedRun, RunStanding, SuiteBaselines
+from services.results.standings.standing import ClosedRun, SuiteBaselines
 
-Read_co = TypeVar("Read_co", covariant=True)
-
-ShardKey = tuple[str, int]
 """Run and shard."""
-
-
-class SampleReader(Protocol[Read_co]):
-    """Reads samples in some form."""
-
-    async def read(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Read_co]:
-        """Samples by position; raises SampleSetNotFound."""
-        ...
-
-
-class SampleSetStore(SampleReader[Sample], Protocol):
-    """Keeps sample sets. Every call can be repeated without harm."""
-
-    async def stage(self, staging_id: str, samples: Sequence[Sample]) -> None:
-        """Keeps samples aside; those at the same positions are replaced. Raises SampleSetCommitted."""
-        ...
-
-    async def commit(self, staging_id: str, sample_count: int) -> SampleSet:
-        """Makes the set readable, or drops it for the committed set with the same digests."""
-        ...
-
-    async def weights(self, set_id: str, positions: Sequence[int]) -> Mapping[int, int]:
-        """Bytes of each sample, nearly, by position."""
-        ...
-
-    async def targets(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Target]:
-        """What is expected, by position; positions that are not there are left out."""
-        ...
-
-    async def clusters(self, set_id: str) -> Mapping[int, str]:
-        """The passage of each sample that shares one, by position."""
-        ...
-
-    async def label_count(self, set_id: str) -> int:
-        """How many choices every sample has; 0 where that differs, or there are none."""
-        ...
-
-    async def sweep(self, touched_before: datetime) -> int:
-        """Drops sets never committed whose last chunk came before a moment; gives how many."""
-        ...
-
-    async def sweep_unused(self, touched_before: datetime) -> int:
-        """Drops some committed sets that no run has and nobody has committed again since; gives how many."""
-        ...
-
-
-class RunRecordStore(Protocol):
-    """Keeps the records of runs."""
-
-    async def open(self, plan: RunPlan, epoch: int) -> RunRecord:
-        """Makes the record, or opens a later epoch of it; gives what is recorded. Raises EpochOver."""
-        ...
-
-    async def find(self, run_id: str) -> RunRecord | None:
-        """The record of a run."""
-        ...
-
-    async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardKey]) -> list[RunCounts]:
-        """Counts of some runs, with those of the named shards only. A run that was deleted is left out."""
-        ...
-
-    async def all_counts(self, run: RunPlan) -> RunCounts:
-        """Counts of a run with every shard of the present epoch. Raises RecordNotFound."""
-        ...
-
-    async def freeze(self, plan: RunPlan, epoch: int, state: FinalState, *, allow_partial: bool) -> None:
-        """Refuses outcomes from now on and notes how the run ended.
-
-        Raises EpochOver, EpochNotOpen, and RunIncomplete unless allowed.
-        """
-        ...
-
-    async def keep_summary(self, summary: RunSummary, standing: RunStanding) -> RunSummary:
-        """Keeps the figures of a frozen epoch; gives the ones that were kept first.
-
-        In the same transaction the run takes its place on boards and in histories.
-        """
-        ...
-
-    async def find_summary(self, run_id: str, epoch: int) -> RunSummary | None:
-        """The figures kept for an epoch."""
-        ...
-
-    async def add_environment(self, run_id: str, environment: Mapping[str, str]) -> None:
-        """Keeps what an engine says of itself."""
-        ...
-
-    async def delete(self, run_id: str) -> None:
-        """Removes the record and all that hangs on it; outcomes stay, and no more of them are taken."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class OutcomePage:
-    """Which outcomes: after a (sample, rollout), before a sample, of a status where one is given."""
-
-    run_id: str
-    after: tuple[int, int]
-    before_sample: int
-    page_size: int
-    status: OutcomeStatus | None = None
-
-
-class OutcomeStore(Protocol):
-    """Keeps outcomes, once each."""
-
-    async def record(self, outcomes: Sequence[ScoredOutcome]) -> int:
-        """Records what is new and counts it in one transaction; gives how many rows changed.
-
-        Outcomes of a frozen run or of another epoch than the present one are refused in silence. No key may
-        occur twice in an epoch.
-        """
-        ...
-
-    async def delete(self, run_id: str) -> None:
-        """Removes the outcomes of a run whose record is gone, a few at a time."""
-        ...
-
-    async def missing(self, run: RunRecord, rollout: int, window: range) -> list[int]:
-        """Samples of a window of numbers that have no final outcome of a rollout in the run's epoch."""
-        ...
-
-    async def page(self, page: OutcomePage) -> list[tuple[int, int]]:
-        """Outcomes as sample and rollout, in order. Failures of earlier epochs are missing and left out."""
-        ...
-
-    def scores(self, run_id: str, window: range) -> AsyncIterator[Sequence[ScoredRow]]:
-        """Chunks of what the answers to a window of sample numbers scored, by sample and rollout."""
-        ...
-
-    async def count_reused(self, run_id: str) -> int:
-        """Answers of a run that were taken from others."""
-        ...
-
-    async def timing(self, run_id: str) -> TimingSummary:
-        """Over the answers that were asked for in the run."""
-        ...
 
 
 class ExportedOutcomes(Protocol):
@@ -328,18 +182,3 @@ class StoredDifferences(Protocol):
     async def p_values(self, run_ids: Sequence[str], metric: str) -> Mapping[tuple[int, int], float | None]:
         """Of the same by the places of two runs in the list, the earlier one first; absent if unknown."""
         ...
-
-
-class ProgressPublisher(Protocol):
-    """Tells whoever listens how far a run is. Lost reports are made good by asking for the counts."""
-
-    async def publish(self, counts: RunCounts) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Stores:
-    """All that results keeps."""
-
-    records: RunRecordStore
-    sample_sets: SampleSetStore
-    outcomes: OutcomeStore

@@ -21,6 +21,7 @@ from services.results.answers import grpc_answer_api
 from services.results.answers.export_golden_answers import ExportGoldenAnswers
 from services.results.answers.find_matching import FindMatching
 from services.results.answers.grpc_answer_api import GrpcAnswerApi
+from services.results.answers.list_outcomes import ListOutcomes
 from services.results.answers.list_side_by_side import ListSideBySide, SideBySideStores
 from services.results.answers.mark_answers import MarkAnswers
 from services.results.answers.postgres_answers import PostgresAnswers, PostgresSameSamples
@@ -41,28 +42,21 @@ from services.results.exports.postgres_exports import PostgresExports
 from services.results.exports.postgres_lines import PostgresLines
 from services.results.grpc_public_api import GrpcPublicApi
 from services.results.grpc_record_api import GrpcRecordApi, RecordUseCases
-from services.results.outcomes.list_outcomes import ListOutcomes
-from services.results.outcomes.nats_outcome_consumer import BatchLimits, NatsOutcomeConsumer
-from services.results.outcomes.postgres_outcomes import PostgresOutcomes
+from services.results.outcomes.delete_run import DeleteRunRecord
+from services.results.outcomes.list_missing import ListMissing
+from services.results.outcomes.nats import BatchLimits, NatsOutcomeConsumer, NatsProgressPublisher
+from services.results.outcomes.postgres import PostgresOutcomes, PostgresReuse
 from services.results.outcomes.record_outcomes import RecordOutcomes
-from services.results.ports import Stores
+from services.results.outcomes.reuse_answers import ReuseAnswers
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
 from services.results.rescoring import grpc_rescore_api
 from services.results.rescoring.grpc_rescore_api import GrpcRescoreApi
 from services.results.rescoring.rescore_task import RescoreTask
-from services.results.reuse.postgres_reuse import PostgresReuse
-from services.results.reuse.reuse_answers import ReuseAnswers
-from services.results.runs.close_run import CloseRun
-from services.results.runs.delete_run_record import DeleteRunRecord
-from services.results.runs.list_missing import ListMissing
-from services.results.runs.nats_progress_publisher import NatsProgressPublisher
 from services.results.runs.open_run import OpenRun
-from services.results.runs.postgres_run_records import PostgresRunRecords
+from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.report_counts import ReportCounts
-from services.results.runs.summarize_run import SummarizeRun
-from services.results.samples.list_asked_samples import ListAskedSamples
-from services.results.samples.postgres_asked_samples import PostgresAskedSamples
-from services.results.samples.postgres_sample_sets import PostgresSampleSets
+from services.results.samples.postgres import PostgresAskedSamples, PostgresSampleSets
+from services.results.samples.read_samples import ListAskedSamples
 from services.results.samples.store_sample_set import StoreSampleSet
 from services.results.settings import ResultsSettings
 from services.results.standings import grpc_standings_api
@@ -72,6 +66,9 @@ from services.results.standings.list_history import ListHistory
 from services.results.standings.postgres_baselines import PostgresBaselines
 from services.results.standings.postgres_standings import PostgresStandings
 from services.results.standings.rank_models import RankModels
+from services.results.summaries.close_run import CloseRun
+from services.results.summaries.ports import Stores
+from services.results.summaries.summarize_run import SummarizeRun
 
 SWEEP_SECONDS = 300.0
 BASELINE_SECONDS = 2.0

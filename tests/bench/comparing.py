@@ -14,9 +14,9 @@ from services.common.postgres import connect_pool, migrate
 from services.results.comparisons.compare_runs import CompareQuery, CompareRuns
 from services.results.comparisons.postgres_pairs import PostgresPairs
 from services.results.postgres_session import MIGRATIONS, QUERIES, SCHEMA, PostgresSession
-from services.results.runs.postgres_run_records import PostgresRunRecords
-from services.results.runs.run_record import PlannedTask, RunFacts, RunPlan, TaskGroup
-from services.results.samples.postgres_sample_sets import PostgresSampleSets
+from services.results.runs.postgres import PostgresRunRecords
+from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan, TaskGroup
+from services.results.samples.postgres import PostgresSampleSets
 from tests.fakes.recorded_run import CHOICE_RECIPE, new_id
 from tests.servers import postgres_server
 

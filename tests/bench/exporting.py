@@ -19,8 +19,9 @@ from rich.table import Table
 
 from services.results.postgres_session import SCHEMA
 from services.results.runs.json_records import to_json
-from services.results.runs.run_record import MetricUse, ScoringRecipe, TaskProvenance
-from services.results.scores.task_scoring import OutputType
+from services.results.runs.run_plan import TaskProvenance
+from services.results.scoring.recipe import MetricUse, ScoringRecipe
+from services.results.scoring.task_scoring import OutputType
 from tests.bench.process_tree import usage_of_tree
 from tests.whole_stack import StackOrder, WholeStack, whole_stack
 

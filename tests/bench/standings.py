@@ -12,7 +12,7 @@ from services.common.postgres import connect_pool, migrate
 from services.results.comparisons.postgres_comparisons import PostgresComparisons
 from services.results.figures.figure import Figure
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
-from services.results.runs.run_record import ScoringMethod
+from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.json_standings import baselines_to_json, standing_to_json
 from services.results.standings.list_history import HistoryQuery, ListHistory
 from services.results.standings.postgres_standings import PostgresStandings

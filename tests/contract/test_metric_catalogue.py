@@ -5,16 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from services.results.runs.run_record import MetricUse as RecordedUse
-from services.results.runs.run_record import ScoringRecipe
-from services.results.scores.answer import Answer, Target
-from services.results.scores.answer_filters import FILTERS, MAJORITY_VOTE
-from services.results.scores.choice_metrics import WEIGHED_METRICS
-from services.results.scores.scoring import score_answer
-from services.results.scores.scoring_options import METRIC_OPTIONS, read_filters, read_metric
-from services.results.scores.task_scoring import Average, InvalidScoring
-from services.results.scores.task_scoring import OutputType as RecordedType
-from services.results.scores.text_metrics import SHORT_NAMES, TEXT_METRICS
+from services.results.scoring.answer import Answer, Target
+from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE
+from services.results.scoring.choice_metrics import WEIGHED_METRICS
+from services.results.scoring.recipe import METRIC_OPTIONS, ScoringRecipe, read_filters, read_metric
+from services.results.scoring.recipe import MetricUse as RecordedUse
+from services.results.scoring.score_answer import score_answer
+from services.results.scoring.task_scoring import Average, InvalidScoring
+from services.results.scoring.task_scoring import OutputType as RecordedType
+from services.results.scoring.text_metrics import SHORT_NAMES, TEXT_METRICS
 from services.scheduler.shards.find_dataset_tasks import row_scoring
 from services.scheduler.suites.format.metric_checks import DATASET_METRIC_NAMES
 from services.scheduler.suites.format.metrics import METRICS, option_problem, options_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from services.results.scores.answer_filters import FILTERS, MAJORITY_VOTE
+from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE
 from services.scheduler.suites import add_suite as check_suite
 from services.scheduler.suites import show_sample
 from services.scheduler.suites.format.metrics import METRICS

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from services.results.scores.scoring_options import read_filters, read_metric
+from services.results.scoring.recipe import read_filters, read_metric
 from services.scheduler.suites.format.metrics import METRICS, options_of
 from services.scheduler.suites.format.task_checks import TEMPLATE_KEYS
 from services.scheduler.suites.suite import FewshotSampler, OutputType

@@ -11,15 +11,17 @@ import pytest
 import pytest_asyncio
 
 from services.common.postgres import connect_pool, migrate
-from services.results.outcomes.outcome import Outcome, Timing, TokenUsage
-from services.results.outcomes.postgres_outcomes import PostgresOutcomes
+from services.results.outcomes.outcome import Outcome
+from services.results.outcomes.postgres import PostgresOutcomes
+from services.results.outcomes.timing_summary import TimingSummary
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
-from services.results.runs.json_records import summary_from_json, to_json
-from services.results.runs.postgres_run_records import PostgresRunRecords
-from services.results.runs.run_record import RunPlan
-from services.results.runs.run_summary import RunSummary
-from services.results.runs.timing_summary import TimingSummary
-from services.results.samples.postgres_sample_sets import PostgresSampleSets
+from services.results.runs.json_records import to_json
+from services.results.runs.postgres import PostgresRunRecords
+from services.results.runs.run_plan import RunPlan
+from services.results.samples.postgres import PostgresSampleSets
+from services.results.summaries.json_summary import summary_from_json
+from services.results.summaries.run_summary import RunSummary
+from services.results.values import Timing, TokenUsage
 from tests.fakes.memory_results import timing_summary
 from tests.fakes.recorded_run import answered, choice_sample, failed, new_id, plan_of, scored
 from tests.servers import postgres_server

@@ -10,9 +10,9 @@ from typing import Any
 from proctor.v1 import answer_service_pb2 as pb
 from proctor.v1 import outcome_pb2, results_service_pb2
 from services.results.outcomes.outcome import Outcome
-from services.results.runs.run_record import RunPlan
-from services.results.samples.sample_set import Prompt, Sample
-from services.results.scores.answer import Target
+from services.results.runs.run_plan import RunPlan
+from services.results.samples.sample import Prompt, Sample
+from services.results.scoring.answer import Target
 from tests.fakes.eventually import eventually
 from tests.fakes.recorded_run import TEXT_RECIPE, batch, plan_of
 from tests.fakes.results_stand import ResultsStand

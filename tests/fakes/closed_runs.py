@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from services.results.comparisons.stored_difference import StoredDifference
 from services.results.figures.figure import Figure
-from services.results.runs.run_record import FinalState, ScoringMethod
+from services.results.runs.run_plan import FinalState
+from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.list_history import ListHistory
 from services.results.standings.rank_models import RankModels
 from services.results.standings.run_terms import RunTerms

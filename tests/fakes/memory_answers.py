@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence, Set
 
 from services.results.answers.answer_match import AnswerFilter, AnswerMatch
 from services.results.answers.ports import KeyScan, Matched
-from services.results.exports.exported_lines import OutcomeKey
-from services.results.outcomes.outcome import ScoredOutcome
-from services.results.samples.sample_set import Sample
+from services.results.outcomes.outcome import OutcomeKey, ScoredOutcome
+from services.results.samples.sample import Sample
 from tests.fakes.memory_results import MemoryRows
 
 

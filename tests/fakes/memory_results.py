@@ -9,33 +9,21 @@ from datetime import UTC, datetime
 import numpy as np
 
 from services.common.clock import SystemClock
-from services.results.errors import (
-    EpochNotOpen,
-    EpochOver,
-    RecordNotFound,
-    RunIncomplete,
-    SampleSetCommitted,
-    SampleSetIncomplete,
-    SampleSetNotFound,
-)
-from services.results.outcomes.outcome import (
-    FailureClass,
-    Outcome,
-    OutcomeStatus,
-    ScoredOutcome,
-    TokenUsage,
-    supersedes,
-)
-from services.results.ports import OutcomePage, ShardKey, Stores
+from services.results.outcomes.outcome import Outcome, ScoredOutcome, ScoredRow, supersedes
+from services.results.outcomes.ports import OutcomePage
+from services.results.outcomes.timing_summary import Percentiles, TimingSummary
+from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete
+from services.results.runs.ports import ShardKey
 from services.results.runs.run_counts import RunCounts, TaskCount
-from services.results.runs.run_record import FinalState, RunPlan, RunRecord
-from services.results.runs.run_summary import RunSummary
-from services.results.runs.scored_row import ScoredRow
-from services.results.runs.timing_summary import Percentiles, TimingSummary
-from services.results.samples.sample_set import Sample, SampleSet
-from services.results.scores.answer import Target
+from services.results.runs.run_plan import FinalState, RunPlan, RunRecord
+from services.results.samples.errors import SampleSetCommitted, SampleSetIncomplete, SampleSetNotFound
+from services.results.samples.sample import Sample, SampleSet
+from services.results.scoring.answer import Target
 from services.results.standings.baseline import TaskBaselines
 from services.results.standings.standing import ClosedRun, RunStanding, SuiteBaselines
+from services.results.summaries.ports import Stores
+from services.results.summaries.run_summary import RunSummary
+from services.results.values import FailureClass, OutcomeStatus, TokenUsage
 
 Key = tuple[str, int, int]
 

@@ -6,7 +6,8 @@ from itertools import combinations
 
 from services.results.comparisons.stored_difference import StoredDifference
 from services.results.ports import HistoryPage
-from services.results.runs.run_record import FinalState, PlannedTask, ScoringMethod
+from services.results.runs.run_plan import FinalState, PlannedTask
+from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.baseline import TaskBaselines
 from services.results.standings.board import BoardEntry
 from services.results.standings.standing import ClosedRun, SuiteBaselines

@@ -14,27 +14,21 @@ from services.results.comparisons.list_flips import ListFlips
 from services.results.comparisons.postgres_comparisons import PostgresComparisons
 from services.results.comparisons.postgres_pairs import PostgresPairs
 from services.results.comparisons.store_comparisons import StoreComparisons
-from services.results.outcomes.outcome import FailureClass, OutcomeStatus, ScoredOutcome
-from services.results.outcomes.postgres_outcomes import PostgresOutcomes
-from services.results.ports import Stores
+from services.results.outcomes.outcome import ScoredOutcome
+from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
-from services.results.runs.close_run import CloseRun
-from services.results.runs.postgres_run_records import PostgresRunRecords
-from services.results.runs.run_record import (
-    FinalState,
-    PlannedTask,
-    RunFacts,
-    RunPlan,
-    ScoringMethod,
-    ScoringRecipe,
-    TaskGroup,
-)
-from services.results.runs.summarize_run import SummarizeRun
-from services.results.samples.postgres_sample_sets import PostgresSampleSets
-from services.results.samples.sample_set import Prompt, Sample
-from services.results.scores.answer import ScoreValue, Target
+from services.results.runs.postgres import PostgresRunRecords
+from services.results.runs.run_plan import FinalState, PlannedTask, RunFacts, RunPlan, TaskGroup
+from services.results.samples.postgres import PostgresSampleSets
+from services.results.samples.sample import Prompt, Sample
+from services.results.scoring.answer import ScoreValue, Target
+from services.results.scoring.recipe import ScoringMethod, ScoringRecipe
 from services.results.standings.postgres_standings import PostgresStandings
 from services.results.standings.rank_models import RankModels
+from services.results.summaries.close_run import CloseRun
+from services.results.summaries.ports import Stores
+from services.results.summaries.summarize_run import SummarizeRun
+from services.results.values import FailureClass, OutcomeStatus
 from tests.fakes.recorded_run import CHOICE_RECIPE, answered, failed, new_id, scored
 from tests.servers import postgres_server
 

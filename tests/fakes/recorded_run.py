@@ -4,21 +4,13 @@ import hashlib
 import uuid
 from collections.abc import Sequence
 
-from services.results.outcomes.outcome import (
-    Failure,
-    FailureClass,
-    ModelAnswer,
-    Outcome,
-    OutcomeBatch,
-    OutcomeStatus,
-    ScoredOutcome,
-    Timing,
-    TokenUsage,
-)
-from services.results.runs.run_record import MetricUse, PlannedTask, RunPlan, ScoringMethod, ScoringRecipe
-from services.results.samples.sample_set import Prompt, Sample
-from services.results.scores.answer import Answer, ScoreValue, Target
-from services.results.scores.task_scoring import OutputType
+from services.results.outcomes.outcome import Failure, ModelAnswer, Outcome, OutcomeBatch, ScoredOutcome
+from services.results.runs.run_plan import PlannedTask, RunPlan
+from services.results.samples.sample import Prompt, Sample
+from services.results.scoring.answer import Answer, ScoreValue, Target
+from services.results.scoring.recipe import MetricUse, ScoringMethod, ScoringRecipe
+from services.results.scoring.task_scoring import OutputType
+from services.results.values import FailureClass, OutcomeStatus, Timing, TokenUsage
 
 SHARD_SAMPLES = 10
 CHOICE_RECIPE = ScoringRecipe(

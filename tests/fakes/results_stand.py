@@ -25,10 +25,10 @@ from services.common.grpc_client import open_channel
 from services.common.jetstream import JetStream, connect_nats
 from services.common.subjects import OUTCOMES, PROGRESS_OF_ALL_RUNS, outcome_subject
 from services.results.outcomes.outcome import OutcomeBatch
-from services.results.outcomes.proto_outcomes import outcome_to_proto
-from services.results.runs.proto_runs import tasks_to_proto
-from services.results.runs.run_record import RunFacts, RunPlan, TaskGroup
-from services.results.samples.sample_set import Sample
+from services.results.outcomes.proto import outcome_to_proto
+from services.results.runs.proto import tasks_to_proto
+from services.results.runs.run_plan import RunFacts, RunPlan, TaskGroup
+from services.results.samples.sample import Sample
 from services.results.settings import ResultsSettings
 from services.results.wiring import RunningResults, running_results
 from tests.fakes.recorded_run import choice_sample, new_id, plan_of

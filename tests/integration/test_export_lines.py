@@ -19,23 +19,17 @@ from proctor.v1 import run_pb2, run_record_service_pb2
 from services.common.postgres import connect_pool
 from services.results.errors import RunChanged
 from services.results.exports import postgres_lines
-from services.results.exports.exported_lines import BEFORE_ALL, LineKind, WantedLines
+from services.results.exports.exported_lines import LineKind, WantedLines
 from services.results.exports.postgres_lines import FAILURE_WORDS, STATUS_WORDS, PostgresLines
-from services.results.outcomes.outcome import (
-    Failure,
-    FailureClass,
-    ModelAnswer,
-    Outcome,
-    OutcomeStatus,
-    Timing,
-    TokenUsage,
-)
+from services.results.outcomes.outcome import BEFORE_ALL, Failure, ModelAnswer, Outcome
 from services.results.postgres_session import SCHEMA, PostgresSession
-from services.results.runs.postgres_run_records import PostgresRunRecords
-from services.results.runs.run_record import RunFacts, RunPlan, ScoringRecipe
-from services.results.samples.sample_set import ChatMessage, Prompt, Sample
-from services.results.scores.answer import Answer, Target
-from services.results.scores.task_scoring import OutputType
+from services.results.runs.postgres import PostgresRunRecords
+from services.results.runs.run_plan import RunFacts, RunPlan
+from services.results.samples.sample import ChatMessage, Prompt, Sample
+from services.results.scoring.answer import Answer, Target
+from services.results.scoring.recipe import ScoringRecipe
+from services.results.scoring.task_scoring import OutputType
+from services.results.values import FailureClass, OutcomeStatus, Timing, TokenUsage
 from tests.fakes.eventually import eventually
 from tests.fakes.exported_texts import NASTY_TEXTS
 from tests.fakes.recorded_run import CHOICE_RECIPE, answered, batch, choice_sample, new_id, plan_of

@@ -12,12 +12,11 @@ import pytest_asyncio
 from proctor.v1 import answer_service_pb2 as pb
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import results_service_pb2
-from services.results.answers import postgres_answers
+from services.results.answers import list_outcomes, postgres_answers
 from services.results.answers.same_samples import MOST_SAME
 from services.results.exports import postgres_exports
-from services.results.outcomes import list_outcomes
 from services.results.outcomes.outcome import ScoredOutcome
-from services.results.outcomes.postgres_outcomes import scored_outcome
+from services.results.outcomes.postgres import scored_outcome
 from tests.fakes.answered_runs import answered_run, listed, rows_of, side_by_side, texts
 from tests.fakes.recorded_run import said
 from tests.fakes.refusals import refusal_of

@@ -15,9 +15,9 @@ from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import outcome_pb2, results_service_pb2, run_record_service_pb2
 from services.results.answers import list_side_by_side
 from services.results.outcomes.outcome import ModelAnswer, Outcome
-from services.results.runs.run_record import RunPlan
-from services.results.samples.sample_set import ChatMessage, Prompt
-from services.results.scores.answer import Answer
+from services.results.runs.run_plan import RunPlan
+from services.results.samples.sample import ChatMessage, Prompt
+from services.results.scoring.answer import Answer
 from tests.fakes.answered_runs import answered_run, listed, row, rows_of, side_by_side, texts
 from tests.fakes.recorded_run import choice_sample, failed, new_id, plan_of, said
 from tests.fakes.refusals import refusal_of

@@ -13,11 +13,13 @@ from openai.types.completion import Completion
 
 from proctor.v1 import export_service_pb2 as pb
 from proctor.v1 import run_pb2, run_record_service_pb2
-from services.results.outcomes.outcome import FailureClass, ModelAnswer, Outcome, Timing, TokenUsage
-from services.results.runs.run_record import RunFacts, RunPlan, ScoringRecipe
-from services.results.samples.sample_set import ChatMessage, Prompt, Sample
-from services.results.scores.answer import Answer, Target
-from services.results.scores.task_scoring import OutputType
+from services.results.outcomes.outcome import ModelAnswer, Outcome
+from services.results.runs.run_plan import RunFacts, RunPlan
+from services.results.samples.sample import ChatMessage, Prompt, Sample
+from services.results.scoring.answer import Answer, Target
+from services.results.scoring.recipe import ScoringRecipe
+from services.results.scoring.task_scoring import OutputType
+from services.results.values import FailureClass, Timing, TokenUsage
 from tests.fakes.eventually import eventually
 from tests.fakes.exported_texts import NASTY_TEXTS
 from tests.fakes.recorded_run import batch, failed, plan_of

@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 
 from services.results import errors
+from services.results.checked_fields import InvalidField
 from services.results.comparisons.compare_runs import CompareQuery
 from services.results.comparisons.comparison import SUITE
 from services.results.comparisons.estimate import (
@@ -18,7 +19,9 @@ from services.results.comparisons.estimate import (
 from services.results.comparisons.list_flips import FlipsPage, FlipsQuery
 from services.results.comparisons.mean_difference import ONE_PAIR, mcnemar_p_value
 from services.results.postgres_session import PostgresSession
-from services.results.runs.run_record import FinalState, MetricUse, RunPlan, ScoringMethod
+from services.results.runs.errors import RecordNotFound
+from services.results.runs.run_plan import FinalState, RunPlan
+from services.results.scoring.recipe import MetricUse, ScoringMethod
 from tests.fakes.paired_runs import FAILED, UNPARSED, PairedRuns, TaskOfRun, postgres_session, right, single
 from tests.fakes.recorded_run import CHOICE_RECIPE, new_id
 
@@ -258,15 +261,15 @@ async def test_models_are_compared_by_their_latest_run_over_all_rows(runs: Paire
 async def test_a_query_that_names_no_two_to_six_runs_is_refused(
     runs: PairedRuns, query: CompareQuery
 ) -> None:
-    with pytest.raises(errors.InvalidField):
+    with pytest.raises(InvalidField):
         await runs.compare(query)
 
 
 async def test_an_unknown_run_or_task_is_refused(runs: PairedRuns) -> None:
     plans = [await runs.run(single(TEN[:2], 1, 0)) for _ in range(2)]
-    with pytest.raises(errors.RecordNotFound):
+    with pytest.raises(RecordNotFound):
         await runs.compare(CompareQuery((plans[0].run_id, new_id())))
-    with pytest.raises(errors.InvalidField, match="t9"):
+    with pytest.raises(InvalidField, match="t9"):
         await runs.compare(CompareQuery((plans[0].run_id, plans[1].run_id), tasks=("t9",)))
 
 

@@ -11,14 +11,15 @@ import pytest_asyncio
 
 from services.common.errors import DependencyUnavailable
 from services.common.postgres import connect_pool, migrate
-from services.results.outcomes.outcome import Outcome, OutcomeBatch, TokenUsage
-from services.results.outcomes.postgres_outcomes import PostgresOutcomes
+from services.results.outcomes.outcome import Outcome, OutcomeBatch
+from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.outcomes.record_outcomes import RecordOutcomes
-from services.results.ports import Stores
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
-from services.results.runs.postgres_run_records import PostgresRunRecords
-from services.results.runs.run_record import FinalState, RunPlan
-from services.results.samples.postgres_sample_sets import PostgresSampleSets
+from services.results.runs.postgres import PostgresRunRecords
+from services.results.runs.run_plan import FinalState, RunPlan
+from services.results.samples.postgres import PostgresSampleSets
+from services.results.summaries.ports import Stores
+from services.results.values import TokenUsage
 from tests.fakes.eventually import eventually
 from tests.fakes.memory_results import MemoryProgress
 from tests.fakes.recorded_run import answered, batch, choice_sample, failed, new_id, plan_of

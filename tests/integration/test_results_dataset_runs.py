@@ -29,17 +29,11 @@ from proctor.v1 import (
 )
 from services.common.grpc_client import open_channel
 from services.common.grpc_errors import remote_error
-from services.results.runs.run_record import (
-    MetricUse,
-    RunFacts,
-    ScoringMethod,
-    ScoringRecipe,
-    TaskGroup,
-    TaskProvenance,
-)
-from services.results.samples.sample_set import Prompt, Sample
-from services.results.scores.answer import Target
-from services.results.scores.task_scoring import OutputType
+from services.results.runs.run_plan import RunFacts, TaskGroup, TaskProvenance
+from services.results.samples.sample import Prompt, Sample
+from services.results.scoring.answer import Target
+from services.results.scoring.recipe import MetricUse, ScoringMethod, ScoringRecipe
+from services.results.scoring.task_scoring import OutputType
 from tests.fakes.eventually import eventually
 from tests.fakes.recorded_run import batch, new_id, plan_of, said
 from tests.fakes.results_stand import ResultsStand, results_stand

@@ -8,16 +8,16 @@ import pytest_asyncio
 
 from services.common.clock import SystemClock
 from services.common.postgres import connect_pool, migrate
-from services.results import errors
+from services.results.outcomes.delete_run import DeleteRunRecord
 from services.results.outcomes.outcome import OutcomeBatch
-from services.results.outcomes.postgres_outcomes import DELETED_AT_A_TIME, PostgresOutcomes
+from services.results.outcomes.postgres import DELETED_AT_A_TIME, PostgresOutcomes
 from services.results.outcomes.record_outcomes import RecordOutcomes
-from services.results.ports import Stores
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
-from services.results.runs.delete_run_record import DeleteRunRecord
-from services.results.runs.postgres_run_records import PostgresRunRecords
-from services.results.runs.run_record import RunPlan
-from services.results.samples.postgres_sample_sets import PostgresSampleSets
+from services.results.runs.postgres import PostgresRunRecords
+from services.results.runs.run_plan import RunPlan
+from services.results.samples.errors import SampleSetNotFound
+from services.results.samples.postgres import PostgresSampleSets
+from services.results.summaries.ports import Stores
 from tests.fakes.memory_results import MemoryProgress, memory_stores
 from tests.fakes.recorded_run import answered, choice_sample, new_id, plan_of, scored
 from tests.servers import postgres_server
@@ -64,7 +64,7 @@ async def recorded_run(stores: Stores, set_id: str, size: int = 3) -> RunPlan:
 async def is_readable(stores: Stores, set_id: str) -> bool:
     try:
         return bool(await stores.sample_sets.read(set_id, [0]))
-    except errors.SampleSetNotFound:
+    except SampleSetNotFound:
         return False
 
 
@@ -123,7 +123,7 @@ async def test_swept_set_can_be_stored_again(stores: Stores) -> None:
     set_id = await committed_set(stores, salt)
     await stores.sample_sets.sweep(in_a_while())
     await stores.sample_sets.sweep_unused(in_a_while())
-    with pytest.raises(errors.SampleSetNotFound):
+    with pytest.raises(SampleSetNotFound):
         await stores.records.open(plan_of([3], [set_id]), 1)
     again = await committed_set(stores, salt)
     assert again != set_id

@@ -7,18 +7,18 @@ import pytest
 import pytest_asyncio
 
 from services.common.postgres import connect_pool, migrate
-from services.results import errors
-from services.results.outcomes.outcome import Outcome, OutcomeStatus
-from services.results.outcomes.postgres_outcomes import PostgresOutcomes
-from services.results.ports import Stores
+from services.results.outcomes.list_missing import ListMissing
+from services.results.outcomes.outcome import Outcome
+from services.results.outcomes.postgres import PostgresOutcomes, PostgresReuse
+from services.results.outcomes.reuse_answers import ReuseAnswers
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
-from services.results.reuse.postgres_reuse import PostgresReuse
-from services.results.reuse.reuse_answers import ReuseAnswers
-from services.results.runs.list_missing import ListMissing
-from services.results.runs.postgres_run_records import PostgresRunRecords
-from services.results.runs.run_record import FinalState, RunPlan
-from services.results.samples.postgres_sample_sets import PostgresSampleSets
-from services.results.samples.sample_set import Sample
+from services.results.runs.errors import EpochNotOpen, RecordNotFound
+from services.results.runs.postgres import PostgresRunRecords
+from services.results.runs.run_plan import FinalState, RunPlan
+from services.results.samples.postgres import PostgresSampleSets
+from services.results.samples.sample import Sample
+from services.results.summaries.ports import Stores
+from services.results.values import OutcomeStatus
 from tests.fakes.recorded_run import answered, choice_sample, failed, new_id, plan_of, scored
 from tests.servers import postgres_server
 
@@ -145,7 +145,7 @@ async def test_a_frozen_run_takes_nothing_and_an_unknown_one_is_refused(
     await stand.answer(first, [answered(at) for at in range(SIZE)])
     await stand.stores.records.freeze(second, 1, FinalState.CANCELLED, allow_partial=True)
     assert await stand.reuse(second.run_id, 1, ENGINE) == 0
-    with pytest.raises(errors.EpochNotOpen):
+    with pytest.raises(EpochNotOpen):
         await stand.reuse(first.run_id, 2, ENGINE)
-    with pytest.raises(errors.RecordNotFound):
+    with pytest.raises(RecordNotFound):
         await stand.reuse(new_id(), 1, ENGINE)

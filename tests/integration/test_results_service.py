@@ -20,16 +20,11 @@ from proctor.v1 import (
 )
 from services.common.grpc_errors import remote_error
 from services.common.subjects import OUTCOMES
-from services.results.outcomes.list_outcomes import MOST_BYTES_PER_PAGE
-from services.results.outcomes.outcome import (
-    FailureClass,
-    ModelAnswer,
-    OutcomeBatch,
-    Timing,
-    TokenUsage,
-)
-from services.results.runs.run_record import RunPlan
-from services.results.samples.sample_set import Prompt
+from services.results.outcomes.outcome import ModelAnswer, OutcomeBatch
+from services.results.outcomes.page_bytes import MOST_BYTES_PER_PAGE
+from services.results.runs.run_plan import RunPlan
+from services.results.samples.sample import Prompt
+from services.results.values import FailureClass, Timing, TokenUsage
 from tests.fakes.eventually import eventually
 from tests.fakes.recorded_run import answered, batch, choice_sample, failed, new_id, plan_of, said
 from tests.fakes.results_stand import ResultsStand, results_stand, sample_to_proto

@@ -12,19 +12,21 @@ import pytest_asyncio
 from services.common.clock import SystemClock
 from services.common.postgres import connect_pool, migrate
 from services.results.figures.figure import Figure
-from services.results.outcomes.postgres_outcomes import PostgresOutcomes
-from services.results.ports import BaselineStore, BoardStore, HistoryPage, HistoryStore, Stores
+from services.results.outcomes.delete_run import DeleteRunRecord
+from services.results.outcomes.postgres import PostgresOutcomes
+from services.results.ports import BaselineStore, BoardStore, HistoryPage, HistoryStore
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
-from services.results.runs.close_run import CloseRun
-from services.results.runs.delete_run_record import DeleteRunRecord
-from services.results.runs.postgres_run_records import PostgresRunRecords
-from services.results.runs.run_record import FinalState, RunFacts, RunPlan, ScoringMethod, TaskGroup
-from services.results.runs.summarize_run import SummarizeRun
-from services.results.samples.postgres_sample_sets import PostgresSampleSets
+from services.results.runs.postgres import PostgresRunRecords
+from services.results.runs.run_plan import FinalState, RunFacts, RunPlan, TaskGroup
+from services.results.samples.postgres import PostgresSampleSets
+from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.add_baselines import AddBaselines
 from services.results.standings.history_token import NEWEST
 from services.results.standings.postgres_baselines import PostgresBaselines
 from services.results.standings.postgres_standings import PostgresStandings
+from services.results.summaries.close_run import CloseRun
+from services.results.summaries.ports import Stores
+from services.results.summaries.summarize_run import SummarizeRun
 from tests.fakes.memory_results import MemoryRows, memory_stores
 from tests.fakes.memory_standings import MemoryBaselines, MemoryStandings
 from tests.fakes.recorded_run import answered, choice_sample, new_id, plan_of, scored

@@ -13,7 +13,7 @@ from services.results.comparisons.comparison import Difference
 from services.results.comparisons.metric_choice import MetricChoice
 from services.results.comparisons.store_comparisons import StoreComparisons
 from services.results.postgres_session import PostgresSession
-from services.results.runs.run_record import FinalState, RunRecord
+from services.results.runs.run_plan import FinalState, RunRecord
 from services.results.standings.postgres_standings import PostgresStandings
 from services.results.standings.rank_models import BoardQuery
 from tests.fakes.paired_runs import FAILED, PairedRuns, TaskOfRun, postgres_session, single

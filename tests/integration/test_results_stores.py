@@ -11,29 +11,25 @@ import pytest_asyncio
 
 from services.common.clock import SystemClock
 from services.common.postgres import connect_pool, migrate
-from services.results import errors
 from services.results.answers.ports import AnswerStore
 from services.results.answers.postgres_answers import PostgresAnswers
 from services.results.figures.figure import Figure
-from services.results.outcomes.outcome import (
-    Failure,
-    FailureClass,
-    ModelAnswer,
-    Outcome,
-    OutcomeStatus,
-    ScoredOutcome,
-)
-from services.results.outcomes.postgres_outcomes import PostgresOutcomes
-from services.results.ports import OutcomePage, Stores
+from services.results.outcomes.outcome import Failure, ModelAnswer, Outcome, ScoredOutcome
+from services.results.outcomes.ports import OutcomePage
+from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
-from services.results.runs.postgres_run_records import PostgresRunRecords
-from services.results.runs.run_record import FinalState, GroupMetric, RunFacts, RunPlan, TaskGroup
-from services.results.runs.summarize_run import SummarizeRun
-from services.results.samples.postgres_sample_sets import PostgresSampleSets
-from services.results.samples.sample_set import ChatMessage, Prompt, Sample
-from services.results.scores.answer import Answer, ScoringImpossible, Target
-from services.results.scores.scoring import score_answer
+from services.results.runs.errors import EpochNotOpen, EpochOver, RunIncomplete
+from services.results.runs.postgres import PostgresRunRecords
+from services.results.runs.run_plan import FinalState, GroupMetric, RunFacts, RunPlan, TaskGroup
+from services.results.samples.errors import SampleSetCommitted, SampleSetIncomplete, SampleSetNotFound
+from services.results.samples.postgres import PostgresSampleSets
+from services.results.samples.sample import ChatMessage, Prompt, Sample
+from services.results.scoring.answer import Answer, ScoringImpossible, Target
+from services.results.scoring.score_answer import score_answer
 from services.results.standings.standing import standing_of
+from services.results.summaries.ports import Stores
+from services.results.summaries.summarize_run import SummarizeRun
+from services.results.values import FailureClass, OutcomeStatus
 from tests.fakes.memory_answers import MemoryAnswers
 from tests.fakes.memory_results import MemoryRows, memory_stores
 from tests.fakes.recorded_run import answered, choice_sample, failed, new_id, plan_of, said, scored
@@ -140,16 +136,16 @@ async def test_opening_again_changes_nothing_and_an_earlier_epoch_is_refused(sto
     other = replace(plan, tasks=(), rollouts=7)
     assert (await stores.records.open(other, 1)).plan == plan
     assert (await stores.records.all_counts(plan)).failed == 1
-    with pytest.raises(errors.EpochOver):
+    with pytest.raises(EpochOver):
         await stores.records.open(plan, 0)
 
 
 async def test_a_run_freezes_only_complete_unless_partial_is_allowed(stores: Stores) -> None:
     plan = await open_run(stores, 2)
     await record(stores, plan, answered(0))
-    with pytest.raises(errors.RunIncomplete):
+    with pytest.raises(RunIncomplete):
         await stores.records.freeze(plan, 1, FinalState.COMPLETED, allow_partial=False)
-    with pytest.raises(errors.EpochNotOpen):
+    with pytest.raises(EpochNotOpen):
         await stores.records.freeze(plan, 2, FinalState.COMPLETED, allow_partial=True)
     await record(stores, plan, failed(1))
     await stores.records.freeze(plan, 1, FinalState.COMPLETED, allow_partial=False)
@@ -294,7 +290,7 @@ async def test_a_set_is_readable_once_committed(stores: Stores) -> None:
         Sample(1, 5, bytes(32), Prompt("How?"), Target((), None, ("so", "thus"))),
     ]
     await stores.sample_sets.stage(set_id, samples)
-    with pytest.raises(errors.SampleSetNotFound):
+    with pytest.raises(SampleSetNotFound):
         await stores.sample_sets.read(set_id, [0])
     await stores.sample_sets.stage(set_id, samples[1:])
     committed = await stores.sample_sets.commit(set_id, 2)
@@ -304,7 +300,7 @@ async def test_a_set_is_readable_once_committed(stores: Stores) -> None:
     assert await stores.sample_sets.clusters(set_id) == {0: "passage"}
     assert await stores.sample_sets.label_count(set_id) == 0
     assert (await stores.sample_sets.weights(set_id, [1, 7])) == {1: len("How?sothus")}
-    with pytest.raises(errors.SampleSetCommitted):
+    with pytest.raises(SampleSetCommitted):
         await stores.sample_sets.stage(set_id, samples)
 
 
@@ -324,9 +320,9 @@ async def test_a_set_with_gaps_is_not_committed(stores: Stores) -> None:
     set_id = new_id()
     await stores.sample_sets.stage(set_id, [choice_sample(0, set_id), choice_sample(2, set_id)])
     for count in (2, 3):
-        with pytest.raises(errors.SampleSetIncomplete):
+        with pytest.raises(SampleSetIncomplete):
             await stores.sample_sets.commit(set_id, count)
-    with pytest.raises(errors.SampleSetNotFound):
+    with pytest.raises(SampleSetNotFound):
         await stores.sample_sets.commit(new_id(), 1)
 
 
@@ -337,7 +333,7 @@ async def test_leftovers_are_swept_and_committed_sets_stay(stores: Stores) -> No
     assert await stores.sample_sets.sweep(datetime.fromtimestamp(0, tz=UTC)) == 0
     assert await stores.sample_sets.sweep(SystemClock().now() + timedelta(minutes=1)) >= 1
     assert len(await stores.sample_sets.read(kept, [0, 1])) == 2
-    with pytest.raises(errors.SampleSetNotFound):
+    with pytest.raises(SampleSetNotFound):
         await stores.sample_sets.commit(left, 1)
 
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from services.results.answers.golden_answer import ChosenAnswer, GoldenAnswer, latest_marks
 from services.results.answers.golden_line import GoldenForm, golden_line
 from services.results.answers.ports import AnswerStore, GoldenStore
-from services.results.errors import InvalidField, NoGoldenAnswers, RecordNotFound, RunChanged
-from services.results.exports.exported_lines import BEFORE_ALL
-from services.results.outcomes.list_outcomes import fitting_count
-from services.results.ports import Stores
-from services.results.runs.run_record import RunPlan
+from services.results.checked_fields import InvalidField
+from services.results.errors import NoGoldenAnswers, RunChanged
+from services.results.outcomes.outcome import BEFORE_ALL
+from services.results.outcomes.page_bytes import fitting_count
+from services.results.runs.errors import RecordNotFound
+from services.results.runs.run_plan import RunPlan
+from services.results.summaries.ports import Stores
 
 MOST_RUNS = 6
 MARKS_AT_A_TIME = 5000

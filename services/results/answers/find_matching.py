@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from services.common.clock import Clock
 from services.results.answers.answer_match import AnswerMatch
 from services.results.answers.ports import AnswerStore, KeyScan
-from services.results.exports.exported_lines import OutcomeKey
+from services.results.outcomes.outcome import OutcomeKey
 
 # A call ends soon after; the last window may take a little longer.
 SCAN_SECONDS = 0.4

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from services.results.exports.exported_lines import OutcomeKey
+from services.results.outcomes.outcome import OutcomeKey
 
 MOST_ID_CHARACTERS = 512
 

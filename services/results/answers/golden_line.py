@@ -7,7 +7,7 @@ import orjson
 
 from services.results.answers.tool_calls import tool_calls
 from services.results.outcomes.outcome import ScoredOutcome
-from services.results.samples.sample_set import ChatMessage, Prompt, Sample
+from services.results.samples.sample import ChatMessage, Prompt, Sample
 
 Json = dict[str, Any]
 

@@ -16,12 +16,14 @@ from services.results.answers.find_matching import SCAN_SECONDS, WINDOW_BYTES, W
 from services.results.answers.ports import AnswerStore, SameSampleStore
 from services.results.answers.same_samples import MOST_SAME, crowded_digests, pair_placed
 from services.results.answers.side_by_side import PairedRow, ShownRow, Side, differ
-from services.results.errors import InvalidField, NoCommonSamples, RecordNotFound
-from services.results.outcomes.list_outcomes import BYTES_OF_NUMBERS, fitting_count
-from services.results.outcomes.listed_outcome import ListedOutcome
+from services.results.checked_fields import InvalidField
+from services.results.errors import NoCommonSamples
+from services.results.outcomes.outcome import ListedOutcome
+from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS, fitting_count
 from services.results.page_token import read_page_token, write_page_token
-from services.results.ports import Stores
-from services.results.runs.run_record import RunRecord
+from services.results.runs.errors import RecordNotFound
+from services.results.runs.run_plan import RunRecord
+from services.results.summaries.ports import Stores
 
 FEWEST_RUNS, MOST_RUNS = 2, 6
 MOST_PER_PAGE = 200

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.results.answers.ports import GoldenStore
-from services.results.errors import InvalidField, NoSuchRow, RecordNotFound
-from services.results.exports.exported_lines import OutcomeKey
-from services.results.ports import RunRecordStore
-from services.results.runs.run_record import RunPlan
+from services.results.checked_fields import InvalidField
+from services.results.errors import NoSuchRow
+from services.results.outcomes.outcome import OutcomeKey
+from services.results.runs.errors import RecordNotFound
+from services.results.runs.ports import RunRecordStore
+from services.results.runs.run_plan import RunPlan
 
 MOST_ANSWERS = 1000
 DEFAULT_USER = "local"

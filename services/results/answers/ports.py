@@ -7,8 +7,7 @@ from typing import Protocol
 from services.results.answers.answer_match import AnswerMatch
 from services.results.answers.golden_answer import GoldenAnswer
 from services.results.answers.same_samples import Placed, SamePlace
-from services.results.exports.exported_lines import OutcomeKey
-from services.results.outcomes.outcome import ScoredOutcome
+from services.results.outcomes.outcome import OutcomeKey, ScoredOutcome
 
 
 @dataclass(frozen=True, slots=True)

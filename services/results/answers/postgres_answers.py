@@ -6,10 +6,10 @@ from services.results.answers.answer_match import AnswerMatch
 from services.results.answers.ports import KeyScan, Matched
 from services.results.answers.same_samples import Placed, SamePlace
 from services.results.answers.tool_calls import called
-from services.results.exports.exported_lines import OutcomeKey
-from services.results.outcomes.outcome import FailureClass, ScoredOutcome
-from services.results.outcomes.postgres_outcomes import scored_outcome
+from services.results.outcomes.outcome import OutcomeKey, ScoredOutcome
+from services.results.outcomes.postgres import scored_outcome
 from services.results.postgres_session import PostgresSession
+from services.results.values import FailureClass
 
 ANY_STATUS = 0
 

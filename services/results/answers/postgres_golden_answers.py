@@ -6,9 +6,10 @@ import asyncpg
 
 from services.results.answers.golden_answer import GoldenAnswer
 from services.results.answers.postgres_answers import key_columns
-from services.results.errors import FailureNotGolden, NoSuchAnswer, RecordNotFound
-from services.results.exports.exported_lines import OutcomeKey
+from services.results.errors import FailureNotGolden, NoSuchAnswer
+from services.results.outcomes.outcome import OutcomeKey
 from services.results.postgres_session import PostgresSession, PostgresTransaction
+from services.results.runs.errors import RecordNotFound
 
 
 class PostgresGoldenAnswers:

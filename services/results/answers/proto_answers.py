@@ -5,9 +5,9 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from services.results.answers.answer_match import AnswerFilter
 from services.results.answers.side_by_side import ShownRow
 from services.results.checked_fields import checked_text
-from services.results.outcomes.listed_outcome import ListedOutcome
-from services.results.outcomes.proto_outcomes import recorded_to_proto
-from services.results.samples.sample_text import prompt_as_text, target_as_text
+from services.results.outcomes.outcome import ListedOutcome
+from services.results.outcomes.proto import recorded_to_proto
+from services.results.samples.sample import prompt_as_text, target_as_text
 
 
 def filter_from_proto(message: results_pb2.OutcomeFilter) -> AnswerFilter:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.results.outcomes.listed_outcome import ListedOutcome
-from services.results.runs.run_record import PlannedTask, RunPlan
-from services.results.samples.sample_set import Sample
+from services.results.outcomes.outcome import ListedOutcome
+from services.results.runs.run_plan import PlannedTask, RunPlan
+from services.results.samples.sample import Sample
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from services.results.comparisons.label_pairs import LabelPairs, Readings
 from services.results.comparisons.score_pairs import ScorePairs
 from services.results.figures.metric_kind import is_right_or_wrong
 from services.results.figures.score_columns import Array, Numbers
-from services.results.scores.answer import UNREAD, ScoreValue
-from services.results.scores.answer_filters import FilterPipeline
-from services.results.scores.task_scoring import ScoredMetric
+from services.results.scoring.answer import UNREAD, ScoreValue
+from services.results.scoring.answer_filters import FilterPipeline
+from services.results.scoring.task_scoring import ScoredMetric
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from services.results.comparisons.metric_choice import MetricChoice, options_of
 from services.results.errors import OtherOptions, OtherScoring, OtherSuite, RunNotFinished
-from services.results.runs.run_record import FinalState, PlannedTask, RunPlan, RunRecord
+from services.results.runs.run_plan import FinalState, PlannedTask, RunPlan, RunRecord
 
 
 def check_comparable(records: Sequence[RunRecord], tasks: Sequence[str], *, is_forced: bool) -> None:

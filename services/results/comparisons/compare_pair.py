@@ -11,8 +11,9 @@ from services.results.comparisons.estimate import undefined
 from services.results.comparisons.mean_difference import NO_PAIRS
 from services.results.comparisons.metric_choice import MetricChoice, all_metrics, shared_tasks
 from services.results.errors import NoCommonSamples
-from services.results.ports import ComparisonStore, RunRecordStore
-from services.results.runs.run_record import RunRecord
+from services.results.ports import ComparisonStore
+from services.results.runs.ports import RunRecordStore
+from services.results.runs.run_plan import RunRecord
 
 log = get_logger()
 

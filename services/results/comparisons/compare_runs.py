@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from services.results.checked_fields import InvalidField
 from services.results.comparisons.comparability import check_comparable, check_options, warnings_of
 from services.results.comparisons.comparison import ComparedRun, Comparison, Difference, corrected
 from services.results.comparisons.metric_choice import (
@@ -14,10 +15,13 @@ from services.results.comparisons.metric_choice import (
     shared_tasks,
 )
 from services.results.comparisons.pair_differences import pair_differences
-from services.results.errors import InvalidField, NoCommonSamples, NoRunOfModel, RecordNotFound
-from services.results.ports import PairStore, RunRecordStore, SampleSetStore
-from services.results.runs.find_label_count import find_label_count
-from services.results.runs.run_record import RunPlan, RunRecord
+from services.results.errors import NoCommonSamples, NoRunOfModel
+from services.results.ports import PairStore
+from services.results.runs.errors import RecordNotFound
+from services.results.runs.ports import RunRecordStore
+from services.results.runs.run_plan import RunPlan, RunRecord
+from services.results.samples.ports import SampleSetStore
+from services.results.summaries.summarize_run import find_label_count
 
 FEWEST_RUNS = 2
 MOST_RUNS = 6

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from services.results.comparisons.answer_pairs import PairTally
 from services.results.comparisons.estimate import Estimate, Verdict, verdict_of
 from services.results.comparisons.holm import holm
-from services.results.runs.run_record import ScoringMethod
+from services.results.scoring.recipe import ScoringMethod
 
 SUITE = ""
 """In the place of a task: the suite as a whole."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from services.results.comparisons.answer_pairs import SampleAnswers
-from services.results.runs.run_record import PlannedTask
-from services.results.samples.sample_set import Sample
+from services.results.runs.run_plan import PlannedTask
+from services.results.samples.sample import Sample
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,19 +3,22 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from services.results.checked_fields import InvalidField
 from services.results.comparisons.answer_pairs import sample_score
 from services.results.comparisons.comparability import check_comparable
 from services.results.comparisons.flip import Flip, FlipQuery, FoundFlip
 from services.results.comparisons.metric_choice import all_metrics, shared_tasks
 from services.results.comparisons.metric_difference import has_numbers
-from services.results.errors import InvalidField, RecordNotFound, UnknownMetric
-from services.results.outcomes.list_outcomes import MOST_BYTES_PER_PAGE
+from services.results.errors import UnknownMetric
+from services.results.outcomes.page_bytes import MOST_BYTES_PER_PAGE
 from services.results.page_token import read_page_token, write_page_token
-from services.results.ports import PairStore, Stores
-from services.results.runs.run_record import PlannedTask, RunPlan, RunRecord
-from services.results.scores.task_scoring import ScoredMetric
-from services.results.scores.text_metrics import SHORT_NAMES
+from services.results.ports import PairStore
+from services.results.runs.errors import RecordNotFound
+from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
+from services.results.scoring.task_scoring import ScoredMetric
+from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.standings.standing import METRICS_BY_WORD
+from services.results.summaries.ports import Stores
 
 MOST_PER_PAGE = 500
 USUAL_PER_PAGE = 50

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from services.results.errors import InvalidField, NothingToCompare, UnknownMetric
-from services.results.runs.group_figures import SCORE
-from services.results.runs.run_record import RunPlan
-from services.results.scores.task_scoring import ScoredMetric
-from services.results.scores.text_metrics import SHORT_NAMES
+from services.results.checked_fields import InvalidField
+from services.results.errors import NothingToCompare, UnknownMetric
+from services.results.runs.run_plan import RunPlan
+from services.results.scoring.task_scoring import ScoredMetric
+from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.standings.standing import METRICS_BY_WORD
+from services.results.summaries.group_figures import SCORE
 
 
 @dataclass(frozen=True, slots=True)

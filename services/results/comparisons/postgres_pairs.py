@@ -11,8 +11,8 @@ from services.results.comparisons.answer_pairs import PairGroup, SampleAnswers
 from services.results.comparisons.flip import FlipQuery, FoundFlip
 from services.results.comparisons.pair_differences import PairsByMetric
 from services.results.postgres_session import PostgresSession
-from services.results.runs.run_record import PlannedTask, RunPlan
-from services.results.scores.answer import ScoreValue
+from services.results.runs.run_plan import PlannedTask, RunPlan
+from services.results.scoring.answer import ScoreValue
 
 KNOWN_TEXTS = 10_000
 

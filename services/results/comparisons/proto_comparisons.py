@@ -4,7 +4,7 @@ from proctor.v1 import comparison_pb2 as pb
 from proctor.v1 import run_pb2
 from services.results.comparisons.comparison import ComparedRun, Comparison, Difference
 from services.results.comparisons.flip import Flip
-from services.results.samples.sample_text import prompt_as_text, target_as_text
+from services.results.samples.sample import prompt_as_text, target_as_text
 
 
 def comparison_to_proto(comparison: Comparison) -> pb.Comparison:

@@ -3,11 +3,12 @@
 Apart from the close: that neither waits for it nor fails with it, and what a crash cut short is found again.
 """
 
-from services.results.ports import BoardStore, ComparisonStore, PairComparer, RunRecordStore
-from services.results.runs.group_figures import SCORE
-from services.results.runs.run_record import RunRecord
+from services.results.ports import BoardStore, ComparisonStore, PairComparer
+from services.results.runs.ports import RunRecordStore
+from services.results.runs.run_plan import RunRecord
 from services.results.standings.board import BoardEntry
 from services.results.standings.run_terms import terms_of
+from services.results.summaries.group_figures import SCORE
 
 RUNS_AT_A_TIME = 100
 MOST_RIVALS = 50

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from services.results.exports.exported_lines import LineKind
 from services.results.exports.exported_run import ExportedRun
-from services.results.outcomes.listed_outcome import ListedOutcome
+from services.results.outcomes.outcome import ListedOutcome
 
 
 class LineWriter(Protocol):

@@ -10,15 +10,18 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from services.results.errors import InvalidField, RecordNotFound, RunNotFinished
+from services.results.checked_fields import InvalidField
+from services.results.errors import RunNotFinished
 from services.results.exports.export_form import ExportForm, LineForm, OutcomeForm
 from services.results.exports.exported_lines import LINES_VERSION, MissingAnswer
 from services.results.exports.exported_run import ExportedRun
 from services.results.exports.marked_file import FileMark, FilePiece, MarkedFile
 from services.results.exports.render_file import RenderFile
-from services.results.ports import ExportedLines, ExportedOutcomes, ExportMarks, RunRecordStore
-from services.results.runs.run_record import FinalState, RunPlan, RunRecord
-from services.results.runs.summarize_run import SummarizeRun
+from services.results.ports import ExportedLines, ExportedOutcomes, ExportMarks
+from services.results.runs.errors import RecordNotFound
+from services.results.runs.ports import RunRecordStore
+from services.results.runs.run_plan import FinalState, RunPlan, RunRecord
+from services.results.summaries.summarize_run import SummarizeRun
 
 MARK_BYTES = 4 * 1024 * 1024
 

@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from services.results.runs.run_record import RunRecord
+from services.results.outcomes.outcome import OutcomeKey
+from services.results.runs.run_plan import RunRecord
 
-OutcomeKey = tuple[int, int]
 """Sample and rollout: the order of every file."""
 
-BEFORE_ALL: OutcomeKey = (-1, -1)
+
 LINES_VERSION = 2
+
+
 """Raise it with any change of what lines look like: files that were begun before are not gone on with."""
 
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from services.results.runs.run_record import RunRecord
-from services.results.runs.run_summary import RunSummary
-from services.results.scores.task_scoring import metric_names
+from services.results.runs.run_plan import RunRecord
+from services.results.scoring.task_scoring import metric_names
+from services.results.summaries.run_summary import RunSummary
 
 
 @dataclass(frozen=True, slots=True)

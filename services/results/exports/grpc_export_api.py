@@ -11,8 +11,7 @@ from proctor.v1 import export_service_pb2 as pb
 from proctor.v1 import export_service_pb2_grpc as pb_grpc
 from services.results.answers.export_golden_answers import ExportGoldenAnswers
 from services.results.answers.golden_line import GoldenForm
-from services.results.checked_fields import checked_id, checked_text
-from services.results.errors import InvalidField
+from services.results.checked_fields import InvalidField, checked_id, checked_text
 from services.results.exports.csv_export import CSV
 from services.results.exports.export_form import ExportForm
 from services.results.exports.export_run import ExportOrder, ExportRun

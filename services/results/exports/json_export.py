@@ -7,7 +7,7 @@ import orjson
 
 from services.results.exports.export_form import LineForm
 from services.results.exports.exported_run import ExportedRun
-from services.results.runs.run_summary import RunSummary
+from services.results.summaries.run_summary import RunSummary
 
 
 class JsonFile:

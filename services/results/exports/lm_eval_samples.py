@@ -12,13 +12,12 @@ import orjson
 
 from services.results.exports.export_form import OutcomeForm
 from services.results.exports.exported_run import ExportedRun
-from services.results.outcomes.listed_outcome import ListedOutcome
-from services.results.outcomes.outcome import Failure
-from services.results.runs.run_record import TaskProvenance
-from services.results.samples.sample_text import prompt_as_text
-from services.results.scores.answer import Answer, ScoringImpossible, Target
-from services.results.scores.answer_filters import FilterPipeline, read_answer
-from services.results.scores.task_scoring import TaskScoring
+from services.results.outcomes.outcome import Failure, ListedOutcome
+from services.results.runs.run_plan import TaskProvenance
+from services.results.samples.sample import prompt_as_text
+from services.results.scoring.answer import Answer, ScoringImpossible, Target
+from services.results.scoring.answer_filters import FilterPipeline, read_answer
+from services.results.scoring.task_scoring import TaskScoring
 
 UNREADABLE = "[invalid]"
 """What lm-evaluation-harness puts in the place of an answer that a filter found nothing in."""

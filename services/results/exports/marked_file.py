@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from services.results.exports.exported_lines import BEFORE_ALL, OutcomeKey
+from services.results.outcomes.outcome import BEFORE_ALL, OutcomeKey
 
 
 @dataclass(frozen=True, slots=True)

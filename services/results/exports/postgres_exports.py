@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator, Sequence
 
 import asyncpg
 
-from services.results.outcomes.listed_outcome import ListedOutcome
-from services.results.outcomes.postgres_outcomes import scored_outcome
+from services.results.outcomes.outcome import ListedOutcome
+from services.results.outcomes.postgres import scored_outcome
 from services.results.postgres_session import PostgresSession
-from services.results.runs.run_record import RunPlan
-from services.results.samples.postgres_sample_sets import sample_from_row
+from services.results.runs.run_plan import RunPlan
+from services.results.samples.postgres import sample_from_row
 
 MOST_ROWS = 1000
 FIRST_ROWS = 100

@@ -10,10 +10,11 @@ import asyncpg
 import orjson
 
 from services.results.errors import RunChanged
-from services.results.exports.exported_lines import LineChunk, LineKind, OutcomeKey, WantedLines
-from services.results.outcomes.outcome import FailureClass, OutcomeStatus
+from services.results.exports.exported_lines import LineChunk, LineKind, WantedLines
+from services.results.outcomes.outcome import OutcomeKey
 from services.results.postgres_session import PostgresSession
-from services.results.runs.run_record import PlannedTask
+from services.results.runs.run_plan import PlannedTask
+from services.results.values import FailureClass, OutcomeStatus
 
 # One is made while the other is sent.
 IN_FLIGHT = 2

@@ -6,9 +6,10 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from services.results.exports.export_form import LineForm, LineWriter
-from services.results.exports.exported_lines import BEFORE_ALL, LineKind, MissingAnswer, WantedLines
+from services.results.exports.exported_lines import LineKind, MissingAnswer, WantedLines
 from services.results.exports.exported_run import ExportedRun
 from services.results.exports.marked_file import FileMark, FilePiece
+from services.results.outcomes.outcome import BEFORE_ALL
 from services.results.ports import ExportedLines
 
 

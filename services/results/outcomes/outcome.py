@@ -1,58 +1,17 @@
-"""An outcome: what came back for one (run, sample, rollout), and when it replaces an earlier one."""
+"""An outcome: the result of one (run, sample, rollout), and when it replaces an earlier one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 
-from services.results.scores.answer import Answer, ScoreValue
+from services.results.runs.run_plan import PlannedTask
+from services.results.samples.sample import Sample
+from services.results.scoring.answer import Answer, ScoreValue
+from services.results.values import FailureClass, OutcomeStatus, Timing, TokenUsage
 
 UNRECORDABLE = "The answer could not be recorded; the log of results says why."
 # What no answer comes near, and sums, squares and quotients over any run can still be taken of.
 MOST_TOKENS = 10**10
 LEAST_SECONDS, MOST_SECONDS = 1e-9, 1e9
-
-
-class FailureClass(IntEnum):
-    """Class of a machinery failure; the numbers are those of the contract and of the table (0: answered)."""
-
-    RATE_LIMIT = 1
-    TIMEOUT = 2
-    PROVIDER_ERROR = 3
-    REFUSED = 4
-    PROMPT_TOO_LONG = 5
-    ENGINE = 6
-    SCORING = 7
-
-    @property
-    def word(self) -> str:
-        """The name that people and counters use."""
-        return self.name.lower()
-
-
-class OutcomeStatus(IntEnum):
-    """The numbers are those of the contract and of the table."""
-
-    SCORED = 1
-    UNPARSED = 2
-    FAILED = 3
-
-
-@dataclass(frozen=True, slots=True)
-class TokenUsage:
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    reasoning_tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """Seconds; None where unknown."""
-
-    total_seconds: float = 0.0
-    queue_seconds: float | None = None
-    first_token_seconds: float | None = None
-    between_tokens_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,3 +137,24 @@ def believable_tokens(count: int) -> int:
 def believable_seconds(seconds: float) -> float | None:
     """None for a time that no answer takes."""
     return seconds if seconds == 0 or LEAST_SECONDS <= seconds <= MOST_SECONDS else None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedOutcome:
+    """An outcome beside its sample."""
+
+    task: PlannedTask
+    sample: Sample
+    scored: ScoredOutcome
+    is_golden: bool = False
+
+
+ScoredRow = tuple[int, int, Mapping[str, ScoreValue]]
+
+
+"""Sample, rollout and scores of an answer."""
+
+
+OutcomeKey = tuple[int, int]
+
+BEFORE_ALL: OutcomeKey = (-1, -1)

@@ -15,19 +15,20 @@ from weakref import WeakValueDictionary
 
 from services.results.outcomes.outcome import (
     Failure,
-    FailureClass,
     ModelAnswer,
     Outcome,
     OutcomeBatch,
-    OutcomeStatus,
     ScoredOutcome,
     with_failure,
     without_duplicates,
 )
-from services.results.ports import ProgressPublisher, ShardKey, Stores
-from services.results.runs.run_record import RunPlan
-from services.results.scores.answer import ScoringImpossible, Target
-from services.results.scores.scoring import score_answer
+from services.results.outcomes.ports import ProgressPublisher
+from services.results.runs.ports import ShardKey
+from services.results.runs.run_plan import RunPlan
+from services.results.scoring.answer import ScoringImpossible, Target
+from services.results.scoring.score_answer import score_answer
+from services.results.summaries.ports import Stores
+from services.results.values import FailureClass, OutcomeStatus
 
 MOST_REMEMBERED_PLANS = 1000
 MOST_REMEMBERED_ENVIRONMENTS = 10_000

@@ -4,16 +4,19 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from services.results.errors import InvalidField, RecordNotFound, RunNotFinished
-from services.results.ports import ExportedOutcomes, Stores
+from services.results.checked_fields import InvalidField
+from services.results.errors import RunNotFinished
+from services.results.ports import ExportedOutcomes
 from services.results.rescoring.rescored_answers import RescoredAnswers, UnscoredAnswer
-from services.results.runs.find_label_count import find_label_count
-from services.results.runs.run_record import MetricUse, RunPlan, ScoringRecipe
-from services.results.runs.run_summary import TaskSummary
-from services.results.runs.summarize_run import SummarizeRun
-from services.results.runs.task_columns import cluster_numbers
-from services.results.scores.task_scoring import InvalidScoring, OutputType, TaskScoring
-from services.results.scores.text_metrics import SHORT_NAMES
+from services.results.runs.errors import RecordNotFound
+from services.results.runs.run_plan import RunPlan
+from services.results.scoring.recipe import MetricUse, ScoringRecipe
+from services.results.scoring.task_scoring import InvalidScoring, OutputType, TaskScoring
+from services.results.scoring.text_metrics import SHORT_NAMES
+from services.results.summaries.ports import Stores
+from services.results.summaries.run_summary import TaskSummary
+from services.results.summaries.summarize_run import SummarizeRun, find_label_count
+from services.results.summaries.task_columns import cluster_numbers
 
 
 @dataclass(frozen=True, slots=True)

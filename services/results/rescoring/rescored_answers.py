@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.results.outcomes.listed_outcome import ListedOutcome
-from services.results.outcomes.outcome import Failure
-from services.results.runs.scored_row import ScoredRow
-from services.results.runs.task_columns import TaskColumns
-from services.results.scores.answer import Answer, Score, ScoringImpossible, Target
-from services.results.scores.scoring import score_answer
-from services.results.scores.task_scoring import TaskScoring
+from services.results.outcomes.outcome import Failure, ListedOutcome, ScoredRow
+from services.results.scoring.answer import Answer, Score, ScoringImpossible, Target
+from services.results.scoring.score_answer import score_answer
+from services.results.scoring.task_scoring import TaskScoring
+from services.results.summaries.task_columns import TaskColumns
 
 MOST_NAMED = 20
 

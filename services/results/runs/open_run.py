@@ -2,10 +2,11 @@
 
 from itertools import pairwise
 
-from services.results.errors import InvalidField
-from services.results.ports import RunRecordStore
-from services.results.runs.run_record import RunPlan, RunRecord
-from services.results.scores.task_scoring import InvalidScoring
+from services.results.checked_fields import InvalidField
+from services.results.runs.errors import EpochNotOpen, EpochOver
+from services.results.runs.ports import RunRecordStore
+from services.results.runs.run_plan import RunPlan, RunRecord
+from services.results.scoring.task_scoring import InvalidScoring
 
 
 class OpenRun:
@@ -32,3 +33,10 @@ def check_plan(plan: RunPlan) -> None:
             raise InvalidField(
                 field=f"first_sample of {after.task}", problem=f"lies within the samples of {before.task}"
             )
+
+
+def check_epoch(record: RunRecord, epoch: int) -> None:
+    """Raises unless the epoch is the present one."""
+    error = EpochOver if epoch < record.epoch else EpochNotOpen
+    if epoch != record.epoch:
+        raise error(run_id=record.plan.run_id, epoch=epoch, current=record.epoch)

@@ -1,7 +1,7 @@
 """Gives the absolute counts of a run, every shard included: what makes lost progress reports good."""
 
-from services.results.errors import RecordNotFound
-from services.results.ports import RunRecordStore
+from services.results.runs.errors import RecordNotFound
+from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_counts import RunCounts
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from services.results.outcomes.outcome import TokenUsage
+from services.results.values import TokenUsage
 
 
 @dataclass(frozen=True, slots=True)

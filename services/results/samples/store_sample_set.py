@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from services.common.clock import Clock
-from services.results.errors import InvalidField, UnfitTarget
-from services.results.ports import SampleSetStore
-from services.results.runs.run_record import ScoringRecipe
-from services.results.samples.sample_set import Sample, SampleSet
-from services.results.scores.answer import ScoringImpossible
-from services.results.scores.task_scoring import InvalidScoring, TaskScoring
-from services.results.scores.text_metrics import check_target
+from services.results.checked_fields import InvalidField
+from services.results.samples.errors import UnfitTarget
+from services.results.samples.ports import SampleSetStore
+from services.results.samples.sample import Sample, SampleSet
+from services.results.scoring.answer import ScoringImpossible
+from services.results.scoring.recipe import ScoringRecipe
+from services.results.scoring.task_scoring import InvalidScoring, TaskScoring
+from services.results.scoring.text_metrics import check_target
 
 DIGEST_BYTES = 32
 # A run is opened once all of its sets are committed: the planning of a large suite may take hours.

@@ -3,12 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from services.results.ports import BaselineStore, Stores
-from services.results.runs.find_label_count import find_label_count
-from services.results.runs.group_figures import group_summary
-from services.results.runs.run_record import PlannedTask, RunPlan
-from services.results.scores.answer import ScoringImpossible, Target
-from services.results.scores.task_scoring import OutputType
+from services.results.ports import BaselineStore
+from services.results.runs.run_plan import PlannedTask, RunPlan
+from services.results.scoring.answer import ScoringImpossible, Target
+from services.results.scoring.task_scoring import OutputType
 from services.results.standings.baseline import (
     BaselineColumns,
     MajorityCount,
@@ -16,6 +14,9 @@ from services.results.standings.baseline import (
     undefined_baselines,
 )
 from services.results.standings.standing import SuiteBaselines, SuiteFigures, suite_figures
+from services.results.summaries.group_figures import group_summary
+from services.results.summaries.ports import Stores
+from services.results.summaries.summarize_run import find_label_count
 
 RUNS_AT_A_TIME = 100
 SAMPLES_AT_A_TIME = 1000

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from services.results.figures.figure import Figure
-from services.results.runs.run_record import PlannedTask
-from services.results.runs.scored_row import ScoredRow
-from services.results.runs.task_columns import TaskColumns, cluster_numbers
-from services.results.scores.answer import Answer, ScoringImpossible, Target
-from services.results.scores.scoring import score_answer
-from services.results.scores.task_scoring import OutputType, TaskScoring, metric_names
+from services.results.outcomes.outcome import ScoredRow
+from services.results.runs.run_plan import PlannedTask
+from services.results.scoring.answer import Answer, ScoringImpossible, Target
+from services.results.scoring.score_answer import score_answer
+from services.results.scoring.task_scoring import OutputType, TaskScoring, metric_names
+from services.results.summaries.task_columns import TaskColumns, cluster_numbers
 
 RANDOM = "random"
 MAJORITY = "majority"

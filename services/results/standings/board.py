@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from services.results.figures.figure import Figure
-from services.results.runs.run_record import ScoringMethod
+from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.run_terms import RunTerms
 from services.results.standings.standing import ClosedRun, SuiteBaselines, SuiteFigure
 from services.results.standings.trend import Trend

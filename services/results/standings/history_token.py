@@ -5,7 +5,7 @@ import binascii
 import uuid
 from datetime import UTC, datetime, timedelta
 
-from services.results.errors import InvalidPageToken
+from services.results.page_token import InvalidPageToken
 from services.results.standings.standing import ClosedRun
 
 HistoryKey = tuple[datetime, str]

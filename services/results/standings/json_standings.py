@@ -7,11 +7,11 @@ from typing import Any
 import orjson
 
 from services.results.figures.figure import Figure
-from services.results.runs.json_records import figures_from_fields
-from services.results.runs.run_record import ScoringMethod
+from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.baseline import TaskBaselines
 from services.results.standings.run_terms import RunTerms
 from services.results.standings.standing import RunStanding, SuiteBaselines, SuiteFigure
+from services.results.summaries.json_summary import figures_from_fields
 
 _Fields = Mapping[str, Any]
 

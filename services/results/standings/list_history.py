@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from services.common.clock import Clock
-from services.results.errors import InvalidField, UnknownMetric
+from services.results.checked_fields import InvalidField
+from services.results.errors import UnknownMetric
 from services.results.ports import HistoryPage, HistoryStore
 from services.results.standings.board import LeaderboardEntry
 from services.results.standings.history_token import read_history_token, write_history_token

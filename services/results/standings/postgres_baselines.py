@@ -7,7 +7,8 @@ import asyncpg
 
 from services.results.postgres_session import PostgresSession
 from services.results.runs.json_records import to_json
-from services.results.runs.run_record import PlannedTask, ScoringMethod
+from services.results.runs.run_plan import PlannedTask
+from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.baseline import TaskBaselines
 from services.results.standings.json_standings import (
     baselines_to_json,

@@ -7,7 +7,7 @@ import asyncpg
 
 from services.results.ports import HistoryPage
 from services.results.postgres_session import PostgresSession, PostgresTransaction
-from services.results.runs.run_record import FinalState
+from services.results.runs.run_plan import FinalState
 from services.results.standings.board import BoardEntry
 from services.results.standings.json_standings import (
     baselines_from_json,

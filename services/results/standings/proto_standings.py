@@ -6,13 +6,13 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2
 from services.results.checked_fields import checked_choice, checked_text
-from services.results.runs.proto_runs import figure_to_proto
-from services.results.runs.run_record import ScoringMethod
+from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.board import Board, LeaderboardEntry
 from services.results.standings.list_history import History, HistoryQuery
 from services.results.standings.rank_models import BoardQuery
 from services.results.standings.standing import ClosedRun
 from services.results.standings.trend import Trend
+from services.results.summaries.proto import figure_to_proto
 
 
 def board_query_from_proto(request: leaderboard_service_pb2.GetLeaderboardRequest) -> BoardQuery:

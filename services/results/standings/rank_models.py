@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from services.common.clock import Clock
+from services.results.checked_fields import InvalidField
 from services.results.comparisons.stored_difference import StoredDifference
-from services.results.errors import InvalidField, UnknownMetric
+from services.results.errors import UnknownMetric
 from services.results.ports import BoardStore, PairComparer, StoredDifferences
-from services.results.runs.group_figures import SCORE
-from services.results.runs.run_record import ScoringMethod
+from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.board import (
     Board,
     BoardEntry,
@@ -23,6 +23,7 @@ from services.results.standings.board import (
 from services.results.standings.ranking import PValues, ranks, ties, told_apart, uncompared, untested
 from services.results.standings.standing import ACCURACY, metric_named
 from services.results.standings.trend import trend_of
+from services.results.summaries.group_figures import SCORE
 
 DEFAULT_LIMIT = 10
 MOST_LISTED = 100

@@ -4,9 +4,10 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from services.results.figures.metric_kind import is_right_or_wrong
-from services.results.runs.group_figures import SCORE
-from services.results.runs.run_record import MetricUse, RunPlan, ScoringMethod
-from services.results.scores.task_scoring import OutputType
+from services.results.runs.run_plan import RunPlan
+from services.results.scoring.recipe import MetricUse, ScoringMethod
+from services.results.scoring.task_scoring import OutputType
+from services.results.summaries.group_figures import SCORE
 
 _MOST_LETTERS = 120
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from services.results.figures.figure import Figure
-from services.results.runs.group_figures import SCORE
-from services.results.runs.run_record import FinalState, RunPlan
-from services.results.runs.run_summary import GroupSummary, RunSummary
-from services.results.scores.text_metrics import SHORT_NAMES
+from services.results.runs.run_plan import FinalState, RunPlan
+from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.standings.run_terms import RunTerms, terms_of
+from services.results.summaries.group_figures import SCORE
+from services.results.summaries.run_summary import GroupSummary, RunSummary
 
 ACCURACY = "accuracy"
 MOST_FAILED_SHARE = 0.05

@@ -19,9 +19,9 @@ from services.results.comparisons.metric_difference import (
 )
 from services.results.figures.majority import rows_of_majority
 from services.results.figures.score_columns import Numbers
-from services.results.scores.answer import UNREAD, ScoreValue
-from services.results.scores.answer_filters import FilterPipeline
-from services.results.scores.task_scoring import Average, Metric, ScoredMetric
+from services.results.scoring.answer import UNREAD, ScoreValue
+from services.results.scoring.answer_filters import FilterPipeline
+from services.results.scoring.task_scoring import Average, Metric, ScoredMetric
 
 MEAN = FilterPipeline()
 MAJORITY = FilterPipeline(is_majority=True)

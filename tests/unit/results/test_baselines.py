@@ -3,9 +3,10 @@
 import pytest
 
 from services.results.figures.figure import Figure
-from services.results.runs.run_record import MetricUse, PlannedTask, ScoringMethod, ScoringRecipe
-from services.results.scores.answer import ScoringImpossible, Target
-from services.results.scores.task_scoring import OutputType
+from services.results.runs.run_plan import PlannedTask
+from services.results.scoring.answer import ScoringImpossible, Target
+from services.results.scoring.recipe import MetricUse, ScoringMethod, ScoringRecipe
+from services.results.scoring.task_scoring import OutputType
 from services.results.standings.baseline import BaselineColumns, MajorityCount, TaskBaselines
 
 LOGLIKELIHOOD, GENERATE = ScoringMethod.LOGLIKELIHOOD, ScoringMethod.GENERATE

@@ -8,10 +8,10 @@ from scipy import stats
 
 from services.results.figures.figure import Figure, figure_of
 from services.results.figures.number_columns import NumberColumns
-from services.results.runs.task_columns import TaskColumns
-from services.results.scores.answer import Answer, Target
-from services.results.scores.scoring import score_answer
-from services.results.scores.task_scoring import Metric, OutputType, TaskScoring
+from services.results.scoring.answer import Answer, Target
+from services.results.scoring.score_answer import score_answer
+from services.results.scoring.task_scoring import Metric, OutputType, TaskScoring
+from services.results.summaries.task_columns import TaskColumns
 
 GENERATOR = np.random.default_rng(3)
 GOLD = GENERATOR.integers(0, 6, 80).astype(float)

@@ -8,7 +8,7 @@ import orjson
 from services.results.exports.csv_export import CsvFile
 from services.results.exports.exported_run import ExportedRun
 from services.results.exports.score_fields import SCORE_PREFIX, field_names
-from services.results.runs.run_record import RunRecord
+from services.results.runs.run_plan import RunRecord
 from tests.fakes.exported_texts import NASTY_TEXTS
 from tests.fakes.recorded_run import plan_of
 

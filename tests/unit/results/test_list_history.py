@@ -6,7 +6,9 @@ from datetime import timedelta
 import pytest
 
 from services.results import errors
-from services.results.runs.run_record import FinalState
+from services.results.checked_fields import InvalidField
+from services.results.page_token import InvalidPageToken
+from services.results.runs.run_plan import FinalState
 from services.results.standings.list_history import History, HistoryQuery
 from tests.fakes.closed_runs import NOON, SUITE, ClosedRuns
 
@@ -68,13 +70,13 @@ async def test_the_metric_asked_for_is_shown_where_a_run_has_it() -> None:
     "query", [HistoryQuery(days=-1), HistoryQuery(days=3651), HistoryQuery(page_size=501)]
 )
 async def test_numbers_out_of_range_are_refused(query: HistoryQuery) -> None:
-    with pytest.raises(errors.InvalidField):
+    with pytest.raises(InvalidField):
         await ClosedRuns().list_history(query)
 
 
 @pytest.mark.parametrize("token", ["x", "MS4y", "!!", "OTk5OTk5OTk5OTk5OTk5OTk5OTk5LmE"])
 async def test_a_page_token_of_ones_own_making_is_refused(token: str) -> None:
-    with pytest.raises(errors.InvalidPageToken):
+    with pytest.raises(InvalidPageToken):
         await ClosedRuns().list_history(HistoryQuery(page_token=token))
 
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from services.results.exports.lm_eval_samples import UNREADABLE, sample_lines
-from services.results.outcomes.listed_outcome import ListedOutcome
+from services.results.outcomes.outcome import ListedOutcome
 from tests.fakes.recorded_run import TEXT_RECIPE, choice_sample, plan_of, said, scored
 
 

@@ -12,8 +12,8 @@ from services.results.answers.golden_answer import GoldenAnswer, latest_marks
 from services.results.answers.ports import KeyScan
 from services.results.answers.same_samples import MOST_SAME, Placed, crowded_digests, pair_placed
 from services.results.answers.tool_calls import called, tool_calls
-from services.results.exports.exported_lines import BEFORE_ALL, OutcomeKey
-from services.results.runs.run_record import RunPlan
+from services.results.outcomes.outcome import BEFORE_ALL, OutcomeKey
+from services.results.runs.run_plan import RunPlan
 from tests.fakes.memory_answers import MemoryAnswers
 from tests.fakes.memory_results import MemoryRows, memory_stores
 from tests.fakes.recorded_run import choice_sample, new_id, plan_of, said, scored

@@ -2,8 +2,7 @@
 
 import pytest
 
-from services.results.errors import InvalidPageToken
-from services.results.page_token import read_page_token, write_page_token
+from services.results.page_token import InvalidPageToken, read_page_token, write_page_token
 
 
 def test_a_token_brings_its_key_back() -> None:

@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from services.results import errors
-from services.results.runs.run_record import FinalState, ScoringMethod
+from services.results.checked_fields import InvalidField
+from services.results.runs.run_plan import FinalState
+from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.board import Board
 from services.results.standings.rank_models import MOST_COMPARED, MOST_LISTED, BoardQuery
 from services.results.standings.ranking import PValues, ranks, ties, told_apart, uncompared, untested
@@ -230,7 +232,7 @@ async def test_more_models_than_listed_are_counted() -> None:
     board = await runs.rank_models(QUERY)
     assert (len(board.standings), board.total_models) == (10, 12)
     assert len((await runs.rank_models(replace(QUERY, limit=3))).standings) == 3
-    with pytest.raises(errors.InvalidField):
+    with pytest.raises(InvalidField):
         await runs.rank_models(replace(QUERY, limit=MOST_LISTED + 1))
 
 

@@ -10,12 +10,12 @@ from services.results.figures.figure import Figure, figure_of
 from services.results.figures.majority import rows_of_majority
 from services.results.figures.pass_at_k import pass_at, pass_sizes
 from services.results.figures.score_columns import ScoreColumns
-from services.results.runs.scored_row import ScoredRow
-from services.results.runs.task_columns import TaskColumns
-from services.results.scores.answer import Answer, Target
-from services.results.scores.scoring import score_answer
-from services.results.scores.scoring_options import read_filters
-from services.results.scores.task_scoring import Metric, OutputType, TaskScoring
+from services.results.outcomes.outcome import ScoredRow
+from services.results.scoring.answer import Answer, Target
+from services.results.scoring.recipe import read_filters
+from services.results.scoring.score_answer import score_answer
+from services.results.scoring.task_scoring import Metric, OutputType, TaskScoring
+from services.results.summaries.task_columns import TaskColumns
 
 LAST_NUMBER = '{"function": "regex", "regex_pattern": "(\\\\d+)", "group_select": -1}'
 ONE_BY_ONE = f'{{"name": "one", "filter": [{LAST_NUMBER}]}}'

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from services.results.runs.run_record import MetricUse, RunFacts, RunPlan, ScoringMethod, TaskProvenance
+from services.results.runs.run_plan import RunFacts, RunPlan, TaskProvenance
+from services.results.scoring.recipe import MetricUse, ScoringMethod
 from services.results.standings.json_standings import standing_from_json, standing_to_json
 from services.results.standings.run_terms import RunTerms, terms_of
 from services.results.standings.standing import RunStanding

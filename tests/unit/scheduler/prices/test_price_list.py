@@ -5,9 +5,9 @@ from dataclasses import astuple
 
 import pytest
 
-from services.results.outcomes.outcome import TokenUsage as RecordedTokens
 from services.results.runs import json_records
-from services.results.runs.model_price import ModelPrice as RecordedPrice
+from services.results.values import ModelPrice as RecordedPrice
+from services.results.values import TokenUsage as RecordedTokens
 from services.scheduler.prices.price_list import PriceList
 from services.scheduler.runs import json_runs
 from services.scheduler.runs.model_price import ModelPrice, TokenUsage

@@ -1,0 +1,138 @@
+"""Lists what is recorded of a run, sample by sample, with what was asked and expected."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from services.results.answers.answer_match import (
+    NO_FILTER,
+    AnswerFilter,
+    AnswerMatch,
+    check_filter,
+    score_keys,
+)
+from services.results.answers.find_matching import FindMatching
+from services.results.answers.ports import AnswerStore, KeyScan
+from services.results.checked_fields import InvalidField
+from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
+from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS, fitting_count
+from services.results.outcomes.ports import OutcomePage
+from services.results.page_token import read_page_token, write_page_token
+from services.results.runs.errors import RecordNotFound
+from services.results.runs.run_plan import RunPlan
+from services.results.summaries.ports import Stores
+from services.results.values import OutcomeStatus
+
+MOST_PER_PAGE = 1000
+USUAL_PER_PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPage:
+    """No token on the last page."""
+
+    outcomes: list[ListedOutcome]
+    next_page_token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeQuery:
+    """What is asked for: a page of a run, of one task or status where given, of what matches a filter."""
+
+    run_id: str
+    page_size: int = 0
+    page_token: str = ""
+    task: str = ""
+    status: OutcomeStatus | None = None
+    filter: AnswerFilter = NO_FILTER
+
+
+class ListOutcomes:
+    def __init__(self, stores: Stores, answers: AnswerStore, find_matching: FindMatching) -> None:
+        self._stores = stores
+        self._answers = answers
+        self._find_matching = find_matching
+
+    async def __call__(self, query: OutcomeQuery) -> ListedPage:
+        if not 0 <= query.page_size <= MOST_PER_PAGE:
+            raise InvalidField(field="page_size", problem=f"must be 1 to {MOST_PER_PAGE}, or 0 for the usual")
+        record = await self._stores.records.find(query.run_id)
+        if record is None:
+            raise RecordNotFound(run_id=query.run_id)
+        check_filter(query.filter)
+        page = _page(record.plan, query)
+        found, after = await self._found(record.plan, page, query.filter)
+        fitting = await self._fitting(record.plan, found)
+        if len(fitting) < len(found):
+            after = fitting[-1]
+        scored = await self._answers.read(query.run_id, fitting)
+        token = "" if after is None else write_page_token(after)
+        return ListedPage(await self._beside_samples(record.plan, scored), token)
+
+    async def _found(
+        self, plan: RunPlan, page: OutcomePage, wanted: AnswerFilter
+    ) -> tuple[Sequence[OutcomeKey], OutcomeKey | None]:
+        """What is on the page, and after which key the next begins; None where there is none."""
+        if not wanted.is_set:
+            found = await self._stores.outcomes.page(page)
+            return found, found[-1] if len(found) == page.page_size else None
+        [metrics] = score_keys([plan], wanted)
+        scan = KeyScan(page.run_id, page.after, page.before_sample, page.page_size, wanted.is_golden)
+        matching = await self._find_matching(scan, AnswerMatch(wanted, metrics, page.status))
+        return matching.keys, matching.after
+
+    async def _fitting(self, plan: RunPlan, found: Sequence[OutcomeKey]) -> Sequence[OutcomeKey]:
+        """The first outcomes that with their samples make one message: at least one, however large."""
+        outcomes = await self._answers.weights(plan.run_id, found)
+        samples = {
+            index: await self._stores.sample_sets.weights(plan.tasks[index].sample_set_id, positions)
+            for index, positions in _positions(plan, found).items()
+        }
+        weights = [
+            BYTES_OF_NUMBERS + outcomes.get(key, 0) + samples[index].get(position, 0)
+            for key, (index, position) in zip(found, _places(plan, found), strict=True)
+        ]
+        return found[: fitting_count(weights)]
+
+    async def _beside_samples(self, plan: RunPlan, scored: Sequence[ScoredOutcome]) -> list[ListedOutcome]:
+        keys = [one.key[1:] for one in scored]
+        samples = {
+            index: await self._stores.sample_sets.read(plan.tasks[index].sample_set_id, positions)
+            for index, positions in _positions(plan, keys).items()
+        }
+        golden = await self._answers.golden(plan.run_id, keys)
+        return [
+            ListedOutcome(plan.tasks[index], samples[index][position], one, one.key[1:] in golden)
+            for one, (index, position) in zip(scored, _places(plan, keys), strict=True)
+        ]
+
+
+def _page(plan: RunPlan, query: OutcomeQuery) -> OutcomePage:
+    first, before = 0, plan.end_sample
+    if query.task:
+        index = plan.task_index_named(query.task)
+        if index is None:
+            names = ", ".join(task.task for task in plan.tasks)
+            raise InvalidField(field="task", problem=f"must be one of the run's: {names}")
+        first, before = plan.tasks[index].first_sample, plan.tasks[index].end_sample
+    # Rollouts start at 0, so -1 comes before all outcomes of the first sample.
+    after = read_page_token(query.page_token, first=(first, -1))
+    return OutcomePage(query.run_id, after, before, query.page_size or USUAL_PER_PAGE, query.status)
+
+
+def _places(plan: RunPlan, keys: Sequence[OutcomeKey]) -> list[tuple[int, int]]:
+    """Of each outcome the place of its task, and the position of its sample in the task's set."""
+    places = []
+    for sample, _ in keys:
+        index = plan.task_index_of(sample)
+        assert index is not None
+        places.append((index, sample - plan.tasks[index].first_sample))
+    return places
+
+
+def _positions(plan: RunPlan, keys: Sequence[OutcomeKey]) -> Mapping[int, list[int]]:
+    """Positions in the sample set of each task, by the place of the task."""
+    wanted: dict[int, set[int]] = defaultdict(set)
+    for index, position in _places(plan, keys):
+        wanted[index].add(position)
+    return {index: sorted(positions) for index, positions in wanted.items()}

@@ -1,0 +1,221 @@
+"""JetStream: consumes outcomes of all runs, acknowledges them once committed, and publishes progress."""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import MsgAlreadyAckdError
+
+from proctor.v1 import work_messages_pb2
+from services.common.errors import DependencyUnavailable
+from services.common.jetstream import TRANSIENT_NATS, Puller
+from services.common.postgres import WRONG_DATA
+from services.common.structured_logs import get_logger
+from services.common.subjects import progress_subject
+from services.results.outcomes.outcome import OutcomeBatch, as_unrecordable, one_by_one
+from services.results.outcomes.proto import batch_from_proto
+from services.results.outcomes.record_outcomes import Recorded
+from services.results.runs.proto import counts_to_proto
+from services.results.runs.run_counts import RunCounts
+
+log = get_logger()
+
+Record = Callable[[Sequence[OutcomeBatch]], Awaitable[Recorded]]
+
+
+"""What is called with a batch of messages; RecordOutcomes is one."""
+
+
+# One batch is collected while the one before is being recorded.
+WRITERS = 2
+# A batch that takes longer, as slow patterns do, goes on by itself: so many are held in all.
+PATIENCE_SECONDS = 1.0
+MOST_BATCHES = 6
+MESSAGES_PER_PULL = 4
+IDLE_SECONDS = 1.0
+MOST_BYTES = 32 * 1024 * 1024
+# An answer whose values are wrong is wrong however often it is tried.
+UNRECORDABLE: tuple[type[Exception], ...] = (*WRONG_DATA, re.error)
+UNSETTLED: tuple[type[Exception], ...] = (*TRANSIENT_NATS, MsgAlreadyAckdError)
+FIRST_PAUSE_SECONDS = 0.2
+LONGEST_PAUSE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """A batch is recorded when it is full, or when its first message has waited long enough."""
+
+    outcomes: int
+    linger_seconds: float
+    ack_wait_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class HeldMessage:
+    """A message that is neither recorded nor given back yet."""
+
+    message: Msg
+    batch: OutcomeBatch
+
+
+class NatsOutcomeConsumer:
+    def __init__(self, puller: Puller, record: Record, limits: BatchLimits) -> None:
+        self._puller = puller
+        self._record = record
+        self._limits = limits
+        self._collecting = asyncio.Lock()
+        self._free = asyncio.Semaphore(MOST_BATCHES)
+        self._is_stopping = False
+
+    async def run(self) -> None:
+        """Until told to stop; what is held then is recorded first."""
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(WRITERS):
+                tasks.create_task(self._write(tasks), name=f"outcome writer {number}")
+
+    def stop(self) -> None:
+        """Pulls no more."""
+        self._is_stopping = True
+
+    async def _write(self, tasks: asyncio.TaskGroup) -> None:
+        while True:
+            await self._free.acquire()
+            held = await self._next_batch()
+            if held is None:
+                self._free.release()
+                return
+            settling = tasks.create_task(self._settle_and_free(held))
+            await asyncio.wait((settling,), timeout=PATIENCE_SECONDS)
+
+    async def _settle_and_free(self, held: Sequence[HeldMessage]) -> None:
+        try:
+            if held:
+                async with self._kept(held):
+                    await self._settle(held)
+        finally:
+            self._free.release()
+
+    async def _next_batch(self) -> list[HeldMessage] | None:
+        """None once there is to be no more."""
+        async with self._collecting:
+            return None if self._is_stopping else await self._collect()
+
+    async def _collect(self) -> list[HeldMessage]:
+        """Waits for a first message, then a little for those that follow it."""
+        held = await self._pull(1, IDLE_SECONDS)
+        deadline = time.monotonic() + self._limits.linger_seconds
+        while held and not self._is_full(held):
+            remaining = deadline - time.monotonic()
+            if remaining <= 0.001:
+                break
+            held += await self._pull(MESSAGES_PER_PULL, remaining)
+        return held
+
+    def _is_full(self, held: Sequence[HeldMessage]) -> bool:
+        outcomes = sum(len(one.batch.outcomes) for one in held)
+        return outcomes >= self._limits.outcomes or sum(len(one.message.data) for one in held) >= MOST_BYTES
+
+    async def _pull(self, count: int, timeout_seconds: float) -> list[HeldMessage]:
+        held = []
+        for message in await self._puller.fetch(count, timeout_seconds):
+            try:
+                batch = batch_from_proto(work_messages_pb2.OutcomeBatch.FromString(message.data))
+            except DecodeError as error:
+                log.error("outcome message not readable", subject=message.subject, error=repr(error))
+                await _quietly(message.term())
+                continue
+            held.append(HeldMessage(message, batch))
+        return held
+
+    async def _settle(self, held: Sequence[HeldMessage]) -> None:
+        """Records and acknowledges; while Postgres is away the messages stay held."""
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                recorded = await self._record([one.batch for one in held])
+            except DependencyUnavailable as error:
+                log.warning("outcomes wait", messages=len(held), reason=error.message)
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+            except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
+                return await self._settle_one_by_one(held, error)
+            else:
+                log.debug("outcomes recorded", received=recorded.received, written=recorded.written)
+                if recorded.unknown:
+                    log.warning("outcomes of no known sample dropped", dropped=recorded.unknown)
+                for one in held:
+                    await _quietly(one.message.ack())
+                return None
+
+    async def _settle_one_by_one(self, held: Sequence[HeldMessage], error: Exception) -> None:
+        """One message that cannot be recorded must not hold back the others."""
+        if len(held) > 1:
+            for one in held:
+                await self._settle([one])
+            return
+        [one] = held
+        log.error("outcomes not recorded", run_id=one.batch.run_id, exc_info=error)
+        if isinstance(error, UNRECORDABLE):
+            await self._settle_apart(one)
+        else:
+            # Nothing says that these answers are at fault: they wait, however long it takes to mend what is.
+            await _quietly(one.message.nak(LONGEST_PAUSE_SECONDS))
+
+    async def _settle_apart(self, one: HeldMessage) -> None:
+        """One answer that cannot be recorded must not spoil the others of its message."""
+        try:
+            for batch in one_by_one(one.batch):
+                await self._record_or_fail(batch)
+        except Exception as error:  # as above
+            log.error("outcomes not recorded as failures", run_id=one.batch.run_id, exc_info=error)
+            await _quietly(one.message.nak(LONGEST_PAUSE_SECONDS))
+        else:
+            await _quietly(one.message.ack())
+
+    async def _record_or_fail(self, batch: OutcomeBatch) -> None:
+        """What cannot be recorded as an answer is recorded as a failure, so that the run can end."""
+        try:
+            await self._record([batch])
+        except UNRECORDABLE:
+            await self._record([as_unrecordable(batch)])
+
+    @asynccontextmanager
+    async def _kept(self, held: Sequence[HeldMessage]) -> AsyncIterator[None]:
+        """Says now and then that the messages are being worked on, so that they do not come again."""
+        keeping = asyncio.ensure_future(self._keep(held))
+        try:
+            yield
+        finally:
+            keeping.cancel()
+
+    async def _keep(self, held: Sequence[HeldMessage]) -> None:
+        while True:
+            await asyncio.sleep(self._limits.ack_wait_seconds / 3)
+            for one in held:
+                await _quietly(one.message.in_progress())
+
+
+async def _quietly(settling: Awaitable[object]) -> None:
+    """A settlement that is lost only brings the message again, and recording it again changes nothing."""
+    try:
+        await settling
+    except UNSETTLED as error:
+        log.debug("settlement lost", error=repr(error))
+
+
+class NatsProgressPublisher:
+    def __init__(self, connection: Client) -> None:
+        self._connection = connection
+
+    async def publish(self, counts: RunCounts) -> None:
+        payload = counts_to_proto(counts).SerializeToString()
+        try:
+            await self._connection.publish(progress_subject(counts.run_id), payload)
+        except TRANSIENT_NATS as error:
+            log.info("progress not told", run_id=counts.run_id, error=repr(error))

@@ -1,0 +1,17 @@
+"""How many outcomes fit into one message."""
+
+from collections.abc import Sequence
+
+# Half of what a message may have: the last outcome may go a little beyond it, and sizes are estimates.
+MOST_BYTES_PER_PAGE = 8 * 1024 * 1024
+BYTES_OF_NUMBERS = 256
+
+
+def fitting_count(weights: Sequence[int]) -> int:
+    """How many of some bytes, one after the other, make one message: at least one, however large."""
+    total = 0
+    for count, bytes_of_one in enumerate(weights):
+        total += bytes_of_one
+        if count and total > MOST_BYTES_PER_PAGE:
+            return count
+    return len(weights)

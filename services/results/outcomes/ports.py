@@ -1,0 +1,88 @@
+"""What the use cases of outcomes need from stores and from the progress feed."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from services.results.outcomes.outcome import ScoredOutcome, ScoredRow
+from services.results.outcomes.timing_summary import TimingSummary
+from services.results.runs.run_counts import RunCounts
+from services.results.runs.run_plan import RunRecord
+from services.results.values import OutcomeStatus
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomePage:
+    """Which outcomes: after a (sample, rollout), before a sample, of a status where one is given."""
+
+    run_id: str
+    after: tuple[int, int]
+    before_sample: int
+    page_size: int
+    status: OutcomeStatus | None = None
+
+
+class OutcomeStore(Protocol):
+    """Keeps outcomes, once each."""
+
+    async def record(self, outcomes: Sequence[ScoredOutcome]) -> int:
+        """Records what is new and counts it in one transaction; gives how many rows changed.
+
+        Outcomes of a frozen run or of another epoch than the present one are refused in silence. No key may
+        occur twice in an epoch.
+        """
+        ...
+
+    async def delete(self, run_id: str) -> None:
+        """Removes the outcomes of a run whose record is gone, a few at a time."""
+        ...
+
+    async def missing(self, run: RunRecord, rollout: int, window: range) -> list[int]:
+        """Samples of a window of numbers that have no final outcome of a rollout in the run's epoch."""
+        ...
+
+    async def page(self, page: OutcomePage) -> list[tuple[int, int]]:
+        """Outcomes as sample and rollout, in order. Failures of earlier epochs are missing and left out."""
+        ...
+
+    def scores(self, run_id: str, window: range) -> AsyncIterator[Sequence[ScoredRow]]:
+        """Chunks of what the answers to a window of sample numbers scored, by sample and rollout."""
+        ...
+
+    async def count_reused(self, run_id: str) -> int:
+        """Answers of a run that were taken from others."""
+        ...
+
+    async def timing(self, run_id: str) -> TimingSummary:
+        """Over the answers that were asked for in the run."""
+        ...
+
+
+MOST_SOURCES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A task of an earlier run that asked the same in the same way."""
+
+    run_id: str
+    task_index: int
+
+
+class ReuseStore(Protocol):
+    async def sources(self, run_id: str, task_index: int, environment: Mapping[str, str]) -> Sequence[Source]:
+        """Of engines that said the same of themselves, the latest first, at most `MOST_SOURCES`."""
+        ...
+
+    async def take(self, run_id: str, epoch: int, task_index: int, source: Source) -> int:
+        """Copies answers to the same samples and rollouts that the run lacks; gives how many it took.
+
+        With their counts, in one transaction. A frozen run, or one in another epoch, takes none.
+        """
+        ...
+
+
+class ProgressPublisher(Protocol):
+    """Tells whoever listens how far a run is. Lost reports are made good by asking for the counts."""
+
+    async def publish(self, counts: RunCounts) -> None: ...

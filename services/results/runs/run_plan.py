@@ -1,0 +1,172 @@
+"""The plan of a run, and its record: tasks, epoch, and whether it still accepts outcomes."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum
+from functools import cached_property
+
+from services.results.scoring.recipe import ScoringMethod, ScoringRecipe
+from services.results.scoring.task_scoring import OutputType, TaskScoring
+from services.results.scoring.timed_regex import SlowTime
+from services.results.values import ModelPrice
+
+"""The model says its choice in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskProvenance:
+    """Where the rows of a task came from and how they were put; `temperature` None where nobody said it."""
+
+    version: str = ""
+    num_fewshot: int = 0
+    is_stand_in: bool = False
+    dataset: str = ""
+    dataset_revision: str = ""
+    stop: tuple[str, ...] = ()
+    max_tokens: int = 0
+    temperature: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTask:
+    """A task of a run: its samples have the numbers first_sample … first_sample + sample_count - 1.
+
+    `request_digest`: of how they are asked; empty where nobody said it.
+    """
+
+    task: str
+    sample_set_id: str
+    first_sample: int
+    sample_count: int
+    scoring: ScoringRecipe
+    provenance: TaskProvenance = field(default_factory=TaskProvenance)
+    request_digest: bytes = b""
+
+    @property
+    def end_sample(self) -> int:
+        """The number after the last sample."""
+        return self.first_sample + self.sample_count
+
+
+class FinalState(IntEnum):
+    """How a run ended; the numbers are those of the contract. UNSPECIFIED while it is open."""
+
+    UNSPECIFIED = 0
+    COMPLETED = 4
+    FAILED = 5
+    CANCELLED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What a run was ordered as. `num_fewshot` None: as each task says; `limit` None: all rows.
+
+    `dataset_name`: of the data set whose id is the `suite`; "" where it is a suite.
+    """
+
+    suite: str = ""
+    suite_version: int = 0
+    model: str = ""
+    project_id: int = 0
+    user: str = ""
+    created_at: datetime | None = None
+    limit: int | None = None
+    num_fewshot: int | None = None
+    missing_tasks: tuple[str, ...] = ()
+    price: ModelPrice | None = None
+    dataset_name: str = ""
+
+    @property
+    def is_of_dataset(self) -> bool:
+        return bool(self.dataset_name)
+
+    @property
+    def title(self) -> str:
+        """What people call what was asked."""
+        return self.dataset_name or self.suite
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMetric:
+    """A metric summed up over a group: each sample counts the same, or each task."""
+
+    metric: str
+    is_weighted_by_size: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGroup:
+    """Tasks that are also summed up together; no `metrics` means every metric that some task has."""
+
+    group: str
+    tasks: tuple[str, ...]
+    metrics: tuple[GroupMetric, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What never changes once a run is opened. The last of the `groups` is the suite itself."""
+
+    run_id: str
+    tasks: tuple[PlannedTask, ...]
+    rollouts: int = 1
+    scoring_method: ScoringMethod = ScoringMethod.UNSPECIFIED
+    is_truncated_left: bool = False
+    facts: RunFacts = field(default_factory=RunFacts)
+    groups: tuple[TaskGroup, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """Samples × rollouts."""
+        return self.rollouts * sum(task.sample_count for task in self.tasks)
+
+    @property
+    def end_sample(self) -> int:
+        """The number after the last sample of the run."""
+        return max((task.end_sample for task in self.tasks), default=0)
+
+    def scoring_method_of(self, task_index: int) -> ScoringMethod:
+        """What the run settled on is about choices; a task of free text is always generated."""
+        is_generated = self.scorings[task_index].output_type is OutputType.GENERATE_UNTIL
+        return ScoringMethod.GENERATE if is_generated else self.scoring_method
+
+    def task_index_of(self, sample: int) -> int | None:
+        """Place of the task that owns a sample number."""
+        place = bisect_right(self._first_samples, sample) - 1
+        if place < 0:
+            return None
+        index = self._by_first_sample[place]
+        return index if sample < self.tasks[index].end_sample else None
+
+    def task_index_named(self, task: str) -> int | None:
+        """Place of a task by its name."""
+        return next((index for index, planned in enumerate(self.tasks) if planned.task == task), None)
+
+    @cached_property
+    def scorings(self) -> Sequence[TaskScoring]:
+        """How each task is scored."""
+        slow_time = SlowTime()
+        return [task.scoring.read(self.scoring_method, slow_time) for task in self.tasks]
+
+    @cached_property
+    def _by_first_sample(self) -> list[int]:
+        # Empty tasks own no number and would hide the task that starts where they stand.
+        owners = [index for index, task in enumerate(self.tasks) if task.sample_count]
+        return sorted(owners, key=lambda index: self.tasks[index].first_sample)
+
+    @cached_property
+    def _first_samples(self) -> list[int]:
+        return [self.tasks[index].first_sample for index in self._by_first_sample]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A run as recorded. A frozen one refuses outcomes until a later epoch is opened."""
+
+    plan: RunPlan
+    epoch: int
+    is_frozen: bool = False
+    state: FinalState = FinalState.UNSPECIFIED
+    closed_at: datetime | None = None

@@ -1,0 +1,54 @@
+"""What the use cases of sample sets need from a store."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+from services.results.samples.sample import Sample, SampleSet
+from services.results.scoring.answer import Target
+
+Read_co = TypeVar("Read_co", covariant=True)
+
+
+class SampleReader(Protocol[Read_co]):
+    """Reads samples in some form."""
+
+    async def read(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Read_co]:
+        """Samples by position; raises SampleSetNotFound."""
+        ...
+
+
+class SampleSetStore(SampleReader[Sample], Protocol):
+    """Keeps sample sets. Every call can be repeated without harm."""
+
+    async def stage(self, staging_id: str, samples: Sequence[Sample]) -> None:
+        """Keeps samples aside; those at the same positions are replaced. Raises SampleSetCommitted."""
+        ...
+
+    async def commit(self, staging_id: str, sample_count: int) -> SampleSet:
+        """Makes the set readable, or drops it for the committed set with the same digests."""
+        ...
+
+    async def weights(self, set_id: str, positions: Sequence[int]) -> Mapping[int, int]:
+        """Bytes of each sample, nearly, by position."""
+        ...
+
+    async def targets(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Target]:
+        """What is expected, by position; positions that are not there are left out."""
+        ...
+
+    async def clusters(self, set_id: str) -> Mapping[int, str]:
+        """The passage of each sample that shares one, by position."""
+        ...
+
+    async def label_count(self, set_id: str) -> int:
+        """How many choices every sample has; 0 where that differs, or there are none."""
+        ...
+
+    async def sweep(self, touched_before: datetime) -> int:
+        """Drops sets never committed whose last chunk came before a moment; gives how many."""
+        ...
+
+    async def sweep_unused(self, touched_before: datetime) -> int:
+        """Drops some committed sets that no run has and nobody has committed again since; gives how many."""
+        ...

@@ -1,0 +1,39 @@
+"""Samples between the contract and the domain."""
+
+from proctor.v1 import sample_pb2
+from services.results.samples.sample import ChatMessage, Prompt, Sample
+from services.results.scoring.answer import Target
+
+_NOTHING_EXPECTED = Target()
+
+
+def sample_from_proto(message: sample_pb2.Sample) -> Sample:
+    prompt = message.prompt
+    turns = [ChatMessage(turn.role, turn.content, turn.fields_json) for turn in prompt.messages]
+    return Sample(
+        position=message.position,
+        doc_id=message.doc_id,
+        digest=message.digest,
+        prompt=Prompt(prompt.text if prompt.HasField("text") else None, tuple(turns)),
+        target=_target(message),
+        cluster=message.cluster,
+        doc_json=message.doc_json,
+        row_id=message.row_id,
+        params_json=message.params_json,
+    )
+
+
+def _target(message: sample_pb2.Sample) -> Target:
+    """Most rows of a data set expect nothing, and to look into each list would cost as much as all else."""
+    choices = tuple(message.choices)
+    if not choices and not message.HasField("target"):
+        return _NOTHING_EXPECTED
+    target = message.target
+    return Target(
+        choices,
+        target.choice if target.HasField("choice") else None,
+        tuple(target.texts),
+        tuple(target.right_choices),
+        tuple(target.wrong_texts),
+        tuple(target.choice_texts),
+    )

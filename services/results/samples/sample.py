@@ -1,0 +1,66 @@
+"""Samples and sample sets: what is asked, and what is expected of the answer."""
+
+from dataclasses import dataclass
+
+from services.results.scoring.answer import Target
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """`fields_json`: what the turn has besides, as JSON object text; "content" too where it has parts."""
+
+    role: str
+    content: str
+    fields_json: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A text or a chat, one of the two."""
+
+    text: str | None = None
+    messages: tuple[ChatMessage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """`target` holds the choices too: together they are all that scoring needs.
+
+    `doc_json` is the row it was made from; it is kept, and empty when samples are read to be asked. `row_id`
+    and `params_json`, the row's own parameters as JSON object text, are those of a data set.
+    """
+
+    position: int
+    doc_id: int
+    digest: bytes
+    prompt: Prompt
+    target: Target
+    cluster: str = ""
+    doc_json: str = ""
+    row_id: str = ""
+    params_json: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleSet:
+    """A committed set; the same ordered digests and clusters are always the same set."""
+
+    set_id: str
+    digest: bytes
+
+
+def prompt_as_text(prompt: Prompt) -> str:
+    """What was asked, for reading."""
+    if prompt.text is not None:
+        return prompt.text
+    return "\n\n".join(f"{turn.role}: {turn.content}" for turn in prompt.messages)
+
+
+def target_as_text(target: Target, target_delimiter: str) -> str:
+    """What was expected, for reading."""
+    if target.choice is not None and 0 <= target.choice < len(target.choices):
+        return target.choices[target.choice].removeprefix(target_delimiter)
+    if target.right_choices:
+        right = [target.choices[choice] for choice in target.right_choices if choice < len(target.choices)]
+        return " | ".join(text.removeprefix(target_delimiter) for text in right)
+    return " | ".join(target.texts)

@@ -1,0 +1,227 @@
+"""Metrics that read an answer by a rule of their own: a pattern, a number, a choice."""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Protocol
+
+from services.results.scoring.answer import ScoringImpossible
+from services.results.scoring.answer_text import final_answer
+from services.results.scoring.choice_options import options_of
+from services.results.scoring.choice_reading import named_choice
+from services.results.scoring.timed_regex import SlowTime, TimedRegex
+from services.results.scoring.written_numbers import WrittenNumber, last_number
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """`reading`: what the answer was taken for; None where nothing could be read, which is never right."""
+
+    reading: str | None
+    is_right: bool = False
+
+
+class AnswerRule(Protocol):
+    def check(self, expected: Sequence[str]) -> None:
+        """Before there is an answer. Raises ScoringImpossible where `judge` would, whatever was answered."""
+        ...
+
+    def judge(self, answer: str, expected: Sequence[str]) -> Judgement:
+        """Against the texts of which one is enough. Raises ScoringImpossible where none of them fits."""
+        ...
+
+
+def shown_targets(expected: Sequence[str]) -> str:
+    """The first ones, in a sentence."""
+    return ", ".join(f"{text!r:.80}" for text in expected[:5]) or "(missing)"
+
+
+LONGEST_PATTERN = 5000
+_WITHOUT_CASE = "(?i)"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundText:
+    """The pattern's first match in the answer, or its first group that is not empty, equals the target.
+
+    Spaces at the ends are overlooked. Where nothing is found nothing is read.
+    """
+
+    pattern: TimedRegex
+    ignore_case: bool = False
+
+    def check(self, expected: Sequence[str]) -> None:
+        """Whatever is expected may be found."""
+
+    def judge(self, answer: str, expected: Sequence[str]) -> Judgement:
+        reading = (self.pattern.first(answer) or "").strip()
+        if not reading:
+            return Judgement(None)
+        return Judgement(reading, any(self._folded(reading) == self._folded(text) for text in expected))
+
+    def _folded(self, text: str) -> str:
+        return text.strip().casefold() if self.ignore_case else text.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTarget:
+    """The target is a pattern, which is found in the answer."""
+
+    ignore_case: bool = False
+    slow_time: SlowTime = field(default_factory=SlowTime, compare=False)
+
+    def check(self, expected: Sequence[str]) -> None:
+        self._patterns(expected)
+
+    def judge(self, answer: str, expected: Sequence[str]) -> Judgement:
+        patterns = self._patterns(expected)
+        return Judgement(answer, any(pattern.first(answer) is not None for pattern in patterns))
+
+    def _patterns(self, expected: Sequence[str]) -> Sequence[TimedRegex]:
+        return [self._pattern(text) for text in expected]
+
+    def _pattern(self, text: str) -> TimedRegex:
+        if len(text) > LONGEST_PATTERN:
+            raise ScoringImpossible(
+                f"the target has {len(text)} letters, and a pattern at most {LONGEST_PATTERN}"
+            )
+        try:
+            return case_pattern(text, ignore_case=self.ignore_case, slow_time=self.slow_time)
+        except re.error as error:
+            raise ScoringImpossible(f"the target {text!r:.200} is no regular expression: {error}") from error
+
+
+def case_pattern(text: str, *, ignore_case: bool, slow_time: SlowTime | None) -> TimedRegex:
+    """Raises re.error."""
+    return TimedRegex((_WITHOUT_CASE if ignore_case else "") + text, slow_time)
+
+
+_PER_CENT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class SameNumber:
+    """The answer's last number is the target's, or no farther from it than one of the tolerances allows.
+
+    Reckoned exactly: 0.1 is a tenth. Where one of the two has a percent sign, it may stand for a hundredth or
+    for nothing: 80 % is 80, and 0.8.
+    """
+
+    tolerance: Fraction = Fraction(0)
+    relative_tolerance: Fraction = Fraction(0)
+
+    def check(self, expected: Sequence[str]) -> None:
+        _numbers_of(expected)
+
+    def judge(self, answer: str, expected: Sequence[str]) -> Judgement:
+        targets = _numbers_of(expected)
+        named = last_number(final_answer(answer))
+        if named is None:
+            return Judgement(None)
+        return Judgement(named.text, any(self._is_near(named, target) for target in targets))
+
+    def _is_near(self, named: WrittenNumber, target: WrittenNumber) -> bool:
+        pairs = [(named.value, target.value)]
+        if named.is_percent and not target.is_percent:
+            pairs.append((named.value / _PER_CENT, target.value))
+        if target.is_percent and not named.is_percent:
+            pairs.append((named.value, target.value / _PER_CENT))
+        return any(
+            abs(one - other) <= max(self.tolerance, self.relative_tolerance * abs(other))
+            for one, other in pairs
+        )
+
+
+def _numbers_of(expected: Sequence[str]) -> Sequence[WrittenNumber]:
+    numbers = [number for text in expected if (number := last_number(text)) is not None]
+    if not numbers:
+        raise ScoringImpossible(f"the target {shown_targets(expected)} names no number")
+    return numbers
+
+
+LETTERS = tuple("ABCDEFGHIJ")
+
+
+@dataclass(frozen=True, slots=True)
+class SettledChoice:
+    """An answer and a target name a choice by its text or by its letter, the first one being A."""
+
+    choices: tuple[str, ...] = LETTERS
+
+    def check(self, expected: Sequence[str]) -> None:
+        self._right_labels(expected)
+
+    def judge(self, answer: str, expected: Sequence[str]) -> Judgement:
+        right = self._right_labels(expected)
+        label = named_choice(answer, self.choices)
+        return Judgement(None) if label is None else Judgement(self.choices[label], label in right)
+
+    def _right_labels(self, expected: Sequence[str]) -> frozenset[int]:
+        right = frozenset(self._labels(expected))
+        if not right:
+            raise ScoringImpossible(
+                f"the target {shown_targets(expected)} is none of the choices {', '.join(self.choices):.200}"
+            )
+        return right
+
+    def _labels(self, expected: Sequence[str]) -> Iterator[int]:
+        stripped, options = [choice.strip() for choice in self.choices], options_of(self.choices)
+        for text in expected:
+            label = options.being(text) if options and text.strip() not in stripped else None
+            if text.strip() in stripped:
+                yield stripped.index(text.strip())
+            elif label is not None:
+                yield label
+
+
+Options = Mapping[str, object]
+
+RULE_OPTIONS: Mapping[str, frozenset[str]] = {
+    "regex": frozenset({"pattern", "ignore_case"}),
+    "numeric": frozenset({"tolerance", "relative_tolerance"}),
+    "choice": frozenset({"choices"}),
+}
+RULE_METRICS = frozenset(RULE_OPTIONS)
+
+
+def read_rule(name: str, options: Options, slow_time: SlowTime) -> AnswerRule | None:
+    """None for a metric that has no rule. Raises ValueError, TypeError and re.error."""
+    read = _READERS.get(name)
+    return read(options, slow_time) if read else None
+
+
+def _regex(options: Options, slow_time: SlowTime) -> AnswerRule:
+    pattern, ignore_case = options.get("pattern"), options.get("ignore_case", False)
+    if not isinstance(ignore_case, bool) or not isinstance(pattern, str | None):
+        raise TypeError("pattern must be a text, and ignore_case true or false")
+    if pattern is None:
+        return FoundTarget(ignore_case, slow_time)
+    return FoundText(case_pattern(pattern, ignore_case=ignore_case, slow_time=slow_time), ignore_case)
+
+
+def _numeric(options: Options, _: SlowTime) -> AnswerRule:
+    return SameNumber(_number(options, "tolerance"), _number(options, "relative_tolerance"))
+
+
+def _number(options: Options, name: str) -> Fraction:
+    value = options.get(name, 0)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
+        raise ValueError(f"{name} must be a number from 0")
+    # By how it is written: 0.1 is a tenth.
+    return Fraction(str(value))
+
+
+def _choice(options: Options, _: SlowTime) -> AnswerRule:
+    choices = options.get("choices", LETTERS)
+    if isinstance(choices, list | tuple) and all(isinstance(one, str) and one.strip() for one in choices):
+        return SettledChoice(tuple(choices))
+    raise ValueError("choices must be a list of texts")
+
+
+_READERS: Mapping[str, Callable[[Options, SlowTime], AnswerRule]] = {
+    "regex": _regex,
+    "numeric": _numeric,
+    "choice": _choice,
+}

@@ -1,0 +1,121 @@
+"""The part of a model's text that is its answer, and texts compared as people read them."""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+_TAGS = "think|thinking|thought|thoughts|reasoning|reflection|analysis|scratchpad"
+_REASONING_BEGINS = rf"(?:<(?:{_TAGS})>|\[THINK\]|◁think▷)"
+_REASONING_ENDS = re.compile(rf"</(?:{_TAGS})>|\[/THINK\]|◁/think▷", re.IGNORECASE)
+_UNFINISHED = re.compile(rf"{_REASONING_BEGINS}.*\Z", re.DOTALL | re.IGNORECASE)
+_ONE_FIELD = re.compile(
+    r'(?:```\w*\s*)?\{\s*"(?:answer|choice|option|label)"\s*:\s*"([^"]*)"\s*\}(?:\s*```)?', re.IGNORECASE
+)
+_FIELD = (
+    "question|q|query|problem|exercise|task|instructions?|example|passage|paragraph|context|text|input|article"
+    "|document|abstract|premise|hypothesis|sentence|review|tweet|comment|statement|claim|story|title|dialogue"
+    "|conversation|word|headline|options|choices|human|user|assistant|system"
+)
+_NEXT_TURN = re.compile(
+    r"<\|[^|<>]{1,40}\|>|</?s>|<eos>|<(?:start|end)_of_turn>|\[/?INST\]"
+    rf"|\n\W{{0,6}}(?:{_FIELD})\s?\d{{0,2}}\W{{0,3}}:",
+    re.IGNORECASE,
+)
+
+
+def final_answer(text: str) -> str:
+    """Every step is linear in the text, however often a model that has lost itself repeats a sign."""
+    text = _on_final_channel(text)
+    closings = list(_REASONING_ENDS.finditer(text))
+    text = _UNFINISHED.sub("", text[closings[-1].end() :] if closings else text).strip()
+    text = _tagged(text).strip()
+    as_json = _ONE_FIELD.fullmatch(text)
+    if as_json:
+        return as_json[1].strip()
+    next_turn = _NEXT_TURN.search(text)
+    return (text[: next_turn.start()] if next_turn else text).strip()
+
+
+def _on_final_channel(text: str) -> str:
+    """The last message on it; the whole text where there is none."""
+    _, channel, last = text.rpartition("<|channel|>final")
+    _, message, said = last.partition("<|message|>")
+    return said if channel and message else text
+
+
+def _tagged(text: str) -> str:
+    """What the last answer between tags is; the whole text where there is none."""
+    folded = text.lower()
+    end = folded.rfind("</answer>")
+    start = folded.rfind("<answer>", 0, end) if end >= 0 else -1
+    return text[start + len("<answer>") : end] if start >= 0 and len(folded) == len(text) else text
+
+
+_MARKUP = re.compile(r"\\(?:text|mathrm|mathbf|textbf)\s*(?=\{)|[*`\"“”„«»]")
+# Raised and lowered digits and fractions stay what they are: 10² is not 102.
+_IN_ONE_FORM = re.compile("[^\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u209f\u2150-\u218f]+")
+_OPENING = " \t\n\r'([{#$•「『（"
+_CLOSING = " \t\n\r.,:;!')]}$\\/•…。，！：；、」』）"
+SPACED = r"[^\W\u0e00-\u0eff\u1100-\u11ff\u2e80-\uffff]"
+
+
+"""A letter of a script that sets words apart: not of Thai, Lao, Chinese, Japanese, Korean."""
+
+
+_IS_APART_BEFORE = re.compile(rf"(?<!{SPACED})")
+_IS_APART_AFTER = re.compile(rf"(?!{SPACED})")
+_BULLET = re.compile(r"\A\s*-\s+(?!\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    start: int
+    end: int
+    label: int
+
+
+def unmarked(text: str) -> str:
+    """Without emphasis and quotes, and in one form of Unicode; lines stay."""
+    folded = _IN_ONE_FORM.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text)
+    return _MARKUP.sub("", folded).replace("’", "'").replace("\u2212", "-").replace("_", " ")
+
+
+def bare(text: str) -> str:
+    """What is compared: also without case, and what stands at the ends."""
+    words = _BULLET.sub("", unmarked(text)).casefold().split()
+    return " ".join(words).lstrip(_OPENING).rstrip(_CLOSING)
+
+
+def caseless(text: str) -> str:
+    """As long as the text, so that what is found in one is found in the other."""
+    folded = text.casefold()
+    return (
+        folded
+        if len(folded) == len(text)
+        else "".join(one if len(one.casefold()) > 1 else one.casefold() for one in text)
+    )
+
+
+def is_apart(text: str, start: int, end: int) -> bool:
+    """Not a part of a longer word."""
+    return bool(_IS_APART_BEFORE.match(text, start) and _IS_APART_AFTER.match(text, end))
+
+
+def mentions(text: str, forms: Sequence[str]) -> list[Mention]:
+    """Where a caseless text names which forms, in order; where some overlap, the first and longest one."""
+    found = [one for label, form in enumerate(forms) for one in _occurrences(text, form, label)]
+    kept: list[Mention] = []
+    for one in sorted(found, key=lambda one: (one.start, -one.end)):
+        if not kept or kept[-1].end <= one.start:
+            kept.append(one)
+    return kept
+
+
+def _occurrences(text: str, form: str, label: int) -> Iterator[Mention]:
+    start = text.find(form) if form else -1
+    while start >= 0:
+        end = start + len(form)
+        if is_apart(text, start, end):
+            yield Mention(start, end, label)
+        start = text.find(form, end)

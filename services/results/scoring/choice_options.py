@@ -1,0 +1,116 @@
+"""The choices of a sample as an answer in words may name them: by their text, by a letter, or by both."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from string import ascii_uppercase
+
+from services.results.scoring.answer_text import SPACED, Mention, bare, caseless, is_apart, mentions
+
+_OWN_LETTER = re.compile(r"[(\[]?([A-Za-z])[)\].:]\s+(?=\S)")
+_OPENING = re.compile(r"[ \t(\[{$'「『]{0,3}")
+_CLOSING = re.compile(r"[)\]}$'」』]{0,3}")
+_KIND = re.compile(r"(?:option|choice|answer|letter)[ \t]+", re.IGNORECASE)
+_LETTER = re.compile(rf"([A-Za-z])(?!{SPACED})")
+_BETWEEN = re.compile(r"[ \t()\[\]{}$'.:,-]{1,4}")
+_LETTER_BEHIND = re.compile(r"[ \t]*\(([A-Za-z])\)")
+_LETTER_ANYWHERE = re.compile(rf"(?<!{SPACED})[(\[]?([A-Z])(?!(?:{SPACED}|'))[)\]]?")
+_REST = re.compile(r"[\s.,;:!]*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """`label`: None where a letter and the text beside it differ. `end`: where the name ends."""
+
+    label: int | None
+    end: int
+
+
+@dataclass(frozen=True)
+class Options:
+    """`forms`: the choices as they are compared, by label; `letters`: the label that a letter stands for."""
+
+    forms: Sequence[str]
+    letters: Mapping[str, int]
+
+    @cached_property
+    def are_letters(self) -> bool:
+        """What the letters stand for is said in the prompt only."""
+        return not any(self._words)
+
+    @cached_property
+    def _words(self) -> Sequence[str]:
+        """A choice of one letter is named as a letter: "a" is too many other things."""
+        return ["" if len(form) == 1 and form.isalpha() and form.isascii() else form for form in self.forms]
+
+    def being(self, text: str) -> int | None:
+        """The choice that a whole text names."""
+        wanted = bare(text)
+        if wanted in self.forms:
+            return self.forms.index(wanted)
+        whole = (named for named in self.named_at(text, 0) if _REST.match(text, named.end))
+        return next((named.label for named in whole), None)
+
+    def named_at(self, text: str, start: int) -> Iterator[Named]:
+        """Choices that a text may name from there on, the longest name first: "B) London", "option B"."""
+        kind = _KIND.match(text, start)
+        for begin in (kind.end(), start) if kind else (start,):
+            opening = _OPENING.match(text, begin)
+            for named in self._named(text, opening.end() if opening else begin):
+                closing = _CLOSING.match(text, named.end)
+                yield Named(named.label, closing.end() if closing else named.end)
+
+    def others(self, text: str, label: int) -> Iterator[Mention]:
+        """Where a text mentions another choice than this one."""
+        letters = [
+            Mention(found.start(), found.end(), self.letters[found[1]])
+            for found in _LETTER_ANYWHERE.finditer(text)
+            if found[1] in self.letters
+        ]
+        named = (*mentions(caseless(text), self._words), *letters)
+        return (mention for mention in named if mention.label != label)
+
+    def _named(self, text: str, start: int) -> Iterator[Named]:
+        letter = _LETTER.match(text, start)
+        lettered = self.letters.get(letter[1].upper()) if letter else None
+        if letter and lettered is not None:
+            between = _BETWEEN.match(text, letter.end())
+            for worded in self._worded(text, between.end()) if between else ():
+                yield Named(lettered if lettered == worded.label else None, worded.end)
+        for worded in self._worded(text, start):
+            behind = _LETTER_BEHIND.match(text, worded.end)
+            if behind:
+                agrees = self.letters.get(behind[1].upper()) == worded.label
+                yield Named(worded.label if agrees else None, behind.end())
+            yield worded
+        if letter and lettered is not None:
+            yield Named(lettered, letter.end())
+
+    def _worded(self, text: str, start: int) -> list[Named]:
+        """The choices with whose text a text goes on, the longest first."""
+        reach = start + 2 * max(map(len, self.forms))
+        said = caseless(text[start:reach])
+        found = [
+            Named(label, start + len(form))
+            for label, form in enumerate(self._words)
+            if form and said.startswith(form) and is_apart(said, 0, len(form))
+        ]
+        return sorted(found, key=lambda named: -named.end)
+
+
+def options_of(choices: Sequence[str]) -> Options | None:
+    """None where only the exact text tells the choices apart."""
+    texts = [choice.strip() for choice in choices]
+    own = [_OWN_LETTER.match(text) for text in texts]
+    letters = {found[1].upper(): label for label, found in enumerate(own) if found}
+    if len(letters) == len(texts):
+        forms = [bare(text[found.end() :]) for text, found in zip(texts, own, strict=True) if found]
+    else:
+        forms = [bare(text) for text in texts]
+        single = {
+            form.upper(): label for label, form in enumerate(forms) if len(form) == 1 and form.isalpha()
+        }
+        letters = single or dict(zip(ascii_uppercase, range(len(forms)), strict=False))
+    are_distinct = all(forms) and len({form.rstrip("?") for form in forms}) == len(forms)
+    return Options(forms, letters) if are_distinct else None

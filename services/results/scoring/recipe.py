@@ -1,0 +1,130 @@
+"""How a task is scored as the contract carries it (options as JSON text), read into a TaskScoring."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import IntEnum
+
+from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE, FilterPipeline, FilterStep
+from services.results.scoring.answer_rules import RULE_OPTIONS, read_rule
+from services.results.scoring.choice_metrics import SPOKEN_METRICS
+from services.results.scoring.task_scoring import Average, InvalidScoring, Metric, OutputType, TaskScoring
+from services.results.scoring.text_match import TextMatch
+from services.results.scoring.timed_regex import SlowTime, TimedRegex
+
+Options = Mapping[str, object]
+
+_MATCH_OPTIONS = frozenset(field.name for field in fields(TextMatch))
+METRIC_OPTIONS: Mapping[str, frozenset[str]] = {
+    "exact_match": _MATCH_OPTIONS,
+    "contains": _MATCH_OPTIONS,
+    "f1": frozenset({"average"}),
+    **RULE_OPTIONS,
+}
+REGEX_OPTIONS = frozenset({"regex_pattern", "group_select", "fallback"})
+
+
+def read_metric(name: str, options_json: str, slow_time: SlowTime | None = None) -> Metric:
+    """Raises InvalidScoring; whether the metric fits the answers is told when one is scored."""
+    try:
+        options = dict(json.loads(options_json or "{}"))
+        if name in RULE_OPTIONS and set(options) <= RULE_OPTIONS[name]:
+            return Metric(name, rule=read_rule(name, options, slow_time or SlowTime()))
+        regexes = tuple(TimedRegex(regex, slow_time) for regex in options.get("regexes_to_ignore", ()))
+        if set(options) <= METRIC_OPTIONS.get(name, frozenset()):
+            average = Average(options.pop("average", Average.BINARY))
+            return Metric(name, TextMatch(**{**options, "regexes_to_ignore": regexes}), average)
+    except (ValueError, TypeError, RecursionError, re.error) as error:
+        raise InvalidScoring(f"options of metric {name!r}: {error}") from error
+    raise InvalidScoring(f"metric {name!r} has not all of the options {sorted(options)}")
+
+
+def read_filters(filters_json: str, slow_time: SlowTime | None = None) -> tuple[FilterPipeline, ...]:
+    """Read lm-evaluation-harness's `filter_list`: `[{"name": …, "filter": [{"function": …, …}]}]`."""
+    if not filters_json:
+        return ()
+    try:
+        pipelines = tuple(
+            _pipeline(one["name"], one["filter"], slow_time) for one in json.loads(filters_json)
+        )
+    except InvalidScoring:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, re.error) as error:
+        raise InvalidScoring(f"filters: {error}") from error
+    if len({pipeline.name for pipeline in pipelines}) < len(pipelines):
+        raise InvalidScoring("two filters have the same name")
+    return pipelines
+
+
+def _pipeline(name: str, filters: Sequence[Options], slow_time: SlowTime | None) -> FilterPipeline:
+    functions = [options["function"] for options in filters]
+    if MAJORITY_VOTE in functions[:-1]:
+        raise InvalidScoring(f"filter {name!r}: majority_vote is the last step")
+    steps = filters[:-1] if MAJORITY_VOTE in functions else filters
+    return FilterPipeline(
+        name, tuple(_step(options, slow_time) for options in steps), len(steps) < len(filters)
+    )
+
+
+def _step(options: Options, slow_time: SlowTime | None) -> FilterStep:
+    function = str(options["function"])
+    if function not in FILTERS:
+        raise InvalidScoring(f"no filter {function!r}")
+    unknown = set(options) - {"function"} - (REGEX_OPTIONS if function == "regex" else set())
+    if unknown:
+        raise InvalidScoring(f"filter {function!r} has no option {min(unknown)!r}")
+    if function != "regex":
+        return FilterStep(function)
+    group_select = options.get("group_select", 0)
+    if not isinstance(group_select, int):
+        raise InvalidScoring("group_select must be a whole number")
+    return FilterStep(function, TimedRegex(str(options["regex_pattern"]), slow_time), group_select)
+
+
+class ScoringMethod(IntEnum):
+    """How choices were scored; the numbers are those of the contract."""
+
+    UNSPECIFIED = 0
+    LOGLIKELIHOOD = 1
+    GENERATE = 2
+    CONSTRAINED = 3
+
+
+SPOKEN_METHODS = frozenset({ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED})
+
+
+@dataclass(frozen=True, slots=True)
+class MetricUse:
+    """A metric as the contract names it: options are JSON text, empty for none."""
+
+    name: str
+    options_json: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringRecipe:
+    """How a task's answers are scored, as the contract says it; kept so that they can be scored again."""
+
+    output_type: OutputType
+    metrics: tuple[MetricUse, ...]
+    filters_json: str = ""
+    target_delimiter: str = ""
+
+    def read(
+        self, method: ScoringMethod = ScoringMethod.LOGLIKELIHOOD, slow_time: SlowTime | None = None
+    ) -> TaskScoring:
+        """The recipe as the scorers take it; raises InvalidScoring. `slow_time` is shared by its patterns.
+
+        Where choices are said in words, metrics that need their log-probabilities are left out.
+        """
+        is_spoken = self.output_type is OutputType.MULTIPLE_CHOICE and method in SPOKEN_METHODS
+        slow_time = slow_time or SlowTime()
+        metrics = [read_metric(use.name, use.options_json, slow_time) for use in self.metrics]
+        return TaskScoring(
+            self.output_type,
+            tuple(metric for metric in metrics if not is_spoken or metric.name in SPOKEN_METRICS),
+            read_filters(self.filters_json, slow_time),
+            self.target_delimiter,
+            is_spoken,
+        )

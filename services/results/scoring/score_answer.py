@@ -1,0 +1,121 @@
+"""Scores one answer, as lm-evaluation-harness scores it. Failures never come here."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from services.results.scoring.answer import (
+    UNREAD,
+    Answer,
+    Score,
+    ScoreValue,
+    ScoringImpossible,
+    Taken,
+    Target,
+)
+from services.results.scoring.answer_filters import FilterPipeline, read_answer
+from services.results.scoring.choice_metrics import (
+    SPOKEN_METRICS,
+    WEIGHED_METRICS,
+    TakenChoice,
+    first_largest,
+)
+from services.results.scoring.choice_reading import named_choice
+from services.results.scoring.task_scoring import Metric, OutputType, TaskScoring
+from services.results.scoring.text_metrics import ReadText
+
+_NOT_WEIGHED = Answer()
+
+
+class Reading(Protocol):
+    """What one filter made of an answer. `prediction`: None where it found nothing."""
+
+    @property
+    def prediction(self) -> str | None: ...
+
+    def score(self, metric: Metric) -> Taken: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadChoice:
+    """A choice that was said in words, or none."""
+
+    choice: TakenChoice
+
+    @property
+    def prediction(self) -> str | None:
+        return None if self.choice.label == UNREAD else self.choice.texts[self.choice.label]
+
+    def score(self, metric: Metric) -> Taken:
+        if metric.name not in SPOKEN_METRICS:
+            raise ScoringImpossible(f"no metric {metric.name!r} for a choice that is said in words")
+        return Taken(SPOKEN_METRICS[metric.name](self.choice), self.prediction, self.choice.label)
+
+
+def score_text(scoring: TaskScoring, target: Target, answer: Answer) -> Score:
+    return _score(scoring, lambda pipeline: ReadText(target, read_answer(pipeline, answer.text)))
+
+
+def score_spoken_choice(scoring: TaskScoring, target: Target, texts: tuple[str, ...], said: str) -> Score:
+    """What names no choice, or more than one, is unparsed: no choice ever stands in for it."""
+
+    def read(pipeline: FilterPipeline) -> _ReadChoice:
+        reading = read_answer(pipeline, said) or ""
+        label = named_choice(reading, texts)
+        if label is None and target.choice_texts:
+            label = named_choice(reading, target.choice_texts)
+        return _ReadChoice(TakenChoice(target, texts, UNREAD if label is None else label, _NOT_WEIGHED))
+
+    return _score(scoring, read)
+
+
+def _score(scoring: TaskScoring, read: Callable[[FilterPipeline], Reading]) -> Score:
+    """What a filter left is unread where a metric can make nothing of it; the first one says what it is."""
+    readings = {pipeline.name: read(pipeline) for pipeline in scoring.pipelines}
+    said: dict[str, list[str | None]] = {name: [] for name in readings}
+    scores: dict[str, ScoreValue] = {}
+    for scored in scoring.scored_metrics:
+        taken = readings[scored.pipeline.name].score(scored.metric)
+        said[scored.pipeline.name].append(taken.prediction)
+        if taken.value is None:
+            continue
+        if scored.pipeline.is_majority and not isinstance(taken.value, tuple):
+            scores[scored.key] = (taken.value, taken.vote)
+        else:
+            scores[scored.key] = taken.value
+    # A choice is read also where no metric is left of the task's.
+    found = [one or [readings[name].prediction] for name, one in said.items()]
+    prediction = next((one[0] for one in found if None not in one), None)
+    return Score(prediction or "", scores, is_unparsed=prediction is None)
+
+
+def score_answer(scoring: TaskScoring, target: Target, answer: Answer) -> Score:
+    if scoring.is_unscored:
+        return Score("")
+    if scoring.output_type is OutputType.GENERATE_UNTIL:
+        return score_text(scoring, target, answer)
+    if target.choice is None and not target.right_choices:
+        raise ScoringImpossible("the sample has no right choice")
+    texts = tuple([choice.removeprefix(scoring.target_delimiter) for choice in target.choices])
+    if scoring.is_spoken:
+        return score_spoken_choice(scoring, target, texts, answer.text)
+    return _score_weighed_choices(scoring, target, texts, answer)
+
+
+def _score_weighed_choices(
+    scoring: TaskScoring, target: Target, texts: tuple[str, ...], answer: Answer
+) -> Score:
+    given, asked = len(answer.choice_logprobs), len(texts)
+    if given != asked or not asked:
+        raise ScoringImpossible(f"{given} log-probabilities for {asked} choices")
+    if not answer.has_logprobs_only:
+        # The first choice would always win.
+        raise ScoringImpossible("a log-probability is not a number")
+    chosen = first_largest(answer.choice_logprobs)
+    choice = TakenChoice(target, texts, chosen, answer)
+    scores: dict[str, ScoreValue] = {}
+    for metric in scoring.metrics:
+        if metric.name not in WEIGHED_METRICS:
+            raise ScoringImpossible(f"no metric {metric.name!r} for multiple choice")
+        scores[metric.name] = WEIGHED_METRICS[metric.name](choice)
+    return Score(prediction=texts[chosen], scores=scores)

@@ -1,0 +1,94 @@
+"""How a task's answers are scored, as it travels with a sample set: metrics, filters, choices."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+
+from services.results.scoring.answer_filters import FilterPipeline
+from services.results.scoring.answer_rules import AnswerRule
+from services.results.scoring.text_match import TextMatch
+
+
+class OutputType(StrEnum):
+    MULTIPLE_CHOICE = "multiple_choice"
+    GENERATE_UNTIL = "generate_until"
+
+
+class Average(StrEnum):
+    """What the f1 of several labels is: of label 1, of all labels the same, of all answers, by frequency."""
+
+    BINARY = "binary"
+    MACRO = "macro"
+    MICRO = "micro"
+    WEIGHTED = "weighted"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric by name. `match`: what exact_match and contains overlook; `average`: for f1.
+
+    `rule`: of a metric that reads answers in a way of its own.
+    """
+
+    name: str
+    match: TextMatch = field(default_factory=TextMatch)
+    average: Average = Average.BINARY
+    rule: AnswerRule | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredMetric:
+    """A metric over one way to read the answer. `key` names it in scores and figures."""
+
+    key: str
+    metric: Metric
+    pipeline: FilterPipeline
+
+
+@dataclass(frozen=True)
+class TaskScoring:
+    """`is_spoken`: choices are not weighed by log-probability, the model says one of them in words."""
+
+    output_type: OutputType
+    metrics: tuple[Metric, ...]
+    filters: tuple[FilterPipeline, ...] = ()
+    target_delimiter: str = " "
+    is_spoken: bool = False
+
+    @property
+    def is_weighed(self) -> bool:
+        return self.output_type is OutputType.MULTIPLE_CHOICE and not self.is_spoken
+
+    @property
+    def is_unscored(self) -> bool:
+        """Answers are kept as they are, and held against nothing."""
+        return self.output_type is OutputType.GENERATE_UNTIL and not self.metrics
+
+    @property
+    def averages_over_labels(self) -> bool:
+        """A figure depends on how many labels there are, whether they occur or not."""
+        return any(metric.name == "f1" and metric.average is Average.MACRO for metric in self.metrics)
+
+    @cached_property
+    def pipelines(self) -> tuple[FilterPipeline, ...]:
+        """The ways to read what the model said; log-probabilities are read in one way."""
+        return (FilterPipeline(),) if self.is_weighed or not self.filters else self.filters
+
+    @cached_property
+    def scored_metrics(self) -> tuple[ScoredMetric, ...]:
+        """In the order of a summary; metrics of several filters read `metric,filter`."""
+        has_several = len(self.pipelines) > 1
+        return tuple(
+            ScoredMetric(f"{metric.name},{pipeline.name}" if has_several else metric.name, metric, pipeline)
+            for pipeline in self.pipelines
+            for metric in self.metrics
+        )
+
+
+class InvalidScoring(ValueError):
+    """A task's scoring cannot be understood: an option, a filter or a metric that does not exist."""
+
+
+def metric_names(scoring: TaskScoring) -> tuple[str, ...]:
+    """The keys of a score, in the order of a summary."""
+    return tuple(scored.key for scored in scoring.scored_metrics)

@@ -1,0 +1,113 @@
+"""The metrics of a generated text, as it was read, against the texts that are expected."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+
+from services.results.scoring.answer import UNREAD, NumberPair, ScoringImpossible, Taken, Target
+from services.results.scoring.answer_rules import RULE_METRICS, AnswerRule, shown_targets
+from services.results.scoring.overlap_metrics import OVERLAP_METRICS, Overlap
+from services.results.scoring.task_scoring import Metric
+from services.results.scoring.text_match import squad_exact_match, squad_f1
+from services.results.scoring.written_numbers import named_number
+
+SHORT_NAMES: Mapping[str, str] = {"f1": "squad_f1", "rouge": "rougeL_max"}
+"""What metrics of text are called where no other metric can be meant."""
+
+NUMBER_METRICS = frozenset({"pearson", "spearman"})
+
+
+def _exact_match(metric: Metric, reading: str, expected: str) -> float:
+    return float(metric.match.is_match(reading, expected))
+
+
+def _contains(metric: Metric, reading: str, expected: str) -> float:
+    return float(metric.match.is_contained(expected, reading))
+
+
+def _squad_em(_: Metric, reading: str, expected: str) -> float:
+    return squad_exact_match(reading, expected)
+
+
+def _squad_f1(_: Metric, reading: str, expected: str) -> float:
+    return squad_f1(reading, expected)
+
+
+MATCH_METRICS: Mapping[str, Callable[[Metric, str, str], float]] = {
+    "exact_match": _exact_match,
+    "contains": _contains,
+    "squad_em": _squad_em,
+    "squad_f1": _squad_f1,
+}
+"""Of a reading and one of the accepted texts: the best one counts."""
+
+TEXT_METRICS = frozenset(MATCH_METRICS) | frozenset(OVERLAP_METRICS) | NUMBER_METRICS | RULE_METRICS
+
+
+@dataclass(frozen=True)
+class ReadText:
+    """`prediction`: what a filter left of the answer; None where it found nothing, which matches no text."""
+
+    target: Target
+    prediction: str | None
+
+    def score(self, metric: Metric) -> Taken:
+        if metric.rule:
+            return self._judged(metric.rule)
+        if metric.name in MATCH_METRICS:
+            return self._taken(self._best_match(metric))
+        if metric.name in NUMBER_METRICS:
+            return self._taken(self._numbers)
+        if metric.name not in OVERLAP_METRICS:
+            raise ScoringImpossible(f"no metric {metric.name!r} for generated text")
+        measure, figure = OVERLAP_METRICS[metric.name]
+        return self._taken(figure(self._overlap, measure))
+
+    def _taken(self, value: float | NumberPair | None) -> Taken:
+        """Without a value the answer names no number, which the metric needs."""
+        return Taken(value, None if value is None else self.prediction, _vote(self.prediction))
+
+    def _judged(self, rule: AnswerRule) -> Taken:
+        judged = rule.judge(self.prediction or "", self.target.texts)
+        reading = judged.reading or None
+        return Taken(float(judged.is_right and reading is not None), reading, _vote(reading))
+
+    def _best_match(self, metric: Metric) -> float:
+        if self.prediction is None:
+            return 0.0
+        match = MATCH_METRICS[metric.name]
+        return max([match(metric, self.prediction, text) for text in self.target.texts], default=0.0)
+
+    @cached_property
+    def _numbers(self) -> NumberPair | None:
+        """The right number, and the one that the answer names."""
+        expected = _expected_number(self.target)
+        named = None if self.prediction is None else named_number(self.prediction)
+        return None if named is None else (expected, named)
+
+    @cached_property
+    def _overlap(self) -> Overlap:
+        return Overlap(self.prediction or "", self.target.texts, self.target.wrong_texts)
+
+
+def check_target(metric: Metric, target: Target) -> None:
+    """Raises ScoringImpossible where no answer to the sample can be held against what is expected of it."""
+    if not target.texts:
+        raise ScoringImpossible("it has no target")
+    if metric.rule:
+        metric.rule.check(target.texts)
+    if metric.name in NUMBER_METRICS:
+        _expected_number(target)
+
+
+def _expected_number(target: Target) -> float:
+    number = named_number(target.texts[0]) if target.texts else None
+    if number is None:
+        raise ScoringImpossible(f"the target {shown_targets(target.texts[:1])} is no number")
+    return number
+
+
+def _vote(reading: str | None) -> int:
+    """The same for the same text, and exact as a double."""
+    return UNREAD if reading is None else int.from_bytes(blake2b(reading.encode(), digest_size=6).digest())

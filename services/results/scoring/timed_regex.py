@@ -1,0 +1,126 @@
+"""Regular expressions as Python's `re` reads them, with limits on how long they may take over answers."""
+
+import re
+import time
+import warnings
+from collections.abc import Callable
+from typing import TypeVar
+
+import regex
+
+from services.common.pattern_size import check_pattern_size
+from services.results.scoring.answer import ScoringImpossible
+
+MOST_SECONDS = 0.5
+MOST_SECONDS_LATER = 0.1
+"""Once the time for slow ones is spent."""
+# Over less an answer may be read as often as there are answers; more than that adds up.
+SLOW_SECONDS = 0.05
+MOST_SLOW_SECONDS = 5.0
+
+# What the `regex` module reads more into than `re` does: "{e<=1}" allows errors, "[:alpha:]" is a class.
+_NAME_OR_ESCAPE_OR_BRACE = re.compile(r"(\\N\{[^}]*\}|\\.)|\{(?!\d*(?:,\d*)?\})", re.DOTALL)
+_POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
+_REPETITION = re.compile(r"[*+?{]")
+
+
+Found = TypeVar("Found")
+
+
+class SlowTime:
+    """What is left to the patterns of one plan for answers that they are slow with. Threads may share it."""
+
+    def __init__(self, seconds: float = MOST_SLOW_SECONDS) -> None:
+        self.left = seconds
+
+
+class TimedRegex:
+    """Raises re.error where `re` would, and where the two modules cannot be made to agree.
+
+    A pattern that has been slow is given up once the time for that is spent; quick ones go on.
+    """
+
+    def __init__(self, pattern: str, slow_time: SlowTime | None = None) -> None:
+        self.pattern = pattern
+        self._slow_time = slow_time or SlowTime()
+        self._has_been_slow = False
+        try:
+            check_pattern_size(pattern)
+            plain, self._timed = _plain(pattern), _timed(pattern)
+        except (RecursionError, OverflowError) as error:
+            raise re.error("it is nested too deeply, or a number in it is too large") from error
+        # Where nothing is repeated nothing can take long, and the plain module is several times faster.
+        self._plain = None if _REPETITION.search(pattern) else plain
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TimedRegex) and other.pattern == self.pattern
+
+    def __hash__(self) -> int:
+        return hash(self.pattern)
+
+    def findall(self, text: str) -> list[str] | list[tuple[str, ...]]:
+        if self._plain:
+            return self._plain.findall(text)
+        # Without the interpreter's lock: a slow pattern holds up nobody else.
+        return self._in_time(lambda seconds: self._timed.findall(text, timeout=seconds, concurrent=True))
+
+    def first(self, text: str) -> str | None:
+        """The first match, or where the pattern has groups the first of them that is not empty; or None."""
+        if self._plain:
+            return _shown(self._plain.search(text))
+        return self._in_time(
+            lambda seconds: _shown(self._timed.search(text, timeout=seconds, concurrent=True))
+        )
+
+    def remove_from(self, text: str) -> str:
+        if self._plain:
+            return self._plain.sub("", text)
+        return self._in_time(lambda seconds: self._timed.sub("", text, timeout=seconds, concurrent=True))
+
+    def _in_time(self, search: Callable[[float], Found]) -> Found:
+        if self._has_been_slow and self._slow_time.left <= 0:
+            raise self._too_slow()
+        # Where each target is a pattern of its own, there is always one more that was never slow.
+        seconds = MOST_SECONDS if self._slow_time.left > 0 else MOST_SECONDS_LATER
+        # Of this thread alone: on a busy machine a quick pattern is no slow one.
+        start = time.thread_time()
+        try:
+            found = search(seconds)
+        except TimeoutError as error:
+            self._note(seconds)
+            raise self._too_slow() from error
+        self._note(time.thread_time() - start)
+        return found
+
+    def _note(self, seconds: float) -> None:
+        if seconds > SLOW_SECONDS:
+            self._has_been_slow = True
+            self._slow_time.left -= seconds
+
+    def _too_slow(self) -> ScoringImpossible:
+        return ScoringImpossible(
+            f"the regex {self.pattern!r} took over {MOST_SECONDS} s, or {MOST_SLOW_SECONDS} s in all"
+        )
+
+
+def _shown(found: "re.Match[str] | regex.Match[str] | None") -> str | None:
+    if found is None or not found.re.groups:
+        return found and found[0]
+    return next((group for group in found.groups() if group), "")
+
+
+def _plain(pattern: str) -> re.Pattern[str]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return re.compile(pattern)
+
+
+def _timed(pattern: str) -> regex.Pattern[str]:
+    if _POSIX_CLASS.search(pattern):
+        raise re.error("a class such as [:alpha:] is not known", pattern)
+    try:
+        # A brace that does not repeat is a brace.
+        as_re_reads_it = _NAME_OR_ESCAPE_OR_BRACE.sub(lambda found: found[1] or r"\{", pattern)
+        return regex.compile(as_re_reads_it, regex.VERSION0)
+    except regex.error as error:
+        raise re.error(str(error), pattern) from error

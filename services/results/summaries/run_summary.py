@@ -1,0 +1,78 @@
+"""The summary of a run: its figures per task and metric, its counts, tokens and times."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from services.results.figures.figure import Figure
+from services.results.outcomes.timing_summary import TimingSummary
+from services.results.scoring.recipe import ScoringMethod
+from services.results.values import ModelPrice, Timing, TokenUsage
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSummary:
+    """`figures` go by metric, in the order of the task."""
+
+    task: str
+    version: str
+    num_fewshot: int
+    scoring_method: ScoringMethod
+    is_stand_in: bool
+    dataset: str
+    dataset_revision: str
+    total: int
+    answered: int
+    failed: int
+    unparsed: int
+    figures: Mapping[str, Figure]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSummary:
+    """The figures of several tasks together; `missing_tasks` belong to it and were not part of the run."""
+
+    group: str
+    tasks: tuple[str, ...]
+    figures: Mapping[str, Figure]
+    missing_tasks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """Partial where not every sample has a final outcome. `failures` goes by the word of the class.
+
+    The last of the `groups` is the suite itself.
+    """
+
+    run_id: str
+    epoch: int
+    is_partial: bool
+    tasks: tuple[TaskSummary, ...]
+    total: int
+    computed_at: datetime
+    failures: Mapping[str, int] = field(default_factory=dict)
+    usage: TokenUsage = field(default_factory=TokenUsage)
+    mean_timing: Timing = field(default_factory=Timing)
+    is_truncated_left: bool = False
+    groups: tuple[GroupSummary, ...] = ()
+    price: ModelPrice | None = None
+    timing: TimingSummary = field(default_factory=TimingSummary)
+    reused_answers: int = 0
+
+    @property
+    def cost(self) -> float | None:
+        """Of the tokens that were asked for in the run; None where its model has no price."""
+        return self.price.cost(self.usage) if self.price else None
+
+    @property
+    def answered(self) -> int:
+        return sum(task.answered for task in self.tasks)
+
+    @property
+    def failed(self) -> int:
+        return sum(task.failed for task in self.tasks)
+
+    @property
+    def unparsed(self) -> int:
+        return sum(task.unparsed for task in self.tasks)

@@ -1,0 +1,60 @@
+"""When an outcome takes the place of an earlier one."""
+
+import pytest
+
+from services.results.outcomes.outcome import Outcome, as_unrecordable, supersedes, without_duplicates
+from services.results.values import FailureClass, Timing, TokenUsage
+from tests.fakes.recorded_run import answered, batch, failed, scored
+
+
+@pytest.mark.parametrize(
+    ("stored", "new", "expected"),
+    [
+        (answered(0), answered(0, 1, attempt=2), False),
+        (answered(0), failed(0, attempt=2), False),
+        (failed(0), answered(0, attempt=2), True),
+        (failed(0), failed(0, attempt=2), True),
+        (failed(0), answered(0), False),
+        (failed(0, attempt=2), answered(0, attempt=1), False),
+    ],
+)
+def test_only_a_failure_gives_way_and_only_to_a_later_attempt(
+    stored: Outcome, new: Outcome, *, expected: bool
+) -> None:
+    assert supersedes(scored("run", new), scored("run", stored)) is expected
+
+
+def test_a_later_epoch_counts_more_than_any_attempt() -> None:
+    old, new = scored("run", failed(0, attempt=9), epoch=1), scored("run", answered(0, attempt=1), epoch=2)
+    assert supersedes(new, old)
+    assert not supersedes(old, new)
+
+
+def test_a_batch_keeps_what_recording_one_by_one_would_keep() -> None:
+    outcomes = [
+        failed(0),
+        answered(1),
+        answered(0, attempt=2),
+        answered(1, 1, attempt=2),
+        failed(0, attempt=3),
+    ]
+    kept = without_duplicates([scored("run", outcome) for outcome in outcomes])
+    assert [one.outcome for one in kept] == [answered(0, attempt=2), answered(1)]
+
+
+def test_a_late_answer_of_an_earlier_epoch_does_not_push_out_that_of_the_present_one() -> None:
+    late, present = scored("run", answered(0), epoch=1), scored("run", failed(0), epoch=2)
+    assert without_duplicates([late, present]) == [late, present]
+
+
+def test_what_cannot_be_recorded_becomes_failures_of_the_same_samples() -> None:
+    given = batch("run", [answered(3), failed(4)])
+    outcomes = as_unrecordable(given).outcomes
+    assert [scored("run", one).failure_class for one in outcomes] == [FailureClass.PROVIDER_ERROR] * 2
+    assert [one.sample for one in outcomes] == [3, 4]
+
+
+def test_nothing_that_may_be_at_fault_is_kept_of_what_cannot_be_recorded() -> None:
+    given = as_unrecordable(batch("run", [answered(3)]))
+    [outcome] = given.outcomes
+    assert (outcome.usage, outcome.timing, given.environment) == (TokenUsage(), Timing(), {})

@@ -1,0 +1,194 @@
+"""Recording: scored, kept once, counted, told."""
+
+import asyncio
+import json
+import threading
+from dataclasses import replace
+
+import pytest
+
+from services.results.outcomes import record_outcomes
+from services.results.outcomes.outcome import Failure
+from services.results.outcomes.record_outcomes import SCORING_THREADS, Recorded, RecordOutcomes
+from services.results.runs.run_plan import RunPlan
+from services.results.scoring.answer import Answer, Score, Target
+from services.results.scoring.recipe import ScoringMethod
+from services.results.scoring.score_answer import score_answer
+from services.results.scoring.task_scoring import TaskScoring
+from services.results.summaries.ports import Stores
+from services.results.values import FailureClass, OutcomeStatus
+from tests.fakes.eventually import eventually
+from tests.fakes.memory_results import MemoryProgress, MemoryRows, memory_stores
+from tests.fakes.recorded_run import (
+    TEXT_RECIPE,
+    answered,
+    batch,
+    choice_sample,
+    failed,
+    new_id,
+    plan_of,
+    said,
+)
+
+SLOW = "(?:a|b|ab)*[cd]"
+"""Over "ab" so often that nobody waits for its end."""
+
+
+class Desk:
+    """A recorder with a run of six samples in two tasks, two rollouts each."""
+
+    def __init__(self) -> None:
+        self.rows = MemoryRows()
+        self.stores: Stores = memory_stores(self.rows)
+        self.progress = MemoryProgress()
+        self.record = RecordOutcomes(self.stores, self.progress)
+
+    async def open(self, method: ScoringMethod = ScoringMethod.LOGLIKELIHOOD) -> RunPlan:
+        sets = [new_id(), new_id()]
+        for set_id in sets:
+            await self.stores.sample_sets.stage(set_id, [choice_sample(at, set_id) for at in range(3)])
+            await self.stores.sample_sets.commit(set_id, 3)
+        plan = replace(plan_of([3, 3], sets, rollouts=2), scoring_method=method)
+        return (await self.stores.records.open(plan, 1)).plan
+
+    async def open_texts(self, pattern: str) -> RunPlan:
+        """A run of three samples whose answers are read by a pattern."""
+        set_id = new_id()
+        samples = [replace(choice_sample(at, set_id), target=Target(texts=("c",))) for at in range(3)]
+        await self.stores.sample_sets.stage(set_id, samples)
+        await self.stores.sample_sets.commit(set_id, 3)
+        filters = [{"name": "f", "filter": [{"function": "regex", "regex_pattern": pattern}]}]
+        plan = plan_of([3], [set_id])
+        task = replace(plan.tasks[0], scoring=replace(TEXT_RECIPE, filters_json=json.dumps(filters)))
+        return (await self.stores.records.open(replace(plan, tasks=(task,)), 1)).plan
+
+
+async def test_an_answer_is_scored_against_the_target_of_its_own_task() -> None:
+    desk = Desk()
+    plan = await desk.open()
+    # Number 3 is position 0 of the second task, whose right choice is 0.
+    await desk.record([batch(plan.run_id, [answered(3, 0), answered(4, 0)])])
+    kept = desk.rows.counted(plan.run_id)
+    assert [(one.task_index, one.prediction, one.scores["acc"]) for one in kept] == [
+        (1, "even", 1.0),
+        (1, "even", 0.0),
+    ]
+
+
+async def test_a_failure_is_never_scored() -> None:
+    desk = Desk()
+    plan = await desk.open()
+    await desk.record([batch(plan.run_id, [failed(0, FailureClass.RATE_LIMIT)])])
+    [kept] = desk.rows.counted(plan.run_id)
+    assert (kept.status, kept.scores) == (OutcomeStatus.FAILED, {})
+
+
+async def test_an_answer_without_its_weights_is_a_failure() -> None:
+    desk = Desk()
+    plan = await desk.open()
+    await desk.record([batch(plan.run_id, [said(0, "even")])])
+    counts = await desk.stores.records.all_counts(plan)
+    assert counts.failures == {"scoring": 1}
+
+
+async def test_an_answer_that_a_slow_regex_cannot_read_is_kept_and_no_provider_is_blamed() -> None:
+    desk = Desk()
+    plan = await desk.open_texts(SLOW)
+    await desk.record([batch(plan.run_id, [said(0, "ab" * 60)])])
+    [kept] = desk.rows.counted(plan.run_id)
+    assert (kept.status, kept.failure_class) == (OutcomeStatus.FAILED, FailureClass.SCORING)
+    assert kept.outcome.answer == said(0, "ab" * 60).result
+    assert isinstance(kept.outcome.result, Failure)
+    assert kept.outcome.result.message.startswith("The answer could not be scored: the regex ")
+
+
+async def test_a_choice_said_in_words_is_read_or_counted_as_unparsed() -> None:
+    desk = Desk()
+    plan = await desk.open(ScoringMethod.GENERATE)
+    await desk.record([batch(plan.run_id, [said(0, "It is even."), said(1, "even or odd")])])
+    kept = desk.rows.counted(plan.run_id)
+    assert [(one.status, one.prediction, one.scores) for one in kept] == [
+        (OutcomeStatus.SCORED, "even", {"acc": 1.0, "mcc": (0, 0)}),
+        (OutcomeStatus.UNPARSED, "", {"acc": 0.0, "mcc": (1, -1)}),
+    ]
+
+
+async def test_a_run_whose_scoring_takes_long_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_end = threading.Event()
+
+    def waiting_for_its_end(scoring: TaskScoring, target: Target, answer: Answer) -> Score:
+        if answer.text == "slow":
+            assert may_end.wait(timeout=10)
+        return score_answer(scoring, target, answer)
+
+    monkeypatch.setattr(record_outcomes, "score_answer", waiting_for_its_end)
+    monkeypatch.setattr(record_outcomes, "SCORING_PATIENCE_SECONDS", 0.05)
+    desk = Desk()
+    slow, quick = [await desk.open_texts(".*") for _ in range(2)]
+    sent = [batch(slow.run_id, [said(0, "slow")]), batch(quick.run_id, [said(0, "c")])]
+    recording = asyncio.ensure_future(desk.record(sent))
+    # As many batches of the slow run as there are threads do not take them all.
+    more = [desk.record([batch(slow.run_id, [said(1, "slow")])]) for _ in range(SCORING_THREADS)]
+    others = [asyncio.ensure_future(one) for one in more]
+
+    await eventually(lambda: [one.run_id for one in desk.progress.reports] == [quick.run_id], "it is told")
+    assert not recording.done()
+    assert await desk.record([batch(quick.run_id, [said(1, "c")])]) == Recorded(received=1, written=1)
+    may_end.set()
+    assert await recording == Recorded(received=2, written=2)
+    assert sum([one.written for one in await asyncio.gather(*others)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "is_beside"), [(ScoringMethod.GENERATE, True), (ScoringMethod.LOGLIKELIHOOD, False)]
+)
+async def test_words_are_scored_beside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch, method: ScoringMethod, *, is_beside: bool
+) -> None:
+    threads: set[int] = set()
+
+    def noting_thread(scoring: TaskScoring, target: Target, answer: Answer) -> Score:
+        threads.add(threading.get_ident())
+        return score_answer(scoring, target, answer)
+
+    monkeypatch.setattr(record_outcomes, "score_answer", noting_thread)
+    desk = Desk()
+    plan = await desk.open(method)
+    await desk.record([batch(plan.run_id, [answered(0)])])
+    assert (threading.get_ident() not in threads) == is_beside
+    assert len(threads) == 1
+
+
+async def test_what_belongs_to_no_known_sample_is_dropped_and_counted() -> None:
+    desk = Desk()
+    plan = await desk.open()
+    strangers = [answered(6), answered(0, rollout=2), answered(0, rollout=-1)]
+    recorded = await desk.record(
+        [batch(plan.run_id, [*strangers, answered(0)]), batch(new_id(), [answered(0)])]
+    )
+    assert recorded == Recorded(received=5, written=1, unknown=4)
+
+
+async def test_duplicates_are_told_again_but_not_counted_again() -> None:
+    desk = Desk()
+    plan = await desk.open()
+    sent = batch(plan.run_id, [answered(0), answered(0, 1), answered(0, rollout=1)])
+    await desk.record([sent])
+    assert await desk.record([sent]) == Recorded(received=3, written=0, unknown=0)
+    first, again = desk.progress.reports
+    assert first == again
+    assert (again.recorded, again.shards) == (2, {0: 2})
+
+
+async def test_a_report_names_the_shards_of_the_batch_and_every_task() -> None:
+    desk = Desk()
+    plan = await desk.open()
+    await desk.record([batch(plan.run_id, [answered(0)])])
+    [report] = desk.progress.reports
+    assert (list(report.tasks), report.environment) == (["t0", "t1"], {"engine": "fake"})
+
+
+async def test_nothing_is_told_of_runs_that_nobody_knows() -> None:
+    desk = Desk()
+    await desk.record([batch(new_id(), [answered(0)])])
+    assert desk.progress.reports == []

@@ -1,0 +1,142 @@
+"""Choices that are weighed, or said in words; one right choice, or several."""
+
+import math
+
+import pytest
+
+from services.results.scoring.answer import Answer, Score, ScoringImpossible, Target
+from services.results.scoring.recipe import MetricUse, ScoringMethod, ScoringRecipe
+from services.results.scoring.score_answer import score_answer
+from services.results.scoring.task_scoring import Metric, OutputType, TaskScoring, metric_names
+
+CHOICES = (" no", " yes", " perhaps")
+SAYS = (" The capital is Paris.", " The capital is Lyon.")
+RECORD = Target(SAYS, 0, texts=("Paris", "the city of Paris"), choice_texts=("Paris", "Lyon"))
+
+
+def weighed(
+    target: Target, logprobs: tuple[float, ...], *metrics: str, greedy: tuple[bool, ...] = ()
+) -> Score:
+    scoring = TaskScoring(OutputType.MULTIPLE_CHOICE, tuple(map(Metric, metrics)))
+    return score_answer(scoring, target, Answer("", logprobs, greedy))
+
+
+def spoken(target: Target, text: str, *metrics: str) -> Score:
+    scoring = TaskScoring(OutputType.MULTIPLE_CHOICE, tuple(map(Metric, metrics)), is_spoken=True)
+    return score_answer(scoring, target, Answer(text))
+
+
+def recipe(*metrics: str, filters: str = "") -> ScoringRecipe:
+    uses = tuple(MetricUse(name) for name in metrics)
+    return ScoringRecipe(OutputType.MULTIPLE_CHOICE, uses, filters, " ")
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "value"), [((-1, -2, -3), 1.0), ((-3, -2, -1), 1.0), ((-2, -1, -3), 0.0)]
+)
+def test_any_of_several_right_choices_counts(logprobs: tuple[float, ...], value: float) -> None:
+    target = Target(CHOICES, right_choices=(0, 2))
+    assert weighed(target, logprobs, "acc").scores == {"acc": value}
+
+
+def test_any_right_choice_counts_per_character_and_greedily_too() -> None:
+    target = Target(CHOICES, right_choices=(0, 2))
+    score = weighed(target, (-2, -1.5, -3.4), "acc", "acc_norm", "exact_match", greedy=(False, True, False))
+    assert score.scores == {"acc": 0.0, "acc_norm": 1.0, "exact_match": 0.0}
+    assert weighed(target, (-2, -1, -3), "exact_match", greedy=(True, False, False)).scores == {
+        "exact_match": 1.0
+    }
+
+
+@pytest.mark.parametrize("metric", ["f1", "mcc"])
+def test_figures_of_single_labels_refuse_several_right_choices(metric: str) -> None:
+    with pytest.raises(ScoringImpossible, match="one right choice"):
+        weighed(Target(CHOICES, right_choices=(0, 2)), (-1, -2, -3), metric)
+
+
+def test_mc2_is_the_share_of_probability_on_right_choices() -> None:
+    probabilities = (0.2, 0.1, 0.1)
+    logprobs = tuple(math.log(probability) for probability in probabilities)
+    score = weighed(Target(CHOICES, right_choices=(0, 2)), logprobs, "mc2")
+    assert score.scores["mc2"] == pytest.approx(0.3 / 0.4, abs=1e-12)
+    assert weighed(Target(CHOICES, 1), logprobs, "mc2").scores["mc2"] == pytest.approx(0.25, abs=1e-12)
+
+
+def test_mc2_of_very_unlikely_choices_is_no_division_by_zero() -> None:
+    assert weighed(Target(CHOICES, 0), (-5000.0, -5000.0, -math.inf), "mc2").scores["mc2"] == pytest.approx(
+        0.5
+    )
+    with pytest.raises(ScoringImpossible, match="no choice is possible"):
+        weighed(Target(CHOICES, 0), (-math.inf,) * 3, "mc2")
+
+
+def test_an_empty_choice_has_no_figure_per_character() -> None:
+    with pytest.raises(ScoringImpossible, match="empty"):
+        weighed(Target((" ", " yes"), 0), (-1, -2), "acc_norm")
+
+
+def test_what_a_choice_says_is_held_against_texts() -> None:
+    assert weighed(RECORD, (-1, -2), "squad_em", "squad_f1").scores == {"squad_em": 1.0, "squad_f1": 1.0}
+    assert weighed(RECORD, (-2, -1), "squad_em", "squad_f1").scores == {"squad_em": 0.0, "squad_f1": 0.0}
+    with pytest.raises(ScoringImpossible, match="no texts"):
+        weighed(Target(CHOICES, 0), (-1, -2, -3), "squad_em")
+
+
+@pytest.mark.parametrize("text", ["The capital is Lyon.", "lyon", "I would say Lyon", "B"])
+def test_a_choice_may_be_named_by_what_it_says(text: str) -> None:
+    score = spoken(RECORD, text, "squad_em", "acc")
+    assert (score.prediction, score.scores) == ("The capital is Lyon.", {"squad_em": 0.0, "acc": 0.0})
+
+
+def test_a_choice_in_words_is_scored_as_one_that_was_weighed() -> None:
+    score = spoken(Target(CHOICES, 1), "The answer is **yes**.", "acc", "exact_match", "f1", "mcc")
+    assert score == Score("yes", {"acc": 1.0, "exact_match": 1.0, "f1": (1, 1), "mcc": (1, 1)})
+    assert spoken(Target(CHOICES, right_choices=(0, 2)), "perhaps", "acc").scores == {"acc": 1.0}
+
+
+@pytest.mark.parametrize("text", ["", "Who knows?", "yes or no", "<think>yes</think>"])
+def test_words_that_name_no_choice_are_unparsed_and_wrong(text: str) -> None:
+    score = spoken(Target(CHOICES, 1), text, "acc", "f1")
+    assert score == Score("", {"acc": 0.0, "f1": (1, -1)}, is_unparsed=True)
+
+
+def test_words_do_not_need_log_probabilities_and_weights_no_words() -> None:
+    with pytest.raises(ScoringImpossible, match="0 log-probabilities"):
+        weighed(Target(CHOICES, 1), (), "acc")
+    with pytest.raises(ScoringImpossible, match="'acc_norm' for a choice that is said in words"):
+        spoken(Target(CHOICES, 1), "yes", "acc_norm")
+
+
+def test_without_a_right_choice_nothing_is_scored() -> None:
+    with pytest.raises(ScoringImpossible, match="no right choice"):
+        spoken(Target(CHOICES), "yes", "acc")
+
+
+@pytest.mark.parametrize("method", [ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED])
+def test_what_needs_log_probabilities_is_left_out_of_spoken_choices(method: ScoringMethod) -> None:
+    asked = recipe("acc", "acc_norm", "acc_bytes", "mc2", "f1")
+    assert metric_names(asked.read(method)) == ("acc", "f1")
+    assert metric_names(asked.read(ScoringMethod.LOGLIKELIHOOD)) == (
+        "acc",
+        "acc_norm",
+        "acc_bytes",
+        "mc2",
+        "f1",
+    )
+
+
+def test_filters_read_spoken_choices_and_leave_weighed_ones_alone() -> None:
+    filters = (
+        '[{"name": "strict", "filter": [{"function": "regex", "regex_pattern": "Answer: (\\\\w+)"}]},'
+        ' {"name": "first", "filter": [{"function": "first_line"}]}]'
+    )
+    asked = recipe("acc", filters=filters)
+    said = asked.read(ScoringMethod.GENERATE)
+    score = score_answer(said, Target(CHOICES, 1), Answer("no\nbut on the other hand\nAnswer: yes"))
+    assert score == Score("yes", {"acc,strict": 1.0, "acc,first": 0.0})
+    assert metric_names(asked.read(ScoringMethod.LOGLIKELIHOOD)) == ("acc",)
+
+
+def test_a_text_task_is_read_the_same_by_every_method() -> None:
+    text = ScoringRecipe(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),))
+    assert text.read(ScoringMethod.LOGLIKELIHOOD) == text.read(ScoringMethod.GENERATE)

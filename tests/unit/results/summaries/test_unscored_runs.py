@@ -1,0 +1,88 @@
+"""Runs without metrics: answers are kept and counted, and no figure is made of them."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from services.common.clock import SystemClock
+from services.results.checked_fields import InvalidField
+from services.results.comparisons.metric_choice import all_metrics, chosen_metrics, main_metrics
+from services.results.errors import NothingToCompare
+from services.results.outcomes.record_outcomes import RecordOutcomes
+from services.results.rescoring.rescore_task import OtherScoring, other_scoring
+from services.results.runs.run_plan import FinalState, RunFacts, RunPlan, TaskGroup
+from services.results.samples.sample import Prompt, Sample
+from services.results.scoring.answer import Answer, Score, Target
+from services.results.scoring.recipe import MetricUse, ScoringRecipe
+from services.results.scoring.score_answer import score_answer
+from services.results.scoring.task_scoring import OutputType
+from services.results.standings.add_baselines import AddBaselines
+from services.results.summaries.close_run import CloseRun
+from services.results.summaries.summarize_run import SummarizeRun
+from services.results.values import OutcomeStatus
+from tests.fakes.memory_results import MemoryProgress, MemoryRows, memory_stores
+from tests.fakes.memory_standings import MemoryBaselines, MemoryStandings
+from tests.fakes.recorded_run import batch, failed, new_id, plan_of, said
+
+UNSCORED = ScoringRecipe(OutputType.GENERATE_UNTIL, ())
+DATASET = "ds_1"
+
+
+def dataset_plan(set_id: str, *metrics: str, size: int = 3) -> RunPlan:
+    plan = plan_of([size], [set_id])
+    recipe = replace(UNSCORED, metrics=tuple(MetricUse(name) for name in metrics))
+    return replace(
+        plan,
+        tasks=(replace(plan.tasks[0], task="rows", scoring=recipe),),
+        facts=RunFacts(DATASET, 0, "p/m", dataset_name="prompts.jsonl"),
+        groups=(TaskGroup(DATASET, ("rows",)),),
+    )
+
+
+@pytest.mark.parametrize("text", ["", " ", "four"])
+def test_an_answer_that_is_held_against_nothing_is_never_unparsed(text: str) -> None:
+    assert score_answer(UNSCORED.read(), Target(), Answer(text)) == Score("")
+
+
+async def test_a_run_without_metrics_goes_from_open_to_close_and_has_counts_alone() -> None:
+    rows = MemoryRows()
+    stores = memory_stores(rows)
+    set_id = new_id()
+    samples = [Sample(at, at, bytes([at]) * 32, Prompt(f"{at}?"), Target()) for at in range(3)]
+    await stores.sample_sets.stage(set_id, samples)
+    await stores.sample_sets.commit(set_id, 3)
+    plan = dataset_plan(set_id)
+    await stores.records.open(plan, 1)
+    record = RecordOutcomes(stores, MemoryProgress())
+    await record([batch(plan.run_id, [said(0, "one"), said(1, ""), failed(2)])])
+    listed = rows.counted(plan.run_id)
+    assert [one.status for one in listed] == [OutcomeStatus.SCORED] * 2 + [OutcomeStatus.FAILED]
+    assert not any(one.scores for one in listed)
+
+    close = CloseRun(stores.records, SummarizeRun(stores, SystemClock()))
+    summary = await close(plan.run_id, 1, FinalState.COMPLETED, allow_partial=False)
+    assert (summary.answered, summary.failed, summary.unparsed) == (2, 1, 0)
+    assert [dict(task.figures) for task in summary.tasks] == [{}]
+    assert [dict(group.figures) for group in summary.groups] == [{}]
+
+    await AddBaselines(stores, MemoryBaselines(rows))()
+    kept = MemoryStandings(rows)
+    assert await kept.metrics(DATASET, None) == []
+    assert await kept.baselines([plan.run_id]) == {}
+
+
+def test_comparing_with_a_run_without_metrics_is_refused_in_one_sentence() -> None:
+    plans = dataset_plan(new_id()), dataset_plan(new_id(), "exact_match")
+    choices = (all_metrics, main_metrics, partial(chosen_metrics, tasks=(), words=["exact_match"]))
+    for choose in choices:
+        with pytest.raises(NothingToCompare, match=r"no metric in common \(none; exact_match\)"):
+            choose(plans)
+
+
+def test_a_run_without_metrics_is_rescored_with_some_only() -> None:
+    plan = dataset_plan(new_id())
+    other = other_scoring(plan, 0, OtherScoring((MetricUse("contains"),)))
+    assert [metric.name for metric in other.metrics] == ["contains"]
+    with pytest.raises(InvalidField, match="metrics must be given: the run was ordered without any"):
+        other_scoring(plan, 0, OtherScoring())
