@@ -13,14 +13,12 @@ from pathlib import Path
 from proctor.v1 import run_pb2, run_record_service_pb2
 from services.common.clock import SystemClock
 from services.results.outcomes.outcome import ModelAnswer, Outcome, OutcomeBatch, ScoredOutcome
-from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.runs.proto import plan_from_proto
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.proto import sample_from_proto
 from services.results.scoring.answer import Answer
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import RunSummary
-from services.results.summaries.summarize_run import SummarizeRun
 from services.scheduler.ports import TaskToOpen
 from services.scheduler.runs.run import Run, RunId
 from services.scheduler.runs.run_order import RunOrder, ScoringMethod
@@ -33,6 +31,7 @@ from services.scheduler.suites.suite import SuiteDefinition, TaskDefinition
 from services.scheduler.suites.yaml_installed_suites import SuiteRegistry, load_suites
 from tests.fakes.memory_results import MemoryProgress, MemoryRows, memory_stores
 from tests.fakes.recorded_run import new_id
+from tests.fakes.results_stores import record_outcomes_of, show_summary_of
 
 SUITES = Path(__file__).parents[1] / "suites"
 
@@ -72,8 +71,8 @@ async def _examine(order: Examination) -> Examined:
     stores = memory_stores(rows)
     samples = {task.name: _rendered(order, task) for task in order.tasks}
     plan = await _opened(stores, order, samples)
-    await RecordOutcomes(stores, MemoryProgress())([_answers(order, plan, samples)])
-    summary = await SummarizeRun(stores, SystemClock())(plan.run_id)
+    await record_outcomes_of(stores, MemoryProgress()).record([_answers(order, plan, samples)])
+    summary = await show_summary_of(stores).show(plan.run_id)
     recorded = rows.of_run(plan.run_id)
     outcomes = {task.task: recorded[task.first_sample : task.end_sample] for task in plan.tasks}
     return Examined(samples, outcomes, summary)

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import TypeVar
 
-from services.common.errors import ErrorKind
-from services.results.errors import ResultsError
+from services.common.errors import DomainError, ErrorKind
 
 Choice = TypeVar("Choice", bound=IntEnum)
 
@@ -40,7 +39,7 @@ def checked_choice(field: str, choices: type[Choice], number: int) -> Choice:
         raise InvalidField(field=field, problem=f"must be one of {known}, not {number}") from error
 
 
-class InvalidField(ResultsError):
+class InvalidField(DomainError):
     """{field} {problem}."""
 
     kind = ErrorKind.INVALID

@@ -7,13 +7,6 @@ class ResultsError(DomainError):
     """The record cannot do this."""
 
 
-class RunNotFinished(ResultsError):
-    """Run {run_id} is not finished, so its figures may still change; wait for it or cancel it."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "RUN_NOT_FINISHED"
-
-
 class UnknownMetric(ResultsError):
     """No metric {metric!r} here. Supported: {supported}."""
 

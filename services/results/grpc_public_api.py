@@ -11,15 +11,15 @@ from services.results.answers.proto_answers import filter_from_proto
 from services.results.checked_fields import checked_choice, checked_id, checked_text
 from services.results.outcomes.proto import recorded_to_proto
 from services.results.summaries.proto import summary_to_proto
-from services.results.summaries.summarize_run import SummarizeRun
+from services.results.summaries.show_summary import ShowSummary
 from services.results.values import OutcomeStatus
 
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["ResultsService"].full_name
 
 
 class GrpcPublicApi(pb_grpc.ResultsServiceServicer):
-    def __init__(self, summarize_run: SummarizeRun, list_outcomes: ListOutcomes) -> None:
-        self._summarize_run = summarize_run
+    def __init__(self, show_summary: ShowSummary, list_outcomes: ListOutcomes) -> None:
+        self._show_summary = show_summary
         self._list_outcomes = list_outcomes
 
     def register(self, server: grpc.aio.Server) -> None:
@@ -29,7 +29,7 @@ class GrpcPublicApi(pb_grpc.ResultsServiceServicer):
     async def GetSummary(
         self, request: pb.GetSummaryRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.GetSummaryResponse:
-        summary = await self._summarize_run(checked_id("run_id", request.run_id))
+        summary = await self._show_summary.show(checked_id("run_id", request.run_id))
         return pb.GetSummaryResponse(summary=summary_to_proto(summary))
 
     async def ListOutcomes(

@@ -10,15 +10,15 @@ from proctor.v1 import run_record_service_pb2 as pb
 from proctor.v1 import run_record_service_pb2_grpc as pb_grpc
 from proctor.v1 import sample_pb2
 from services.results.checked_fields import checked_choice, checked_id
-from services.results.outcomes.delete_run import DeleteRunRecord
+from services.results.outcomes.delete_run import DeleteRun
 from services.results.outcomes.list_missing import ListMissing
 from services.results.outcomes.reuse_answers import ReuseAnswers
 from services.results.runs.open_run import OpenRun
 from services.results.runs.proto import counts_to_proto, plan_from_proto, recipe_from_proto, tasks_to_proto
 from services.results.runs.report_counts import ReportCounts
 from services.results.runs.run_plan import FinalState
+from services.results.samples.list_samples import ReadSamples
 from services.results.samples.proto import sample_from_proto
-from services.results.samples.read_samples import ListAskedSamples
 from services.results.samples.store_sample_set import StoreSampleSet
 from services.results.summaries.close_run import CloseRun
 from services.results.summaries.proto import summary_to_proto
@@ -31,13 +31,13 @@ class RecordUseCases:
     """What the API calls."""
 
     store_sample_set: StoreSampleSet
-    list_asked_samples: ListAskedSamples[sample_pb2.Sample]
+    read_samples: ReadSamples[sample_pb2.Sample]
     open_run: OpenRun
     report_counts: ReportCounts
     list_missing: ListMissing
     close_run: CloseRun
     reuse_answers: ReuseAnswers
-    delete_run: DeleteRunRecord
+    delete_run: DeleteRun
 
 
 class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
@@ -68,34 +68,34 @@ class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
         self, request: pb.ReadSamplesRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.ReadSamplesResponse:
         set_id = checked_id("sample_set_id", request.sample_set_id)
-        samples = await self._use_cases.list_asked_samples(set_id, request.positions)
+        samples = await self._use_cases.read_samples.read(set_id, request.positions)
         return pb.ReadSamplesResponse(samples=samples)
 
     async def OpenRun(
         self, request: pb.OpenRunRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.OpenRunResponse:
         checked_id("run_id", request.run_id)
-        record = await self._use_cases.open_run(plan_from_proto(request), request.epoch)
+        record = await self._use_cases.open_run.open(plan_from_proto(request), request.epoch)
         return pb.OpenRunResponse(tasks=tasks_to_proto(record.plan.tasks))
 
     async def ReuseAnswers(
         self, request: pb.ReuseAnswersRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.ReuseAnswersResponse:
         run_id = checked_id("run_id", request.run_id)
-        reused = await self._use_cases.reuse_answers(run_id, request.epoch, request.environment)
+        reused = await self._use_cases.reuse_answers.reuse(run_id, request.epoch, request.environment)
         return pb.ReuseAnswersResponse(reused=reused)
 
     async def GetCounts(
         self, request: pb.GetCountsRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.GetCountsResponse:
-        counts = await self._use_cases.report_counts(checked_id("run_id", request.run_id))
+        counts = await self._use_cases.report_counts.report(checked_id("run_id", request.run_id))
         return pb.GetCountsResponse(report=counts_to_proto(counts))
 
     async def ListMissing(
         self, request: pb.ListMissingRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.ListMissingResponse:
         run_id = checked_id("run_id", request.run_id)
-        page = await self._use_cases.list_missing(
+        page = await self._use_cases.list_missing.list_page(
             run_id, request.epoch, request.page_size, request.page_token
         )
         missing = [pb.MissingSample(sample=sample, rollout=rollout) for rollout, sample in page.missing]
@@ -106,7 +106,7 @@ class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
     ) -> pb.CloseRunResponse:
         run_id = checked_id("run_id", request.run_id)
         state = checked_choice("state", FinalState, request.state)
-        summary = await self._use_cases.close_run(
+        summary = await self._use_cases.close_run.close(
             run_id, request.epoch, state, allow_partial=request.allow_partial
         )
         return pb.CloseRunResponse(summary=summary_to_proto(summary))
@@ -114,5 +114,5 @@ class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
     async def DeleteRunRecord(
         self, request: pb.DeleteRunRecordRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.DeleteRunRecordResponse:
-        await self._use_cases.delete_run(checked_id("run_id", request.run_id))
+        await self._use_cases.delete_run.delete(checked_id("run_id", request.run_id))
         return pb.DeleteRunRecordResponse()

@@ -1,10 +1,9 @@
-"""['services.results.errors:InvalidPageToken']"""
+"""Page tokens: the key after which the next page begins, in a form that callers hand back unread."""
 
 import base64
 import binascii
 
-from services.common.errors import ErrorKind
-from services.results.errors import ResultsError
+from services.common.errors import DomainError, ErrorKind
 
 Key = tuple[int, int]
 LARGEST = 2**31  # what both kinds of key stay below
@@ -30,7 +29,7 @@ def read_page_token(token: str, first: Key) -> Key:
     return key
 
 
-class InvalidPageToken(ResultsError):
+class InvalidPageToken(DomainError):
     """page_token is not one that this list gave. Start again without it."""
 
     kind = ErrorKind.INVALID

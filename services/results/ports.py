@@ -19,8 +19,6 @@ from services.results.standings.board import BoardEntry
 from services.results.standings.history_token import HistoryKey
 from services.results.standings.standing import ClosedRun, SuiteBaselines
 
-"""Run and shard."""
-
 
 class ExportedOutcomes(Protocol):
     """Recorded outcomes on their way into files."""

@@ -15,8 +15,10 @@ T = TypeVar("T")
 log = get_logger()
 
 SCHEMA = "results"
-MIGRATIONS = Path(__file__).parent / "migrations"
-QUERIES = load_queries(Path(__file__).parent / "queries.sql")
+ROOT = Path(__file__).parent
+MIGRATIONS = ROOT / "migrations"
+# Each topic has a file of its own; names are unique over all of them.
+QUERIES = load_queries(*sorted(ROOT.glob("*/queries.sql")))
 
 Connection = asyncpg.pool.PoolConnectionProxy
 

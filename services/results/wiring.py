@@ -9,7 +9,7 @@ from datetime import timedelta
 import asyncpg
 from nats.aio.client import Client
 
-from services.common.clock import SystemClock
+from services.common.clock import Clock, SystemClock
 from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.jetstream import JetStream, connect_nats
 from services.common.lifecycle import every
@@ -42,7 +42,7 @@ from services.results.exports.postgres_exports import PostgresExports
 from services.results.exports.postgres_lines import PostgresLines
 from services.results.grpc_public_api import GrpcPublicApi
 from services.results.grpc_record_api import GrpcRecordApi, RecordUseCases
-from services.results.outcomes.delete_run import DeleteRunRecord
+from services.results.outcomes.delete_run import DeleteRun
 from services.results.outcomes.list_missing import ListMissing
 from services.results.outcomes.nats import BatchLimits, NatsOutcomeConsumer, NatsProgressPublisher
 from services.results.outcomes.postgres import PostgresOutcomes, PostgresReuse
@@ -55,8 +55,8 @@ from services.results.rescoring.rescore_task import RescoreTask
 from services.results.runs.open_run import OpenRun
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.report_counts import ReportCounts
+from services.results.samples.list_samples import ReadSamples
 from services.results.samples.postgres import PostgresAskedSamples, PostgresSampleSets
-from services.results.samples.read_samples import ListAskedSamples
 from services.results.samples.store_sample_set import StoreSampleSet
 from services.results.settings import ResultsSettings
 from services.results.standings import grpc_standings_api
@@ -64,10 +64,12 @@ from services.results.standings.add_baselines import AddBaselines
 from services.results.standings.grpc_standings_api import GrpcStandingsApi
 from services.results.standings.list_history import ListHistory
 from services.results.standings.postgres_baselines import PostgresBaselines
-from services.results.standings.postgres_standings import PostgresStandings
+from services.results.standings.postgres_standings import PostgresStandings, add_closed_run
 from services.results.standings.rank_models import RankModels
 from services.results.summaries.close_run import CloseRun
 from services.results.summaries.ports import Stores
+from services.results.summaries.postgres import PostgresSummaries
+from services.results.summaries.show_summary import PartialSummaries, ShowSummary
 from services.results.summaries.summarize_run import SummarizeRun
 
 SWEEP_SECONDS = 300.0
@@ -146,67 +148,115 @@ async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningRes
 
 async def _parts(settings: ResultsSettings, pool: asyncpg.Pool, nats: Client) -> ResultsParts:
     session = PostgresSession(pool, patience_seconds=settings.results_patience_seconds)
-    stores = Stores(PostgresRunRecords(session), PostgresSampleSets(session), PostgresOutcomes(session))
     clock = SystemClock()
-    keep_staged = timedelta(seconds=settings.results_keep_staged_seconds)
-    sample_sets = StoreSampleSet(stores.sample_sets, clock, keep_staged)
-    summarize = SummarizeRun(stores, clock)
-    record_api = GrpcRecordApi(
+    stores = _stores(session)
+    sample_sets = StoreSampleSet(
+        sample_sets=stores.sample_sets,
+        clock=clock,
+        keep_staged=timedelta(seconds=settings.results_keep_staged_seconds),
+    )
+    summarize_run = SummarizeRun(stores=stores, clock=clock)
+    show_summary = ShowSummary(
+        records=stores.records,
+        summaries=stores.summaries,
+        partials=PartialSummaries(summarize_run.summarize, clock),
+    )
+    pairs, standings, comparisons = (
+        PostgresPairs(session),
+        PostgresStandings(session),
+        PostgresComparisons(session),
+    )
+    compare_runs = CompareRuns(stores, pairs)
+    compare_pair = ComparePair(stores.records, comparisons, compare_runs)
+    apis = {
+        grpc_record_api.SERVICE_NAME: _record_api(stores, session, sample_sets, summarize_run).register,
+        grpc_public_api.SERVICE_NAME: _public_api(stores, session, show_summary, clock).register,
+        grpc_answer_api.SERVICE_NAME: _answer_api(stores, session, clock).register,
+        grpc_export_api.SERVICE_NAME: _export_api(stores, session, show_summary).register,
+        grpc_rescore_api.SERVICE_NAME: GrpcRescoreApi(
+            RescoreTask(stores, PostgresExports(session), show_summary)
+        ).register,
+        grpc_standings_api.SERVICE_NAME: GrpcStandingsApi(
+            RankModels(standings, comparisons, compare_pair, clock), ListHistory(standings, clock)
+        ).register,
+        grpc_comparison_api.SERVICE_NAME: GrpcComparisonApi(compare_runs, ListFlips(stores, pairs)).register,
+    }
+    return ResultsParts(
+        grpc=await serve_grpc(settings.results_address, list(apis.values()), list(apis)),
+        consumer=_consumer(settings, stores, nats),
+        sample_sets=sample_sets,
+        add_baselines=AddBaselines(stores, PostgresBaselines(session)),
+        store_comparisons=StoreComparisons(stores.records, standings, comparisons, compare_pair),
+    )
+
+
+def _stores(session: PostgresSession) -> Stores:
+    return Stores(
+        records=PostgresRunRecords(session),
+        sample_sets=PostgresSampleSets(session),
+        outcomes=PostgresOutcomes(session),
+        summaries=PostgresSummaries(session=session, add_closed_run=add_closed_run),
+    )
+
+
+def _record_api(
+    stores: Stores, session: PostgresSession, sample_sets: StoreSampleSet, summarize_run: SummarizeRun
+) -> GrpcRecordApi:
+    records, outcomes = stores.records, stores.outcomes
+    return GrpcRecordApi(
         RecordUseCases(
-            sample_sets,
-            ListAskedSamples(PostgresAskedSamples(session)),
-            OpenRun(stores.records),
-            ReportCounts(stores.records),
-            ListMissing(stores.records, stores.outcomes),
-            CloseRun(stores.records, summarize),
-            ReuseAnswers(stores.records, stores.outcomes, PostgresReuse(session)),
-            DeleteRunRecord(stores),
+            store_sample_set=sample_sets,
+            read_samples=ReadSamples(samples=PostgresAskedSamples(session)),
+            open_run=OpenRun(records=records),
+            report_counts=ReportCounts(records=records),
+            list_missing=ListMissing(records=records, outcomes=outcomes),
+            close_run=CloseRun(records=records, summaries=stores.summaries, summarize_run=summarize_run),
+            reuse_answers=ReuseAnswers(records=records, outcomes=outcomes, answers=PostgresReuse(session)),
+            delete_run=DeleteRun(records=records, outcomes=outcomes),
         )
     )
-    answers, golden = PostgresAnswers(session), PostgresGoldenAnswers(session)
-    public_api = GrpcPublicApi(summarize, ListOutcomes(stores, answers, FindMatching(answers, clock)))
-    side_by_side = SideBySideStores(stores, answers, PostgresSameSamples(session))
-    mark_answers = MarkAnswers(stores.records, golden)
-    answer_api = GrpcAnswerApi(ListSideBySide(side_by_side, clock), mark_answers)
-    exports = PostgresExports(session)
-    export_run = ExportRun(_export_sources(stores, session), summarize, FORMS)
-    export_api = GrpcExportApi(export_run, ExportGoldenAnswers(stores, answers, golden))
-    rescore_api = GrpcRescoreApi(RescoreTask(stores, exports, summarize))
-    pairs = PostgresPairs(session)
-    compare_runs = CompareRuns(stores.records, stores.sample_sets, pairs)
-    comparison_api = GrpcComparisonApi(compare_runs, ListFlips(stores, pairs))
-    standings = PostgresStandings(session)
-    comparisons = PostgresComparisons(session)
-    compare_pair = ComparePair(stores.records, comparisons, compare_runs)
-    rank_models = RankModels(standings, comparisons, compare_pair, clock)
-    standings_api = GrpcStandingsApi(rank_models, ListHistory(standings, clock))
-    apis = {
-        grpc_record_api.SERVICE_NAME: record_api.register,
-        grpc_public_api.SERVICE_NAME: public_api.register,
-        grpc_answer_api.SERVICE_NAME: answer_api.register,
-        grpc_export_api.SERVICE_NAME: export_api.register,
-        grpc_rescore_api.SERVICE_NAME: rescore_api.register,
-        grpc_standings_api.SERVICE_NAME: standings_api.register,
-        grpc_comparison_api.SERVICE_NAME: comparison_api.register,
-    }
-    grpc = await serve_grpc(settings.results_address, list(apis.values()), list(apis))
-    add_baselines = AddBaselines(stores, PostgresBaselines(session))
-    store_comparisons = StoreComparisons(stores.records, standings, comparisons, compare_pair)
-    consumer = _consumer(settings, stores, nats)
-    return ResultsParts(grpc, consumer, sample_sets, add_baselines, store_comparisons)
 
 
-def _export_sources(stores: Stores, session: PostgresSession) -> ExportSources:
-    lines, marks = PostgresLines(session), PostgresExportMarks(session)
-    return ExportSources(stores.records, lines, PostgresExports(session), marks)
+def _public_api(
+    stores: Stores, session: PostgresSession, show_summary: ShowSummary, clock: Clock
+) -> GrpcPublicApi:
+    answers = PostgresAnswers(session)
+    return GrpcPublicApi(show_summary, ListOutcomes(stores, answers, FindMatching(answers, clock)))
+
+
+def _answer_api(stores: Stores, session: PostgresSession, clock: Clock) -> GrpcAnswerApi:
+    side_by_side = SideBySideStores(stores, PostgresAnswers(session), PostgresSameSamples(session))
+    mark_answers = MarkAnswers(stores.records, PostgresGoldenAnswers(session))
+    return GrpcAnswerApi(ListSideBySide(side_by_side, clock), mark_answers)
+
+
+def _export_api(stores: Stores, session: PostgresSession, show_summary: ShowSummary) -> GrpcExportApi:
+    sources = ExportSources(
+        records=stores.records,
+        lines=PostgresLines(session),
+        outcomes=PostgresExports(session),
+        marks=PostgresExportMarks(session),
+    )
+    golden = ExportGoldenAnswers(stores, PostgresAnswers(session), PostgresGoldenAnswers(session))
+    return GrpcExportApi(ExportRun(sources, show_summary, FORMS), golden)
 
 
 def _consumer(settings: ResultsSettings, stores: Stores, nats: Client) -> NatsOutcomeConsumer:
     ack_wait_seconds = settings.results_ack_wait_seconds
+    record_outcomes = RecordOutcomes(
+        records=stores.records,
+        sample_sets=stores.sample_sets,
+        outcomes=stores.outcomes,
+        progress=NatsProgressPublisher(nats),
+    )
     return NatsOutcomeConsumer(
-        JetStream(nats).puller(outcome_consumer(ack_wait_seconds)),
-        RecordOutcomes(stores, NatsProgressPublisher(nats)),
-        BatchLimits(settings.results_batch_outcomes, settings.results_linger_seconds, ack_wait_seconds),
+        puller=JetStream(nats).puller(outcome_consumer(ack_wait_seconds)),
+        record=record_outcomes.record,
+        limits=BatchLimits(
+            outcomes=settings.results_batch_outcomes,
+            linger_seconds=settings.results_linger_seconds,
+            ack_wait_seconds=ack_wait_seconds,
+        ),
     )
 
 

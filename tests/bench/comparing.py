@@ -16,8 +16,8 @@ from services.results.comparisons.postgres_pairs import PostgresPairs
 from services.results.postgres_session import MIGRATIONS, QUERIES, SCHEMA, PostgresSession
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan, TaskGroup
-from services.results.samples.postgres import PostgresSampleSets
 from tests.fakes.recorded_run import CHOICE_RECIPE, new_id
+from tests.fakes.results_stores import postgres_stores
 from tests.servers import postgres_server
 
 SAMPLES = 100_000
@@ -65,9 +65,7 @@ async def main() -> None:
         async with await connect_pool(server.address, schema=SCHEMA) as pool:
             filled = await fill(pool)
             session = PostgresSession(pool)
-            compare = CompareRuns(
-                PostgresRunRecords(session), PostgresSampleSets(session), PostgresPairs(session)
-            )
+            compare = CompareRuns(postgres_stores(session), PostgresPairs(session))
             for one in filled:
                 for metrics in (METRICS[:1], METRICS):
                     seconds = await timed(compare, one, metrics)

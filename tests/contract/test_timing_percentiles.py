@@ -15,11 +15,10 @@ from services.results.outcomes.outcome import Outcome
 from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.outcomes.timing_summary import TimingSummary
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
-from services.results.runs.json_records import to_json
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.postgres import PostgresSampleSets
-from services.results.summaries.json_summary import summary_from_json
+from services.results.summaries.postgres import SUMMARY
 from services.results.summaries.run_summary import RunSummary
 from services.results.values import Timing, TokenUsage
 from tests.fakes.memory_results import timing_summary
@@ -125,7 +124,7 @@ async def test_summary_kept_before_there_were_percentiles_still_reads() -> None:
         mean_timing=timing.mean,
         timing=timing,
     )
-    assert summary_from_json(to_json(summary)) == summary
-    kept = json.loads(to_json(summary))
+    assert SUMMARY.validate_json(SUMMARY.dump_json(summary)) == summary
+    kept = json.loads(SUMMARY.dump_json(summary))
     del kept["timing"], kept["mean_timing"]["between_tokens_seconds"]
-    assert summary_from_json(json.dumps(kept)).timing == TimingSummary()
+    assert SUMMARY.validate_json(json.dumps(kept)).timing == TimingSummary()

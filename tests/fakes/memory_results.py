@@ -20,7 +20,7 @@ from services.results.samples.errors import SampleSetCommitted, SampleSetIncompl
 from services.results.samples.sample import Sample, SampleSet
 from services.results.scoring.answer import Target
 from services.results.standings.baseline import TaskBaselines
-from services.results.standings.standing import ClosedRun, RunStanding, SuiteBaselines
+from services.results.standings.standing import ClosedRun, RunStanding, SuiteBaselines, standing_of
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import RunSummary
 from services.results.values import FailureClass, OutcomeStatus, TokenUsage
@@ -149,6 +149,11 @@ class MemoryRunRecords:
             self._rows.records[plan.run_id] = RunRecord(known.plan, epoch)
         return self._rows.records[plan.run_id]
 
+    async def get(self, run_id: str) -> RunRecord:
+        if run_id not in self._rows.records:
+            raise RecordNotFound(run_id=run_id)
+        return self._rows.records[run_id]
+
     async def find(self, run_id: str) -> RunRecord | None:
         return self._rows.records.get(run_id)
 
@@ -175,17 +180,6 @@ class MemoryRunRecords:
         closed_at = datetime.now(UTC)  # noqa: TID251  # as the database's own clock
         self._rows.records[plan.run_id] = RunRecord(record.plan, epoch, True, state, closed_at)  # noqa: FBT003
 
-    async def keep_summary(self, summary: RunSummary, standing: RunStanding) -> RunSummary:
-        record = self._rows.records[summary.run_id]
-        if record.epoch != summary.epoch or not record.is_frozen:
-            return summary
-        if (summary.run_id, summary.epoch) not in self._rows.summaries and record.plan.facts.suite:
-            self._rows.closed[summary.run_id] = _closed_run(record, standing)
-        return self._rows.summaries.setdefault((summary.run_id, summary.epoch), summary)
-
-    async def find_summary(self, run_id: str, epoch: int) -> RunSummary | None:
-        return self._rows.summaries.get((run_id, epoch))
-
     async def add_environment(self, run_id: str, environment: Mapping[str, str]) -> None:
         for name, value in environment.items():
             self._rows.environments[run_id][name].add(value)
@@ -211,14 +205,6 @@ class MemoryRunRecords:
             {name: "; ".join(sorted(values)) for name, values in said.items()},
             _usage(counted),
         )
-
-
-def _closed_run(record: RunRecord, standing: RunStanding) -> ClosedRun:
-    assert record.closed_at is not None
-    run_id, facts = record.plan.run_id, record.plan.facts
-    return ClosedRun(
-        run_id, facts.suite, facts.model, facts.project_id, record.state, record.closed_at, standing
-    )
 
 
 def _usage(counted: Sequence[ScoredOutcome]) -> TokenUsage:
@@ -307,6 +293,30 @@ def _percentiles(values: Sequence[float | None]) -> Percentiles | None:
     return Percentiles(len(told), float(np.mean(told)), float(np.std(told)), *shares)
 
 
+class MemorySummaries:
+    def __init__(self, rows: MemoryRows) -> None:
+        self._rows = rows
+
+    async def keep(self, plan: RunPlan, summary: RunSummary) -> RunSummary:
+        record, rows = self._rows.records[plan.run_id], self._rows
+        if record.epoch != summary.epoch or not record.is_frozen:
+            return summary
+        if (plan.run_id, summary.epoch) not in rows.summaries and plan.facts.suite:
+            rows.closed[plan.run_id] = _closed_run(record, standing_of(plan, summary))
+        return rows.summaries.setdefault((plan.run_id, summary.epoch), summary)
+
+    async def find(self, run_id: str, epoch: int) -> RunSummary | None:
+        return self._rows.summaries.get((run_id, epoch))
+
+
+def _closed_run(record: RunRecord, standing: RunStanding) -> ClosedRun:
+    assert record.closed_at is not None
+    run_id, facts = record.plan.run_id, record.plan.facts
+    return ClosedRun(
+        run_id, facts.suite, facts.model, facts.project_id, record.state, record.closed_at, standing
+    )
+
+
 class MemoryProgress:
     """Keeps the reports."""
 
@@ -319,4 +329,9 @@ class MemoryProgress:
 
 def memory_stores(rows: MemoryRows | None = None) -> Stores:
     rows = rows or MemoryRows()
-    return Stores(MemoryRunRecords(rows), MemorySampleSets(rows), MemoryOutcomes(rows))
+    return Stores(
+        records=MemoryRunRecords(rows),
+        sample_sets=MemorySampleSets(rows),
+        outcomes=MemoryOutcomes(rows),
+        summaries=MemorySummaries(rows),
+    )

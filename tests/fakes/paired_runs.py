@@ -15,21 +15,17 @@ from services.results.comparisons.postgres_comparisons import PostgresComparison
 from services.results.comparisons.postgres_pairs import PostgresPairs
 from services.results.comparisons.store_comparisons import StoreComparisons
 from services.results.outcomes.outcome import ScoredOutcome
-from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
-from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import FinalState, PlannedTask, RunFacts, RunPlan, TaskGroup
-from services.results.samples.postgres import PostgresSampleSets
 from services.results.samples.sample import Prompt, Sample
 from services.results.scoring.answer import ScoreValue, Target
 from services.results.scoring.recipe import ScoringMethod, ScoringRecipe
 from services.results.standings.postgres_standings import PostgresStandings
 from services.results.standings.rank_models import RankModels
-from services.results.summaries.close_run import CloseRun
 from services.results.summaries.ports import Stores
-from services.results.summaries.summarize_run import SummarizeRun
 from services.results.values import FailureClass, OutcomeStatus
 from tests.fakes.recorded_run import CHOICE_RECIPE, answered, failed, new_id, scored
+from tests.fakes.results_stores import close_run_of, postgres_stores
 from tests.servers import postgres_server
 
 FAILED = None
@@ -69,9 +65,7 @@ class PairedRuns:
 
     @property
     def stores(self) -> Stores:
-        return Stores(
-            PostgresRunRecords(self.session), PostgresSampleSets(self.session), PostgresOutcomes(self.session)
-        )
+        return postgres_stores(self.session)
 
     @property
     def pairs(self) -> PostgresPairs:
@@ -79,7 +73,7 @@ class PairedRuns:
 
     @property
     def compare(self) -> CompareRuns:
-        return CompareRuns(self.stores.records, self.stores.sample_sets, self.pairs)
+        return CompareRuns(self.stores, self.pairs)
 
     @property
     def compare_pair(self) -> ComparePair:
@@ -141,7 +135,7 @@ class PairedRuns:
         return plan
 
     async def close(self, plan: RunPlan, state: FinalState = FinalState.COMPLETED, epoch: int = 1) -> None:
-        close_run = CloseRun(self.stores.records, SummarizeRun(self.stores, SystemClock()))
+        close_run = close_run_of(self.stores).close
         await close_run(plan.run_id, epoch, state, allow_partial=True)
 
     async def compared(

@@ -12,9 +12,10 @@ import pytest_asyncio
 from proctor.v1 import answer_service_pb2 as pb
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import results_service_pb2
-from services.results.answers import list_outcomes, postgres_answers
+from services.results.answers import postgres_answers
 from services.results.answers.same_samples import MOST_SAME
 from services.results.exports import postgres_exports
+from services.results.outcomes import page_bytes
 from services.results.outcomes.outcome import ScoredOutcome
 from services.results.outcomes.postgres import scored_outcome
 from tests.fakes.answered_runs import answered_run, listed, rows_of, side_by_side, texts
@@ -75,7 +76,7 @@ async def test_of_long_answers_no_more_are_read_than_fit_into_a_message(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whole pages of them would fill the memory before they are cut."""
-    monkeypatch.setattr(list_outcomes, "MOST_BYTES_PER_PAGE", 500_000)
+    monkeypatch.setattr(page_bytes, "MOST_BYTES_PER_PAGE", 500_000)
     monkeypatch.setattr(postgres_exports, "CHUNK_BYTES", 300_000)
     samples = rows_of([f"long answer {at}" for at in range(12)], "long")
     plans = [

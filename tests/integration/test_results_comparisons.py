@@ -19,7 +19,7 @@ from services.results.comparisons.estimate import (
 from services.results.comparisons.list_flips import FlipsPage, FlipsQuery
 from services.results.comparisons.mean_difference import ONE_PAIR, mcnemar_p_value
 from services.results.postgres_session import PostgresSession
-from services.results.runs.errors import RecordNotFound
+from services.results.runs.errors import RecordNotFound, RunNotFinished
 from services.results.runs.run_plan import FinalState, RunPlan
 from services.results.scoring.recipe import MetricUse, ScoringMethod
 from tests.fakes.paired_runs import FAILED, UNPARSED, PairedRuns, TaskOfRun, postgres_session, right, single
@@ -59,7 +59,7 @@ async def test_a_compared_macro_f1_is_the_figure_of_the_run(runs: PairedRuns) ->
     task = TaskOfRun(TEN, [[{"f1": (0, 0)}]] * 10)
     plans = [await runs.run(task, recipe=macro) for _ in range(2)]
     estimate = (await runs.difference(plans[0], plans[1], "f1")).estimate
-    summary = await runs.stores.records.find_summary(plans[0].run_id, 1)
+    summary = await runs.stores.summaries.find(plans[0].run_id, 1)
     assert summary is not None
     assert estimate.first_mean == summary.tasks[0].figures["f1"].mean == 0.5
 
@@ -190,7 +190,7 @@ async def test_runs_that_failed_on_everything_are_compared_as_undefined(runs: Pa
 
 async def test_an_unfinished_run_is_refused(runs: PairedRuns) -> None:
     finished, open_run = await runs.run(single(TEN[:1], 1)), await runs.open_run(single(TEN[:1], 1))
-    with pytest.raises(errors.RunNotFinished):
+    with pytest.raises(RunNotFinished):
         await runs.compared(finished, open_run)
 
 

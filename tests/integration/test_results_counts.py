@@ -12,17 +12,15 @@ import pytest_asyncio
 from services.common.errors import DependencyUnavailable
 from services.common.postgres import connect_pool, migrate
 from services.results.outcomes.outcome import Outcome, OutcomeBatch
-from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
-from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import FinalState, RunPlan
-from services.results.samples.postgres import PostgresSampleSets
 from services.results.summaries.ports import Stores
 from services.results.values import TokenUsage
 from tests.fakes.eventually import eventually
 from tests.fakes.memory_results import MemoryProgress
 from tests.fakes.recorded_run import answered, batch, choice_sample, failed, new_id, plan_of
+from tests.fakes.results_stores import postgres_stores, record_outcomes_of
 from tests.servers import RunningServer, postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -69,8 +67,8 @@ async def recorders(postgres: RunningServer) -> AsyncIterator[list[tuple[Stores,
     """Each with connections of its own, as replicas have."""
     pools = [await connect_pool(postgres.address, schema=SCHEMA, max_size=2) for _ in range(RECORDERS)]
     sessions = [PostgresSession(pool) for pool in pools]
-    made = [Stores(PostgresRunRecords(s), PostgresSampleSets(s), PostgresOutcomes(s)) for s in sessions]
-    yield [(stores, RecordOutcomes(stores, MemoryProgress())) for stores in made]
+    made = [postgres_stores(s) for s in sessions]
+    yield [(stores, record_outcomes_of(stores, MemoryProgress())) for stores in made]
     for pool in pools:
         pool.terminate()
 
@@ -120,7 +118,7 @@ async def record_all(record: RecordOutcomes, work: list[list[OutcomeBatch]]) -> 
         is_done = False
         while not is_done:
             try:
-                await record(batches)
+                await record.record(batches)
                 is_done = True
             except DependencyUnavailable:
                 is_done = False

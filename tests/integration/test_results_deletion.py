@@ -8,18 +8,16 @@ import pytest_asyncio
 
 from services.common.clock import SystemClock
 from services.common.postgres import connect_pool, migrate
-from services.results.outcomes.delete_run import DeleteRunRecord
+from services.results.outcomes.delete_run import DeleteRun
 from services.results.outcomes.outcome import OutcomeBatch
-from services.results.outcomes.postgres import DELETED_AT_A_TIME, PostgresOutcomes
-from services.results.outcomes.record_outcomes import RecordOutcomes
+from services.results.outcomes.postgres import DELETED_AT_A_TIME
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
-from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.errors import SampleSetNotFound
-from services.results.samples.postgres import PostgresSampleSets
 from services.results.summaries.ports import Stores
 from tests.fakes.memory_results import MemoryProgress, memory_stores
 from tests.fakes.recorded_run import answered, choice_sample, new_id, plan_of, scored
+from tests.fakes.results_stores import postgres_stores, record_outcomes_of
 from tests.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -36,7 +34,7 @@ async def session() -> AsyncIterator[PostgresSession]:
 
 
 def in_postgres(session: PostgresSession) -> Stores:
-    return Stores(PostgresRunRecords(session), PostgresSampleSets(session), PostgresOutcomes(session))
+    return postgres_stores(session)
 
 
 @pytest.fixture(params=["memory", "postgres"])
@@ -72,34 +70,34 @@ async def test_deleted_run_is_not_known_and_can_be_deleted_again(stores: Stores)
     plan = await recorded_run(stores, await committed_set(stores, new_id()))
     other = await recorded_run(stores, await committed_set(stores, new_id()))
     for _ in range(2):
-        await DeleteRunRecord(stores)(plan.run_id)
+        await DeleteRun(stores.records, stores.outcomes).delete(plan.run_id)
         assert await stores.records.find(plan.run_id) is None
     assert (await stores.records.all_counts(other)).recorded == 3
-    await DeleteRunRecord(stores)(new_id())
+    await DeleteRun(stores.records, stores.outcomes).delete(new_id())
 
 
 async def test_late_outcome_does_not_bring_a_deleted_run_back(stores: Stores) -> None:
     """Also where its plan is still remembered by who records."""
     plan = (await stores.records.open(plan_of([3], [await committed_set(stores, new_id())]), 1)).plan
     progress = MemoryProgress()
-    recording = RecordOutcomes(stores, progress)
+    recording = record_outcomes_of(stores, progress).record
     assert (await recording([OutcomeBatch(plan.run_id, 1, (answered(0),), {"engine": "x"})])).written == 1
     told = len(progress.reports)
-    await DeleteRunRecord(stores)(plan.run_id)
+    await DeleteRun(stores.records, stores.outcomes).delete(plan.run_id)
     late = OutcomeBatch(plan.run_id, 1, (answered(1),), {"engine": "x"})
     assert (await recording([late])).written == 0
     assert await stores.records.find(plan.run_id) is None
     assert len(progress.reports) == told
-    await DeleteRunRecord(stores)(plan.run_id)
+    await DeleteRun(stores.records, stores.outcomes).delete(plan.run_id)
 
 
 async def test_sample_set_goes_with_its_last_run_after_a_while(stores: Stores) -> None:
     set_id = await committed_set(stores, new_id())
     first, second = [await recorded_run(stores, set_id) for _ in range(2)]
-    await DeleteRunRecord(stores)(first.run_id)
+    await DeleteRun(stores.records, stores.outcomes).delete(first.run_id)
     await stores.sample_sets.sweep_unused(in_a_while())
     assert await is_readable(stores, set_id)
-    await DeleteRunRecord(stores)(second.run_id)
+    await DeleteRun(stores.records, stores.outcomes).delete(second.run_id)
     await stores.sample_sets.sweep_unused(LONG_AGO)
     assert await is_readable(stores, set_id)
     await stores.sample_sets.sweep(in_a_while())
@@ -146,7 +144,7 @@ async def test_nothing_of_a_deleted_run_stays_in_any_table(session: PostgresSess
     set_id = await committed_set(stores, new_id(), size)
     plan = await recorded_run(stores, set_id, size)
     await stores.records.add_environment(plan.run_id, {"engine": "x"})
-    await DeleteRunRecord(stores)(plan.run_id)
+    await DeleteRun(stores.records, stores.outcomes).delete(plan.run_id)
     await stores.sample_sets.sweep(in_a_while())
     await stores.sample_sets.sweep_unused(in_a_while())
     assert await rows_of(session, "run_id", plan.run_id) == {}
@@ -158,7 +156,7 @@ async def test_outcomes_that_a_kill_has_left_go_with_the_next_call(session: Post
     plan = await recorded_run(stores, await committed_set(stores, new_id()))
     await stores.records.delete(plan.run_id)
     assert await rows_of(session, "run_id", plan.run_id) == {"outcomes": 3}
-    await DeleteRunRecord(stores)(plan.run_id)
+    await DeleteRun(stores.records, stores.outcomes).delete(plan.run_id)
     assert await rows_of(session, "run_id", plan.run_id) == {}
 
 

@@ -9,17 +9,16 @@ import pytest_asyncio
 from services.common.postgres import connect_pool, migrate
 from services.results.outcomes.list_missing import ListMissing
 from services.results.outcomes.outcome import Outcome
-from services.results.outcomes.postgres import PostgresOutcomes, PostgresReuse
+from services.results.outcomes.postgres import PostgresReuse
 from services.results.outcomes.reuse_answers import ReuseAnswers
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
 from services.results.runs.errors import EpochNotOpen, RecordNotFound
-from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import FinalState, RunPlan
-from services.results.samples.postgres import PostgresSampleSets
 from services.results.samples.sample import Sample
 from services.results.summaries.ports import Stores
 from services.results.values import OutcomeStatus
 from tests.fakes.recorded_run import answered, choice_sample, failed, new_id, plan_of, scored
+from tests.fakes.results_stores import postgres_stores
 from tests.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -51,7 +50,7 @@ class Stand:
         await self.stores.records.add_environment(plan.run_id, said)
 
     async def missing(self, plan: RunPlan) -> list[tuple[int, int]]:
-        page = await ListMissing(self.stores.records, self.stores.outcomes)(plan.run_id, 1, 0, "")
+        page = await ListMissing(self.stores.records, self.stores.outcomes).list_page(plan.run_id, 1, 0, "")
         return page.missing
 
 
@@ -61,9 +60,7 @@ async def stand() -> AsyncIterator[Stand]:
         await migrate(server.address, SCHEMA, MIGRATIONS)
         async with await connect_pool(server.address, schema=SCHEMA) as pool:
             session = PostgresSession(pool)
-            stores = Stores(
-                PostgresRunRecords(session), PostgresSampleSets(session), PostgresOutcomes(session)
-            )
+            stores = postgres_stores(session)
             yield Stand(stores, ReuseAnswers(stores.records, stores.outcomes, PostgresReuse(session)))
 
 
@@ -80,7 +77,7 @@ async def test_answers_are_taken_once_with_their_counts(stand: Stand, samples: l
     await stand.answer(first, [answered(at) for at in range(SIZE) if at not in (3, 5)])
     await stand.answer(first, [failed(5)])
     for _ in range(2):
-        assert await stand.reuse(second.run_id, 1, ENGINE) == SIZE - 1
+        assert await stand.reuse.reuse(second.run_id, 1, ENGINE) == SIZE - 1
     counts = await stand.stores.records.all_counts(second)
     assert (counts.recorded, counts.failed, counts.tasks["t0"].unparsed) == (SIZE - 1, 0, 1)
     assert counts.usage.prompt_tokens == 0
@@ -94,9 +91,9 @@ async def test_a_limited_run_has_its_samples_from_a_whole_one(stand: Stand, samp
     whole = await stand.open(samples)
     await stand.answer(whole, [answered(at) for at in range(SIZE)])
     part = await stand.open(samples[:5])
-    assert await stand.reuse(part.run_id, 1, ENGINE) == 5
+    assert await stand.reuse.reuse(part.run_id, 1, ENGINE) == 5
     more = await stand.open([*samples, replace(choice_sample(SIZE, new_id()), position=SIZE)])
-    assert await stand.reuse(more.run_id, 1, ENGINE) == SIZE
+    assert await stand.reuse.reuse(more.run_id, 1, ENGINE) == SIZE
     assert await stand.missing(more) == [(0, SIZE)]
 
 
@@ -105,18 +102,18 @@ async def test_what_is_left_is_taken_from_an_older_run(stand: Stand, samples: li
     await stand.answer(older, [answered(at) for at in range(8)])
     await stand.answer(newer, [answered(at, 1) for at in range(6, SIZE)])
     third = await stand.open(samples)
-    assert await stand.reuse(third.run_id, 1, ENGINE) == SIZE
+    assert await stand.reuse.reuse(third.run_id, 1, ENGINE) == SIZE
 
 
 async def test_only_the_same_rollouts_are_taken(stand: Stand, samples: list[Sample]) -> None:
     once = await stand.open(samples)
     await stand.answer(once, [answered(at) for at in range(SIZE)])
     thrice = await stand.open(samples, rollouts=3)
-    assert await stand.reuse(thrice.run_id, 1, ENGINE) == SIZE
+    assert await stand.reuse.reuse(thrice.run_id, 1, ENGINE) == SIZE
     assert {rollout for rollout, _ in await stand.missing(thrice)} == {1, 2}
     await stand.answer(thrice, [answered(at, rollout=2) for at in range(SIZE)])
     again = await stand.open(samples)
-    assert await stand.reuse(again.run_id, 1, ENGINE) == SIZE
+    assert await stand.reuse.reuse(again.run_id, 1, ENGINE) == SIZE
 
 
 @pytest.mark.parametrize(
@@ -134,7 +131,7 @@ async def test_other_answers_are_not_taken(
 ) -> None:
     first, second = await stand.open(samples), await stand.open(samples, digest=digest)
     await stand.answer(first, [answered(at) for at in range(SIZE)], said)
-    assert await stand.reuse(second.run_id, 1, asked) == 0
+    assert await stand.reuse.reuse(second.run_id, 1, asked) == 0
     assert len(await stand.missing(second)) == SIZE
 
 
@@ -144,8 +141,8 @@ async def test_a_frozen_run_takes_nothing_and_an_unknown_one_is_refused(
     first, second = await stand.open(samples), await stand.open(samples)
     await stand.answer(first, [answered(at) for at in range(SIZE)])
     await stand.stores.records.freeze(second, 1, FinalState.CANCELLED, allow_partial=True)
-    assert await stand.reuse(second.run_id, 1, ENGINE) == 0
+    assert await stand.reuse.reuse(second.run_id, 1, ENGINE) == 0
     with pytest.raises(EpochNotOpen):
-        await stand.reuse(first.run_id, 2, ENGINE)
+        await stand.reuse.reuse(first.run_id, 2, ENGINE)
     with pytest.raises(RecordNotFound):
-        await stand.reuse(new_id(), 1, ENGINE)
+        await stand.reuse.reuse(new_id(), 1, ENGINE)

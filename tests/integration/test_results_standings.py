@@ -9,27 +9,22 @@ from typing import Protocol
 import pytest
 import pytest_asyncio
 
-from services.common.clock import SystemClock
 from services.common.postgres import connect_pool, migrate
 from services.results.figures.figure import Figure
-from services.results.outcomes.delete_run import DeleteRunRecord
-from services.results.outcomes.postgres import PostgresOutcomes
+from services.results.outcomes.delete_run import DeleteRun
 from services.results.ports import BaselineStore, BoardStore, HistoryPage, HistoryStore
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
-from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import FinalState, RunFacts, RunPlan, TaskGroup
-from services.results.samples.postgres import PostgresSampleSets
 from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.add_baselines import AddBaselines
 from services.results.standings.history_token import NEWEST
 from services.results.standings.postgres_baselines import PostgresBaselines
 from services.results.standings.postgres_standings import PostgresStandings
-from services.results.summaries.close_run import CloseRun
 from services.results.summaries.ports import Stores
-from services.results.summaries.summarize_run import SummarizeRun
 from tests.fakes.memory_results import MemoryRows, memory_stores
 from tests.fakes.memory_standings import MemoryBaselines, MemoryStandings
 from tests.fakes.recorded_run import answered, choice_sample, new_id, plan_of, scored
+from tests.fakes.results_stores import close_run_of, postgres_stores
 from tests.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -63,7 +58,7 @@ class World:
         return plan
 
     async def close(self, plan: RunPlan, state: FinalState = FinalState.COMPLETED, epoch: int = 1) -> None:
-        close_run = CloseRun(self.stores.records, SummarizeRun(self.stores, SystemClock()))
+        close_run = close_run_of(self.stores).close
         await close_run(plan.run_id, epoch, state, allow_partial=True)
 
     async def board(self, *, is_best: bool = False, project_id: int | None = None) -> list[tuple[str, str]]:
@@ -93,7 +88,7 @@ def world(request: pytest.FixtureRequest, session: PostgresSession) -> World:
     if request.param == "memory":
         rows = MemoryRows()
         return World(memory_stores(rows), MemoryStandings(rows), MemoryBaselines(rows), new_id())
-    stores = Stores(PostgresRunRecords(session), PostgresSampleSets(session), PostgresOutcomes(session))
+    stores = postgres_stores(session)
     return World(stores, PostgresStandings(session), PostgresBaselines(session), new_id())
 
 
@@ -120,7 +115,7 @@ async def test_after_the_latest_run_was_deleted_the_one_before_counts_again(worl
     for plan in (earlier, latest):
         await world.close(plan)
     assert await world.board() == [("p/a", latest.run_id)]
-    await DeleteRunRecord(world.stores)(latest.run_id)
+    await DeleteRun(world.stores.records, world.stores.outcomes).delete(latest.run_id)
     assert await world.board() == [("p/a", earlier.run_id)]
     assert await world.history() == [(earlier.run_id, FinalState.COMPLETED)]
 

@@ -16,23 +16,20 @@ from services.results.answers.postgres_answers import PostgresAnswers
 from services.results.figures.figure import Figure
 from services.results.outcomes.outcome import Failure, ModelAnswer, Outcome, ScoredOutcome
 from services.results.outcomes.ports import OutcomePage
-from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
 from services.results.runs.errors import EpochNotOpen, EpochOver, RunIncomplete
-from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import FinalState, GroupMetric, RunFacts, RunPlan, TaskGroup
 from services.results.samples.errors import SampleSetCommitted, SampleSetIncomplete, SampleSetNotFound
-from services.results.samples.postgres import PostgresSampleSets
 from services.results.samples.sample import ChatMessage, Prompt, Sample
 from services.results.scoring.answer import Answer, ScoringImpossible, Target
 from services.results.scoring.score_answer import score_answer
-from services.results.standings.standing import standing_of
 from services.results.summaries.ports import Stores
 from services.results.summaries.summarize_run import SummarizeRun
 from services.results.values import FailureClass, OutcomeStatus
 from tests.fakes.memory_answers import MemoryAnswers
 from tests.fakes.memory_results import MemoryRows, memory_stores
 from tests.fakes.recorded_run import answered, choice_sample, failed, new_id, plan_of, said, scored
+from tests.fakes.results_stores import postgres_stores
 from tests.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -46,9 +43,7 @@ async def postgres_rows() -> AsyncIterator[Rows]:
         await migrate(server.address, SCHEMA, MIGRATIONS)
         async with await connect_pool(server.address, schema=SCHEMA) as pool:
             session = PostgresSession(pool)
-            stores = Stores(
-                PostgresRunRecords(session), PostgresSampleSets(session), PostgresOutcomes(session)
-            )
+            stores = postgres_stores(session)
             yield stores, PostgresAnswers(session)
 
 
@@ -206,12 +201,11 @@ async def test_the_first_summary_of_an_epoch_stays(stores: Stores) -> None:
     await stores.records.freeze(plan, 1, FinalState.COMPLETED, allow_partial=False)
     found = await stores.records.find(plan.run_id)
     assert found is not None
-    summary = await SummarizeRun(stores, SystemClock()).compute(found)
-    standing = standing_of(plan, summary)
-    assert await stores.records.keep_summary(summary, standing) == summary
-    assert await stores.records.keep_summary(replace(summary, total=99), standing) == summary
-    assert await stores.records.find_summary(plan.run_id, 1) == summary
-    assert await stores.records.find_summary(plan.run_id, 2) is None
+    summary = await SummarizeRun(stores, SystemClock()).summarize(found)
+    assert await stores.summaries.keep(plan, summary) == summary
+    assert await stores.summaries.keep(plan, replace(summary, total=99)) == summary
+    assert await stores.summaries.find(plan.run_id, 1) == summary
+    assert await stores.summaries.find(plan.run_id, 2) is None
 
 
 async def test_figures_stay_in_the_order_of_the_task(stores: Stores) -> None:
@@ -219,10 +213,10 @@ async def test_figures_stay_in_the_order_of_the_task(stores: Stores) -> None:
     await stores.records.freeze(plan, 1, FinalState.FAILED, allow_partial=True)
     found = await stores.records.find(plan.run_id)
     assert found is not None
-    summary = await SummarizeRun(stores, SystemClock()).compute(found)
+    summary = await SummarizeRun(stores, SystemClock()).summarize(found)
     in_order = {"rougeL_max": Figure(), "mcc": Figure(), "acc": Figure()}
     summary = replace(summary, tasks=(replace(summary.tasks[0], figures=in_order),))
-    kept = await stores.records.keep_summary(summary, standing_of(plan, summary))
+    kept = await stores.summaries.keep(plan, summary)
     assert list(kept.tasks[0].figures) == ["rougeL_max", "mcc", "acc"]
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from services.results.comparisons.metric_choice import MetricChoice, options_of
-from services.results.errors import OtherOptions, OtherScoring, OtherSuite, RunNotFinished
+from services.results.errors import OtherOptions, OtherScoring, OtherSuite
+from services.results.runs.errors import RunNotFinished
 from services.results.runs.run_plan import FinalState, PlannedTask, RunPlan, RunRecord
 
 

@@ -18,9 +18,8 @@ from services.results.comparisons.pair_differences import pair_differences
 from services.results.errors import NoCommonSamples, NoRunOfModel
 from services.results.ports import PairStore
 from services.results.runs.errors import RecordNotFound
-from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan, RunRecord
-from services.results.samples.ports import SampleSetStore
+from services.results.summaries.ports import Stores
 from services.results.summaries.summarize_run import find_label_count
 
 FEWEST_RUNS = 2
@@ -40,9 +39,10 @@ class CompareQuery:
 
 
 class CompareRuns:
-    def __init__(self, records: RunRecordStore, sample_sets: SampleSetStore, pairs: PairStore) -> None:
-        self._records = records
-        self._sample_sets = sample_sets
+    def __init__(self, stores: Stores, pairs: PairStore) -> None:
+        self._records = stores.records
+        self._sample_sets = stores.sample_sets
+        self._summaries = stores.summaries
         self._pairs = pairs
 
     async def __call__(self, query: CompareQuery) -> Comparison:
@@ -121,7 +121,7 @@ class CompareRuns:
     async def _compared(self, record: RunRecord, choice: MetricChoice) -> ComparedRun:
         """The score is the suite's own figure of what is compared first."""
         plan = record.plan
-        summary = await self._records.find_summary(plan.run_id, record.epoch)
+        summary = await self._summaries.find(plan.run_id, record.epoch)
         figures = summary.groups[-1].figures if summary and summary.groups else {}
         metrics = [suite.metric for suite in choice.of_suite]
         score = figures[metrics[0]].mean if metrics and metrics[0] in figures else None

@@ -11,17 +11,16 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from services.results.checked_fields import InvalidField
-from services.results.errors import RunNotFinished
 from services.results.exports.export_form import ExportForm, LineForm, OutcomeForm
 from services.results.exports.exported_lines import LINES_VERSION, MissingAnswer
 from services.results.exports.exported_run import ExportedRun
 from services.results.exports.marked_file import FileMark, FilePiece, MarkedFile
 from services.results.exports.render_file import RenderFile
 from services.results.ports import ExportedLines, ExportedOutcomes, ExportMarks
-from services.results.runs.errors import RecordNotFound
+from services.results.runs.errors import RecordNotFound, RunNotFinished
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import FinalState, RunPlan, RunRecord
-from services.results.summaries.summarize_run import SummarizeRun
+from services.results.summaries.show_summary import ShowSummary
 
 MARK_BYTES = 4 * 1024 * 1024
 
@@ -63,11 +62,11 @@ class ExportRun:
     """`forms` go by the number that the contract gives them."""
 
     def __init__(
-        self, sources: ExportSources, summarize: SummarizeRun, forms: Mapping[int, ExportForm]
+        self, sources: ExportSources, show_summary: ShowSummary, forms: Mapping[int, ExportForm]
     ) -> None:
         self._records, self._marks = sources.records, sources.marks
         self._lines, self._outcomes = sources.lines, sources.outcomes
-        self._summarize = summarize
+        self._show_summary = show_summary
         self._forms = forms
 
     async def __call__(self, order: ExportOrder) -> ExportedFile:
@@ -96,7 +95,7 @@ class ExportRun:
     async def _exported_run(self, record: RunRecord, form: ExportForm) -> ExportedRun:
         [counts] = await self._records.counts([record.plan], [])
         has_figures = isinstance(form, LineForm) and form.has_figures
-        figures = await self._summarize(record.plan.run_id) if has_figures else None
+        figures = await self._show_summary.show(record.plan.run_id) if has_figures else None
         is_partial = counts.recorded < record.plan.total
         return ExportedRun(record, is_partial, counts.environment, figures)
 

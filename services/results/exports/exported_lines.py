@@ -6,12 +6,7 @@ from enum import Enum
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.run_plan import RunRecord
 
-"""Sample and rollout: the order of every file."""
-
-
 LINES_VERSION = 2
-
-
 """Raise it with any change of what lines look like: files that were begun before are not gone on with."""
 
 

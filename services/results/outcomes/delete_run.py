@@ -1,16 +1,20 @@
-"""Removes all that is known of a run. What is not there is no error, so a call can be repeated."""
+"""Deletes all that is stored of a run. An unknown run is no error, so a call can be repeated."""
 
-from services.results.summaries.ports import Stores
+from dataclasses import dataclass
+
+from services.results.outcomes.ports import OutcomeStore
+from services.results.runs.ports import RunRecordStore
 
 
-class DeleteRunRecord:
-    def __init__(self, stores: Stores) -> None:
-        self._stores = stores
+@dataclass(frozen=True, slots=True)
+class DeleteRun:
+    records: RunRecordStore
+    outcomes: OutcomeStore
 
-    async def __call__(self, run_id: str) -> None:
-        """The record goes first: from then on no outcome of the run is taken.
+    async def delete(self, run_id: str) -> None:
+        """Deletes the record first: from then on no outcome of the run is accepted.
 
-        What a kill leaves goes with the next call.
+        A call that was killed is completed by the next one.
         """
-        await self._stores.records.delete(run_id)
-        await self._stores.outcomes.delete(run_id)
+        await self.records.delete(run_id)
+        await self.outcomes.delete(run_id)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from services.results.checked_fields import InvalidField
 from services.results.outcomes.ports import OutcomeStore
 from services.results.page_token import Key, read_page_token, write_page_token
-from services.results.runs.errors import RecordNotFound
 from services.results.runs.open_run import check_epoch
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
@@ -22,17 +21,15 @@ class MissingPage:
     next_page_token: str = ""
 
 
+@dataclass(frozen=True, slots=True)
 class ListMissing:
-    def __init__(self, records: RunRecordStore, outcomes: OutcomeStore) -> None:
-        self._records = records
-        self._outcomes = outcomes
+    records: RunRecordStore
+    outcomes: OutcomeStore
 
-    async def __call__(self, run_id: str, epoch: int, page_size: int, page_token: str) -> MissingPage:
+    async def list_page(self, run_id: str, epoch: int, page_size: int, page_token: str) -> MissingPage:
         if not 0 <= page_size <= MOST_PER_PAGE:
             raise InvalidField(field="page_size", problem=f"must be 1 to {MOST_PER_PAGE}, or 0 for the most")
-        record = await self._records.find(run_id)
-        if record is None:
-            raise RecordNotFound(run_id=run_id)
+        record = await self.records.get(run_id)
         check_epoch(record, epoch)
         start = read_page_token(page_token, first=(0, 0))
         return await self._fill_page(record, start, page_size or MOST_PER_PAGE)
@@ -42,7 +39,7 @@ class ListMissing:
         rollout, sample = start
         while rollout < record.plan.rollouts:
             window = range(sample, min(sample + WINDOW_SAMPLES, record.plan.end_sample))
-            found = await self._outcomes.missing(record, rollout, window) if window else []
+            found = await self.outcomes.missing(record, rollout, window) if window else []
             missing.extend((rollout, number) for number in found)
             if len(missing) >= page_size:
                 return _cut(missing, page_size)

@@ -150,11 +150,9 @@ class ListedOutcome:
 
 
 ScoredRow = tuple[int, int, Mapping[str, ScoreValue]]
-
-
 """Sample, rollout and scores of an answer."""
 
-
 OutcomeKey = tuple[int, int]
+"""Sample and rollout: the order of every list and file."""
 
 BEFORE_ALL: OutcomeKey = (-1, -1)

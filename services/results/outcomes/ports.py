@@ -59,6 +59,7 @@ class OutcomeStore(Protocol):
 
 
 MOST_SOURCES = 20
+"""Of the runs whose answers fit a task, so many of the latest are read."""
 
 
 @dataclass(frozen=True, slots=True)

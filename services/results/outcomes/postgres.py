@@ -6,7 +6,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 import asyncpg
 import orjson
 
-from services.results.outcomes.outcome import Failure, ModelAnswer, Outcome, ScoredOutcome, ScoredRow
+from services.results.outcomes.outcome import (
+    BEFORE_ALL,
+    Failure,
+    ModelAnswer,
+    Outcome,
+    ScoredOutcome,
+    ScoredRow,
+)
 from services.results.outcomes.ports import MOST_SOURCES, OutcomePage, Source
 from services.results.outcomes.timing_summary import Percentiles, TimingSummary
 from services.results.postgres_session import PostgresSession, storable
@@ -16,7 +23,6 @@ from services.results.values import FailureClass, OutcomeStatus, Timing, TokenUs
 
 CHUNK_SAMPLES = 1000
 DELETED_AT_A_TIME = 5000
-BEFORE_ALL = (-1, -1)
 NO_CHOICES = "[]"
 NO_SCORES = "{}"
 NO_ANSWER = ("", "", NO_CHOICES)

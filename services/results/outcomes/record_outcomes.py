@@ -22,12 +22,12 @@ from services.results.outcomes.outcome import (
     with_failure,
     without_duplicates,
 )
-from services.results.outcomes.ports import ProgressPublisher
-from services.results.runs.ports import ShardKey
+from services.results.outcomes.ports import OutcomeStore, ProgressPublisher
+from services.results.runs.ports import RunRecordStore, ShardKey
 from services.results.runs.run_plan import RunPlan
+from services.results.samples.ports import SampleSetStore
 from services.results.scoring.answer import ScoringImpossible, Target
 from services.results.scoring.score_answer import score_answer
-from services.results.summaries.ports import Stores
 from services.results.values import FailureClass, OutcomeStatus
 
 MOST_REMEMBERED_PLANS = 1000
@@ -52,8 +52,16 @@ class Recorded:
 
 
 class RecordOutcomes:
-    def __init__(self, stores: Stores, progress: ProgressPublisher) -> None:
-        self._stores = stores
+    def __init__(
+        self,
+        records: RunRecordStore,
+        sample_sets: SampleSetStore,
+        outcomes: OutcomeStore,
+        progress: ProgressPublisher,
+    ) -> None:
+        self._records = records
+        self._sample_sets = sample_sets
+        self._outcomes = outcomes
         self._progress = progress
         # Neither can go stale: a plan never changes, and an environment once kept is kept.
         self._plans: OrderedDict[str, RunPlan] = OrderedDict()
@@ -61,7 +69,7 @@ class RecordOutcomes:
         self._threads = ThreadPoolExecutor(SCORING_THREADS, "scoring")
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def __call__(self, batches: Sequence[OutcomeBatch]) -> Recorded:
+    async def record(self, batches: Sequence[OutcomeBatch]) -> Recorded:
         """Returns when all that is to be kept is durable. Can be repeated without harm."""
         plans = await self._plans_of(batches)
         known = [batch for batch in batches if batch.run_id in plans]
@@ -71,7 +79,7 @@ class RecordOutcomes:
         written = placed = 0
         async with aclosing(self._scored(known, plans)) as rounds:
             async for scored in rounds:
-                written += await self._stores.outcomes.record(without_duplicates(scored)) if scored else 0
+                written += await self._outcomes.record(without_duplicates(scored)) if scored else 0
                 placed += len(scored)
                 await self._report(scored, plans)
         return Recorded(received, written, unknown=received - placed)
@@ -81,7 +89,7 @@ class RecordOutcomes:
         for run_id in {batch.run_id for batch in batches}:
             plan = self._plans.get(run_id)
             if plan is None:
-                record = await self._stores.records.find(run_id)
+                record = await self._records.find(run_id)
                 if record is None:
                     continue
                 plan = record.plan
@@ -137,13 +145,13 @@ class RecordOutcomes:
         """What is expected, by the number of the sample in the run."""
         task = plan.tasks[task_index]
         positions = sorted(sample - task.first_sample for sample in samples)
-        found = await self._stores.sample_sets.targets(task.sample_set_id, positions)
+        found = await self._sample_sets.targets(task.sample_set_id, positions)
         return {position + task.first_sample: target for position, target in found.items()}
 
     async def _keep_environment(self, batch: OutcomeBatch) -> None:
         said = (batch.run_id, frozenset(batch.environment.items()))
         if batch.environment and said not in self._environments:
-            await self._stores.records.add_environment(batch.run_id, batch.environment)
+            await self._records.add_environment(batch.run_id, batch.environment)
             _remember(self._environments, said, None, MOST_REMEMBERED_ENVIRONMENTS)
 
     async def _report(self, scored: Sequence[ScoredOutcome], plans: Mapping[str, RunPlan]) -> None:
@@ -152,7 +160,7 @@ class RecordOutcomes:
         if not shards:
             return
         touched = [plans[run_id] for run_id in sorted({run_id for run_id, _ in shards})]
-        for counts in await self._stores.records.counts(touched, sorted(shards)):
+        for counts in await self._records.counts(touched, sorted(shards)):
             await self._progress.publish(counts)
 
 

@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from services.results.checked_fields import InvalidField
-from services.results.errors import RunNotFinished
 from services.results.ports import ExportedOutcomes
 from services.results.rescoring.rescored_answers import RescoredAnswers, UnscoredAnswer
-from services.results.runs.errors import RecordNotFound
+from services.results.runs.errors import RecordNotFound, RunNotFinished
 from services.results.runs.run_plan import RunPlan
 from services.results.scoring.recipe import MetricUse, ScoringRecipe
 from services.results.scoring.task_scoring import InvalidScoring, OutputType, TaskScoring
 from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import TaskSummary
-from services.results.summaries.summarize_run import SummarizeRun, find_label_count
+from services.results.summaries.show_summary import ShowSummary
+from services.results.summaries.summarize_run import find_label_count
 from services.results.summaries.task_columns import cluster_numbers
 
 
@@ -42,10 +42,10 @@ class RescoredTask:
 
 
 class RescoreTask:
-    def __init__(self, stores: Stores, answers: ExportedOutcomes, summarize: SummarizeRun) -> None:
+    def __init__(self, stores: Stores, answers: ExportedOutcomes, show_summary: ShowSummary) -> None:
         self._stores = stores
         self._answers = answers
-        self._summarize = summarize
+        self._show_summary = show_summary
 
     async def __call__(self, run_id: str, task: str, other: OtherScoring) -> RescoredTask:
         record = await self._stores.records.find(run_id)
@@ -62,7 +62,7 @@ class RescoreTask:
             # In a thread: some metrics take milliseconds per answer, and the service goes on recording.
             await asyncio.to_thread(rescored.add, chunk)
         _check_some_were_scored(rescored)
-        recorded = (await self._summarize(run_id)).tasks[index]
+        recorded = (await self._show_summary.show(run_id)).tasks[index]
         summary = await self._summary(record.plan, index, rescored, recorded)
         return RescoredTask(summary, recorded, rescored.changed, rescored.unscored, rescored.named)
 

@@ -9,13 +9,12 @@ import orjson
 from services.results.runs.run_plan import GroupMetric, TaskGroup, TaskProvenance
 from services.results.scoring.recipe import MetricUse, ScoringRecipe
 from services.results.scoring.task_scoring import OutputType
-from services.results.summaries.run_summary import RunSummary
 from services.results.values import ModelPrice
 
 _Fields = Mapping[str, Any]
 
 
-def to_json(record: RunSummary | ScoringRecipe | TaskProvenance) -> str:
+def to_json(record: ScoringRecipe | TaskProvenance) -> str:
     return orjson.dumps(asdict(record)).decode()
 
 

@@ -1,5 +1,6 @@
 """Makes or reopens the record of a run for an epoch; from then on outcomes of earlier epochs are refused."""
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 from services.results.checked_fields import InvalidField
@@ -9,16 +10,16 @@ from services.results.runs.run_plan import RunPlan, RunRecord
 from services.results.scoring.task_scoring import InvalidScoring
 
 
+@dataclass(frozen=True, slots=True)
 class OpenRun:
-    def __init__(self, records: RunRecordStore) -> None:
-        self._records = records
+    records: RunRecordStore
 
-    async def __call__(self, plan: RunPlan, epoch: int) -> RunRecord:
+    async def open(self, plan: RunPlan, epoch: int) -> RunRecord:
         """The plan counts only for a run that is not known yet."""
         if plan.rollouts < 1:
             raise InvalidField(field="rollouts", problem="must be 1 or more")
         check_plan(plan)
-        return await self._records.open(plan, epoch)
+        return await self.records.open(plan, epoch)
 
 
 def check_plan(plan: RunPlan) -> None:

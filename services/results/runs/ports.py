@@ -5,10 +5,9 @@ from typing import Protocol
 
 from services.results.runs.run_counts import RunCounts
 from services.results.runs.run_plan import FinalState, RunPlan, RunRecord
-from services.results.standings.standing import RunStanding
-from services.results.summaries.run_summary import RunSummary
 
 ShardKey = tuple[str, int]
+"""Run and shard."""
 
 
 class RunRecordStore(Protocol):
@@ -18,8 +17,12 @@ class RunRecordStore(Protocol):
         """Makes the record, or opens a later epoch of it; gives what is recorded. Raises EpochOver."""
         ...
 
+    async def get(self, run_id: str) -> RunRecord:
+        """The record of a run. Raises RecordNotFound."""
+        ...
+
     async def find(self, run_id: str) -> RunRecord | None:
-        """The record of a run."""
+        """The record of a run; None where there is none."""
         ...
 
     async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardKey]) -> list[RunCounts]:
@@ -35,17 +38,6 @@ class RunRecordStore(Protocol):
 
         Raises EpochOver, EpochNotOpen, and RunIncomplete unless allowed.
         """
-        ...
-
-    async def keep_summary(self, summary: RunSummary, standing: RunStanding) -> RunSummary:
-        """Keeps the figures of a frozen epoch; gives the ones that were kept first.
-
-        In the same transaction the run takes its place on boards and in histories.
-        """
-        ...
-
-    async def find_summary(self, run_id: str, epoch: int) -> RunSummary | None:
-        """The figures kept for an epoch."""
         ...
 
     async def add_environment(self, run_id: str, environment: Mapping[str, str]) -> None:

@@ -23,10 +23,6 @@ from services.results.runs.run_counts import RunCounts, TaskCount
 from services.results.runs.run_plan import FinalState, PlannedTask, RunFacts, RunPlan, RunRecord
 from services.results.samples.errors import SampleSetNotFound
 from services.results.scoring.recipe import ScoringMethod
-from services.results.standings.postgres_standings import add_standing
-from services.results.standings.standing import RunStanding
-from services.results.summaries.json_summary import summary_from_json
-from services.results.summaries.run_summary import RunSummary
 from services.results.values import FailureClass, TokenUsage
 
 
@@ -41,8 +37,12 @@ class PostgresRunRecords:
                     await _open_epoch(transaction, plan.run_id, epoch)
 
         await self._session.repeat(once)
-        record = await self.find(plan.run_id)
-        assert record is not None
+        return await self.get(plan.run_id)
+
+    async def get(self, run_id: str) -> RunRecord:
+        record = await self.find(run_id)
+        if record is None:
+            raise RecordNotFound(run_id=run_id)
         return record
 
     async def find(self, run_id: str) -> RunRecord | None:
@@ -88,23 +88,6 @@ class PostgresRunRecords:
                 await transaction.execute("freeze_run", plan.run_id, state)
 
         await self._session.repeat(once)
-
-    async def keep_summary(self, summary: RunSummary, standing: RunStanding) -> RunSummary:
-        run_id, epoch = summary.run_id, summary.epoch
-
-        async def once() -> None:
-            async with self._session.transaction() as transaction:
-                if await transaction.fetchrow("hold_closed_epoch", run_id, epoch) is not None:
-                    await transaction.execute("add_summary", run_id, epoch, to_json(summary))
-                    await transaction.execute("drop_earlier_close", run_id, epoch)
-                    await add_standing(transaction, run_id, standing)
-
-        await self._session.repeat(once)
-        return await self.find_summary(summary.run_id, summary.epoch) or summary
-
-    async def find_summary(self, run_id: str, epoch: int) -> RunSummary | None:
-        row = await self._session.fetchrow("read_summary", run_id, epoch)
-        return None if row is None else summary_from_json(row["summary"])
 
     async def add_environment(self, run_id: str, environment: Mapping[str, str]) -> None:
         names = [storable(name) for name in environment]

@@ -1,16 +1,15 @@
-"""Gives the absolute counts of a run, every shard included: what makes lost progress reports good."""
+"""Reports the absolute counts of a run, every shard included: they make up for lost progress reports."""
 
-from services.results.runs.errors import RecordNotFound
+from dataclasses import dataclass
+
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_counts import RunCounts
 
 
+@dataclass(frozen=True, slots=True)
 class ReportCounts:
-    def __init__(self, records: RunRecordStore) -> None:
-        self._records = records
+    records: RunRecordStore
 
-    async def __call__(self, run_id: str) -> RunCounts:
-        record = await self._records.find(run_id)
-        if record is None:
-            raise RecordNotFound(run_id=run_id)
-        return await self._records.all_counts(record.plan)
+    async def report(self, run_id: str) -> RunCounts:
+        record = await self.records.get(run_id)
+        return await self.records.all_counts(record.plan)

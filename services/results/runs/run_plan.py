@@ -12,8 +12,6 @@ from services.results.scoring.task_scoring import OutputType, TaskScoring
 from services.results.scoring.timed_regex import SlowTime
 from services.results.values import ModelPrice
 
-"""The model says its choice in words."""
-
 
 @dataclass(frozen=True, slots=True)
 class TaskProvenance:

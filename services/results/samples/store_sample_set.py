@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from services.common.clock import Clock
@@ -19,11 +20,13 @@ DIGEST_BYTES = 32
 KEEP_UNUSED = timedelta(hours=6)
 
 
+@dataclass(frozen=True, slots=True)
 class StoreSampleSet:
-    def __init__(self, sample_sets: SampleSetStore, clock: Clock, keep_staged: timedelta) -> None:
-        self._sample_sets = sample_sets
-        self._clock = clock
-        self._keep_staged = keep_staged
+    """Uncommitted sets are dropped `keep_staged` after their last chunk."""
+
+    sample_sets: SampleSetStore
+    clock: Clock
+    keep_staged: timedelta
 
     async def stage(
         self, staging_id: str, samples: Sequence[Sample], recipe: ScoringRecipe | None = None
@@ -38,17 +41,17 @@ class StoreSampleSet:
             # In a thread: a target may be a long pattern.
             await asyncio.to_thread(_check_targets, _read(recipe), samples)
         if samples:
-            await self._sample_sets.stage(staging_id, samples)
+            await self.sample_sets.stage(staging_id, samples)
 
     async def commit(self, staging_id: str, sample_count: int) -> SampleSet:
         if sample_count < 1:
             raise InvalidField(field="sample_count", problem="must be 1 or more: an empty set is no set")
-        return await self._sample_sets.commit(staging_id, sample_count)
+        return await self.sample_sets.commit(staging_id, sample_count)
 
     async def sweep(self) -> int:
         """Drops what a planning that died has left behind, and what no run has any more."""
-        now = self._clock.now()
-        return await self._sample_sets.sweep(now - self._keep_staged) + await self._sample_sets.sweep_unused(
+        now = self.clock.now()
+        return await self.sample_sets.sweep(now - self.keep_staged) + await self.sample_sets.sweep_unused(
             now - KEEP_UNUSED
         )
 

@@ -92,6 +92,7 @@ class ScoringMethod(IntEnum):
 
 
 SPOKEN_METHODS = frozenset({ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED})
+"""The model says its choice in words."""
 
 
 @dataclass(frozen=True, slots=True)

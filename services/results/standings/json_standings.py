@@ -11,7 +11,6 @@ from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.baseline import TaskBaselines
 from services.results.standings.run_terms import RunTerms
 from services.results.standings.standing import RunStanding, SuiteBaselines, SuiteFigure
-from services.results.summaries.json_summary import figures_from_fields
 
 _Fields = Mapping[str, Any]
 
@@ -57,7 +56,10 @@ def baselines_from_json(text: str) -> SuiteBaselines:
 
 
 def task_baselines_from_json(text: str) -> TaskBaselines:
-    return {name: figures_from_fields(figures) for name, figures in orjson.loads(text).items()}
+    return {
+        name: {metric: Figure(**one) for metric, one in figures.items()}
+        for name, figures in orjson.loads(text).items()
+    }
 
 
 def _suite_figures(fields: Mapping[str, _Fields]) -> dict[str, SuiteFigure]:

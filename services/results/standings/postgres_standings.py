@@ -7,20 +7,23 @@ import asyncpg
 
 from services.results.ports import HistoryPage
 from services.results.postgres_session import PostgresSession, PostgresTransaction
-from services.results.runs.run_plan import FinalState
+from services.results.runs.run_plan import FinalState, RunPlan
 from services.results.standings.board import BoardEntry
 from services.results.standings.json_standings import (
     baselines_from_json,
     standing_from_json,
     standing_to_json,
 )
-from services.results.standings.standing import ClosedRun, RunStanding, SuiteBaselines
+from services.results.standings.standing import ClosedRun, SuiteBaselines, standing_of
+from services.results.summaries.run_summary import RunSummary
 
 CANNOT_BE_RANKED = ""
 
 
-async def add_standing(transaction: PostgresTransaction, run_id: str, standing: RunStanding) -> None:
+async def add_closed_run(transaction: PostgresTransaction, plan: RunPlan, summary: RunSummary) -> None:
     """Lists a run as it was closed just now, unless it is listed with its epoch already."""
+    run_id, standing = plan.run_id, standing_of(plan, summary)
+    await transaction.execute("drop_earlier_close", run_id, summary.epoch)
     if await transaction.fetchrow("add_closed_run", run_id, standing_to_json(standing)) is None:
         return
     await transaction.execute("add_history_entries", run_id)

@@ -1,16 +1,35 @@
 """What the use cases of summaries need from stores."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from services.results.outcomes.ports import OutcomeStore
 from services.results.runs.ports import RunRecordStore
+from services.results.runs.run_plan import RunPlan
 from services.results.samples.ports import SampleSetStore
+from services.results.summaries.run_summary import RunSummary
+
+
+class SummaryStore(Protocol):
+    """Stores the summaries of closed epochs."""
+
+    async def keep(self, plan: RunPlan, summary: RunSummary) -> RunSummary:
+        """Stores the summary of a frozen epoch; returns the one that was stored first.
+
+        The run enters leaderboards and histories in the same transaction.
+        """
+        ...
+
+    async def find(self, run_id: str, epoch: int) -> RunSummary | None:
+        """The summary stored for an epoch."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """All that results keeps."""
+    """The stores that summaries and the topics above them read."""
 
     records: RunRecordStore
     sample_sets: SampleSetStore
     outcomes: OutcomeStore
+    summaries: SummaryStore

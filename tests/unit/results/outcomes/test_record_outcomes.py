@@ -9,7 +9,7 @@ import pytest
 
 from services.results.outcomes import record_outcomes
 from services.results.outcomes.outcome import Failure
-from services.results.outcomes.record_outcomes import SCORING_THREADS, Recorded, RecordOutcomes
+from services.results.outcomes.record_outcomes import SCORING_THREADS, Recorded
 from services.results.runs.run_plan import RunPlan
 from services.results.scoring.answer import Answer, Score, Target
 from services.results.scoring.recipe import ScoringMethod
@@ -29,6 +29,7 @@ from tests.fakes.recorded_run import (
     plan_of,
     said,
 )
+from tests.fakes.results_stores import record_outcomes_of
 
 SLOW = "(?:a|b|ab)*[cd]"
 """Over "ab" so often that nobody waits for its end."""
@@ -41,7 +42,7 @@ class Desk:
         self.rows = MemoryRows()
         self.stores: Stores = memory_stores(self.rows)
         self.progress = MemoryProgress()
-        self.record = RecordOutcomes(self.stores, self.progress)
+        self.record = record_outcomes_of(self.stores, self.progress).record
 
     async def open(self, method: ScoringMethod = ScoringMethod.LOGLIKELIHOOD) -> RunPlan:
         sets = [new_id(), new_id()]

@@ -7,16 +7,16 @@ from datetime import timedelta
 import pytest
 
 from services.common.clock import SystemClock
-from services.results.answers import list_outcomes as list_outcomes_module
 from services.results.answers.find_matching import FindMatching
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
 from services.results.checked_fields import InvalidField
+from services.results.outcomes import page_bytes
 from services.results.outcomes.list_missing import WINDOW_SAMPLES, ListMissing
 from services.results.runs.errors import EpochOver, RecordNotFound
 from services.results.runs.open_run import OpenRun
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.errors import SampleNotFound
-from services.results.samples.read_samples import MOST_POSITIONS, ListAskedSamples
+from services.results.samples.list_samples import MOST_POSITIONS, ReadSamples
 from services.results.samples.store_sample_set import StoreSampleSet
 from services.results.scoring.recipe import MetricUse, ScoringRecipe
 from services.results.scoring.task_scoring import OutputType
@@ -36,13 +36,13 @@ async def open_run(stores: Stores, sizes: list[int], rollouts: int = 1) -> RunPl
     for set_id, size in zip(sets, sizes, strict=True):
         await stores.sample_sets.stage(set_id, [choice_sample(at, set_id) for at in range(size)])
         await stores.sample_sets.commit(set_id, size)
-    return (await OpenRun(stores.records)(plan_of(sizes, sets, rollouts=rollouts), 1)).plan
+    return (await OpenRun(stores.records).open(plan_of(sizes, sets, rollouts=rollouts), 1)).plan
 
 
 async def test_samples_come_in_the_order_asked_even_twice() -> None:
     stores = memory_stores()
     plan = await open_run(stores, [3])
-    read = await ListAskedSamples(stores.sample_sets)(plan.tasks[0].sample_set_id, [2, 0, 2])
+    read = await ReadSamples(stores.sample_sets).read(plan.tasks[0].sample_set_id, [2, 0, 2])
     assert [sample.position for sample in read] == [2, 0, 2]
 
 
@@ -50,13 +50,13 @@ async def test_a_position_that_is_not_there_is_named() -> None:
     stores = memory_stores()
     plan = await open_run(stores, [3])
     with pytest.raises(SampleNotFound, match="no sample at position 3"):
-        await ListAskedSamples(stores.sample_sets)(plan.tasks[0].sample_set_id, [0, 3])
+        await ReadSamples(stores.sample_sets).read(plan.tasks[0].sample_set_id, [0, 3])
 
 
 async def test_too_many_positions_and_bad_samples_are_refused() -> None:
     stores = memory_stores()
     with pytest.raises(InvalidField, match="positions must be at most"):
-        await ListAskedSamples(stores.sample_sets)(new_id(), range(MOST_POSITIONS + 1))
+        await ReadSamples(stores.sample_sets).read(new_id(), range(MOST_POSITIONS + 1))
     with pytest.raises(InvalidField, match="digest of sample 0 must have 32 bytes"):
         await store(stores).stage(new_id(), [replace(choice_sample(0), digest=b"short")])
     with pytest.raises(InvalidField, match="position must be 0 or more"):
@@ -68,7 +68,7 @@ async def test_too_many_positions_and_bad_samples_are_refused() -> None:
 async def test_a_plan_that_cannot_be_scored_or_counted_is_refused() -> None:
     stores = memory_stores()
     plan = await open_run(stores, [3, 3])
-    open_it = OpenRun(stores.records)
+    open_it = OpenRun(stores.records).open
     recipe = ScoringRecipe(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),), filters_json="[{}]")
     unreadable = replace(plan, tasks=(replace(plan.tasks[0], scoring=recipe),))
     bad_filter = [{"name": "n", "filter": [{"function": "regex", "regex_pattern": "("}]}]
@@ -94,7 +94,7 @@ async def test_missing_samples_are_found_over_many_windows_in_pages() -> None:
     holes = {0, WINDOW_SAMPLES - 1, WINDOW_SAMPLES, size - 1}
     done = [scored(plan.run_id, answered(sample)) for sample in range(size) if sample not in holes]
     await stores.outcomes.record(done)
-    list_missing = ListMissing(stores.records, stores.outcomes)
+    list_missing = ListMissing(stores.records, stores.outcomes).list_page
     found: list[tuple[int, int]] = []
     token, pages = "", 0
     while token or not pages:
@@ -107,7 +107,7 @@ async def test_missing_samples_are_found_over_many_windows_in_pages() -> None:
 async def test_missing_samples_are_asked_of_the_present_epoch_only() -> None:
     stores = memory_stores()
     plan = await open_run(stores, [2])
-    list_missing = ListMissing(stores.records, stores.outcomes)
+    list_missing = ListMissing(stores.records, stores.outcomes).list_page
     await stores.records.open(plan, 2)
     with pytest.raises(EpochOver):
         await list_missing(plan.run_id, 1, 0, "")
@@ -139,7 +139,7 @@ async def test_outcomes_are_listed_in_pages_beside_their_samples() -> None:
 
 
 async def test_a_page_ends_before_it_is_too_large_for_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(list_outcomes_module, "MOST_BYTES_PER_PAGE", 1500)
+    monkeypatch.setattr(page_bytes, "MOST_BYTES_PER_PAGE", 1500)
     rows = MemoryRows()
     stores = memory_stores(rows)
     plan = await open_run(stores, [6])

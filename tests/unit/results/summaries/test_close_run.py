@@ -8,18 +8,17 @@ import pytest
 
 from services.results.figures.figure import Columns, Figure, figure_of
 from services.results.outcomes.outcome import ModelAnswer
-from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound
 from services.results.runs.run_plan import FinalState, RunPlan
 from services.results.samples.sample import Sample
 from services.results.scoring.answer import Answer
 from services.results.scoring.recipe import MetricUse
 from services.results.summaries import task_columns
-from services.results.summaries.close_run import CloseRun
 from services.results.summaries.ports import Stores
-from services.results.summaries.summarize_run import LEAST_KEPT_SECONDS, SummarizeRun
+from services.results.summaries.show_summary import LEAST_KEPT_SECONDS
 from tests.fakes.memory_results import MemoryProgress, memory_stores
 from tests.fakes.recorded_run import CHOICE_RECIPE, answered, batch, choice_sample, failed, new_id, plan_of
+from tests.fakes.results_stores import close_run_of, record_outcomes_of, show_summary_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -41,9 +40,9 @@ class Desk:
     def __init__(self) -> None:
         self.stores: Stores = memory_stores()
         self.clock = HandClock()
-        self.record = RecordOutcomes(self.stores, MemoryProgress())
-        self.summarize = SummarizeRun(self.stores, self.clock)
-        self.close = CloseRun(self.stores.records, self.summarize)
+        self.record = record_outcomes_of(self.stores, MemoryProgress()).record
+        self.summarize = show_summary_of(self.stores, self.clock).show
+        self.close = close_run_of(self.stores, self.clock).close
 
     async def open(
         self, samples: list[Sample], rollouts: int = 1, metrics: tuple[MetricUse, ...] = CHOICE_RECIPE.metrics

@@ -9,7 +9,7 @@ import pytest
 from services.results.runs.errors import RecordNotFound
 from services.results.runs.run_plan import RunRecord
 from services.results.summaries.run_summary import RunSummary
-from services.results.summaries.summarize_run import (
+from services.results.summaries.show_summary import (
     KEPT_PER_SECOND_OF_COMPUTING,
     LEAST_KEPT_SECONDS,
     PartialSummaries,

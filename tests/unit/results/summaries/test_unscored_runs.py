@@ -5,11 +5,9 @@ from functools import partial
 
 import pytest
 
-from services.common.clock import SystemClock
 from services.results.checked_fields import InvalidField
 from services.results.comparisons.metric_choice import all_metrics, chosen_metrics, main_metrics
 from services.results.errors import NothingToCompare
-from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.rescoring.rescore_task import OtherScoring, other_scoring
 from services.results.runs.run_plan import FinalState, RunFacts, RunPlan, TaskGroup
 from services.results.samples.sample import Prompt, Sample
@@ -18,12 +16,11 @@ from services.results.scoring.recipe import MetricUse, ScoringRecipe
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.task_scoring import OutputType
 from services.results.standings.add_baselines import AddBaselines
-from services.results.summaries.close_run import CloseRun
-from services.results.summaries.summarize_run import SummarizeRun
 from services.results.values import OutcomeStatus
 from tests.fakes.memory_results import MemoryProgress, MemoryRows, memory_stores
 from tests.fakes.memory_standings import MemoryBaselines, MemoryStandings
 from tests.fakes.recorded_run import batch, failed, new_id, plan_of, said
+from tests.fakes.results_stores import close_run_of, record_outcomes_of
 
 UNSCORED = ScoringRecipe(OutputType.GENERATE_UNTIL, ())
 DATASET = "ds_1"
@@ -54,13 +51,13 @@ async def test_a_run_without_metrics_goes_from_open_to_close_and_has_counts_alon
     await stores.sample_sets.commit(set_id, 3)
     plan = dataset_plan(set_id)
     await stores.records.open(plan, 1)
-    record = RecordOutcomes(stores, MemoryProgress())
+    record = record_outcomes_of(stores, MemoryProgress()).record
     await record([batch(plan.run_id, [said(0, "one"), said(1, ""), failed(2)])])
     listed = rows.counted(plan.run_id)
     assert [one.status for one in listed] == [OutcomeStatus.SCORED] * 2 + [OutcomeStatus.FAILED]
     assert not any(one.scores for one in listed)
 
-    close = CloseRun(stores.records, SummarizeRun(stores, SystemClock()))
+    close = close_run_of(stores).close
     summary = await close(plan.run_id, 1, FinalState.COMPLETED, allow_partial=False)
     assert (summary.answered, summary.failed, summary.unparsed) == (2, 1, 0)
     assert [dict(task.figures) for task in summary.tasks] == [{}]

@@ -1,6 +1,7 @@
-"""Gives samples back to be asked, in the order in which they are wanted."""
+"""Reads samples of a set in the order of the request, to be sent to a model."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from services.results.checked_fields import InvalidField
@@ -12,16 +13,16 @@ MOST_POSITIONS = 1024
 Read = TypeVar("Read")
 
 
-class ListAskedSamples(Generic[Read]):
-    """They pass through as the reader has them."""
+@dataclass(frozen=True)
+class ReadSamples(Generic[Read]):
+    """Samples stay in the form in which the reader has them."""
 
-    def __init__(self, samples: SampleReader[Read]) -> None:
-        self._samples = samples
+    samples: SampleReader[Read]
 
-    async def __call__(self, set_id: str, positions: Sequence[int]) -> list[Read]:
+    async def read(self, set_id: str, positions: Sequence[int]) -> list[Read]:
         if len(positions) > MOST_POSITIONS:
             raise InvalidField(field="positions", problem=f"must be at most {MOST_POSITIONS}")
-        found = await self._samples.read(set_id, positions)
+        found = await self.samples.read(set_id, positions)
         for position in positions:
             if position not in found:
                 raise SampleNotFound(sample_set_id=set_id, position=position)

@@ -1,0 +1,217 @@
+-- name: list_outcome_keys: outcomes in their order, also those that count no more ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows)
+SELECT sample, rollout
+FROM outcomes
+WHERE run_id = $1::uuid AND (sample, rollout) > ($2::bigint, $3::integer) AND sample < $4::bigint
+ORDER BY sample, rollout
+LIMIT $5::integer;
+
+-- name: list_golden_keys: golden answers in their order ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows)
+SELECT sample, rollout
+FROM golden_answers
+WHERE run_id = $1::uuid AND (sample, rollout) > ($2::bigint, $3::integer) AND sample < $4::bigint
+ORDER BY sample, rollout
+LIMIT $5::integer;
+
+-- name: match_outcomes: which of some outcomes match, and how many were looked at until so many bytes were read ($1 run, $2 samples, $3 rollouts, $4 bytes, $5 the class of answers without a score, $6 status or 0, $7 part of the row's id, $8 part of prompt or answer, $9 metric of each task, $10 least score, $11 most, $12 least characters, $13 most, $14 whether golden)
+SELECT
+    coalesce(array_agg(place - 1 ORDER BY place) FILTER (WHERE is_match), '{}') AS places,
+    count(is_match) AS judged
+FROM (
+    SELECT
+        place,
+        CASE WHEN bytes_before < $4::bigint THEN coalesce(
+            (failure_class = 0 OR epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid))
+            AND ($6::smallint = 0 OR status = $6::smallint)
+            AND (
+                ($10::double precision IS NULL AND $11::double precision IS NULL)
+                OR score BETWEEN coalesce($10::double precision, '-infinity') AND coalesce($11::double precision, 'infinity')
+            )
+            AND (
+                ($12::integer IS NULL AND $13::integer IS NULL)
+                OR (
+                    failure_class IN (0, $5::smallint)
+                    AND char_length(said) BETWEEN coalesce($12::integer, 0) AND coalesce($13::integer, 2147483647)
+                )
+            )
+            AND (NOT $14::boolean OR (
+                SELECT true
+                FROM golden_answers AS g
+                WHERE g.run_id = $1::uuid AND g.sample = weighed.sample AND g.rollout = weighed.rollout
+            ))
+            AND ($7::text = '' OR has_part(row_name(row_id, doc_id), $7::text))
+            AND (
+                $8::text = ''
+                OR has_part(said, $8::text)
+                OR has_part(prompt_text, $8::text)
+                OR EXISTS (
+                    SELECT FROM jsonb_array_elements(prompt_messages) AS turn WHERE has_part(turn ->> 1, $8::text)
+                )
+                OR body_has_part(body_json, $8::text)
+            ),
+            false
+        ) END AS is_match
+    FROM (
+        SELECT
+            asked.place, asked.sample, asked.rollout, o.status, o.failure_class, o.epoch, s.row_id, s.doc_id,
+            s.prompt_text, s.prompt_messages, o.body_json,
+            CASE WHEN o.answer_text = '' THEN o.prediction ELSE o.answer_text END AS said,
+            CASE
+                WHEN jsonb_typeof(o.scores -> ($9::text[])[o.task_index + 1]) = 'number'
+                    THEN (o.scores ->> ($9::text[])[o.task_index + 1])::double precision
+            END AS score,
+            coalesce(sum(
+                octet_length(o.answer_text) + CASE WHEN $8::text = '' THEN 0 ELSE octet_length(o.body_json) END
+                + coalesce(octet_length(s.prompt_text), 0) + coalesce(pg_column_size(s.prompt_messages), 0)
+            ) OVER (ORDER BY asked.place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_before
+        FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS asked (sample, rollout, place)
+        LEFT JOIN LATERAL (
+            SELECT status, failure_class, epoch, task_index, answer_text, prediction, scores, body_json
+            FROM outcomes
+            WHERE run_id = $1::uuid AND sample = asked.sample AND rollout = asked.rollout
+            LIMIT 1
+        ) AS o ON true
+        LEFT JOIN LATERAL (
+            SELECT set_id, first_sample FROM run_tasks WHERE run_id = $1::uuid AND task_index = o.task_index LIMIT 1
+        ) AS t ON true
+        LEFT JOIN LATERAL (
+            SELECT row_id, doc_id, prompt_text, prompt_messages
+            FROM samples
+            WHERE set_id = t.set_id AND position = asked.sample - t.first_sample
+            LIMIT 1
+        ) AS s ON $7::text <> '' OR $8::text <> ''
+    ) AS weighed
+) AS judged;
+
+-- name: weigh_outcomes: bytes of outcomes as they are listed, nearly ($1 run, $2 samples, $3 rollouts)
+SELECT
+    o.sample, o.rollout,
+    octet_length(o.answer_text) + octet_length(o.body_json) + octet_length(o.failure_message)
+        + octet_length(o.prediction) + octet_length(o.choices::text) AS bytes
+FROM unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
+CROSS JOIN LATERAL (
+    SELECT sample, rollout, answer_text, body_json, failure_message, prediction, choices
+    FROM outcomes
+    WHERE run_id = $1::uuid AND sample = asked.sample AND rollout = asked.rollout
+    LIMIT 1
+) AS o;
+
+-- name: read_outcomes: some outcomes, where they count in the present epoch ($1 run, $2 samples, $3 rollouts)
+SELECT
+    o.sample, o.rollout, o.task_index, o.shard, o.epoch, o.attempt, o.status, o.failure_class, o.failure_message,
+    o.answer_text, o.finish_reason, o.choices, o.prediction, o.scores, o.prompt_tokens, o.completion_tokens,
+    o.cached_tokens, o.reasoning_tokens, o.total_seconds, o.queue_seconds, o.first_token_seconds,
+    o.between_tokens_seconds, o.is_reused, o.body_json
+FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS asked (sample, rollout, place)
+CROSS JOIN LATERAL (
+    SELECT
+        sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message, answer_text,
+        finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens, cached_tokens,
+        reasoning_tokens, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, is_reused,
+        body_json
+    FROM outcomes
+    WHERE run_id = $1::uuid AND sample = asked.sample AND rollout = asked.rollout
+    LIMIT 1
+) AS o
+WHERE o.failure_class = 0 OR o.epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid)
+ORDER BY asked.place;
+
+-- name: digest_answers: digests of what was first said to some samples, null where nothing was, and the bodies of answers without a text ($1 run, $2 samples, $3 the class of answers without a score)
+SELECT
+    o.sample,
+    CASE WHEN o.failure_class IN (0, $3::smallint) THEN md5(btrim(
+        CASE WHEN o.answer_text = '' THEN o.prediction ELSE o.answer_text END,
+        E' \t\n\r\v\f\u0085\u00a0\u2028\u2029\u3000'
+    )) END AS digest,
+    CASE WHEN o.answer_text = '' AND o.prediction = '' THEN o.body_json ELSE '' END AS body_json
+FROM unnest($2::bigint[]) AS asked (sample)
+CROSS JOIN LATERAL (
+    SELECT sample, failure_class, epoch, answer_text, prediction, body_json
+    FROM outcomes
+    WHERE run_id = $1::uuid AND sample = asked.sample AND rollout = 0
+    LIMIT 1
+) AS o
+WHERE o.failure_class = 0 OR o.epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid);
+
+-- name: list_same_rows: some samples of a set, and whether another set has the same at the same position ($1 set, $2 other set, $3 first position, $4 end, exclusive)
+SELECT
+    f.position, f.digest, o.position IS NOT NULL AS is_same_sample, coalesce(o.name = f.name, false) AS is_same_row
+FROM (
+    SELECT position, digest, row_name(row_id, doc_id) AS name
+    FROM samples
+    WHERE set_id = $1::uuid AND position >= $3::integer AND position < $4::integer
+    ORDER BY position
+    LIMIT 1000000
+) AS f
+LEFT JOIN LATERAL (
+    SELECT position, digest, row_name(row_id, doc_id) AS name
+    FROM samples
+    WHERE set_id = $2::uuid AND position = f.position
+    LIMIT 1
+) AS o ON o.digest = f.digest
+ORDER BY f.position;
+
+-- name: list_samples_of_digests: where a set has some samples ($1 set, $2 digests, $3 rows of each)
+SELECT s.position, asked.digest, s.name
+FROM unnest($2::bytea[]) AS asked (digest)
+CROSS JOIN LATERAL (
+    SELECT position, row_name(row_id, doc_id) AS name
+    FROM samples
+    WHERE sample_key(set_id, digest) = sample_key($1::uuid, asked.digest)
+    ORDER BY sample_key(set_id, digest), position::bigint
+    LIMIT $3::integer
+) AS s
+ORDER BY s.position;
+
+-- name: has_same_sample: whether two sets have any sample in common ($1 set, $2 other set)
+-- Each is looked up: where nothing is in common, any join that the planner takes for a quick one compares all with all.
+SELECT EXISTS (
+    SELECT
+    FROM samples AS f
+    CROSS JOIN LATERAL (
+        SELECT FROM samples AS s WHERE sample_key(s.set_id, s.digest) = sample_key($2::uuid, f.digest) LIMIT 1
+    ) AS same
+    WHERE f.set_id = $1::uuid
+) AS is_found;
+
+-- name: find_rows: where a set has rows of some ids, which are numbers where none were given ($1 set, $2 ids)
+SELECT row_name(row_id, doc_id) AS row_id, position
+FROM samples
+WHERE set_id = $1::uuid AND row_name(row_id, doc_id) = ANY ($2::text[]);
+
+-- name: find_golden: which of some answers are golden ($1 run, $2 samples, $3 rollouts)
+SELECT g.sample, g.rollout
+FROM unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
+JOIN golden_answers AS g ON g.run_id = $1::uuid AND g.sample = asked.sample AND g.rollout = asked.rollout;
+
+-- name: find_unmarkable: an outcome among some that is not there, or failed ($1 run, $2 samples, $3 rollouts)
+SELECT asked.sample, asked.rollout, coalesce(o.failure_class > 0, false) AS is_failure
+FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS asked (sample, rollout, place)
+LEFT JOIN outcomes AS o ON o.run_id = $1::uuid AND o.sample = asked.sample AND o.rollout = asked.rollout
+WHERE o.failure_class IS NULL OR o.failure_class > 0
+ORDER BY asked.place
+LIMIT 1;
+
+-- name: add_golden: mark answers; those that are marked stay as they are ($1 run, $2 samples, $3 rollouts, $4 user)
+INSERT INTO golden_answers (run_id, sample, rollout, username)
+SELECT $1::uuid, sample, rollout, $4::text
+FROM unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
+ORDER BY sample, rollout
+ON CONFLICT (run_id, sample, rollout) DO NOTHING;
+
+-- name: drop_golden: take marks off ($1 run, $2 samples, $3 rollouts)
+DELETE FROM golden_answers AS g
+USING unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
+WHERE g.run_id = $1::uuid AND g.sample = asked.sample AND g.rollout = asked.rollout;
+
+-- name: count_golden: golden answers of a run ($1 run)
+SELECT count(*) AS golden FROM golden_answers WHERE run_id = $1::uuid;
+
+-- name: list_golden_answers: golden answers with what they answer ($1 run, $2 after sample, $3 after rollout, $4 rows)
+SELECT g.sample, g.rollout, g.marked_at, s.digest, row_name(s.row_id, s.doc_id) AS name
+FROM golden_answers AS g
+JOIN outcomes AS o ON o.run_id = g.run_id AND o.sample = g.sample AND o.rollout = g.rollout
+JOIN run_tasks AS t ON t.run_id = g.run_id AND t.task_index = o.task_index
+JOIN samples AS s ON s.set_id = t.set_id AND s.position = g.sample - t.first_sample
+WHERE g.run_id = $1::uuid AND (g.sample, g.rollout) > ($2::bigint, $3::integer)
+ORDER BY g.sample, g.rollout
+LIMIT $4::integer;

@@ -1,0 +1,254 @@
+-- name: delete_outcomes: some outcomes of a run whose record is gone; gives the last one ($1 run, $2 after sample, $3 after rollout, $4 rows)
+WITH chunk AS (
+    SELECT o.sample, o.rollout
+    FROM outcomes AS o
+    WHERE o.run_id = $1::uuid
+        AND (o.sample, o.rollout) > ($2::bigint, $3::integer)
+        AND NOT EXISTS (SELECT FROM run_records AS r WHERE r.run_id = $1::uuid)
+    ORDER BY o.sample, o.rollout
+    LIMIT $4::integer
+), deleted AS (
+    DELETE FROM outcomes AS o
+    USING chunk
+    WHERE o.run_id = $1::uuid AND o.sample = chunk.sample AND o.rollout = chunk.rollout
+)
+SELECT sample, rollout FROM chunk ORDER BY sample DESC, rollout DESC LIMIT 1;
+
+-- name: record_outcomes: record a batch over several runs ($1 runs, $2 their epochs, $3 each row's place in $1 from 1, $4 … columns)
+-- The share lock makes closing a run wait for batches under way, and a batch see that the run was closed. Every
+-- statement takes its locks in the order of the keys, so that two of them cannot lock each other out.
+WITH open_runs AS (
+    SELECT r.run_id, r.epoch, asked.place
+    FROM unnest($1::uuid[], $2::integer[]) WITH ORDINALITY AS asked (run_id, epoch, place)
+    JOIN run_records AS r ON r.run_id = asked.run_id AND r.epoch = asked.epoch
+    WHERE NOT r.is_frozen
+    ORDER BY r.run_id
+    FOR SHARE OF r
+), written AS (
+    INSERT INTO outcomes AS stored (
+        run_id, sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message,
+        answer_text, finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens,
+        cached_tokens, reasoning_tokens, total_seconds, queue_seconds, first_token_seconds,
+        between_tokens_seconds, body_json
+    )
+    SELECT
+        open_runs.run_id, sample, rollout, task_index, shard, open_runs.epoch, attempt, status, failure_class,
+        failure_message, answer_text, finish_reason, choices::jsonb, prediction, scores::jsonb, prompt_tokens,
+        completion_tokens, cached_tokens, reasoning_tokens, total_seconds, queue_seconds, first_token_seconds,
+        between_tokens_seconds, body_json
+    FROM unnest(
+        $3::integer[], $4::bigint[], $5::integer[], $6::smallint[], $7::integer[], $8::integer[],
+        $9::smallint[], $10::smallint[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[],
+        $16::text[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::double precision[],
+        $22::double precision[], $23::double precision[], $24::double precision[], $25::text[]
+    ) AS incoming (
+        place, sample, rollout, task_index, shard, attempt, status, failure_class, failure_message,
+        answer_text, finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens,
+        cached_tokens, reasoning_tokens, total_seconds, queue_seconds, first_token_seconds,
+        between_tokens_seconds, body_json
+    )
+    JOIN open_runs USING (place)
+    ORDER BY open_runs.run_id, sample, rollout
+    ON CONFLICT (run_id, sample, rollout) DO UPDATE SET
+        shard = EXCLUDED.shard,
+        epoch = EXCLUDED.epoch,
+        attempt = EXCLUDED.attempt,
+        status = EXCLUDED.status,
+        failure_class = EXCLUDED.failure_class,
+        failure_message = EXCLUDED.failure_message,
+        answer_text = EXCLUDED.answer_text,
+        finish_reason = EXCLUDED.finish_reason,
+        choices = EXCLUDED.choices,
+        prediction = EXCLUDED.prediction,
+        scores = EXCLUDED.scores,
+        prompt_tokens = EXCLUDED.prompt_tokens,
+        completion_tokens = EXCLUDED.completion_tokens,
+        cached_tokens = EXCLUDED.cached_tokens,
+        reasoning_tokens = EXCLUDED.reasoning_tokens,
+        total_seconds = EXCLUDED.total_seconds,
+        queue_seconds = EXCLUDED.queue_seconds,
+        first_token_seconds = EXCLUDED.first_token_seconds,
+        between_tokens_seconds = EXCLUDED.between_tokens_seconds,
+        body_json = EXCLUDED.body_json,
+        recorded_at = EXCLUDED.recorded_at
+    WHERE stored.failure_class > 0
+        AND (EXCLUDED.epoch, EXCLUDED.attempt) > (stored.epoch, stored.attempt)
+    RETURNING
+        new.run_id, new.task_index, new.shard, new.failure_class, new.status, new.prompt_tokens,
+        new.completion_tokens, new.cached_tokens, new.reasoning_tokens,
+        old.shard AS old_shard, old.failure_class AS old_failure_class, old.prompt_tokens AS old_prompt_tokens,
+        old.completion_tokens AS old_completion_tokens, old.cached_tokens AS old_cached_tokens,
+        old.reasoning_tokens AS old_reasoning_tokens,
+        coalesce(old.epoch = new.epoch, false) AS was_counted
+), changes AS (
+    SELECT
+        run_id, task_index, shard, failure_class, 1 AS recorded, (status = 2)::integer AS unparsed,
+        prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens
+    FROM written
+    UNION ALL
+    SELECT
+        run_id, task_index, old_shard, old_failure_class, -1, 0,
+        -old_prompt_tokens, -old_completion_tokens, -old_cached_tokens, -old_reasoning_tokens
+    FROM written
+    WHERE was_counted
+), counted_shards AS (
+    INSERT INTO shard_counts AS counted (run_id, shard, recorded)
+    SELECT run_id, shard, sum(recorded) FROM changes GROUP BY run_id, shard ORDER BY run_id, shard
+    ON CONFLICT (run_id, shard) DO UPDATE SET recorded = counted.recorded + EXCLUDED.recorded
+), counted_tasks AS (
+    INSERT INTO task_counts AS counted (
+        run_id, task_index, failure_class, recorded, unparsed, prompt_tokens, completion_tokens, cached_tokens,
+        reasoning_tokens
+    )
+    SELECT
+        run_id, task_index, failure_class, sum(recorded), sum(unparsed), sum(prompt_tokens),
+        sum(completion_tokens), sum(cached_tokens), sum(reasoning_tokens)
+    FROM changes
+    GROUP BY run_id, task_index, failure_class
+    ORDER BY run_id, task_index, failure_class
+    ON CONFLICT (run_id, task_index, failure_class) DO UPDATE SET
+        recorded = counted.recorded + EXCLUDED.recorded,
+        unparsed = counted.unparsed + EXCLUDED.unparsed,
+        prompt_tokens = counted.prompt_tokens + EXCLUDED.prompt_tokens,
+        completion_tokens = counted.completion_tokens + EXCLUDED.completion_tokens,
+        cached_tokens = counted.cached_tokens + EXCLUDED.cached_tokens,
+        reasoning_tokens = counted.reasoning_tokens + EXCLUDED.reasoning_tokens
+)
+SELECT count(*) AS written FROM written;
+
+-- name: list_missing: sample numbers of a rollout without a final outcome in the epoch ($1 run, $2 epoch, $3 rollout, $4 from, $5 to, exclusive)
+SELECT asked.sample
+FROM run_tasks AS t
+CROSS JOIN LATERAL generate_series(
+    greatest(t.first_sample, $4::bigint), least(t.first_sample + t.sample_count, $5::bigint) - 1
+) AS asked (sample)
+WHERE t.run_id = $1::uuid
+    AND asked.sample NOT IN (
+        SELECT o.sample
+        FROM outcomes AS o
+        WHERE o.run_id = $1::uuid
+            AND o.sample >= $4::bigint
+            AND o.sample < $5::bigint
+            AND o.rollout = $3::integer
+            AND (o.failure_class = 0 OR o.epoch = $2::integer)
+    )
+ORDER BY asked.sample;
+
+-- name: list_outcomes: what counts in the present epoch, by sample and rollout ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows)
+SELECT sample, rollout
+FROM outcomes
+WHERE run_id = $1::uuid
+    AND (sample, rollout) > ($2::bigint, $3::integer)
+    AND sample < $4::bigint
+    AND (failure_class = 0 OR epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid))
+ORDER BY sample, rollout
+LIMIT $5::integer;
+
+-- name: list_outcomes_of_status: as list_outcomes, of one status ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows, $6 status)
+SELECT sample, rollout
+FROM outcomes
+WHERE run_id = $1::uuid
+    AND status = $6::smallint
+    AND (sample, rollout) > ($2::bigint, $3::integer)
+    AND sample < $4::bigint
+    AND (failure_class = 0 OR epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid))
+ORDER BY sample, rollout
+LIMIT $5::integer;
+
+-- name: read_scores: what the answers to some samples scored ($1 run, $2 first sample, $3 end, exclusive)
+SELECT sample, rollout, scores
+FROM outcomes
+WHERE run_id = $1::uuid AND sample >= $2::bigint AND sample < $3::bigint AND failure_class = 0
+ORDER BY sample, rollout;
+
+-- name: summarize_timing: how each time of the answers is spread, where any answer tells it ($1 run)
+-- In one pass over the rows. Between two answers percentiles are interpolated, as numpy does.
+SELECT
+    told.name, count(*) AS n, avg(told.value) AS mean, stddev_pop(told.value) AS std,
+    percentile_cont(ARRAY[0.5, 0.9, 0.95, 0.99]) WITHIN GROUP (ORDER BY told.value) AS percentiles
+FROM outcomes AS o
+CROSS JOIN LATERAL (
+    VALUES
+        ('queue', o.queue_seconds),
+        ('first_token', o.first_token_seconds),
+        ('between_tokens', o.between_tokens_seconds),
+        ('total', o.total_seconds),
+        ('tokens_per_second', nullif(o.completion_tokens, 0) / nullif(o.total_seconds, 0))
+) AS told (name, value)
+WHERE o.run_id = $1::uuid AND o.failure_class = 0 AND NOT o.is_reused AND told.value IS NOT NULL
+GROUP BY told.name;
+
+-- name: find_same_requests: tasks of earlier runs that asked as a task does, latest first ($1 run, $2 task, $3, $4 names and values that its engine says of itself, $5 rows)
+SELECT theirs.run_id::text AS run_id, theirs.task_index
+FROM run_tasks AS mine
+JOIN run_tasks AS theirs USING (request_digest, scoring)
+JOIN run_records AS r ON r.run_id = theirs.run_id
+WHERE mine.run_id = $1::uuid
+    AND mine.task_index = $2::smallint
+    AND theirs.run_id <> mine.run_id
+    AND EXISTS (SELECT FROM run_environments AS said WHERE said.run_id = theirs.run_id)
+    AND NOT EXISTS (
+        SELECT
+        FROM run_environments AS said
+        JOIN unnest($3::text[], $4::text[]) AS asked (name, value) ON asked.name = said.name
+        WHERE said.run_id = theirs.run_id AND said.value <> asked.value
+    )
+ORDER BY r.opened_at DESC, r.run_id
+LIMIT $5::integer;
+
+-- name: take_answers: copy answers that a task lacks from another run's task, by what the samples are ($1 run, $2 epoch, $3 task, $4 other run, $5 its task)
+-- Shard -1: no shard of the run holds them, and none waits for them.
+WITH open_run AS (
+    SELECT run_id, epoch, rollouts
+    FROM run_records
+    WHERE run_id = $1::uuid AND epoch = $2::integer AND NOT is_frozen
+    FOR SHARE
+), pairs AS (
+    SELECT DISTINCT ON (mine.first_sample + own.position)
+        mine.first_sample + own.position AS sample,
+        theirs.first_sample + other.position AS other_sample
+    FROM run_tasks AS mine
+    JOIN samples AS own ON own.set_id = mine.set_id
+    JOIN run_tasks AS theirs ON theirs.run_id = $4::uuid AND theirs.task_index = $5::smallint
+    JOIN samples AS other ON other.set_id = theirs.set_id AND other.digest = own.digest
+    WHERE mine.run_id = $1::uuid AND mine.task_index = $3::smallint
+    ORDER BY 1, 2
+), taken AS (
+    INSERT INTO outcomes (
+        run_id, sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message,
+        answer_text, finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens,
+        cached_tokens, reasoning_tokens, total_seconds, is_reused, body_json
+    )
+    SELECT
+        open_run.run_id, pairs.sample, o.rollout, $3::smallint, -1, open_run.epoch, 0, o.status, 0, '',
+        o.answer_text, o.finish_reason, o.choices, o.prediction, o.scores, o.prompt_tokens, o.completion_tokens,
+        o.cached_tokens, o.reasoning_tokens, 0, true, o.body_json
+    FROM pairs
+    CROSS JOIN open_run
+    JOIN outcomes AS o ON o.run_id = $4::uuid AND o.sample = pairs.other_sample
+    WHERE o.failure_class = 0 AND o.rollout < open_run.rollouts
+    ORDER BY pairs.sample, o.rollout
+    ON CONFLICT (run_id, sample, rollout) DO NOTHING
+    RETURNING run_id, task_index, status
+), counted AS (
+    INSERT INTO task_counts AS counted (run_id, task_index, failure_class, recorded, unparsed)
+    SELECT run_id, task_index, 0, count(*), count(*) FILTER (WHERE status = 2)
+    FROM taken
+    GROUP BY run_id, task_index
+    ON CONFLICT (run_id, task_index, failure_class) DO UPDATE SET
+        recorded = counted.recorded + EXCLUDED.recorded,
+        unparsed = counted.unparsed + EXCLUDED.unparsed
+)
+SELECT count(*) AS taken FROM taken;
+
+-- name: count_reused: answers of a run that were taken from others ($1 run)
+SELECT count(*) AS reused FROM outcomes WHERE run_id = $1::uuid AND is_reused;
+
+-- name: join_by_hash: within a transaction; a run closed just now has no statistics, and by any other join that trusts them 100,000 pairs take hours
+SELECT
+    set_config('plan_cache_mode', 'force_custom_plan', true),
+    set_config('enable_nestloop', 'off', true),
+    set_config('enable_mergejoin', 'off', true),
+    set_config('enable_sort', 'off', true),
+    set_config('work_mem', '64MB', true),
+    set_config('jit', 'off', true);

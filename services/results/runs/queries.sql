@@ -1,0 +1,91 @@
+-- name: hold_sample_set: whether a set can be read; it is not swept before this transaction is over ($1 set)
+SELECT true AS is_committed FROM sample_sets WHERE set_id = $1::uuid AND digest IS NOT NULL FOR KEY SHARE;
+
+-- name: add_run_record: make the record of a run ($1 run, $2 epoch, $3 rollouts, $4 scoring method, $5 cut left, $6 suite, $7 its version, $8 model, $9 project, $10 user, $11 ordered at, $12 limit, $13 shots, $14 missing tasks, $15 groups, $16 price, $17 name of its data set)
+INSERT INTO run_records (
+    run_id, epoch, rollouts, scoring_method, is_truncated_left, suite, suite_version, model, project_id, username,
+    created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name
+)
+VALUES (
+    $1::uuid, $2::integer, $3::integer, $4::smallint, $5::boolean, $6::text, $7::integer, $8::text, $9::bigint,
+    $10::text, $11::timestamptz, $12::integer, $13::integer, $14::text[], $15::jsonb, $16::jsonb, $17::text
+)
+ON CONFLICT (run_id) DO NOTHING
+RETURNING run_id::text AS run_id;
+
+-- name: add_run_task: one planned task ($1 run, $2 place, $3 name, $4 set, $5 first, $6 count, $7 scoring, $8 origin, $9 digest of how it asks or null)
+INSERT INTO run_tasks
+    (run_id, task_index, task, set_id, first_sample, sample_count, scoring, provenance, request_digest)
+VALUES ($1::uuid, $2::smallint, $3::text, $4::uuid, $5::bigint, $6::integer, $7::jsonb, $8::jsonb, $9::bytea);
+
+-- name: lock_run_record: epoch and state of a run; recorders wait until the transaction ends ($1 run)
+SELECT epoch, is_frozen FROM run_records WHERE run_id = $1::uuid FOR UPDATE;
+
+-- name: open_epoch: a later epoch takes outcomes again ($1 run, $2 epoch)
+UPDATE run_records SET epoch = $2::integer, is_frozen = false, state = 0, closed_at = NULL WHERE run_id = $1::uuid;
+
+-- name: uncount_failures: failures of the epochs before count as missing from now on ($1 run)
+DELETE FROM task_counts WHERE run_id = $1::uuid AND failure_class > 0;
+
+-- name: uncount_shards: shards of the epochs before are over ($1 run)
+DELETE FROM shard_counts WHERE run_id = $1::uuid;
+
+-- name: freeze_run: refuse outcomes from now on ($1 run, $2 final state)
+UPDATE run_records SET is_frozen = true, state = $2::smallint, closed_at = now() WHERE run_id = $1::uuid;
+
+-- name: read_run_record: the record of a run ($1 run)
+SELECT
+    epoch, is_frozen, rollouts, scoring_method, is_truncated_left, suite, suite_version, model, project_id, username,
+    created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, state, closed_at
+FROM run_records
+WHERE run_id = $1::uuid;
+
+-- name: read_run_tasks: the planned tasks of a run in order ($1 run)
+SELECT task, set_id::text AS set_id, first_sample, sample_count, scoring, provenance, request_digest
+FROM run_tasks
+WHERE run_id = $1::uuid
+ORDER BY task_index;
+
+-- name: delete_run_record: a run with its tasks, figures and comparisons; waits for recorders under way ($1 run)
+DELETE FROM run_records WHERE run_id = $1::uuid;
+
+-- name: delete_task_counts: counts of a run whose record is gone ($1 run)
+DELETE FROM task_counts WHERE run_id = $1::uuid;
+
+-- name: delete_shard_counts: counts of the shards of a run whose record is gone ($1 run)
+DELETE FROM shard_counts WHERE run_id = $1::uuid;
+
+-- name: read_task_counts: epoch, environment, and counts per task and failure class, where there are any ($1 runs)
+SELECT
+    r.run_id::text AS run_id, r.epoch, said.environment, c.task_index, c.failure_class, c.recorded, c.unparsed,
+    c.prompt_tokens, c.completion_tokens, c.cached_tokens, c.reasoning_tokens
+FROM run_records AS r
+LEFT JOIN task_counts AS c USING (run_id)
+LEFT JOIN LATERAL (
+    SELECT jsonb_object_agg(named.name, named.said) AS environment
+    FROM (
+        SELECT e.name, string_agg(e.value, '; ' ORDER BY e.value) AS said
+        FROM run_environments AS e
+        WHERE e.run_id = r.run_id
+        GROUP BY e.name
+    ) AS named
+) AS said ON true
+WHERE r.run_id = ANY ($1::uuid[]);
+
+-- name: read_shard_counts: counts of some shards; the n-th shard belongs to the n-th run ($1 runs, $2 shards)
+SELECT c.run_id::text AS run_id, c.shard, c.recorded
+FROM unnest($1::uuid[], $2::integer[]) AS asked (run_id, shard)
+JOIN shard_counts AS c USING (run_id, shard);
+
+-- name: read_all_shard_counts: counts of every shard of a run ($1 run)
+SELECT shard, recorded FROM shard_counts WHERE run_id = $1::uuid;
+
+-- name: add_environment: what an engine says of itself ($1 run, $2 names, $3 values)
+INSERT INTO run_environments (run_id, name, value)
+SELECT r.run_id, said.name, said.value
+FROM run_records AS r CROSS JOIN unnest($2::text[], $3::text[]) AS said (name, value)
+WHERE r.run_id = $1::uuid AND NOT r.is_frozen
+ON CONFLICT (run_id, name, value) DO NOTHING;
+
+-- name: count_recorded: final outcomes of a run in its present epoch ($1 run)
+SELECT coalesce(sum(recorded), 0)::bigint AS recorded FROM task_counts WHERE run_id = $1::uuid;

@@ -1,0 +1,135 @@
+-- name: stage_sample_set: make the row of a set that is being staged, or note that it still is ($1 set)
+INSERT INTO sample_sets (set_id) VALUES ($1::uuid) ON CONFLICT (set_id) DO UPDATE SET touched_at = now();
+
+-- name: lock_sample_set: see whether a set is still staged; calls for the same set wait for each other ($1 set)
+SELECT digest, same_as::text AS same_as FROM sample_sets WHERE set_id = $1::uuid FOR UPDATE;
+
+-- name: unstage_samples: drop what a repeated chunk replaces ($1 set, $2 positions)
+DELETE FROM samples WHERE set_id = $1::uuid AND position = ANY ($2::integer[]);
+
+-- name: measure_samples: what is staged: how many, gaps, digest over the ordered digests, what shares a passage, and what names a row ($1 set)
+SELECT
+    count(*) AS staged,
+    coalesce(max(position), -1) + 1 AS end_position,
+    coalesce(min(position), 0) AS first_position,
+    sha256(coalesce(string_agg(
+        digest || CASE cluster WHEN '' THEN ''::bytea ELSE sha256(convert_to(cluster, 'UTF8')) END
+            || CASE row_id WHEN '' THEN ''::bytea ELSE sha256(convert_to(row_id || chr(10) || doc_json, 'UTF8')) END,
+        ''::bytea ORDER BY position
+    ), ''::bytea)) AS digest
+FROM samples
+WHERE set_id = $1::uuid;
+
+-- name: lock_digest: commits of equal sets wait for each other until their transactions end ($1 digest)
+SELECT pg_advisory_xact_lock(hashtextextended(encode($1::bytea, 'hex'), 0));
+
+-- name: touch_sample_set_of_digest: the committed set of a digest, which is not swept for a while ($1 digest)
+UPDATE sample_sets SET touched_at = now() WHERE digest = $1::bytea RETURNING set_id::text AS set_id;
+
+-- name: touch_sample_set: the digest of a committed set, which is not swept for a while ($1 set)
+UPDATE sample_sets SET touched_at = now() WHERE set_id = $1::uuid AND digest IS NOT NULL RETURNING digest;
+
+-- name: commit_sample_set: name a staged set by its digest ($1 set, $2 digest)
+UPDATE sample_sets SET digest = $2::bytea, touched_at = now() WHERE set_id = $1::uuid;
+
+-- name: alias_sample_set: remember which committed set a staged one equals ($1 staged set, $2 committed set)
+UPDATE sample_sets SET same_as = $2::uuid WHERE set_id = $1::uuid;
+
+-- name: drop_samples: drop all samples of a set ($1 set)
+DELETE FROM samples WHERE set_id = $1::uuid;
+
+-- name: sweep_sample_sets: drop staged leftovers and aliases ($1 last touched before)
+WITH swept AS (
+    DELETE FROM sample_sets WHERE digest IS NULL AND touched_at < $1::timestamptz RETURNING set_id
+), dropped AS (
+    INSERT INTO dropped_sample_sets (set_id) SELECT set_id FROM swept ON CONFLICT (set_id) DO NOTHING
+)
+SELECT count(*) AS swept FROM swept;
+
+-- name: list_unused_sample_sets: committed sets that no run has ($1 last touched before, $2 rows)
+SELECT s.set_id::text AS set_id
+FROM sample_sets AS s
+WHERE s.digest IS NOT NULL
+    AND s.touched_at < $1::timestamptz
+    AND NOT EXISTS (SELECT FROM run_tasks AS t WHERE t.set_id = s.set_id)
+    AND NOT EXISTS (SELECT FROM sample_sets AS a WHERE a.same_as = s.set_id)
+LIMIT $2::integer;
+
+-- name: hold_untouched_sample_set: no run is opened with a set from now on; not where one is being opened ($1 set, $2 last touched before)
+SELECT set_id
+FROM sample_sets
+WHERE set_id = $1::uuid AND digest IS NOT NULL AND touched_at < $2::timestamptz
+FOR UPDATE SKIP LOCKED;
+
+-- name: drop_unused_sample_set: drop a held set that no run has, with its baselines ($1 set)
+WITH swept AS (
+    DELETE FROM sample_sets AS s
+    WHERE s.set_id = $1::uuid
+        AND NOT EXISTS (SELECT FROM run_tasks AS t WHERE t.set_id = s.set_id)
+        AND NOT EXISTS (SELECT FROM sample_sets AS a WHERE a.same_as = s.set_id)
+    RETURNING s.set_id
+)
+INSERT INTO dropped_sample_sets (set_id)
+SELECT set_id FROM swept
+ON CONFLICT (set_id) DO UPDATE SET set_id = EXCLUDED.set_id
+RETURNING set_id;
+
+-- name: list_dropped_sample_sets: sets that are gone and whose samples may still be there ($1 rows)
+SELECT set_id::text AS set_id FROM dropped_sample_sets LIMIT $1::integer;
+
+-- name: delete_dropped_samples: some samples of a set that is gone; gives the last one ($1 set, $2 after position, $3 rows)
+-- Not where the set is being staged again, under the same id.
+WITH chunk AS (
+    SELECT s.position
+    FROM samples AS s
+    WHERE s.set_id = $1::uuid
+        AND s.position > $2::integer
+        AND NOT EXISTS (SELECT FROM sample_sets AS kept WHERE kept.set_id = $1::uuid)
+    ORDER BY s.position
+    LIMIT $3::integer
+), deleted AS (
+    DELETE FROM samples AS s USING chunk WHERE s.set_id = $1::uuid AND s.position = chunk.position
+)
+SELECT max(position) AS position FROM chunk;
+
+-- name: forget_dropped_sample_set: its samples are gone as well ($1 set)
+DELETE FROM dropped_sample_sets WHERE set_id = $1::uuid;
+
+-- name: read_samples: samples of a committed set by position ($1 set, $2 positions)
+SELECT
+    s.position, s.doc_id, s.digest, s.prompt_text, s.prompt_messages, s.choices, s.target_choice,
+    s.target_texts, s.right_choices, s.wrong_texts, s.choice_texts, s.cluster, s.row_id, s.params_json
+FROM samples AS s
+WHERE s.set_id = $1::uuid
+    AND s.position = ANY ($2::integer[])
+    AND EXISTS (SELECT FROM sample_sets AS c WHERE c.set_id = $1::uuid AND c.digest IS NOT NULL);
+
+-- name: read_asked_samples: samples of a committed set by position, as they are asked ($1 set, $2 positions)
+SELECT s.position, s.doc_id, s.prompt_text, s.prompt_messages, s.choices, s.cluster, s.row_id, s.params_json
+FROM samples AS s
+WHERE s.set_id = $1::uuid
+    AND s.position = ANY ($2::integer[])
+    AND EXISTS (SELECT FROM sample_sets AS c WHERE c.set_id = $1::uuid AND c.digest IS NOT NULL);
+
+-- name: weigh_samples: bytes of samples as they are listed, nearly ($1 set, $2 positions)
+SELECT
+    position,
+    octet_length(coalesce(prompt_text, prompt_messages::text, ''))
+        + octet_length(array_to_string(choices, ''))
+        + octet_length(array_to_string(target_texts, '')) AS bytes
+FROM samples
+WHERE set_id = $1::uuid AND position = ANY ($2::integer[]);
+
+-- name: read_targets: what is expected of samples ($1 set, $2 positions)
+SELECT position, choices, target_choice, target_texts, right_choices, wrong_texts, choice_texts
+FROM samples
+WHERE set_id = $1::uuid AND position = ANY ($2::integer[]);
+
+-- name: read_clusters: the samples of a set that share a passage ($1 set)
+SELECT position, cluster FROM samples WHERE set_id = $1::uuid AND cluster <> '' ORDER BY position;
+
+-- name: read_label_count: how many choices a sample of a set has, where all have as many ($1 set)
+SELECT min(cardinality(choices)) AS labels
+FROM samples
+WHERE set_id = $1::uuid
+HAVING min(cardinality(choices)) = max(cardinality(choices));

@@ -1,0 +1,40 @@
+"""Summaries of closed epochs in Postgres."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter
+
+from services.results.postgres_session import PostgresSession, PostgresTransaction
+from services.results.runs.run_plan import RunPlan
+from services.results.summaries.run_summary import RunSummary
+
+AddClosedRun = Callable[[PostgresTransaction, RunPlan, RunSummary], Awaitable[None]]
+
+SUMMARY = TypeAdapter(RunSummary)
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresSummaries:
+    """`add_closed_run` lists the run as closed, within the transaction that stores its summary."""
+
+    session: PostgresSession
+    add_closed_run: AddClosedRun
+
+    async def keep(self, plan: RunPlan, summary: RunSummary) -> RunSummary:
+        run_id, epoch = summary.run_id, summary.epoch
+
+        async def once() -> None:
+            async with self.session.transaction() as transaction:
+                if await transaction.fetchrow("hold_closed_epoch", run_id, epoch) is not None:
+                    await transaction.execute(
+                        "add_summary", run_id, epoch, SUMMARY.dump_json(summary).decode()
+                    )
+                    await self.add_closed_run(transaction, plan, summary)
+
+        await self.session.repeat(once)
+        return await self.find(run_id, epoch) or summary
+
+    async def find(self, run_id: str, epoch: int) -> RunSummary | None:
+        row = await self.session.fetchrow("read_summary", run_id, epoch)
+        return None if row is None else SUMMARY.validate_json(row["summary"])

@@ -1,0 +1,75 @@
+"""Shows the summary of a run: the stored one, or the figures so far.
+
+Figures of a run under way are computed once for all callers, and kept the longer the more they cost.
+"""
+
+import asyncio
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+
+from services.common.clock import Clock
+from services.results.runs.ports import RunRecordStore
+from services.results.runs.run_plan import RunRecord
+from services.results.summaries.ports import SummaryStore
+from services.results.summaries.run_summary import RunSummary
+
+LEAST_KEPT_SECONDS = 3.0
+# Who watches a large run all the time costs at most a tenth of a core.
+KEPT_PER_SECOND_OF_COMPUTING = 10.0
+MOST_RUNS_KEPT = 64
+
+Compute = Callable[[RunRecord], Coroutine[object, object, RunSummary]]
+
+
+@dataclass(slots=True)
+class _Partial:
+    """The figures of an epoch, there or under way."""
+
+    epoch: int
+    computing: asyncio.Task[RunSummary]
+    kept_until: float = math.inf
+
+
+class PartialSummaries:
+    def __init__(self, compute: Compute, clock: Clock) -> None:
+        self._compute = compute
+        self._clock = clock
+        self._partials: OrderedDict[str, _Partial] = OrderedDict()
+
+    async def of(self, record: RunRecord) -> RunSummary:
+        """Who leaves before the figures are there does not take them from the others."""
+        partial = self._partials.get(record.plan.run_id)
+        if partial is None or partial.epoch != record.epoch or self._clock.monotonic() >= partial.kept_until:
+            partial = self._start(record)
+        return await asyncio.shield(partial.computing)
+
+    def _start(self, record: RunRecord) -> _Partial:
+        run_id, started = record.plan.run_id, self._clock.monotonic()
+        partial = _Partial(record.epoch, asyncio.ensure_future(self._compute(record)))
+        partial.computing.add_done_callback(lambda _: self._keep(partial, started))
+        self._partials[run_id] = partial
+        self._partials.move_to_end(run_id)
+        if len(self._partials) > MOST_RUNS_KEPT:
+            self._partials.popitem(last=False)
+        return partial
+
+    def _keep(self, partial: _Partial, started: float) -> None:
+        """A failure is told to those who wait for it, and not kept."""
+        now, computing = self._clock.monotonic(), partial.computing
+        is_failed = computing.cancelled() or computing.exception() is not None
+        cost = KEPT_PER_SECOND_OF_COMPUTING * (now - started)
+        partial.kept_until = now if is_failed else now + max(LEAST_KEPT_SECONDS, cost)
+
+
+@dataclass(frozen=True, slots=True)
+class ShowSummary:
+    records: RunRecordStore
+    summaries: SummaryStore
+    partials: PartialSummaries
+
+    async def show(self, run_id: str) -> RunSummary:
+        """The summary stored by the close, or the figures so far, which may be some seconds old."""
+        record = await self.records.get(run_id)
+        return await self.summaries.find(run_id, record.epoch) or await self.partials.of(record)

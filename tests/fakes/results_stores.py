@@ -1,0 +1,41 @@
+"""The stores of results in Postgres, and use cases over whichever stores a test has."""
+
+from services.common.clock import Clock, SystemClock
+from services.results.outcomes.ports import ProgressPublisher
+from services.results.outcomes.postgres import PostgresOutcomes
+from services.results.outcomes.record_outcomes import RecordOutcomes
+from services.results.postgres_session import PostgresSession
+from services.results.runs.postgres import PostgresRunRecords
+from services.results.samples.postgres import PostgresSampleSets
+from services.results.standings.postgres_standings import add_closed_run
+from services.results.summaries.close_run import CloseRun
+from services.results.summaries.ports import Stores
+from services.results.summaries.postgres import PostgresSummaries
+from services.results.summaries.show_summary import PartialSummaries, ShowSummary
+from services.results.summaries.summarize_run import SummarizeRun
+
+
+def postgres_stores(session: PostgresSession) -> Stores:
+    return Stores(
+        records=PostgresRunRecords(session),
+        sample_sets=PostgresSampleSets(session),
+        outcomes=PostgresOutcomes(session),
+        summaries=PostgresSummaries(session=session, add_closed_run=add_closed_run),
+    )
+
+
+def record_outcomes_of(stores: Stores, progress: ProgressPublisher) -> RecordOutcomes:
+    return RecordOutcomes(
+        records=stores.records, sample_sets=stores.sample_sets, outcomes=stores.outcomes, progress=progress
+    )
+
+
+def close_run_of(stores: Stores, clock: Clock | None = None) -> CloseRun:
+    summarize_run = SummarizeRun(stores=stores, clock=clock or SystemClock())
+    return CloseRun(records=stores.records, summaries=stores.summaries, summarize_run=summarize_run)
+
+
+def show_summary_of(stores: Stores, clock: Clock | None = None) -> ShowSummary:
+    clock = clock or SystemClock()
+    partials = PartialSummaries(SummarizeRun(stores=stores, clock=clock).summarize, clock)
+    return ShowSummary(records=stores.records, summaries=stores.summaries, partials=partials)
