@@ -19,11 +19,11 @@ from services.results.samples.proto import sample_from_proto
 from services.results.scoring.answer import Answer
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import RunSummary
-from services.scheduler.ports import TaskToOpen
-from services.scheduler.runs.run import Run, RunId
-from services.scheduler.runs.run_order import RunOrder, ScoringMethod
-from services.scheduler.shards.planned_task import PlannedTask
-from services.scheduler.shards.proto_samples import group_to_proto, sample_to_proto, task_to_proto
+from services.scheduler.planning.ports import TaskToOpen
+from services.scheduler.planning.proto import group_to_proto, sample_to_proto, task_to_proto
+from services.scheduler.runs.lifecycle.planned_task import PlannedTask
+from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
 from services.scheduler.suites.rendering.render_samples import open_task
 from services.scheduler.suites.rendering.sample import Sample
 from services.scheduler.suites.rows.row_source import RowSource, RowsReference

@@ -10,35 +10,33 @@ import grpc
 
 from proctor.v1 import scheduler_service_pb2 as messages
 from proctor.v1 import scheduler_service_pb2_grpc
-from services.scheduler.errors import InvalidParameter, RunNotFound
-from services.scheduler.page_token import cursor_from_token, token_behind
-from services.scheduler.pools.list_models import ListModels
-from services.scheduler.pools.model_names import Aliases
-from services.scheduler.pools.proto_models import list_to_proto
-from services.scheduler.ports import Crew
-from services.scheduler.proto_catalogue import suite_to_proto, worker_to_proto
+from services.scheduler.errors import InvalidParameter
 from services.scheduler.proto_words import RUN_KINDS, RUN_STATES, word_of
-from services.scheduler.runs.cancel_run import CancelRun
-from services.scheduler.runs.delete_run import DeleteRun
-from services.scheduler.runs.pause_run import PauseRun
-from services.scheduler.runs.proto_orders import order_from_proto
-from services.scheduler.runs.proto_runs import brief_to_proto, snapshot_to_proto
-from services.scheduler.runs.resume_run import ResumeRun
-from services.scheduler.runs.retry_run import RetryRun
-from services.scheduler.runs.run import RunId
-from services.scheduler.runs.run_list import RunFilter
-from services.scheduler.runs.run_order import nul_problem
-from services.scheduler.runs.show_run import ShowRun
-from services.scheduler.runs.submit_run import Submission, SubmitRun
+from services.scheduler.requests import DEFAULT_USER, checked_page_size, checked_request_id, nul_problem
+from services.scheduler.runs.lifecycle.change_state import CancelRun, PauseRun, ResumeRun, RetryRun
+from services.scheduler.runs.lifecycle.delete_run import DeleteRun
+from services.scheduler.runs.lifecycle.errors import RunNotFound
+from services.scheduler.runs.lifecycle.run import RunId
+from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
+from services.scheduler.runs.orders.proto import order_from_proto
+from services.scheduler.runs.reads.proto import (
+    brief_to_proto,
+    cursor_from_token,
+    snapshot_to_proto,
+    token_behind,
+)
+from services.scheduler.runs.reads.run_list import RunFilter
+from services.scheduler.runs.reads.show_run import ShowRun
 from services.scheduler.suites.ports import SuiteCatalogue
+from services.scheduler.suites.proto import suite_to_proto
+from services.scheduler.workers.list_models import ListModels
+from services.scheduler.workers.pool import Aliases
+from services.scheduler.workers.ports import WorkerRegistry
+from services.scheduler.workers.proto import models_to_proto, worker_to_proto
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["SchedulerService"].full_name
 
 Context = grpc.aio.ServicerContext[object, object]
-
-DEFAULT_PAGE_SIZE = 20
-MAX_PAGE_SIZE = 500
-DEFAULT_USER = "local"
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class SchedulerUseCases:
     suites: SuiteCatalogue
     list_models: ListModels
     aliases: Aliases
-    crew: Crew
+    registry: WorkerRegistry
 
 
 class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
@@ -148,12 +146,12 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         self, request: messages.ListModelsRequest, context: Context
     ) -> messages.ListModelsResponse:
         listed = await self._use.list_models.list_models(request.provider)
-        return list_to_proto(listed, self._use.aliases)
+        return models_to_proto(listed, self._use.aliases)
 
     async def ListWorkers(
         self, request: messages.ListWorkersRequest, context: Context
     ) -> messages.ListWorkersResponse:
-        workers = [worker_to_proto(worker) for worker in self._use.crew.workers()]
+        workers = [worker_to_proto(worker) for worker in self._use.registry.workers()]
         return messages.ListWorkersResponse(workers=workers)
 
 
@@ -163,21 +161,6 @@ def _run_id(text: str) -> RunId:
         return RunId(str(UUID(text)))
     except ValueError as error:
         raise RunNotFound(run_id=text) from error
-
-
-def checked_request_id(text: str) -> str:
-    try:
-        return str(UUID(text)) if text else ""
-    except ValueError as error:
-        sentence = f'request_id is "{text}", but must be a UUID. Leave it out where calls are not repeated.'
-        raise InvalidParameter(field="request_id", sentence=sentence) from error
-
-
-def checked_page_size(wanted: int, default: int = DEFAULT_PAGE_SIZE, most: int = MAX_PAGE_SIZE) -> int:
-    if not 0 <= wanted <= most:
-        sentence = f"page_size is {wanted}, but must be at least 1 and at most {most}."
-        raise InvalidParameter(field="page_size", sentence=sentence)
-    return wanted or default
 
 
 def _filter(request: messages.ListRunsRequest) -> RunFilter:

@@ -8,8 +8,7 @@ import asyncpg
 
 from services.common.errors import DependencyUnavailable
 from services.common.postgres import TRANSIENT_POSTGRES, load_queries, retrying
-from services.scheduler.errors import LeadershipLost
-from services.scheduler.ports import Fence
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 
 T = TypeVar("T")
 
@@ -43,11 +42,11 @@ class Sessions:
 
         return await self._patiently(once)
 
-    async def lead(self, fence: Fence, operation: Callable[[Connection], Awaitable[T]]) -> T:
+    async def lead(self, token: FencingToken, operation: Callable[[Connection], Awaitable[T]]) -> T:
         """As `run`, but only while this term of leadership lasts."""
 
         async def fenced(connection: Connection) -> T:
-            if await connection.fetchval(Queries["hold_fence"], fence) is None:
+            if await connection.fetchval(Queries["hold_term"], token) is None:
                 raise LeadershipLost
             return await operation(connection)
 
@@ -58,9 +57,3 @@ class Sessions:
             return await retrying(once, patience_seconds=_PATIENCE_SECONDS)
         except TRANSIENT_POSTGRES as error:
             raise DependencyUnavailable(dependency="Postgres") from error
-
-
-async def lone_connection(dsn: str, schema: str) -> asyncpg.Connection:
-    """A connection outside of the pool, for a lock that is held as long as it lives."""
-    settings = {"search_path": schema, "application_name": f"proctor-{schema}-leader"}
-    return await asyncpg.connect(dsn, timeout=5, command_timeout=5, server_settings=settings)

@@ -20,79 +20,68 @@ from services.common.jetstream import JetStream, connect_nats
 from services.common.lifecycle import every
 from services.common.postgres import connect_pool, migrate
 from services.common.process import release, return_freed_memory
-from services.scheduler import (
-    grpc_api,
-    grpc_batch_api,
-    grpc_dataset_api,
-    grpc_file_api,
-    grpc_queue_api,
-    grpc_suite_api,
-)
-from services.scheduler.batches.grpc_batch_lines import GrpcBatchLines
-from services.scheduler.batches.postgres_batches import PostgresBatches
+from services.scheduler import grpc_api
+from services.scheduler.batches import grpc_api as grpc_batch_api
+from services.scheduler.batches.grpc_api import GrpcBatchApi
+from services.scheduler.batches.grpc_results import GrpcBatchLines
+from services.scheduler.batches.postgres import PostgresBatches
 from services.scheduler.batches.wiring import BatchParts
+from services.scheduler.datasets import grpc_api as grpc_dataset_api
+from services.scheduler.datasets.grpc_api import GrpcDatasetApi
 from services.scheduler.datasets.load_rows import LoadRows
+from services.scheduler.dispatch.credit import CreditRule
+from services.scheduler.dispatch.dispatch_shards import DispatchShards
+from services.scheduler.dispatch.drive_run import DriverContext, DriverTimings, RunDriver
+from services.scheduler.dispatch.finish_run import FinishRun
+from services.scheduler.dispatch.lead_runs import LeadRuns
+from services.scheduler.dispatch.nats import NatsShardStream
+from services.scheduler.dispatch.postgres import PostgresShards
+from services.scheduler.dispatch.reconcile_shards import ReconcileShards
+from services.scheduler.files import grpc_api as grpc_file_api
+from services.scheduler.files.grpc_api import GrpcFileApi
 from services.scheduler.files.wiring import UploadParts
 from services.scheduler.grpc_api import GrpcApi, SchedulerUseCases
-from services.scheduler.grpc_batch_api import GrpcBatchApi
-from services.scheduler.grpc_dataset_api import GrpcDatasetApi
-from services.scheduler.grpc_file_api import GrpcFileApi
-from services.scheduler.grpc_queue_api import GrpcQueueApi, QueueUseCases
-from services.scheduler.grpc_suite_api import GrpcSuiteApi
-from services.scheduler.paces.lead_paces import LeadPaces
-from services.scheduler.paces.nats_pace_feed import NatsPaceFeed
-from services.scheduler.paces.nats_pace_grants import NatsPaceGrants
-from services.scheduler.paces.pace_board import PaceBoard
-from services.scheduler.paces.retry_budget import RetryBudget
-from services.scheduler.pools.list_models import ListingRules, ListModels
-from services.scheduler.pools.model_names import Aliases
-from services.scheduler.pools.nats_crew import NatsCrew
-from services.scheduler.pools.nats_model_lists import NatsModelLists
-from services.scheduler.pools.pool import Pool
-from services.scheduler.pools.yaml_pools import read_aliases, read_pools
-from services.scheduler.ports import Fence
+from services.scheduler.leadership.leader_election import FencingToken, lead_when_elected
+from services.scheduler.leadership.postgres import PostgresLeaderElection
+from services.scheduler.planning.find_tasks import FindDatasetTasks, FindSuiteTasks
+from services.scheduler.planning.grpc_results import GrpcRunRecord
+from services.scheduler.planning.plan_retry import AddMissingShards, PlanRetry
+from services.scheduler.planning.plan_run import PlanRun
 from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Sessions
 from services.scheduler.prices.settle_price import SettlePrice
 from services.scheduler.prices.yaml_prices import YamlPrices
-from services.scheduler.runs.campaign import campaign
-from services.scheduler.runs.cancel_run import CancelRun
-from services.scheduler.runs.change_limits import ChangeLimits
-from services.scheduler.runs.delete_run import DeleteRun
-from services.scheduler.runs.drive_run import DriveRun, DriveTools, Patience
-from services.scheduler.runs.finish_run import FinishRun
-from services.scheduler.runs.lead_runs import LeadRuns
-from services.scheduler.runs.nats_run_controls import NatsRunControls
-from services.scheduler.runs.pause_run import PauseRun
-from services.scheduler.runs.postgres_deleted_runs import PostgresDeletedRuns
-from services.scheduler.runs.postgres_leadership import PostgresLeadership
-from services.scheduler.runs.postgres_led_runs import PostgresLedRuns
-from services.scheduler.runs.postgres_limits import PostgresLimits
-from services.scheduler.runs.postgres_queue import PostgresQueue
-from services.scheduler.runs.postgres_runs import PostgresRuns
-from services.scheduler.runs.queue_limits import QueueLimits
-from services.scheduler.runs.resume_run import ResumeRun
-from services.scheduler.runs.retry_run import RetryRun
-from services.scheduler.runs.run import RunId
-from services.scheduler.runs.run_order import Priority
-from services.scheduler.runs.show_queue import ShowQueue
-from services.scheduler.runs.show_run import ShowRun
-from services.scheduler.runs.submit_run import SubmitRun
+from services.scheduler.progress.nats import NatsProgressReports
+from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
+from services.scheduler.rate_limits.assign_quotas import AssignQuotas
+from services.scheduler.rate_limits.nats import NatsQuotas, NatsRateReports
+from services.scheduler.rate_limits.rate_meter import RateLimitTracker
+from services.scheduler.rate_limits.retry_budget import RetryBudget
+from services.scheduler.runs.admission.postgres import PostgresQueue
+from services.scheduler.runs.lifecycle.change_state import CancelRun, PauseRun, ResumeRun, RetryRun
+from services.scheduler.runs.lifecycle.delete_run import DeleteRun
+from services.scheduler.runs.lifecycle.nats import NatsRunControls
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns
+from services.scheduler.runs.lifecycle.postgres_deleted_runs import PostgresDeletedRuns
+from services.scheduler.runs.lifecycle.postgres_led_runs import PostgresLedRuns
+from services.scheduler.runs.lifecycle.run import RunId
+from services.scheduler.runs.lifecycle.submit_run import SubmitRun
+from services.scheduler.runs.limits.change_limits import ChangeLimits
+from services.scheduler.runs.limits.postgres import PostgresLimits
+from services.scheduler.runs.limits.queue_limits import QueueLimits
+from services.scheduler.runs.orders.run_order import Priority
+from services.scheduler.runs.reads import grpc_api as grpc_queue_api
+from services.scheduler.runs.reads.grpc_api import GrpcQueueApi, QueueUseCases
+from services.scheduler.runs.reads.show_queue import ShowQueue
+from services.scheduler.runs.reads.show_run import ShowRun
 from services.scheduler.settings import SchedulerSettings
-from services.scheduler.shards.add_missing_shards import AddMissingShards
-from services.scheduler.shards.credit import CreditRule
-from services.scheduler.shards.dispatch_shards import DispatchShards
-from services.scheduler.shards.find_dataset_tasks import FindDatasetTasks
-from services.scheduler.shards.find_suite_tasks import FindSuiteTasks
-from services.scheduler.shards.grpc_run_record import GrpcRunRecord
-from services.scheduler.shards.nats_progress_feed import NatsProgressFeed
-from services.scheduler.shards.nats_shard_wire import NatsShardWire
-from services.scheduler.shards.plan_retry import PlanRetry
-from services.scheduler.shards.plan_run import PlanRun
-from services.scheduler.shards.postgres_shards import PostgresShards
-from services.scheduler.shards.progress_board import ANY_RUN, ProgressBoard
-from services.scheduler.shards.reconcile_shards import ReconcileShards
+from services.scheduler.suites import grpc_api as grpc_suite_api
+from services.scheduler.suites.grpc_api import GrpcSuiteApi
 from services.scheduler.suites.wiring import SuiteParts
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
+from services.scheduler.workers.list_models import ListingRules, ListModels
+from services.scheduler.workers.nats import NatsModelLists, NatsWorkerRegistry
+from services.scheduler.workers.pool import Aliases, Pool
+from services.scheduler.workers.yaml_pools import read_aliases, read_pools
 
 SERVICE_NAMES = (
     grpc_api.SERVICE_NAME,
@@ -136,28 +125,30 @@ class SchedulerParts:
         self, settings: SchedulerSettings, definitions: Definitions, connections: Connections
     ) -> None:
         self.clock = SystemClock()
-        self.board = ProgressBoard()
+        self.tracker = ProgressTracker()
         self.pools = definitions.pools
         self.aliases = definitions.aliases
         jetstream = JetStream(connections.nats)
-        self.crew = NatsCrew(jetstream.bucket(subjects.WORKERS_BUCKET), self.clock, self._notice_crew)
+        self.registry = NatsWorkerRegistry(
+            jetstream.bucket(subjects.WORKERS_BUCKET), self.clock, self._on_workers_changed
+        )
         self.model_lists = NatsModelLists(connections.nats, self.clock, LIST_MODELS_SECONDS)
         budget = RetryBudget(settings.max_retried_share)
         self.controls = NatsRunControls(connections.nats, jetstream.bucket(subjects.RUNS_BUCKET), budget)
-        self.pace_board = PaceBoard()
-        self.pace_feed = NatsPaceFeed(connections.nats, self.pace_board, budget, self.clock)
-        self.pace_grants = NatsPaceGrants(jetstream.bucket(subjects.QUOTAS_BUCKET))
-        self.feed = NatsProgressFeed(connections.nats, self.board, self.clock)
+        self.rate_limit_tracker = RateLimitTracker()
+        self.pace_feed = NatsRateReports(connections.nats, self.rate_limit_tracker, budget, self.clock)
+        self.pace_grants = NatsQuotas(jetstream.bucket(subjects.QUOTAS_BUCKET))
+        self.feed = NatsProgressReports(connections.nats, self.tracker, self.clock)
         self.record = GrpcRunRecord(connections.results)
         any_model_pools = frozenset(pool.name for pool in self.pools if pool.serves_any_model)
-        self.wire = NatsShardWire(jetstream, self.record, any_model_pools)
+        self.stream = NatsShardStream(jetstream, self.record, any_model_pools)
         sessions = Sessions(connections.postgres)
         self.suites = SuiteParts(settings, definitions.suites, sessions, self.clock)
         self.limits = PostgresLimits(sessions, _limits_of(settings))
         self.runs = PostgresRuns(sessions, self.limits)
         self.deleting = DeleteRun(PostgresDeletedRuns(sessions), self.record, self.clock)
         self.pricing = SettlePrice(definitions.prices, self.runs)
-        self.queue = ShowQueue(PostgresQueue(sessions), self.limits, self.board, self.crew, self.clock)
+        self.queue = ShowQueue(PostgresQueue(sessions), self.limits, self.tracker, self.registry, self.clock)
         self.led_runs = PostgresLedRuns(sessions, self.limits)
         self.shards = PostgresShards(sessions)
         self.stored = UploadParts(settings, sessions, self.clock)
@@ -174,14 +165,14 @@ class SchedulerParts:
         """For ever, also where another scheduler leads: reports of all runs come here."""
 
         async def forget() -> None:
-            self.board.forget_idle(self.clock.monotonic())
-            self.pace_board.forget_idle(self.clock.monotonic())
+            self.tracker.forget_idle(self.clock.monotonic())
+            self.rate_limit_tracker.forget_idle(self.clock.monotonic())
             await self.limits.forget_requests(self.clock.now())
 
         await every(FORGET_SECONDS, forget, name="forget idle runs")
 
-    def _notice_crew(self) -> None:
-        self.board.touch(ANY_RUN, self.clock.monotonic())
+    def _on_workers_changed(self) -> None:
+        self.tracker.touch(ANY_RUN, self.clock.monotonic())
 
 
 class RunningScheduler:
@@ -242,10 +233,10 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         registrations = [api.register for api in apis]
         server = await serve_grpc(settings.scheduler_address, registrations, SERVICE_NAMES)
         opened.push_async_callback(server.stop, 0)
-        leadership = PostgresLeadership(settings.postgres_dsn, SCHEMA)
+        leadership = PostgresLeaderElection(settings.postgres_dsn, SCHEMA)
         lead = _lead(settings, parts)
         vital = asyncio.ensure_future(
-            _together(parts.crew.listen(), parts.forget_idle(), campaign(leadership, lead))
+            _together(parts.registry.listen(), parts.forget_idle(), lead_when_elected(leadership, lead))
         )
         opened.push_async_callback(_cancelled, vital)
         yield RunningScheduler(server, vital, settings.scheduler_drain_seconds)
@@ -269,17 +260,17 @@ def _use_cases(settings: SchedulerSettings, parts: SchedulerParts) -> SchedulerU
         pause=PauseRun(parts.runs, parts.controls, parts.clock),
         resume=ResumeRun(parts.runs, parts.controls, parts.clock),
         delete=parts.deleting,
-        show=ShowRun(parts.runs, parts.record, parts.board, parts.crew, parts.clock, parts.queue),
+        show=ShowRun(parts.runs, parts.record, parts.tracker, parts.registry, parts.clock, parts.queue),
         suites=parts.suites.catalogue,
         list_models=ListModels(
             parts.pools,
-            parts.crew,
+            parts.registry,
             parts.model_lists,
             parts.clock,
             ListingRules(settings.list_models_wait_seconds),
         ),
         aliases=parts.aliases,
-        crew=parts.crew,
+        registry=parts.registry,
     )
 
 
@@ -294,15 +285,15 @@ def _limits_of(settings: SchedulerSettings) -> QueueLimits:
     )
 
 
-def _lead(settings: SchedulerSettings, parts: SchedulerParts) -> Callable[[Fence], Awaitable[None]]:
+def _lead(settings: SchedulerSettings, parts: SchedulerParts) -> Callable[[FencingToken], Awaitable[None]]:
     runs = _lead_runs(settings, parts)
-    paces = LeadPaces(parts.pace_board, parts.pace_grants, parts.clock)
+    paces = AssignQuotas(parts.rate_limit_tracker, parts.pace_grants, parts.clock)
     batches = parts.batches.leading(settings)
     sweeps = (parts.stored.sweeping(), parts.stored.file_deletion(), parts.deleting)
 
-    async def lead(fence: Fence) -> None:
+    async def lead(token: FencingToken) -> None:
         sweeping = [sweep.lead() for sweep in sweeps]
-        await _together(runs.lead(fence), paces.lead(), batches.lead(fence), *sweeping)
+        await _together(runs.lead(token), paces.lead(), batches.lead(token), *sweeping)
 
     return lead
 
@@ -310,22 +301,22 @@ def _lead(settings: SchedulerSettings, parts: SchedulerParts) -> Callable[[Fence
 def _lead_runs(settings: SchedulerSettings, parts: SchedulerParts) -> LeadRuns:
     tools = _drive_tools(settings, parts)
 
-    def new_driver(fence: Fence, run_id: RunId, peers: Callable[[str], int]) -> DriveRun:
-        return DriveRun(tools, fence, run_id, peers)
+    def new_driver(token: FencingToken, run_id: RunId, peers: Callable[[str], int]) -> RunDriver:
+        return RunDriver(tools, token, run_id, peers)
 
-    return LeadRuns(parts.led_runs, parts.wire, parts.controls, parts.board, parts.clock, new_driver)
+    return LeadRuns(parts.led_runs, parts.stream, parts.controls, parts.tracker, parts.clock, new_driver)
 
 
-def _drive_tools(settings: SchedulerSettings, parts: SchedulerParts) -> DriveTools:
+def _drive_tools(settings: SchedulerSettings, parts: SchedulerParts) -> DriverContext:
     rule = CreditRule(
         settings.dispatch_floor_shards, settings.dispatch_ceiling_shards, settings.dispatch_seconds_ahead
     )
-    patience = Patience(
+    patience = DriverTimings(
         quiet_seconds=settings.reconcile_quiet_seconds,
         suspicious_seconds=min(settings.reconcile_quiet_seconds, 1.0),
     )
     missing_shards = AddMissingShards(parts.led_runs, parts.record)
-    return DriveTools(
+    return DriverContext(
         runs=parts.runs,
         planner=PlanRun(
             parts.led_runs,
@@ -334,20 +325,20 @@ def _drive_tools(settings: SchedulerSettings, parts: SchedulerParts) -> DriveToo
             FindDatasetTasks(parts.stored.datasets, LoadRows(parts.stored.objects)),
             release(),
             parts.clock,
-            parts.crew,
+            parts.registry,
             missing_shards,
         ),
         retry_planner=PlanRetry(parts.runs, parts.led_runs, parts.record, missing_shards),
-        dispatcher=DispatchShards(parts.shards, parts.wire, parts.board, parts.crew, rule),
+        dispatcher=DispatchShards(parts.shards, parts.stream, parts.tracker, parts.registry, rule),
         reconciler=ReconcileShards(
-            parts.led_runs, parts.shards, parts.record, parts.wire, parts.board, parts.clock
+            parts.led_runs, parts.shards, parts.record, parts.stream, parts.tracker, parts.clock
         ),
         finisher=FinishRun(
-            parts.led_runs, parts.record, parts.wire, parts.controls, parts.clock, settings.max_failed_share
+            parts.led_runs, parts.record, parts.stream, parts.controls, parts.clock, settings.max_failed_share
         ),
         controls=parts.controls,
-        crew=parts.crew,
-        board=parts.board,
+        registry=parts.registry,
+        tracker=parts.tracker,
         clock=parts.clock,
         patience=patience,
     )

@@ -44,14 +44,14 @@ async def test_a_crowd_outlives_the_leader() -> None:
     watched = Watched()
     async with crowded_stack() as standing, replica(standing, "scheduler") as second:
         schedulers = (standing.stack.child("scheduler"), second)
-        terms = await number(standing, "SELECT fence FROM scheduler.leadership")
+        terms = await number(standing, "SELECT fencing_token FROM scheduler.leadership")
         async with looking_on(watch_limits(standing, watched)):
             tally = await submit_all(standing, CROWD)
             async with asyncio.TaskGroup() as group:
                 group.create_task(stir(standing, CROWD, tally))
                 group.create_task(kill_in_turn(standing, schedulers, len(tally.accepted)))
             await until_all_end(standing, tally.accepted)
-        assert await number(standing, "SELECT fence FROM scheduler.leadership") > terms
+        assert await number(standing, "SELECT fencing_token FROM scheduler.leadership") > terms
         assert_none_is_lost(await ended_runs(standing, CROWD), tally)
     assert (watched.most_running, watched.most_new) == (MAX_RUNNING, CROWD.runs_each)
 

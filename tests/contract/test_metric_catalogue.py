@@ -14,7 +14,7 @@ from services.results.scoring.score_answer import score_answer
 from services.results.scoring.task_scoring import Average, InvalidScoring
 from services.results.scoring.task_scoring import OutputType as RecordedType
 from services.results.scoring.text_metrics import SHORT_NAMES, TEXT_METRICS
-from services.scheduler.shards.find_dataset_tasks import row_scoring
+from services.scheduler.planning.find_tasks import row_scoring
 from services.scheduler.suites.format.metric_checks import DATASET_METRIC_NAMES
 from services.scheduler.suites.format.metrics import METRICS, option_problem, options_of
 from services.scheduler.suites.format.schema import suite_validator

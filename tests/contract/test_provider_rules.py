@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from services.scheduler.pools.pool import METHODS_OF, Pool
-from services.scheduler.pools.provider_rules import RULES_OF, RULES_OF_HOST, ProviderRules, rules_of
+from services.scheduler.runs.orders.provider_rules import RULES_OF, RULES_OF_HOST, ProviderRules, rules_of
+from services.scheduler.workers.pool import METHODS_OF, Pool
 from services.worker.engines.anthropic import api as anthropic_api
 from services.worker.engines.engine import RequestRefused, Sampling
 from services.worker.engines.gemini import api as gemini_api

@@ -5,27 +5,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from services.scheduler.errors import (
-    LeadershipLost,
+from services.scheduler.dispatch.ports import ShardMoves
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
+from services.scheduler.planning.ports import PlanRecord
+from services.scheduler.planning.shard import Shard
+from services.scheduler.progress.run_counts import RunCounts
+from services.scheduler.runs.admission.run_estimate import PastRun
+from services.scheduler.runs.admission.run_slots import SlotChanges, assign_slots, slot_of, slot_request_of
+from services.scheduler.runs.lifecycle.errors import (
     PriorityNotAllowed,
     QueueFull,
     RequestIdTaken,
     RunNotFound,
     RunNotOver,
 )
-from services.scheduler.ports import Fence, PlanRecord, RunEnding, ShardMoves
-from services.scheduler.prices.cost_estimate import PastUsage
+from services.scheduler.runs.lifecycle.planned_task import PlannedTask
+from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunId, RunState, may_become
 from services.scheduler.runs.model_price import TokenUsage
-from services.scheduler.runs.places import PlaceMoves, claim_of, place_of, settle_places
-from services.scheduler.runs.run import Run, RunId, RunState, may_become
-from services.scheduler.runs.run_counts import RunCounts
-from services.scheduler.runs.run_estimate import PastRun
-from services.scheduler.runs.run_list import RunCursor, RunFilter, RunKind, RunPage
-from services.scheduler.shards.planned_task import PlannedTask
-from services.scheduler.shards.shard import Shard
+from services.scheduler.runs.reads.estimate_run import PastUsage
+from services.scheduler.runs.reads.run_list import RunCursor, RunFilter, RunKind, RunPage
 from tests.fakes.in_memory_limits import InMemoryLimits
 
-NO_TERM = Fence(0)
+NO_TERM = FencingToken(0)
 
 
 @dataclass(slots=True)
@@ -37,9 +38,9 @@ class _StoredShard:
 
 @dataclass
 class InMemoryRuns:
-    """Runs, tasks and shards; `fence` is the number of the present term."""
+    """Runs, tasks and shards; `token` is the number of the present term."""
 
-    fence: Fence = NO_TERM
+    fencing_token: FencingToken = NO_TERM
     runs: dict[RunId, Run] = field(default_factory=dict)
     queued_at: dict[RunId, datetime] = field(default_factory=dict)
     placed_at: dict[str, datetime] = field(default_factory=dict)
@@ -49,9 +50,9 @@ class InMemoryRuns:
     deletions: dict[RunId, datetime] = field(default_factory=dict)
     limits: InMemoryLimits = field(default_factory=InMemoryLimits)
 
-    def begin_term(self) -> Fence:
-        self.fence = Fence(self.fence + 1)
-        return self.fence
+    def begin_term(self) -> FencingToken:
+        self.fencing_token = FencingToken(self.fencing_token + 1)
+        return self.fencing_token
 
     # RunStore
 
@@ -116,7 +117,7 @@ class InMemoryRuns:
         run = self.runs.get(run_id)
         if run is None or run.is_closing or not may_become(run.state, RunState.PAUSED):
             return None
-        return self._leave_place(run, RunState.PAUSED, now)
+        return self._leave_slot(run, RunState.PAUSED, now)
 
     async def resume(self, run_id: RunId, now: datetime) -> Run | None:
         run = await self.get(run_id)
@@ -179,7 +180,7 @@ class InMemoryRuns:
     async def delete(self, run_id: RunId, now: datetime) -> None:
         run = await self.get(run_id)
         if not run.is_over:
-            state = "being summed up" if run.state.is_final else run.told_state
+            state = "being summed up" if run.state.is_final else run.display_state
             raise RunNotOver(run_id=run_id, state=state)
         del self.runs[run_id]
         self.deletions[run_id] = now
@@ -192,14 +193,14 @@ class InMemoryRuns:
 
     # LedRunStore
 
-    async def admit(self, fence: Fence, now: datetime) -> PlaceMoves:
-        self._check(fence)
+    async def admit(self, token: FencingToken, now: datetime) -> SlotChanges:
+        self._check(token)
         limits = await self.limits.limits()
-        places = [place_of(run, now) for run in self._in_state(RunState.RUNNING)]
-        claims = [claim_of(run) for run in self.queue_order()]
-        moves = settle_places(places, claims[: limits.max_running], limits, now)
-        for run_id in moves.gave_way:
-            self._leave_place(self.runs[run_id], RunState.PENDING, now)
+        slots = [slot_of(run, now) for run in self._in_state(RunState.RUNNING)]
+        slot_requests = [slot_request_of(run) for run in self.queue_order()]
+        moves = assign_slots(slots, slot_requests[: limits.max_running], limits, now)
+        for run_id in moves.preempted:
+            self._leave_slot(self.runs[run_id], RunState.PENDING, now)
         for run_id in moves.admitted:
             run = self.runs[run_id]
             limit = now + limits.run_time_limit - timedelta(seconds=run.ran_seconds)
@@ -223,11 +224,11 @@ class InMemoryRuns:
     async def live_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
         return [run_id for run_id in runs if run_id in self.runs and not self.runs[run_id].is_over]
 
-    async def note_step(self, fence: Fence, run: Run, step: str) -> bool:
-        return self._change(fence, run, step=step)
+    async def set_step(self, token: FencingToken, run: Run, step: str) -> bool:
+        return self._change(token, run, step=step)
 
-    async def drop_shards(self, fence: Fence, run: Run) -> None:
-        self._check(fence)
+    async def delete_shards(self, token: FencingToken, run: Run) -> None:
+        self._check(token)
         stored = self.shards.get(run.run_id, {})
         self.shards[run.run_id] = {
             number: shard for number, shard in stored.items() if shard.epoch != run.epoch
@@ -236,8 +237,8 @@ class InMemoryRuns:
     async def next_shard_number(self, run: Run) -> int:
         return max(self.shards.get(run.run_id, {}), default=-1) + 1
 
-    async def add_shards(self, fence: Fence, run: Run, shards: Sequence[Shard]) -> bool:
-        self._check(fence)
+    async def add_shards(self, token: FencingToken, run: Run, shards: Sequence[Shard]) -> bool:
+        self._check(token)
         if not self._is_live(run):
             return False
         stored = self.shards.setdefault(run.run_id, {})
@@ -245,7 +246,7 @@ class InMemoryRuns:
             stored.setdefault(shard.number, _StoredShard(replace(shard, samples=[*shard.samples]), run.epoch))
         return True
 
-    async def mark_planned(self, fence: Fence, run: Run, plan: PlanRecord) -> bool:
+    async def mark_planned(self, token: FencingToken, run: Run, plan: PlanRecord) -> bool:
         changes = {
             "planned_epoch": run.epoch,
             "total": plan.total,
@@ -253,13 +254,13 @@ class InMemoryRuns:
             "reused_answers": plan.reused_answers,
             "step": "",
         }
-        is_changed = self._change(fence, run, **changes)
+        is_changed = self._change(token, run, **changes)
         if is_changed:
             self.tasks[run.run_id] = plan.tasks
         return is_changed
 
-    async def finish(self, fence: Fence, run: Run, ending: RunEnding) -> bool:
-        self._check(fence)
+    async def finish(self, token: FencingToken, run: Run, ending: RunEnding) -> bool:
+        self._check(token)
         stored = self.runs[run.run_id]
         if stored.epoch != run.epoch or not may_become(stored.state, ending.state):
             return False
@@ -267,14 +268,14 @@ class InMemoryRuns:
         self._put(_with_counts(ended, ending.counts, is_closed=ending.counts is not None))
         return True
 
-    async def forget_turns(self, fence: Fence, before: datetime) -> None:
-        self._check(fence)
+    async def forget_admissions(self, token: FencingToken, before: datetime) -> None:
+        self._check(token)
         queued = {run.user for run in self.runs.values() if not run.state.is_final}
         for user in [user for user, at in self.placed_at.items() if at < before and user not in queued]:
             del self.placed_at[user]
 
-    async def mark_closed(self, fence: Fence, run: Run, counts: RunCounts | None) -> None:
-        self._check(fence)
+    async def mark_closed(self, token: FencingToken, run: Run, counts: RunCounts | None) -> None:
+        self._check(token)
         stored = self.runs[run.run_id]
         if stored.epoch == run.epoch and stored.state.is_final:
             self._put(_with_counts(stored, counts, is_closed=True))
@@ -287,8 +288,8 @@ class InMemoryRuns:
     async def dispatched(self, run: Run) -> Sequence[Shard]:
         return self._shards(run, "dispatched")
 
-    async def move(self, fence: Fence, run: Run, moves: ShardMoves) -> bool:
-        self._check(fence)
+    async def move(self, token: FencingToken, run: Run, moves: ShardMoves) -> bool:
+        self._check(token)
         if not self._is_live(run):
             return False
         stored = self.shards.get(run.run_id, {})
@@ -301,16 +302,16 @@ class InMemoryRuns:
                 stored[shard.number] = _StoredShard(sent, run.epoch, "dispatched")
         return True
 
-    async def give_back(self, fence: Fence, run: Run, shards: Sequence[Shard]) -> None:
-        self._check(fence)
+    async def return_shards(self, token: FencingToken, run: Run, shards: Sequence[Shard]) -> None:
+        self._check(token)
         stored = self.shards.get(run.run_id, {})
         for shard in shards:
             if stored[shard.number].state == "dispatched":
                 back = replace(stored[shard.number].shard, samples=[*shard.samples])
                 stored[shard.number] = _StoredShard(back, run.epoch)
 
-    def _check(self, fence: Fence) -> None:
-        if fence != self.fence:
+    def _check(self, token: FencingToken) -> None:
+        if token != self.fencing_token:
             raise LeadershipLost
 
     def _check_priority(self, run: Run) -> None:
@@ -329,8 +330,8 @@ class InMemoryRuns:
         stored = self.runs[run.run_id]
         return stored.state is RunState.RUNNING and stored.epoch == run.epoch
 
-    def _change(self, fence: Fence, run: Run, **changes: object) -> bool:
-        self._check(fence)
+    def _change(self, token: FencingToken, run: Run, **changes: object) -> bool:
+        self._check(token)
         if not self._is_live(run):
             return False
         self._put(replace(self.runs[run.run_id], **changes))  # type: ignore[arg-type]  # names are checked by replace
@@ -343,7 +344,7 @@ class InMemoryRuns:
     def _in_state(self, state: RunState) -> list[Run]:
         return [run for run in self.runs.values() if run.state is state]
 
-    def _leave_place(self, run: Run, state: RunState, now: datetime) -> Run:
+    def _leave_slot(self, run: Run, state: RunState, now: datetime) -> Run:
         stayed = (now - run.admitted_at).total_seconds() if run.admitted_at else 0.0
         self.queued_at[run.run_id] = now
         left = replace(run, state=state, step="", admitted_at=None, deadline=None)
@@ -361,7 +362,7 @@ class InMemoryRuns:
 def _matches(run: Run, wanted: RunFilter) -> bool:
     return (
         wanted.state in (None, run.state)
-        and wanted.suite in ("", run.order.board)
+        and wanted.suite in ("", run.order.subject)
         and wanted.model in ("", run.order.model)
         and wanted.project_id in (None, run.order.project_id)
         and wanted.kind in (None, RunKind.DATASET if run.order.dataset_id else RunKind.SUITE)

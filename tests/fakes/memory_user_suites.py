@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from services.scheduler.errors import SuiteInUse
+from services.scheduler.suites.errors import SuiteInUse
 from services.scheduler.suites.format.suite_document import SuiteDocument
 from services.scheduler.suites.stored_suite import AddedSuite, StoredSuite
 

@@ -6,39 +6,35 @@ from datetime import timedelta
 from uuid import uuid4
 
 from services.scheduler.datasets.load_rows import LoadRows
-from services.scheduler.pools.model_names import Aliases
-from services.scheduler.pools.pool import Pool, Worker
-from services.scheduler.ports import Fence, RunRecord
+from services.scheduler.dispatch.credit import CreditRule
+from services.scheduler.dispatch.dispatch_shards import DispatchShards
+from services.scheduler.dispatch.drive_run import DriverContext, DriverTimings, RunDriver
+from services.scheduler.dispatch.finish_run import FinishRun
+from services.scheduler.dispatch.reconcile_shards import ReconcileShards
+from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.planning.find_tasks import FindDatasetTasks, FindSuiteTasks
+from services.scheduler.planning.plan_retry import AddMissingShards, PlanRetry
+from services.scheduler.planning.plan_run import PlanRun
+from services.scheduler.planning.ports import RunRecord
 from services.scheduler.prices.price_list import PriceList
 from services.scheduler.prices.settle_price import SettlePrice
-from services.scheduler.runs.cancel_run import CancelRun
-from services.scheduler.runs.delete_run import DeleteRun
-from services.scheduler.runs.drive_run import DriveRun, DriveTools, Patience
-from services.scheduler.runs.finish_run import FinishRun
-from services.scheduler.runs.pause_run import PauseRun
-from services.scheduler.runs.queue_limits import QueueLimits
-from services.scheduler.runs.resume_run import ResumeRun
-from services.scheduler.runs.retry_run import RetryRun
-from services.scheduler.runs.run import Run, RunId
-from services.scheduler.runs.run_order import RunOrder
-from services.scheduler.runs.show_queue import ShowQueue
-from services.scheduler.runs.show_run import ShowRun
-from services.scheduler.runs.submit_run import Submission, SubmitRun
-from services.scheduler.shards.add_missing_shards import AddMissingShards
-from services.scheduler.shards.credit import CreditRule
-from services.scheduler.shards.dispatch_shards import DispatchShards
-from services.scheduler.shards.find_dataset_tasks import FindDatasetTasks
-from services.scheduler.shards.find_suite_tasks import FindSuiteTasks
-from services.scheduler.shards.plan_retry import PlanRetry
-from services.scheduler.shards.plan_run import PlanRun
-from services.scheduler.shards.progress_board import ProgressBoard
-from services.scheduler.shards.reconcile_shards import ReconcileShards
+from services.scheduler.progress.progress_tracker import ProgressTracker
+from services.scheduler.runs.lifecycle.change_state import CancelRun, PauseRun, ResumeRun, RetryRun
+from services.scheduler.runs.lifecycle.delete_run import DeleteRun
+from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
+from services.scheduler.runs.limits.queue_limits import QueueLimits
+from services.scheduler.runs.orders.run_order import RunOrder
+from services.scheduler.runs.reads.show_queue import ShowQueue
+from services.scheduler.runs.reads.show_run import ShowRun
+from services.scheduler.workers.pool import Aliases, Pool
+from services.scheduler.workers.worker import Worker
 from tests.fakes.in_memory_queue import InMemoryQueue
 from tests.fakes.in_memory_runs import NO_TERM, InMemoryRuns
 from tests.fakes.scheduler_world import (
     InMemoryRecord,
-    InMemoryWire,
-    ListedCrew,
+    InMemoryStream,
+    ListedWorkers,
     NotedControls,
     SetClock,
 )
@@ -66,18 +62,18 @@ def ready_worker(**changes: object) -> Worker:
 class SchedulerStand:
     runs: InMemoryRuns = field(default_factory=InMemoryRuns)
     record: InMemoryRecord = field(default_factory=InMemoryRecord)
-    wire: InMemoryWire = field(default_factory=InMemoryWire)
-    crew: ListedCrew = field(default_factory=lambda: ListedCrew([ready_worker()]))
+    stream: InMemoryStream = field(default_factory=InMemoryStream)
+    registry: ListedWorkers = field(default_factory=lambda: ListedWorkers([ready_worker()]))
     controls: NotedControls = field(default_factory=NotedControls)
     clock: SetClock = field(default_factory=SetClock)
-    board: ProgressBoard = field(default_factory=ProgressBoard)
+    tracker: ProgressTracker = field(default_factory=ProgressTracker)
     suites: ToyCatalogue = field(default_factory=ToyCatalogue)
     rows: ToyRows = field(default_factory=ToyRows)
     datasets: UploadedContents = field(default_factory=UploadedContents)
     aliases: Aliases = field(default_factory=dict)
     rule: CreditRule = field(default_factory=CreditRule)
     prices: PriceList = field(default_factory=PriceList)
-    fence: Fence = NO_TERM
+    fencing_token: FencingToken = NO_TERM
     asked: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -85,7 +81,7 @@ class SchedulerStand:
         pricing = SettlePrice(self.prices, self.runs)
         self.queue_store = InMemoryQueue(self.runs)
         self.queue = ShowQueue(
-            self.queue_store, self.runs.limits, self.board, self.crew, self.clock, moment_seconds=0
+            self.queue_store, self.runs.limits, self.tracker, self.registry, self.clock, moment_seconds=0
         )
         self.submitting = SubmitRun(
             self.runs,
@@ -103,7 +99,7 @@ class SchedulerStand:
         self.pausing = PauseRun(self.runs, self.controls, self.clock)
         self.resuming = ResumeRun(self.runs, self.controls, self.clock)
         self.deleting = DeleteRun(self.runs, self.record, self.clock)
-        self.showing = ShowRun(self.runs, self.record, self.board, self.crew, self.clock, self.queue)
+        self.showing = ShowRun(self.runs, self.record, self.tracker, self.registry, self.clock, self.queue)
         self.tools = self._tools()
 
     async def submit(self, order: RunOrder | None = None, user: str = "local") -> Run:
@@ -111,18 +107,18 @@ class SchedulerStand:
         return (await self.submitting.submit(submission)).run
 
     async def admit(self) -> None:
-        await self.runs.admit(self.fence, self.clock.now())
+        await self.runs.admit(self.fencing_token, self.clock.now())
 
-    async def start(self, order: RunOrder | None = None) -> tuple[Run, DriveRun]:
+    async def start(self, order: RunOrder | None = None) -> tuple[Run, RunDriver]:
         """A run that is admitted, with its driver."""
         run = await self.submit(order)
         await self.admit()
         return await self.runs.get(run.run_id), self.driver(run.run_id)
 
-    def driver(self, run_id: RunId) -> DriveRun:
-        return DriveRun(self.tools, self.fence, run_id, lambda _: 1)
+    def driver(self, run_id: RunId) -> RunDriver:
+        return RunDriver(self.tools, self.fencing_token, run_id, lambda _: 1)
 
-    async def advance(self, driver: DriveRun, steps: int = 1) -> bool:
+    async def advance(self, driver: RunDriver, steps: int = 1) -> bool:
         """Steps with a second between them; True when the driver says that it is done."""
         for _ in range(steps):
             self.clock.seconds += 1
@@ -133,15 +129,15 @@ class SchedulerStand:
     async def work(self, run_id: RunId, failure_of: FailureOf = lambda _: "") -> int:
         """A worker answers all that was sent, and results reports it; gives the number of samples."""
         answered = 0
-        for run, shard in self.wire.take(run_id):
+        for run, shard in self.stream.take(run_id):
             for sample in shard.samples:
                 self.record.answer(run, sample, shard, failure_of(sample))
                 answered += 1
                 self.asked.append(sample)
-        self.board.record(await self.record.counts(run_id), self.clock.monotonic())
+        self.tracker.record(await self.record.counts(run_id), self.clock.monotonic())
         return answered
 
-    async def finish(self, run_id: RunId, driver: DriveRun, failure_of: FailureOf = lambda _: "") -> Run:
+    async def finish(self, run_id: RunId, driver: RunDriver, failure_of: FailureOf = lambda _: "") -> Run:
         """Drives and answers until the run is over."""
         for _ in range(200):
             if await self.advance(driver):
@@ -159,23 +155,25 @@ class SchedulerStand:
             FindDatasetTasks(self.datasets, LoadRows(self.datasets.objects)),
             "0.1.0",
             self.clock,
-            self.crew,
+            self.registry,
             missing_shards,
         )
 
-    def _tools(self) -> DriveTools:
-        return DriveTools(
+    def _tools(self) -> DriverContext:
+        return DriverContext(
             runs=self.runs,
             planner=self.planner(self.record),
             retry_planner=PlanRetry(
                 self.runs, self.runs, self.record, AddMissingShards(self.runs, self.record)
             ),
-            dispatcher=DispatchShards(self.runs, self.wire, self.board, self.crew, self.rule),
-            reconciler=ReconcileShards(self.runs, self.runs, self.record, self.wire, self.board, self.clock),
-            finisher=FinishRun(self.runs, self.record, self.wire, self.controls, self.clock),
+            dispatcher=DispatchShards(self.runs, self.stream, self.tracker, self.registry, self.rule),
+            reconciler=ReconcileShards(
+                self.runs, self.runs, self.record, self.stream, self.tracker, self.clock
+            ),
+            finisher=FinishRun(self.runs, self.record, self.stream, self.controls, self.clock),
             controls=self.controls,
-            crew=self.crew,
-            board=self.board,
+            registry=self.registry,
+            tracker=self.tracker,
             clock=self.clock,
-            patience=Patience(),
+            patience=DriverTimings(),
         )

@@ -7,18 +7,21 @@ from uuid import uuid4
 
 import asyncpg
 
-from services.scheduler.ports import Fence, LedRunStore, LimitStore, QueueStore, RunStore, ShardStore
+from services.scheduler.dispatch.ports import ShardStore
+from services.scheduler.dispatch.postgres import PostgresShards
+from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.postgres_sessions import Queries, Sessions
-from services.scheduler.runs.ports import DeletedRunStore
-from services.scheduler.runs.postgres_deleted_runs import PostgresDeletedRuns
-from services.scheduler.runs.postgres_led_runs import PostgresLedRuns
-from services.scheduler.runs.postgres_limits import PostgresLimits
-from services.scheduler.runs.postgres_queue import PostgresQueue
-from services.scheduler.runs.postgres_runs import PostgresRuns
-from services.scheduler.runs.queue_limits import LimitChanges, QueueLimits
-from services.scheduler.runs.run import Run, RunId
-from services.scheduler.runs.run_order import RunOrder, ScoringMethod
-from services.scheduler.shards.postgres_shards import PostgresShards
+from services.scheduler.runs.admission.ports import QueueStore
+from services.scheduler.runs.admission.postgres import PostgresQueue
+from services.scheduler.runs.lifecycle.ports import DeletedRunStore, LedRunStore, RunStore
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns
+from services.scheduler.runs.lifecycle.postgres_deleted_runs import PostgresDeletedRuns
+from services.scheduler.runs.lifecycle.postgres_led_runs import PostgresLedRuns
+from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.limits.ports import LimitStore
+from services.scheduler.runs.limits.postgres import PostgresLimits
+from services.scheduler.runs.limits.queue_limits import LimitChanges, QueueLimits
+from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
 from tests.fakes.in_memory_queue import InMemoryQueue
 from tests.fakes.in_memory_runs import InMemoryRuns
 from tests.fakes.scheduler_world import START
@@ -33,14 +36,14 @@ class Stores:
     shards: ShardStore
     limits: LimitStore
     queue: QueueStore
-    begin_term: Callable[[], Awaitable[Fence]]
+    begin_term: Callable[[], Awaitable[FencingToken]]
     deleted: DeletedRunStore
 
 
 def stores_in_memory() -> Stores:
     memory = InMemoryRuns()
 
-    async def begin() -> Fence:
+    async def begin() -> FencingToken:
         return memory.begin_term()
 
     return Stores(memory, memory, memory, memory.limits, InMemoryQueue(memory), begin, memory)
@@ -53,8 +56,8 @@ async def empty_stores(pool: asyncpg.Pool) -> Stores:
     sessions = Sessions(pool)
     limits = PostgresLimits(sessions, QueueLimits())
 
-    async def begin() -> Fence:
-        return Fence(await pool.fetchval(Queries["raise_fence"]))
+    async def begin() -> FencingToken:
+        return FencingToken(await pool.fetchval(Queries["begin_term"]))
 
     runs, led = PostgresRuns(sessions, limits), PostgresLedRuns(sessions, limits)
     deleted = PostgresDeletedRuns(sessions)
@@ -79,6 +82,6 @@ async def add(stores: Stores, run: Run) -> Run:
     return await stores.runs.add(run, "")
 
 
-async def admit(stores: Stores, fence: Fence, most: int = 3) -> list[RunId]:
+async def admit(stores: Stores, token: FencingToken, most: int = 3) -> list[RunId]:
     await stores.limits.change(LimitChanges(max_running=most))
-    return list((await stores.led.admit(fence, START + HOUR)).admitted)
+    return list((await stores.led.admit(token, START + HOUR)).admitted)

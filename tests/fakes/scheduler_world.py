@@ -8,16 +8,15 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 from services.common.errors import ErrorKind, RemoteError
-from services.scheduler.pools.pool import Worker
-from services.scheduler.ports import CommittedSet, PlanToOpen
+from services.scheduler.planning.ports import CommittedSet, PlanToOpen
+from services.scheduler.planning.shard import FilledShard, MissingSample, Shard
+from services.scheduler.progress.run_counts import ProgressReport, RunCounts, TaskCounts
+from services.scheduler.runs.lifecycle.planned_task import PlannedTask
+from services.scheduler.runs.lifecycle.run import Run, RunId, RunState
 from services.scheduler.runs.model_price import TokenUsage
-from services.scheduler.runs.run import Run, RunId, RunState
-from services.scheduler.runs.run_counts import ProgressNews, RunCounts, TaskCounts
-from services.scheduler.shards.planned_task import PlannedTask
-from services.scheduler.shards.shard import FilledShard, Shard
-from services.scheduler.shards.shard_plan import MissingSample
 from services.scheduler.suites.rendering.sample import Sample
 from services.scheduler.suites.suite import TaskScoring
+from services.scheduler.workers.worker import Worker
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -36,7 +35,7 @@ class SetClock:
 
 
 @dataclass
-class ListedCrew:
+class ListedWorkers:
     live: list[Worker] = field(default_factory=list)
 
     def workers(self) -> Sequence[Worker]:
@@ -49,13 +48,13 @@ class NotedControls:
 
     words: dict[RunId, tuple[RunState, int]] = field(default_factory=dict)
 
-    async def tell(self, run: Run) -> None:
+    async def announce(self, run: Run) -> None:
         self.words[run.run_id] = (run.state, run.epoch)
 
-    async def remind(self, run: Run) -> None:
-        await self.tell(run)
+    async def refresh(self, run: Run) -> None:
+        await self.announce(run)
 
-    async def told(self) -> Sequence[RunId]:
+    async def announced(self) -> Sequence[RunId]:
         return list(self.words)
 
     async def withdraw(self, run_id: RunId) -> None:
@@ -127,7 +126,7 @@ class InMemoryRecord:
                 own.outcomes |= dict.fromkeys(answered - own.outcomes.keys(), (-1, "", own.epoch))
         return sum(shard == -1 for shard, _, _ in own.outcomes.values())
 
-    async def counts(self, run_id: RunId) -> ProgressNews:
+    async def counts(self, run_id: RunId) -> ProgressReport:
         record = self._found(run_id)
         final = {key: outcome for key, outcome in record.outcomes.items() if record.is_final(key)}
         shards: dict[int, int] = {}
@@ -144,7 +143,7 @@ class InMemoryRecord:
             if failure:
                 failures[failure] = failures.get(failure, 0) + 1
         counts = RunCounts(record.epoch, tasks, failures, {"engine": "fake 1"}, usage)
-        return ProgressNews(run_id, counts, shards)
+        return ProgressReport(run_id, counts, shards)
 
     async def missing(self, run_id: RunId, epoch: int) -> AsyncIterator[MissingSample]:
         record = self._found(run_id)
@@ -192,7 +191,7 @@ class InMemoryRecord:
 
 
 @dataclass
-class InMemoryWire:
+class InMemoryStream:
     """Shards that were sent and not taken yet; `refusal` is what it says to more."""
 
     refusal: Exception | None = None

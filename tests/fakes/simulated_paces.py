@@ -10,10 +10,10 @@ from collections import deque
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from services.scheduler.paces.pace import RateQuota, RateReport
-from services.scheduler.paces.pace_grant import settle
-from services.scheduler.paces.pace_meter import PaceMeter
-from services.scheduler.paces.rate_limit import RateLimit
+from services.scheduler.rate_limits.adaptive_limit import AdaptiveLimit
+from services.scheduler.rate_limits.assign_quotas import quota_for
+from services.scheduler.rate_limits.rate_meter import RateMeter
+from services.scheduler.rate_limits.rate_report import RateQuota, RateReport
 from tests.fakes.token_bucket import TokenBucket
 
 TICK = 0.01
@@ -129,8 +129,8 @@ class SimulatedPaces:
 
     def change_leader(self) -> None:
         """The new one has heard nothing; it knows the stored grant."""
-        self.meter = PaceMeter()
-        self.limit = RateLimit(self.now, self.granted)
+        self.meter = RateMeter()
+        self.limit = AdaptiveLimit(self.now, self.granted)
         self.round_at = self.now
 
     def run(self, seconds: float, *, has_leader: bool = True) -> None:
@@ -154,7 +154,7 @@ class SimulatedPaces:
             self._hear(self.grants.popleft()[1])
 
     def _settle(self) -> None:
-        grant = settle(self.meter, self.limit, self.now, clock_time(self.now))
+        grant = quota_for(self.meter, self.limit, self.now, clock_time(self.now))
         self.grants.append((self.now + GRANT_DELAY, grant))
 
     def _hear(self, grant: RateQuota) -> None:

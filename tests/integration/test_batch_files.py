@@ -22,20 +22,19 @@ from services.common.clock import SystemClock
 from services.common.grpc_client import open_channel
 from services.common.postgres import connect_pool
 from services.scheduler.batches.finish_batch import FinishBatch
-from services.scheduler.batches.grpc_batch_lines import GrpcBatchLines
-from services.scheduler.batches.postgres_batches import PostgresBatches
+from services.scheduler.batches.grpc_results import GrpcBatchLines
+from services.scheduler.batches.postgres import PostgresBatches
 from services.scheduler.batches.stored_batch import BatchId
 from services.scheduler.datasets.delete_lost_objects import DeleteLostObjects
 from services.scheduler.datasets.obstore_objects import ObstoreObjects
 from services.scheduler.datasets.postgres_datasets import PostgresDatasets
-from services.scheduler.errors import LeadershipLost
 from services.scheduler.files.postgres_files import PostgresFiles
 from services.scheduler.files.stored_file import FileId
-from services.scheduler.ports import Fence
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.postgres_sessions import SCHEMA, Sessions
-from services.scheduler.runs.postgres_limits import PostgresLimits
-from services.scheduler.runs.postgres_runs import PostgresRuns
-from services.scheduler.runs.queue_limits import QueueLimits
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns
+from services.scheduler.runs.limits.postgres import PostgresLimits
+from services.scheduler.runs.limits.queue_limits import QueueLimits
 from tests.fakes.batch_results import RecordedRun
 from tests.fakes.batch_stand import (
     ERRORS,
@@ -276,8 +275,8 @@ class Finishing:
         self.given.append(FileId(f"file-{uuid4().hex}"))
         return self.given[-1]
 
-    async def finish(self, fence: Fence, batch_id: str) -> bool:
-        return await self.use_case.finish(fence, BatchId(batch_id), self.new_file_id)
+    async def finish(self, token: FencingToken, batch_id: str) -> bool:
+        return await self.use_case.finish(token, BatchId(batch_id), self.new_file_id)
 
 
 @asynccontextmanager
@@ -286,8 +285,8 @@ async def finishing(stand: BatchStand, address: str) -> AsyncIterator[Finishing]
         yield Finishing(stand, Sessions(pool), channel)
 
 
-async def fence_of(stand: BatchStand) -> Fence:
-    return Fence(await stand.count("SELECT fence FROM leadership"))
+async def fence_of(stand: BatchStand) -> FencingToken:
+    return FencingToken(await stand.count("SELECT token FROM leadership"))
 
 
 async def test_leader_that_lost_its_term_names_no_files(stand: BatchStand) -> None:
@@ -296,7 +295,7 @@ async def test_leader_that_lost_its_term_names_no_files(stand: BatchStand) -> No
     stand.results.gate.clear()
     await end_run(stand, batch)
     async with finishing(stand, stand.results_address) as other:
-        late = asyncio.ensure_future(other.finish(Fence(await fence_of(stand) - 1), batch.batch_id))
+        late = asyncio.ensure_future(other.finish(FencingToken(await fence_of(stand) - 1), batch.batch_id))
 
         async def both_write() -> bool:
             return len([one for one in stand.results.asked if one.run_id == batch.run_id]) == 2
@@ -323,8 +322,8 @@ async def test_files_are_named_once_whoever_comes_first(stand: BatchStand) -> No
     stand.results.gate.clear()
     await end_run(stand, batch)
     async with finishing(stand, stand.results_address) as other:
-        fence = await fence_of(stand)
-        second = asyncio.ensure_future(other.finish(fence, batch.batch_id))
+        token = await fence_of(stand)
+        second = asyncio.ensure_future(other.finish(token, batch.batch_id))
 
         async def both_write() -> bool:
             return len([one for one in stand.results.asked if one.run_id == batch.run_id]) == 2
@@ -335,7 +334,7 @@ async def test_files_are_named_once_whoever_comes_first(stand: BatchStand) -> No
         ended = await stand.reaches(batch.batch_id, "completed")
         assert (ended.output_file_id in other.given) == was_first
         assert await stand.count("SELECT count(*) FROM files WHERE name LIKE $1", f"{batch.batch_id}%") == 2
-        assert await other.finish(fence, batch.batch_id) is False
+        assert await other.finish(token, batch.batch_id) is False
     assert await stand.read(ended.output_file_id) == b"".join(OUTPUT)
     assert await stand.read(ended.error_file_id) == b"".join(ERRORS)
 

@@ -15,10 +15,10 @@ from nats.aio.msg import Msg
 from services.common import subjects
 from services.common.clock import SystemClock
 from services.common.jetstream import connect_nats
-from services.scheduler.pools.list_models import ListingRules, ListModels
-from services.scheduler.pools.listed_model import ListedModel, ModelSource
-from services.scheduler.pools.nats_model_lists import NatsModelLists as AskedLists
-from services.scheduler.pools.pool import Pool
+from services.scheduler.workers.list_models import ListingRules, ListModels
+from services.scheduler.workers.listed_models import ListedModel, ModelSource
+from services.scheduler.workers.nats import NatsModelLists as AskedLists
+from services.scheduler.workers.pool import Pool
 from services.worker.engines.engine import ModelInfo
 from services.worker.engines.http.client import Endpoint
 from services.worker.engines.openai.engine import OpenAIEngine, OpenAISettings
@@ -30,7 +30,7 @@ from tests.fakes.eventually import eventually
 from tests.fakes.model_server import Fault, ModelServer
 from tests.fakes.provider_engines import ANTHROPIC, GEMINI, OLLAMA, NativeStand, native_stand
 from tests.fakes.provider_server import SECRET
-from tests.fakes.scheduler_world import ListedCrew
+from tests.fakes.scheduler_world import ListedWorkers
 from tests.fakes.scripted_engine import ScriptedEngine
 from tests.servers import RunningServer, nats_server
 
@@ -67,7 +67,7 @@ class Stand:
         """One that has asked nobody yet."""
         lists = AskedLists(self.connection, SystemClock(), 8.0)
         known = [Pool(name, name, 8, provider=name) for name in pools]
-        made = ListModels(known, ListedCrew([]), lists, SystemClock(), ListingRules(wait_seconds))
+        made = ListModels(known, ListedWorkers([]), lists, SystemClock(), ListingRules(wait_seconds))
         self.opened.push_async_callback(made.close)
         return made
 

@@ -11,11 +11,11 @@ from services.common.clock import SystemClock
 from services.common.errors import RemoteError
 from services.common.grpc_client import open_channel
 from services.common.postgres import connect_pool
+from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.postgres_sessions import SCHEMA, Sessions
-from services.scheduler.runs.delete_run import DeleteRun
-from services.scheduler.runs.postgres_deleted_runs import PostgresDeletedRuns
-from services.scheduler.runs.run import RunId
-from services.scheduler.shards.grpc_run_record import GrpcRunRecord
+from services.scheduler.runs.lifecycle.delete_run import DeleteRun
+from services.scheduler.runs.lifecycle.postgres_deleted_runs import PostgresDeletedRuns
+from services.scheduler.runs.lifecycle.run import RunId
 from tests.fakes.scheduler_world import SetClock
 from tests.fakes.served_scheduler import ROWS, Standing, served_scheduler, until
 

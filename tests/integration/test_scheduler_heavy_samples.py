@@ -13,12 +13,11 @@ from proctor.v1 import sample_pb2, work_messages_pb2
 from services.common import subjects
 from services.common.errors import MessageTooLarge
 from services.common.jetstream import JetStream
-from services.scheduler.runs.run import Run, RunId
-from services.scheduler.runs.run_order import RunOrder, ScoringMethod
-from services.scheduler.shards.nats_shard_wire import NatsShardWire
-from services.scheduler.shards.planned_task import PlannedTask
-from services.scheduler.shards.shard import Shard
-from services.scheduler.shards.shard_plan import MAX_SHARD_BYTES
+from services.scheduler.dispatch.nats import NatsShardStream
+from services.scheduler.planning.shard import MAX_SHARD_BYTES, Shard
+from services.scheduler.runs.lifecycle.planned_task import PlannedTask
+from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
 from services.scheduler.suites.suite import OutputType
 from tests.servers import nats_server
 
@@ -49,11 +48,11 @@ class HeavySamples:
 
 
 @asynccontextmanager
-async def wire_of(sample_bytes: int) -> AsyncIterator[tuple[NatsShardWire, JetStream]]:
+async def wire_of(sample_bytes: int) -> AsyncIterator[tuple[NatsShardStream, JetStream]]:
     async with nats_server() as server:
         connection = await nats.connect(server.address)
         jetstream = JetStream(connection)
-        yield NatsShardWire(jetstream, HeavySamples(sample_bytes), frozenset({"remote"})), jetstream
+        yield NatsShardStream(jetstream, HeavySamples(sample_bytes), frozenset({"remote"})), jetstream
         await connection.close()
 
 
@@ -94,7 +93,7 @@ async def test_message_over_the_limit_of_the_wire_is_told_as_such() -> None:
 
 @pytest.mark.parametrize("sample_bytes", [100, 4000])
 async def test_light_shards_are_one_message_each(sample_bytes: int) -> None:
-    wire = NatsShardWire(None, HeavySamples(sample_bytes), frozenset())  # type: ignore[arg-type]  # sends nothing
+    wire = NatsShardStream(None, HeavySamples(sample_bytes), frozenset())  # type: ignore[arg-type]  # sends nothing
     filled = await wire.fill(RUN, [TASK], shards_of(16, 64))
     assert [len(one.payloads) for one in filled] == [1] * 16
     assert all(len(one.payloads[0]) < 2 * MAX_SHARD_BYTES for one in filled)

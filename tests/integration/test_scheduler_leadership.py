@@ -8,17 +8,16 @@ import pytest
 import pytest_asyncio
 
 from services.common.postgres import connect_pool, migrate
-from services.scheduler.errors import LeadershipLost
-from services.scheduler.ports import Fence
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
+from services.scheduler.leadership.postgres import PostgresLeaderElection
 from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Sessions
-from services.scheduler.runs.places import PlaceMoves
-from services.scheduler.runs.postgres_leadership import PostgresLeadership
-from services.scheduler.runs.postgres_led_runs import PostgresLedRuns
-from services.scheduler.runs.postgres_limits import PostgresLimits
-from services.scheduler.runs.postgres_runs import PostgresRuns
-from services.scheduler.runs.queue_limits import QueueLimits
-from services.scheduler.runs.run import Run, RunId
-from services.scheduler.runs.run_order import RunOrder, ScoringMethod
+from services.scheduler.runs.admission.run_slots import SlotChanges
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns
+from services.scheduler.runs.lifecycle.postgres_led_runs import PostgresLedRuns
+from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.limits.postgres import PostgresLimits
+from services.scheduler.runs.limits.queue_limits import QueueLimits
+from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
 from tests.fakes.scheduler_world import START
 from tests.servers import RunningServer, postgres_server
 
@@ -39,8 +38,8 @@ async def pool(server: RunningServer) -> AsyncIterator[asyncpg.Pool]:
         yield pool
 
 
-def candidate(server: RunningServer) -> PostgresLeadership:
-    return PostgresLeadership(server.address, SCHEMA)
+def candidate(server: RunningServer) -> PostgresLeaderElection:
+    return PostgresLeaderElection(server.address, SCHEMA)
 
 
 async def add_runs(pool: asyncpg.Pool, count: int) -> None:
@@ -53,18 +52,18 @@ async def add_runs(pool: asyncpg.Pool, count: int) -> None:
 
 
 async def test_second_candidate_waits_until_the_first_is_gone(server: RunningServer) -> None:
-    fences: list[Fence] = []
+    fences: list[FencingToken] = []
 
     async def lead_once() -> None:
         async with candidate(server).term() as term:
-            fences.append(term.fence)
+            fences.append(term.fencing_token)
 
     async with candidate(server).term() as first:
         waiting = asyncio.ensure_future(lead_once())
         done, _ = await asyncio.wait((waiting,), timeout=1.5)
         assert not done
     await asyncio.wait_for(waiting, 10)
-    assert fences == [first.fence + 1]
+    assert fences == [first.fencing_token + 1]
 
 
 async def test_leader_notices_that_its_connection_was_killed(
@@ -86,10 +85,12 @@ async def test_two_leaders_at_once_admit_no_more_than_the_limit(
     async with candidate(server).term() as old:
         pass
     async with candidate(server).term() as new:
-        calls = [runs.admit(fence, START) for _ in range(10) for fence in (old.fence, new.fence)]
+        calls = [
+            runs.admit(token, START) for _ in range(10) for token in (old.fencing_token, new.fencing_token)
+        ]
         answers = await asyncio.gather(*calls, return_exceptions=True)
     assert sum(isinstance(answer, LeadershipLost) for answer in answers) == 10
-    admitted = [run_id for answer in answers if isinstance(answer, PlaceMoves) for run_id in answer.admitted]
+    admitted = [run_id for answer in answers if isinstance(answer, SlotChanges) for run_id in answer.admitted]
     assert len(admitted) == len(set(admitted)) == 3
     assert await pool.fetchval("SELECT count(*) FROM runs WHERE state = 'running'") == 3
 
@@ -100,15 +101,17 @@ async def test_term_does_not_begin_in_the_middle_of_a_write_of_the_old_one(serve
         connection = await asyncpg.connect(server.address, server_settings={"search_path": SCHEMA})
         transaction = connection.transaction()
         await transaction.start()
-        await connection.fetchval("SELECT fence FROM leadership WHERE fence = $1 FOR SHARE", old.fence)
+        await connection.fetchval(
+            "SELECT token FROM leadership WHERE token = $1 FOR SHARE", old.fencing_token
+        )
 
-    async def begin() -> Fence:
+    async def begin() -> FencingToken:
         async with candidate(server).term() as term:
-            return term.fence
+            return term.fencing_token
 
     beginning = asyncio.ensure_future(begin())
     done, _ = await asyncio.wait((beginning,), timeout=1)
     assert not done
     await transaction.commit()
     await connection.close()
-    assert await asyncio.wait_for(beginning, 10) > old.fence
+    assert await asyncio.wait_for(beginning, 10) > old.fencing_token

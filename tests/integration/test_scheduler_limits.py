@@ -9,12 +9,13 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from services.scheduler.errors import TooManyRequests
-from services.scheduler.ports import LimitStore
 from services.scheduler.postgres_sessions import Sessions
-from services.scheduler.runs.postgres_limits import PostgresLimits
-from services.scheduler.runs.queue_limits import EVERYBODY, LimitChanges, LimitName, QueueLimits
-from services.scheduler.runs.run_order import Priority
+from services.scheduler.requests import EVERYBODY
+from services.scheduler.runs.limits.errors import TooManyRequests
+from services.scheduler.runs.limits.ports import LimitStore
+from services.scheduler.runs.limits.postgres import PostgresLimits
+from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitName, QueueLimits
+from services.scheduler.runs.orders.run_order import Priority
 from tests.fakes.in_memory_limits import InMemoryLimits
 from tests.fakes.scheduler_database import scheduler_database
 from tests.fakes.scheduler_world import START

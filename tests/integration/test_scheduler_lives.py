@@ -12,14 +12,14 @@ import pytest_asyncio
 from services.scheduler.datasets.dataset import DatasetId
 from services.scheduler.datasets.dataset_errors import DatasetInUse, DatasetNotFound
 from services.scheduler.datasets.postgres_datasets import PostgresDatasets
-from services.scheduler.errors import RunNotFound, RunNotOver, SuiteInUse
-from services.scheduler.ports import RunEnding
 from services.scheduler.postgres_sessions import Sessions
-from services.scheduler.runs.postgres_limits import PostgresLimits
-from services.scheduler.runs.postgres_runs import PostgresRuns
-from services.scheduler.runs.queue_limits import QueueLimits
-from services.scheduler.runs.run import Run, RunError, RunId, RunState
-from services.scheduler.runs.run_list import RunFilter, RunKind
+from services.scheduler.runs.lifecycle.errors import RunNotFound, RunNotOver
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns
+from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunError, RunId, RunState
+from services.scheduler.runs.limits.postgres import PostgresLimits
+from services.scheduler.runs.limits.queue_limits import QueueLimits
+from services.scheduler.runs.reads.run_list import RunFilter, RunKind
+from services.scheduler.suites.errors import SuiteInUse
 from services.scheduler.suites.postgres import PostgresUserSuites
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler_database import scheduler_database
@@ -82,9 +82,9 @@ async def expired(stores: Stores, now: datetime) -> list[RunId]:
 
 async def ended(stores: Stores, run: Run) -> Run:
     """Cancelled and closed."""
-    fence = await stores.begin_term()
+    token = await stores.begin_term()
     await stores.runs.cancel(run.run_id, START + HOUR)
-    await stores.led.mark_closed(fence, run, None)
+    await stores.led.mark_closed(token, run, None)
     return await stores.runs.get(run.run_id)
 
 
@@ -101,12 +101,12 @@ async def test_window_closes_over_what_waits_and_what_is_paused(stores: Stores) 
     await stores.runs.pause(paused.run_id, START)
     assert await expired(stores, START + timedelta(seconds=59)) == []
     assert await expired(stores, START + HOUR) == [waiting.run_id, paused.run_id]
-    fence = await stores.begin_term()
+    token = await stores.begin_term()
     ending = RunEnding(RunState.FAILED, START + HOUR, RunError("DEADLINE_REACHED", "The window closed."))
     for run in (waiting, paused):
-        assert await stores.led.finish(fence, run, ending)
+        assert await stores.led.finish(token, run, ending)
     assert await expired(stores, START + HOUR) == []
-    assert {later.run_id, endless.run_id} == set(await admit(stores, fence))
+    assert {later.run_id, endless.run_id} == set(await admit(stores, token))
 
 
 async def test_run_with_a_window_may_run_until_it_closes(stores: Stores) -> None:

@@ -10,12 +10,13 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from services.scheduler.errors import PriorityNotAllowed, QueueFull
-from services.scheduler.ports import PlanRecord, RunEnding
-from services.scheduler.runs.places import PlaceMoves
-from services.scheduler.runs.queue_limits import EVERYBODY, LimitChanges
-from services.scheduler.runs.run import SUMMARISING, Run, RunId, RunState
-from services.scheduler.runs.run_order import Priority
+from services.scheduler.planning.ports import PlanRecord
+from services.scheduler.requests import EVERYBODY
+from services.scheduler.runs.admission.run_slots import SlotChanges
+from services.scheduler.runs.lifecycle.errors import PriorityNotAllowed, QueueFull
+from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunEnding, RunId, RunState
+from services.scheduler.runs.limits.queue_limits import LimitChanges
+from services.scheduler.runs.orders.run_order import Priority
 from tests.fakes.scheduler_database import scheduler_database
 from tests.fakes.scheduler_stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
 from tests.fakes.scheduler_world import START
@@ -80,43 +81,43 @@ async def test_memory_and_postgres_decide_alike_whatever_happens(pool: asyncpg.P
     for stores, _ in fences:
         await stores.limits.change(LimitChanges(max_pending_per_user=100, min_run_time=3 * SECOND))
     runs: list[Run] = []
-    gave_way = 0
+    preempted = 0
     for step in range(60):
         now = START + step * SECOND
         runs.append(new_run(step, chance.choice("aaaabcdef"), priority=chance.choice(list(Priority))))
         paused, resumed, ended = (chance.choice(runs) for _ in range(3))
         seen = []
-        for stores, fence in fences:
+        for stores, token in fences:
             await add(stores, runs[-1])
             await stores.runs.pause(paused.run_id, now)
             await stores.runs.resume(resumed.run_id, now)
             await stores.runs.cancel(ended.run_id, now)
             for running in (await stores.queue.queue(1)).running:
-                await stores.led.mark_planned(fence, running, PlanRecord((), 1))
-            moves = await stores.led.admit(fence, now)
+                await stores.led.mark_planned(token, running, PlanRecord((), 1))
+            moves = await stores.led.admit(token, now)
             rows = [await stores.runs.get(run.run_id) for run in runs]
-            seen.append((set(moves.admitted), set(moves.gave_way), await order_of(stores), rows))
+            seen.append((set(moves.admitted), set(moves.preempted), await order_of(stores), rows))
         assert seen[0] == seen[1]
-        gave_way += len(seen[0][1])
-    assert gave_way > 10
+        preempted += len(seen[0][1])
+    assert preempted > 10
 
 
 async def test_run_that_gives_way_waits_in_its_epoch_and_its_time_stands_still(stores: Stores) -> None:
     await stores.limits.change(LimitChanges(max_running=1, run_time_limit=HOUR, min_run_time=MINUTE))
-    fence = await stores.begin_term()
+    token = await stores.begin_term()
     long = await add(stores, new_run(user="ann"))
-    await stores.led.admit(fence, START)
-    assert await stores.led.mark_planned(fence, long, PlanRecord((), 1))
+    await stores.led.admit(token, START)
+    assert await stores.led.mark_planned(token, long, PlanRecord((), 1))
     short = await add(stores, new_run(1, user="bob"))
-    assert await stores.led.admit(fence, START + 59 * SECOND) == PlaceMoves([], [])
-    moves = await stores.led.admit(fence, START + MINUTE)
-    assert (list(moves.admitted), list(moves.gave_way)) == ([short.run_id], [long.run_id])
+    assert await stores.led.admit(token, START + 59 * SECOND) == SlotChanges([], [])
+    moves = await stores.led.admit(token, START + MINUTE)
+    assert (list(moves.admitted), list(moves.preempted)) == ([short.run_id], [long.run_id])
     waiting = await stores.runs.get(long.run_id)
     assert (waiting.state, waiting.epoch, waiting.planned_epoch) == (RunState.PENDING, 1, 1)
     assert (waiting.ran_seconds, waiting.admitted_at, waiting.deadline) == (60, None, None)
-    assert not await stores.led.note_step(fence, long, "x")
+    assert not await stores.led.set_step(token, long, "x")
     await stores.runs.cancel(short.run_id, START + 2 * HOUR)
-    await stores.led.admit(fence, START + 2 * HOUR)
+    await stores.led.admit(token, START + 2 * HOUR)
     again = await stores.runs.get(long.run_id)
     assert (again.started_at, again.admitted_at) == (START, START + 2 * HOUR)
     assert again.deadline == START + 3 * HOUR - MINUTE
@@ -124,28 +125,28 @@ async def test_run_that_gives_way_waits_in_its_epoch_and_its_time_stands_still(s
 
 
 async def test_urgent_run_takes_the_place_of_a_less_urgent_one_at_once(stores: Stores) -> None:
-    fence = await stores.begin_term()
+    token = await stores.begin_term()
     low, normal = [
         await add(stores, new_run(user="ann", priority=priority))
         for priority in (Priority.LOW, Priority.NORMAL)
     ]
-    await admit(stores, fence, 2)
+    await admit(stores, token, 2)
     urgent = await add(stores, new_run(1, user="ann", priority=Priority.HIGH))
-    assert await admit(stores, fence, 2) == [urgent.run_id]
+    assert await admit(stores, token, 2) == [urgent.run_id]
     assert await state_of(stores, low) is RunState.PENDING
     assert await state_of(stores, normal) is RunState.RUNNING
 
 
 async def test_paused_run_keeps_what_it_has_and_goes_on_in_its_epoch(stores: Stores) -> None:
     run = await add(stores, new_run())
-    fence = await stores.begin_term()
-    await stores.led.admit(fence, START)
-    await stores.led.mark_planned(fence, run, PlanRecord((), 1))
+    token = await stores.begin_term()
+    await stores.led.admit(token, START)
+    await stores.led.mark_planned(token, run, PlanRecord((), 1))
     paused = await stores.runs.pause(run.run_id, START + MINUTE)
     assert paused is not None
     assert (paused.state, paused.ran_seconds, paused.deadline) == (RunState.PAUSED, 60, None)
     assert await stores.runs.pause(run.run_id, START + HOUR) is None
-    assert await stores.led.admit(fence, START + HOUR) == PlaceMoves([], [])
+    assert await stores.led.admit(token, START + HOUR) == SlotChanges([], [])
     assert await stores.led.unfinished() == []
     assert await stores.led.live_among([run.run_id]) == [run.run_id]
     resumed = await stores.runs.resume(run.run_id, START + 2 * HOUR)
@@ -206,14 +207,14 @@ async def test_priority_above_what_a_user_may_have_is_refused_with_those_allowed
 async def test_two_schedulers_and_changes_of_the_limit_never_exceed_it(pool: asyncpg.Pool) -> None:
     """At any moment no more run than the highest limit that held since each of them was admitted."""
     stores = await empty_stores(pool)
-    fence = await stores.begin_term()
+    token = await stores.begin_term()
     await stores.limits.change(LimitChanges(max_running=2, max_pending_per_user=100))
     for age in range(40):
         await add(stores, new_run(age, user=f"user {age % 7}"))
 
     async def admissions() -> None:
         for _ in range(20):
-            await stores.led.admit(fence, START)
+            await stores.led.admit(token, START)
 
     async def end_some() -> None:
         for _ in range(30):
@@ -227,7 +228,7 @@ async def test_two_schedulers_and_changes_of_the_limit_never_exceed_it(pool: asy
             await stores.limits.change(LimitChanges(max_running=most))
 
     await asyncio.gather(*(admissions() for _ in range(8)), end_some(), changes())
-    await stores.led.admit(fence, START)
+    await stores.led.admit(token, START)
     assert len((await stores.queue.queue(1)).running) in (3, 4, 5)
     for run in (await stores.queue.queue(1)).running:
         await stores.runs.cancel(run.run_id, START)
@@ -237,11 +238,11 @@ async def test_two_schedulers_and_changes_of_the_limit_never_exceed_it(pool: asy
 
 async def test_once_a_limit_is_lowered_nobody_is_admitted_by_the_old_one(pool: asyncpg.Pool) -> None:
     stores = await empty_stores(pool)
-    fence = await stores.begin_term()
+    token = await stores.begin_term()
     await stores.limits.change(LimitChanges(max_running=9))
     for age in range(9):
         await add(stores, new_run(age))
-    admitting = asyncio.gather(*(stores.led.admit(fence, START) for _ in range(5)))
+    admitting = asyncio.gather(*(stores.led.admit(token, START) for _ in range(5)))
     await stores.limits.change(LimitChanges(max_running=1))
     running = len((await stores.queue.queue(1)).running)
     await admitting
@@ -249,19 +250,19 @@ async def test_once_a_limit_is_lowered_nobody_is_admitted_by_the_old_one(pool: a
 
 
 async def test_run_that_is_being_closed_can_neither_be_stopped_nor_give_way(stores: Stores) -> None:
-    fence = await stores.begin_term()
+    token = await stores.begin_term()
     run = await add(stores, new_run(priority=Priority.LOW))
-    await admit(stores, fence, 1)
-    assert await stores.led.note_step(fence, run, SUMMARISING)
+    await admit(stores, token, 1)
+    assert await stores.led.set_step(token, run, SUMMARISING)
     urgent = await add(stores, new_run(1, priority=Priority.HIGH))
-    assert await admit(stores, fence, 1) == []
+    assert await admit(stores, token, 1) == []
     assert await stores.runs.cancel(run.run_id, START) is None
     assert await stores.runs.pause(run.run_id, START) is None
     assert (await stores.runs.get(run.run_id)).is_closing
-    assert await stores.led.finish(fence, run, RunEnding(RunState.COMPLETED, START))
-    assert await admit(stores, fence, 1) == [urgent.run_id]
-    assert await stores.led.note_step(fence, urgent, SUMMARISING)
-    assert await stores.led.note_step(fence, urgent, "")
+    assert await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START))
+    assert await admit(stores, token, 1) == [urgent.run_id]
+    assert await stores.led.set_step(token, urgent, SUMMARISING)
+    assert await stores.led.set_step(token, urgent, "")
     assert await stores.runs.cancel(urgent.run_id, START) is not None
 
 
@@ -269,23 +270,23 @@ async def test_run_is_stopped_or_closed_and_never_both(pool: asyncpg.Pool) -> No
     """A cancel, a pause and an urgent run come at the moment at which it is closed."""
     stores = await empty_stores(pool)
     await stores.limits.change(LimitChanges(max_running=1, max_pending_per_user=100))
-    fence = await stores.begin_term()
+    token = await stores.begin_term()
     won: Counter[bool] = Counter()
     for age in range(60):
         run = await add(stores, new_run(age, priority=Priority.LOW))
-        assert await admit(stores, fence, 1) == [run.run_id]
+        assert await admit(stores, token, 1) == [run.run_id]
         urgent = await add(stores, new_run(age, priority=Priority.HIGH))
         strikes = (
             stores.runs.cancel(run.run_id, START),
             stores.runs.pause(run.run_id, START),
-            admit(stores, fence, 1),
+            admit(stores, token, 1),
         )
         is_closing, cancelled, paused, admitted = await asyncio.gather(
-            stores.led.note_step(fence, run, SUMMARISING), *strikes
+            stores.led.set_step(token, run, SUMMARISING), *strikes
         )
         stopped = bool(cancelled) or bool(paused) or urgent.run_id in admitted
         assert is_closing is not stopped
-        assert await stores.led.finish(fence, run, RunEnding(RunState.COMPLETED, START)) is is_closing
+        assert await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START)) is is_closing
         await stores.runs.cancel(run.run_id, START)
         await stores.runs.cancel(urgent.run_id, START)
         won[is_closing] += 1
@@ -294,16 +295,16 @@ async def test_run_is_stopped_or_closed_and_never_both(pool: asyncpg.Pool) -> No
 
 async def test_turns_of_users_with_nothing_in_the_queue_are_forgotten(stores: Stores) -> None:
     """Who still has something in it keeps its place in the order; nobody else is remembered for ever."""
-    fence = await stores.begin_term()
+    token = await stores.begin_term()
     for user in ("ann", "bob"):
         run = await add(stores, new_run(user=user))
-        await stores.led.admit(fence, START + MINUTE)
+        await stores.led.admit(token, START + MINUTE)
         await stores.runs.cancel(run.run_id, START + MINUTE)
     kept = await add(stores, new_run(user="bob"))
-    await stores.led.forget_turns(fence, START + MINUTE)
+    await stores.led.forget_admissions(token, START + MINUTE)
     ann, carl = [await add(stores, new_run(age, user)) for age, user in ((1, "ann"), (2, "carl"))]
     assert await order_of(stores) == [carl.run_id, *sorted((ann.run_id, kept.run_id))]
     await stores.runs.cancel(ann.run_id, START)
-    await stores.led.forget_turns(fence, START + 2 * MINUTE)
+    await stores.led.forget_admissions(token, START + 2 * MINUTE)
     again = await add(stores, new_run(1, user="ann"))
     assert await order_of(stores) == [again.run_id, carl.run_id, kept.run_id]

@@ -10,28 +10,25 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from services.scheduler.errors import LeadershipLost, QueueFull, RequestIdTaken, RunNotFound
-from services.scheduler.ports import (
-    Fence,
-    PlanRecord,
-    RunEnding,
-    ShardMoves,
-)
+from services.scheduler.dispatch.ports import ShardMoves
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
+from services.scheduler.planning.ports import PlanRecord
+from services.scheduler.planning.shard import Shard
+from services.scheduler.progress.run_counts import RunCounts, TaskCounts
+from services.scheduler.runs.admission.run_queue import UserRunCounts
+from services.scheduler.runs.lifecycle.errors import QueueFull, RequestIdTaken, RunNotFound
+from services.scheduler.runs.lifecycle.planned_task import PlannedTask
+from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunError, RunId, RunState
+from services.scheduler.runs.limits.queue_limits import LimitChanges
 from services.scheduler.runs.model_price import ModelPrice, TokenUsage
-from services.scheduler.runs.queue_limits import LimitChanges
-from services.scheduler.runs.run import Run, RunError, RunId, RunState
-from services.scheduler.runs.run_counts import RunCounts, TaskCounts
-from services.scheduler.runs.run_list import RunCursor, RunFilter
-from services.scheduler.runs.run_order import (
+from services.scheduler.runs.orders.run_order import (
     GenerationParams,
     Priority,
     PromptForm,
     ScoringMethod,
     Truncation,
 )
-from services.scheduler.runs.run_queue import UserRunCounts
-from services.scheduler.shards.planned_task import PlannedTask
-from services.scheduler.shards.shard import Shard
+from services.scheduler.runs.reads.run_list import RunCursor, RunFilter
 from services.scheduler.suites.suite import Generation, OutputType
 from tests.fakes.scheduler_database import scheduler_database
 from tests.fakes.scheduler_stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
@@ -67,18 +64,18 @@ async def stores(request: pytest.FixtureRequest, pool: asyncpg.Pool) -> Stores:
     return stores_in_memory() if request.param == "memory" else await empty_stores(pool)
 
 
-async def running(stores: Stores, model: str = "openai/fake") -> tuple[Fence, Run]:
+async def running(stores: Stores, model: str = "openai/fake") -> tuple[FencingToken, Run]:
     run = await add(stores, new_run(model=model))
-    fence = await stores.begin_term()
-    await admit(stores, fence)
-    return fence, await stores.runs.get(run.run_id)
+    token = await stores.begin_term()
+    await admit(stores, token)
+    return token, await stores.runs.get(run.run_id)
 
 
-async def planned(stores: Stores, model: str = "openai/fake") -> tuple[Fence, Run]:
-    fence, run = await running(stores, model)
-    await stores.led.add_shards(fence, run, SHARDS)
-    await stores.led.mark_planned(fence, run, PlanRecord((TASK,), 67, {**run.environment, "b": "2"}))
-    return fence, await stores.runs.get(run.run_id)
+async def planned(stores: Stores, model: str = "openai/fake") -> tuple[FencingToken, Run]:
+    token, run = await running(stores, model)
+    await stores.led.add_shards(token, run, SHARDS)
+    await stores.led.mark_planned(token, run, PlanRecord((TASK,), 67, {**run.environment, "b": "2"}))
+    return token, await stores.runs.get(run.run_id)
 
 
 async def test_run_comes_back_as_it_was_stored(stores: Stores) -> None:
@@ -162,9 +159,9 @@ async def test_admission_goes_by_priority_then_age_up_to_the_limit(stores: Store
     ]
     assert await stores.queue.positions([low.run_id]) == {low.run_id: 4}
     assert await stores.queue.positions([older.run_id]) == {older.run_id: 1}
-    fence = await stores.begin_term()
-    assert set(await admit(stores, fence, 3)) == {older.run_id, newer.run_id, normal.run_id}
-    assert await admit(stores, fence, 3) == []
+    token = await stores.begin_term()
+    assert set(await admit(stores, token, 3)) == {older.run_id, newer.run_id, normal.run_id}
+    assert await admit(stores, token, 3) == []
     assert len((await stores.queue.queue(0)).running) == 3
     started = await stores.runs.get(older.run_id)
     assert (started.started_at, started.deadline) == (START + HOUR, START + 4 * HOUR)
@@ -176,8 +173,8 @@ async def test_queue_is_seen_in_the_order_of_turns_with_everybodys_share(stores:
     third = await add(stores, new_run(age=2, user="ann"))
     fourth = await add(stores, new_run(age=3, user="bob"))
     urgent_less = await add(stores, new_run(age=0, user="carl", priority=Priority.LOW))
-    fence = await stores.begin_term()
-    assert await admit(stores, fence, 1) == [first.run_id]
+    token = await stores.begin_term()
+    assert await admit(stores, token, 1) == [first.run_id]
     queue = await stores.queue.queue(3)
     assert [run.run_id for run in queue.running] == [first.run_id]
     assert [each.run.run_id for each in queue.waiting] == [fourth.run_id, second.run_id, third.run_id]
@@ -205,14 +202,14 @@ async def test_writes_of_an_earlier_term_are_refused(stores: Stores) -> None:
     ending = RunEnding(RunState.COMPLETED, START, counts=COUNTS)
     for write in (
         stores.led.admit(old, START),
-        stores.led.note_step(old, run, "x"),
-        stores.led.drop_shards(old, run),
+        stores.led.set_step(old, run, "x"),
+        stores.led.delete_shards(old, run),
         stores.led.add_shards(old, run, SHARDS),
         stores.led.mark_planned(old, run, PlanRecord((TASK,), 1)),
         stores.led.finish(old, run, ending),
         stores.led.mark_closed(old, run, COUNTS),
         stores.shards.move(old, run, ShardMoves(done=[0])),
-        stores.shards.give_back(old, run, SHARDS),
+        stores.shards.return_shards(old, run, SHARDS),
     ):
         with pytest.raises(LeadershipLost):
             await write
@@ -234,50 +231,50 @@ async def test_planned_run_has_its_tasks_and_shards(stores: Stores) -> None:
 
 
 async def test_planning_anew_replaces_the_shards(stores: Stores) -> None:
-    fence, run = await planned(stores)
-    await stores.led.drop_shards(fence, run)
+    token, run = await planned(stores)
+    await stores.led.delete_shards(token, run)
     assert await stores.shards.planned(run, -1, 10) == []
 
 
 async def test_stopped_run_takes_no_plan_and_sends_no_shard(stores: Stores) -> None:
-    fence, run = await planned(stores)
+    token, run = await planned(stores)
     await stores.runs.cancel(run.run_id, START)
-    assert not await stores.led.note_step(fence, run, "planning")
-    assert not await stores.led.add_shards(fence, run, SHARDS)
-    assert not await stores.led.mark_planned(fence, run, PlanRecord((), 0))
-    assert not await stores.shards.move(fence, run, ShardMoves(dispatched=[replace(SHARDS[0], attempt=1)]))
+    assert not await stores.led.set_step(token, run, "planning")
+    assert not await stores.led.add_shards(token, run, SHARDS)
+    assert not await stores.led.mark_planned(token, run, PlanRecord((), 0))
+    assert not await stores.shards.move(token, run, ShardMoves(dispatched=[replace(SHARDS[0], attempt=1)]))
     assert await stores.shards.dispatched(run) == []
 
 
 async def test_shard_goes_from_planned_to_dispatched_to_done(stores: Stores) -> None:
-    fence, run = await planned(stores)
+    token, run = await planned(stores)
     sent = replace(SHARDS[1], attempt=1)
-    assert await stores.shards.move(fence, run, ShardMoves(dispatched=[sent]))
+    assert await stores.shards.move(token, run, ShardMoves(dispatched=[sent]))
     assert [shard.number for shard in await stores.shards.planned(run, -1, 10)] == [0]
     assert [(shard.number, shard.attempt) for shard in await stores.shards.dispatched(run)] == [(1, 1)]
-    assert await stores.shards.move(fence, run, ShardMoves(done=[1]))
+    assert await stores.shards.move(token, run, ShardMoves(done=[1]))
     assert await stores.shards.dispatched(run) == []
 
 
 async def test_shard_given_back_waits_with_what_is_missing_and_keeps_its_attempts(stores: Stores) -> None:
-    fence, run = await planned(stores)
-    await stores.shards.move(fence, run, ShardMoves(dispatched=[replace(SHARDS[1], attempt=1)]))
-    await stores.shards.give_back(fence, run, [replace(SHARDS[1], samples=[67])])
+    token, run = await planned(stores)
+    await stores.shards.move(token, run, ShardMoves(dispatched=[replace(SHARDS[1], attempt=1)]))
+    await stores.shards.return_shards(token, run, [replace(SHARDS[1], samples=[67])])
     [_, back] = await stores.shards.planned(run, -1, 10)
     assert (back.number, list(back.samples), back.size, back.attempt) == (1, [67], 3, 1)
 
 
 async def test_done_shard_is_not_given_back(stores: Stores) -> None:
-    fence, run = await planned(stores)
-    await stores.shards.move(fence, run, ShardMoves(dispatched=[replace(SHARDS[1], attempt=1)]))
-    await stores.shards.move(fence, run, ShardMoves(done=[1]))
-    await stores.shards.give_back(fence, run, [SHARDS[1]])
+    token, run = await planned(stores)
+    await stores.shards.move(token, run, ShardMoves(dispatched=[replace(SHARDS[1], attempt=1)]))
+    await stores.shards.move(token, run, ShardMoves(done=[1]))
+    await stores.shards.return_shards(token, run, [SHARDS[1]])
     assert [shard.number for shard in await stores.shards.planned(run, -1, 10)] == [0]
 
 
 async def test_completed_run_is_closed_with_its_counts(stores: Stores) -> None:
-    fence, run = await planned(stores)
-    assert await stores.led.finish(fence, run, RunEnding(RunState.COMPLETED, START + 2 * HOUR, counts=COUNTS))
+    token, run = await planned(stores)
+    assert await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START + 2 * HOUR, counts=COUNTS))
     ended = await stores.runs.get(run.run_id)
     assert ended.is_over
     assert ended.final_counts == COUNTS
@@ -290,16 +287,16 @@ async def test_completed_run_is_closed_with_its_counts(stores: Stores) -> None:
 
 
 async def test_usage_is_told_by_runs_of_the_model_else_by_those_of_the_suite(stores: Stores) -> None:
-    fence, run = await planned(stores)
+    token, run = await planned(stores)
     used = replace(COUNTS, usage=TokenUsage(100, 20, 10, 5))
-    await stores.led.finish(fence, run, RunEnding(RunState.COMPLETED, START + HOUR, counts=used))
+    await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START + HOUR, counts=used))
     new = replace(run, order=replace(run.order, model="openai/new"))
     for asked in (run, new):
         [past] = await stores.runs.past_usage(asked)
         assert (past.usage, past.run.total) == (used.usage, 67)
-    fence, dear = await planned(stores, model="openai/new")
+    token, dear = await planned(stores, model="openai/new")
     counts = replace(COUNTS, usage=TokenUsage(900))
-    await stores.led.finish(fence, dear, RunEnding(RunState.COMPLETED, START + HOUR, counts=counts))
+    await stores.led.finish(token, dear, RunEnding(RunState.COMPLETED, START + HOUR, counts=counts))
     [past] = await stores.runs.past_usage(new)
     assert past.usage == counts.usage
 
@@ -320,29 +317,29 @@ async def test_usage_is_told_by_runs_of_the_model_else_by_those_of_the_suite(sto
 async def test_runs_that_were_asked_otherwise_tell_nothing_of_usage(
     stores: Stores, changes: dict[str, Any]
 ) -> None:
-    fence, run = await planned(stores)
-    await stores.led.finish(fence, run, RunEnding(RunState.COMPLETED, START + HOUR, counts=COUNTS))
+    token, run = await planned(stores)
+    await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START + HOUR, counts=COUNTS))
     assert await stores.runs.past_usage(replace(run, order=replace(run.order, limit=3)))
     assert not await stores.runs.past_usage(replace(run, order=replace(run.order, **changes)))
     assert not await stores.runs.past_usage(replace(run, scoring_method=ScoringMethod.LOGLIKELIHOOD))
 
 
 async def test_failed_run_is_looked_after_until_it_is_closed(stores: Stores) -> None:
-    fence, run = await planned(stores)
+    token, run = await planned(stores)
     error = RunError("DEADLINE_REACHED", "Too late.")
-    assert await stores.led.finish(fence, run, RunEnding(RunState.FAILED, START, error))
+    assert await stores.led.finish(token, run, RunEnding(RunState.FAILED, START, error))
     ended = await stores.runs.get(run.run_id)
     assert (ended.error, ended.is_closed) == (error, False)
     assert await stores.led.unfinished() == [run.run_id]
-    await stores.led.mark_closed(fence, run, None)
+    await stores.led.mark_closed(token, run, None)
     assert (await stores.runs.get(run.run_id)).is_over
     assert await stores.led.unfinished() == []
 
 
 async def test_cancelled_run_is_not_completed_afterwards(stores: Stores) -> None:
-    fence, run = await planned(stores)
+    token, run = await planned(stores)
     await stores.runs.cancel(run.run_id, START)
-    assert not await stores.led.finish(fence, run, RunEnding(RunState.COMPLETED, START, counts=COUNTS))
+    assert not await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START, counts=COUNTS))
     assert (await stores.runs.get(run.run_id)).state is RunState.CANCELLED
 
 
@@ -356,9 +353,9 @@ async def test_cancel_can_be_repeated_by_the_same_call_and_not_by_another(stores
 
 
 async def test_retry_waits_at_the_end_of_the_queue_in_a_new_epoch(stores: Stores) -> None:
-    fence, run = await planned(stores)
+    token, run = await planned(stores)
     assert await stores.runs.requeue(run.run_id, START) is None
-    await stores.led.finish(fence, run, RunEnding(RunState.FAILED, START, RunError("X", "x"), COUNTS))
+    await stores.led.finish(token, run, RunEnding(RunState.FAILED, START, RunError("X", "x"), COUNTS))
     waiting = await add(stores, new_run(age=5))
     again = await stores.runs.requeue(run.run_id, START + HOUR)
     assert again is not None
@@ -372,8 +369,8 @@ async def test_retry_waits_at_the_end_of_the_queue_in_a_new_epoch(stores: Stores
 async def test_retry_is_refused_when_the_queue_is_full(stores: Stores) -> None:
     run = await add(stores, new_run())
     await stores.runs.cancel(run.run_id, START)
-    fence = await stores.begin_term()
-    await stores.led.mark_closed(fence, run, None)
+    token = await stores.begin_term()
+    await stores.led.mark_closed(token, run, None)
     await add(stores, new_run())
     await stores.limits.change(LimitChanges(max_pending_per_user=1))
     with pytest.raises(QueueFull):

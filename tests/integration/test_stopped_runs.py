@@ -9,11 +9,11 @@ import pytest_asyncio
 
 from proctor.v1 import results_service_pb2
 from services.common.grpc_client import open_channel
-from services.scheduler.ports import PlanToOpen
-from services.scheduler.runs.cancel_run import CancelRun
-from services.scheduler.runs.finish_run import FinishRun
-from services.scheduler.runs.run import Run, RunState
-from services.scheduler.shards.grpc_run_record import GrpcRunRecord
+from services.scheduler.dispatch.finish_run import FinishRun
+from services.scheduler.planning.grpc_results import GrpcRunRecord
+from services.scheduler.planning.ports import PlanToOpen
+from services.scheduler.runs.lifecycle.change_state import CancelRun
+from services.scheduler.runs.lifecycle.run import Run, RunState
 from tests.fakes.results_stand import ResultsStand, results_stand
 from tests.fakes.scheduler_stand import SchedulerStand
 
@@ -50,7 +50,7 @@ def on_results(stand: SchedulerStand, record: GrpcRunRecord) -> None:
     stand.tools = replace(
         stand.tools,
         planner=stand.planner(record),
-        finisher=FinishRun(stand.runs, record, stand.wire, stand.controls, stand.clock),
+        finisher=FinishRun(stand.runs, record, stand.stream, stand.controls, stand.clock),
     )
 
 

@@ -25,14 +25,14 @@ from services.common.grpc_errors import remote_error
 from services.common.postgres import connect_pool
 from services.results.settings import ResultsSettings
 from services.results.wiring import running_results
-from services.scheduler.errors import UnknownSuite
 from services.scheduler.postgres_sessions import SCHEMA, Sessions
-from services.scheduler.runs.postgres_limits import PostgresLimits
-from services.scheduler.runs.postgres_runs import PostgresRuns
-from services.scheduler.runs.queue_limits import QueueLimits
-from services.scheduler.runs.run import Run, RunId
-from services.scheduler.runs.run_order import RunOrder, ScoringMethod
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns
+from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.limits.postgres import PostgresLimits
+from services.scheduler.runs.limits.queue_limits import QueueLimits
+from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
 from services.scheduler.settings import SchedulerSettings
+from services.scheduler.suites.errors import UnknownSuite
 from services.scheduler.wiring import running_scheduler
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler_world import START

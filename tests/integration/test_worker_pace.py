@@ -14,14 +14,13 @@ from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
 from services.common import subjects
 from services.common.clock import SystemClock
 from services.common.jetstream import JetStream, connect_nats
-from services.scheduler.paces.lead_paces import LeadPaces
-from services.scheduler.paces.nats_pace_feed import NatsPaceFeed
-from services.scheduler.paces.nats_pace_grants import NatsPaceGrants
-from services.scheduler.paces.pace import RateQuota
-from services.scheduler.paces.pace_board import PaceBoard
-from services.scheduler.paces.retry_budget import RetryBudget
-from services.scheduler.pools.nats_crew import NatsCrew
-from services.scheduler.runs.nats_run_controls import NatsRunControls
+from services.scheduler.rate_limits.assign_quotas import AssignQuotas
+from services.scheduler.rate_limits.nats import NatsQuotas, NatsRateReports
+from services.scheduler.rate_limits.rate_meter import RateLimitTracker
+from services.scheduler.rate_limits.rate_report import RateQuota
+from services.scheduler.rate_limits.retry_budget import RetryBudget
+from services.scheduler.runs.lifecycle.nats import NatsRunControls
+from services.scheduler.workers.nats import NatsWorkerRegistry
 from services.worker.engines.engine import ProviderFailed
 from services.worker.rate_limits.backoff import Backoff
 from services.worker.rate_limits.limiter import Paces, pace_name
@@ -51,13 +50,13 @@ async def model_server() -> AsyncIterator[ModelServerProcess]:
 
 
 @asynccontextmanager
-async def leader(nats_url: str) -> AsyncIterator[NatsPaceGrants]:
+async def leader(nats_url: str) -> AsyncIterator[NatsQuotas]:
     """What the leading scheduler does for paces; gives the bucket that it writes to."""
     connection = await connect_nats(nats_url, "leader")
-    clock, board = SystemClock(), PaceBoard()
-    grants = NatsPaceGrants(JetStream(connection).bucket(subjects.QUOTAS_BUCKET))
-    await NatsPaceFeed(connection, board, RetryBudget(0.2), clock).start()
-    leading = asyncio.create_task(LeadPaces(board, grants, clock).lead(), name="lead paces")
+    clock, tracker = SystemClock(), RateLimitTracker()
+    grants = NatsQuotas(JetStream(connection).bucket(subjects.QUOTAS_BUCKET))
+    await NatsRateReports(connection, tracker, RetryBudget(0.2), clock).start()
+    leading = asyncio.create_task(AssignQuotas(tracker, grants, clock).lead(), name="lead paces")
     try:
         yield grants
     finally:
@@ -108,13 +107,13 @@ async def test_a_provider_that_wants_to_be_left_alone_is_shown_with_the_time_whe
     await model_server.control(rate_limit={"rate": 0.001, "burst": 2, "tells": "seconds"})
     await send_samples(stand, 16)
     clock = SystemClock()
-    crew = NatsCrew(stand.jetstream.bucket(subjects.WORKERS_BUCKET), clock, lambda: None)
-    listening = asyncio.create_task(crew.listen())
+    registry = NatsWorkerRegistry(stand.jetstream.bucket(subjects.WORKERS_BUCKET), clock, lambda: None)
+    listening = asyncio.create_task(registry.listen())
     with worker_process(nats.address, model_server.url, tmp_path):
         await eventually(
-            lambda: any(worker.throttled_servers for worker in crew.workers()), "it is shown", 10
+            lambda: any(worker.throttled_servers for worker in registry.workers()), "it is shown", 10
         )
-        [worker] = crew.workers()
+        [worker] = registry.workers()
         assert clock.now() < worker.throttled_servers[""] < clock.now() + timedelta(seconds=70)
     await cancel_all([listening])
 
@@ -163,7 +162,7 @@ async def test_the_leader_finds_the_limit_and_the_next_worker_keeps_to_it(
 async def grants_of(nats_url: str) -> dict[str, RateQuota]:
     connection = await connect_nats(nats_url, "reader")
     try:
-        return dict(await NatsPaceGrants(JetStream(connection).bucket(subjects.QUOTAS_BUCKET)).stored())
+        return dict(await NatsQuotas(JetStream(connection).bucket(subjects.QUOTAS_BUCKET)).stored())
     finally:
         await connection.close()
 
@@ -191,12 +190,12 @@ async def test_a_limit_that_headers_tell_is_kept_before_anybody_is_refused(
 async def test_workers_are_told_when_a_run_has_spent_its_budget(nats: RunningServer) -> None:
     connection = await connect_nats(nats.address, "scheduler")
     budget, bucket = RetryBudget(0.2), JetStream(connection).bucket(subjects.RUNS_BUCKET)
-    await NatsPaceFeed(connection, PaceBoard(), budget, SystemClock()).start()
+    await NatsRateReports(connection, RateLimitTracker(), budget, SystemClock()).start()
     controls = NatsRunControls(connection, bucket, budget)
     run = await SchedulerStand().submit()
 
     async def is_told() -> bool:
-        await controls.remind(run)
+        await controls.refresh(run)
         told = work_messages_pb2.RunControl.FromString(await bucket.get(run.run_id) or b"")
         return told.is_retry_budget_spent
 

@@ -1,28 +1,52 @@
-"""The end of a batch: what its run has recorded becomes its files, which are then named in one transaction.
-
-Broken off anywhere, it is done again with the same outcomes under other names; what it had written is swept.
-"""
+"""The end of a batch: what its run has recorded is written to files."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import islice
+from uuid import UUID, uuid5
 
+import orjson
+
+from proctor.values.plain import with_line_feeds_only
 from services.common.clock import Clock
 from services.common.errors import RemoteError
-from services.scheduler.batches.error_lines import lines_of_unasked
 from services.scheduler.batches.ports import BatchLines, LedBatchStore
-from services.scheduler.batches.state import MissingLines, missing_lines
-from services.scheduler.batches.stored_batch import Batch, BatchFiles, BatchId
+from services.scheduler.batches.stored_batch import Batch, BatchFiles, BatchId, MissingLines, missing_lines
 from services.scheduler.datasets.dataset import DatasetContent
+from services.scheduler.datasets.dataset_row import DatasetRow
 from services.scheduler.datasets.delete_objects import try_to_delete_objects
 from services.scheduler.datasets.load_rows import LoadRows
 from services.scheduler.datasets.ports import ObjectStore
 from services.scheduler.files.ports import FileStore
 from services.scheduler.files.store_bytes import StoreBytes
 from services.scheduler.files.stored_file import FileId, FilePurpose, StoredFile, bytes_prefix
-from services.scheduler.ports import Fence
-from services.scheduler.runs.run import Run
+from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.runs.lifecycle.run import Run, RunId
+
+_LINES_AT_A_TIME = 1000
+
+
+def unrequested_lines(run_id: RunId, rows: Iterable[DatasetRow], missing: MissingLines) -> Iterator[bytes]:
+    """In the order of the rows, many in a piece; the same whenever they are written."""
+    lines = _lines(run_id, rows, missing)
+    while piece := b"".join(islice(lines, _LINES_AT_A_TIME)):
+        yield piece
+
+
+def _lines(run_id: RunId, rows: Iterable[DatasetRow], missing: MissingLines) -> Iterator[bytes]:
+    error = {"code": missing.code, "message": missing.message}
+    namespace = UUID(run_id)
+    for row in rows:
+        line = {
+            "id": f"batch_req_{uuid5(namespace, str(row.row)).hex}",
+            "custom_id": row.row_id,
+            "response": None,
+            "error": error,
+        }
+        yield with_line_feeds_only(orjson.dumps(line)) + b"\n"
+
 
 _UNKNOWN_RUN = "RUN_NOT_FOUND"
 
@@ -38,7 +62,7 @@ class FinishBatch:
     clock: Clock
     seconds: float
 
-    async def finish(self, fence: Fence, batch_id: BatchId, new_file_id: Callable[[], FileId]) -> bool:
+    async def finish(self, token: FencingToken, batch_id: BatchId, new_file_id: Callable[[], FileId]) -> bool:
         """False where there was nothing to do any more."""
         batch = await self.batches.get(batch_id)
         if batch.run is None or batch.files is not None:
@@ -56,17 +80,17 @@ class FinishBatch:
             if written is None:
                 await self._delete(output, errors)
         # Where this fails they may be named all the same; if not, their prefixes are loose and are swept.
-        if await self._named(fence, batch, written):
+        if await self._named(token, batch, written):
             return True
         await self._delete(output, errors)
         return False
 
-    async def _named(self, fence: Fence, batch: Batch, written: Sequence[StoredFile]) -> bool:
+    async def _named(self, token: FencingToken, batch: Batch, written: Sequence[StoredFile]) -> bool:
         """What is empty is no file."""
         output, errors = (file.file_id if file.size_bytes else None for file in written)
         named = BatchFiles(self.clock.now(), output, errors)
         kept = [file for file in written if file.size_bytes]
-        return await self.batches.finish(fence, batch.batch_id, named, kept)
+        return await self.batches.finish(token, batch.batch_id, named, kept)
 
     async def _output(self, run: Run, file_id: FileId) -> int:
         return await self._written(self.lines.output(run.run_id), file_id) or 0
@@ -97,7 +121,7 @@ class FinishBatch:
     ) -> int:
         parts = StoreBytes(self.objects, bytes_prefix(file_id))
         rows = LoadRows(self.objects).rows_from(content, 0)
-        for piece in lines_of_unasked(run.run_id, rows, missing):
+        for piece in unrequested_lines(run.run_id, rows, missing):
             parts.add(piece)
         parts.end()
         return parts.size

@@ -11,9 +11,8 @@ from services.scheduler.batches.errors import BatchNotFound
 from services.scheduler.batches.finish_batch import FinishBatch
 from services.scheduler.batches.ports import LedBatchStore
 from services.scheduler.batches.stored_batch import BatchId
-from services.scheduler.errors import LeadershipLost
 from services.scheduler.files.stored_file import FileId
-from services.scheduler.ports import Fence
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 
 log = get_logger()
 
@@ -33,7 +32,7 @@ class _Rest:
 
 @dataclass
 class _Term:
-    fence: Fence
+    fencing_token: FencingToken
     group: asyncio.TaskGroup
     going: set[BatchId] = field(default_factory=set)
     resting: dict[BatchId, _Rest] = field(default_factory=dict)
@@ -48,10 +47,10 @@ class LeadBatches:
     clock: Clock
     new_file_id: Callable[[], FileId]
 
-    async def lead(self, fence: Fence) -> NoReturn:
+    async def lead(self, token: FencingToken) -> NoReturn:
         """Until cancelled, or until another leads (`LeadershipLost`)."""
         async with asyncio.TaskGroup() as group:
-            term = _Term(fence, group)
+            term = _Term(token, group)
             while True:
                 await self._begin(term)
                 await asyncio.sleep(_ROUND_SECONDS)
@@ -73,7 +72,7 @@ class LeadBatches:
 
     async def _finish(self, term: _Term, batch_id: BatchId) -> None:
         try:
-            if await self.finishing.finish(term.fence, batch_id, self.new_file_id):
+            if await self.finishing.finish(term.fencing_token, batch_id, self.new_file_id):
                 log.info("batch files written", batch=batch_id)
             term.resting.pop(batch_id, None)
         except LeadershipLost:

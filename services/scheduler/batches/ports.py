@@ -3,11 +3,10 @@
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Protocol
 
-from services.scheduler.batches.state import MissingLines
-from services.scheduler.batches.stored_batch import Batch, BatchFiles, BatchId, BatchPage
+from services.scheduler.batches.stored_batch import Batch, BatchFiles, BatchId, BatchPage, MissingLines
 from services.scheduler.files.stored_file import StoredFile
-from services.scheduler.ports import Fence
-from services.scheduler.runs.run import RunId
+from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.runs.lifecycle.run import RunId
 
 
 class BatchStore(Protocol):
@@ -46,7 +45,7 @@ class LedBatchStore(Protocol):
         ...
 
     async def finish(
-        self, fence: Fence, batch_id: BatchId, written: BatchFiles, files: Sequence[StoredFile]
+        self, token: FencingToken, batch_id: BatchId, written: BatchFiles, files: Sequence[StoredFile]
     ) -> bool:
         """Names the files, all or none; False where another has done so, or the batch has gone.
 

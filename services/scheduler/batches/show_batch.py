@@ -1,16 +1,19 @@
-"""Shows batches with how far their runs are: one, or a page of them."""
+"""Shows and cancels batches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from services.scheduler.batches.errors import BatchAlreadyEnded
 from services.scheduler.batches.ports import BatchStore
-from services.scheduler.batches.stored_batch import Batch, BatchId
-from services.scheduler.runs.run_counts import RunCounts
-from services.scheduler.runs.show_run import ShowRun
+from services.scheduler.batches.stored_batch import Batch, BatchId, BatchState, state_of
+from services.scheduler.progress.run_counts import RunCounts
+from services.scheduler.runs.lifecycle.change_state import CancelRun
+from services.scheduler.runs.lifecycle.errors import RunAlreadyFinished
+from services.scheduler.runs.reads.show_run import ShowRun
 
 
 @dataclass(frozen=True, slots=True)
-class ShownBatch:
+class BatchView:
     """`counts` None: nothing is recorded, or it is not known at the moment."""
 
     batch: Batch
@@ -18,10 +21,10 @@ class ShownBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownPage:
+class BatchViews:
     """Newest first."""
 
-    batches: Sequence[ShownBatch]
+    batches: Sequence[BatchView]
     has_more: bool
 
 
@@ -30,16 +33,44 @@ class ShowBatch:
     batches: BatchStore
     runs: ShowRun
 
-    async def get(self, batch_id: BatchId) -> ShownBatch:
+    async def get(self, batch_id: BatchId) -> BatchView:
         return await self.shown(await self.batches.get(batch_id))
 
-    async def shown(self, batch: Batch) -> ShownBatch:
-        return ShownBatch(batch, await self.runs.counts(batch.run) if batch.run else None)
+    async def shown(self, batch: Batch) -> BatchView:
+        return BatchView(batch, await self.runs.counts(batch.run) if batch.run else None)
 
-    async def page(self, size: int, after: BatchId | None) -> ShownPage:
+    async def page(self, size: int, after: BatchId | None) -> BatchViews:
         page = await self.batches.page(size, after)
         counts = await self.runs.counts_of_all([batch.run for batch in page.batches if batch.run])
         shown = [
-            ShownBatch(batch, counts.get(batch.run.run_id) if batch.run else None) for batch in page.batches
+            BatchView(batch, counts.get(batch.run.run_id) if batch.run else None) for batch in page.batches
         ]
-        return ShownPage(shown, page.has_more)
+        return BatchViews(shown, page.has_more)
+
+
+@dataclass(frozen=True)
+class CancelBatch:
+    batches: BatchStore
+    cancelling: CancelRun
+
+    async def cancel(self, batch_id: BatchId) -> Batch:
+        """Can be repeated until it is cancelled. Raises `BatchNotFound` or `BatchAlreadyEnded`."""
+        batch = await self.batches.get(batch_id)
+        state = state_of(batch)
+        if batch.run is None or state.is_final or state is BatchState.FINALIZING:
+            raise BatchAlreadyEnded(batch_id=batch_id, state=state)
+        if state is BatchState.CANCELLING:
+            return batch
+        try:
+            await self.cancelling.cancel(batch.run.run_id)
+        except RunAlreadyFinished:
+            return await self._as_ended(batch_id)
+        return await self.batches.get(batch_id)
+
+    async def _as_ended(self, batch_id: BatchId) -> Batch:
+        """Since it was looked at; a run that is being summed up has no state of its own yet."""
+        batch = await self.batches.get(batch_id)
+        state = state_of(batch)
+        if state in (BatchState.CANCELLING, BatchState.CANCELLED):
+            return batch
+        raise BatchAlreadyEnded(batch_id=batch_id, state=state if state.is_final else BatchState.FINALIZING)

@@ -1,32 +1,83 @@
-"""A batch is made: of a sound file with a run over it, of any other as one that has failed."""
+"""Makes a batch: of a valid file with a run over it, of any other as one that has failed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
-from services.scheduler.batches.completion_window import ADVICE, window_of
 from services.scheduler.batches.errors import BatchRequestTaken
 from services.scheduler.batches.ports import BatchStore
-from services.scheduler.batches.problems import (
-    NO_MODEL,
-    no_such_model,
-    problem_of_refusal,
-    problems_of_file,
+from services.scheduler.batches.stored_batch import (
+    ADVICE,
+    Batch,
+    BatchId,
+    BatchOrder,
+    BatchProblem,
+    run_id_of,
+    window_of,
 )
-from services.scheduler.batches.stored_batch import Batch, BatchId, BatchOrder, run_id_of
+from services.scheduler.datasets.checking.faults import DatasetFault, FaultKind
 from services.scheduler.datasets.checking.row_fields import ENDPOINTS
 from services.scheduler.datasets.dataset_errors import DatasetNotFound
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.files.errors import FileNotFound
 from services.scheduler.files.ports import FileStore
 from services.scheduler.files.stored_file import FilePurpose, StoredFile, expiry_problem
-from services.scheduler.pools.model_names import model_named
-from services.scheduler.ports import LimitStore, RunControls
-from services.scheduler.runs.run import Run
-from services.scheduler.runs.run_order import Priority, RunOrder
-from services.scheduler.runs.submit_run import Submission, SubmitRun
-from services.scheduler.runs.user_name import user_problem
+from services.scheduler.requests import user_problem
+from services.scheduler.runs.lifecycle.ports import RunControls
+from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
+from services.scheduler.runs.limits.ports import LimitStore
+from services.scheduler.runs.orders.run_order import Priority, RunOrder
+from services.scheduler.workers.pool import model_named
+
+_INVALID = "invalid_request"
+_CODES: Mapping[FaultKind, str] = {
+    FaultKind.INVALID: _INVALID,
+    FaultKind.UNREADABLE: "invalid_json_line",
+    FaultKind.MISSING: "missing_required_parameter",
+    FaultKind.DUPLICATE: "duplicate_custom_id",
+    FaultKind.OTHER_URL: "url_mismatch",
+    FaultKind.MODEL_MISMATCH: "model_mismatch",
+    FaultKind.EMPTY: "empty_file",
+    FaultKind.TOO_MANY: "too_many_tasks",
+}
+_REASONS: Mapping[str, str] = {
+    "UNKNOWN_MODEL": "model_not_found",
+    "UNKNOWN_PROVIDER": "model_not_found",
+    "MODEL_MISMATCH": "model_mismatch",
+}
+
+
+def problems_of_file(file: StoredFile, endpoint: str) -> Sequence[BatchProblem]:
+    """The first faults of its lines; or that they are for another endpoint."""
+    if file.content is None:
+        return tuple(_problem_of_fault(fault) for fault in file.faults.first)
+    asked = file.content.facts.endpoint
+    if asked == endpoint:
+        return ()
+    sentence = f"The lines of the file ask {asked}, but the batch is for {endpoint}."
+    return (BatchProblem("url_mismatch", sentence, "url"),)
+
+
+def no_such_model(name: str) -> BatchProblem:
+    sentence = f'No pool serves the model "{name}" of the lines. List the models to see those there are.'
+    return BatchProblem("model_not_found", sentence, "body.model")
+
+
+NO_MODEL = BatchProblem(
+    "missing_required_parameter", "No line of the file names a model. Name one in each.", "body.model"
+)
+
+
+def problem_of_refusal(error: DomainError) -> BatchProblem:
+    """Of an order that cannot become a run."""
+    return BatchProblem(_REASONS.get(error.reason, error.reason.lower()), error.message)
+
+
+def _problem_of_fault(fault: DatasetFault) -> BatchProblem:
+    return BatchProblem(_CODES[fault.kind], fault.problem, fault.field, fault.line)
+
 
 MAX_METADATA_PAIRS = 16
 MAX_KEY_LETTERS = 64
@@ -71,7 +122,7 @@ class SubmitBatch:
             # Deleted since it was looked up.
             raise FileNotFound(file_id=file.file_id) from error
         if stored.run is not None:
-            await self.controls.tell(stored.run)
+            await self.controls.announce(stored.run)
         return _same_order(stored, submission)
 
     async def _judged(self, submission: BatchSubmission, file: StoredFile) -> Batch:
@@ -105,7 +156,7 @@ class SubmitBatch:
             priority=max(Priority.NORMAL, limits.highest_priority(submission.user)),
             completion_window_seconds=int(window.total_seconds()) if window else None,
         )
-        return await self.submitting.settled(
+        return await self.submitting.prepare(
             Submission(run_id_of(submission.batch_id), order, submission.user)
         )
 

@@ -4,18 +4,18 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from services.common.clock import Clock
-from services.scheduler.batches.cancel_batch import CancelBatch
 from services.scheduler.batches.finish_batch import FinishBatch
-from services.scheduler.batches.grpc_batch_lines import GrpcBatchLines
+from services.scheduler.batches.grpc_api import BatchUseCases
+from services.scheduler.batches.grpc_results import GrpcBatchLines
 from services.scheduler.batches.lead_batches import LeadBatches
-from services.scheduler.batches.postgres_batches import PostgresBatches
-from services.scheduler.batches.show_batch import ShowBatch
+from services.scheduler.batches.postgres import PostgresBatches
+from services.scheduler.batches.show_batch import CancelBatch, ShowBatch
 from services.scheduler.batches.submit_batch import SubmitBatch
 from services.scheduler.files.stored_file import FileId
 from services.scheduler.files.wiring import UploadParts
 from services.scheduler.grpc_api import SchedulerUseCases
-from services.scheduler.grpc_batch_api import BatchUseCases
-from services.scheduler.ports import LimitStore, RunControls
+from services.scheduler.runs.lifecycle.ports import RunControls
+from services.scheduler.runs.limits.ports import LimitStore
 from services.scheduler.settings import SchedulerSettings
 
 

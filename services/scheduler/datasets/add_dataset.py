@@ -19,8 +19,7 @@ from services.scheduler.datasets.delete_objects import prefix_of, try_to_delete_
 from services.scheduler.datasets.ports import DatasetStore, NewDataset, ObjectStore
 from services.scheduler.datasets.uploads import Uploads
 from services.scheduler.errors import InvalidParameter
-from services.scheduler.runs.run_order import nul_problem
-from services.scheduler.runs.user_name import user_problem
+from services.scheduler.requests import nul_problem, user_problem
 
 
 @dataclass(frozen=True, slots=True)

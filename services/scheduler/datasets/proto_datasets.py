@@ -12,8 +12,8 @@ from services.scheduler.datasets.dataset import (
 )
 from services.scheduler.datasets.dataset_errors import DatasetNotFound
 from services.scheduler.datasets.dataset_row import DatasetRow
-from services.scheduler.grpc_api import DEFAULT_USER, checked_request_id
 from services.scheduler.proto_words import word_of
+from services.scheduler.requests import DEFAULT_USER, checked_request_id
 
 FORMATS: dict[DatasetFormat, messages.DatasetFormat.ValueType] = {
     DatasetFormat.JSONL: messages.DATASET_FORMAT_JSONL,

@@ -5,7 +5,7 @@ from services.scheduler.datasets.proto_datasets import fault_to_proto
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.files.errors import FileNotFound
 from services.scheduler.files.stored_file import FileHeader, FileId, FilePurpose, StoredFile, is_file_id
-from services.scheduler.grpc_api import DEFAULT_USER, checked_request_id
+from services.scheduler.requests import DEFAULT_USER, checked_request_id
 
 PURPOSES: dict[FilePurpose, messages.FilePurpose.ValueType] = {
     FilePurpose.BATCH: messages.FILE_PURPOSE_BATCH,

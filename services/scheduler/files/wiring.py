@@ -10,6 +10,7 @@ from services.scheduler.datasets.checking.text_readers import read_csv, read_jso
 from services.scheduler.datasets.dataset import DatasetFormat
 from services.scheduler.datasets.delete_dataset import DeleteDataset
 from services.scheduler.datasets.delete_lost_objects import DeleteLostObjects
+from services.scheduler.datasets.grpc_api import DatasetUseCases
 from services.scheduler.datasets.load_rows import LoadRows
 from services.scheduler.datasets.obstore_objects import ObstoreObjects
 from services.scheduler.datasets.postgres_datasets import PostgresDatasets
@@ -18,10 +19,9 @@ from services.scheduler.datasets.uploads import UploadLimits, Uploads
 from services.scheduler.files.add_file import AddFile
 from services.scheduler.files.check_batch_file import CheckBatchFile
 from services.scheduler.files.delete_file import DeleteFile
+from services.scheduler.files.grpc_api import FileUseCases
 from services.scheduler.files.postgres_files import PostgresFiles
 from services.scheduler.files.show_file import ShowFile
-from services.scheduler.grpc_dataset_api import DatasetUseCases
-from services.scheduler.grpc_file_api import FileUseCases
 from services.scheduler.postgres_sessions import Sessions
 from services.scheduler.settings import SchedulerSettings
 

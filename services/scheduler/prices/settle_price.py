@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
-from services.scheduler import errors
-from services.scheduler.ports import Prices, RunStore
-from services.scheduler.prices.cost_estimate import estimated_cost
+from services.scheduler.prices.errors import NoPrice, NoPriceElsewhere
+from services.scheduler.prices.ports import Prices
+from services.scheduler.runs.lifecycle.ports import RunStore
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.model_price import ModelPrice
-from services.scheduler.runs.run import Run
-from services.scheduler.runs.run_order import RunOrder
+from services.scheduler.runs.orders.run_order import RunOrder
+from services.scheduler.runs.reads.estimate_run import estimated_cost
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,8 @@ class SettlePrice:
         price = None if order.base_url else self.prices.price_of(order.model)
         if price is None and order.max_cost is not None:
             if order.base_url:
-                raise errors.NoPriceElsewhere(base_url=order.base_url)
-            raise errors.NoPrice(model=order.model)
+                raise NoPriceElsewhere(base_url=order.base_url)
+            raise NoPrice(model=order.model)
         return price
 
     async def estimate(self, run: Run) -> float | None:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from services.common.structured_logs import get_logger
-from services.scheduler.errors import InvalidPricesFile
+from services.scheduler.prices.errors import InvalidPricesFile
 from services.scheduler.prices.price_list import ANY_REST, PriceList
 from services.scheduler.runs.model_price import ModelPrice
 from services.scheduler.suites.format.yaml_document import InvalidYaml, Node, YamlDocument, read_yaml

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field, replace
 
 from services.common.clock import Clock
 from services.scheduler import errors
-from services.scheduler.runs.run_order import nul_problem
-from services.scheduler.runs.user_name import user_problem
+from services.scheduler.requests import nul_problem, user_problem
 from services.scheduler.suites.cancellable_threads import CancellableThreads
+from services.scheduler.suites.errors import NoSuchVersion, SuiteOfInstallation, refusal_of
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem, SuiteReading
 from services.scheduler.suites.ports import InstalledSuites, SuiteReader, UserSuiteStore
 from services.scheduler.suites.suite import SuiteDefinition
@@ -55,7 +55,7 @@ class AddSuite:
             raise errors.InvalidParameter(field=problem.field, sentence=problem.sentence)
         reading = await self.checking.check(document)
         if reading.suite is None:
-            raise errors.refusal_of(reading.error(document.name))
+            raise refusal_of(reading.error(document.name))
         added = await self.stored.add(reading.suite.name, document, user, self.clock.now())
         suite = replace(reading.suite, version=added.stored.version, digest=added.stored.digest)
         return RegisteredSuite(suite, added.is_known)
@@ -76,6 +76,6 @@ class DeleteSuite:
         if await self.stored.delete(suite, version):
             return
         if suite in self.installed.names():
-            raise errors.SuiteOfInstallation(suite=suite)
+            raise SuiteOfInstallation(suite=suite)
         others = listed([stored.full_name for stored in await self.stored.latest()])
-        raise errors.NoSuchVersion(suite=suite, version=version, others=others)
+        raise NoSuchVersion(suite=suite, version=version, others=others)

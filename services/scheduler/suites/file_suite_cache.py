@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.scheduler.errors import SuiteCacheOfAnother
+from services.scheduler.suites.errors import SuiteCacheOfAnother
 from services.scheduler.suites.format.suite_document import SuiteDocument, path_problem
 from services.scheduler.suites.format.yaml_suite_reader import read_document
 from services.scheduler.suites.suite import SuiteDefinition

@@ -5,8 +5,8 @@ from datetime import datetime
 
 import asyncpg
 
-from services.scheduler.errors import SuiteInUse
 from services.scheduler.postgres_sessions import Connection, Queries, Sessions
+from services.scheduler.suites.errors import SuiteInUse
 from services.scheduler.suites.format.suite_document import SuiteDocument
 from services.scheduler.suites.stored_suite import AddedSuite, StoredSuite
 

@@ -4,14 +4,15 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from services.scheduler import errors
-from services.scheduler.runs.run_order import MAX_FEWSHOT
 from services.scheduler.suites.cancellable_threads import CancellableThreads
+from services.scheduler.suites.errors import NoSuchRow, ShowingTooLong, refusal_of
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.rendering.render_samples import open_task
 from services.scheduler.suites.rendering.sample import Sample
 from services.scheduler.suites.rows.row_source import RowSource
 from services.scheduler.suites.suite import TaskDefinition
 from services.scheduler.suites.suite_errors import SuiteError
+from services.scheduler.suites.task_definition import MAX_FEWSHOT
 
 AT_A_TIME = 2
 LIMIT_SECONDS = 20.0
@@ -50,16 +51,16 @@ class ShowSample:
             task = (await self.suites.suite(wanted.suite)).task(wanted.task)
             return await self.threads.run(self._rendered, task, wanted)
         except SuiteError as error:
-            raise errors.refusal_of(error) from error
+            raise refusal_of(error) from error
         except TimeoutError as error:
             seconds = self.threads.limit_seconds or 0.0
-            raise errors.ShowingTooLong(task=wanted.task, row=wanted.row, seconds=f"{seconds:g}") from error
+            raise ShowingTooLong(task=wanted.task, row=wanted.row, seconds=f"{seconds:g}") from error
 
     def _rendered(self, task: TaskDefinition, wanted: SampleRequest) -> RenderedSample:
         rendered = open_task(task, self.rows, wanted.num_fewshot, wanted.row + 1)
         [sample] = deque(rendered.samples, maxlen=1)
         if sample.position < wanted.row:
-            raise errors.NoSuchRow(task=task.name, row=wanted.row, rows=sample.position + 1)
+            raise NoSuchRow(task=task.name, row=wanted.row, rows=sample.position + 1)
         location = rendered.provenance.location
         return RenderedSample(task, sample, location, rendered.revision, rendered.is_stand_in)
 

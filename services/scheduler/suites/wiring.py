@@ -1,13 +1,13 @@
 """Makes and joins the parts of the scheduler that suites need: of the installation and of users."""
 
 from services.common.clock import Clock
-from services.scheduler.grpc_suite_api import SuiteUseCases
 from services.scheduler.postgres_sessions import Sessions
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
 from services.scheduler.suites.file_suite_cache import FileSuiteCache
 from services.scheduler.suites.find_suites import FindSuites
 from services.scheduler.suites.format.yaml_suite_reader import YamlUserDocuments
+from services.scheduler.suites.grpc_api import SuiteUseCases
 from services.scheduler.suites.postgres import PostgresUserSuites
 from services.scheduler.suites.rows.file_rows import FileRows, MirrorRows
 from services.scheduler.suites.rows.hub_rows import HubRows

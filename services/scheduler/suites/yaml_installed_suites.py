@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from services.scheduler.errors import SuitesFolderMissing
+from services.scheduler.suites.errors import SuitesFolderMissing
 from services.scheduler.suites.format.suite_document import SuiteProblem
 from services.scheduler.suites.format.yaml_files import SuiteFiles
 from services.scheduler.suites.format.yaml_suite_reader import NameRule, read_suite

@@ -8,31 +8,29 @@ import pytest
 
 from proctor.v1 import queue_service_pb2, run_pb2
 from services.scheduler.errors import InvalidPageToken, InvalidParameter
-from services.scheduler.page_token import cursor_from_token, token_behind
-from services.scheduler.runs.json_runs import (
+from services.scheduler.progress.run_counts import RunCounts, TaskCounts
+from services.scheduler.runs.lifecycle.json_runs import (
     counts_from_json,
     counts_to_json,
     generation_from_json,
     generation_to_json,
-    order_from_json,
-    order_to_json,
 )
-from services.scheduler.runs.proto_limits import changes_from_proto
-from services.scheduler.runs.proto_orders import order_from_proto, order_to_proto
-from services.scheduler.runs.proto_runs import brief_to_proto
-from services.scheduler.runs.queue_limits import LimitChanges, LimitName
-from services.scheduler.runs.run import Run, RunId
-from services.scheduler.runs.run_counts import RunCounts, TaskCounts
-from services.scheduler.runs.run_order import (
+from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.limits.proto import changes_from_proto
+from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitName
+from services.scheduler.runs.orders.json_orders import order_from_json, order_to_json
+from services.scheduler.runs.orders.order_rules import first_problem
+from services.scheduler.runs.orders.proto import order_from_proto, order_to_proto
+from services.scheduler.runs.orders.run_order import (
     GenerationParams,
     Priority,
     PromptForm,
     RunOrder,
     ScoringMethod,
     Truncation,
-    first_problem,
 )
-from services.scheduler.runs.run_snapshot import RunProgress, RunSnapshot
+from services.scheduler.runs.reads.proto import brief_to_proto, cursor_from_token, token_behind
+from services.scheduler.runs.reads.run_snapshot import RunProgress, RunSnapshot
 from services.scheduler.suites.suite import Generation, MetricUse
 
 FULL = RunOrder(

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from services.scheduler.batches.completion_window import window_of
-from services.scheduler.batches.problems import problems_of_file
+from services.scheduler.batches.stored_batch import window_of
+from services.scheduler.batches.submit_batch import problems_of_file
 from services.scheduler.datasets.check_file import CheckFile, LineRules
 from services.scheduler.datasets.dataset import DatasetContent, DatasetFormat, DatasetHeader
 from services.scheduler.files.stored_file import FileFaults, FileId, FilePurpose, StoredFile

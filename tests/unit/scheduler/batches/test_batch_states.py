@@ -5,28 +5,26 @@ from datetime import timedelta
 
 import pytest
 
-from services.scheduler.batches.state import (
-    BatchState,
-    BatchTimes,
-    LineCounts,
-    line_counts,
-    missing_lines,
-    problems_of,
-    state_of,
-    times_of,
-)
 from services.scheduler.batches.stored_batch import (
     Batch,
     BatchFiles,
     BatchId,
     BatchOrder,
     BatchProblem,
+    BatchState,
+    BatchTimes,
+    LineCounts,
+    line_counts,
+    missing_lines,
+    problems_of,
     run_id_of,
+    state_of,
+    times_of,
 )
 from services.scheduler.files.stored_file import FileId
-from services.scheduler.runs.run import SUMMARISING, Run, RunError, RunId, RunState
-from services.scheduler.runs.run_counts import RunCounts, TaskCounts
-from services.scheduler.runs.run_order import RunOrder, ScoringMethod
+from services.scheduler.progress.run_counts import RunCounts, TaskCounts
+from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunError, RunId, RunState
+from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
 from tests.fakes.scheduler_world import START
 
 ORDER = BatchOrder(FileId("file-1"), "/v1/chat/completions", "24h")

@@ -9,7 +9,7 @@ from services.results.runs import json_records
 from services.results.values import ModelPrice as RecordedPrice
 from services.results.values import TokenUsage as RecordedTokens
 from services.scheduler.prices.price_list import PriceList
-from services.scheduler.runs import json_runs
+from services.scheduler.runs.lifecycle import json_runs
 from services.scheduler.runs.model_price import ModelPrice, TokenUsage
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from services.scheduler.errors import InvalidPricesFile
+from services.scheduler.prices.errors import InvalidPricesFile
 from services.scheduler.prices.yaml_prices import YamlPrices, read_prices
 from services.scheduler.runs.model_price import ModelPrice
 from services.scheduler.settings import SchedulerSettings

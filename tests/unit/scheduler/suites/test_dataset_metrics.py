@@ -5,7 +5,7 @@ import json
 import pytest
 
 from services.common.errors import ErrorKind
-from services.scheduler.errors import refusal_of
+from services.scheduler.suites.errors import refusal_of
 from services.scheduler.suites.format.metric_checks import (
     MOST_METRICS,
     resolve_dataset_metrics,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from services.scheduler.errors import SuitesFolderMissing
+from services.scheduler.suites.errors import SuitesFolderMissing
 from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.suite_errors import InvalidSuiteFile
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites

@@ -8,9 +8,9 @@ from threading import Event
 
 import pytest
 
-from services.scheduler import errors
 from services.scheduler.suites.add_suite import CheckSuite
 from services.scheduler.suites.cancellable_threads import CancellableThreads, WorkCancelled
+from services.scheduler.suites.errors import ShowingTooLong
 from services.scheduler.suites.format.yaml_suite_reader import YamlUserDocuments
 from services.scheduler.suites.show_sample import SampleRequest, ShowSample
 from services.scheduler.suites.templates.prompt_template import compile_template
@@ -50,7 +50,7 @@ async def test_rows_that_nobody_waits_for_are_read_no_further() -> None:
 async def test_a_sample_that_takes_too_long_is_refused_with_the_limit() -> None:
     held = HeldRows()
     showing = ShowSample(ToyCatalogue(), ToyRows(1000, on_row=held.on_row), CancellableThreads(1, 0.05))
-    with pytest.raises(errors.ShowingTooLong, match=r"Task choose takes over 0\.05 s up to row 900"):
+    with pytest.raises(ShowingTooLong, match=r"Task choose takes over 0\.05 s up to row 900"):
         await showing.show(SampleRequest(SUITE, "choose", 900))
     held.let_go.set()
 

@@ -8,7 +8,17 @@ import pytest
 
 from services.common.errors import ErrorKind
 from services.scheduler import errors
+from services.scheduler.suites import suite_errors
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
+from services.scheduler.suites.errors import (
+    NoSuchRow,
+    NoSuchVersion,
+    SuiteInUse,
+    SuiteOfInstallation,
+    SuiteRefused,
+    UnknownSuite,
+    UnknownTask,
+)
 from services.scheduler.suites.file_suite_cache import MAX_CACHED, FileSuiteCache
 from services.scheduler.suites.find_suites import FindSuites
 from services.scheduler.suites.format.suite_document import SuiteDocument
@@ -17,7 +27,6 @@ from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.rows.file_rows import FileRows
 from services.scheduler.suites.rows.row_source import FirstAvailableSource
 from services.scheduler.suites.show_sample import LAST_ROW, SampleRequest, ShowSample
-from services.scheduler.suites.suite_errors import UnknownSuite
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
 from tests.fakes.memory_user_suites import InMemoryUserSuites
 from tests.fakes.scheduler_world import SetClock
@@ -84,7 +93,7 @@ async def test_new_content_is_a_new_version_and_known_content_keeps_its_own(stan
 )
 async def test_a_version_that_is_not_there_is_unknown(stand: Stand, name: str) -> None:
     await stand.adding.add(SUMS, "ann")
-    with pytest.raises(UnknownSuite) as refused:
+    with pytest.raises(suite_errors.UnknownSuite) as refused:
         await stand.all.suite(name)
     assert refused.value.supported == ("shades", "sums")
 
@@ -92,7 +101,7 @@ async def test_a_version_that_is_not_there_is_unknown(stand: Stand, name: str) -
 async def test_of_very_many_suites_a_refusal_names_some_and_counts_the_others(stand: Stand) -> None:
     for number in range(100):
         await stand.stored.add(f"suite_with_a_long_name_{number:03}", SUMS, "ann", SetClock().now())
-    with pytest.raises(errors.UnknownSuite) as refused:
+    with pytest.raises(UnknownSuite) as refused:
         await stand.showing.show(SampleRequest("nothing", "sums", 0))
     assert "Supported: shades, suite_with_a_long_name_000, " in refused.value.message
     assert refused.value.message.endswith("suite_with_a_long_name_020 and 79 more")
@@ -110,9 +119,7 @@ async def test_suites_of_the_installation_come_first_and_their_names_are_taken(s
 
 async def test_a_broken_document_is_refused_with_file_line_and_key(stand: Stand) -> None:
     broken = SuiteDocument(TASK.replace("What is {{a}}", "{{ a "), "sums.yaml", SUMS.files)
-    with pytest.raises(
-        errors.SuiteRefused, match=r"sums\.yaml, line 5: doc_to_text: template error"
-    ) as refused:
+    with pytest.raises(SuiteRefused, match=r"sums\.yaml, line 5: doc_to_text: template error") as refused:
         await stand.adding.add(broken, "ann")
     assert refused.value.reason == "INVALID_SUITE_FILE"
     assert not stand.stored.documents
@@ -162,7 +169,7 @@ async def test_files_that_cannot_be_unpacked_spoil_no_list(stand: Stand) -> None
     await stand.adding.add(SUMS, "ann")
     stand.cache.write_text("a file where the folder should be")
     assert [suite.name for suite in await stand.all.suites()] == ["shades", "sums"]
-    with pytest.raises(errors.SuiteRefused, match=r"the suite's files: they cannot be unpacked \(.+\)"):
+    with pytest.raises(SuiteRefused, match=r"the suite's files: they cannot be unpacked \(.+\)"):
         await stand.prompt("sums")
 
 
@@ -172,7 +179,7 @@ async def test_a_refusal_names_a_file_and_not_where_the_server_keeps_it(stand: S
     )
     await stand.adding.add(empty, "ann")
     stand.showing = ShowSample(stand.all, FirstAvailableSource(FileRows(), []))
-    with pytest.raises(errors.SuiteRefused) as refused:
+    with pytest.raises(SuiteRefused) as refused:
         await stand.prompt("sums")
     told = "Failed to load SUMS dataset: sums/rows.csv: rows.csv has no header."
     assert refused.value.message == told
@@ -198,7 +205,7 @@ async def test_another_replica_unpacks_for_itself(stand: Stand, tmp_path: Path) 
 async def test_a_version_is_deleted_unless_a_run_used_it(stand: Stand) -> None:
     await stand.adding.add(SUMS, "ann")
     stand.stored.used.add(("sums", 1))
-    with pytest.raises(errors.SuiteInUse, match="Version 1 of the suite sums was used by a run"):
+    with pytest.raises(SuiteInUse, match="Version 1 of the suite sums was used by a run"):
         await stand.deleting.delete("sums", 1)
     stand.stored.used.clear()
     await stand.deleting.delete("sums", 1)
@@ -206,12 +213,12 @@ async def test_a_version_is_deleted_unless_a_run_used_it(stand: Stand) -> None:
 
 async def test_what_is_not_there_to_delete_is_told(stand: Stand) -> None:
     await stand.adding.add(SUMS, "ann")
-    with pytest.raises(errors.NoSuchVersion) as refused:
+    with pytest.raises(NoSuchVersion) as refused:
         await stand.deleting.delete("sums", 9)
     assert refused.value.kind is ErrorKind.NOT_FOUND
     told = "There is no version 9 of sums to delete. Of users' suites there are: sums@1."
     assert refused.value.message == told
-    with pytest.raises(errors.SuiteOfInstallation, match=r"^shades is a suite of the installation"):
+    with pytest.raises(SuiteOfInstallation, match=r"^shades is a suite of the installation"):
         await stand.deleting.delete("shades", 1)
 
 
@@ -237,13 +244,13 @@ async def test_a_sample_is_shown_as_a_run_would_ask_it(stand: Stand) -> None:
 @pytest.mark.parametrize(
     ("wanted", "refusal"),
     [
-        (SampleRequest("sums", "sums", 5), errors.NoSuchRow),
+        (SampleRequest("sums", "sums", 5), NoSuchRow),
         (SampleRequest("sums", "sums", -1), errors.InvalidParameter),
         (SampleRequest("sums", "sums", LAST_ROW + 1), errors.InvalidParameter),
         (SampleRequest("sums", "sums", 0, num_fewshot=101), errors.InvalidParameter),
-        (SampleRequest("sums", "sums", 0, num_fewshot=6), errors.SuiteRefused),
-        (SampleRequest("sums", "nothing", 0), errors.UnknownTask),
-        (SampleRequest("nothing", "sums", 0), errors.UnknownSuite),
+        (SampleRequest("sums", "sums", 0, num_fewshot=6), SuiteRefused),
+        (SampleRequest("sums", "nothing", 0), UnknownTask),
+        (SampleRequest("nothing", "sums", 0), UnknownSuite),
     ],
 )
 async def test_a_sample_that_is_not_there_is_refused(
@@ -252,5 +259,5 @@ async def test_a_sample_that_is_not_there_is_refused(
     await stand.adding.add(SUMS, "ann")
     with pytest.raises(refusal) as refused:
         await stand.showing.show(wanted)
-    if refusal is errors.NoSuchRow:
+    if refusal is NoSuchRow:
         assert refused.value.message == "Task sums has no row 5: it has 5 rows, counted from 0."

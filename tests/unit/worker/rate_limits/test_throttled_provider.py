@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from services.scheduler.paces.pace import RateReport
-from services.scheduler.paces.pace_grant import settle
-from services.scheduler.paces.pace_meter import PaceMeter
-from services.scheduler.paces.rate_limit import RateLimit
+from services.scheduler.rate_limits.adaptive_limit import AdaptiveLimit
+from services.scheduler.rate_limits.assign_quotas import quota_for
+from services.scheduler.rate_limits.rate_meter import RateMeter
+from services.scheduler.rate_limits.rate_report import RateReport
 from services.worker.rate_limits.backoff import LONGEST_HEEDED_SECONDS, Backoff
 from services.worker.rate_limits.limiter import Granted, Pace, Paces
 from tests.fakes.virtual_time import LoopClock, in_virtual_time
@@ -46,8 +46,8 @@ class Leader:
 
     def __init__(self, paces: list[Pace]) -> None:
         self._paces = paces
-        self._meter = PaceMeter()
-        self._limit = RateLimit(CLOCK.monotonic())
+        self._meter = RateMeter()
+        self._limit = AdaptiveLimit(CLOCK.monotonic())
         self._limited = dict.fromkeys([pace.name for pace in paces], 0)
 
     async def lead(self) -> None:
@@ -57,7 +57,7 @@ class Leader:
                 if look % 4 == 0 or pace.limited > self._limited[pace.name]:
                     self._report(pace)
             if look % 2 == 0:
-                grant = settle(self._meter, self._limit, CLOCK.monotonic(), CLOCK.now())
+                grant = quota_for(self._meter, self._limit, CLOCK.monotonic(), CLOCK.now())
                 for pace in self._paces:
                     rate = grant.requests_per_second
                     share = None if rate is None else grant.shares[pace.name] * rate

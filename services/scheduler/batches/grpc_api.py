@@ -1,0 +1,73 @@
+"""BatchService: converts, calls a use case, converts."""
+
+# ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
+
+from dataclasses import dataclass
+from uuid import uuid4
+
+import grpc
+
+from proctor.v1 import batch_service_pb2 as messages
+from proctor.v1 import batch_service_pb2_grpc
+from services.scheduler.batches.proto import batch_id_from_proto, batch_order_from_proto, batch_to_proto
+from services.scheduler.batches.show_batch import CancelBatch, ShowBatch
+from services.scheduler.batches.stored_batch import BatchId
+from services.scheduler.batches.submit_batch import BatchSubmission, SubmitBatch
+from services.scheduler.requests import DEFAULT_USER, checked_page_size, checked_request_id
+
+SERVICE_NAME = messages.DESCRIPTOR.services_by_name["BatchService"].full_name
+DEFAULT_PAGE_SIZE = 20
+MAX_PAGE_SIZE = 100
+
+Context = grpc.aio.ServicerContext[object, object]
+
+
+@dataclass(frozen=True)
+class BatchUseCases:
+    submit: SubmitBatch
+    show: ShowBatch
+    cancel: CancelBatch
+
+
+class GrpcBatchApi(batch_service_pb2_grpc.BatchServiceServicer):
+    """Batches of the OpenAI protocol."""
+
+    def __init__(self, use_cases: BatchUseCases) -> None:
+        self._use = use_cases
+
+    def register(self, server: grpc.aio.Server) -> None:
+        batch_service_pb2_grpc.add_BatchServiceServicer_to_server(self, server)
+
+    async def CreateBatch(
+        self, request: messages.CreateBatchRequest, context: Context
+    ) -> messages.CreateBatchResponse:
+        submission = BatchSubmission(
+            batch_id=BatchId(f"batch_{uuid4().hex}"),
+            order=batch_order_from_proto(request),
+            user=request.user or DEFAULT_USER,
+            request_id=checked_request_id(request.request_id),
+        )
+        shown = await self._use.show.shown(await self._use.submit.submit(submission))
+        return messages.CreateBatchResponse(batch=batch_to_proto(shown))
+
+    async def GetBatch(
+        self, request: messages.GetBatchRequest, context: Context
+    ) -> messages.GetBatchResponse:
+        shown = await self._use.show.get(batch_id_from_proto(request.batch_id))
+        return messages.GetBatchResponse(batch=batch_to_proto(shown))
+
+    async def ListBatches(
+        self, request: messages.ListBatchesRequest, context: Context
+    ) -> messages.ListBatchesResponse:
+        size = checked_page_size(request.page_size, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
+        after = batch_id_from_proto(request.after_batch_id) if request.after_batch_id else None
+        page = await self._use.show.page(size, after)
+        return messages.ListBatchesResponse(
+            batches=[batch_to_proto(shown) for shown in page.batches], has_more=page.has_more
+        )
+
+    async def CancelBatch(
+        self, request: messages.CancelBatchRequest, context: Context
+    ) -> messages.CancelBatchResponse:
+        batch = await self._use.cancel.cancel(batch_id_from_proto(request.batch_id))
+        return messages.CancelBatchResponse(batch=batch_to_proto(await self._use.show.shown(batch)))

@@ -1,0 +1,136 @@
+"""Batches in Postgres, with their runs."""
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import asyncpg
+
+from services.scheduler.batches.errors import BatchNotFound
+from services.scheduler.batches.stored_batch import (
+    Batch,
+    BatchFiles,
+    BatchId,
+    BatchOrder,
+    BatchPage,
+    BatchProblem,
+)
+from services.scheduler.datasets.postgres_datasets import request_of
+from services.scheduler.files.postgres_files import add_file_in
+from services.scheduler.files.stored_file import FileId, StoredFile
+from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.postgres_sessions import Connection, Queries, Sessions
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns, run_from_row
+
+_BEFORE_ALL = (datetime(9999, 1, 1, tzinfo=UTC), "")
+
+
+class PostgresBatches:
+    def __init__(self, sessions: Sessions, runs: PostgresRuns) -> None:
+        self._sessions = sessions
+        self._runs = runs
+
+    async def add(self, batch: Batch, request_id: str) -> Batch:
+        request = request_of(batch.user, request_id) if request_id else None
+
+        async def add(connection: Connection) -> Batch:
+            await connection.execute(Queries["lock_user"], batch.user)
+            ordered = await connection.fetchval(Queries["find_ordered_batch"], request)
+            if ordered is None:
+                if batch.run is not None:
+                    await self._runs.add_in(connection, batch.run, "")
+                await connection.execute(Queries["add_batch"], *_batch_values(batch), request)
+            return await _found(connection, BatchId(ordered or batch.batch_id))
+
+        return await self._sessions.run(add)
+
+    async def ordered(self, request_id: str, user: str) -> Batch | None:
+        request = request_of(user, request_id)
+
+        async def ordered(connection: Connection) -> Batch | None:
+            batch_id = await connection.fetchval(Queries["find_ordered_batch"], request)
+            return await _found(connection, BatchId(batch_id)) if batch_id else None
+
+        return await self._sessions.run(ordered)
+
+    async def get(self, batch_id: BatchId) -> Batch:
+        return await self._sessions.read(lambda connection: _found(connection, batch_id))
+
+    async def page(self, size: int, after: BatchId | None) -> BatchPage:
+        behind = ((await self.get(after)).created_at, after) if after else _BEFORE_ALL
+        # One more than is shown tells whether there are more.
+        rows = await self._sessions.read(
+            lambda connection: connection.fetch(Queries["list_batches"], *behind, size + 1)
+        )
+        return BatchPage([batch_from_row(row) for row in rows[:size]], len(rows) > size)
+
+    async def to_finish(self, others: Collection[BatchId], most: int) -> Sequence[BatchId]:
+        rows = await self._sessions.read(
+            lambda connection: connection.fetch(Queries["batches_to_finalize"], list(others), most)
+        )
+        return [BatchId(row["batch_id"]) for row in rows]
+
+    async def finish(
+        self, token: FencingToken, batch_id: BatchId, written: BatchFiles, files: Sequence[StoredFile]
+    ) -> bool:
+        values = (batch_id, written.finalized_at, written.output_file_id, written.error_file_id)
+
+        async def finish(connection: Connection) -> bool:
+            if await connection.fetchval(Queries["finalize_batch"], *values) is None:
+                return False
+            for file in files:
+                await add_file_in(connection, file)
+            return True
+
+        return await self._sessions.lead(token, finish)
+
+
+async def _found(connection: Connection, batch_id: BatchId) -> Batch:
+    row = await connection.fetchrow(Queries["get_batch"], batch_id)
+    if row is None:
+        raise BatchNotFound(batch_id=batch_id)
+    return batch_from_row(row)
+
+
+def batch_from_row(row: asyncpg.Record) -> Batch:
+    order = BatchOrder(
+        input_file_id=FileId(row["input_file_id"]),
+        endpoint=row["endpoint"],
+        completion_window=row["completion_window"],
+        metadata=json.loads(row["metadata"]),
+        output_expires_after_seconds=row["output_expires_after_seconds"],
+    )
+    return Batch(
+        batch_id=BatchId(row["batch_id"]),
+        user=row["batch_user"],
+        order=order,
+        created_at=row["batch_created_at"],
+        total=row["batch_total"],
+        run=run_from_row(row) if row["run_id"] else None,
+        problems=tuple(BatchProblem(**problem) for problem in json.loads(row["errors"])),
+        files=_files_from_row(row),
+    )
+
+
+def _files_from_row(row: asyncpg.Record) -> BatchFiles | None:
+    if row["finalized_at"] is None:
+        return None
+    return BatchFiles(row["finalized_at"], row["output_file_id"], row["error_file_id"])
+
+
+def _batch_values(batch: Batch) -> tuple[object, ...]:
+    order = batch.order
+    return (
+        batch.batch_id,
+        batch.user,
+        order.input_file_id,
+        order.endpoint,
+        order.completion_window,
+        json.dumps(dict(order.metadata)),
+        batch.created_at,
+        batch.total,
+        batch.run.run_id if batch.run else None,
+        json.dumps([asdict(problem) for problem in batch.problems]),
+        order.output_expires_after_seconds,
+    )

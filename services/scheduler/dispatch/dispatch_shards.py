@@ -1,0 +1,96 @@
+"""Shards go out by credit: what is done frees it, what waits takes it. Attempts count before sending."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from services.scheduler.dispatch.credit import CreditRule, Demand, capacity_of, shard_credit, worth_sending
+from services.scheduler.dispatch.ports import ShardMoves, ShardStore, ShardStream
+from services.scheduler.dispatch.shard_ledger import ShardLedger
+from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.planning.shard import MAX_SHARD_SAMPLES, Shard
+from services.scheduler.progress.progress_tracker import ProgressTracker
+from services.scheduler.runs.lifecycle.cost_limit import affordable_samples
+from services.scheduler.runs.lifecycle.planned_task import PlannedTask
+from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.workers.ports import WorkerRegistry
+
+# Shards that are filled and sent in one go: one read of samples, one write of attempts.
+BATCH_SHARDS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchedRun:
+    """A running run with its plan, in the hands of the leader of this term."""
+
+    fencing_token: FencingToken
+    run: Run
+    tasks: Sequence[PlannedTask]
+    ledger: ShardLedger
+
+
+@dataclass(frozen=True)
+class DispatchShards:
+    shards: ShardStore
+    stream: ShardStream
+    tracker: ProgressTracker
+    registry: WorkerRegistry
+    rule: CreditRule
+
+    async def reload(self, target: DispatchedRun) -> None:
+        """Begins from what is stored: at the start of a term, and after shards were given back."""
+        target.ledger.reset(await self.shards.dispatched(target.run))
+
+    def collect_done(self, target: DispatchedRun) -> None:
+        """Takes shards off the wire whose outcomes are all recorded."""
+        recorded = self.tracker.take_shard_counts(target.run.run_id)
+        target.ledger.mark_done(target.ledger.done_among(recorded))
+
+    async def save_done(self, target: DispatchedRun) -> None:
+        done = target.ledger.take_unsaved_done()
+        if done:
+            await self.shards.move(target.fencing_token, target.run, ShardMoves(done=done))
+
+    async def dispatch(self, target: DispatchedRun, *, runs_of_pool: int, now: float) -> None:
+        """Sends as much as the credit allows, where that is worth it; what is done is written with it."""
+        ledger = target.ledger
+        credit = shard_credit(self.rule, self._demand(target.run, runs_of_pool, now))
+        credit = self._paid_credit(target, credit)
+        if not ledger.is_drained and credit - len(ledger.in_flight) < worth_sending(credit):
+            return
+        while (room := credit - len(ledger.in_flight)) > 0:
+            batch = await self._next_shards(target, min(room, BATCH_SHARDS))
+            if not batch or not await self._send(target, batch):
+                break
+        await self.save_done(target)
+
+    async def _next_shards(self, target: DispatchedRun, wanted: int) -> Sequence[Shard]:
+        ledger = target.ledger
+        if ledger.ready_count < wanted and not ledger.has_read_all:
+            limit = 4 * BATCH_SHARDS
+            ledger.add_ready(await self.shards.planned(target.run, ledger.last_read, limit), limit)
+        return ledger.next_ready(wanted)
+
+    async def _send(self, target: DispatchedRun, batch: Sequence[Shard]) -> bool:
+        outgoing = [replace(shard, attempt=shard.attempt + 1) for shard in batch]
+        filled = await self.stream.fill(target.run, target.tasks, outgoing)
+        outgoing = [one.shard for one in filled]
+        moves = ShardMoves(done=target.ledger.take_unsaved_done(), dispatched=outgoing)
+        if not await self.shards.move(target.fencing_token, target.run, moves):
+            return False
+        target.ledger.sent(outgoing)
+        # A crash from here on leaves shards that are counted as sent and are not: reconciling finds them.
+        await self.stream.publish(target.run, filled)
+        return True
+
+    def _paid_credit(self, target: DispatchedRun, credit: int) -> int:
+        """As much of the credit as the run has money left for; its first shard tells what others cost."""
+        counts = self.tracker.counts(target.run.run_id, target.run.epoch)
+        samples = affordable_samples(target.run, counts)
+        largest = max((shard.size for shard in target.ledger.in_flight.values()), default=MAX_SHARD_SAMPLES)
+        return int(max(min(credit, samples // largest), 1))
+
+    def _demand(self, run: Run, runs_of_pool: int, now: float) -> Demand:
+        capacity = capacity_of(
+            worker.concurrency for worker in self.registry.workers() if worker.pool == run.pool
+        )
+        return Demand(capacity, runs_of_pool, self.tracker.samples_per_second(run.run_id, now))

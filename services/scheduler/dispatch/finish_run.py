@@ -1,0 +1,71 @@
+"""The end of a run: its record is closed and summed up, and only then is it completed."""
+
+from dataclasses import dataclass, replace
+
+from services.common.clock import Clock
+from services.scheduler.dispatch.ports import ShardStream
+from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.planning.ports import RunRecord
+from services.scheduler.progress.run_counts import RunCounts
+from services.scheduler.runs.lifecycle.ports import LedRunStore, RunControls
+from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunEnding, RunError, RunState
+
+
+@dataclass(frozen=True)
+class FinishRun:
+    runs: LedRunStore
+    record: RunRecord
+    stream: ShardStream
+    controls: RunControls
+    clock: Clock
+    max_failed_share: float = 0.05
+
+    async def complete(self, token: FencingToken, run: Run) -> None:
+        """Closes a run of which everything is recorded; too many machinery failures make it a failed one.
+
+        From the first step on it cannot be stopped: else it could end as one thing here and as another there.
+        """
+        if not await self.runs.set_step(token, run, SUMMARISING):
+            return
+        news = await self.record.counts(run.run_id)
+        error = await self._too_many_failures(run, news.counts)
+        state = RunState.FAILED if error else RunState.COMPLETED
+        counts = await self.record.close_run(run, state, allow_partial=False)
+        await self._end(token, run, RunEnding(state, self.clock.now(), error, counts))
+
+    async def reopen(self, token: FencingToken, run: Run) -> None:
+        """Of a run that could not be closed, since samples are missing."""
+        await self.runs.set_step(token, run, "")
+
+    async def fail(self, token: FencingToken, run: Run, error: RunError) -> None:
+        """Ends a run with what it has; `close_stopped` sums that up."""
+        await self._end(token, run, RunEnding(RunState.FAILED, self.clock.now(), error))
+
+    async def withdraw_work(self, run: Run) -> None:
+        """Workers hear that the run does not go on for now, or ever, and what waits for them is removed."""
+        await self.controls.announce(run)
+        await self.stream.purge_work(run.run_id)
+
+    async def are_outcomes_in(self, run: Run) -> bool:
+        return not await self.stream.pending_outcomes(run.run_id)
+
+    async def close_stopped(self, token: FencingToken, run: Run) -> None:
+        """Sums up what a failed or cancelled run has recorded, also where its epoch was never opened."""
+        counts = await self.record.close_run(run, run.state, allow_partial=True)
+        await self.runs.mark_closed(token, run, counts)
+        await self.controls.announce(run)
+
+    async def _end(self, token: FencingToken, run: Run, ending: RunEnding) -> None:
+        if await self.runs.finish(token, run, ending):
+            await self.controls.announce(replace(run, state=ending.state))
+
+    async def _too_many_failures(self, run: Run, counts: RunCounts) -> RunError | None:
+        if not counts.failed or counts.failed <= self.max_failed_share * run.total:
+            return None
+        main_class = max(counts.failures, key=lambda name: counts.failures[name], default="unknown")
+        example = await self.record.failure_example(run.run_id)
+        message = (
+            f"{counts.failed} of {run.total} samples failed, more than {self.max_failed_share:.0%}; "
+            f"most of them by {main_class.replace('_', ' ')}"
+        )
+        return RunError("TOO_MANY_FAILURES", f"{message}: {example}" if example else f"{message}.")

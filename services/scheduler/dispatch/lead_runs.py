@@ -1,0 +1,147 @@
+"""What the one leader does as long as its term lasts: end what waited too long, admit and drive the rest."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from services.common.clock import Clock
+from services.common.structured_logs import get_logger
+from services.scheduler.dispatch.drive_run import RunDriver
+from services.scheduler.dispatch.ports import ShardStream
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
+from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
+from services.scheduler.runs.lifecycle.ports import LedRunStore, RunControls
+from services.scheduler.runs.lifecycle.run import RunEnding, RunId, RunState, deadline_error
+
+log = get_logger()
+
+NewDriver = Callable[[FencingToken, RunId, Callable[[str], int]], RunDriver]
+
+# Reports that come close together are dealt with in one step.
+_GATHER_SECONDS = 0.04
+_ROUND_SECONDS = 1.0
+_PAUSE_AFTER_FAILURE_SECONDS = 0.5
+_SWEEP_SECONDS = 60.0
+# A user who has had nothing in the queue since is as good as a new one.
+_TURN_KEPT = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class LeadRuns:
+    """Begins a term; keeps nothing between terms."""
+
+    runs: LedRunStore
+    stream: ShardStream
+    controls: RunControls
+    tracker: ProgressTracker
+    clock: Clock
+    new_driver: NewDriver
+
+    async def lead(self, token: FencingToken) -> None:
+        """Until cancelled, or until another leads (`LeadershipLost`)."""
+        async with asyncio.TaskGroup() as group:
+            await _Term(self, token, group).run()
+
+
+class _Term:
+    def __init__(self, lead: LeadRuns, token: FencingToken, group: asyncio.TaskGroup) -> None:
+        self._lead = lead
+        self._token = token
+        self._group = group
+        self._drivers: dict[RunId, RunDriver] = {}
+        self._stream_generation = ""
+        self._swept_at = 0.0
+        self._leftovers: frozenset[RunId] = frozenset()
+
+    async def run(self) -> None:
+        while True:
+            version = self._lead.tracker.version(ANY_RUN)
+            for step in (self._end_expired, self._admit_and_drive, self._watch_streams, self._sweep):
+                await self._guarded(step)
+            now = self._lead.clock.monotonic()
+            await self._lead.tracker.wait_beyond(ANY_RUN, version, _ROUND_SECONDS, now)
+
+    async def _guarded(self, step: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await step()
+        except LeadershipLost:
+            raise
+        except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
+            log.warning("leader step failed", step=step.__name__, error=repr(error))
+
+    async def _end_expired(self) -> None:
+        """Of what waits or is paused; drivers end what runs."""
+        lead, now = self._lead, self._lead.clock.now()
+        for run in await lead.runs.expired(now):
+            late = deadline_error(run, now)
+            if late and await lead.runs.finish(self._token, run, RunEnding(RunState.FAILED, now, late)):
+                log.info("run failed", run=run.run_id, reason=late.reason, message=late.message)
+                await lead.controls.announce(replace(run, state=RunState.FAILED))
+
+    async def _admit_and_drive(self) -> None:
+        lead = self._lead
+        moves = await lead.runs.admit(self._token, lead.clock.now())
+        for run_id in moves.preempted:
+            log.info("run gave way", run=run_id)
+            lead.tracker.touch(run_id, lead.clock.monotonic())
+        for run_id in moves.admitted:
+            log.info("run admitted", run=run_id)
+            lead.tracker.touch(run_id, lead.clock.monotonic())
+        # What gave way is driven once more: off the wire.
+        for run_id in (*moves.preempted, *await lead.runs.unfinished()):
+            if run_id not in self._drivers:
+                driver = lead.new_driver(self._token, run_id, self._runs_of_pool)
+                self._drivers[run_id] = driver
+                self._group.create_task(self._drive(run_id, driver), name=f"run {run_id}")
+
+    async def _drive(self, run_id: RunId, driver: RunDriver) -> None:
+        tracker, clock = self._lead.tracker, self._lead.clock
+        try:
+            is_done = False
+            while not is_done:
+                version = tracker.version(run_id)
+                is_done = await self._advance(run_id, driver)
+                await asyncio.sleep(_GATHER_SECONDS)
+                if not is_done:
+                    await tracker.wait_beyond(run_id, version, _ROUND_SECONDS, clock.monotonic())
+        finally:
+            del self._drivers[run_id]
+            tracker.drop_shards(run_id)
+            tracker.touch(run_id, clock.monotonic())
+
+    async def _advance(self, run_id: RunId, driver: RunDriver) -> bool:
+        try:
+            return await driver.advance()
+        except LeadershipLost:
+            raise
+        except Exception as error:  # one run's trouble is not the others'
+            log.warning("run step failed", run=run_id, error=repr(error), exc_info=error)
+            driver.reset()
+            await asyncio.sleep(_PAUSE_AFTER_FAILURE_SECONDS)
+            return False
+
+    async def _watch_streams(self) -> None:
+        """A stream that was made anew has lost its messages: every run looks for what it misses."""
+        stream_generation = await self._lead.stream.stream_generation()
+        if self._stream_generation not in ("", stream_generation):
+            log.warning("a stream was made anew", was=self._stream_generation, now=stream_generation)
+            for driver in self._drivers.values():
+                driver.suspect()
+        self._stream_generation = stream_generation
+
+    async def _sweep(self) -> None:
+        """Withdraws what is said of runs that ended a while ago, and forgets whose turn was long ago."""
+        now = self._lead.clock.monotonic()
+        if now - self._swept_at < _SWEEP_SECONDS:
+            return
+        self._swept_at = now
+        told = await self._lead.controls.announced()
+        leftovers = frozenset(told) - frozenset(await self._lead.runs.live_among(told))
+        for run_id in leftovers & self._leftovers:
+            await self._lead.controls.withdraw(run_id)
+        self._leftovers = leftovers
+        await self._lead.runs.forget_admissions(self._token, self._lead.clock.now() - _TURN_KEPT)
+
+    def _runs_of_pool(self, pool: str) -> int:
+        return sum(driver.pool == pool for driver in self._drivers.values())

@@ -1,0 +1,186 @@
+"""Shards go onto the stream WORK as messages that hold all a worker needs."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Protocol
+
+from proctor.v1 import run_pb2, sample_pb2, work_messages_pb2
+from services.common import subjects
+from services.common.errors import MessageTooLarge
+from services.common.jetstream import JetStream
+from services.scheduler.planning.shard import FilledShard, Shard, ShardCutter
+from services.scheduler.proto_words import PROMPT_FORMS, SCORING_METHODS, TRUNCATIONS
+from services.scheduler.runs.lifecycle.planned_task import PlannedTask, merged_params
+from services.scheduler.runs.lifecycle.proto import time_to_proto
+from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.orders.proto import params_to_proto
+from services.scheduler.runs.orders.run_order import ScoringMethod
+from services.scheduler.suites.suite import OutputType
+
+# What one call may read.
+_MAX_POSITIONS = 1024
+
+# A stream that is full or away for longer is left alone; what was not sent is found by reconciling.
+_PUBLISH_SECONDS = 30.0
+
+
+class SampleReader(Protocol):
+    async def read_samples(
+        self, sample_set_id: str, positions: Sequence[int]
+    ) -> Sequence[sample_pb2.Sample]: ...
+
+
+class NatsShardStream:
+    """`any_model_pools` are those whose workers take any model: their subjects do not tell models apart."""
+
+    def __init__(self, jetstream: JetStream, samples: SampleReader, any_model_pools: frozenset[str]) -> None:
+        self._jetstream = jetstream
+        self._samples = samples
+        self._any_model_pools = any_model_pools
+
+    async def fill(
+        self, run: Run, tasks: Sequence[PlannedTask], shards: Sequence[Shard]
+    ) -> Sequence[FilledShard]:
+        filled: list[FilledShard] = []
+        for task_index, group in groupby(shards, key=lambda shard: shard.task_index):
+            task = tasks[task_index]
+            frame = _task_message(run, task)
+            of_task = list(group)
+            first, found = await self._read_first(task, of_task)
+            filled += [FilledShard(shard, _payloads(frame, shard, found)) for shard in first]
+            if len(first) < len(of_task):
+                break
+        return filled
+
+    async def publish(self, run: Run, shards: Sequence[FilledShard]) -> None:
+        subject = subjects.work_subject(
+            run.pool, self._token(run), run.order.priority.name.lower(), run.run_id
+        )
+        try:
+            async with asyncio.timeout(_PUBLISH_SECONDS), asyncio.TaskGroup() as group:
+                for message_id, payload in _messages(run, shards):
+                    group.create_task(self._jetstream.publish(subjects.WORK, subject, payload, message_id))
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from failed
+
+    async def pending_work(self, run_id: RunId) -> int:
+        return await self._jetstream.pending(subjects.WORK, subjects.work_of_run(run_id))
+
+    async def pending_outcomes(self, run_id: RunId) -> int:
+        return await self._jetstream.pending(subjects.OUTCOMES, subjects.outcome_subject(run_id))
+
+    async def purge_work(self, run_id: RunId) -> None:
+        await self._jetstream.purge(subjects.WORK, subjects.work_of_run(run_id))
+
+    async def stream_generation(self) -> str:
+        work = await self._jetstream.stream_generation(subjects.WORK)
+        return f"{work} {await self._jetstream.stream_generation(subjects.OUTCOMES)}"
+
+    async def _read_first(
+        self, task: PlannedTask, shards: Sequence[Shard]
+    ) -> tuple[Sequence[Shard], Mapping[int, sample_pb2.Sample]]:
+        """Samples of as many of the first shards as one answer may hold, and of one in any case."""
+        while len(shards) > 1:
+            try:
+                return shards, await self._read(task, _numbers_of(shards))
+            except MessageTooLarge:
+                shards = shards[: len(shards) // 2]
+        return shards, await self._read_in_parts(task, _numbers_of(shards))
+
+    async def _read_in_parts(
+        self, task: PlannedTask, numbers: Sequence[int]
+    ) -> Mapping[int, sample_pb2.Sample]:
+        try:
+            return await self._read(task, numbers)
+        except MessageTooLarge:
+            if len(numbers) == 1:
+                raise
+        middle = len(numbers) // 2
+        first = await self._read_in_parts(task, numbers[:middle])
+        return {**first, **await self._read_in_parts(task, numbers[middle:])}
+
+    async def _read(self, task: PlannedTask, numbers: Sequence[int]) -> Mapping[int, sample_pb2.Sample]:
+        """Samples by their number in the run."""
+        found: dict[int, sample_pb2.Sample] = {}
+        for start in range(0, len(numbers), _MAX_POSITIONS):
+            part = numbers[start : start + _MAX_POSITIONS]
+            positions = [number - task.first_sample for number in part]
+            samples = await self._samples.read_samples(task.sample_set_id, positions)
+            found.update(zip(part, samples, strict=True))
+        return found
+
+    def _token(self, run: Run) -> str:
+        is_any = run.pool in self._any_model_pools
+        return subjects.ANY_MODEL if is_any else subjects.model_token(run.order.model)
+
+
+def _messages(run: Run, shards: Sequence[FilledShard]) -> Iterator[tuple[str, bytes]]:
+    """Each with its id."""
+    for filled in shards:
+        message_id = f"{run.run_id}/{filled.shard.number}/{filled.shard.attempt}"
+        for part, payload in enumerate(filled.payloads):
+            yield f"{message_id}/part {part}" if part else message_id, payload
+
+
+def _task_message(run: Run, task: PlannedTask) -> work_messages_pb2.WorkShard:
+    """What all shards of a task have in common."""
+    is_choice = task.output_type is OutputType.MULTIPLE_CHOICE
+    method = run.scoring_method if is_choice else ScoringMethod.GENERATE
+    order = run.order
+    return work_messages_pb2.WorkShard(
+        run_id=run.run_id,
+        epoch=run.epoch,
+        model=order.model,
+        task=task.task,
+        scoring_method=SCORING_METHODS[method],
+        params=params_to_proto(merged_params(order.params, task)),
+        stop=task.stop,
+        prompt_form=PROMPT_FORMS[order.prompt_form] if order.prompt_form else _default_form(method),
+        truncation=TRUNCATIONS[order.truncation],
+        deadline=time_to_proto(run.deadline),
+        stream_answers=order.stream_answers,
+        base_url=order.base_url,
+        use_engine_defaults=bool(order.dataset_id),
+    )
+
+
+def _default_form(method: ScoringMethod) -> "run_pb2.PromptForm.ValueType":
+    """Weighed choices continue the text. For answers the worker knows whether its engine has completions."""
+    is_weighed = method is ScoringMethod.LOGLIKELIHOOD
+    return run_pb2.PROMPT_FORM_COMPLETION if is_weighed else run_pb2.PROMPT_FORM_UNSPECIFIED
+
+
+def _numbers_of(shards: Sequence[Shard]) -> Sequence[int]:
+    return sorted({sample for shard in shards for sample in shard.samples})
+
+
+def _payloads(
+    frame: work_messages_pb2.WorkShard, shard: Shard, found: Mapping[int, sample_pb2.Sample]
+) -> Sequence[bytes]:
+    """What a first epoch asks was cut by weight; what a retry asks is cut here, where weight is known."""
+    cutter = ShardCutter(0)
+    for number in shard.samples:
+        cutter.add(found[number].ByteSize())
+    parts = [[shard.samples[place] for place in places] for places in cutter.finish()]
+    return [_payload(frame, replace(shard, samples=part), found) for part in parts]
+
+
+def _payload(
+    frame: work_messages_pb2.WorkShard, shard: Shard, found: Mapping[int, sample_pb2.Sample]
+) -> bytes:
+    message = work_messages_pb2.WorkShard()
+    message.CopyFrom(frame)
+    message.shard = shard.number
+    message.attempt = shard.attempt
+    message.rollout = shard.rollout
+    for number in shard.samples:
+        sample = found[number]
+        message.samples.add(
+            sample=number,
+            prompt=sample.prompt,
+            choices=sample.choices,
+            params_json=sample.params_json,
+        )
+    return message.SerializeToString()

@@ -1,0 +1,77 @@
+"""What was lost is sent again, on evidence: something is missing, and no message of the run is anywhere."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from services.common.clock import Clock
+from services.scheduler.dispatch.dispatch_shards import DispatchedRun
+from services.scheduler.dispatch.ports import ShardMoves, ShardStore, ShardStream
+from services.scheduler.planning.ports import RunRecord
+from services.scheduler.planning.shard import MissingSample, Shard, shards_of_missing
+from services.scheduler.progress.progress_tracker import ProgressTracker
+from services.scheduler.runs.lifecycle.ports import LedRunStore
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """What was found: shards done after all, shards to send again, samples that no stored shard holds."""
+
+    done: int
+    returned: int
+    orphaned: int
+
+
+@dataclass(frozen=True)
+class ReconcileShards:
+    runs: LedRunStore
+    shards: ShardStore
+    record: RunRecord
+    stream: ShardStream
+    tracker: ProgressTracker
+    clock: Clock
+
+    async def is_quiet(self, target: DispatchedRun) -> bool:
+        """Nothing is on its way. Asked in this order: outcomes are stored before work is acknowledged."""
+        run_id = target.run.run_id
+        if await self.stream.pending_work(run_id):
+            return False
+        return not await self.stream.pending_outcomes(run_id)
+
+    async def refresh_counts(self, target: DispatchedRun) -> None:
+        self.tracker.record(await self.record.counts(target.run.run_id), self.clock.monotonic())
+
+    async def reconcile(self, target: DispatchedRun) -> Reconciled:
+        """Compares what is on the wire by our books with what results misses; only for a quiet run."""
+        in_flight = target.ledger.in_flight
+        shard_of = {
+            (sample, shard.rollout): shard.number for shard in in_flight.values() for sample in shard.samples
+        }
+        last = max(((rollout, sample) for sample, rollout in shard_of), default=(-1, -1))
+        lost: dict[int, list[int]] = {}
+        orphans: list[MissingSample] = []
+        async for item in self.record.missing(target.run.run_id, target.run.epoch):
+            number = shard_of.get((item.sample, item.rollout))
+            if number is not None:
+                lost.setdefault(number, []).append(item.sample)
+            elif target.ledger.is_drained:
+                orphans.append(item)
+            elif (item.rollout, item.sample) > last:
+                break  # from here on it misses what was never sent
+        done = [number for number in in_flight if number not in lost]
+        returned = [replace(in_flight[number], samples=samples) for number, samples in lost.items()]
+        await self._store(target, done, returned)
+        await self._adopt(target, orphans)
+        return Reconciled(len(done), len(returned), len(orphans))
+
+    async def _store(self, target: DispatchedRun, done: Sequence[int], returned: Sequence[Shard]) -> None:
+        if done:
+            await self.shards.move(target.fencing_token, target.run, ShardMoves(done=done))
+        if returned:
+            await self.shards.return_shards(target.fencing_token, target.run, returned)
+
+    async def _adopt(self, target: DispatchedRun, orphans: Sequence[MissingSample]) -> None:
+        """Missing samples whose shard counts as done: another shard's outcomes were counted for it."""
+        if orphans:
+            first = await self.runs.next_shard_number(target.run)
+            found = list(shards_of_missing(orphans, target.tasks, first))
+            await self.runs.add_shards(target.fencing_token, target.run, found)

@@ -1,0 +1,155 @@
+"""The tasks of a run that is planned: those of its suite, or the rows of its data set as one task."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+
+from services.scheduler.datasets.dataset import NamedContent
+from services.scheduler.datasets.dataset_errors import RowTooLarge
+from services.scheduler.datasets.load_rows import LoadRows
+from services.scheduler.datasets.ports import ContentSource
+from services.scheduler.datasets.row_sample import TASK, VERSION, sample_of_line
+from services.scheduler.runs.lifecycle.planned_task import PlannedTask
+from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.orders.run_order import RunOrder
+from services.scheduler.suites.cancellable_threads import check_cancelled
+from services.scheduler.suites.ports import SuiteCatalogue
+from services.scheduler.suites.rendering.render_samples import MAX_SAMPLE_BYTES, RenderedTask, open_task
+from services.scheduler.suites.rendering.sample import Sample
+from services.scheduler.suites.rows.row_source import RowSource
+from services.scheduler.suites.suite import MetricUse, OutputType, TaskDefinition, TaskGroup, TaskScoring
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedTask:
+    """`samples` are read once, in a thread. `planned` has no place in the run yet, nor a sample set.
+
+    `facts` are what one needs to know to ask the same again.
+    """
+
+    planned: PlannedTask
+    samples: Iterator[Sample]
+    facts: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskToPlan:
+    """`open` blocks, so it is called in a thread.
+
+    Of a data set all rows can be scored, or none is asked; a suite may have some that cannot.
+    """
+
+    name: str
+    scoring: TaskScoring
+    open: Callable[[], OpenedTask]
+    is_of_dataset: bool = False
+
+    @property
+    def checked_scoring(self) -> TaskScoring | None:
+        """What each sample is held against before any is asked."""
+        return self.scoring if self.is_of_dataset and self.scoring.metrics else None
+
+
+@dataclass(frozen=True, slots=True)
+class TasksToPlan:
+    """In the order asked. `groups` are summed up together; `missing` are tasks that were not ordered."""
+
+    tasks: Sequence[TaskToPlan]
+    groups: Sequence[TaskGroup] = ()
+    missing: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class FindSuiteTasks:
+    suites: SuiteCatalogue
+    rows: RowSource
+
+    async def tasks_of(self, run: Run) -> TasksToPlan:
+        """Raises a `SuiteError`, as opening a task and reading its samples may."""
+        suite = await self.suites.suite(run.suite_name)
+        ordered = [suite.task(name) for name in run.order.tasks] or suite.tasks
+        names = {task.name for task in ordered}
+        return TasksToPlan(
+            [TaskToPlan(task.name, task.scoring, partial(self._open, task, run.order)) for task in ordered],
+            suite.groups,
+            [task.name for task in suite.tasks if task.name not in names],
+        )
+
+    def _open(self, task: TaskDefinition, order: RunOrder) -> OpenedTask:
+        rendered = open_task(task, self.rows, order.num_fewshot, order.limit)
+        planned = _planned_task(task, order.num_fewshot, rendered)
+        facts = {"definition": task.definition_digest}
+        if planned.num_fewshot:
+            facts["fewshot_seed"] = str(task.fewshot.seed)
+        return OpenedTask(planned, rendered.samples, facts)
+
+
+def _planned_task(task: TaskDefinition, ordered_shots: int | None, rendered: RenderedTask) -> PlannedTask:
+    return PlannedTask(
+        task=task.name,
+        version=task.version,
+        sample_set_id="",
+        first_sample=0,
+        sample_count=0,
+        output_type=task.scoring.output_type,
+        num_fewshot=task.fewshot.num_fewshot if ordered_shots is None else ordered_shots,
+        is_stand_in=rendered.is_stand_in,
+        dataset=str(task.rows),
+        dataset_revision=rendered.revision,
+        generation=task.generation,
+    )
+
+
+# What goes on a text mostly begins with a space, which no target has.
+_FILTERS = '[{"name": "none", "filter": [{"function": "remove_whitespace"}]}]'
+
+
+@dataclass(frozen=True)
+class FindDatasetTasks:
+    contents: ContentSource
+    loading: LoadRows
+
+    async def tasks_of(self, run: Run) -> TasksToPlan:
+        """Raises `DatasetNotFound`. Reading samples may raise `RowTooLarge` or `ObjectStoreUnavailable`."""
+        named = await self.contents.content(run.order.dataset_id)
+        scoring = row_scoring(run.order.metrics)
+        task = TaskToPlan(TASK, scoring, partial(self._open, named, run.order.limit), is_of_dataset=True)
+        return TasksToPlan([task], [TaskGroup(run.order.subject, (TASK,))])
+
+    def _open(self, named: NamedContent, limit: int | None) -> OpenedTask:
+        planned = PlannedTask(
+            task=TASK,
+            version=VERSION,
+            sample_set_id="",
+            first_sample=0,
+            sample_count=0,
+            output_type=OutputType.GENERATE_UNTIL,
+            num_fewshot=0,
+            is_stand_in=False,
+            dataset=named.name,
+            dataset_revision=named.content.digest,
+        )
+        return OpenedTask(planned, self._samples(named, limit), {})
+
+    def _samples(self, named: NamedContent, limit: int | None) -> Iterator[Sample]:
+        for row, line in islice(self.loading.lines_from(named.content, 0), limit):
+            check_cancelled()
+            sample = sample_of_line(row, line)
+            if sample.stored_bytes > MAX_SAMPLE_BYTES:
+                raise _too_large(sample, named.name)
+            yield sample
+
+
+def row_scoring(metrics: tuple[MetricUse, ...]) -> TaskScoring:
+    return TaskScoring(OutputType.GENERATE_UNTIL, metrics, _FILTERS if metrics else "")
+
+
+def _too_large(sample: Sample, name: str) -> RowTooLarge:
+    return RowTooLarge(
+        row=sample.position + 1,
+        row_id=sample.row_id,
+        name=name,
+        bytes=sample.stored_bytes,
+        limit=MAX_SAMPLE_BYTES,
+    )

@@ -1,0 +1,140 @@
+"""Results' record of runs over gRPC: sample sets, counts, what is missing, closing."""
+
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from typing import TypeVar
+
+import grpc
+
+from proctor.v1 import (
+    outcome_pb2,
+    results_service_pb2,
+    results_service_pb2_grpc,
+    run_record_service_pb2,
+    run_record_service_pb2_grpc,
+    sample_pb2,
+)
+from services.common.errors import RemoteError
+from services.common.grpc_errors import remote_error
+from services.scheduler.planning.ports import CommittedSet, PlanToOpen
+from services.scheduler.planning.proto import (
+    facts_to_proto,
+    fill_sample,
+    group_to_proto,
+    scoring_to_proto,
+    task_to_proto,
+)
+from services.scheduler.planning.shard import MissingSample
+from services.scheduler.progress.proto import counts_from_summary, report_from_proto
+from services.scheduler.progress.run_counts import ProgressReport, RunCounts
+from services.scheduler.proto_words import RUN_STATES, SCORING_METHODS, TRUNCATIONS
+from services.scheduler.runs.lifecycle.run import Run, RunId, RunState
+from services.scheduler.suites.rendering.sample import Sample
+from services.scheduler.suites.suite import TaskScoring
+
+Response = TypeVar("Response")
+
+_CALL_SECONDS = 20.0
+# Targets may be long patterns, each of which is read.
+_PUT_SECONDS = 60.0
+# Closing computes the figures of the whole run.
+_CLOSE_SECONDS = 600.0
+# What is not deleted by then is deleted by the next call.
+_DELETE_SECONDS = 20.0
+
+
+class GrpcRunRecord:
+    """A client of RunRecordService; failures are raised as `RemoteError`."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._record = run_record_service_pb2_grpc.RunRecordServiceStub(channel)
+        self._results = results_service_pb2_grpc.ResultsServiceStub(channel)
+
+    async def put_samples(
+        self, staging_id: str, samples: Sequence[Sample], scoring: TaskScoring | None
+    ) -> None:
+        request = run_record_service_pb2.PutSamplesRequest(
+            staging_id=staging_id, scoring=scoring_to_proto(scoring) if scoring else None
+        )
+        for sample in samples:
+            fill_sample(request.samples.add(), sample)
+        await _answer(self._record.PutSamples(request, timeout=_PUT_SECONDS))
+
+    async def commit_sample_set(self, staging_id: str, sample_count: int) -> CommittedSet:
+        request = run_record_service_pb2.CommitSampleSetRequest(
+            staging_id=staging_id, sample_count=sample_count
+        )
+        response = await _answer(self._record.CommitSampleSet(request, timeout=_CLOSE_SECONDS))
+        return CommittedSet(response.sample_set_id, response.digest)
+
+    async def read_samples(self, sample_set_id: str, positions: Sequence[int]) -> Sequence[sample_pb2.Sample]:
+        """For the wire: samples go on to workers as they are, without a domain form in between."""
+        request = run_record_service_pb2.ReadSamplesRequest(sample_set_id=sample_set_id, positions=positions)
+        response = await _answer(self._record.ReadSamples(request, timeout=_CALL_SECONDS))
+        return response.samples
+
+    async def open_run(self, run: Run, plan: PlanToOpen) -> Sequence[str]:
+        request = run_record_service_pb2.OpenRunRequest(
+            run_id=run.run_id,
+            epoch=run.epoch,
+            tasks=[task_to_proto(task, run) for task in plan.tasks],
+            rollouts=run.order.rollouts,
+            scoring_method=SCORING_METHODS[run.scoring_method],
+            truncation=TRUNCATIONS[run.order.truncation],
+            facts=facts_to_proto(run, plan.missing_tasks),
+            groups=[group_to_proto(group) for group in plan.groups],
+        )
+        response = await _answer(self._record.OpenRun(request, timeout=_CLOSE_SECONDS))
+        return [task.sample_set_id for task in response.tasks]
+
+    async def reuse_answers(self, run: Run, environment: Mapping[str, str]) -> int:
+        request = run_record_service_pb2.ReuseAnswersRequest(
+            run_id=run.run_id, epoch=run.epoch, environment=environment
+        )
+        response = await _answer(self._record.ReuseAnswers(request, timeout=_CLOSE_SECONDS))
+        return response.reused
+
+    async def counts(self, run_id: RunId) -> ProgressReport:
+        request = run_record_service_pb2.GetCountsRequest(run_id=run_id)
+        response = await _answer(self._record.GetCounts(request, timeout=_CALL_SECONDS))
+        return report_from_proto(response.report)
+
+    async def missing(self, run_id: RunId, epoch: int) -> AsyncIterator[MissingSample]:
+        request = run_record_service_pb2.ListMissingRequest(run_id=run_id, epoch=epoch)
+        while True:
+            response = await _answer(self._record.ListMissing(request, timeout=_CALL_SECONDS))
+            for item in response.missing:
+                yield MissingSample(item.sample, item.rollout)
+            if not response.next_page_token:
+                return
+            request.page_token = response.next_page_token
+
+    async def close_run(self, run: Run, state: RunState, *, allow_partial: bool) -> RunCounts | None:
+        request = run_record_service_pb2.CloseRunRequest(
+            run_id=run.run_id, epoch=run.epoch, allow_partial=allow_partial, state=RUN_STATES[state]
+        )
+        try:
+            response = await _answer(self._record.CloseRun(request, timeout=_CLOSE_SECONDS))
+            news = await self.counts(run.run_id)
+        except RemoteError as error:
+            if error.reason == "RUN_NOT_FOUND":
+                return None
+            raise
+        return counts_from_summary(response.summary, dict(news.counts.environment))
+
+    async def delete_run(self, run_id: RunId) -> None:
+        request = run_record_service_pb2.DeleteRunRecordRequest(run_id=run_id)
+        await _answer(self._record.DeleteRunRecord(request, timeout=_DELETE_SECONDS))
+
+    async def failure_example(self, run_id: RunId) -> str:
+        request = results_service_pb2.ListOutcomesRequest(
+            run_id=run_id, page_size=1, status=outcome_pb2.OUTCOME_STATUS_FAILED
+        )
+        response = await _answer(self._results.ListOutcomes(request, timeout=_CALL_SECONDS))
+        return response.outcomes[0].outcome.failure.message if response.outcomes else ""
+
+
+async def _answer(call: Awaitable[Response]) -> Response:
+    try:
+        return await call
+    except grpc.aio.AioRpcError as error:
+        raise remote_error(error) from error

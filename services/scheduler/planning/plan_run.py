@@ -1,0 +1,170 @@
+"""A run becomes samples and shards: rows are read serially, sent to results, and cut on the way."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from uuid import uuid4
+
+from services.common.clock import Clock
+from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.planning.errors import PlanningFailed, RunStopped
+from services.scheduler.planning.find_tasks import FindDatasetTasks, FindSuiteTasks, TasksToPlan, TaskToPlan
+from services.scheduler.planning.plan_retry import AddMissingShards
+from services.scheduler.planning.ports import PlanRecord, PlanToOpen, RunRecord, TaskToOpen
+from services.scheduler.planning.shard import ShardCutter, number_shards
+from services.scheduler.planning.store_samples import storing_samples
+from services.scheduler.runs.lifecycle.planned_task import PlannedTask
+from services.scheduler.runs.lifecycle.ports import LedRunStore
+from services.scheduler.runs.lifecycle.run import Run, RunError
+from services.scheduler.suites.cancellable_threads import CancellableThreads
+from services.scheduler.suites.errors import refusal_of
+from services.scheduler.suites.rendering.sample import Sample
+from services.scheduler.suites.suite_errors import SuiteError
+from services.scheduler.workers.ports import WorkerRegistry
+from services.scheduler.workers.worker import engine_facts
+
+CHUNK_SAMPLES = 1000
+CHUNK_BYTES = 1024 * 1024
+CHUNK_SECONDS = 1.0
+# So often, planning looks whether the run was stopped.
+NOTE_SECONDS = 1.0
+_SHARDS_PER_WRITE = 2000
+# Planning waits for rows of a hub more than it reckons, so this is no limit of how many runs go on.
+_PLANNED_AT_A_TIME = 16
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What grows while the tasks of a run are read."""
+
+    tasks: list[TaskToOpen] = field(default_factory=list)
+    ranges: list[list[range]] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
+    sample_count: int = 0
+
+
+@dataclass(frozen=True)
+class PlanRun:
+    runs: LedRunStore
+    record: RunRecord
+    suite_tasks: FindSuiteTasks
+    dataset_tasks: FindDatasetTasks
+    proctor_version: str
+    clock: Clock
+    registry: WorkerRegistry
+    missing_shards: AddMissingShards
+    threads: CancellableThreads = field(default_factory=lambda: CancellableThreads(_PLANNED_AT_A_TIME))
+
+    async def plan(self, token: FencingToken, run: Run) -> None:
+        """Raises `RunStopped` or `PlanningFailed`; a crash in between starts it anew."""
+        plan = _Plan(environment={"proctor": self.proctor_version})
+        try:
+            ordered = await self._tasks_of(run)
+            for task in ordered.tasks:
+                await self._note(token, run, f"planning {task.name}")
+                await self._plan_task(token, run, task, plan)
+        except SuiteError as error:
+            refusal = refusal_of(error)
+            raise PlanningFailed(RunError(refusal.reason, refusal.message)) from error
+        await self._open(run, PlanToOpen(plan.tasks, ordered.groups, ordered.missing))
+        await self._store(token, run, plan, await self._reuse_answers(token, run))
+
+    async def _tasks_of(self, run: Run) -> TasksToPlan:
+        if run.order.dataset_id:
+            return await self.dataset_tasks.tasks_of(run)
+        return await self.suite_tasks.tasks_of(run)
+
+    async def _note(self, token: FencingToken, run: Run, step: str) -> None:
+        is_late = run.deadline is not None and self.clock.now() >= run.deadline
+        if is_late or not await self.runs.set_step(token, run, step):
+            raise RunStopped
+
+    async def _plan_task(self, token: FencingToken, run: Run, task: TaskToPlan, plan: _Plan) -> None:
+        opened = await self.threads.run(task.open)
+        staging_id = str(uuid4())
+        cutter = ShardCutter(plan.sample_count)
+        count, noted_at = 0, self.clock.monotonic()
+        chunks = _chunks(opened.samples, self.clock)
+        async with storing_samples(self.record, staging_id, task.checked_scoring) as put:
+            while chunk := await self.threads.run(next, chunks, None):
+                await put(chunk)
+                for sample in chunk:
+                    cutter.add(sample.size_bytes)
+                count += len(chunk)
+                if self.clock.monotonic() - noted_at >= NOTE_SECONDS:
+                    await self._note(token, run, f"planning {task.name}")
+                    noted_at = self.clock.monotonic()
+        committed = await self.record.commit_sample_set(staging_id, count)
+        planned = replace(
+            opened.planned,
+            sample_set_id=committed.sample_set_id,
+            first_sample=plan.sample_count,
+            sample_count=count,
+        )
+        plan.tasks.append(TaskToOpen(planned, task.scoring))
+        plan.ranges.append(cutter.finish())
+        plan.environment |= _environment_of(planned, {**opened.facts, "samples": committed.digest.hex()})
+        plan.sample_count += count
+
+    async def _open(self, run: Run, plan: PlanToOpen) -> None:
+        recorded = await self.record.open_run(run, plan)
+        if list(recorded) != [task.planned.sample_set_id for task in plan.tasks]:
+            message = "The suite or its rows were changed while the run was being planned. Submit it again."
+            raise PlanningFailed(RunError("INVALID_SUITE_FILE", message))
+
+    async def _reuse_answers(self, token: FencingToken, run: Run) -> int:
+        """Of an engine that no live worker tells of, nothing is known that an answer could be the same by."""
+        if not run.order.reuse_answers:
+            return 0
+        await self._note(token, run, "taking stored answers")
+        workers = self.registry.workers()
+        return await self.record.reuse_answers(run, engine_facts(run.order, run.pool, workers))
+
+    async def _store(self, token: FencingToken, run: Run, plan: _Plan, reused_answers: int) -> None:
+        tasks = tuple(task.planned for task in plan.tasks)
+        is_going_on = (
+            await self.missing_shards.add(token, run, tasks)
+            if reused_answers
+            else await self._add_shards(token, run, plan)
+        )
+        total = plan.sample_count * run.order.rollouts
+        environment = {**run.environment, **plan.environment}
+        planned = PlanRecord(tasks, total, environment, reused_answers)
+        if not is_going_on or not await self.runs.mark_planned(token, run, planned):
+            raise RunStopped
+
+    async def _add_shards(self, token: FencingToken, run: Run, plan: _Plan) -> bool:
+        await self.runs.delete_shards(token, run)
+        shards = number_shards(plan.ranges, run.order.rollouts)
+        while chunk := list(islice(shards, _SHARDS_PER_WRITE)):
+            if not await self.runs.add_shards(token, run, chunk):
+                return False
+        return True
+
+
+def _chunks(samples: Iterator[Sample], clock: Clock) -> Iterator[list[Sample]]:
+    """Lists of samples that fit a message; a sample that is heavier than a chunk travels alone.
+
+    Between two the planner may look whether the run was stopped, so slow samples travel in smaller ones.
+    """
+    chunk: list[Sample] = []
+    size, begun_at = 0, clock.monotonic()
+    for sample in samples:
+        is_full = len(chunk) == CHUNK_SAMPLES or size + sample.stored_bytes > CHUNK_BYTES
+        if chunk and (is_full or clock.monotonic() - begun_at > CHUNK_SECONDS):
+            yield chunk
+            chunk, size, begun_at = [], 0, clock.monotonic()
+        chunk.append(sample)
+        size += sample.stored_bytes
+    if chunk:
+        yield chunk
+
+
+def _environment_of(planned: PlannedTask, facts: Mapping[str, str]) -> dict[str, str]:
+    known = {
+        "version": planned.version,
+        "dataset": planned.dataset,
+        "dataset_revision": planned.dataset_revision,
+        **facts,
+    }
+    return {f"task.{planned.task}.{name}": fact for name, fact in known.items()}

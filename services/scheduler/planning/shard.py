@@ -1,0 +1,116 @@
+"""Shards: a few samples of one task and rollout, sent to a worker as one message."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from services.scheduler.runs.lifecycle.planned_task import PlannedTask
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """`samples` are run-global numbers still to be asked; `size` counts those it was cut with.
+
+    `size` never changes: results counts a shard's outcomes over all of its attempts.
+    """
+
+    number: int
+    task_index: int
+    rollout: int
+    samples: Sequence[int]
+    size: int
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FilledShard:
+    """A shard with its samples, as it goes out: one message, or several where the samples are heavy."""
+
+    shard: Shard
+    payloads: Sequence[bytes]
+
+
+MAX_SHARD_SAMPLES = 64
+MAX_SHARD_BYTES = 256 * 1024
+
+
+@dataclass(slots=True)
+class ShardCutter:
+    """Takes the sizes of a task's samples in order and keeps the ranges; holds no sample."""
+
+    first_sample: int
+    ranges: list[range] = field(default_factory=list)
+    _start: int = field(init=False)
+    _next: int = field(init=False)
+    _bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self._start = self._next = self.first_sample
+
+    def add(self, size_bytes: int) -> None:
+        is_full = self._next - self._start == MAX_SHARD_SAMPLES
+        is_heavy = self._next > self._start and self._bytes + size_bytes > MAX_SHARD_BYTES
+        if is_full or is_heavy:
+            self._cut()
+        self._next += 1
+        self._bytes += size_bytes
+
+    def finish(self) -> list[range]:
+        if self._next > self._start:
+            self._cut()
+        return self.ranges
+
+    def _cut(self) -> None:
+        self.ranges.append(range(self._start, self._next))
+        self._start = self._next
+        self._bytes = 0
+
+
+def number_shards(ranges_of_tasks: Sequence[Sequence[range]], rollouts: int) -> Iterator[Shard]:
+    """Shards of a new run: rollout by rollout, so that a first figure over all samples comes early."""
+    number = 0
+    for rollout in range(rollouts):
+        for task_index, ranges in enumerate(ranges_of_tasks):
+            for samples in ranges:
+                yield Shard(number, task_index, rollout, samples, len(samples))
+                number += 1
+
+
+@dataclass(frozen=True, slots=True)
+class MissingSample:
+    sample: int
+    rollout: int
+
+
+def shards_of_missing(
+    missing: Iterable[MissingSample], tasks: Sequence[PlannedTask], first_number: int
+) -> Iterator[Shard]:
+    """Shards for a later epoch out of what is missing, which comes in the order of rollout and sample."""
+    number = first_number
+    held: list[MissingSample] = []
+    for item in missing:
+        if held and not _fits(item, held, tasks):
+            yield _shard_of(held, tasks, number)
+            number += 1
+            held = []
+        held.append(item)
+    if held:
+        yield _shard_of(held, tasks, number)
+
+
+def task_index_of(sample: int, tasks: Sequence[PlannedTask]) -> int:
+    """The task whose range of numbers holds the sample."""
+    for index, task in enumerate(tasks):
+        if task.first_sample <= sample < task.first_sample + task.sample_count:
+            return index
+    raise ValueError(f"sample {sample} belongs to no task of the run")
+
+
+def _fits(item: MissingSample, held: Sequence[MissingSample], tasks: Sequence[PlannedTask]) -> bool:
+    if len(held) == MAX_SHARD_SAMPLES or held[0].rollout != item.rollout:
+        return False
+    return task_index_of(held[0].sample, tasks) == task_index_of(item.sample, tasks)
+
+
+def _shard_of(held: Sequence[MissingSample], tasks: Sequence[PlannedTask], number: int) -> Shard:
+    samples = [item.sample for item in held]
+    return Shard(number, task_index_of(samples[0], tasks), held[0].rollout, samples, len(samples))

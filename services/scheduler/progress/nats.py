@@ -1,0 +1,38 @@
+"""Reports of results and notices of changed runs, from core NATS onto the tracker. Lost ones do no harm."""
+
+from google.protobuf.message import DecodeError
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from proctor.v1 import work_messages_pb2
+from services.common.clock import Clock
+from services.common.structured_logs import get_logger
+from services.common.subjects import CHANGES_OF_ALL_RUNS, PROGRESS_OF_ALL_RUNS
+from services.scheduler.progress.progress_tracker import ProgressTracker
+from services.scheduler.progress.proto import report_from_proto
+
+log = get_logger()
+
+
+class NatsProgressReports:
+    """Two subscriptions; the client renews them by itself after an outage."""
+
+    def __init__(self, connection: Client, tracker: ProgressTracker, clock: Clock) -> None:
+        self._connection = connection
+        self._tracker = tracker
+        self._clock = clock
+
+    async def start(self) -> None:
+        await self._connection.subscribe(PROGRESS_OF_ALL_RUNS, cb=self._take_report)
+        await self._connection.subscribe(CHANGES_OF_ALL_RUNS, cb=self._take_notice)
+
+    async def _take_report(self, message: Msg) -> None:
+        try:
+            report = work_messages_pb2.ProgressReport.FromString(message.data)
+        except DecodeError:
+            log.warning("unreadable progress report", subject=message.subject)
+            return
+        self._tracker.record(report_from_proto(report), self._clock.monotonic())
+
+    async def _take_notice(self, message: Msg) -> None:
+        self._tracker.touch(message.subject.rpartition(".")[2], self._clock.monotonic())

@@ -1,0 +1,118 @@
+"""The latest counts of each run as results reports them, for those who dispatch and those who watch."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
+
+from services.scheduler.progress.run_counts import ProgressReport, RunCounts
+from services.scheduler.progress.run_speed import RunSpeed, SpeedMarks
+
+_FORGET_AFTER_SECONDS = 600.0
+
+# Changes whenever any run is touched.
+ANY_RUN = ""
+
+
+@dataclass(slots=True)
+class _Entry:
+    touched: float
+    version: int = 0
+    counts: RunCounts | None = None
+    shards: dict[int, int] = field(default_factory=dict)
+    marks: SpeedMarks = field(default_factory=SpeedMarks)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class ProgressTracker:
+    """One per process. Entries that nothing has touched for ten minutes are dropped: all can be had again."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, _Entry] = {}
+        self._driven: set[str] = set()
+        self._versions = count(1)
+
+    def record(self, news: ProgressReport, now: float) -> None:
+        """Reports may cross: the totals are those of the furthest, each shard's count is the highest told."""
+        entry = self._entry(news.run_id, now)
+        known = entry.counts
+        if known is not None and news.counts.epoch < known.epoch:
+            return
+        if known is not None and news.counts.epoch > known.epoch:
+            entry.shards.clear()
+            entry.marks.clear()
+        if news.run_id in self._driven:
+            for shard, recorded in news.shards.items():
+                entry.shards[shard] = max(recorded, entry.shards.get(shard, 0))
+        if known is None or not news.counts.is_older_than(known):
+            entry.counts = news.counts
+            entry.marks.add(now, news.counts)
+        self._change(entry)
+
+    def touch(self, run_id: str, now: float) -> None:
+        """Wakes who waits for the run: its state may have changed."""
+        self._change(self._entry(run_id, now))
+        self._change(self._entry(ANY_RUN, now))
+
+    def counts(self, run_id: str, epoch: int) -> RunCounts | None:
+        entry = self._entries.get(run_id)
+        if entry is None or entry.counts is None or entry.counts.epoch != epoch:
+            return None
+        return entry.counts
+
+    def keep_shards(self, run_id: str) -> None:
+        """From now on counts of its shards are kept for `take_shard_counts`: somebody drives the run here."""
+        self._driven.add(run_id)
+
+    def drop_shards(self, run_id: str) -> None:
+        """Nobody drives the run here any more."""
+        self._driven.discard(run_id)
+        self.take_shard_counts(run_id)
+
+    def take_shard_counts(self, run_id: str) -> Mapping[int, int]:
+        """Counts of shards since the last call."""
+        entry = self._entries.get(run_id)
+        if entry is None:
+            return {}
+        taken, entry.shards = entry.shards, {}
+        return taken
+
+    def speed(self, run_id: str, now: float) -> RunSpeed | None:
+        """None until there is something to tell from."""
+        entry = self._entries.get(run_id)
+        return entry.marks.speed(now) if entry else None
+
+    def samples_per_second(self, run_id: str, now: float) -> float | None:
+        """Over the last seconds; None until there is something to tell from."""
+        speed = self.speed(run_id, now)
+        return speed.samples if speed else None
+
+    def version(self, run_id: str) -> int:
+        entry = self._entries.get(run_id)
+        return entry.version if entry else 0
+
+    async def wait_beyond(self, run_id: str, version: int, timeout_seconds: float, now: float) -> None:
+        """Returns when the run has changed since `version`, or after the time."""
+        entry = self._entry(run_id, now)
+        if entry.version > version:
+            return
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await entry.changed.wait()
+        except TimeoutError:
+            return
+
+    def forget_idle(self, now: float) -> None:
+        for run_id, entry in list(self._entries.items()):
+            if entry.touched < now - _FORGET_AFTER_SECONDS:
+                del self._entries[run_id]
+
+    def _entry(self, run_id: str, now: float) -> _Entry:
+        entry = self._entries.setdefault(run_id, _Entry(touched=now))
+        entry.touched = now
+        return entry
+
+    def _change(self, entry: _Entry) -> None:
+        entry.version = next(self._versions)
+        entry.changed.set()
+        entry.changed = asyncio.Event()

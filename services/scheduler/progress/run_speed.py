@@ -1,0 +1,107 @@
+"""How fast a run is, how fast and slow it was lately, and the time left that follows from it."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from services.scheduler.progress.run_counts import RunCounts
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpeed:
+    """Per second, over the last seconds. `fastest` and `slowest` are samples per second of late."""
+
+    samples: float
+    tokens: float
+    fastest: float
+    slowest: float
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLeft:
+    """Seconds until done: as fast as it goes now, and if all goes as at its best and at its worst of late."""
+
+    seconds: float
+    low: float
+    high: float
+
+
+def time_left(missing: int, speed: RunSpeed | None) -> TimeLeft | None:
+    """None while nothing tells: nothing was measured, or nothing comes."""
+    if speed is None or not speed.samples:
+        return None
+    return TimeLeft(missing / speed.samples, missing / speed.fastest, missing / speed.slowest)
+
+
+WINDOW_SECONDS = 10.0
+SHORTEST_WINDOW_SECONDS = 0.5
+STRETCH_SECONDS = 5.0
+STRETCHES_KEPT_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    at: float
+    samples: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    end: float
+    samples_per_second: float
+
+
+@dataclass(slots=True)
+class SpeedMarks:
+    """Of one epoch. The speed is that of the last ten seconds.
+
+    The fastest and the slowest are found among it and the stretches of the last two minutes. A stretch goes
+    from one report to the first one at least five seconds later that tells of more: it grows while nothing
+    comes, so its speed is never 0. As long as there was no whole one, they are twice and half the speed.
+    """
+
+    _window: deque[_Mark] = field(default_factory=deque)
+    _stretches: deque[_Stretch] = field(default_factory=deque)
+    _start: _Mark | None = None
+
+    def clear(self) -> None:
+        """Another epoch begins."""
+        self._window.clear()
+        self._stretches.clear()
+        self._start = None
+
+    def add(self, now: float, counts: RunCounts) -> None:
+        mark = _Mark(now, counts.recorded, counts.usage.completion_tokens)
+        self._window.append(mark)
+        self._drop_old(now)
+        start = self._start
+        if start is None or now - start.at > STRETCHES_KEPT_SECONDS:
+            self._start = mark
+        elif mark.samples > start.samples and now - start.at >= STRETCH_SECONDS:
+            speed = (mark.samples - start.samples) / (now - start.at)
+            self._stretches.append(_Stretch(now, speed))
+            self._start = mark
+
+    def speed(self, now: float) -> RunSpeed | None:
+        """None until there is something to tell from."""
+        self._drop_old(now)
+        if not self._window or now - self._window[0].at < SHORTEST_WINDOW_SECONDS:
+            return None
+        first, last = self._window[0], self._window[-1]
+        seconds = now - first.at
+        samples = (last.samples - first.samples) / seconds
+        tokens = max(last.tokens - first.tokens, 0) / seconds
+        if not self._stretches:
+            return RunSpeed(samples, tokens, samples * LONE_FACTOR, samples / LONE_FACTOR)
+        recent = [samples, *(stretch.samples_per_second for stretch in self._stretches)]
+        return RunSpeed(samples, tokens, max(recent), min(recent))
+
+    def _drop_old(self, now: float) -> None:
+        while self._window and self._window[0].at < now - WINDOW_SECONDS:
+            self._window.popleft()
+        while self._stretches and self._stretches[0].end < now - STRETCHES_KEPT_SECONDS:
+            self._stretches.popleft()
+
+
+# What one past run, or one measured pace, says of the next: it may be twice as fast or half as fast.
+LONE_FACTOR = 2.0

@@ -1,0 +1,139 @@
+"""The leader turns rate reports into quotas: a rate for each key, and each worker's share of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NoReturn
+
+from services.common.clock import Clock
+from services.common.lifecycle import every
+from services.common.structured_logs import get_logger
+from services.scheduler.rate_limits.adaptive_limit import BELOW, AdaptiveLimit
+from services.scheduler.rate_limits.ports import QuotaStore
+from services.scheduler.rate_limits.rate_meter import (
+    FORGET_AFTER_SECONDS,
+    Measured,
+    RateLimitTracker,
+    RateMeter,
+)
+from services.scheduler.rate_limits.rate_report import RateQuota
+
+# What a worker may ask at once that has asked nothing lately, of all that is granted.
+_LARGEST_FLOOR = 0.02
+_FLOORS_TOGETHER = 0.2
+
+
+def quota_shares(demands: Mapping[str, float]) -> Mapping[str, float]:
+    """By demand, above a small floor; they sum to 1.
+
+    What waits at a worker weighs beside what it sends, so that one with a small share and a queue comes up to
+    the others within a few rounds.
+    """
+    if not demands:
+        return {}
+    floor = min(_LARGEST_FLOOR, _FLOORS_TOGETHER / len(demands))
+    above = 1 - floor * len(demands)
+    total = sum(demands.values())
+    if not total:
+        return dict.fromkeys(demands, 1 / len(demands))
+    return {worker: floor + above * demand / total for worker, demand in demands.items()}
+
+
+# A shorter wait is over by the time the other workers hear of it.
+_WORTH_TELLING = timedelta(seconds=1)
+
+
+def quota_for(meter: RateMeter, limit: AdaptiveLimit, now: float, clock_time: datetime) -> RateQuota:
+    """`now` is of the clock that the reports were recorded by, `clock_time` the time of day."""
+    measured = meter.measure(now)
+    tokens = measured.allowed_tokens
+    return RateQuota(
+        requests_per_second=limit.step(measured, now),
+        tokens_per_second=None if tokens is None else BELOW * tokens,
+        shares=quota_shares(meter.demands(now)),
+        resume_at=_worth_telling(measured, clock_time),
+    )
+
+
+def _worth_telling(measured: Measured, clock_time: datetime) -> datetime | None:
+    when = measured.resume_at
+    return when if when is not None and when > clock_time + _WORTH_TELLING else None
+
+
+log = get_logger()
+
+_ROUND_SECONDS = 0.5
+# A bucket that was wiped has its grants again after this time.
+_REMIND_SECONDS = 10.0
+# A share that changes by less is not worth a message.
+_SMALL_CHANGE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredQuota:
+    grant: RateQuota
+    at: float
+
+
+@dataclass(frozen=True)
+class AssignQuotas:
+    """Begins a term; what was granted before stands until it is known better."""
+
+    tracker: RateLimitTracker
+    grants: QuotaStore
+    clock: Clock
+
+    async def lead(self) -> NoReturn:
+        await every(_ROUND_SECONDS, QuotaAssigner(self).settle_all, name="settle paces")
+
+
+class QuotaAssigner:
+    def __init__(self, lead: AssignQuotas) -> None:
+        self._lead = lead
+        self._limits: dict[str, AdaptiveLimit] | None = None
+        self._told: dict[str, _StoredQuota] = {}
+        self._began_at = lead.clock.monotonic()
+
+    async def settle_all(self) -> None:
+        now = self._lead.clock.monotonic()
+        limits = await self._known_limits(now)
+        self._lead.tracker.forget_idle(now)
+        meters = self._lead.tracker.meters
+        for pace, meter in meters.items():
+            limit = limits.setdefault(pace, AdaptiveLimit(now))
+            await self._tell(pace, quota_for(meter, limit, now, self._lead.clock.now()), now)
+        if now - self._began_at >= FORGET_AFTER_SECONDS:
+            for pace in limits.keys() - meters.keys():
+                await self._lead.grants.drop(pace)
+                del limits[pace]
+                self._told.pop(pace, None)
+
+    async def _known_limits(self, now: float) -> dict[str, AdaptiveLimit]:
+        if self._limits is None:
+            stored = await self._lead.grants.stored()
+            self._limits = {
+                pace: AdaptiveLimit(now, grant.requests_per_second) for pace, grant in stored.items()
+            }
+        return self._limits
+
+    async def _tell(self, pace: str, grant: RateQuota, now: float) -> None:
+        told = self._told.get(pace)
+        if told is None and not grant.says_something:
+            return
+        if told is not None and now < told.at + _REMIND_SECONDS and _is_close(told.grant, grant):
+            return
+        await self._lead.grants.put(pace, grant)
+        if told is None or told.grant.requests_per_second != grant.requests_per_second:
+            log.info("pace granted", pace=pace, requests_per_second=grant.requests_per_second)
+        self._told[pace] = _StoredQuota(grant, now)
+
+
+def _is_close(one: RateQuota, other: RateQuota) -> bool:
+    limits = [(each.requests_per_second, each.tokens_per_second, each.resume_at) for each in (one, other)]
+    return limits[0] == limits[1] and _are_close(one.shares, other.shares)
+
+
+def _are_close(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+    if one.keys() != other.keys():
+        return False
+    return all(abs(share - other[worker]) <= _SMALL_CHANGE * share for worker, share in one.items())

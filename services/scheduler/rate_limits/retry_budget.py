@@ -1,0 +1,44 @@
+"""What a run may spend on asking again after failures that were no rate limits."""
+
+from typing import TypeVar
+
+from services.scheduler.rate_limits.rate_report import RateReport
+from services.scheduler.runs.lifecycle.run import Run
+
+_LEAST = 100
+_REMEMBERED_RUNS = 1000
+
+T = TypeVar("T")
+
+
+class RetryBudget:
+    """A share of the run's samples, and never less than a hundred; each epoch has its own.
+
+    Counts of workers that are gone stay. A leader that begins in mid-run counts from there, so each change of
+    the leader may cost a run one budget more.
+    """
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._counts: dict[str, dict[tuple[str, str], int]] = {}
+        self._spent_before: dict[str, tuple[int, int]] = {}
+
+    def record(self, report: RateReport) -> None:
+        for run_id, count in report.retries.items():
+            self._counts.setdefault(run_id, {})[report.pace, report.worker_id] = count
+        _forget_first(self._counts)
+
+    def is_spent(self, run: Run) -> bool:
+        """The first question about an epoch begins it."""
+        spent = sum(self._counts.get(run.run_id, {}).values())
+        epoch, before = self._spent_before.get(run.run_id, (0, 0))
+        if epoch != run.epoch:
+            before = spent
+            self._spent_before[run.run_id] = (run.epoch, before)
+            _forget_first(self._spent_before)
+        return spent - before > max(_LEAST, self._share * run.total)
+
+
+def _forget_first(known: dict[str, T]) -> None:
+    while len(known) > _REMEMBERED_RUNS:
+        del known[next(iter(known))]

@@ -1,0 +1,86 @@
+"""The queue as of one moment: who runs, who waits in which order, and which limit holds a waiting run.
+A run as it is shown: where it stands, how far it is, how fast it goes and why it waits.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from services.scheduler.runs.admission.run_estimate import Estimate
+from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.limits.queue_limits import QueueLimits
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRun:
+    """`queued_at`: when it last began to wait."""
+
+    run: Run
+    queued_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class UserRunCounts:
+    user: str
+    running: int
+    pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedRuns:
+    """`running` in the order of their start, `waiting` in that of their turn, as far as listed.
+
+    `paused`, the latest first, as far as listed as well.
+    """
+
+    running: Sequence[Run] = ()
+    waiting: Sequence[WaitingRun] = ()
+    waiting_total: int = 0
+    users: Sequence[UserRunCounts] = ()
+    paused: Sequence[Run] = ()
+
+    def free_slots(self, limits: QueueLimits) -> int:
+        return max(limits.max_running - len(self.running), 0)
+
+    def running_of(self, user: str) -> int:
+        return sum(run.user == user for run in self.running)
+
+
+def blocked_by(queue: QueuedRuns, index: int, limits: QueueLimits) -> str:
+    """Why the run that waits at this index does not run: one sentence."""
+    running, most = len(queue.running), limits.max_running
+    if index < queue.free_slots(limits):
+        return f"{running} of at most {most} runs are running: a slot is free, it starts in a moment"
+    held = f"{running} of at most {most} runs are running"
+    return f"{held}; before it: {_before(queue, index)}" if index else held
+
+
+def _before(queue: QueuedRuns, index: int) -> str:
+    this = queue.waiting[index]
+    before = queue.waiting[:index]
+    equals = [each for each in before if each.run.order.priority == this.run.order.priority]
+    later = [each for each in equals if each.queued_at > this.queued_at and each.run.user != this.run.user]
+    counted = {
+        "more urgent": index - len(equals),
+        f"of other users by fair share{_own_share(queue, index)}": len(later),
+        "whose turn is earlier": len(equals) - len(later),
+    }
+    return ", ".join(f"{count} {which}" for which, count in counted.items() if count)
+
+
+def _own_share(queue: QueuedRuns, index: int) -> str:
+    """What its user has already, which is why others go first."""
+    user = queue.waiting[index].run.user
+    waiting = sum(each.run.user == user for each in queue.waiting[:index])
+    counted = {"running": queue.running_of(user), "waiting before it": waiting}
+    has = [f"{count} {where}" for where, count in counted.items() if count]
+    return f" ({user} has {' and '.join(has)})" if has else ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunWait:
+    """Place in the queue (1 is next), the limit that holds the run, time until its turn where known."""
+
+    position: int
+    blocked_by: str
+    estimate: Estimate | None = None

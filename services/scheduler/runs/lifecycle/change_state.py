@@ -1,0 +1,90 @@
+"""Cancel, pause, resume and retry: the row changes at once, then workers and the leader are notified."""
+
+from dataclasses import dataclass
+
+from services.common.clock import Clock
+from services.scheduler.runs.lifecycle.cost_limit import cost_of, spent
+from services.scheduler.runs.lifecycle.errors import (
+    CostLimitStays,
+    RunAlreadyFinished,
+    RunNotPausable,
+    RunNotPaused,
+    RunNotRetryable,
+)
+from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
+from services.scheduler.runs.lifecycle.run import Run, RunId, RunState, may_become
+
+
+@dataclass(frozen=True)
+class CancelRun:
+    runs: RunStore
+    controls: RunControls
+    clock: Clock
+
+    async def cancel(self, run_id: RunId) -> Run:
+        """Can be repeated, since an answer may be lost, until the cancelled run is summed up."""
+        cancelled = await self.runs.cancel(run_id, self.clock.now()) or await self.runs.get(run_id)
+        if cancelled.is_over or cancelled.state is not RunState.CANCELLED:
+            raise RunAlreadyFinished(run_id=run_id, state=cancelled.display_state)
+        await self.controls.announce(cancelled)
+        return cancelled
+
+
+@dataclass(frozen=True)
+class PauseRun:
+    runs: RunStore
+    controls: RunControls
+    clock: Clock
+
+    async def pause(self, run_id: RunId) -> Run:
+        """Can be repeated, since an answer may be lost."""
+        paused = await self.runs.pause(run_id, self.clock.now()) or await self.runs.get(run_id)
+        if paused.state is not RunState.PAUSED:
+            raise RunNotPausable(run_id=run_id, state=paused.display_state)
+        await self.controls.announce(paused)
+        return paused
+
+
+@dataclass(frozen=True)
+class ResumeRun:
+    runs: RunStore
+    controls: RunControls
+    clock: Clock
+
+    async def resume(self, run_id: RunId) -> Run:
+        pending = await self.runs.resume(run_id, self.clock.now())
+        if pending is None:
+            run = await self.runs.get(run_id)
+            raise RunNotPaused(run_id=run_id, state=run.state)
+        await self.controls.announce(pending)
+        return pending
+
+
+@dataclass(frozen=True)
+class RetryRun:
+    runs: RunStore
+    controls: RunControls
+    clock: Clock
+
+    async def retry(self, run_id: RunId) -> Run:
+        """Can be repeated, since an answer may be lost, while the retry waits or runs."""
+        _check_cost(await self.runs.get(run_id))
+        pending = await self.runs.requeue(run_id, self.clock.now())
+        if pending is None:
+            return await self._under_way(run_id)
+        await self.controls.announce(pending)
+        return pending
+
+    async def _under_way(self, run_id: RunId) -> Run:
+        run = await self.runs.get(run_id)
+        if run.epoch == 1 or run.state not in (RunState.PENDING, RunState.RUNNING):
+            raise RunNotRetryable(run_id=run_id, state=run.state)
+        return run
+
+
+def _check_cost(run: Run) -> None:
+    """What was paid stays paid: a run at its cost limit would stop at once."""
+    cost, most = cost_of(run, run.final_counts), run.order.max_cost
+    is_at_limit = cost is not None and most is not None and cost >= most
+    if is_at_limit and may_become(run.state, RunState.PENDING):
+        raise CostLimitStays(run_id=run.run_id, spent=spent(run, cost or 0.0))

@@ -1,0 +1,50 @@
+"""Tells where a run stands: workers by the bucket RUNS, watchers and the leader by a notice."""
+
+from collections.abc import Sequence
+
+from nats.aio.client import Client
+
+from proctor.v1 import work_messages_pb2
+from services.common.jetstream import TRANSIENT_NATS, Bucket
+from services.common.structured_logs import get_logger
+from services.common.subjects import change_subject
+from services.scheduler.proto_words import RUN_STATES
+from services.scheduler.rate_limits.retry_budget import RetryBudget
+from services.scheduler.runs.lifecycle.proto import time_to_proto
+from services.scheduler.runs.lifecycle.run import Run, RunId
+
+log = get_logger()
+
+
+class NatsRunControls:
+    """A word that is lost is no error: the row in Postgres stands, and the leader repeats it."""
+
+    def __init__(self, connection: Client, bucket: Bucket, budget: RetryBudget) -> None:
+        self._connection = connection
+        self._bucket = bucket
+        self._budget = budget
+
+    async def announce(self, run: Run) -> None:
+        await self.refresh(run)
+        try:
+            await self._connection.publish(change_subject(run.run_id), b"")
+        except TRANSIENT_NATS as error:
+            log.info("notice not sent", run=run.run_id, error=repr(error))
+
+    async def refresh(self, run: Run) -> None:
+        control = work_messages_pb2.RunControl(
+            state=RUN_STATES[run.state],
+            epoch=run.epoch,
+            is_retry_budget_spent=self._budget.is_spent(run),
+            deadline=time_to_proto(run.deadline),
+        )
+        try:
+            await self._bucket.put(run.run_id, control.SerializeToString())
+        except TRANSIENT_NATS as error:
+            log.info("run control not put", run=run.run_id, error=repr(error))
+
+    async def announced(self) -> Sequence[RunId]:
+        return [RunId(key) for key in await self._bucket.entries()]
+
+    async def withdraw(self, run_id: RunId) -> None:
+        await self._bucket.delete(run_id)

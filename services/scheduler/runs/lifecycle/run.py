@@ -1,0 +1,161 @@
+"""A run: an accepted order, its states, and which state may follow which."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import NewType
+
+from services.scheduler.progress.run_counts import RunCounts
+from services.scheduler.runs.model_price import ModelPrice
+from services.scheduler.runs.orders.run_order import Priority, RunOrder, ScoringMethod
+
+RunId = NewType("RunId", str)
+
+
+class RunState(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_final(self) -> bool:
+        return self in FINAL_STATES
+
+
+# The step from which on nothing stops a run: results may have closed it already.
+SUMMARISING = "summarising"
+
+FINAL_STATES = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELLED})
+
+_NEXT_STATES: Mapping[RunState, frozenset[RunState]] = {
+    RunState.PENDING: frozenset({RunState.RUNNING, RunState.PAUSED, RunState.FAILED, RunState.CANCELLED}),
+    # One that gives its place away waits again, in the same epoch.
+    RunState.RUNNING: FINAL_STATES | {RunState.PAUSED, RunState.PENDING},
+    RunState.PAUSED: frozenset({RunState.PENDING, RunState.FAILED, RunState.CANCELLED}),
+    RunState.COMPLETED: frozenset(),
+    # A retry raises the epoch and waits its turn again.
+    RunState.FAILED: frozenset({RunState.PENDING}),
+    RunState.CANCELLED: frozenset({RunState.PENDING}),
+}
+
+
+def may_become(state: RunState, following: RunState) -> bool:
+    return following in _NEXT_STATES[state]
+
+
+def states_before(state: RunState) -> tuple[RunState, ...]:
+    """States from which a run may reach this one."""
+    return tuple(earlier for earlier, later in _NEXT_STATES.items() if state in later)
+
+
+@dataclass(frozen=True, slots=True)
+class RunError:
+    """Why a run failed: a reason by name, and a sentence that says what to do."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """`is_closed`: results has frozen it and its summary is stored. `total` is 0 until it is planned.
+
+    `planned_epoch` is the latest epoch whose shards are stored, 0 while there is none. `suite_version` is
+    that of a suite that a user brought, settled when the run was submitted. A run that gives its place away
+    and gets one again has `ran_seconds` of its earlier stays; the present one began at `admitted_at`. One
+    with a completion window fails at `expires_at`, also where it still waits.
+    """
+
+    run_id: RunId
+    order: RunOrder
+    user: str
+    pool: str
+    scoring_method: ScoringMethod
+    created_at: datetime
+    state: RunState = RunState.PENDING
+    epoch: int = 1
+    step: str = ""
+    planned_epoch: int = 0
+    is_closed: bool = False
+    total: int = 0
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    deadline: datetime | None = None
+    error: RunError | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    final_counts: RunCounts | None = None
+    suite_version: int = 0
+    price: ModelPrice | None = None
+    reused_answers: int = 0
+    admitted_at: datetime | None = None
+    ran_seconds: float = 0.0
+    dataset_name: str = ""
+    expires_at: datetime | None = None
+
+    @property
+    def suite_name(self) -> str:
+        """As the catalogue of suites knows it."""
+        return f"{self.order.suite}@{self.suite_version}" if self.suite_version else self.order.suite
+
+    def limited_to(self, highest: Priority) -> "Run":
+        """No more urgent than that."""
+        return replace(self, order=replace(self.order, priority=max(self.order.priority, highest)))
+
+    @property
+    def time_limit(self) -> timedelta | None:
+        """How long it may be running in all, by the limit of when it got its place."""
+        if self.deadline is None or self.admitted_at is None:
+            return None
+        left = self.deadline - self.admitted_at
+        return timedelta(seconds=round(left.total_seconds() + self.ran_seconds, 3))
+
+    @property
+    def is_planned(self) -> bool:
+        return self.planned_epoch == self.epoch
+
+    @property
+    def is_closing(self) -> bool:
+        """Everything is recorded; it ends as results sums it up."""
+        return self.state is RunState.RUNNING and self.step == SUMMARISING
+
+    @property
+    def display_state(self) -> str:
+        """As a sentence says it: the run is …."""
+        return "being summed up" if self.is_closing else self.state
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing about it will change, unless it is retried."""
+        return self.state.is_final and self.is_closed
+
+
+def deadline_error(run: Run, now: datetime) -> RunError | None:
+    """Why the run ends now, if it does. A window closes over a run that waits as over one that runs."""
+    due = run.expires_at or run.deadline
+    if due is None or now < due:
+        return None
+    limit, retry = (
+        _completion_window(run) if run.expires_at else (f"{run.time_limit} (hours:minutes:seconds)", "asks")
+    )
+    what = f"Resource limits exceeded (time): the run took longer than {limit}"
+    return RunError("DEADLINE_REACHED", f"{what}. What was recorded stays; a retry {retry} the rest.")
+
+
+def _completion_window(run: Run) -> tuple[str, str]:
+    seconds = run.order.completion_window_seconds
+    length = f" of {timedelta(seconds=seconds)} (hours:minutes:seconds)" if seconds else ""
+    return f"its completion window{length}, waiting included", "opens a new window and asks"
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnding:
+    """How a run ends; `counts` are known once results has closed it."""
+
+    state: RunState
+    now: datetime
+    error: RunError | None = None
+    counts: RunCounts | None = None

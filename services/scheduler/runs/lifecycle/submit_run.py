@@ -1,0 +1,167 @@
+"""An order becomes a run: checked against suites or data sets, pools and limits, then stored as pending."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from services.common.clock import Clock
+from services.scheduler import errors
+from services.scheduler.datasets.dataset_errors import CannotCompleteLines
+from services.scheduler.datasets.ports import ContentSource
+from services.scheduler.prices.settle_price import SettlePrice
+from services.scheduler.requests import user_problem
+from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
+from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.orders.errors import CannotComplete, CannotTruncate, Unsupported
+from services.scheduler.runs.orders.order_rules import first_problem
+from services.scheduler.runs.orders.provider_rules import refuse_unfit
+from services.scheduler.runs.orders.resolve_dataset_order import resolve_dataset_order
+from services.scheduler.runs.orders.run_order import PromptForm, RunOrder, ScoringMethod, Truncation
+from services.scheduler.runs.reads.show_queue import ShowQueue
+from services.scheduler.suites.errors import refusal_of
+from services.scheduler.suites.ports import SuiteCatalogue
+from services.scheduler.suites.suite import OutputType, TaskDefinition
+from services.scheduler.suites.suite_errors import SuiteError
+from services.scheduler.workers.errors import UnknownModel, UnknownProvider
+from services.scheduler.workers.pool import Aliases, Pool, full_name, pool_serving, supported_providers
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """`request_id` is the caller's own, so that a repeated call finds the run of the first; "" for none."""
+
+    run_id: RunId
+    order: RunOrder
+    user: str
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedRun:
+    run: Run
+    estimated_seconds: float | None
+    estimated_cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Resolved:
+    """The order as settled; tasks of a suite in its version, or the name of a data set."""
+
+    order: RunOrder
+    tasks: Sequence[TaskDefinition] = ()
+    suite_version: int = 0
+    dataset_name: str = ""
+
+
+@dataclass(frozen=True)
+class SubmitRun:
+    runs: RunStore
+    suites: SuiteCatalogue
+    datasets: ContentSource
+    pools: Sequence[Pool]
+    controls: RunControls
+    clock: Clock
+    pricing: SettlePrice
+    queue: ShowQueue
+    aliases: Aliases = field(default_factory=dict)
+
+    async def submit(self, submission: Submission) -> SubmittedRun:
+        stored = await self.runs.add(await self.prepare(submission), submission.request_id)
+        await self.controls.announce(stored)
+        seconds = await self.queue.seconds_to_end(stored)
+        return SubmittedRun(stored, seconds, await self.pricing.estimate(stored))
+
+    async def prepare(self, submission: Submission) -> Run:
+        """The run that the order becomes, checked but for the limits of this moment. Nothing is stored."""
+        _check(submission.order, submission.user)
+        examined = await self._examined(self._named_in_full(submission.order))
+        order = examined.order
+        pool = self._pool(order)
+        _check_form(order, pool, asked_form=submission.order.prompt_form)
+        refuse_unfit(order, examined.tasks, pool)
+        now = self.clock.now()
+        window = order.completion_window_seconds
+        return Run(
+            run_id=submission.run_id,
+            order=order,
+            user=submission.user,
+            pool=pool.name,
+            scoring_method=resolve_scoring_method(order, examined.tasks, pool),
+            created_at=now,
+            environment={"proctor.project": str(order.project_id)},
+            suite_version=examined.suite_version,
+            price=self.pricing.price_of(order),
+            dataset_name=examined.dataset_name,
+            expires_at=None if window is None else now + timedelta(seconds=window),
+        )
+
+    def _named_in_full(self, order: RunOrder) -> RunOrder:
+        return replace(order, model=full_name(order.model, self.aliases), base_url=order.base_url.rstrip("/"))
+
+    async def _examined(self, order: RunOrder) -> _Resolved:
+        """The version of a suite that the run keeps to, whatever is added until it is planned."""
+        if order.dataset_id:
+            named = await self.datasets.content(order.dataset_id)
+            settled = resolve_dataset_order(order, named.content, self.aliases)
+            return _Resolved(settled, dataset_name=named.name)
+        try:
+            suite = await self.suites.suite(order.suite)
+            tasks = [suite.task(name) for name in order.tasks] or suite.tasks
+        except SuiteError as error:
+            raise refusal_of(error) from error
+        return _Resolved(replace(order, suite=suite.name), tasks, suite.version)
+
+    def _pool(self, order: RunOrder) -> Pool:
+        providers = supported_providers(self.pools)
+        if order.provider not in providers:
+            raise UnknownProvider(provider=order.provider, supported=", ".join(providers) or "none")
+        if not order.model.partition("/")[2].strip():
+            sentence = f'model is "{order.model}", but must name a model after the provider: provider/name.'
+            raise errors.InvalidParameter(field="order.model", sentence=sentence)
+        pool = pool_serving(order.model, self.pools)
+        if pool is None:
+            names = [name for pool in self.pools for name in pool.models]
+            of_provider = sorted(name for name in names if name.startswith(f"{order.provider}/"))
+            raise UnknownModel(model=order.model, supported=", ".join(of_provider) or "none")
+        if order.truncation is not Truncation.NONE and not pool.can_truncate:
+            raise CannotTruncate(pool=pool.name)
+        return pool
+
+
+def _check(order: RunOrder, user: str) -> None:
+    problem = first_problem(order)
+    if problem:
+        raise errors.InvalidParameter(field=f"order.{problem.field}", sentence=problem.sentence)
+    problem = user_problem(user)
+    if problem:
+        raise errors.InvalidParameter(field=problem.field, sentence=problem.sentence)
+
+
+def _check_form(order: RunOrder, pool: Pool, asked_form: PromptForm | None) -> None:
+    if order.prompt_form is not PromptForm.COMPLETION or pool.can_complete:
+        return
+    if asked_form is None:
+        raise CannotCompleteLines(pool=pool.name, engine=pool.engine)
+    raise CannotComplete(pool=pool.name, engine=pool.engine)
+
+
+def resolve_scoring_method(order: RunOrder, tasks: Sequence[TaskDefinition], pool: Pool) -> ScoringMethod:
+    """The way that was ordered, else by log-likelihood where the pool can, else by generation."""
+    if not any(task.scoring.output_type is OutputType.MULTIPLE_CHOICE for task in tasks):
+        if order.scoring_method not in (None, ScoringMethod.GENERATE):
+            sentence = (
+                f"scoring_method is {order.scoring_method}, but no task ordered has choices to score so."
+            )
+            raise errors.InvalidParameter(field="order.scoring_method", sentence=f"{sentence} Leave it out.")
+        return ScoringMethod.GENERATE
+    methods = pool.scoring_methods(order.prompt_form)
+    wanted = order.scoring_method or methods[0]
+    if wanted in methods:
+        return wanted
+    raise Unsupported(
+        model=order.model,
+        pool=pool.name,
+        scoring_method=wanted.value,
+        where=" after a chat prompt" if wanted in pool.can else "",
+        supported=" or ".join(methods),
+    )

@@ -1,0 +1,58 @@
+"""The limits that decide who runs and who waits, and what an operator may change of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+
+from services.scheduler.requests import EVERYBODY
+from services.scheduler.runs.orders.run_order import Priority
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimits:
+    """As they hold now. A run keeps its place for `min_run_time` before an equally urgent one may take it.
+
+    `priorities` gives the highest that a user may ask for; who is neither named nor `EVERYBODY` may have any.
+    """
+
+    max_running: int = 3
+    max_pending_per_user: int = 10
+    max_requests_per_minute: int = 100
+    run_time_limit: timedelta = timedelta(hours=3)
+    min_run_time: timedelta = timedelta(seconds=60)
+    priorities: Mapping[str, Priority] = field(default_factory=dict)
+
+    def allowed_priorities(self, user: str) -> tuple[Priority, ...]:
+        """What the user may ask for, the most urgent first."""
+        return tuple(priority for priority in Priority if priority >= self.highest_priority(user))
+
+    def highest_priority(self, user: str) -> Priority:
+        return self.priorities.get(user, self.priorities.get(EVERYBODY, Priority.HIGH))
+
+
+class LimitName(StrEnum):
+    """What limits are called outside; the names of the members are those of the fields."""
+
+    MAX_RUNNING = "max_running_runs"
+    MAX_PENDING_PER_USER = "max_pending_runs_per_user"
+    MAX_REQUESTS_PER_MINUTE = "max_requests_per_minute"
+    RUN_TIME_LIMIT = "run_time_limit"
+    MIN_RUN_TIME = "min_run_time"
+    PRIORITIES = "priorities"
+
+
+@dataclass(frozen=True, slots=True)
+class LimitChanges:
+    """What is None stays as it is; `priorities`, where there are any, replace the whole list.
+
+    Those of `reset` go back to what the settings say, unless they are changed as well.
+    """
+
+    max_running: int | None = None
+    max_pending_per_user: int | None = None
+    max_requests_per_minute: int | None = None
+    run_time_limit: timedelta | None = None
+    min_run_time: timedelta | None = None
+    priorities: Mapping[str, Priority] = field(default_factory=dict)
+    reset: frozenset[LimitName] = frozenset()

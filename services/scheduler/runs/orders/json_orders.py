@@ -1,0 +1,37 @@
+"""Orders as they are stored: JSON, without the priority, which has a column."""
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from services.scheduler.runs.orders.run_order import (
+    GenerationParams,
+    Priority,
+    PromptForm,
+    RunOrder,
+    ScoringMethod,
+    Truncation,
+)
+from services.scheduler.suites.suite import MetricUse
+
+
+def order_to_json(order: RunOrder) -> str:
+    return json.dumps(asdict(order))
+
+
+def order_from_json(text: str) -> RunOrder:
+    stored: dict[str, Any] = json.loads(text)
+    method, form = stored["scoring_method"], stored["prompt_form"]
+    return RunOrder(
+        **{
+            **stored,
+            "tasks": tuple(stored["tasks"]),
+            "priority": Priority(stored["priority"]),
+            "params": GenerationParams(**stored["params"]),
+            "scoring_method": ScoringMethod(method) if method else None,
+            "truncation": Truncation(stored["truncation"]),
+            "prompt_form": PromptForm(form) if form else None,
+            "metrics": tuple(MetricUse(**use) for use in stored.get("metrics", ())),
+            "line_models": tuple(stored.get("line_models", ())),
+        }
+    )

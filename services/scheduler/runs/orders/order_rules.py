@@ -1,0 +1,184 @@
+"""Checks an order by itself: ranges, sizes and texts of its fields."""
+
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict
+
+from services.common.secret_names import secret_word_in
+from services.scheduler.requests import Problem, Range, nul_problem
+from services.scheduler.runs.orders.run_order import MAX_MODEL_LETTERS, MAX_ROLLOUTS, RunOrder
+from services.scheduler.suites.task_definition import MAX_FEWSHOT
+
+# Its parameters go out with every shard.
+MAX_ORDER_BYTES = 64 * 1024
+
+
+# Fields of a request that Proctor sets itself: a parameter of this name would ask something else.
+OWN_FIELDS = frozenset(
+    {
+        "model",
+        "prompt",
+        "messages",
+        "stream",
+        "stream_options",
+        "n",
+        "best_of",
+        "echo",
+        "logprobs",
+        "top_logprobs",
+        "prompt_logprobs",
+        "stop",
+        "temperature",
+        "top_p",
+        "top_k",
+        "max_tokens",
+        "max_completion_tokens",
+        "seed",
+        "repetition_penalty",
+    }
+)
+
+MIN_WINDOW_SECONDS = 3600
+MAX_WINDOW_SECONDS = 7 * 24 * 3600
+_ALL_ROWS = " Leave it out to take all rows."
+_NO_LIMIT = " Leave it out for no limit."
+_NO_WINDOW = " Leave it out for the limit of a run."
+
+
+def first_problem(order: RunOrder) -> Problem | None:
+    """The first number of an order that is out of its range."""
+    params = order.params
+    checks = (
+        (Range("project_id", 0), order.project_id),
+        (Range("limit", 1, advice=_ALL_ROWS), order.limit),
+        (Range("num_fewshot", 0, MAX_FEWSHOT), order.num_fewshot),
+        (Range("rollouts", 1, MAX_ROLLOUTS), order.rollouts),
+        (Range("max_cost", 0, above=True, advice=_NO_LIMIT), order.max_cost),
+        (
+            Range("completion_window_seconds", MIN_WINDOW_SECONDS, MAX_WINDOW_SECONDS, advice=_NO_WINDOW),
+            order.completion_window_seconds,
+        ),
+        (Range("temperature", 0, 2), params.temperature),
+        (Range("top_p", 0, 1), params.top_p),
+        (Range("top_k", 0, 100), params.top_k),
+        (Range("max_tokens", 1), params.max_tokens),
+        (Range("seed", 0), params.seed),
+        (Range("repetition_penalty", 0, above=True), params.repetition_penalty),
+        (Range("context_tokens", 1), params.context_tokens),
+    )
+    out_of_range = next((problem for range_, value in checks if (problem := range_.problem(value))), None)
+    return (
+        _size_problem(order)
+        or _examined_problem(order)
+        or out_of_range
+        or _text_problem(order)
+        or _provider_params_problem(params.provider_params)
+    )
+
+
+def _examined_problem(order: RunOrder) -> Problem | None:
+    """Of a suite and a data set one is ordered; what is for data sets goes with one."""
+    if order.suite and order.dataset_id:
+        sentence = f"The order names the suite {order.suite} and the data set {order.dataset_id}."
+        return Problem("dataset_id", f"{sentence} Leave one of the two out.")
+    if not order.suite and not order.dataset_id:
+        return Problem("suite", "The order names neither a suite nor a data set. Name one of the two.")
+    of_datasets = {"metrics": order.metrics, "line_models": order.line_models}
+    found = next((field for field, value in of_datasets.items() if value and order.suite), None)
+    if found:
+        return Problem(found, f"{found} goes with a data set; a suite says itself. Leave it out.")
+    return None
+
+
+def _size_problem(order: RunOrder) -> Problem | None:
+    sizes = {name: _bytes_of(value) for name, value in asdict(order).items()}
+    total = sum(sizes.values())
+    if total <= MAX_ORDER_BYTES:
+        return None
+    largest = max(sizes, key=lambda name: sizes[name])
+    sentence = f"The order takes {total} bytes, but may take at most {MAX_ORDER_BYTES}."
+    return Problem(largest, f"{sentence} Shorten {largest}, which takes {sizes[largest]} of them.")
+
+
+def _bytes_of(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+
+
+def _text_problem(order: RunOrder) -> Problem | None:
+    texts = {
+        "suite": (order.suite,),
+        "dataset_id": (order.dataset_id,),
+        "model": (order.model,),
+        "tasks": order.tasks,
+        "line_models": order.line_models,
+        "metrics": [text for use in order.metrics for text in (use.name, use.options_json)],
+    }
+    found = (problem for field, values in texts.items() if (problem := nul_problem(field, *values)))
+    return next(found, None) or _model_problem(order.model)
+
+
+def _model_problem(model: str) -> Problem | None:
+    """A name becomes a part of addresses, subjects and log lines."""
+    if len(model) > MAX_MODEL_LETTERS:
+        sentence = f"model has {len(model)} letters, but must have at most {MAX_MODEL_LETTERS}."
+        return Problem("model", sentence)
+    odd = next((letter for letter in model if not letter.isprintable()), None)
+    if odd is not None:
+        return Problem("model", f"model holds the character U+{ord(odd):04X}, which is no part of a name.")
+    if ".." in model.split("/"):
+        return Problem("model", "model holds the part .., which is no part of a name.")
+    return None
+
+
+def _provider_params_problem(params: Mapping[str, object]) -> Problem | None:
+    problem = own_field_problem(params, OWN_FIELDS) or _secret_problem(params)
+    if problem:
+        return problem
+    value = next((value for value in _values_in(params) if not _can_be_sent(value)), None)
+    if value is None:
+        return None
+    what = "a NUL character" if isinstance(value, str) else f"the number {value}"
+    return Problem("provider_params", f"provider_params holds {what}, which no server takes. Leave it out.")
+
+
+def _secret_problem(params: Mapping[str, object]) -> Problem | None:
+    """A parameter is kept with the run and shown to all."""
+    word = secret_word_in(params)
+    if word is None:
+        return None
+    advice = "A worker takes keys from its environment or a mounted file, never from an order. Leave it out."
+    return Problem("provider_params", f"provider_params names a secret ({word}). {advice}")
+
+
+def own_field_problem(params: Mapping[str, object], own_fields: Collection[str]) -> Problem | None:
+    """However it is spelled: some servers take max_tokens and maxTokens alike."""
+    own = {_as_one_word(name) for name in own_fields}
+    found = next((name for name in sorted(params) if _as_one_word(name) in own), None)
+    if found is None:
+        return None
+    advice = "Proctor sets it itself. Leave it out, or use the parameter of the order where there is one."
+    return Problem("provider_params", f"provider_params has {found}, but {advice}")
+
+
+def _as_one_word(name: str) -> str:
+    return name.replace("_", "").casefold()
+
+
+def _values_in(value: object) -> Iterator[object]:
+    """Keys and values at any depth."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield key
+            yield from _values_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _values_in(item)
+    else:
+        yield value
+
+
+def _can_be_sent(value: object) -> bool:
+    if isinstance(value, str):
+        return "\0" not in value
+    return not isinstance(value, float) or math.isfinite(value)

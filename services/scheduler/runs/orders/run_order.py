@@ -1,0 +1,121 @@
+"""What a user orders: one model over one suite or data set, and what may be asked of it.
+A task of a run as planned: where its samples are, and what a worker needs to know beside them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum, StrEnum
+
+from services.scheduler.suites.suite import Generation, MetricUse
+
+MAX_ROLLOUTS = 100
+MAX_MODEL_LETTERS = 512
+
+
+class Priority(IntEnum):
+    """Who goes first when the limits hold runs back; the lower number does."""
+
+    HIGH = 1
+    NORMAL = 2
+    LOW = 3
+
+
+class ScoringMethod(StrEnum):
+    LOGLIKELIHOOD = "loglikelihood"
+    GENERATE = "generate"
+    CONSTRAINED = "constrained"
+
+
+class Truncation(StrEnum):
+    NONE = "none"
+    LEFT = "left"
+
+
+class PromptForm(StrEnum):
+    COMPLETION = "completion"
+    CHAT = "chat"
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationParams:
+    """What a field leaves unset is the task's value, then the engine's."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
+    repetition_penalty: float | None = None
+    context_tokens: int | None = None
+    provider_params: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOrder:
+    """`tasks` empty means all; `limit` takes the first rows of each; what is unset the scheduler chooses.
+
+    `max_cost` is in the currency of the price file. `base_url` names a server instead of the pool's own.
+    Either `suite` or `dataset_id` is set; `metrics`, and `line_models`, names by which lines may call the
+    model, are for data sets. The completion window counts from when the run was accepted.
+    """
+
+    suite: str
+    model: str
+    project_id: int = 0
+    tasks: tuple[str, ...] = ()
+    limit: int | None = None
+    num_fewshot: int | None = None
+    rollouts: int = 1
+    priority: Priority = Priority.HIGH
+    params: GenerationParams = GenerationParams()
+    scoring_method: ScoringMethod | None = None
+    truncation: Truncation = Truncation.NONE
+    prompt_form: PromptForm | None = None
+    reuse_answers: bool = False
+    max_cost: float | None = None
+    stream_answers: bool = False
+    base_url: str = ""
+    dataset_id: str = ""
+    metrics: tuple[MetricUse, ...] = ()
+    line_models: tuple[str, ...] = ()
+    completion_window_seconds: int | None = None
+
+    @property
+    def subject(self) -> str:
+        """What its figures are listed and compared by: the suite, or the id of the data set."""
+        return self.suite or self.dataset_id
+
+    @property
+    def provider(self) -> str:
+        return self.model.partition("/")[0]
+
+    @property
+    def token_terms(self) -> Mapping[str, object]:
+        """What of an order changes how many tokens an answer takes, whatever the sample."""
+        return {
+            "num_fewshot": self.num_fewshot,
+            "prompt_form": self.prompt_form,
+            "truncation": self.truncation,
+            "base_url": self.base_url,
+            "max_tokens": self.params.max_tokens,
+            "context_tokens": self.params.context_tokens,
+            "provider_params": self.params.provider_params,
+        }
+
+
+def params_for(ordered: GenerationParams, declared: Generation | None) -> GenerationParams:
+    """What the order says, and where it says nothing, what the task says."""
+    if declared is None:
+        return _greedy_without_top_p(ordered)
+    merged = replace(
+        ordered,
+        temperature=declared.temperature if ordered.temperature is None else ordered.temperature,
+        top_p=declared.top_p if ordered.top_p is None else ordered.top_p,
+        max_tokens=declared.max_tokens if ordered.max_tokens is None else ordered.max_tokens,
+    )
+    return _greedy_without_top_p(merged)
+
+
+def _greedy_without_top_p(params: GenerationParams) -> GenerationParams:
+    """A top_p of 0 leaves only the likeliest token. Some engines refuse it; all know temperature 0."""
+    return replace(params, temperature=0.0, top_p=None) if params.top_p == 0 else params

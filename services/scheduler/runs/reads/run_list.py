@@ -1,0 +1,44 @@
+"""Lists of runs: what is asked for, and a page of them, newest first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from services.scheduler.runs.lifecycle.run import Run, RunState
+
+
+class RunKind(StrEnum):
+    """What a run is over."""
+
+    SUITE = "suite"
+    DATASET = "dataset"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Unset fields filter nothing."""
+
+    state: RunState | None = None
+    suite: str = ""
+    model: str = ""
+    project_id: int | None = None
+    kind: RunKind | None = None
+    dataset_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunCursor:
+    """The last run of a page: the next one begins behind it. `total` is what the first page counted."""
+
+    created_at: datetime
+    run_id: str
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """`total` counts what matches over all pages, as it was at the first of them."""
+
+    runs: Sequence[Run]
+    total: int

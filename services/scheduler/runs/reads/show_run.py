@@ -1,0 +1,116 @@
+"""Runs as they are shown: one with its progress, a page of them, or one again at each change."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from services.common.clock import Clock
+from services.common.errors import DomainError, ErrorKind
+from services.scheduler.planning.ports import RunRecord
+from services.scheduler.progress.progress_tracker import ProgressTracker
+from services.scheduler.progress.run_counts import RunCounts
+from services.scheduler.runs.admission.run_queue import RunWait
+from services.scheduler.runs.lifecycle.ports import RunStore
+from services.scheduler.runs.lifecycle.run import Run, RunId, RunState
+from services.scheduler.runs.reads.run_list import RunCursor, RunFilter
+from services.scheduler.runs.reads.run_snapshot import LiveFigures, RunSnapshot, progress_of
+from services.scheduler.runs.reads.show_queue import ShowQueue
+from services.scheduler.workers.ports import WorkerRegistry
+
+POLL_SECONDS = 1.0
+# A watcher sees at most so many snapshots a second: each costs two queries.
+PACE_SECONDS = 0.2
+# Of a list, what results is asked for its runs.
+COUNTS_AT_A_TIME = 8
+COUNTS_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPage:
+    snapshots: Sequence[RunSnapshot]
+    total: int
+
+
+@dataclass(frozen=True)
+class ShowRun:
+    runs: RunStore
+    record: RunRecord
+    tracker: ProgressTracker
+    registry: WorkerRegistry
+    clock: Clock
+    queue: ShowQueue
+
+    async def show(self, run_id: RunId) -> RunSnapshot:
+        run = await self.runs.get(run_id)
+        live = LiveFigures(
+            tasks=await self.runs.planned_tasks(run_id) if run.planned_epoch else (),
+            counts=await self.counts(run),
+            speed=self.tracker.speed(run_id, self.clock.monotonic()),
+            workers=self.registry.workers(),
+        )
+        return RunSnapshot(run, progress_of(run, live), await self._wait(run))
+
+    async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> SnapshotPage:
+        page = await self.runs.page(wanted, size, after)
+        waits = await self.queue.waits([run for run in page.runs if run.state is RunState.PENDING])
+        counts = await self.counts_of_all(page.runs)
+        snapshots = [self._brief(run, counts.get(run.run_id), waits.get(run.run_id)) for run in page.runs]
+        return SnapshotPage(snapshots, page.total)
+
+    async def watch(self, run_id: RunId) -> AsyncIterator[RunSnapshot]:
+        """The run now, then whenever it has changed; the last one is final and closed."""
+        shown: RunSnapshot | None = None
+        while True:
+            version = self.tracker.version(run_id)
+            snapshot = await self.show(run_id)
+            if snapshot != shown:
+                yield snapshot
+                shown = snapshot
+            if snapshot.run.is_over:
+                return
+            await asyncio.sleep(PACE_SECONDS)
+            await self.tracker.wait_beyond(run_id, version, POLL_SECONDS, self.clock.monotonic())
+
+    async def counts(self, run: Run) -> RunCounts | None:
+        known = self._known_counts(run)
+        if known is not None or not run.is_planned:
+            return known
+        try:
+            news = await self.record.counts(run.run_id)
+        except DomainError as error:
+            if error.kind in (ErrorKind.UNAVAILABLE, ErrorKind.NOT_FOUND):
+                return None  # a run is shown without its counts rather than not at all
+            raise
+        self.tracker.record(news, self.clock.monotonic())
+        return self.tracker.counts(run.run_id, run.epoch)
+
+    async def _wait(self, run: Run) -> RunWait | None:
+        is_waiting = run.state is RunState.PENDING
+        return (await self.queue.waits([run])).get(run.run_id) if is_waiting else None
+
+    async def counts_of_all(self, runs: Sequence[Run]) -> Mapping[RunId, RunCounts | None]:
+        """Of a page of runs. What nobody has told of is asked for, but no list waits long for that."""
+        counts = {run.run_id: self._known_counts(run) for run in runs}
+        untold = [run for run in runs if run.is_planned and not run.is_closed and counts[run.run_id] is None]
+        turns = asyncio.Semaphore(COUNTS_AT_A_TIME)
+
+        async def ask(run: Run) -> None:
+            async with turns:
+                with suppress(DomainError):
+                    counts[run.run_id] = await self.counts(run)
+
+        # What is not told then is shown without counts.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(COUNTS_SECONDS), asyncio.TaskGroup() as group:
+                for run in untold:
+                    group.create_task(ask(run))
+        return counts
+
+    def _known_counts(self, run: Run) -> RunCounts | None:
+        return run.final_counts if run.is_closed else self.tracker.counts(run.run_id, run.epoch)
+
+    def _brief(self, run: Run, counts: RunCounts | None, wait: RunWait | None) -> RunSnapshot:
+        speed = self.tracker.speed(run.run_id, self.clock.monotonic())
+        live = LiveFigures(counts=counts, speed=speed, workers=self.registry.workers())
+        return RunSnapshot(run, progress_of(run, live), wait)

@@ -1,0 +1,98 @@
+"""Workers over NATS: heartbeats from the bucket WORKERS, and model lists on request."""
+
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from google.protobuf.message import DecodeError
+from nats.aio.client import Client
+from nats.errors import NoRespondersError
+
+from proctor.v1 import work_messages_pb2
+from services.common import subjects
+from services.common.clock import Clock
+from services.common.jetstream import TRANSIENT_NATS, Bucket
+from services.common.lifecycle import raise_if_cancelled
+from services.common.structured_logs import get_logger
+from services.scheduler.workers.listed_models import PoolListing
+from services.scheduler.workers.proto import model_from_proto, worker_from_proto
+from services.scheduler.workers.worker import Worker
+
+log = get_logger()
+
+# A worker that has not been heard for so long is gone; its key expires after the same time.
+_SILENT_SECONDS = 15.0
+
+
+class NatsWorkerRegistry:
+    """Hears heartbeats as long as `listen` runs."""
+
+    def __init__(self, bucket: Bucket, clock: Clock, changed: Callable[[], None]) -> None:
+        self._bucket = bucket
+        self._clock = clock
+        self._changed = changed
+        self._heard: dict[str, tuple[float, Worker]] = {}
+
+    def workers(self) -> Sequence[Worker]:
+        oldest = self._clock.monotonic() - _SILENT_SECONDS
+        self._heard = {key: heard for key, heard in self._heard.items() if heard[0] >= oldest}
+        return [worker for _, (_, worker) in sorted(self._heard.items())]
+
+    async def listen(self) -> NoReturn:
+        async for entry in self._bucket.watch():
+            self._hear(entry.key, entry.value)
+        raise RuntimeError("the watch of the bucket WORKERS ended")
+
+    def _hear(self, key: str, value: bytes | None) -> None:
+        before = self._heard.pop(key, None)
+        if value is not None:
+            try:
+                worker = worker_from_proto(work_messages_pb2.WorkerStatus.FromString(value))
+            except DecodeError:
+                log.warning("unreadable heartbeat", worker=key)
+                return
+            self._heard[key] = (self._clock.monotonic(), worker)
+        after = self._heard.get(key)
+        if _relevant_fields(before) != _relevant_fields(after):
+            self._changed()
+
+
+def _relevant_fields(heard: tuple[float, Worker] | None) -> tuple[object, ...]:
+    """What of a heartbeat may change what the leader does."""
+    if heard is None:
+        return ()
+    worker = heard[1]
+    return (
+        worker.condition,
+        worker.loaded_model,
+        worker.loading_model,
+        worker.ready_models,
+        worker.concurrency,
+        worker.cannot_load,
+        worker.refused_runs,
+    )
+
+
+_REQUEST = work_messages_pb2.ListPoolModelsRequest().SerializeToString()
+
+
+class NatsModelLists:
+    def __init__(self, connection: Client, clock: Clock, limit_seconds: float) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._limit_seconds = limit_seconds
+
+    async def of_pool(self, pool: str) -> PoolListing:
+        try:
+            subject = subjects.model_list_subject(pool)
+            reply = await self._connection.request(subject, _REQUEST, timeout=self._limit_seconds)
+            response = work_messages_pb2.ListPoolModelsResponse.FromString(reply.data)
+        except NoRespondersError:
+            return PoolListing(problem="No worker of the pool is running; start one.")
+        except DecodeError:
+            return PoolListing(problem="A worker's answer cannot be read; update the workers of the pool.")
+        except TRANSIENT_NATS:
+            raise_if_cancelled()
+            return PoolListing(problem=f"The workers did not answer within {self._limit_seconds:g} s.")
+        models = tuple(model_from_proto(model) for model in response.models)
+        is_told = bool(models) or not response.problem
+        return PoolListing(models, response.problem, self._clock.now() if is_told else None)

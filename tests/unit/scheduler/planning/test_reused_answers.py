@@ -1,0 +1,102 @@
+"""A run that asks for it takes stored answers of earlier runs, and only the rest goes to the workers."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from services.scheduler.planning.proto import request_digest
+from services.scheduler.runs.lifecycle.run import Run, RunState
+from services.scheduler.runs.orders.run_order import GenerationParams, RunOrder, ScoringMethod
+from services.scheduler.workers.worker import Worker, engine_facts
+from tests.fakes.scheduler_stand import SchedulerStand, ready_worker, toy_order
+from tests.fakes.scheduler_world import ListedWorkers
+
+FACTS = {"engine": "openai", "engine_version": "1"}
+
+
+def stand_with_worker() -> SchedulerStand:
+    return SchedulerStand(registry=ListedWorkers([ready_worker(environment=FACTS)]))
+
+
+async def run_to_end(stand: SchedulerStand, order: RunOrder) -> Run:
+    run, driver = await stand.start(order)
+    return await stand.finish(run.run_id, driver)
+
+
+async def test_what_an_earlier_run_answered_is_not_asked_again() -> None:
+    stand = stand_with_worker()
+    first = await run_to_end(stand, toy_order())
+    asked = len(stand.asked)
+    again = await run_to_end(stand, toy_order(reuse_answers=True))
+    assert (again.state, again.reused_answers) == (RunState.COMPLETED, first.total)
+    assert len(stand.asked) == asked
+
+
+async def test_what_the_machinery_failed_is_asked() -> None:
+    stand = stand_with_worker()
+    run, driver = await stand.start()
+    await stand.finish(run.run_id, driver, lambda sample: "timeout" if sample == 1 else "")
+    asked = len(stand.asked)
+    again = await run_to_end(stand, toy_order(reuse_answers=True))
+    assert again.reused_answers == again.total - 1
+    assert stand.asked[asked:] == [1]
+
+
+async def test_without_the_order_to_nothing_is_taken() -> None:
+    stand = stand_with_worker()
+    first = await run_to_end(stand, toy_order())
+    again = await run_to_end(stand, toy_order())
+    assert again.reused_answers == 0
+    assert len(stand.asked) == 2 * first.total
+
+
+async def test_of_an_engine_that_nobody_tells_of_nothing_is_taken() -> None:
+    stand = SchedulerStand()
+    await run_to_end(stand, toy_order())
+    again = await run_to_end(stand, toy_order(reuse_answers=True))
+    assert (again.state, again.reused_answers) == (RunState.COMPLETED, 0)
+
+
+def test_facts_of_an_engine_are_those_on_which_all_its_workers_agree() -> None:
+    one = Worker("a", "p", "vllm", loaded_model="vllm/m", environment={**FACTS, "hardware": "x"})
+    other = replace(one, worker_id="b", environment={**FACTS, "hardware": "y"})
+    newer = replace(one, worker_id="c", environment={**FACTS, "engine_version": "2"})
+    elsewhere = replace(newer, loaded_model="vllm/other")
+    order = RunOrder("toy", "vllm/m")
+    assert engine_facts(order, "p", [one, other, elsewhere]) == FACTS
+    assert engine_facts(order, "p", [one, newer]) == {}
+    assert engine_facts(order, "other pool", [one]) == {}
+
+
+def test_an_adapter_beside_the_loaded_model_is_at_hand() -> None:
+    one = Worker("a", "p", "vllm", loaded_model="vllm/base", ready_models=("vllm/m",), environment=FACTS)
+    assert engine_facts(RunOrder("toy", "vllm/m"), "p", [one]) == FACTS
+    assert engine_facts(RunOrder("toy", "vllm/n"), "p", [one]) == {}
+
+
+def test_the_server_that_an_order_names_is_the_one_that_answers() -> None:
+    one = Worker("a", "p", "openai", environment={**FACTS, "base_url": "http://own"})
+    named = RunOrder("toy", "openai/m", base_url="http://named/v1")
+    assert engine_facts(named, "p", [one])["base_url"] == "http://named/v1"
+    assert engine_facts(named, "p", []) == {}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"params": GenerationParams(temperature=0.5)},
+        {"params": GenerationParams(seed=1)},
+        {"model": "openai/other"},
+        {"base_url": "http://other"},
+    ],
+)
+async def test_another_request_has_another_digest(changed: dict[str, Any]) -> None:
+    stand = stand_with_worker()
+    run, driver = await stand.start()
+    await stand.finish(run.run_id, driver)
+    [*_, task] = await stand.runs.planned_tasks(run.run_id)
+    run = replace(run, scoring_method=ScoringMethod.GENERATE)
+    other = replace(run, order=replace(run.order, **changed))
+    assert request_digest(run, task) == request_digest(replace(run, pool="another"), task)
+    assert request_digest(run, task) != request_digest(other, task)

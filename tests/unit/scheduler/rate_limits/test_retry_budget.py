@@ -1,0 +1,47 @@
+"""What a run may spend on asking again."""
+
+from dataclasses import replace
+
+from services.scheduler.rate_limits.rate_report import RateReport
+from services.scheduler.rate_limits.retry_budget import RetryBudget
+from services.scheduler.runs.lifecycle.run import Run
+from tests.fakes.scheduler_stand import SchedulerStand
+
+
+async def a_run(total: int) -> Run:
+    return replace(await SchedulerStand().submit(), total=total)
+
+
+def spend(budget: RetryBudget, run: Run, worker: str, retries: int) -> None:
+    budget.record(RateReport(worker, "p", retries={run.run_id: retries}))
+
+
+async def test_counts_of_all_workers_are_summed_and_said_again_they_count_once() -> None:
+    run, budget = await a_run(1000), RetryBudget(0.2)
+    assert not budget.is_spent(run)
+    for _ in range(5):
+        spend(budget, run, "w1", 120)
+        spend(budget, run, "w2", 80)
+    assert not budget.is_spent(run)
+    spend(budget, run, "w2", 81)
+    assert budget.is_spent(run)
+
+
+async def test_a_small_run_has_a_hundred() -> None:
+    run, budget = await a_run(10), RetryBudget(0.2)
+    assert not budget.is_spent(run)
+    spend(budget, run, "w1", 100)
+    assert not budget.is_spent(run)
+    spend(budget, run, "w1", 101)
+    assert budget.is_spent(run)
+
+
+async def test_a_retry_begins_anew() -> None:
+    run, budget = await a_run(10), RetryBudget(0.2)
+    assert not budget.is_spent(run)
+    spend(budget, run, "w1", 500)
+    assert budget.is_spent(run)
+    again = replace(run, epoch=run.epoch + 1)
+    assert not budget.is_spent(again)
+    spend(budget, run, "w1", 601)
+    assert budget.is_spent(again)

@@ -1,0 +1,83 @@
+"""The forecast takes the measured pace of what runs, what is left of what gave way, and deadlines."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+from services.scheduler.progress.run_counts import RunCounts, TaskCounts
+from services.scheduler.runs.admission.queue_forecast import QueueForecast, QueueMoment, RunRate
+from services.scheduler.runs.admission.run_estimate import Estimate, History, PastRun
+from services.scheduler.runs.admission.run_queue import QueuedRuns, WaitingRun
+from services.scheduler.runs.lifecycle.run import Run, RunId, RunState
+from services.scheduler.runs.limits.queue_limits import QueueLimits
+from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
+from tests.fakes.scheduler_world import START
+
+ORDER = RunOrder("toy", "openai/fake")
+ONE_PAST_RUN: History = {("toy", "openai/fake"): [PastRun((), None, 1, 100, 50.0)]}
+
+
+def run(name: str, **changes: object) -> Run:
+    fresh = Run(RunId(name), ORDER, "local", "remote", ScoringMethod.GENERATE, START)
+    return replace(fresh, **changes)  # type: ignore[arg-type]  # names are checked by replace
+
+
+def running(name: str, **changes: object) -> Run:
+    planned = run(name, state=RunState.RUNNING, planned_epoch=1, total=100, admitted_at=START)
+    return replace(planned, **changes)  # type: ignore[arg-type]  # names are checked by replace
+
+
+def at(recorded: int, samples_per_second: float | None = None) -> RunRate:
+    return RunRate(RunCounts(1, (TaskCounts("t", recorded),)), samples_per_second)
+
+
+def forecast(
+    runs: list[Run],
+    waiting: list[Run],
+    paces: Mapping[RunId, RunRate] | None = None,
+    history: History = ONE_PAST_RUN,
+) -> QueueForecast:
+    queue = QueuedRuns(runs, [WaitingRun(each, START) for each in waiting], len(waiting))
+    moment = QueueMoment(queue, QueueLimits(max_running=1), START, frozenset({"remote"}))
+    return QueueForecast(moment, paces or {}, history)
+
+
+def estimate(told: QueueForecast, name: str) -> Estimate | None:
+    wait = told.wait(RunId(name))
+    assert wait is not None
+    return wait.estimate
+
+
+def test_the_pace_of_now_is_told_with_that_of_earlier_runs_as_a_band() -> None:
+    told = forecast([running("a")], [run("b")], {RunId("a"): at(60, samples_per_second=4)})
+    assert estimate(told, "b") == Estimate(10, 10, 20)
+
+
+def test_without_a_pace_earlier_runs_tell_what_is_left() -> None:
+    told = forecast([running("a")], [run("b")], {RunId("a"): at(60)})
+    assert estimate(told, "b") == Estimate(20, 10, 40)
+
+
+def test_no_run_takes_longer_than_its_deadline() -> None:
+    soon = running("a", deadline=START + timedelta(seconds=15))
+    assert estimate(forecast([soon], [run("b")], {RunId("a"): at(60)}), "b") == Estimate(15, 10, 15)
+
+
+def test_a_run_that_gave_way_has_less_to_do() -> None:
+    preempted = run("b", planned_epoch=1, total=100)
+    told = forecast([running("a")], [preempted, run("c")], {RunId("a"): at(100), RunId("b"): at(90)})
+    assert estimate(told, "c") == Estimate(5, 2.5, 10)
+
+
+def test_a_run_ends_its_own_time_after_its_turn() -> None:
+    waiting = run("b")
+    told = forecast([running("a")], [waiting], {RunId("a"): at(60)})
+    assert told.seconds_to_end(waiting) == 20 + 50
+    # Admitted by the time that it is looked for.
+    assert told.seconds_to_end(run("a")) == 50
+
+
+def test_nothing_is_told_where_nothing_tells() -> None:
+    told = forecast([running("a")], [run("b")], {RunId("a"): at(60)}, history={})
+    assert estimate(told, "b") is None
+    assert told.seconds_to_end(run("b")) is None

@@ -1,0 +1,175 @@
+"""Orders over data sets: what they come to, and the sentence for what may not be ordered."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from services.common.errors import DomainError
+from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.orders.run_order import PromptForm, RunOrder, ScoringMethod, Truncation
+from services.scheduler.suites.suite import MetricUse
+from tests.fakes.checked_files import batch_line
+from tests.fakes.scheduler_stand import SchedulerStand, toy_order
+
+PLAIN = [{"prompt": f"{number} + 1 =", "target": str(number + 1)} for number in range(3)]
+NO_TARGETS = [{"prompt": "a"}, {"prompt": "b", "target": "c"}, {"prompt": "d"}]
+COMPLETIONS = [
+    batch_line(number, url="/v1/completions", body={"model": "m", "prompt": "x"}) for number in range(2)
+]
+EXACT = (MetricUse("exact_match"),)
+
+
+def chats(model: str | None = "m") -> list[dict[str, object]]:
+    named = {} if model is None else {"model": model}
+    messages = [{"role": "user", "content": "Hi"}]
+    return [batch_line(number, body={"messages": messages, **named}) for number in range(2)]
+
+
+async def submitted(lines: Sequence[object], stand: SchedulerStand | None = None, **changes: object) -> Run:
+    stand = stand or SchedulerStand()
+    dataset_id = stand.datasets.upload(lines)
+    return await stand.submit(toy_order(suite="", dataset_id=dataset_id, **changes))
+
+
+async def test_run_is_listed_by_its_data_set_and_knows_its_name() -> None:
+    stand = SchedulerStand()
+    run = await submitted(PLAIN, stand, metrics=(MetricUse("f1"), *EXACT), limit=2)
+    assert run.order.subject == run.order.dataset_id
+    assert (run.dataset_name, run.scoring_method) == ("rows.jsonl", ScoringMethod.GENERATE)
+    assert [use.name for use in run.order.metrics] == ["squad_f1", "exact_match"]
+    assert run.expires_at is None
+    assert await stand.runs.get(run.run_id) == run
+
+
+async def test_completion_window_counts_from_when_the_run_was_accepted() -> None:
+    run = await submitted(PLAIN, completion_window_seconds=24 * 3600)
+    assert run.expires_at == run.created_at + timedelta(hours=24)
+
+
+@pytest.mark.parametrize("seconds", [3599, 604_801])
+async def test_windows_are_of_an_hour_to_a_week(seconds: int) -> None:
+    with pytest.raises(DomainError, match="must be at least 3600 and at most 604800") as raised:
+        await submitted(PLAIN, completion_window_seconds=seconds)
+    assert raised.value.reason == "INVALID_PARAMETER"
+
+
+@pytest.mark.parametrize(
+    ("lines", "ordered", "form"),
+    [
+        (chats(None), None, PromptForm.CHAT),
+        (chats(None), PromptForm.CHAT, PromptForm.CHAT),
+        (COMPLETIONS, None, PromptForm.COMPLETION),
+        (PLAIN, None, None),
+        (PLAIN, PromptForm.CHAT, PromptForm.CHAT),
+    ],
+)
+async def test_lines_are_asked_where_they_say_and_prompts_as_ordered(
+    lines: Sequence[object], ordered: PromptForm | None, form: PromptForm | None
+) -> None:
+    run = await submitted(lines, prompt_form=ordered, line_models=("m",))
+    assert run.order.prompt_form is form
+
+
+ALIASES = {"chatty": "openai/fake", "other": "openai/other"}
+
+
+@pytest.mark.parametrize("named", [None, "openai/fake", "fake", "chatty", "mine"])
+async def test_lines_may_call_the_model_by_all_its_names(named: str | None) -> None:
+    run = await submitted(chats(named), SchedulerStand(aliases=ALIASES), line_models=("mine",))
+    assert run.order.model == "openai/fake"
+
+
+async def test_order_may_call_the_model_by_an_alias() -> None:
+    for order in (toy_order(model="chatty"), toy_order(model="openai/fake")):
+        run = await SchedulerStand(aliases=ALIASES).submit(order)
+        assert (run.order.model, run.pool) == ("openai/fake", "remote")
+    run = await submitted(chats("chatty"), SchedulerStand(aliases=ALIASES), model="chatty")
+    assert run.order.model == "openai/fake"
+
+
+async def test_lines_for_another_model_are_refused() -> None:
+    stand = SchedulerStand(aliases=ALIASES)
+    for named in ("other", "m", "openai/m"):
+        with pytest.raises(DomainError) as raised:
+            await submitted(chats(named), stand)
+        assert raised.value.reason == "MODEL_MISMATCH"
+        assert f"name the model {named}, not openai/fake" in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("lines", "changes", "reason", "sentence"),
+    [
+        (PLAIN, {"suite": "toy"}, "INVALID_PARAMETER", "Leave one of the two out."),
+        (PLAIN, {"dataset_id": ""}, "INVALID_PARAMETER", "neither a suite nor a data set"),
+        (PLAIN, {"dataset_id": "ds_" + "9" * 32}, "DATASET_NOT_FOUND", "no data set ds_999"),
+        (PLAIN, {"dataset_id": "file-no"}, "DATASET_NOT_FOUND", "no data set file-no"),
+        (PLAIN, {"tasks": ("sst2",)}, "INVALID_PARAMETER", "Leave tasks out."),
+        (PLAIN, {"num_fewshot": 0}, "INVALID_PARAMETER", "Leave num_fewshot out."),
+        (
+            PLAIN,
+            {"scoring_method": ScoringMethod.LOGLIKELIHOOD},
+            "INVALID_PARAMETER",
+            "scoring_method is loglikelihood, but rows of a data set have no choices. Leave it out.",
+        ),
+        (PLAIN, {"truncation": Truncation.LEFT}, "UNSUPPORTED", "cannot cut prompts"),
+        (PLAIN, {"metrics": (MetricUse("accuracy"),)}, "UNKNOWN_METRIC", "exact_match"),
+        (PLAIN, {"metrics": (MetricUse("exact_match", '{"a": 1}'),)}, "INVALID_PARAMETER", "no such option"),
+        (NO_TARGETS, {"metrics": EXACT}, "NO_TARGETS", "in 2 or more of its rows"),
+        (NO_TARGETS, {"metrics": EXACT, "limit": 2}, "NO_TARGETS", "in 1 or more of its rows"),
+        (chats(None), {"metrics": EXACT}, "NO_TARGETS", "has no target for exact_match"),
+        (chats(None), {"prompt_form": PromptForm.COMPLETION}, "INVALID_PARAMETER", "/v1/chat/completions"),
+        (
+            COMPLETIONS,
+            {"prompt_form": PromptForm.CHAT, "line_models": ("m",)},
+            "INVALID_PARAMETER",
+            "Leave it",
+        ),
+        (PLAIN, {"line_models": ("a\0b",)}, "INVALID_PARAMETER", "NUL"),
+        (PLAIN, {"limit": 0}, "INVALID_PARAMETER", "at least 1"),
+    ],
+)
+async def test_what_makes_no_sense_is_refused_by_a_sentence(
+    lines: Sequence[object], changes: dict[str, object], reason: str, sentence: str
+) -> None:
+    stand = SchedulerStand()
+    order = toy_order(suite="", dataset_id=stand.datasets.upload(lines))
+    with pytest.raises(DomainError) as raised:
+        await stand.submit(replace(order, **changes))  # type: ignore[arg-type]  # names are checked by replace
+    assert raised.value.reason == reason, raised.value.message
+    assert sentence in raised.value.message
+    assert not stand.runs.runs
+
+
+@pytest.mark.parametrize("changes", [{"metrics": EXACT}, {"line_models": ("m",)}])
+async def test_what_is_for_data_sets_goes_with_no_suite(changes: dict[str, object]) -> None:
+    with pytest.raises(DomainError, match="goes with a data set"):
+        await SchedulerStand().submit(toy_order(**changes))
+
+
+async def test_pool_that_only_chats_is_not_asked_to_complete() -> None:
+    stand = SchedulerStand()
+    stand.submitting = replace(stand.submitting, pools=[replace(stand.submitting.pools[0], engine="gemini")])
+    with pytest.raises(DomainError, match="The lines ask /v1/completions, but pool remote continues no text"):
+        await submitted(COMPLETIONS, stand, line_models=("m",))
+    with pytest.raises(DomainError, match="Order prompt_form chat"):
+        await submitted(PLAIN, stand, prompt_form=PromptForm.COMPLETION)
+    assert (await submitted(PLAIN, stand)).order.prompt_form is None
+
+
+async def test_repeated_order_is_the_same_order_once_settled() -> None:
+    stand = SchedulerStand(aliases=ALIASES)
+    dataset_id = stand.datasets.upload(PLAIN)
+    order = RunOrder("", "chatty", dataset_id=dataset_id, metrics=(MetricUse("rouge"),))
+    run = await stand.submit(order)
+    again = await stand.submit(replace(order, model="openai/fake", metrics=(MetricUse("rougeL_max"),)))
+    assert run.order == again.order
+
+
+async def test_rows_that_are_not_asked_need_no_target() -> None:
+    lines = [{"prompt": "a", "target": "b"}, {"prompt": "c", "target": "d"}, {"prompt": "e"}]
+    assert (await submitted(lines, metrics=EXACT, limit=2)).order.limit == 2
+    with pytest.raises(DomainError) as raised:
+        await submitted(lines, metrics=EXACT, limit=3)
+    assert raised.value.reason == "NO_TARGETS"

@@ -1,0 +1,343 @@
+"""What may be ordered, and the sentence for what may not."""
+
+from dataclasses import replace
+from math import inf, nan
+from pathlib import Path
+
+import pytest
+
+from services.scheduler import errors
+from services.scheduler.runs.lifecycle.errors import QueueFull
+from services.scheduler.runs.lifecycle.run import Run, RunId, RunState
+from services.scheduler.runs.lifecycle.submit_run import Submission
+from services.scheduler.runs.orders.errors import (
+    BaseUrlNotAllowed,
+    CannotComplete,
+    CannotTruncate,
+    Unsupported,
+)
+from services.scheduler.runs.orders.run_order import (
+    GenerationParams,
+    Priority,
+    PromptForm,
+    RunOrder,
+    ScoringMethod,
+    Truncation,
+)
+from services.scheduler.suites.errors import SuiteRefused, UnknownSuite, UnknownTask
+from services.scheduler.suites.suite_errors import InvalidSuiteFile
+from services.scheduler.workers.errors import UnknownModel, UnknownProvider
+from services.scheduler.workers.pool import METHODS_OF, Pool
+from tests.fakes.scheduler_stand import SchedulerStand, toy_order
+
+NOBODY = 'No pool serves the provider "nobody". Write the model as provider/name. Providers: openai, vllm.'
+
+
+async def test_accepted_order_is_stored_as_pending_and_told() -> None:
+    stand = SchedulerStand()
+    run = await stand.submit(toy_order(limit=5, priority=Priority.LOW))
+    assert run.state is RunState.PENDING
+    assert run.pool == "remote"
+    assert run.scoring_method is ScoringMethod.LOGLIKELIHOOD
+    assert await stand.runs.get(run.run_id) == run
+    assert stand.controls.words[run.run_id] == (RunState.PENDING, 1)
+
+
+async def test_suite_that_only_generates_is_scored_by_generation() -> None:
+    run = await SchedulerStand().submit(toy_order(tasks=("say",)))
+    assert run.scoring_method is ScoringMethod.GENERATE
+
+
+@pytest.mark.parametrize(
+    ("order", "method"),
+    [
+        (toy_order(scoring_method=ScoringMethod.GENERATE), ScoringMethod.GENERATE),
+        (toy_order(prompt_form=PromptForm.CHAT), ScoringMethod.GENERATE),
+        (toy_order(model="vllm/starter"), ScoringMethod.LOGLIKELIHOOD),
+        (toy_order(model="vllm/starter", prompt_form=PromptForm.CHAT), ScoringMethod.LOGLIKELIHOOD),
+        (toy_order(tasks=("say",)), ScoringMethod.GENERATE),
+        (toy_order(tasks=("say",), scoring_method=ScoringMethod.GENERATE), ScoringMethod.GENERATE),
+    ],
+)
+async def test_choices_are_scored_as_ordered_else_as_the_pool_can(
+    order: RunOrder, method: ScoringMethod
+) -> None:
+    run = await SchedulerStand().submit(order)
+    assert run.scoring_method is method
+
+
+@pytest.mark.parametrize(
+    ("order", "kind", "sentence"),
+    [
+        (toy_order(suite="glu"), UnknownSuite, "Invalid benchmark suite. Supported: toy"),
+        (
+            toy_order(tasks=("sst3",)),
+            UnknownTask,
+            "Suite toy has no task sst3. Its tasks: choose, say.",
+        ),
+        (
+            toy_order(model="nobody/x"),
+            UnknownProvider,
+            NOBODY,
+        ),
+        (
+            toy_order(model="vllm/nothing"),
+            UnknownModel,
+            'No pool serves the model "vllm/nothing". Models of this provider: vllm/starter.',
+        ),
+        (
+            toy_order(limit=0),
+            errors.InvalidParameter,
+            "limit is 0, but must be at least 1. Leave it out to take all rows.",
+        ),
+        (
+            toy_order(limit=-1),
+            errors.InvalidParameter,
+            "limit is -1, but must be at least 1. Leave it out to take all rows.",
+        ),
+        (
+            toy_order(model="openai/a\tb"),
+            errors.InvalidParameter,
+            "model holds the character U+0009, which is no part of a name.",
+        ),
+        (
+            toy_order(model="openai/a\u202eb"),
+            errors.InvalidParameter,
+            "model holds the character U+202E, which is no part of a name.",
+        ),
+        (
+            toy_order(model="openai/../admin"),
+            errors.InvalidParameter,
+            "model holds the part .., which is no part of a name.",
+        ),
+        (
+            toy_order(model="openai"),
+            errors.InvalidParameter,
+            'model is "openai", but must name a model after the provider: provider/name.',
+        ),
+        (
+            toy_order(model="openai/ "),
+            errors.InvalidParameter,
+            'model is "openai/ ", but must name a model after the provider: provider/name.',
+        ),
+        (
+            toy_order(model="nobody"),
+            UnknownProvider,
+            NOBODY,
+        ),
+        (
+            toy_order(tasks=("say",), scoring_method=ScoringMethod.LOGLIKELIHOOD),
+            errors.InvalidParameter,
+            "scoring_method is loglikelihood, but no task ordered has choices to score so. Leave it out.",
+        ),
+        (
+            toy_order(max_cost=float("inf")),
+            errors.InvalidParameter,
+            "max_cost is inf, but must be a finite number. Leave it out for no limit.",
+        ),
+        (
+            toy_order(params=GenerationParams(provider_params={"topP": 7})),
+            errors.InvalidParameter,
+            (
+                "provider_params has topP, but Proctor sets it itself. "
+                "Leave it out, or use the parameter of the order where there is one."
+            ),
+        ),
+        (
+            toy_order(model="openai/" + "a" * 506),
+            errors.InvalidParameter,
+            "model has 513 letters, but must have at most 512.",
+        ),
+        (
+            toy_order(params=GenerationParams(context_tokens=4096)),
+            errors.InvalidParameter,
+            (
+                "A server behind the OpenAI protocol takes no context_tokens (num_ctx); "
+                "leave it out of the run's parameters."
+            ),
+        ),
+        (
+            toy_order(base_url="http://inside:8000/v1"),
+            BaseUrlNotAllowed,
+            (
+                "The base URL http://inside:8000/v1 is not allowed. "
+                "An operator allows servers by PROCTOR_ALLOWED_BASE_URLS."
+            ),
+        ),
+        (
+            toy_order(rollouts=101),
+            errors.InvalidParameter,
+            "rollouts is 101, but must be at least 1 and at most 100.",
+        ),
+        (
+            toy_order(params=GenerationParams(temperature=9.0)),
+            errors.InvalidParameter,
+            "temperature is 9.0, but must be at least 0 and at most 2.",
+        ),
+        (
+            toy_order(params=GenerationParams(top_p=-0.1)),
+            errors.InvalidParameter,
+            "top_p is -0.1, but must be at least 0 and at most 1.",
+        ),
+        (
+            toy_order(model="openai/a\0b"),
+            errors.InvalidParameter,
+            "model holds a NUL character. Leave it out.",
+        ),
+        (
+            toy_order(params=GenerationParams(provider_params={"a": [{"b": "\0"}]})),
+            errors.InvalidParameter,
+            "provider_params holds a NUL character, which no server takes. Leave it out.",
+        ),
+        (
+            toy_order(params=GenerationParams(provider_params={"a": [inf]})),
+            errors.InvalidParameter,
+            "provider_params holds the number inf, which no server takes. Leave it out.",
+        ),
+        (
+            toy_order(truncation=Truncation.LEFT),
+            CannotTruncate,
+            "Pool remote cannot cut prompts: only a vLLM pool knows their tokens. Leave truncation out.",
+        ),
+        (
+            toy_order(scoring_method=ScoringMethod.CONSTRAINED),
+            Unsupported,
+            "Pool remote cannot score choices by constrained. It can by loglikelihood or generate.",
+        ),
+        (
+            toy_order(scoring_method=ScoringMethod.LOGLIKELIHOOD, prompt_form=PromptForm.CHAT),
+            Unsupported,
+            "Pool remote cannot score choices by loglikelihood after a chat prompt. It can by generate.",
+        ),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+async def test_bad_order_is_refused_in_one_sentence_and_leaves_nothing(
+    order: RunOrder, kind: type[errors.SchedulerError], sentence: str
+) -> None:
+    stand = SchedulerStand()
+    with pytest.raises(kind) as refusal:
+        await stand.submit(order)
+    assert refusal.value.message == sentence
+    assert not stand.runs.runs
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"api_key": "sk-planted"},
+        {"extra_headers": {"X-Any": "sk-planted"}},
+        {"extra_body": [{"Authorization": "Bearer sk-planted"}]},
+        {"token sk-planted": 1, "headers": "sk-planted"},
+    ],
+)
+async def test_order_with_a_key_is_refused_without_repeating_it(params: dict[str, object]) -> None:
+    stand = SchedulerStand()
+    with pytest.raises(errors.InvalidParameter, match="names a secret") as refusal:
+        await stand.submit(toy_order(params=GenerationParams(provider_params=params)))
+    assert "planted" not in f"{refusal.value!r} {refusal.value.message} {refusal.value.facts}"
+    assert not stand.runs.runs
+
+
+@pytest.mark.parametrize("engine", ["gemini", "anthropic"])
+async def test_plain_text_is_no_order_for_an_engine_that_only_chats(engine: str) -> None:
+    stand = SchedulerStand()
+    pool = Pool("chats", engine, 64, provider="openai", can=METHODS_OF[engine])
+    stand.submitting = replace(stand.submitting, pools=(pool,))
+    sentence = f"Pool chats continues no plain text: its engine {engine} only chats. Order prompt_form chat."
+    with pytest.raises(CannotComplete) as refusal:
+        await stand.submit(toy_order(prompt_form=PromptForm.COMPLETION))
+    assert refusal.value.message == sentence
+    assert (await stand.submit(toy_order())).scoring_method is ScoringMethod.GENERATE
+
+
+@pytest.mark.parametrize("model", ["openai", "", "openai/"])
+async def test_model_without_provider_or_name_is_refused(model: str) -> None:
+    with pytest.raises(errors.SchedulerError):
+        await SchedulerStand().submit(toy_order(model=model))
+
+
+async def test_nan_is_no_temperature() -> None:
+    with pytest.raises(errors.InvalidParameter):
+        await SchedulerStand().submit(toy_order(params=GenerationParams(temperature=nan)))
+
+
+@pytest.mark.parametrize(
+    "name", ["model", "messages", "stream", "n", "echo", "logprobs", "stop", "max_tokens"]
+)
+async def test_provider_params_may_not_replace_what_proctor_asks(name: str) -> None:
+    with pytest.raises(errors.InvalidParameter, match=f"provider_params has {name}, but Proctor sets it"):
+        await SchedulerStand().submit(toy_order(params=GenerationParams(provider_params={name: 1})))
+
+
+async def test_truncation_is_for_pools_that_count_tokens() -> None:
+    await SchedulerStand().submit(toy_order(model="vllm/starter", truncation=Truncation.LEFT))
+
+
+@pytest.mark.parametrize(
+    ("order", "field"),
+    [
+        (toy_order(params=GenerationParams(provider_params={"x": "y" * 70_000})), "params"),
+        (toy_order(tasks=tuple(f"task {number}" for number in range(10_000))), "tasks"),
+        (toy_order(base_url="http://x/" + "y" * 70_000), "base_url"),
+    ],
+)
+async def test_order_that_is_too_large_is_refused_with_what_is_large_in_it(
+    order: RunOrder, field: str
+) -> None:
+    stand = SchedulerStand()
+    with pytest.raises(errors.InvalidParameter, match=f"at most 65536. Shorten {field}, which takes") as told:
+        await stand.submit(order)
+    assert told.value.facts["field"] == f"order.{field}"
+    assert not stand.runs.runs
+
+
+@pytest.mark.parametrize("user", ["a\0b", "a" * 129, "", " ", " ann", "*", "\n\x1b[31mroot", "a\u202eb"])
+async def test_user_that_cannot_be_kept_is_refused(user: str) -> None:
+    with pytest.raises(errors.InvalidParameter, match=r"^user "):
+        await SchedulerStand().submit(user=user)
+
+
+async def test_top_p_may_be_0() -> None:
+    await SchedulerStand().submit(toy_order(params=GenerationParams(top_p=0.0)))
+
+
+async def test_broken_suite_says_what_is_wrong_with_its_file() -> None:
+    stand = SchedulerStand()
+    stand.suites.broken["mine"] = InvalidSuiteFile(Path("mine/task.yaml"), "is missing", "doc_to_text")
+    with pytest.raises(SuiteRefused, match=r"mine/task\.yaml: doc_to_text") as refusal:
+        await stand.submit(toy_order(suite="mine"))
+    assert refusal.value.reason == "INVALID_SUITE_FILE"
+
+
+async def test_eleventh_pending_run_of_a_user_is_refused_and_another_users_is_not() -> None:
+    stand = SchedulerStand()
+    for _ in range(10):
+        await stand.submit(user="ann")
+    with pytest.raises(QueueFull, match=r"^Queue is full\. Please try again later\.$") as refusal:
+        await stand.submit(user="ann")
+    assert refusal.value.facts["retry_after_seconds"] == 30
+    await stand.submit(user="ben")
+
+
+async def test_repeated_request_finds_the_run_of_the_first() -> None:
+    stand = SchedulerStand()
+    first, second = [await _submit(stand, name, "again") for name in ("a", "b")]
+    assert first == second
+    assert len(stand.runs.runs) == 1
+
+
+async def test_estimate_is_told_from_runs_before_and_missing_without_any() -> None:
+    stand = SchedulerStand()
+    submission = Submission(RunId("one"), toy_order(), "local")
+    assert (await stand.submitting.submit(submission)).estimated_seconds is None
+    await stand.admit()
+    await stand.finish(RunId("one"), stand.driver(RunId("one")))
+    later = await stand.submitting.submit(Submission(RunId("two"), toy_order(rollouts=2), "local"))
+    past = (await stand.runs.past_runs("toy", "openai/fake"))[0]
+    assert later.estimated_seconds == pytest.approx(2 * past.seconds)
+
+
+async def _submit(stand: SchedulerStand, run_id: str, request_id: str) -> Run:
+    submission = Submission(RunId(run_id), toy_order(), "local", request_id)
+    return (await stand.submitting.submit(submission)).run

@@ -1,0 +1,187 @@
+"""Live lists of models: asked once, kept for a while, and no pool delays the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import pytest
+
+from services.scheduler.workers.errors import NoSuchProvider
+from services.scheduler.workers.list_models import ListingRules, ListModels
+from services.scheduler.workers.listed_models import ListedModel, ModelList, ModelSource, PoolListing
+from services.scheduler.workers.pool import Pool
+from services.scheduler.workers.proto import models_to_proto
+from services.scheduler.workers.worker import Worker
+from tests.fakes.eventually import eventually
+from tests.fakes.scheduler_world import ListedWorkers, SetClock
+
+LOCAL = Pool("local", "vllm", 256, models=("vllm/starter",))
+REMOTE = Pool("remote", "ollama", 8, provider="ollama")
+OTHER = Pool("other", "gemini", 8, provider="gemini")
+POOLS = (LOCAL, REMOTE, OTHER)
+AT = datetime(2026, 11, 1, tzinfo=UTC)
+RULES = ListingRules(wait_seconds=0.05)
+
+
+def listing(*names: str) -> PoolListing:
+    return PoolListing(tuple(ListedModel(name, "?", size_bytes=7) for name in names), listed_at=AT)
+
+
+class ToldLists:
+    """What a test says that pools tell; a pool that `hangs` answers once it is let go."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, PoolListing] = {}
+        self.asked: Counter[str] = Counter()
+        self.hangs: dict[str, asyncio.Event] = {}
+
+    async def of_pool(self, pool: str) -> PoolListing:
+        self.asked[pool] += 1
+        if pool in self.hangs:
+            await self.hangs[pool].wait()
+        return self.told.get(pool, PoolListing(listed_at=AT))
+
+
+class Stand:
+    def __init__(self, *workers: Worker) -> None:
+        self.lists = ToldLists()
+        self.clock = SetClock()
+        self.listing = ListModels(POOLS, ListedWorkers(list(workers)), self.lists, self.clock, RULES)
+
+
+@pytest.fixture
+async def stand() -> AsyncIterator[Stand]:
+    made = Stand()
+    yield made
+    await made.listing.close()
+
+
+def names(listed: ModelList) -> list[str]:
+    return [model.name for model in listed.models]
+
+
+def source(listed: ModelList, pool: str) -> ModelSource:
+    return next(each for each in listed.sources if each.pool == pool)
+
+
+async def test_what_pools_list_workers_name_and_providers_tell_is_one_list() -> None:
+    beating = Worker("w", "local", "vllm", loaded_model="vllm/starter", ready_models=("vllm/lora",))
+    naming = Worker("v", "remote", "ollama", models=("ollama/b",))
+    stand = Stand(beating, naming)
+    stand.lists.told = {"remote": listing("ollama/c", "ollama/a"), "local": listing("vllm/starter")}
+    listed = await stand.listing.list_models()
+    assert names(listed) == ["ollama/a", "ollama/b", "ollama/c", "vllm/starter"]
+    assert [model.pool for model in listed.models] == ["remote", "remote", "remote", "local"]
+    assert [model.is_loaded for model in listed.models] == [False, False, False, True]
+    assert [model.size_bytes for model in listed.models] == [7, None, 7, 7]
+
+
+async def test_sources_are_all_pools_with_what_kept_them(stand: Stand) -> None:
+    stand.lists.told = {"other": PoolListing(problem="check the API key in A_KEY")}
+    listed = await stand.listing.list_models()
+    assert listed.sources == (
+        ModelSource("local", "vllm", "vllm", "", AT),
+        ModelSource("other", "gemini", "gemini", "check the API key in A_KEY"),
+        ModelSource("remote", "ollama", "ollama", "", AT),
+    )
+    assert names(listed) == ["vllm/starter"]
+
+
+async def test_model_that_no_worker_can_load_says_why() -> None:
+    stand = Stand(Worker("w", "local", "vllm", cannot_load={"vllm/starter": "too big"}))
+    [starter] = (await stand.listing.list_models("vllm")).models
+    assert starter.problem == "too big"
+
+
+async def test_model_that_a_pool_does_not_serve_is_not_listed_under_it(stand: Stand) -> None:
+    stand.lists.told = {"remote": listing("gemini/x", "ollama/", "ollama/a")}
+    assert names(await stand.listing.list_models()) == ["ollama/a", "vllm/starter"]
+
+
+async def test_model_of_two_pools_is_that_of_the_pool_that_orders_go_to() -> None:
+    any_vllm = Pool("any", "openai", 8, provider="vllm")
+    lists = ToldLists()
+    lists.told = {"any": listing("vllm/starter", "vllm/other"), "local": listing("vllm/starter")}
+    listed = await ListModels((any_vllm, LOCAL), ListedWorkers([]), lists, SetClock(), RULES).list_models()
+    assert [(model.name, model.pool) for model in listed.models] == [
+        ("vllm/other", "any"),
+        ("vllm/starter", "local"),
+    ]
+
+
+async def test_one_provider_is_asked_alone(stand: Stand) -> None:
+    stand.lists.told = {"remote": listing("ollama/a")}
+    listed = await stand.listing.list_models("ollama")
+    assert (names(listed), [each.pool for each in listed.sources]) == (["ollama/a"], ["remote"])
+    assert stand.lists.asked == Counter(["remote"])
+
+
+async def test_aliases_are_told_of_the_providers_that_were_asked_for(stand: Stand) -> None:
+    aliases = {"small": "vllm/starter", "other": "ollama/a"}
+    assert dict(models_to_proto(await stand.listing.list_models(), aliases).aliases) == aliases
+    of_one = models_to_proto(await stand.listing.list_models("ollama"), aliases)
+    assert dict(of_one.aliases) == {"other": "ollama/a"}
+
+
+async def test_unknown_provider_is_refused_with_those_there_are(stand: Stand) -> None:
+    with pytest.raises(NoSuchProvider, match=r'provider "olama"\. Providers: gemini, ollama, vllm'):
+        await stand.listing.list_models("olama")
+
+
+async def test_list_is_kept_for_a_while_and_a_failure_for_a_shorter_one(stand: Stand) -> None:
+    stand.lists.told = {"other": PoolListing(problem="no")}
+    await stand.listing.list_models()
+    stand.clock.seconds += 4
+    await stand.listing.list_models()
+    assert stand.lists.asked == Counter(["local", "remote", "other"])
+    stand.clock.seconds += 2
+    await stand.listing.list_models()
+    assert stand.lists.asked == Counter(["local", "remote", "other", "other"])
+    stand.clock.seconds += 15
+    await stand.listing.list_models()
+    assert stand.lists.asked["remote"] == 2
+
+
+async def test_pool_that_does_not_answer_delays_nothing_and_is_heard_later(stand: Stand) -> None:
+    stand.lists.hangs["remote"] = asyncio.Event()
+    stand.lists.told = {"remote": listing("ollama/late"), "other": listing("gemini/a")}
+    async with asyncio.timeout(1.0):
+        listed = await stand.listing.list_models()
+    assert names(listed) == ["gemini/a", "vllm/starter"]
+    assert source(listed, "remote").problem.startswith("No answer within 0.05 s")
+    assert source(listed, "remote").listed_at is None
+    stand.lists.hangs["remote"].set()
+
+    async def is_heard() -> bool:
+        return "ollama/late" in names(await stand.listing.list_models())
+
+    await eventually(is_heard, "what came late is listed")
+    assert stand.lists.asked["remote"] == 1
+
+
+async def test_callers_at_once_ask_once(stand: Stand) -> None:
+    both = await asyncio.gather(stand.listing.list_models(), stand.listing.list_models("ollama"))
+    assert stand.lists.asked == Counter(["local", "remote", "other"])
+    assert source(both[0], "remote") == source(both[1], "remote")
+
+
+async def test_caller_that_goes_away_takes_nobody_else_along(stand: Stand) -> None:
+    stand.lists.hangs["remote"] = asyncio.Event()
+    stand.lists.told = {"remote": listing("ollama/a")}
+    going = asyncio.create_task(stand.listing.list_models("ollama"))
+    await eventually(lambda: stand.lists.asked["remote"] == 1, "the pool is asked")
+    staying = asyncio.create_task(stand.listing.list_models("ollama"))
+    going.cancel()
+    stand.lists.hangs["remote"].set()
+    assert names(await staying) == ["ollama/a"]
+    assert stand.lists.asked["remote"] == 1
+
+
+async def test_closing_ends_what_is_still_asked(stand: Stand) -> None:
+    stand.lists.hangs["remote"] = asyncio.Event()
+    await stand.listing.list_models()
+    await stand.listing.close()
+    assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("list models of")]
