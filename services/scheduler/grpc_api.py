@@ -27,6 +27,7 @@ from services.scheduler.runs.reads.proto import (
 )
 from services.scheduler.runs.reads.run_list import RunFilter
 from services.scheduler.runs.reads.show_run import ShowRun
+from services.scheduler.runs.reads.show_run_forecast import ForecastRun
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.proto import suite_to_proto
 from services.scheduler.workers.list_models import ListModels
@@ -42,6 +43,7 @@ Context = grpc.aio.ServicerContext[object, object]
 @dataclass(frozen=True)
 class SchedulerUseCases:
     submit: SubmitRun
+    forecast: ForecastRun
     cancel: CancelRun
     retry: RetryRun
     pause: PauseRun
@@ -72,12 +74,12 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
             user=request.user or DEFAULT_USER,
             request_id=checked_request_id(request.request_id),
         )
-        submitted = await self._use.submit.submit(submission)
-        snapshot = await self._use.show.show(submitted.run.run_id)
+        run = await self._use.submit.submit(submission)
+        forecast = await self._use.forecast.forecast(run)
         return messages.SubmitRunResponse(
-            run=snapshot_to_proto(snapshot),
-            estimated_seconds=submitted.estimated_seconds,
-            estimated_cost=submitted.estimated_cost,
+            run=snapshot_to_proto(await self._use.show.show(run.run_id)),
+            estimated_seconds=forecast.seconds,
+            estimated_cost=forecast.cost,
         )
 
     async def GetRun(self, request: messages.GetRunRequest, context: Context) -> messages.GetRunResponse:

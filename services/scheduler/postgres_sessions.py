@@ -1,21 +1,19 @@
-"""How the scheduler's stores talk to Postgres: patiently, and as the leader only while the term lasts."""
+"""How the scheduler's stores talk to Postgres: each operation is repeated over an outage."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import asyncpg
 
 from services.common.errors import DependencyUnavailable
-from services.common.postgres import TRANSIENT_POSTGRES, load_queries, retrying
-from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
+from services.common.postgres import TRANSIENT_POSTGRES, retrying
 
 T = TypeVar("T")
 
 Connection = asyncpg.pool.PoolConnectionProxy
 SCHEMA = "scheduler"
 MIGRATIONS = Path(__file__).with_name("migrations")
-Queries = load_queries(Path(__file__).with_name("queries.sql"))
 
 _PATIENCE_SECONDS = 10.0
 
@@ -34,7 +32,7 @@ class Sessions:
         return await self._patiently(once)
 
     async def read(self, operation: Callable[[Connection], Awaitable[T]]) -> T:
-        """For a single statement, which is a transaction of its own."""
+        """Runs a single statement, which is a transaction of its own."""
 
         async def once() -> T:
             async with self._pool.acquire(timeout=_PATIENCE_SECONDS) as connection:
@@ -42,15 +40,17 @@ class Sessions:
 
         return await self._patiently(once)
 
-    async def lead(self, token: FencingToken, operation: Callable[[Connection], Awaitable[T]]) -> T:
-        """As `run`, but only while this term of leadership lasts."""
+    async def fetch(self, statement: str, *values: object) -> list[asyncpg.Record]:
+        return await self.read(lambda connection: connection.fetch(statement, *values))
 
-        async def fenced(connection: Connection) -> T:
-            if await connection.fetchval(Queries["hold_term"], token) is None:
-                raise LeadershipLost
-            return await operation(connection)
+    async def fetchrow(self, statement: str, *values: object) -> asyncpg.Record | None:
+        return await self.read(lambda connection: connection.fetchrow(statement, *values))
 
-        return await self.run(fenced)
+    async def fetchval(self, statement: str, *values: object) -> Any:
+        return await self.read(lambda connection: connection.fetchval(statement, *values))
+
+    async def execute(self, statement: str, *values: object) -> None:
+        await self.read(lambda connection: connection.execute(statement, *values))
 
     async def _patiently(self, once: Callable[[], Awaitable[T]]) -> T:
         try:

@@ -29,7 +29,7 @@ from services.scheduler.datasets.obstore_objects import ObstoreObjects
 from services.scheduler.datasets.ports import NewDataset
 from services.scheduler.datasets.uploads import UploadLimits, Uploads
 from services.scheduler.files.wiring import DATASET_READERS
-from services.scheduler.wiring import THREAD_TURN_SECONDS
+from services.scheduler.wiring import THREAD_SWITCH_SECONDS
 
 GIGABYTE = 1_000_000_000
 PIECE_BYTES = 256 * 1024
@@ -127,7 +127,7 @@ SIZES = {
 
 
 def measure_upload(kind: str, size_bytes: int) -> Uploaded:
-    sys.setswitchinterval(THREAD_TURN_SECONDS)
+    sys.setswitchinterval(THREAD_SWITCH_SECONDS)
     return asyncio.run(_measured(MadeFile(BLOCKS[kind](), size_bytes)))
 
 

@@ -127,7 +127,7 @@ async def scheduler_killed(standing: WholeStack, upload: HalfUpload) -> None:
     assert upload.task.result().status == 503, upload.task.result()
     assert objects(standing)
     async with standing.database() as database:
-        await database.execute("UPDATE scheduler.loose_prefixes SET since = since - interval '1 day'")
+        await database.execute("UPDATE scheduler.unreferenced_prefixes SET since = since - interval '1 day'")
     await kill(standing, "scheduler")
 
 

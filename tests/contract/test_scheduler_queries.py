@@ -8,25 +8,30 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from services.common.postgres import migrate
-from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Queries
+from services.common.postgres import load_queries, migrate
+from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA
 from tests.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+FILES = sorted(MIGRATIONS.parent.rglob("queries.sql"))
+QUERIES = {name: statement for file in FILES for name, statement in load_queries(file).items()}
+HEADERS = [
+    line for file in FILES for line in file.read_text(encoding="utf-8").splitlines() if "-- name:" in line
+]
 RUN = "'00000000-0000-0000-0000-000000000001'"
 
 # Query to the arguments it is asked with over the rows of `full_tables`.
 HOT = {
     "get_run": RUN,
-    "find_ordered": f"{RUN}, '00000000-0000-0000-0000-00000000ffff'",
-    "count_pending_of_user": "'ann'",
+    "find_submitted_run": f"{RUN}, '00000000-0000-0000-0000-00000000ffff'",
+    "count_waiting_of_user": "'ann'",
     "queue_order": "NULL, 3",
-    "hold_places": "'summarising'",
-    "forget_turns": "'2026-06-01'",
-    "lower_priority": f"{RUN}, 2",
-    "take_places": f"'{{{RUN[1:-1]}}}', '2026-06-01', 60",
-    "give_places": f"'{{{RUN[1:-1]}}}', '2026-06-01'",
+    "lock_slots": "'summarising'",
+    "forget_admissions": "'2026-06-01'",
+    "set_priority": f"{RUN}, 2",
+    "start_runs": f"'{{{RUN[1:-1]}}}', '2026-06-01', 60",
+    "preempt_runs": f"'{{{RUN[1:-1]}}}', '2026-06-01'",
     "live_among": f"'{{{RUN[1:-1]}}}'",
     "pause_run": f"{RUN}, '{{running}}', '2026-06-01', 'summarising'",
     "resume_run": f"{RUN}, '2026-06-01'",
@@ -44,7 +49,7 @@ HOT = {
     "next_shard_number": RUN,
     "move_shards": f"1, {RUN}, 1, '{{1,2,3}}', '{{4,5,6}}', '{{1,1,1}}'",
     "expired_runs": "'2026-06-01'",
-    "hold_run_to_delete": RUN,
+    "lock_run_to_delete": RUN,
     "delete_run": RUN,
     "run_using_dataset": "'ds_1'",
     "hold_dataset": "'ds_1'",
@@ -61,22 +66,22 @@ HOT = {
     "list_files": "NULL, '2026-06-01', 'file-1', 100",
     "list_oldest_files": "'batch', '2026-01-01', 'file-1', 100",
     "hold_file": "'file-1'",
-    "keep_file": "'file-1'",
+    "lock_input_file": "'file-1'",
     "batch_using_file": "'file-1'",
     "hold_content": "'1', 'jsonl'",
     "delete_file": "'file-1'",
     "expired_files": "'2026-06-01', 100",
     "add_batch": f"'batch_0', 'ann', 'file-1', '/', '24h', '{{}}', '2026-06-01', 1, NULL, '[]', NULL, {RUN}",
     "get_batch": "'batch_1'",
-    "find_ordered_batch": RUN,
+    "find_submitted_batch": RUN,
     "list_batches": "'2026-06-01', 'batch_1', 20",
     "batches_to_finalize": "'{batch_1}', 2",
     "finalize_batch": "'batch_1', '2026-06-01', NULL, NULL",
     "batch_of_run": RUN,
-    "unwritten_batch_of_run": RUN,
-    "give_back_shards": f"{RUN}, 1, '{{1,2}}', '{{\"{{1}}\",\"{{2}}\"}}'",
+    "unfinished_batch_of_run": RUN,
+    "return_shards": f"{RUN}, 1, '{{1,2}}', '{{\"{{1}}\",\"{{2}}\"}}'",
 }
-SMALL_TABLES = {"leadership", "limits", "user_turns"}
+SMALL_TABLES = {"leadership", "limits", "user_admissions"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -134,25 +139,24 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
     return connection
 
 
-@pytest.mark.parametrize("name", Queries)
+@pytest.mark.parametrize("name", QUERIES)
 async def test_query_fits_the_schema(connection: asyncpg.Connection, name: str) -> None:
-    statement = await connection.prepare(Queries[name])
-    highest = max((int(number) for number in re.findall(r"\$(\d+)", Queries[name])), default=0)
+    statement = await connection.prepare(QUERIES[name])
+    highest = max((int(number) for number in re.findall(r"\$(\d+)", QUERIES[name])), default=0)
     assert len(statement.get_parameters()) == highest
 
 
-@pytest.mark.parametrize("name", Queries)
+@pytest.mark.parametrize("name", QUERIES)
 async def test_query_says_what_it_is_for_and_what_it_takes(name: str) -> None:
-    text = (MIGRATIONS.parent / "queries.sql").read_text(encoding="utf-8")
-    [line] = re.findall(rf"^-- name: {name} (.+)$", text, flags=re.MULTILINE)
-    told = {int(number) for number in re.findall(r"\$(\d+)", line)}
-    assert told == {int(number) for number in re.findall(r"\$(\d+)", Queries[name])}
+    [line] = [line for line in HEADERS if re.match(rf"-- name: {name}\b", line)]
+    described = {int(number) for number in re.findall(r"\$(\d+)", line)}
+    assert described == {int(number) for number in re.findall(r"\$(\d+)", QUERIES[name])}
 
 
 @pytest.mark.parametrize("name", HOT)
 async def test_hot_query_reads_no_table_as_a_whole(full_tables: asyncpg.Connection, name: str) -> None:
     await full_tables.execute("SET plan_cache_mode = force_generic_plan")
-    await full_tables.execute(f"PREPARE hot_{name} AS {Queries[name]}")
+    await full_tables.execute(f"PREPARE hot_{name} AS {QUERIES[name]}")
     arguments = f" ({HOT[name]})" if HOT[name] else ""
     plan = await full_tables.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE hot_{name}{arguments}")
     scanned = set(re.findall(r'"Node Type": "Seq Scan".*?"Relation Name": "(\w+)"', plan, flags=re.DOTALL))
@@ -174,10 +178,14 @@ async def test_hot_query_reads_no_table_as_a_whole(full_tables: asyncpg.Connecti
 async def test_list_reads_only_rows_that_match(full_tables: asyncpg.Connection, filters: str) -> None:
     """Where few runs match, a page costs as much as these few, however many others there are."""
     async with full_tables.transaction():
-        await full_tables.execute(Queries["plan_by_values"])
-        await full_tables.execute(f"PREPARE some_runs AS {Queries['list_runs']}")
+        await full_tables.execute(QUERIES["plan_by_values"])
+        await full_tables.execute(f"PREPARE some_runs AS {QUERIES['list_runs']}")
         arguments = f"{filters}, '9999-01-01', {RUN}, 20"
         plan = await full_tables.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE some_runs ({arguments})")
         await full_tables.execute("DEALLOCATE some_runs")
     assert set(re.findall(r'"Rows Removed by Filter": (\d+)', plan)) <= {"0"}, json.loads(plan)
     assert "runs_newest_of_" in plan
+
+
+async def test_no_two_topics_have_queries_of_one_name() -> None:
+    assert len(HEADERS) == len(QUERIES)

@@ -22,8 +22,7 @@ from services.scheduler.runs.lifecycle.errors import (
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
 from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunId, RunState, may_become
 from services.scheduler.runs.model_price import TokenUsage
-from services.scheduler.runs.reads.estimate_run import PastUsage
-from services.scheduler.runs.reads.run_list import RunCursor, RunFilter, RunKind, RunPage
+from services.scheduler.runs.reads.run_list import PastUsage, RunCursor, RunFilter, RunKind, RunPage
 from tests.fakes.in_memory_limits import InMemoryLimits
 
 NO_TERM = FencingToken(0)
@@ -161,7 +160,7 @@ class InMemoryRuns:
             each
             for each in reversed(self._in_state(RunState.COMPLETED))
             if (each.order.suite, each.scoring_method) == (run.order.suite, run.scoring_method)
-            and each.order.token_terms == run.order.token_terms
+            and each.order.token_settings == run.order.token_settings
         ]
         of_model = [each for each in alike if each.order.model == run.order.model]
         return [

@@ -19,6 +19,7 @@ from services.scheduler.planning.ports import RunRecord
 from services.scheduler.prices.price_list import PriceList
 from services.scheduler.prices.settle_price import SettlePrice
 from services.scheduler.progress.progress_tracker import ProgressTracker
+from services.scheduler.runs.admission.show_forecast import ForecastQueue
 from services.scheduler.runs.lifecycle.change_state import CancelRun, PauseRun, ResumeRun, RetryRun
 from services.scheduler.runs.lifecycle.delete_run import DeleteRun
 from services.scheduler.runs.lifecycle.run import Run, RunId
@@ -27,6 +28,7 @@ from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.runs.reads.show_queue import ShowQueue
 from services.scheduler.runs.reads.show_run import ShowRun
+from services.scheduler.runs.reads.show_run_forecast import ForecastRun
 from services.scheduler.workers.pool import Aliases, Pool
 from services.scheduler.workers.worker import Worker
 from tests.fakes.in_memory_queue import InMemoryQueue
@@ -78,11 +80,11 @@ class SchedulerStand:
 
     def __post_init__(self) -> None:
         pools = (POOL, LISTED_POOL)
-        pricing = SettlePrice(self.prices, self.runs)
+        pricing = SettlePrice(self.prices)
         self.queue_store = InMemoryQueue(self.runs)
-        self.queue = ShowQueue(
-            self.queue_store, self.runs.limits, self.tracker, self.registry, self.clock, moment_seconds=0
-        )
+        self.forecasts = self.forecasting(max_age_seconds=0)
+        self.queue = self.queue_of(self.forecasts)
+        self.forecasting_run = ForecastRun(self.forecasts, self.runs)
         self.submitting = SubmitRun(
             self.runs,
             self.suites,
@@ -91,7 +93,6 @@ class SchedulerStand:
             self.controls,
             self.clock,
             pricing,
-            self.queue,
             self.aliases,
         )
         self.cancelling = CancelRun(self.runs, self.controls, self.clock)
@@ -99,12 +100,28 @@ class SchedulerStand:
         self.pausing = PauseRun(self.runs, self.controls, self.clock)
         self.resuming = ResumeRun(self.runs, self.controls, self.clock)
         self.deleting = DeleteRun(self.runs, self.record, self.clock)
-        self.showing = ShowRun(self.runs, self.record, self.tracker, self.registry, self.clock, self.queue)
+        self.showing = ShowRun(
+            runs=self.runs,
+            lists=self.runs,
+            record=self.record,
+            tracker=self.tracker,
+            registry=self.registry,
+            clock=self.clock,
+            forecasts=self.forecasts,
+        )
         self.tools = self._tools()
+
+    def forecasting(self, max_age_seconds: float) -> ForecastQueue:
+        return ForecastQueue(
+            self.queue_store, self.runs.limits, self.tracker, self.registry, self.clock, max_age_seconds
+        )
+
+    def queue_of(self, forecasts: ForecastQueue) -> ShowQueue:
+        return ShowQueue(forecasts, self.tracker, self.registry, self.clock)
 
     async def submit(self, order: RunOrder | None = None, user: str = "local") -> Run:
         submission = Submission(RunId(str(uuid4())), order or toy_order(), user)
-        return (await self.submitting.submit(submission)).run
+        return await self.submitting.submit(submission)
 
     async def admit(self) -> None:
         await self.runs.admit(self.fencing_token, self.clock.now())
@@ -149,14 +166,15 @@ class SchedulerStand:
     def planner(self, record: RunRecord) -> PlanRun:
         missing_shards = AddMissingShards(self.runs, record)
         return PlanRun(
-            self.runs,
-            record,
-            FindSuiteTasks(self.suites, self.rows),
-            FindDatasetTasks(self.datasets, LoadRows(self.datasets.objects)),
-            "0.1.0",
-            self.clock,
-            self.registry,
-            missing_shards,
+            runs=self.runs,
+            plans=self.runs,
+            record=record,
+            suite_tasks=FindSuiteTasks(self.suites, self.rows),
+            dataset_tasks=FindDatasetTasks(self.datasets, LoadRows(self.datasets.objects)),
+            proctor_version="0.1.0",
+            clock=self.clock,
+            registry=self.registry,
+            missing_shards=missing_shards,
         )
 
     def _tools(self) -> DriverContext:
@@ -175,5 +193,5 @@ class SchedulerStand:
             registry=self.registry,
             tracker=self.tracker,
             clock=self.clock,
-            patience=DriverTimings(),
+            timings=DriverTimings(),
         )

@@ -254,7 +254,9 @@ async def test_so_many_uploads_at_a_time_and_no_more(stand: Stand) -> None:
             one.send(lines(10, f"going {number}"))
 
         async def have_begun() -> bool:
-            begun = await pool.fetchval("SELECT count(*) FROM loose_prefixes WHERE since > $1", started)
+            begun = await pool.fetchval(
+                "SELECT count(*) FROM unreferenced_prefixes WHERE since > $1", started
+            )
             return bool(begun == MAX_UPLOADS)
 
         await eventually(have_begun, "all of them have begun")

@@ -209,7 +209,7 @@ async def test_pages_go_both_ways_and_by_purpose(stand: BatchStand) -> None:
 
 async def test_uploads_of_files_and_data_sets_share_their_places(stand: BatchStand) -> None:
     waiting = asyncio.Event()
-    before = await stand.count("SELECT count(*) FROM loose_prefixes WHERE prefix LIKE 'files/%'")
+    before = await stand.count("SELECT count(*) FROM unreferenced_prefixes WHERE prefix LIKE 'files/%'")
 
     async def held(name: str) -> AsyncIterator[messages.UploadFileRequest]:
         async for request in upload_requests(cut(lines(10, name)), is_whole=False):
@@ -222,7 +222,7 @@ async def test_uploads_of_files_and_data_sets_share_their_places(stand: BatchSta
     ]
 
     async def all_have_begun() -> bool:
-        begun = "SELECT count(*) FROM loose_prefixes WHERE prefix LIKE 'files/%'"
+        begun = "SELECT count(*) FROM unreferenced_prefixes WHERE prefix LIKE 'files/%'"
         return await stand.count(begun) >= before + MAX_UPLOADS
 
     await eventually(all_have_begun, "all have their places")

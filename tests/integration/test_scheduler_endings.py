@@ -14,8 +14,10 @@ from services.common.postgres import connect_pool
 from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.postgres_sessions import SCHEMA, Sessions
 from services.scheduler.runs.lifecycle.delete_run import DeleteRun
-from services.scheduler.runs.lifecycle.postgres_deleted_runs import PostgresDeletedRuns
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.run import RunId
+from services.scheduler.runs.limits.postgres import PostgresLimits
+from services.scheduler.runs.limits.queue_limits import QueueLimits
 from tests.fakes.scheduler_world import SetClock
 from tests.fakes.served_scheduler import ROWS, Standing, served_scheduler, until
 
@@ -82,7 +84,9 @@ async def test_results_that_is_down_is_told_of_a_deleted_run_later(standing: Sta
         open_channel("127.0.0.1:9") as dead,
         open_channel(standing.settings.results_address) as alive,
     ):
-        runs, record = PostgresDeletedRuns(Sessions(pool)), GrpcRunRecord(alive)
+        sessions = Sessions(pool)
+        runs = PostgresRuns(sessions, PostgresLimits(sessions, QueueLimits()))
+        record = GrpcRunRecord(alive)
         await DeleteRun(runs, GrpcRunRecord(dead), SystemClock()).delete(run_id)
         assert (await record.counts(run_id)).counts.recorded == ROWS
         later = SetClock()

@@ -11,9 +11,9 @@ from services.common.postgres import connect_pool, migrate
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.leadership.postgres import PostgresLeaderElection
 from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Sessions
+from services.scheduler.runs.admission.postgres import PostgresSlots
 from services.scheduler.runs.admission.run_slots import SlotChanges
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
-from services.scheduler.runs.lifecycle.postgres_led_runs import PostgresLedRuns
 from services.scheduler.runs.lifecycle.run import Run, RunId
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import QueueLimits
@@ -81,12 +81,12 @@ async def test_two_leaders_at_once_admit_no_more_than_the_limit(
 ) -> None:
     """The old one does not know yet that it lost its lock, and goes on beside the new one."""
     await add_runs(pool, 10)
-    runs = PostgresLedRuns(Sessions(pool), PostgresLimits(Sessions(pool), QueueLimits(max_running=3)))
+    slots = PostgresSlots(Sessions(pool), PostgresLimits(Sessions(pool), QueueLimits(max_running=3)))
     async with candidate(server).term() as old:
         pass
     async with candidate(server).term() as new:
         calls = [
-            runs.admit(token, START) for _ in range(10) for token in (old.fencing_token, new.fencing_token)
+            slots.admit(token, START) for _ in range(10) for token in (old.fencing_token, new.fencing_token)
         ]
         answers = await asyncio.gather(*calls, return_exceptions=True)
     assert sum(isinstance(answer, LeadershipLost) for answer in answers) == 10
@@ -102,7 +102,7 @@ async def test_term_does_not_begin_in_the_middle_of_a_write_of_the_old_one(serve
         transaction = connection.transaction()
         await transaction.start()
         await connection.fetchval(
-            "SELECT token FROM leadership WHERE token = $1 FOR SHARE", old.fencing_token
+            "SELECT fencing_token FROM leadership WHERE fencing_token = $1 FOR SHARE", old.fencing_token
         )
 
     async def begin() -> FencingToken:

@@ -132,7 +132,7 @@ async def test_lists_tell_kinds_and_data_sets(stores: Stores) -> None:
     ]
 
     async def listed(**wanted: object) -> tuple[list[RunId], int]:
-        page = await stores.runs.page(RunFilter(**wanted), 10, None)  # type: ignore[arg-type]  # names are checked
+        page = await stores.lists.page(RunFilter(**wanted), 10, None)  # type: ignore[arg-type]  # names are checked
         return [run.run_id for run in page.runs], page.total
 
     assert await listed(kind=RunKind.DATASET) == ([two.run_id, one.run_id], 2)

@@ -93,8 +93,8 @@ async def test_memory_and_postgres_decide_alike_whatever_happens(pool: asyncpg.P
             await stores.runs.resume(resumed.run_id, now)
             await stores.runs.cancel(ended.run_id, now)
             for running in (await stores.queue.queue(1)).running:
-                await stores.led.mark_planned(token, running, PlanRecord((), 1))
-            moves = await stores.led.admit(token, now)
+                await stores.plans.mark_planned(token, running, PlanRecord((), 1))
+            moves = await stores.slots.admit(token, now)
             rows = [await stores.runs.get(run.run_id) for run in runs]
             seen.append((set(moves.admitted), set(moves.preempted), await order_of(stores), rows))
         assert seen[0] == seen[1]
@@ -106,18 +106,18 @@ async def test_run_that_gives_way_waits_in_its_epoch_and_its_time_stands_still(s
     await stores.limits.change(LimitChanges(max_running=1, run_time_limit=HOUR, min_run_time=MINUTE))
     token = await stores.begin_term()
     long = await add(stores, new_run(user="ann"))
-    await stores.led.admit(token, START)
-    assert await stores.led.mark_planned(token, long, PlanRecord((), 1))
+    await stores.slots.admit(token, START)
+    assert await stores.plans.mark_planned(token, long, PlanRecord((), 1))
     short = await add(stores, new_run(1, user="bob"))
-    assert await stores.led.admit(token, START + 59 * SECOND) == SlotChanges([], [])
-    moves = await stores.led.admit(token, START + MINUTE)
+    assert await stores.slots.admit(token, START + 59 * SECOND) == SlotChanges([], [])
+    moves = await stores.slots.admit(token, START + MINUTE)
     assert (list(moves.admitted), list(moves.preempted)) == ([short.run_id], [long.run_id])
     waiting = await stores.runs.get(long.run_id)
     assert (waiting.state, waiting.epoch, waiting.planned_epoch) == (RunState.PENDING, 1, 1)
     assert (waiting.ran_seconds, waiting.admitted_at, waiting.deadline) == (60, None, None)
     assert not await stores.led.set_step(token, long, "x")
     await stores.runs.cancel(short.run_id, START + 2 * HOUR)
-    await stores.led.admit(token, START + 2 * HOUR)
+    await stores.slots.admit(token, START + 2 * HOUR)
     again = await stores.runs.get(long.run_id)
     assert (again.started_at, again.admitted_at) == (START, START + 2 * HOUR)
     assert again.deadline == START + 3 * HOUR - MINUTE
@@ -140,13 +140,13 @@ async def test_urgent_run_takes_the_place_of_a_less_urgent_one_at_once(stores: S
 async def test_paused_run_keeps_what_it_has_and_goes_on_in_its_epoch(stores: Stores) -> None:
     run = await add(stores, new_run())
     token = await stores.begin_term()
-    await stores.led.admit(token, START)
-    await stores.led.mark_planned(token, run, PlanRecord((), 1))
+    await stores.slots.admit(token, START)
+    await stores.plans.mark_planned(token, run, PlanRecord((), 1))
     paused = await stores.runs.pause(run.run_id, START + MINUTE)
     assert paused is not None
     assert (paused.state, paused.ran_seconds, paused.deadline) == (RunState.PAUSED, 60, None)
     assert await stores.runs.pause(run.run_id, START + HOUR) is None
-    assert await stores.led.admit(token, START + HOUR) == SlotChanges([], [])
+    assert await stores.slots.admit(token, START + HOUR) == SlotChanges([], [])
     assert await stores.led.unfinished() == []
     assert await stores.led.live_among([run.run_id]) == [run.run_id]
     resumed = await stores.runs.resume(run.run_id, START + 2 * HOUR)
@@ -214,7 +214,7 @@ async def test_two_schedulers_and_changes_of_the_limit_never_exceed_it(pool: asy
 
     async def admissions() -> None:
         for _ in range(20):
-            await stores.led.admit(token, START)
+            await stores.slots.admit(token, START)
 
     async def end_some() -> None:
         for _ in range(30):
@@ -228,7 +228,7 @@ async def test_two_schedulers_and_changes_of_the_limit_never_exceed_it(pool: asy
             await stores.limits.change(LimitChanges(max_running=most))
 
     await asyncio.gather(*(admissions() for _ in range(8)), end_some(), changes())
-    await stores.led.admit(token, START)
+    await stores.slots.admit(token, START)
     assert len((await stores.queue.queue(1)).running) in (3, 4, 5)
     for run in (await stores.queue.queue(1)).running:
         await stores.runs.cancel(run.run_id, START)
@@ -242,7 +242,7 @@ async def test_once_a_limit_is_lowered_nobody_is_admitted_by_the_old_one(pool: a
     await stores.limits.change(LimitChanges(max_running=9))
     for age in range(9):
         await add(stores, new_run(age))
-    admitting = asyncio.gather(*(stores.led.admit(token, START) for _ in range(5)))
+    admitting = asyncio.gather(*(stores.slots.admit(token, START) for _ in range(5)))
     await stores.limits.change(LimitChanges(max_running=1))
     running = len((await stores.queue.queue(1)).running)
     await admitting
@@ -298,13 +298,13 @@ async def test_turns_of_users_with_nothing_in_the_queue_are_forgotten(stores: St
     token = await stores.begin_term()
     for user in ("ann", "bob"):
         run = await add(stores, new_run(user=user))
-        await stores.led.admit(token, START + MINUTE)
+        await stores.slots.admit(token, START + MINUTE)
         await stores.runs.cancel(run.run_id, START + MINUTE)
     kept = await add(stores, new_run(user="bob"))
-    await stores.led.forget_admissions(token, START + MINUTE)
+    await stores.slots.forget_admissions(token, START + MINUTE)
     ann, carl = [await add(stores, new_run(age, user)) for age, user in ((1, "ann"), (2, "carl"))]
     assert await order_of(stores) == [carl.run_id, *sorted((ann.run_id, kept.run_id))]
     await stores.runs.cancel(ann.run_id, START)
-    await stores.led.forget_admissions(token, START + 2 * MINUTE)
+    await stores.slots.forget_admissions(token, START + 2 * MINUTE)
     again = await add(stores, new_run(1, user="ann"))
     assert await order_of(stores) == [again.run_id, carl.run_id, kept.run_id]

@@ -73,8 +73,8 @@ async def running(stores: Stores, model: str = "openai/fake") -> tuple[FencingTo
 
 async def planned(stores: Stores, model: str = "openai/fake") -> tuple[FencingToken, Run]:
     token, run = await running(stores, model)
-    await stores.led.add_shards(token, run, SHARDS)
-    await stores.led.mark_planned(token, run, PlanRecord((TASK,), 67, {**run.environment, "b": "2"}))
+    await stores.plans.add_shards(token, run, SHARDS)
+    await stores.plans.mark_planned(token, run, PlanRecord((TASK,), 67, {**run.environment, "b": "2"}))
     return token, await stores.runs.get(run.run_id)
 
 
@@ -130,7 +130,7 @@ async def test_pages_show_each_run_once_newest_first(stores: Stores) -> None:
     seen: list[RunId] = []
     cursor = None
     while True:
-        page = await stores.runs.page(RunFilter(project_id=7), 2, cursor)
+        page = await stores.lists.page(RunFilter(project_id=7), 2, cursor)
         assert page.total == 5
         if not page.runs:
             break
@@ -148,7 +148,7 @@ async def test_filters_leave_out_what_does_not_match(stores: Stores) -> None:
         (RunFilter(state=RunState.FAILED), 0),
         (RunFilter(project_id=8), 0),
     ]:
-        page = await stores.runs.page(wanted, 10, None)
+        page = await stores.lists.page(wanted, 10, None)
         assert ([one.run_id for one in page.runs], page.total) == ([run.run_id][:count], count)
 
 
@@ -201,11 +201,11 @@ async def test_writes_of_an_earlier_term_are_refused(stores: Stores) -> None:
     await stores.begin_term()
     ending = RunEnding(RunState.COMPLETED, START, counts=COUNTS)
     for write in (
-        stores.led.admit(old, START),
+        stores.slots.admit(old, START),
         stores.led.set_step(old, run, "x"),
-        stores.led.delete_shards(old, run),
-        stores.led.add_shards(old, run, SHARDS),
-        stores.led.mark_planned(old, run, PlanRecord((TASK,), 1)),
+        stores.plans.delete_shards(old, run),
+        stores.plans.add_shards(old, run, SHARDS),
+        stores.plans.mark_planned(old, run, PlanRecord((TASK,), 1)),
         stores.led.finish(old, run, ending),
         stores.led.mark_closed(old, run, COUNTS),
         stores.shards.move(old, run, ShardMoves(done=[0])),
@@ -227,12 +227,12 @@ async def test_planned_run_has_its_tasks_and_shards(stores: Stores) -> None:
         (1, [64, 65, 67], 3),
     ]
     assert [shard.number for shard in await stores.shards.planned(run, 0, 10)] == [1]
-    assert await stores.led.next_shard_number(run) == 2
+    assert await stores.plans.next_shard_number(run) == 2
 
 
 async def test_planning_anew_replaces_the_shards(stores: Stores) -> None:
     token, run = await planned(stores)
-    await stores.led.delete_shards(token, run)
+    await stores.plans.delete_shards(token, run)
     assert await stores.shards.planned(run, -1, 10) == []
 
 
@@ -240,8 +240,8 @@ async def test_stopped_run_takes_no_plan_and_sends_no_shard(stores: Stores) -> N
     token, run = await planned(stores)
     await stores.runs.cancel(run.run_id, START)
     assert not await stores.led.set_step(token, run, "planning")
-    assert not await stores.led.add_shards(token, run, SHARDS)
-    assert not await stores.led.mark_planned(token, run, PlanRecord((), 0))
+    assert not await stores.plans.add_shards(token, run, SHARDS)
+    assert not await stores.plans.mark_planned(token, run, PlanRecord((), 0))
     assert not await stores.shards.move(token, run, ShardMoves(dispatched=[replace(SHARDS[0], attempt=1)]))
     assert await stores.shards.dispatched(run) == []
 
@@ -292,12 +292,12 @@ async def test_usage_is_told_by_runs_of_the_model_else_by_those_of_the_suite(sto
     await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START + HOUR, counts=used))
     new = replace(run, order=replace(run.order, model="openai/new"))
     for asked in (run, new):
-        [past] = await stores.runs.past_usage(asked)
+        [past] = await stores.lists.past_usage(asked)
         assert (past.usage, past.run.total) == (used.usage, 67)
     token, dear = await planned(stores, model="openai/new")
     counts = replace(COUNTS, usage=TokenUsage(900))
     await stores.led.finish(token, dear, RunEnding(RunState.COMPLETED, START + HOUR, counts=counts))
-    [past] = await stores.runs.past_usage(new)
+    [past] = await stores.lists.past_usage(new)
     assert past.usage == counts.usage
 
 
@@ -319,9 +319,9 @@ async def test_runs_that_were_asked_otherwise_tell_nothing_of_usage(
 ) -> None:
     token, run = await planned(stores)
     await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START + HOUR, counts=COUNTS))
-    assert await stores.runs.past_usage(replace(run, order=replace(run.order, limit=3)))
-    assert not await stores.runs.past_usage(replace(run, order=replace(run.order, **changes)))
-    assert not await stores.runs.past_usage(replace(run, scoring_method=ScoringMethod.LOGLIKELIHOOD))
+    assert await stores.lists.past_usage(replace(run, order=replace(run.order, limit=3)))
+    assert not await stores.lists.past_usage(replace(run, order=replace(run.order, **changes)))
+    assert not await stores.lists.past_usage(replace(run, scoring_method=ScoringMethod.LOGLIKELIHOOD))
 
 
 async def test_failed_run_is_looked_after_until_it_is_closed(stores: Stores) -> None:

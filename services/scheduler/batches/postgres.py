@@ -4,9 +4,11 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 
 import asyncpg
 
+from services.common.postgres import load_queries
 from services.scheduler.batches.errors import BatchNotFound
 from services.scheduler.batches.stored_batch import (
     Batch,
@@ -20,9 +22,12 @@ from services.scheduler.datasets.postgres_datasets import request_of
 from services.scheduler.files.postgres_files import add_file_in
 from services.scheduler.files.stored_file import FileId, StoredFile
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.postgres_sessions import Connection, Queries, Sessions
-from services.scheduler.runs.lifecycle.postgres import PostgresRuns, run_from_row
+from services.scheduler.leadership.postgres import run_as_leader
+from services.scheduler.postgres_sessions import Connection, Sessions
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns, lock_user
+from services.scheduler.runs.lifecycle.postgres_rows import run_from_row
 
+QUERIES = load_queries(Path(__file__).with_name("queries.sql"))
 _BEFORE_ALL = (datetime(9999, 1, 1, tzinfo=UTC), "")
 
 
@@ -35,12 +40,12 @@ class PostgresBatches:
         request = request_of(batch.user, request_id) if request_id else None
 
         async def add(connection: Connection) -> Batch:
-            await connection.execute(Queries["lock_user"], batch.user)
-            ordered = await connection.fetchval(Queries["find_ordered_batch"], request)
+            await lock_user(connection, batch.user)
+            ordered = await connection.fetchval(QUERIES["find_submitted_batch"], request)
             if ordered is None:
                 if batch.run is not None:
                     await self._runs.add_in(connection, batch.run, "")
-                await connection.execute(Queries["add_batch"], *_batch_values(batch), request)
+                await connection.execute(QUERIES["add_batch"], *_batch_values(batch), request)
             return await _found(connection, BatchId(ordered or batch.batch_id))
 
         return await self._sessions.run(add)
@@ -49,7 +54,7 @@ class PostgresBatches:
         request = request_of(user, request_id)
 
         async def ordered(connection: Connection) -> Batch | None:
-            batch_id = await connection.fetchval(Queries["find_ordered_batch"], request)
+            batch_id = await connection.fetchval(QUERIES["find_submitted_batch"], request)
             return await _found(connection, BatchId(batch_id)) if batch_id else None
 
         return await self._sessions.run(ordered)
@@ -60,15 +65,11 @@ class PostgresBatches:
     async def page(self, size: int, after: BatchId | None) -> BatchPage:
         behind = ((await self.get(after)).created_at, after) if after else _BEFORE_ALL
         # One more than is shown tells whether there are more.
-        rows = await self._sessions.read(
-            lambda connection: connection.fetch(Queries["list_batches"], *behind, size + 1)
-        )
+        rows = await self._sessions.fetch(QUERIES["list_batches"], *behind, size + 1)
         return BatchPage([batch_from_row(row) for row in rows[:size]], len(rows) > size)
 
     async def to_finish(self, others: Collection[BatchId], most: int) -> Sequence[BatchId]:
-        rows = await self._sessions.read(
-            lambda connection: connection.fetch(Queries["batches_to_finalize"], list(others), most)
-        )
+        rows = await self._sessions.fetch(QUERIES["batches_to_finalize"], list(others), most)
         return [BatchId(row["batch_id"]) for row in rows]
 
     async def finish(
@@ -77,17 +78,17 @@ class PostgresBatches:
         values = (batch_id, written.finalized_at, written.output_file_id, written.error_file_id)
 
         async def finish(connection: Connection) -> bool:
-            if await connection.fetchval(Queries["finalize_batch"], *values) is None:
+            if await connection.fetchval(QUERIES["finalize_batch"], *values) is None:
                 return False
             for file in files:
                 await add_file_in(connection, file)
             return True
 
-        return await self._sessions.lead(token, finish)
+        return await run_as_leader(self._sessions, token, finish)
 
 
 async def _found(connection: Connection, batch_id: BatchId) -> Batch:
-    row = await connection.fetchrow(Queries["get_batch"], batch_id)
+    row = await connection.fetchrow(QUERIES["get_batch"], batch_id)
     if row is None:
         raise BatchNotFound(batch_id=batch_id)
     return batch_from_row(row)

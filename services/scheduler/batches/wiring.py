@@ -1,4 +1,4 @@
-"""Makes and joins the parts of the scheduler that batches need beside those of runs and files."""
+"""Makes the use cases of batches, and what the leader does for them."""
 
 from dataclasses import dataclass
 from uuid import uuid4
@@ -13,48 +13,51 @@ from services.scheduler.batches.show_batch import CancelBatch, ShowBatch
 from services.scheduler.batches.submit_batch import SubmitBatch
 from services.scheduler.files.stored_file import FileId
 from services.scheduler.files.wiring import UploadParts
-from services.scheduler.grpc_api import SchedulerUseCases
+from services.scheduler.runs.lifecycle.change_state import CancelRun
 from services.scheduler.runs.lifecycle.ports import RunControls
+from services.scheduler.runs.lifecycle.submit_run import SubmitRun
 from services.scheduler.runs.limits.ports import LimitStore
-from services.scheduler.settings import SchedulerSettings
+from services.scheduler.runs.reads.show_run import ShowRun
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BatchParts:
-    """Ports with their adapters, and the use cases over them."""
+    """`finish_seconds` limits one attempt to write the files of a batch."""
 
     batches: PostgresBatches
     lines: GrpcBatchLines
-    stored: UploadParts
+    uploads: UploadParts
     limits: LimitStore
     controls: RunControls
     clock: Clock
+    finish_seconds: float
 
-    def use_cases(self, runs: SchedulerUseCases) -> BatchUseCases:
+    def use_cases(self, *, submit: SubmitRun, show: ShowRun, cancel: CancelRun) -> BatchUseCases:
         return BatchUseCases(
             submit=SubmitBatch(
-                self.batches,
-                self.stored.files,
-                runs.submit,
-                self.limits,
-                self.controls,
-                self.clock,
+                batches=self.batches,
+                files=self.uploads.files,
+                submitting=submit,
+                limits=self.limits,
+                controls=self.controls,
+                clock=self.clock,
             ),
-            show=ShowBatch(self.batches, runs.show),
-            cancel=CancelBatch(self.batches, runs.cancel),
+            show=ShowBatch(batches=self.batches, runs=show),
+            cancel=CancelBatch(batches=self.batches, cancelling=cancel),
         )
 
-    def leading(self, settings: SchedulerSettings) -> LeadBatches:
+    def leader(self) -> LeadBatches:
         finishing = FinishBatch(
-            self.batches,
-            self.stored.files,
-            self.lines,
-            self.stored.objects,
-            self.clock,
-            settings.max_upload_seconds,
+            batches=self.batches,
+            files=self.uploads.files,
+            lines=self.lines,
+            objects=self.uploads.objects,
+            clock=self.clock,
+            seconds=self.finish_seconds,
         )
-        return LeadBatches(self.batches, finishing, self.clock, _new_file_id)
-
-
-def _new_file_id() -> FileId:
-    return FileId(f"file-{uuid4().hex}")
+        return LeadBatches(
+            batches=self.batches,
+            finishing=finishing,
+            clock=self.clock,
+            new_file_id=lambda: FileId(f"file-{uuid4().hex}"),
+        )

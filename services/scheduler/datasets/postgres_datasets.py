@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from uuid import UUID, uuid5
 
 import asyncpg
 
+from services.common.postgres import load_queries
 from services.scheduler.datasets.dataset import (
     Dataset,
     DatasetContent,
@@ -18,8 +20,9 @@ from services.scheduler.datasets.dataset import (
 )
 from services.scheduler.datasets.dataset_errors import DatasetInUse, DatasetNotFound
 from services.scheduler.datasets.ports import NewDataset
-from services.scheduler.postgres_sessions import Connection, Queries, Sessions
+from services.scheduler.postgres_sessions import Connection, Sessions
 
+Queries = load_queries(Path(__file__).with_name("queries.sql"))
 _BEFORE_ALL = (datetime(9999, 1, 1, tzinfo=UTC), "")
 
 

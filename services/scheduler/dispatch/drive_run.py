@@ -58,7 +58,7 @@ class DriverContext:
     registry: WorkerRegistry
     tracker: ProgressTracker
     clock: Clock
-    patience: DriverTimings = field(default_factory=DriverTimings)
+    timings: DriverTimings = field(default_factory=DriverTimings)
 
 
 class RunDriver:
@@ -119,11 +119,11 @@ class RunDriver:
 
     async def _current_run(self) -> Run:
         now = self._now()
-        if self._run is None or now - self._run_read_at >= self._tools.patience.row_seconds:
+        if self._run is None or now - self._run_read_at >= self._tools.timings.row_seconds:
             self._run = await self._tools.runs.get(self._run_id)
             self._run_read_at = now
             self._look_for_a_new_place(self._run)
-        if now - self._reminded_at >= self._tools.patience.reminder_seconds:
+        if now - self._reminded_at >= self._tools.timings.reminder_seconds:
             self._reminded_at = now
             await self._tools.controls.refresh(self._run)
         return self._run
@@ -173,7 +173,7 @@ class RunDriver:
         if isinstance(error, DomainError) and error.kind is not ErrorKind.INTERNAL:
             raise error
         self._unforeseen += 1
-        if self._unforeseen < self._tools.patience.unforeseen_failures:
+        if self._unforeseen < self._tools.timings.unforeseen_failures:
             raise error
         incident = uuid4().hex[:12]
         log.error("run broke", run=self._run_id, done=done, incident=incident, exc_info=error)
@@ -235,7 +235,7 @@ class RunDriver:
         self.reset()
 
     async def _reconcile_when_quiet(self, target: DispatchedRun) -> None:
-        patience = self._tools.patience
+        patience = self._tools.timings
         wanted = patience.suspicious_seconds if self._is_suspicious else patience.quiet_seconds
         has_something_out = target.ledger.in_flight or target.ledger.is_drained
         if self._now() - self._quiet_since < wanted or not (has_something_out or self._is_suspicious):
@@ -259,7 +259,7 @@ class RunDriver:
         if self._clearing_since is None:
             await self._tools.finisher.withdraw_work(run)
             self._clearing_since = self._now()
-        is_late = self._now() - self._clearing_since >= self._tools.patience.outcomes_seconds
+        is_late = self._now() - self._clearing_since >= self._tools.timings.outcomes_seconds
         if not is_late and not await self._tools.finisher.are_outcomes_in(run):
             return False
         await self._tools.finisher.close_stopped(self._token, run)

@@ -3,9 +3,8 @@
 from dataclasses import dataclass, replace
 
 from services.common.clock import Clock
-from services.scheduler.dispatch.ports import ShardStream
+from services.scheduler.dispatch.ports import ClosableRecord, ShardStream
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.planning.ports import RunRecord
 from services.scheduler.progress.run_counts import RunCounts
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunControls
 from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunEnding, RunError, RunState
@@ -14,7 +13,7 @@ from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunEnding, R
 @dataclass(frozen=True)
 class FinishRun:
     runs: LedRunStore
-    record: RunRecord
+    record: ClosableRecord
     stream: ShardStream
     controls: RunControls
     clock: Clock

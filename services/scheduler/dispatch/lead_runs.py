@@ -11,6 +11,7 @@ from services.scheduler.dispatch.drive_run import RunDriver
 from services.scheduler.dispatch.ports import ShardStream
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
+from services.scheduler.runs.admission.ports import SlotStore
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunControls
 from services.scheduler.runs.lifecycle.run import RunEnding, RunId, RunState, deadline_error
 
@@ -32,6 +33,7 @@ class LeadRuns:
     """Begins a term; keeps nothing between terms."""
 
     runs: LedRunStore
+    slots: SlotStore
     stream: ShardStream
     controls: RunControls
     tracker: ProgressTracker
@@ -81,7 +83,7 @@ class _Term:
 
     async def _admit_and_drive(self) -> None:
         lead = self._lead
-        moves = await lead.runs.admit(self._token, lead.clock.now())
+        moves = await lead.slots.admit(self._token, lead.clock.now())
         for run_id in moves.preempted:
             log.info("run gave way", run=run_id)
             lead.tracker.touch(run_id, lead.clock.monotonic())
@@ -141,7 +143,7 @@ class _Term:
         for run_id in leftovers & self._leftovers:
             await self._lead.controls.withdraw(run_id)
         self._leftovers = leftovers
-        await self._lead.runs.forget_admissions(self._token, self._lead.clock.now() - _TURN_KEPT)
+        await self._lead.slots.forget_admissions(self._token, self._lead.clock.now() - _TURN_KEPT)
 
     def _runs_of_pool(self, pool: str) -> int:
         return sum(driver.pool == pool for driver in self._drivers.values())

@@ -1,28 +1,27 @@
-"""What dispatch needs: the store of shards, and the stream that carries them."""
+"""What dispatch needs: the store of shards, the stream that carries them, and the record in results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.planning.ports import MissingSamples
 from services.scheduler.planning.shard import FilledShard, Shard
+from services.scheduler.progress.run_counts import ProgressReport, RunCounts
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.lifecycle.run import Run, RunId, RunState
 
 
 @dataclass(frozen=True, slots=True)
 class ShardMoves:
-    """Shards that are done, and shards that go out with these attempts."""
+    """Shards that are done, and shards that are dispatched with these attempts."""
 
     done: Sequence[int] = ()
     dispatched: Sequence[Shard] = ()
 
-    def __bool__(self) -> bool:
-        return bool(self.done or self.dispatched)
-
 
 class ShardStore(Protocol):
-    """Shards of planned runs, of their current epoch."""
+    """Shards of planned runs in their current epoch."""
 
     async def planned(self, run: Run, after: int, limit: int) -> Sequence[Shard]:
         """Shards that wait to be dispatched, with numbers above `after`, in order."""
@@ -31,29 +30,29 @@ class ShardStore(Protocol):
     async def dispatched(self, run: Run) -> Sequence[Shard]: ...
 
     async def move(self, token: FencingToken, run: Run, moves: ShardMoves) -> bool:
-        """False, and nothing done, when the run is no longer running in this epoch."""
+        """Returns False and changes nothing if the run is no longer running in this epoch."""
         ...
 
     async def return_shards(self, token: FencingToken, run: Run, shards: Sequence[Shard]) -> None:
-        """Dispatched shards wait again, with the samples given here."""
+        """Makes dispatched shards wait again, with the given samples."""
         ...
 
 
 class ShardStream(Protocol):
-    """The way of shards to workers and of outcomes to results."""
+    """The streams of shards to workers and of outcomes to results."""
 
     async def fill(
         self, run: Run, tasks: Sequence[PlannedTask], shards: Sequence[Shard]
     ) -> Sequence[FilledShard]:
-        """Reads the samples of the shards back from results: of the first ones only where they are heavy."""
+        """Reads the samples of the shards from results; only of the first shards if they are large."""
         ...
 
     async def publish(self, run: Run, shards: Sequence[FilledShard]) -> None:
-        """Returns when the stream holds them all. Raises `MessageTooLarge`, as `fill` does."""
+        """Returns once the stream has stored all of them. Raises `MessageTooLarge`, as `fill` does."""
         ...
 
     async def pending_work(self, run_id: RunId) -> int:
-        """Messages that wait for a worker or are held by one."""
+        """Messages that wait for a worker or are in flight."""
         ...
 
     async def pending_outcomes(self, run_id: RunId) -> int: ...
@@ -61,5 +60,22 @@ class ShardStream(Protocol):
     async def purge_work(self, run_id: RunId) -> None: ...
 
     async def stream_generation(self) -> str:
-        """Changes when a stream was made anew, and messages were lost with the old one."""
+        """Changes when a stream was recreated, so that its messages were lost."""
+        ...
+
+
+class ClosableRecord(MissingSamples, Protocol):
+    """The record of a run in results, as it fills and is closed. Every call is repeatable."""
+
+    async def counts(self, run_id: RunId) -> ProgressReport: ...
+
+    async def close_run(self, run: Run, state: RunState, *, allow_partial: bool) -> RunCounts | None:
+        """Closes the run in its final state.
+
+        Returns the counts of its summary; None if results has no such run.
+        """
+        ...
+
+    async def failure_example(self, run_id: RunId) -> str:
+        """The message of one failed sample; empty if none has failed."""
         ...

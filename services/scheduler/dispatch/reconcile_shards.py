@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 
 from services.common.clock import Clock
 from services.scheduler.dispatch.dispatch_shards import DispatchedRun
-from services.scheduler.dispatch.ports import ShardMoves, ShardStore, ShardStream
-from services.scheduler.planning.ports import RunRecord
+from services.scheduler.dispatch.ports import ClosableRecord, ShardMoves, ShardStore, ShardStream
+from services.scheduler.planning.ports import PlanStore
 from services.scheduler.planning.shard import MissingSample, Shard, shards_of_missing
 from services.scheduler.progress.progress_tracker import ProgressTracker
-from services.scheduler.runs.lifecycle.ports import LedRunStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +22,9 @@ class Reconciled:
 
 @dataclass(frozen=True)
 class ReconcileShards:
-    runs: LedRunStore
+    plans: PlanStore
     shards: ShardStore
-    record: RunRecord
+    record: ClosableRecord
     stream: ShardStream
     tracker: ProgressTracker
     clock: Clock
@@ -72,6 +71,6 @@ class ReconcileShards:
     async def _adopt(self, target: DispatchedRun, orphans: Sequence[MissingSample]) -> None:
         """Missing samples whose shard counts as done: another shard's outcomes were counted for it."""
         if orphans:
-            first = await self.runs.next_shard_number(target.run)
+            first = await self.plans.next_shard_number(target.run)
             found = list(shards_of_missing(orphans, target.tasks, first))
-            await self.runs.add_shards(target.fencing_token, target.run, found)
+            await self.plans.add_shards(target.fencing_token, target.run, found)

@@ -9,7 +9,12 @@ from typing import Any
 import asyncpg
 
 from services.scheduler.datasets.checking.faults import DatasetFault, FaultKind
-from services.scheduler.datasets.postgres_datasets import content_from_row, content_values, request_of
+from services.scheduler.datasets.postgres_datasets import (
+    Queries,
+    content_from_row,
+    content_values,
+    request_of,
+)
 from services.scheduler.files.errors import FileInUse, FileInUseByRun, FileNotFound
 from services.scheduler.files.stored_file import (
     FileFaults,
@@ -19,7 +24,7 @@ from services.scheduler.files.stored_file import (
     FilePurpose,
     StoredFile,
 )
-from services.scheduler.postgres_sessions import Connection, Queries, Sessions
+from services.scheduler.postgres_sessions import Connection, Sessions
 
 _AFTER_ALL = (datetime(9999, 1, 1, tzinfo=UTC), "")
 _BEFORE_ALL = (datetime(1, 1, 1, tzinfo=UTC), "")

@@ -9,7 +9,9 @@ from services.common.errors import ErrorKind
 from services.common.structured_logs import get_logger
 from services.scheduler.errors import SchedulerError
 
-# Number of a term of leadership. Each write of a leader checks it, in the same transaction.
+log = get_logger()
+
+# The number of a term of leadership. Every write of a leader checks it in the same transaction.
 FencingToken = NewType("FencingToken", int)
 
 
@@ -20,38 +22,36 @@ class LeadershipLost(SchedulerError):
     reason = "DEPENDENCY_UNAVAILABLE"
 
 
-log = get_logger()
-
-
 class LeaderTerm(Protocol):
-    """Leadership that is held; ends with the lock."""
+    """Leadership for as long as the lock is held."""
 
     @property
     def fencing_token(self) -> FencingToken: ...
 
     async def lost(self) -> None:
-        """Returns when the lock is no longer ours."""
+        """Returns when the lock is lost."""
         ...
 
 
 class LeaderElection(Protocol):
     def term(self) -> AbstractAsyncContextManager[LeaderTerm]:
-        """Waits until nobody else leads."""
+        """Waits until no other scheduler leads."""
         ...
 
 
 async def lead_when_elected(
-    leadership: LeaderElection, lead: Callable[[FencingToken], Awaitable[None]]
+    election: LeaderElection, lead: Callable[[FencingToken], Awaitable[None]]
 ) -> NoReturn:
+    """Runs `lead` in each term of this process, and cancels it when the term ends."""
     while True:
-        async with leadership.term() as term:
-            log.info("leading", token=term.fencing_token)
+        async with election.term() as term:
+            log.info("leading", fencing_token=term.fencing_token)
             try:
                 await _lead_until_lost(term, lead)
             except* LeadershipLost:
-                log.warning("leadership lost to another", token=term.fencing_token)
+                log.warning("another scheduler leads", fencing_token=term.fencing_token)
             else:
-                log.warning("leadership lost", token=term.fencing_token)
+                log.warning("leadership lost", fencing_token=term.fencing_token)
 
 
 async def _lead_until_lost(term: LeaderTerm, lead: Callable[[FencingToken], Awaitable[None]]) -> None:

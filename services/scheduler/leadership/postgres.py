@@ -1,25 +1,43 @@
 """One leader: an advisory lock on a connection of its own, and a fencing token that each term raises."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
 
 import asyncpg
 
-from services.common.postgres import TRANSIENT_POSTGRES
+from services.common.postgres import TRANSIENT_POSTGRES, load_queries
 from services.common.structured_logs import get_logger
-from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.postgres_sessions import Queries
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
+from services.scheduler.postgres_sessions import Connection, Sessions
 
 log = get_logger()
 
+T = TypeVar("T")
+
+QUERIES = load_queries(Path(__file__).with_name("queries.sql"))
 _LOCK = "SELECT pg_try_advisory_lock(hashtext('proctor leader'), hashtext(current_schema()))"
-_PAUSE_SECONDS = 0.5
+_RETRY_SECONDS = 0.5
 _PING_SECONDS = 2.0
 
 
+async def run_as_leader(
+    sessions: Sessions, token: FencingToken, operation: Callable[[Connection], Awaitable[T]]
+) -> T:
+    """Runs the operation in a transaction that commits only in this term. Raises `LeadershipLost`."""
+
+    async def fenced(connection: Connection) -> T:
+        if await connection.fetchval(QUERIES["hold_term"], token) is None:
+            raise LeadershipLost
+        return await operation(connection)
+
+    return await sessions.run(fenced)
+
+
 class PostgresLeaderTerm:
-    """Ends when the connection does; a silent one is found out by asking."""
+    """Ends with its connection. A server that does not answer is noticed by a ping."""
 
     def __init__(self, connection: asyncpg.Connection, token: FencingToken) -> None:
         self._connection = connection
@@ -39,7 +57,7 @@ class PostgresLeaderTerm:
             try:
                 await self._connection.fetchval("SELECT 1")
             except TRANSIENT_POSTGRES as error:
-                log.warning("the leader's connection is gone", error=repr(error))
+                log.warning("connection of the leader lost", error=repr(error))
                 return
             try:
                 async with asyncio.timeout(_PING_SECONDS):
@@ -49,7 +67,7 @@ class PostgresLeaderTerm:
 
 
 class PostgresLeaderElection:
-    """Candidates for leadership of one schema."""
+    """Elects one leader for each schema."""
 
     def __init__(self, dsn: str, schema: str) -> None:
         self._dsn = dsn
@@ -66,27 +84,24 @@ class PostgresLeaderElection:
     async def _win(self) -> PostgresLeaderTerm:
         while True:
             try:
-                return await self._win_on(await lone_connection(self._dsn, self._schema))
+                return await self._win_on(await self._connect())
             except TRANSIENT_POSTGRES as error:
-                log.info("no leadership yet", error=repr(error))
-                await asyncio.sleep(_PAUSE_SECONDS)
+                log.info("not elected yet", error=repr(error))
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _connect(self) -> asyncpg.Connection:
+        """A connection outside of the pool, since the lock lives as long as its connection."""
+        settings = {"search_path": self._schema, "application_name": f"proctor-{self._schema}-leader"}
+        return await asyncpg.connect(self._dsn, timeout=5, command_timeout=5, server_settings=settings)
 
     async def _win_on(self, connection: asyncpg.Connection) -> PostgresLeaderTerm:
-        """Waits for the lock, which lives as long as the connection."""
         try:
-            # Asked again and again, not waited for: a statement that hangs looks like a dead server.
+            # The lock is polled: a statement that waits for it looks like a dead server.
             while True:
                 if await connection.fetchval(_LOCK):
-                    return PostgresLeaderTerm(
-                        connection, FencingToken(await connection.fetchval(Queries["begin_term"]))
-                    )
-                await asyncio.sleep(_PAUSE_SECONDS)
+                    token = await connection.fetchval(QUERIES["begin_term"])
+                    return PostgresLeaderTerm(connection, FencingToken(token))
+                await asyncio.sleep(_RETRY_SECONDS)
         except BaseException:
             connection.terminate()
             raise
-
-
-async def lone_connection(dsn: str, schema: str) -> asyncpg.Connection:
-    """A connection outside of the pool, for a lock that is held as long as it lives."""
-    settings = {"search_path": schema, "application_name": f"proctor-{schema}-leader"}
-    return await asyncpg.connect(dsn, timeout=5, command_timeout=5, server_settings=settings)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.errors import RunStopped
-from services.scheduler.planning.ports import PlanRecord, PlanToOpen, RunRecord
+from services.scheduler.planning.ports import MissingSamples, PlanRecord, PlanStore, PlanToOpen, RunRecord
 from services.scheduler.planning.shard import MissingSample, shards_of_missing
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.ports import LedRunStore, RunStore
+from services.scheduler.runs.lifecycle.ports import RunStore
 from services.scheduler.runs.lifecycle.run import Run
 
 _MISSING_PER_WRITE = 10_000
@@ -16,12 +16,12 @@ _MISSING_PER_WRITE = 10_000
 
 @dataclass(frozen=True)
 class AddMissingShards:
-    runs: LedRunStore
-    record: RunRecord
+    plans: PlanStore
+    record: MissingSamples
 
     async def add(self, token: FencingToken, run: Run, tasks: Sequence[PlannedTask]) -> bool:
         """In place of what a planning that broke off has left. False where the run was stopped."""
-        await self.runs.delete_shards(token, run)
+        await self.plans.delete_shards(token, run)
         held: list[MissingSample] = []
         async for item in self.record.missing(run.run_id, run.epoch):
             held.append(item)
@@ -34,15 +34,15 @@ class AddMissingShards:
     async def _write(
         self, token: FencingToken, run: Run, tasks: Sequence[PlannedTask], missing: list[MissingSample]
     ) -> bool:
-        first = await self.runs.next_shard_number(run)
+        first = await self.plans.next_shard_number(run)
         shards = list(shards_of_missing(missing, tasks, first))
-        return not shards or await self.runs.add_shards(token, run, shards)
+        return not shards or await self.plans.add_shards(token, run, shards)
 
 
 @dataclass(frozen=True)
 class PlanRetry:
     runs: RunStore
-    led_runs: LedRunStore
+    plans: PlanStore
     record: RunRecord
     missing_shards: AddMissingShards
 
@@ -53,5 +53,5 @@ class PlanRetry:
         if not await self.missing_shards.add(token, run, tasks):
             raise RunStopped
         planned = PlanRecord(tasks, run.total, dict(run.environment), run.reused_answers)
-        if not await self.led_runs.mark_planned(token, run, planned):
+        if not await self.plans.mark_planned(token, run, planned):
             raise RunStopped

@@ -10,7 +10,7 @@ from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.errors import PlanningFailed, RunStopped
 from services.scheduler.planning.find_tasks import FindDatasetTasks, FindSuiteTasks, TasksToPlan, TaskToPlan
 from services.scheduler.planning.plan_retry import AddMissingShards
-from services.scheduler.planning.ports import PlanRecord, PlanToOpen, RunRecord, TaskToOpen
+from services.scheduler.planning.ports import PlanRecord, PlanStore, PlanToOpen, RunRecord, TaskToOpen
 from services.scheduler.planning.shard import ShardCutter, number_shards
 from services.scheduler.planning.store_samples import storing_samples
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
@@ -46,6 +46,7 @@ class _Plan:
 @dataclass(frozen=True)
 class PlanRun:
     runs: LedRunStore
+    plans: PlanStore
     record: RunRecord
     suite_tasks: FindSuiteTasks
     dataset_tasks: FindDatasetTasks
@@ -130,14 +131,14 @@ class PlanRun:
         total = plan.sample_count * run.order.rollouts
         environment = {**run.environment, **plan.environment}
         planned = PlanRecord(tasks, total, environment, reused_answers)
-        if not is_going_on or not await self.runs.mark_planned(token, run, planned):
+        if not is_going_on or not await self.plans.mark_planned(token, run, planned):
             raise RunStopped
 
     async def _add_shards(self, token: FencingToken, run: Run, plan: _Plan) -> bool:
-        await self.runs.delete_shards(token, run)
+        await self.plans.delete_shards(token, run)
         shards = number_shards(plan.ranges, run.order.rollouts)
         while chunk := list(islice(shards, _SHARDS_PER_WRITE)):
-            if not await self.runs.add_shards(token, run, chunk):
+            if not await self.plans.add_shards(token, run, chunk):
                 return False
         return True
 

@@ -4,17 +4,13 @@ from dataclasses import dataclass
 
 from services.scheduler.prices.errors import NoPrice, NoPriceElsewhere
 from services.scheduler.prices.ports import Prices
-from services.scheduler.runs.lifecycle.ports import RunStore
-from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.model_price import ModelPrice
 from services.scheduler.runs.orders.run_order import RunOrder
-from services.scheduler.runs.reads.estimate_run import estimated_cost
 
 
 @dataclass(frozen=True)
 class SettlePrice:
     prices: Prices
-    runs: RunStore
 
     def price_of(self, order: RunOrder) -> ModelPrice | None:
         """None where it is unknown, as on a server that the order names. A cost limit needs one."""
@@ -24,9 +20,3 @@ class SettlePrice:
                 raise NoPriceElsewhere(base_url=order.base_url)
             raise NoPrice(model=order.model)
         return price
-
-    async def estimate(self, run: Run) -> float | None:
-        """None without a price, or without an earlier run to tell from."""
-        if run.price is None:
-            return None
-        return estimated_cost(run.order, run.price, await self.runs.past_usage(run))

@@ -80,7 +80,7 @@ class AssignQuotas:
     """Begins a term; what was granted before stands until it is known better."""
 
     tracker: RateLimitTracker
-    grants: QuotaStore
+    store: QuotaStore
     clock: Clock
 
     async def lead(self) -> NoReturn:
@@ -104,13 +104,13 @@ class QuotaAssigner:
             await self._tell(pace, quota_for(meter, limit, now, self._lead.clock.now()), now)
         if now - self._began_at >= FORGET_AFTER_SECONDS:
             for pace in limits.keys() - meters.keys():
-                await self._lead.grants.drop(pace)
+                await self._lead.store.drop(pace)
                 del limits[pace]
                 self._told.pop(pace, None)
 
     async def _known_limits(self, now: float) -> dict[str, AdaptiveLimit]:
         if self._limits is None:
-            stored = await self._lead.grants.stored()
+            stored = await self._lead.store.stored()
             self._limits = {
                 pace: AdaptiveLimit(now, grant.requests_per_second) for pace, grant in stored.items()
             }
@@ -122,7 +122,7 @@ class QuotaAssigner:
             return
         if told is not None and now < told.at + _REMIND_SECONDS and _is_close(told.grant, grant):
             return
-        await self._lead.grants.put(pace, grant)
+        await self._lead.store.put(pace, grant)
         if told is None or told.grant.requests_per_second != grant.requests_per_second:
             log.info("pace granted", pace=pace, requests_per_second=grant.requests_per_second)
         self._told[pace] = _StoredQuota(grant, now)

@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 
 import asyncpg
 
-from services.scheduler.postgres_sessions import Connection, Queries, Sessions
+from services.common.postgres import load_queries
+from services.scheduler.postgres_sessions import Connection, Sessions
 from services.scheduler.suites.errors import SuiteInUse
 from services.scheduler.suites.format.suite_document import SuiteDocument
 from services.scheduler.suites.stored_suite import AddedSuite, StoredSuite
+
+Queries = load_queries(Path(__file__).with_name("queries.sql"))
 
 
 class PostgresUserSuites:

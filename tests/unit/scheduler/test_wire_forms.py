@@ -62,7 +62,7 @@ OVER_ROWS = RunOrder(
 @pytest.mark.parametrize("order", [FULL, BARE, OVER_ROWS], ids=["full", "bare", "rows"])
 def test_order_survives_both_forms(order: RunOrder) -> None:
     assert order_from_proto(order_to_proto(order)) == order
-    assert order_from_json(order_to_json(order)) == order
+    assert order_from_json(order_to_json(order), order.priority) == order
 
 
 def test_one_of_many_runs_is_told_without_what_may_be_long() -> None:

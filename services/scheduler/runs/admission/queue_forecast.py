@@ -66,7 +66,7 @@ class QueueForecast:
         """Whether all that waits was looked at."""
         return self.moment.queue.waiting_total <= len(self.moment.queue.waiting)
 
-    def knows(self, run_id: RunId) -> bool:
+    def contains(self, run_id: RunId) -> bool:
         return run_id in self._index or run_id in self._running
 
     def seconds_to_end(self, run: Run) -> float | None:

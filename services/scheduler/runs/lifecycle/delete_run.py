@@ -8,8 +8,7 @@ from services.common.clock import Clock
 from services.common.errors import DomainError
 from services.common.lifecycle import every
 from services.common.structured_logs import get_logger
-from services.scheduler.planning.ports import RunRecord
-from services.scheduler.runs.lifecycle.ports import DeletedRunStore
+from services.scheduler.runs.lifecycle.ports import DeletedRunStore, RecordDeletion
 from services.scheduler.runs.lifecycle.run import RunId
 
 log = get_logger()
@@ -22,7 +21,7 @@ TELLING = timedelta(seconds=30)
 @dataclass(frozen=True)
 class DeleteRun:
     runs: DeletedRunStore
-    record: RunRecord
+    record: RecordDeletion
     clock: Clock
 
     async def delete(self, run_id: RunId) -> None:

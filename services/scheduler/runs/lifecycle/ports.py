@@ -5,40 +5,19 @@ from datetime import datetime
 from typing import Protocol
 
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.planning.ports import PlanRecord
-from services.scheduler.planning.shard import Shard
 from services.scheduler.progress.run_counts import RunCounts
-from services.scheduler.runs.admission.run_slots import SlotChanges
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
 from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunId
-from services.scheduler.runs.reads.estimate_run import PastUsage
-from services.scheduler.runs.reads.run_list import RunCursor, RunFilter, RunPage
-
-
-class DeletedRunStore(Protocol):
-    """Runs as they go for good."""
-
-    async def delete(self, run_id: RunId, now: datetime) -> None:
-        """Raises `RunNotFound`, or `RunNotOver`."""
-        ...
-
-    async def deleted(self, before: datetime) -> Sequence[RunId]:
-        """Runs deleted before a moment that results may still have, the earliest first."""
-        ...
-
-    async def forget_deleted(self, run_id: RunId) -> None:
-        """Results has it no more."""
-        ...
 
 
 class RunStore(Protocol):
-    """Runs as anyone may see, order and stop them."""
+    """Runs, as users submit, read and stop them."""
 
     async def add(self, run: Run, request_id: str) -> Run:
-        """Stores the run, or gives that of the user's first call with this id.
+        """Stores the run, or returns that of the user's first call with this id.
 
-        Raises `RequestIdTaken` where that ordered something else; `QueueFull` or `PriorityNotAllowed`, by the
-        limits of this moment.
+        Raises `RequestIdTaken` if that call ordered something else; `QueueFull` or `PriorityNotAllowed`
+        by the limits of this moment.
         """
         ...
 
@@ -46,49 +25,39 @@ class RunStore(Protocol):
         """Raises `RunNotFound`."""
         ...
 
-    async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> RunPage: ...
-
     async def cancel(self, run_id: RunId, now: datetime) -> Run | None:
-        """None where the run's state does not allow it."""
+        """Returns None if the run's state does not allow it."""
         ...
 
     async def requeue(self, run_id: RunId, now: datetime) -> Run | None:
-        """The run pending again in a new epoch, no more urgent than its user may have it now.
+        """Makes the run pending in a new epoch, with at most the priority that its user may have now.
 
-        None where its state does not allow it. Raises `QueueFull`, and `RunOfBatch` for that of a batch.
+        Returns None if its state does not allow it. Raises `QueueFull`, and `RunOfBatch` for a batch's run.
         """
         ...
 
     async def pause(self, run_id: RunId, now: datetime) -> Run | None:
-        """The run without a place in this epoch; None where its state does not allow it."""
+        """Takes the run's slot or its position in the queue. Returns None if its state does not allow it."""
         ...
 
     async def resume(self, run_id: RunId, now: datetime) -> Run | None:
-        """The run pending again in this epoch, no more urgent than its user may have it now.
+        """Makes the run pending in this epoch, with at most the priority that its user may have now.
 
-        None where it was not paused.
+        Returns None if it was not paused.
         """
-        ...
-
-    async def past_usage(self, run: Run) -> Sequence[PastUsage]:
-        """Tokens of the last completed ones of its suite that were asked alike: of its model, else of any."""
         ...
 
     async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]: ...
 
 
 class LedRunStore(Protocol):
-    """Runs as the leader moves them on. Every write raises `LeadershipLost` once another leads.
+    """Runs, as the leader changes them. Writes raise `LeadershipLost` once another scheduler leads.
 
-    A write for a run that is no longer running in this epoch changes nothing and gives False.
+    A write for a run that has left its epoch or state changes nothing and returns False.
     """
 
-    async def admit(self, token: FencingToken, now: datetime) -> SlotChanges:
-        """Gives the places of this moment's limits to those whose turn it is."""
-        ...
-
     async def expired(self, now: datetime) -> Sequence[Run]:
-        """Runs that wait or are paused, and whose completion window is over."""
+        """Pending and paused runs whose completion window is over."""
         ...
 
     async def unfinished(self) -> Sequence[RunId]:
@@ -96,43 +65,53 @@ class LedRunStore(Protocol):
         ...
 
     async def live_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
-        """Those that are not over: also what waits or is paused."""
+        """Those that are not over, pending and paused ones included."""
         ...
 
     async def set_step(self, token: FencingToken, run: Run, step: str) -> bool: ...
 
-    async def delete_shards(self, token: FencingToken, run: Run) -> None:
-        """Removes the shards of this epoch, which a planning that broke off has left."""
-        ...
-
-    async def next_shard_number(self, run: Run) -> int: ...
-
-    async def add_shards(self, token: FencingToken, run: Run, shards: Sequence[Shard]) -> bool: ...
-
-    async def mark_planned(self, token: FencingToken, run: Run, plan: PlanRecord) -> bool: ...
-
     async def finish(self, token: FencingToken, run: Run, ending: RunEnding) -> bool:
-        """Ends the run; with counts it is closed as well."""
-        ...
-
-    async def forget_admissions(self, token: FencingToken, before: datetime) -> None:
-        """Drops when users got a place last, where that is long ago and they have nothing in the queue."""
+        """Ends the run; an ending with counts closes it as well."""
         ...
 
     async def mark_closed(self, token: FencingToken, run: Run, counts: RunCounts | None) -> None: ...
 
 
-class RunControls(Protocol):
-    """Tells workers, watchers and the leader where a run stands. A lost word is made good later."""
+class DeletedRunStore(Protocol):
+    """Deletes runs, and remembers those that results may still store."""
 
-    async def announce(self, run: Run) -> None: ...
+    async def delete(self, run_id: RunId, now: datetime) -> None:
+        """Raises `RunNotFound`, or `RunNotOver`."""
+        ...
+
+    async def deleted(self, before: datetime) -> Sequence[RunId]:
+        """Runs deleted before a time that results may still store, earliest first."""
+        ...
+
+    async def forget_deleted(self, run_id: RunId) -> None:
+        """Called once results has deleted the run."""
+        ...
+
+
+class RecordDeletion(Protocol):
+    async def delete_run(self, run_id: RunId) -> None:
+        """Makes results delete the run. Repeatable."""
+        ...
+
+
+class RunControls(Protocol):
+    """Notifies workers, watchers and the leader of a run's state. A lost notice is repeated later."""
+
+    async def announce(self, run: Run) -> None:
+        """Called after the state has changed."""
+        ...
 
     async def refresh(self, run: Run) -> None:
-        """Says the same again, for a bucket that was wiped."""
+        """Stores the state for workers again, in case the bucket was wiped."""
         ...
 
     async def announced(self) -> Sequence[RunId]:
-        """Runs of which something is said."""
+        """Runs whose state is stored for workers."""
         ...
 
     async def withdraw(self, run_id: RunId) -> None: ...

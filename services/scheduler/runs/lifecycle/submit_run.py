@@ -17,7 +17,6 @@ from services.scheduler.runs.orders.order_rules import first_problem
 from services.scheduler.runs.orders.provider_rules import refuse_unfit
 from services.scheduler.runs.orders.resolve_dataset_order import resolve_dataset_order
 from services.scheduler.runs.orders.run_order import PromptForm, RunOrder, ScoringMethod, Truncation
-from services.scheduler.runs.reads.show_queue import ShowQueue
 from services.scheduler.suites.errors import refusal_of
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.suite import OutputType, TaskDefinition
@@ -34,13 +33,6 @@ class Submission:
     order: RunOrder
     user: str
     request_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SubmittedRun:
-    run: Run
-    estimated_seconds: float | None
-    estimated_cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +54,12 @@ class SubmitRun:
     controls: RunControls
     clock: Clock
     pricing: SettlePrice
-    queue: ShowQueue
     aliases: Aliases = field(default_factory=dict)
 
-    async def submit(self, submission: Submission) -> SubmittedRun:
+    async def submit(self, submission: Submission) -> Run:
         stored = await self.runs.add(await self.prepare(submission), submission.request_id)
         await self.controls.announce(stored)
-        seconds = await self.queue.seconds_to_end(stored)
-        return SubmittedRun(stored, seconds, await self.pricing.estimate(stored))
+        return stored
 
     async def prepare(self, submission: Submission) -> Run:
         """The run that the order becomes, checked but for the limits of this moment. Nothing is stored."""

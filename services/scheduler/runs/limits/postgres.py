@@ -1,19 +1,22 @@
-"""Limits in Postgres: what an operator changed stands in a row, the rest is as the settings say."""
+"""Limits in Postgres: those that an operator changed, over those of the settings."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import asyncpg
 
-from services.scheduler.postgres_sessions import Connection, Queries, Sessions
+from services.common.postgres import load_queries
+from services.scheduler.postgres_sessions import Connection, Sessions
 from services.scheduler.runs.limits.errors import TooManyRequests
 from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitName, QueueLimits
 from services.scheduler.runs.orders.run_order import Priority
 
+QUERIES = load_queries(Path(__file__).with_name("queries.sql"))
 _MINUTE = timedelta(minutes=1)
 
 
 class PostgresLimits:
-    """`settings` are the limits that nobody has changed."""
+    """`settings` are the limits that hold until they are changed."""
 
     def __init__(self, sessions: Sessions, settings: QueueLimits) -> None:
         self._sessions = sessions
@@ -22,27 +25,25 @@ class PostgresLimits:
     async def limits(self) -> QueueLimits:
         return await self._sessions.read(self._limits)
 
-    async def held_limits(self, connection: Connection) -> QueueLimits:
-        """For a transaction that does what they allow: they stay as they are until it has ended."""
-        await connection.execute(Queries["hold_limits"])
+    async def locked_limits(self, connection: Connection) -> QueueLimits:
+        """The limits, which do not change before this transaction ends."""
+        await connection.execute(QUERIES["lock_limits"])
         return await self._limits(connection)
 
     async def change(self, changes: LimitChanges) -> QueueLimits:
         async def change(connection: Connection) -> QueueLimits:
-            await connection.execute(Queries["change_limits"], *_changed_values(changes))
+            await connection.execute(QUERIES["change_limits"], *_changed_values(changes))
             if changes.priorities or LimitName.PRIORITIES in changes.reset:
-                await connection.execute(Queries["drop_user_priorities"])
+                await connection.execute(QUERIES["delete_user_priorities"])
                 users, highest = list(changes.priorities), list(changes.priorities.values())
-                await connection.execute(Queries["add_user_priorities"], users, highest)
+                await connection.execute(QUERIES["add_user_priorities"], users, highest)
             return await self._limits(connection)
 
         return await self._sessions.run(change)
 
     async def count_request(self, user: str, now: datetime) -> int:
         minute = now.astimezone(UTC).replace(second=0, microsecond=0)
-        [row] = await self._sessions.read(
-            lambda connection: connection.fetch(Queries["count_request"], user, minute)
-        )
+        [row] = await self._sessions.fetch(QUERIES["count_request"], user, minute)
         limit: int = row["changed_limit"] or self._settings.max_requests_per_minute
         left: int = limit - row["requests"]
         if left < 0:
@@ -51,12 +52,10 @@ class PostgresLimits:
         return left
 
     async def forget_requests(self, before: datetime) -> None:
-        await self._sessions.read(
-            lambda connection: connection.execute(Queries["forget_requests"], before - _MINUTE)
-        )
+        await self._sessions.execute(QUERIES["delete_old_request_counts"], before - _MINUTE)
 
     async def _limits(self, connection: Connection) -> QueueLimits:
-        [row] = await connection.fetch(Queries["get_limits"])
+        [row] = await connection.fetch(QUERIES["get_limits"])
         return _limits_from_row(row, self._settings)
 
 

@@ -1,4 +1,4 @@
-"""Orders as they are stored: JSON, without the priority, which has a column."""
+"""Orders as they are stored: JSON, without the priority, which is a column."""
 
 import json
 from dataclasses import asdict
@@ -16,22 +16,22 @@ from services.scheduler.suites.suite import MetricUse
 
 
 def order_to_json(order: RunOrder) -> str:
-    return json.dumps(asdict(order))
+    return json.dumps({name: value for name, value in asdict(order).items() if name != "priority"})
 
 
-def order_from_json(text: str) -> RunOrder:
+def order_from_json(text: str, priority: Priority) -> RunOrder:
     stored: dict[str, Any] = json.loads(text)
     method, form = stored["scoring_method"], stored["prompt_form"]
     return RunOrder(
         **{
             **stored,
             "tasks": tuple(stored["tasks"]),
-            "priority": Priority(stored["priority"]),
+            "priority": priority,
             "params": GenerationParams(**stored["params"]),
             "scoring_method": ScoringMethod(method) if method else None,
             "truncation": Truncation(stored["truncation"]),
             "prompt_form": PromptForm(form) if form else None,
-            "metrics": tuple(MetricUse(**use) for use in stored.get("metrics", ())),
-            "line_models": tuple(stored.get("line_models", ())),
+            "metrics": tuple(MetricUse(**use) for use in stored["metrics"]),
+            "line_models": tuple(stored["line_models"]),
         }
     )

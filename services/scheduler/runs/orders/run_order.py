@@ -90,7 +90,7 @@ class RunOrder:
         return self.model.partition("/")[0]
 
     @property
-    def token_terms(self) -> Mapping[str, object]:
+    def token_settings(self) -> Mapping[str, object]:
         """What of an order changes how many tokens an answer takes, whatever the sample."""
         return {
             "num_fewshot": self.num_fewshot,

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from services.scheduler.runs.admission.run_estimate import PastRun
 from services.scheduler.runs.lifecycle.run import Run, RunState
+from services.scheduler.runs.model_price import TokenUsage
 
 
 class RunKind(StrEnum):
@@ -42,3 +44,11 @@ class RunPage:
 
     runs: Sequence[Run]
     total: int
+
+
+@dataclass(frozen=True, slots=True)
+class PastUsage:
+    """A completed run and its token counts."""
+
+    run: PastRun
+    usage: TokenUsage

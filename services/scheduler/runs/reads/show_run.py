@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
-from services.scheduler.planning.ports import RunRecord
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.progress.run_counts import RunCounts
 from services.scheduler.runs.admission.run_queue import RunWait
+from services.scheduler.runs.admission.show_forecast import ForecastQueue
 from services.scheduler.runs.lifecycle.ports import RunStore
 from services.scheduler.runs.lifecycle.run import Run, RunId, RunState
+from services.scheduler.runs.reads.ports import RecordedCounts, RunLists
 from services.scheduler.runs.reads.run_list import RunCursor, RunFilter
 from services.scheduler.runs.reads.run_snapshot import LiveFigures, RunSnapshot, progress_of
-from services.scheduler.runs.reads.show_queue import ShowQueue
 from services.scheduler.workers.ports import WorkerRegistry
 
 POLL_SECONDS = 1.0
@@ -35,11 +35,12 @@ class SnapshotPage:
 @dataclass(frozen=True)
 class ShowRun:
     runs: RunStore
-    record: RunRecord
+    lists: RunLists
+    record: RecordedCounts
     tracker: ProgressTracker
     registry: WorkerRegistry
     clock: Clock
-    queue: ShowQueue
+    forecasts: ForecastQueue
 
     async def show(self, run_id: RunId) -> RunSnapshot:
         run = await self.runs.get(run_id)
@@ -52,8 +53,8 @@ class ShowRun:
         return RunSnapshot(run, progress_of(run, live), await self._wait(run))
 
     async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> SnapshotPage:
-        page = await self.runs.page(wanted, size, after)
-        waits = await self.queue.waits([run for run in page.runs if run.state is RunState.PENDING])
+        page = await self.lists.page(wanted, size, after)
+        waits = await self.forecasts.waits([run for run in page.runs if run.state is RunState.PENDING])
         counts = await self.counts_of_all(page.runs)
         snapshots = [self._brief(run, counts.get(run.run_id), waits.get(run.run_id)) for run in page.runs]
         return SnapshotPage(snapshots, page.total)
@@ -87,7 +88,7 @@ class ShowRun:
 
     async def _wait(self, run: Run) -> RunWait | None:
         is_waiting = run.state is RunState.PENDING
-        return (await self.queue.waits([run])).get(run.run_id) if is_waiting else None
+        return (await self.forecasts.waits([run])).get(run.run_id) if is_waiting else None
 
     async def counts_of_all(self, runs: Sequence[Run]) -> Mapping[RunId, RunCounts | None]:
         """Of a page of runs. What nobody has told of is asked for, but no list waits long for that."""

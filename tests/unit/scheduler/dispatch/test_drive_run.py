@@ -119,7 +119,7 @@ async def test_planning_that_breaks_again_and_again_fails_the_run_with_an_incide
     else:
         stand.record.refusal = broken
     run, driver = await stand.start()
-    for _ in range(stand.tools.patience.unforeseen_failures - 1):
+    for _ in range(stand.tools.timings.unforeseen_failures - 1):
         with pytest.raises(ValueError, match="nobody foresaw"):
             await stand.advance(driver)
     ended = await stand.finish(run.run_id, driver)

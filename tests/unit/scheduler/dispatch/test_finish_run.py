@@ -100,7 +100,7 @@ async def test_run_that_cannot_be_summed_up_gives_its_place_back() -> None:
     run, driver = await stand.start(toy_order(limit=3))
     await stand.advance(driver, 3)
     await stand.work(run.run_id)
-    for _ in range(stand.tools.patience.unforeseen_failures - 1):
+    for _ in range(stand.tools.timings.unforeseen_failures - 1):
         with pytest.raises(RemoteError, match="a fault"):
             await stand.advance(driver)
     await stand.advance(driver)

@@ -19,7 +19,9 @@ def leading(stand: SchedulerStand) -> LeadRuns:
     def new_driver(token: FencingToken, run_id: RunId, peers: Callable[[str], int]) -> RunDriver:
         return RunDriver(stand.tools, token, run_id, peers)
 
-    return LeadRuns(stand.runs, stand.stream, stand.controls, stand.tracker, stand.clock, new_driver)
+    return LeadRuns(
+        stand.runs, stand.runs, stand.stream, stand.controls, stand.tracker, stand.clock, new_driver
+    )
 
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:

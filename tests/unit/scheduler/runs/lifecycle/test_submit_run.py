@@ -330,14 +330,15 @@ async def test_repeated_request_finds_the_run_of_the_first() -> None:
 async def test_estimate_is_told_from_runs_before_and_missing_without_any() -> None:
     stand = SchedulerStand()
     submission = Submission(RunId("one"), toy_order(), "local")
-    assert (await stand.submitting.submit(submission)).estimated_seconds is None
+    first = await stand.submitting.submit(submission)
+    assert (await stand.forecasting_run.forecast(first)).seconds is None
     await stand.admit()
     await stand.finish(RunId("one"), stand.driver(RunId("one")))
     later = await stand.submitting.submit(Submission(RunId("two"), toy_order(rollouts=2), "local"))
     past = (await stand.runs.past_runs("toy", "openai/fake"))[0]
-    assert later.estimated_seconds == pytest.approx(2 * past.seconds)
+    assert (await stand.forecasting_run.forecast(later)).seconds == pytest.approx(2 * past.seconds)
 
 
 async def _submit(stand: SchedulerStand, run_id: str, request_id: str) -> Run:
     submission = Submission(RunId(run_id), toy_order(), "local", request_id)
-    return (await stand.submitting.submit(submission)).run
+    return await stand.submitting.submit(submission)

@@ -11,7 +11,6 @@ from services.scheduler.runs.limits.change_limits import ChangeLimits
 from services.scheduler.runs.limits.queue_limits import LimitChanges
 from services.scheduler.runs.orders.run_order import Priority
 from services.scheduler.runs.reads.run_list import RunFilter
-from services.scheduler.runs.reads.show_queue import ShowQueue
 from tests.fakes.scheduler_stand import SchedulerStand, toy_order
 
 
@@ -21,7 +20,7 @@ async def submitted(stand: SchedulerStand, user: str = "local", **order: object)
 
 
 async def wait_of(stand: SchedulerStand, run: Run) -> RunWait:
-    return (await stand.queue.waits([run]))[run.run_id]
+    return (await stand.forecasts.waits([run]))[run.run_id]
 
 
 async def crowded(most: int = 1) -> SchedulerStand:
@@ -73,7 +72,7 @@ async def test_a_run_whose_pool_has_no_worker_says_so_too() -> None:
     wait = await wait_of(stand, run)
     assert wait.blocked_by.endswith("; no worker of pool remote is live")
     assert wait.estimate is None
-    assert await stand.queue.seconds_to_end(run) is None
+    assert await stand.forecasts.seconds_to_end(run) is None
 
 
 async def test_a_place_that_has_to_be_given_away_is_counted_on() -> None:
@@ -98,28 +97,24 @@ async def test_limits_that_were_lowered_are_waited_for() -> None:
 
 async def test_many_who_look_within_a_moment_cost_one_look() -> None:
     stand = await crowded()
-    queue = ShowQueue(
-        stand.queue_store, stand.runs.limits, stand.tracker, stand.registry, stand.clock, moment_seconds=0.5
-    )
+    forecasts = stand.forecasting(max_age_seconds=0.5)
     run = await submitted(stand)
     new = await submitted(stand)
     await stand.cancelling.cancel(new.run_id)
     stand.queue_store.looks = 0
     for _ in range(100):
-        assert await queue.waits([run])
+        assert await forecasts.waits([run])
     assert stand.queue_store.looks == 1
-    assert not await queue.waits([new])
+    assert not await forecasts.waits([new])
     stand.clock.seconds += 0.5
-    await queue.show(10)
+    await stand.queue_of(forecasts).show(10)
     assert stand.queue_store.looks == 3
 
 
 async def test_what_is_shown_is_of_one_moment() -> None:
     """A run that is paused between two looks is not shown as running and as paused."""
     stand = await crowded()
-    queue = ShowQueue(
-        stand.queue_store, stand.runs.limits, stand.tracker, stand.registry, stand.clock, moment_seconds=0.5
-    )
+    queue = stand.queue_of(stand.forecasting(max_age_seconds=0.5))
     [running] = (await queue.show(10)).running
     await stand.pausing.pause(running.run.run_id)
     shown = await queue.show(10)

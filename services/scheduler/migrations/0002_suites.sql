@@ -1,6 +1,6 @@
--- Suites that users bring. A version is never changed; runs say which one they used.
+-- Suites that users upload. A version never changes; runs name the version that they used.
 
--- Counts the versions ever given to a name: a number that was deleted is not given again.
+-- `last_version` counts all versions ever stored under a name, so that the number of a deleted version is not reused.
 CREATE TABLE user_suites (
     suite         text PRIMARY KEY,
     last_version  integer NOT NULL DEFAULT 0
@@ -27,10 +27,3 @@ CREATE TABLE user_suite_files (
     PRIMARY KEY (suite, version, path),
     FOREIGN KEY (suite, version) REFERENCES user_suite_versions ON DELETE CASCADE
 );
-
--- Null for a suite of the installation.
-ALTER TABLE runs
-    ADD COLUMN suite_version integer,
-    ADD FOREIGN KEY (suite, suite_version) REFERENCES user_suite_versions (suite, version);
-
-CREATE INDEX runs_of_user_suite ON runs (suite, suite_version) WHERE suite_version IS NOT NULL;

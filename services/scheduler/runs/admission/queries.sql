@@ -1,0 +1,103 @@
+-- `SELECT *` reads the view run_rows, which lists its columns (migrations/0005_runs.sql).
+
+-- name: lock_admission: Let one transaction after the other assign slots ()
+SELECT pg_advisory_xact_lock(hashtext('proctor admission'));
+
+-- name: lock_slots: Return the running runs and keep them from ending before this transaction ($1 step from which a run is being closed)
+SELECT run_id, username, priority, admitted_at, planned_epoch = epoch AS is_planned, step = $1 AS is_closing
+FROM runs
+WHERE state = 'running'
+FOR NO KEY UPDATE;
+
+-- name: queue_order: Return pending runs in the order in which they start: priority, fair share of the user, age ($1 only these runs, or null, $2 most)
+-- A user's runs count one after the other behind the user's running ones, those first that have run before. Among equal
+-- shares the age is that of the user's last admission, so that a user with many pending runs is not first every time.
+WITH shares AS (
+    SELECT username, count(*) AS slots FROM runs WHERE state = 'running' GROUP BY username
+), requests AS (
+    SELECT run_id, username, priority, queued_at,
+           coalesce(slots, 0) + row_number() OVER (
+               PARTITION BY username ORDER BY priority, ran_seconds > 0 DESC, queued_at, run_id
+           ) AS share
+    FROM runs
+    LEFT JOIN shares USING (username)
+    WHERE state = 'pending'
+), positions AS (
+    SELECT run_id, username, priority,
+           row_number() OVER (ORDER BY priority, share, greatest(queued_at, admitted_at), run_id) AS position
+    FROM requests
+    LEFT JOIN user_admissions USING (username)
+)
+SELECT run_id, username, priority, position
+FROM positions
+WHERE $1::uuid[] IS NULL OR run_id = ANY ($1)
+ORDER BY position
+LIMIT $2;
+
+-- name: preempt_runs: Make running runs pending again in the same epoch ($1 runs, $2 time)
+UPDATE runs
+SET state = 'pending', queued_at = $2, step = '', admitted_at = NULL, deadline = NULL,
+    ran_seconds = ran_seconds + greatest(extract(epoch FROM $2 - admitted_at)::float8, 0)
+WHERE run_id = ANY ($1::uuid[]) AND state = 'running'
+RETURNING run_id;
+
+-- name: start_runs: Give slots to pending runs, each until its completion window ends or its time is used up ($1 runs, $2 time, $3 seconds that a run may take)
+WITH admitted AS (
+    UPDATE runs
+    SET state = 'running', started_at = coalesce(started_at, $2), admitted_at = $2,
+        deadline = coalesce(expires_at, $2 + make_interval(secs => $3 - ran_seconds))
+    WHERE run_id = ANY ($1::uuid[]) AND state = 'pending'
+    RETURNING run_id, username
+), noted AS (
+    INSERT INTO user_admissions (username, admitted_at)
+    SELECT DISTINCT username, $2::timestamptz FROM admitted
+    ON CONFLICT (username) DO UPDATE SET admitted_at = excluded.admitted_at
+)
+SELECT run_id FROM admitted;
+
+-- name: forget_admissions: Delete admissions before a time of users without pending, running or paused runs ($1 time)
+DELETE FROM user_admissions
+WHERE admitted_at < $1
+  AND username NOT IN (
+      SELECT username FROM runs WHERE state = 'pending'
+      UNION ALL SELECT username FROM runs WHERE state = 'running'
+      UNION ALL SELECT username FROM runs WHERE state = 'paused'
+  );
+
+-- name: read_one_snapshot: Let all statements of this transaction read the same state ()
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
+
+-- name: running_runs: Return the running runs in the order of their admission ()
+SELECT * FROM run_rows WHERE state = 'running' ORDER BY admitted_at, run_id;
+
+-- name: waiting_runs: Return those of some runs that are pending, in the given order ($1 runs)
+SELECT *
+FROM run_rows
+WHERE run_id = ANY ($1::uuid[]) AND state = 'pending'
+ORDER BY array_position($1::uuid[], run_id);
+
+-- name: paused_runs: Return the paused runs, latest first ($1 most)
+SELECT * FROM run_rows WHERE state = 'paused' ORDER BY queued_at DESC, run_id DESC LIMIT $1;
+
+-- name: user_run_counts: Count each user's running and pending runs ()
+SELECT username, sum(is_running)::integer AS running, sum(1 - is_running)::integer AS pending
+FROM (
+    SELECT username, 1 AS is_running FROM runs WHERE state = 'running'
+    UNION ALL
+    SELECT username, 0 FROM runs WHERE state = 'pending'
+) AS queued
+GROUP BY username
+ORDER BY username;
+
+-- name: past_runs: Return the last completed runs of each suite and model ($1 suites, $2 their models)
+SELECT suite, model, ordered, total, seconds
+FROM unnest($1::text[], $2::text[]) AS wanted (suite, model)
+CROSS JOIN LATERAL (
+    SELECT ordered, total,
+           ran_seconds + extract(epoch FROM finished_at - coalesce(admitted_at, started_at))::float8 AS seconds
+    FROM runs
+    WHERE runs.suite = wanted.suite AND runs.model = wanted.model
+      AND state = 'completed' AND epoch = 1 AND total > 0 AND reused_answers = 0
+    ORDER BY finished_at DESC
+    LIMIT 5
+) AS past;

@@ -1,0 +1,59 @@
+"""Rows of the view run_rows and of the table tasks as runs and planned tasks."""
+
+import asyncpg
+
+from services.scheduler.runs.lifecycle.json_runs import (
+    counts_from_json,
+    facts_from_json,
+    generation_from_json,
+    price_from_json,
+)
+from services.scheduler.runs.lifecycle.planned_task import PlannedTask
+from services.scheduler.runs.lifecycle.run import Run, RunError, RunId, RunState
+from services.scheduler.runs.orders.json_orders import order_from_json
+from services.scheduler.runs.orders.run_order import Priority, ScoringMethod
+from services.scheduler.suites.suite import OutputType
+
+
+def run_from_row(row: asyncpg.Record) -> Run:
+    return Run(
+        run_id=RunId(str(row["run_id"])),
+        order=order_from_json(row["ordered"], Priority(row["priority"])),
+        user=row["username"],
+        pool=row["pool"],
+        scoring_method=ScoringMethod(row["scoring_method"]),
+        created_at=row["created_at"],
+        state=RunState(row["state"]),
+        epoch=row["epoch"],
+        step=row["step"],
+        planned_epoch=row["planned_epoch"],
+        is_closed=row["is_closed"],
+        total=row["total"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        deadline=row["deadline"],
+        error=RunError(row["error_reason"], row["error_message"]) if row["error_reason"] else None,
+        environment=facts_from_json(row["environment"]),
+        final_counts=counts_from_json(row["final_counts"]),
+        suite_version=row["suite_version"] or 0,
+        price=price_from_json(row["price"]),
+        reused_answers=row["reused_answers"],
+        admitted_at=row["admitted_at"],
+        ran_seconds=row["ran_seconds"],
+        dataset_name=row["dataset_name"],
+        expires_at=row["expires_at"],
+    )
+
+
+def task_from_row(row: asyncpg.Record) -> PlannedTask:
+    return PlannedTask(
+        **{
+            **row,
+            "output_type": OutputType(row["output_type"]),
+            "generation": generation_from_json(row["generation"]),
+        }
+    )
+
+
+def run_ids_from_rows(rows: list[asyncpg.Record]) -> list[RunId]:
+    return [RunId(str(row["run_id"])) for row in rows]

@@ -1,0 +1,39 @@
+-- name: get_limits: Return the changed limits; null stands for the value of the settings ()
+SELECT max_running_runs, max_pending_runs_per_user, max_requests_per_minute, run_time_limit_seconds,
+       min_run_time_seconds,
+       ARRAY(SELECT username FROM user_priorities ORDER BY username) AS usernames,
+       ARRAY(SELECT highest FROM user_priorities ORDER BY username) AS highest_priorities
+FROM limits;
+
+-- name: lock_limits: Keep the limits from changing before this transaction ends ()
+SELECT is_only FROM limits FOR SHARE;
+
+-- name: change_limits: Set the limits that are given and reset those that are named ($1 running runs, $2 pending runs of a user, $3 requests in a minute, $4 seconds that a run may take, $5 seconds before preemption, $6 names to reset)
+UPDATE limits
+SET max_running_runs = coalesce($1, CASE WHEN 'max_running_runs' <> ALL ($6::text[]) THEN max_running_runs END),
+    max_pending_runs_per_user = coalesce(
+        $2, CASE WHEN 'max_pending_runs_per_user' <> ALL ($6) THEN max_pending_runs_per_user END
+    ),
+    max_requests_per_minute = coalesce(
+        $3, CASE WHEN 'max_requests_per_minute' <> ALL ($6) THEN max_requests_per_minute END
+    ),
+    run_time_limit_seconds = coalesce($4, CASE WHEN 'run_time_limit' <> ALL ($6) THEN run_time_limit_seconds END),
+    min_run_time_seconds = coalesce($5, CASE WHEN 'min_run_time' <> ALL ($6) THEN min_run_time_seconds END);
+
+-- name: delete_user_priorities: Delete the highest priorities of all users ()
+DELETE FROM user_priorities;
+
+-- name: add_user_priorities: Store the highest priorities of users ($1 users, $2 highest priorities)
+INSERT INTO user_priorities (username, highest)
+SELECT username, highest FROM unnest($1::text[], $2::smallint[]) AS given (username, highest);
+
+-- name: count_request: Count a request in its minute, or in the later minute of a clock that is ahead ($1 user, $2 minute)
+INSERT INTO request_counts AS counted (username, minute, requests)
+VALUES ($1, $2, 1)
+ON CONFLICT (username) DO UPDATE
+SET requests = CASE WHEN counted.minute < excluded.minute THEN 1 ELSE counted.requests + 1 END,
+    minute = greatest(counted.minute, excluded.minute)
+RETURNING requests, (SELECT max_requests_per_minute FROM limits) AS changed_limit;
+
+-- name: delete_old_request_counts: Delete the counts of earlier minutes ($1 time)
+DELETE FROM request_counts WHERE minute < $1;
