@@ -30,7 +30,7 @@ CROSS JOIN LATERAL (
     ORDER BY (weighed.score ->> 0)::float8 DESC NULLS LAST, weighed.place
     LIMIT 1
 ) AS picked
-WHERE o.run_id = $1::uuid AND o.status <> 3
+WHERE o.run_id = $1::uuid AND o.status <> 'failed'
 GROUP BY t.task
 """
 

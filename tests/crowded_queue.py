@@ -245,7 +245,7 @@ class EndedRun:
 _ENDED = """
 SELECT run_id::text, username AS user, state, (ordered ->> 'limit')::int AS ordered,
        (SELECT count(*) FROM results.outcomes
-         WHERE run_id = runs.run_id AND status = 1 AND rollout = 0
+         WHERE run_id = runs.run_id AND status = 'scored' AND rollout = 0
            AND sample < (ordered ->> 'limit')::int) AS recorded,
        extract(epoch FROM finished_at)::float8 AS ended_at,
        extract(epoch FROM started_at)::float8 AS started_at,

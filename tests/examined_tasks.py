@@ -6,17 +6,17 @@ only the network and the database are left out.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from proctor.v1 import run_pb2, run_record_service_pb2
+from proctor.values.outcome import Answer
 from services.common.clock import SystemClock
-from services.results.outcomes.outcome import ModelAnswer, Outcome, OutcomeBatch, ScoredOutcome
+from services.results.outcomes.outcome import Outcome, OutcomeBatch, ScoredOutcome
 from services.results.runs.proto import plan_from_proto
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.proto import sample_from_proto
-from services.results.scoring.answer import Answer
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import RunSummary
 from services.scheduler.planning.ports import TaskToOpen
@@ -135,7 +135,7 @@ def _planned(task: TaskDefinition, set_id: str, numbers: range) -> PlannedTask:
 
 def _answers(order: Examination, plan: RunPlan, samples: Mapping[str, Sequence[Sample]]) -> OutcomeBatch:
     outcomes = [
-        Outcome(task.first_sample + place, 0, 0, 1, ModelAnswer(order.answer_of(sample), "stop"))
+        Outcome(task.first_sample + place, 0, 0, 1, replace(order.answer_of(sample), finish_reason="stop"))
         for task in plan.tasks
         for place, sample in enumerate(samples[task.task])
     ]

@@ -11,7 +11,7 @@ from typing import TypedDict, cast
 
 import pytest
 
-from services.results.scoring.answer import Answer
+from proctor.values.outcome import Answer, ChoiceScore
 from services.scheduler.suites.rendering.sample import Sample
 from services.scheduler.suites.rows.file_rows import MirrorRows
 from services.scheduler.suites.rows.row_source import RowSet, RowsReference
@@ -92,10 +92,7 @@ def hash_logprob(context: str, continuation: str) -> float:
 def hash_answer(sample: Sample) -> Answer:
     """What that model answers to a sample of choices."""
     hashes = [_hash(sample.prompt, choice) for choice in sample.choices]
-    return Answer(
-        choice_logprobs=tuple(-one / 100.0 for one in hashes),
-        choice_is_greedy=tuple(one < 100 for one in hashes),
-    )
+    return Answer(choices=tuple(ChoiceScore(-one / 100.0, one < 100) for one in hashes))
 
 
 def _hash(context: str, continuation: str) -> int:

@@ -2,12 +2,12 @@
 
 import uuid
 from collections.abc import Iterable
-from enum import IntEnum
 from typing import TypeVar
 
+from proctor.values.contract_enum import ContractEnum
 from services.common.errors import DomainError, ErrorKind
 
-Choice = TypeVar("Choice", bound=IntEnum)
+Choice = TypeVar("Choice", bound=ContractEnum)
 
 
 def checked_id(field: str, text: str) -> str:
@@ -33,9 +33,9 @@ def checked_texts(field: str, texts: Iterable[str]) -> tuple[str, ...]:
 def checked_choice(field: str, choices: type[Choice], number: int) -> Choice:
     """The member of an enum that has the number."""
     try:
-        return choices(number)
+        return choices.of_number(number)
     except ValueError as error:
-        known = ", ".join(f"{choice.value} ({choice.name})" for choice in choices)
+        known = ", ".join(f"{choice.number} ({choice.name})" for choice in choices)
         raise InvalidField(field=field, problem=f"must be one of {known}, not {number}") from error
 
 

@@ -9,14 +9,14 @@ import grpc
 from proctor.v1 import run_record_service_pb2 as pb
 from proctor.v1 import run_record_service_pb2_grpc as pb_grpc
 from proctor.v1 import sample_pb2
-from services.results.checked_fields import checked_choice, checked_id
+from proctor.values.run import RunState
+from services.results.checked_fields import InvalidField, checked_choice, checked_id
 from services.results.outcomes.delete_run import DeleteRun
 from services.results.outcomes.list_missing import ListMissing
 from services.results.outcomes.reuse_answers import ReuseAnswers
 from services.results.runs.open_run import OpenRun
-from services.results.runs.proto import counts_to_proto, plan_from_proto, recipe_from_proto, tasks_to_proto
+from services.results.runs.proto import plan_from_proto, progress_to_proto, scoring_from_proto, task_to_proto
 from services.results.runs.report_counts import ReportCounts
-from services.results.runs.run_plan import FinalState
 from services.results.samples.list_samples import ReadSamples
 from services.results.samples.proto import sample_from_proto
 from services.results.samples.store_sample_set import StoreSampleSet
@@ -52,7 +52,7 @@ class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
         self, request: pb.PutSamplesRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.PutSamplesResponse:
         samples = [sample_from_proto(sample) for sample in request.samples]
-        recipe = recipe_from_proto(request.scoring) if request.HasField("scoring") else None
+        recipe = scoring_from_proto(request.scoring) if request.HasField("scoring") else None
         staging_id = checked_id("staging_id", request.staging_id)
         await self._use_cases.store_sample_set.stage(staging_id, samples, recipe)
         return pb.PutSamplesResponse()
@@ -76,7 +76,7 @@ class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
     ) -> pb.OpenRunResponse:
         checked_id("run_id", request.run_id)
         record = await self._use_cases.open_run.open(plan_from_proto(request), request.epoch)
-        return pb.OpenRunResponse(tasks=tasks_to_proto(record.plan.tasks))
+        return pb.OpenRunResponse(tasks=[task_to_proto(task) for task in record.plan.tasks])
 
     async def ReuseAnswers(
         self, request: pb.ReuseAnswersRequest, context: grpc.aio.ServicerContext[object, object]
@@ -89,7 +89,7 @@ class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
         self, request: pb.GetCountsRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.GetCountsResponse:
         counts = await self._use_cases.report_counts.report(checked_id("run_id", request.run_id))
-        return pb.GetCountsResponse(report=counts_to_proto(counts))
+        return pb.GetCountsResponse(report=progress_to_proto(counts))
 
     async def ListMissing(
         self, request: pb.ListMissingRequest, context: grpc.aio.ServicerContext[object, object]
@@ -105,7 +105,7 @@ class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
         self, request: pb.CloseRunRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.CloseRunResponse:
         run_id = checked_id("run_id", request.run_id)
-        state = checked_choice("state", FinalState, request.state)
+        state = _final_state(request.state)
         summary = await self._use_cases.close_run.close(
             run_id, request.epoch, state, allow_partial=request.allow_partial
         )
@@ -116,3 +116,11 @@ class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
     ) -> pb.DeleteRunRecordResponse:
         await self._use_cases.delete_run.delete(checked_id("run_id", request.run_id))
         return pb.DeleteRunRecordResponse()
+
+
+def _final_state(number: int) -> RunState | None:
+    """None where the caller gives none."""
+    state = checked_choice("state", RunState, number) if number else None
+    if state is not None and not state.is_final:
+        raise InvalidField(field="state", problem=f"must be final, not {state}")
+    return state

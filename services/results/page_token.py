@@ -1,32 +1,10 @@
-"""Page tokens: the key after which the next page begins, in a form that callers hand back unread."""
+"""Page tokens of lists whose keys are two numbers."""
 
-import base64
-import binascii
-
+from services.common import page_token
 from services.common.errors import DomainError, ErrorKind
 
 Key = tuple[int, int]
-LARGEST = 2**31  # what both kinds of key stay below
-
-
-def write_page_token(key: Key) -> str:
-    """The token of the page after a key."""
-    return base64.urlsafe_b64encode(f"{key[0]}.{key[1]}".encode()).decode().rstrip("=")
-
-
-def read_page_token(token: str, first: Key) -> Key:
-    """The key in a token, or `first` where there is no token."""
-    if not token:
-        return first
-    try:
-        padded = token + "=" * (-len(token) % 4)
-        left, right = base64.b64decode(padded, altchars=b"-_", validate=True).decode().split(".")
-        key = int(left), int(right)
-    except (ValueError, binascii.Error) as error:
-        raise InvalidPageToken(page_token=token) from error
-    if not all(0 <= part < LARGEST for part in key):
-        raise InvalidPageToken(page_token=token)
-    return key
+LARGEST = 2**31  # both numbers of a key are below
 
 
 class InvalidPageToken(DomainError):
@@ -34,3 +12,21 @@ class InvalidPageToken(DomainError):
 
     kind = ErrorKind.INVALID
     reason = "INVALID_PAGE_TOKEN"
+
+
+def write_page_token(key: Key) -> str:
+    """The token of the page after a key."""
+    return page_token.write_page_token(*key)
+
+
+def read_page_token(token: str, first: Key) -> Key:
+    """The key in a token, or `first` where there is no token. Raises InvalidPageToken."""
+    if not token:
+        return first
+    try:
+        left, right = map(int, page_token.read_page_token(token))
+    except ValueError as error:
+        raise InvalidPageToken(page_token=token) from error
+    if not (0 <= left < LARGEST and 0 <= right < LARGEST):
+        raise InvalidPageToken(page_token=token)
+    return left, right

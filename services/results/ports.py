@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from proctor.values.scoring import ScoringMethod
 from services.results.comparisons.comparison import Difference
 from services.results.comparisons.flip import FlipQuery, FoundFlip
 from services.results.comparisons.pair_differences import PairsByMetric
@@ -13,7 +14,6 @@ from services.results.exports.exported_lines import LineChunk, WantedLines
 from services.results.exports.marked_file import FileMark, MarkedFile
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
-from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.baseline import TaskBaselines
 from services.results.standings.board import BoardEntry
 from services.results.standings.history_token import HistoryKey
@@ -109,11 +109,11 @@ class BaselineStore(Protocol):
         """Keeps the baselines of a run's suite by name."""
         ...
 
-    async def find(self, task: PlannedTask, method: ScoringMethod) -> TaskBaselines | None:
+    async def find(self, task: PlannedTask, method: ScoringMethod | None) -> TaskBaselines | None:
         """What was kept for the task's sample set, scored as this task is."""
         ...
 
-    async def keep(self, task: PlannedTask, method: ScoringMethod, baselines: TaskBaselines) -> None:
+    async def keep(self, task: PlannedTask, method: ScoringMethod | None, baselines: TaskBaselines) -> None:
         """Keeps the baselines of a task's sample set; the first ones stay."""
         ...
 

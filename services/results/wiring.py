@@ -13,7 +13,7 @@ from services.common.clock import Clock, SystemClock
 from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.jetstream import JetStream, connect_nats
 from services.common.lifecycle import every
-from services.common.postgres import connect_pool, migrate
+from services.common.postgres import PostgresSession, close_pool, connect_pool, migrate
 from services.common.structured_logs import get_logger
 from services.common.subjects import outcome_consumer
 from services.results import grpc_public_api, grpc_record_api
@@ -48,7 +48,7 @@ from services.results.outcomes.nats import BatchLimits, NatsOutcomeConsumer, Nat
 from services.results.outcomes.postgres import PostgresOutcomes, PostgresReuse
 from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.outcomes.reuse_answers import ReuseAnswers
-from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
+from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.rescoring import grpc_rescore_api
 from services.results.rescoring.grpc_rescore_api import GrpcRescoreApi
 from services.results.rescoring.rescore_task import RescoreTask
@@ -56,7 +56,7 @@ from services.results.runs.open_run import OpenRun
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.report_counts import ReportCounts
 from services.results.samples.list_samples import ReadSamples
-from services.results.samples.postgres import PostgresAskedSamples, PostgresSampleSets
+from services.results.samples.postgres import PostgresSampleMessages, PostgresSampleSets
 from services.results.samples.store_sample_set import StoreSampleSet
 from services.results.settings import ResultsSettings
 from services.results.standings import grpc_standings_api
@@ -75,7 +75,6 @@ from services.results.summaries.summarize_run import SummarizeRun
 SWEEP_SECONDS = 300.0
 BASELINE_SECONDS = 2.0
 COMPARE_SECONDS = 1.0
-CLOSE_SECONDS = 5.0
 
 log = get_logger()
 
@@ -136,7 +135,7 @@ async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningRes
     async with AsyncExitStack() as opened:
         await migrate(settings.postgres_dsn, SCHEMA, MIGRATIONS)
         pool = await connect_pool(settings.postgres_dsn, schema=SCHEMA, max_size=settings.results_pool_size)
-        opened.push_async_callback(_close_pool, pool)
+        opened.push_async_callback(close_pool, pool)
         nats = await connect_nats(settings.nats_url, "results")
         opened.push_async_callback(nats.close)
         parts = await _parts(settings, pool, nats)
@@ -147,7 +146,7 @@ async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningRes
 
 
 async def _parts(settings: ResultsSettings, pool: asyncpg.Pool, nats: Client) -> ResultsParts:
-    session = PostgresSession(pool, patience_seconds=settings.results_patience_seconds)
+    session = PostgresSession(pool, QUERIES, patience_seconds=settings.results_patience_seconds)
     clock = SystemClock()
     stores = _stores(session)
     sample_sets = StoreSampleSet(
@@ -206,7 +205,7 @@ def _record_api(
     return GrpcRecordApi(
         RecordUseCases(
             store_sample_set=sample_sets,
-            read_samples=ReadSamples(samples=PostgresAskedSamples(session)),
+            read_samples=ReadSamples(samples=PostgresSampleMessages(session)),
             open_run=OpenRun(records=records),
             report_counts=ReportCounts(records=records),
             list_missing=ListMissing(records=records, outcomes=outcomes),
@@ -258,11 +257,3 @@ def _consumer(settings: ResultsSettings, stores: Stores, nats: Client) -> NatsOu
             ack_wait_seconds=ack_wait_seconds,
         ),
     )
-
-
-async def _close_pool(pool: asyncpg.Pool) -> None:
-    """A Postgres that is away does not answer a good-bye."""
-    try:
-        await asyncio.wait_for(pool.close(), CLOSE_SECONDS)
-    except TimeoutError:
-        pool.terminate()

@@ -10,12 +10,13 @@ import asyncpg
 from rich.console import Console
 from rich.table import Table
 
-from services.common.postgres import connect_pool, migrate
+from proctor.values.scoring import TaskGroup
+from services.common.postgres import PostgresSession, connect_pool, migrate
 from services.results.comparisons.compare_runs import CompareQuery, CompareRuns
 from services.results.comparisons.postgres_pairs import PostgresPairs
-from services.results.postgres_session import MIGRATIONS, QUERIES, SCHEMA, PostgresSession
+from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.postgres import PostgresRunRecords
-from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan, TaskGroup
+from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan
 from tests.fakes.recorded_run import CHOICE_RECIPE, new_id
 from tests.fakes.results_stores import postgres_stores
 from tests.servers import postgres_server
@@ -36,7 +37,7 @@ FILL_SAMPLES = """
 """
 FILL_OUTCOMES = """
     INSERT INTO outcomes
-    SELECT $1::uuid, place, 0, 0, place / 64, 1, 1, 1, 0, '', 'An answer.', 'stop',
+    SELECT $1::uuid, place, 0, 0, place / 64, 1, 1, 'scored', NULL, '', 'An answer.', 'stop',
         '[[-1.5, false, 2], [-0.5, true, 2]]', ' yes',
         jsonb_build_object(
             'acc', (right_one)::integer::double precision,
@@ -64,7 +65,7 @@ async def main() -> None:
         await migrate(server.address, SCHEMA, MIGRATIONS)
         async with await connect_pool(server.address, schema=SCHEMA) as pool:
             filled = await fill(pool)
-            session = PostgresSession(pool)
+            session = PostgresSession(pool, QUERIES)
             compare = CompareRuns(postgres_stores(session), PostgresPairs(session))
             for one in filled:
                 for metrics in (METRICS[:1], METRICS):
@@ -104,10 +105,12 @@ async def add_run(pool: asyncpg.Pool, set_id: str, share_right: float) -> str:
     task = PlannedTask("task", set_id, 0, SAMPLES, CHOICE_RECIPE)
     facts = RunFacts("bench", model=f"p/{share_right}")
     plan = RunPlan(new_id(), (task,), facts=facts, groups=(TaskGroup("bench", ("task",)),))
-    records = PostgresRunRecords(PostgresSession(pool))
+    records = PostgresRunRecords(PostgresSession(pool, QUERIES))
     await records.open(plan, 1)
     await pool.execute(FILL_OUTCOMES, plan.run_id, SAMPLES, share_right)
-    await pool.execute("UPDATE run_records SET is_frozen = true, state = 4 WHERE run_id = $1", plan.run_id)
+    await pool.execute(
+        "UPDATE run_records SET is_frozen = true, state = 'completed' WHERE run_id = $1", plan.run_id
+    )
     return plan.run_id
 
 

@@ -17,11 +17,10 @@ import asyncpg
 from rich.console import Console
 from rich.table import Table
 
-from services.results.postgres_session import SCHEMA
-from services.results.runs.json_records import to_json
+from proctor.values.scoring import MetricUse, OutputType, TaskScoring
+from services.results.postgres import SCHEMA
+from services.results.runs.postgres import PROVENANCE, SCORING
 from services.results.runs.run_plan import TaskProvenance
-from services.results.scoring.recipe import MetricUse, ScoringRecipe
-from services.results.scoring.task_scoring import OutputType
 from tests.bench.process_tree import usage_of_tree
 from tests.whole_stack import StackOrder, WholeStack, whole_stack
 
@@ -29,7 +28,7 @@ SIZES = (100_000, 1_000_000)
 LOOK_SECONDS = 0.2
 READ_BYTES = 1024 * 1024
 FILL_SECONDS = 900.0
-RECIPE = ScoringRecipe(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),))
+RECIPE = TaskScoring(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),))
 
 # $1 run, $2 set, $3 rows, $4 how it is scored, $5 where it came from
 FILL = (
@@ -37,14 +36,14 @@ FILL = (
     """
     INSERT INTO run_records (
         run_id, epoch, is_frozen, rollouts, scoring_method, is_truncated_left, suite, model, state, closed_at
-    ) VALUES ($1::uuid, 1, true, 1, 2, false, 'ds_1', 'vllm/tiny', 4, now())
+    ) VALUES ($1::uuid, 1, true, 1, 'generate', false, 'ds_1', 'vllm/tiny', 'completed', now())
     """,
     """
     INSERT INTO run_tasks (run_id, task_index, task, set_id, first_sample, sample_count, scoring, provenance)
     VALUES ($1::uuid, 0, 'rows', $2::uuid, 0, $3::integer, $4::jsonb, $5::jsonb)
     """,
     """
-    INSERT INTO task_counts (run_id, task_index, failure_class, recorded, unparsed) VALUES ($1, 0, 0, $3, 0)
+    INSERT INTO task_counts (run_id, task_index, recorded, unparsed) VALUES ($1, 0, $3, 0)
     """,
     """
     INSERT INTO samples (
@@ -62,12 +61,12 @@ FILL = (
     """,
     """
     INSERT INTO outcomes (
-        run_id, sample, rollout, task_index, shard, epoch, attempt, status, failure_class,
+        run_id, sample, rollout, task_index, shard, epoch, attempt, status,
         failure_message, answer_text, finish_reason, choices, prediction, scores, prompt_tokens,
         completion_tokens, cached_tokens, reasoning_tokens, total_seconds, queue_seconds, first_token_seconds
     )
     SELECT
-        $1::uuid, n, 0, 0, n / 64, 1, 1, 1, 0,
+        $1::uuid, n, 0, 0, n / 64, 1, 1, 'scored',
         '', concat('Answer ', n, ': ', repeat('I think "yes". ', 10)), 'stop', '[]', 'yes',
         '{"exact_match": 1.0}', 70, 12, 0, 0, random(), random() / 10, random() / 5
     FROM generate_series(0, $3::integer - 1) AS n
@@ -97,7 +96,13 @@ class FilledRun:
 async def fill(standing: WholeStack, rows: int) -> FilledRun:
     """A closed run of so many rows."""
     run_id, set_id = str(uuid.uuid4()), str(uuid.uuid4())
-    arguments = {1: run_id, 2: set_id, 3: rows, 4: to_json(RECIPE), 5: to_json(TaskProvenance())}
+    arguments = {
+        1: run_id,
+        2: set_id,
+        3: rows,
+        4: SCORING.dump_json(RECIPE).decode(),
+        5: PROVENANCE.dump_json(TaskProvenance()).decode(),
+    }
     dsn = standing.stack.postgres_dsn
     connection = await asyncpg.connect(dsn, server_settings={"search_path": SCHEMA})
     for statement in FILL:

@@ -7,12 +7,12 @@ import asyncpg
 from rich.console import Console
 from rich.table import Table
 
+from proctor.values.scoring import ScoringMethod
 from services.common.clock import SystemClock
-from services.common.postgres import connect_pool, migrate
+from services.common.postgres import PostgresSession, connect_pool, migrate
 from services.results.comparisons.postgres_comparisons import PostgresComparisons
 from services.results.figures.figure import Figure
-from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
-from services.results.scoring.recipe import ScoringMethod
+from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.standings.json_standings import baselines_to_json, standing_to_json
 from services.results.standings.list_history import HistoryQuery, ListHistory
 from services.results.standings.postgres_standings import PostgresStandings
@@ -34,9 +34,10 @@ FILL = """
         place % 20 AS project_id, now() - random() * interval '100 days' AS closed_at
     FROM generate_series(1, {missing}) AS place;
     INSERT INTO run_records (run_id, epoch, rollouts, scoring_method, is_truncated_left)
-    SELECT run_id, 1, 1, 1, false FROM closed;
+    SELECT run_id, 1, 1, 'loglikelihood', false FROM closed;
     INSERT INTO closed_runs (run_id, epoch, suite, model, project_id, state, closed_at, standing, baselines)
-    SELECT run_id, 1, suite, model, project_id, 4, closed_at, '{standing}', '{baselines}' FROM closed;
+    SELECT run_id, 1, suite, model, project_id, 'completed', closed_at, '{standing}', '{baselines}'
+    FROM closed;
     INSERT INTO history_entries (suite, model, closed_at, run_id)
     SELECT suite_or_all, model_or_all, closed_at, run_id
     FROM closed, unnest(ARRAY[suite, '']) AS suite_or_all, unnest(ARRAY[model, '']) AS model_or_all;
@@ -95,7 +96,7 @@ async def main() -> None:
         async with await connect_pool(server.address, schema=SCHEMA) as pool:
             for size in SIZES:
                 await fill(pool, size)
-                for name, call in calls(PostgresSession(pool)).items():
+                for name, call in calls(PostgresSession(pool, QUERIES)).items():
                     milliseconds = await timed(call)
                     median = milliseconds[len(milliseconds) // 2]
                     table.add_row(f"{size:,}", name, f"{median:.1f}", f"{milliseconds[-1]:.1f}")

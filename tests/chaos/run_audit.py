@@ -9,7 +9,7 @@ import asyncpg
 from proctor.v1 import run_pb2, summary_pb2
 from tests.chaos.struck_run import StruckRun
 
-_SCORED = 1
+_SCORED = "scored"
 
 _ROWS = """
 SELECT sample, rollout, shard, status, (scores ->> 'exact_match')::float AS exact_match
@@ -17,7 +17,7 @@ FROM results.outcomes WHERE run_id = $1
 """
 _TASK_COUNTS = """
 SELECT coalesce(sum(recorded), 0)::int AS recorded, coalesce(sum(unparsed), 0)::int AS unparsed,
-    coalesce(sum(recorded) FILTER (WHERE failure_class > 0), 0)::int AS failed
+    coalesce(sum(recorded) FILTER (WHERE failure_class IS NOT NULL), 0)::int AS failed
 FROM results.task_counts WHERE run_id = $1
 """
 _SHARD_COUNTS = "SELECT shard, recorded FROM results.shard_counts WHERE run_id = $1 AND recorded > 0"

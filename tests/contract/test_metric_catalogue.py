@@ -5,14 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from services.results.scoring.answer import Answer, Target
+from proctor.values.outcome import Answer
+from proctor.values.scoring import MetricUse as RecordedUse
+from proctor.values.scoring import OutputType as RecordedType
+from proctor.values.scoring import TaskScoring
+from services.results.scoring.answer import Target
 from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE
 from services.results.scoring.choice_metrics import WEIGHED_METRICS
-from services.results.scoring.recipe import METRIC_OPTIONS, ScoringRecipe, read_filters, read_metric
-from services.results.scoring.recipe import MetricUse as RecordedUse
+from services.results.scoring.compiled_scoring import Average, InvalidScoring
+from services.results.scoring.recipe import METRIC_OPTIONS, compile_scoring, read_filters, read_metric
 from services.results.scoring.score_answer import score_answer
-from services.results.scoring.task_scoring import Average, InvalidScoring
-from services.results.scoring.task_scoring import OutputType as RecordedType
 from services.results.scoring.text_metrics import SHORT_NAMES, TEXT_METRICS
 from services.scheduler.planning.find_tasks import row_scoring
 from services.scheduler.suites.format.metric_checks import DATASET_METRIC_NAMES
@@ -43,7 +45,7 @@ def test_short_names_of_metrics_are_the_same_when_they_are_ordered_and_when_they
 def test_answer_to_a_row_is_held_against_its_target_without_white_space_at_its_ends() -> None:
     ordered = row_scoring((MetricUse("exact_match"),))
     uses = tuple(RecordedUse(use.name) for use in ordered.metrics)
-    scoring = ScoringRecipe(RecordedType.GENERATE_UNTIL, uses, ordered.filters_json).read()
+    scoring = compile_scoring(TaskScoring(RecordedType.GENERATE_UNTIL, uses, ordered.filters_json))
     for text, expected in ((" four\n", 1.0), ("four", 1.0), ("fo ur", 0.0), (" \n", 0.0)):
         score = score_answer(scoring, Target(texts=("four",)), Answer(text))
         assert score.scores == {"exact_match": expected}

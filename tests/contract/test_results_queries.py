@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from services.common.postgres import migrate
-from services.results.postgres_session import MIGRATIONS, QUERIES, SCHEMA
+from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from tests.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -26,23 +26,23 @@ HOT = {
     "read_targets": f"{SET}, {POSITIONS}",
     "weigh_samples": f"{SET}, {POSITIONS}",
     "read_samples": f"{SET}, {POSITIONS}",
-    "read_asked_samples": f"{SET}, {POSITIONS}",
+    "read_sample_messages": f"{SET}, {POSITIONS}",
     "list_missing": f"{RUN}, 1, 0, 5000, 6000",
     "list_outcomes": f"{RUN}, 5000, 0, 20000, 100",
-    "list_outcomes_of_status": f"{RUN}, 5000, 0, 20000, 100, 3",
+    "list_outcomes_of_status": f"{RUN}, 5000, 0, 20000, 100, 'failed'",
     "list_golden_keys": f"{RUN}, 5000, 0, 20000, 512",
     "find_golden": f"{RUN}, {POSITIONS}, {POSITIONS}",
     "list_outcome_keys": f"{RUN}, 5000, 0, 20000, 512",
-    "match_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}, 1000000, 8, 0, 'i', 'p', '{{a}}', 0, 1, 0, 9, true",
+    "match_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}, 1000000, NULL, 'i', 'p', '{{a}}', 0, 1, 0, 9, true",
     "weigh_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
     "read_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
-    "digest_answers": f"{RUN}, {POSITIONS}, 8",
+    "digest_answers": f"{RUN}, {POSITIONS}",
     "list_same_rows": f"{SET}, {RUN}, 500, 564",
     "list_samples_of_digests": f"{SET}, ARRAY['a', 'b']::bytea[], 9",
     "read_scores": f"{RUN}, 5000, 6000",
-    "export_outcome_lines": f"{LINES}, '{{a,b,c}}', '{{a,b}}', 8, '\"t\"', ' '",
-    "export_batch_output": f"{LINES}, 8, 'ab', '\"m\"'",
-    "export_batch_errors": f"{LINES}, 8, 'ab', '{{a,b}}', '\"c\"', '\"m\"'",
+    "export_outcome_lines": f"{LINES}, '\"t\"', ' '",
+    "export_batch_output": f"{LINES}, 'ab', '\"m\"'",
+    "export_batch_errors": f"{LINES}, 'ab', '\"c\"', '\"m\"'",
     "read_shard_counts": f"ARRAY[{RUN}]::uuid[], ARRAY[7]",
     "read_task_counts": f"ARRAY[{RUN}]::uuid[]",
     "read_all_shard_counts": RUN,
@@ -67,9 +67,9 @@ CLOSED_RUNS = """
             now() - place * interval '1 minute' AS closed_at
         FROM generate_series(1, 10000) AS place;
         INSERT INTO run_records (run_id, epoch, rollouts, scoring_method, is_truncated_left)
-        SELECT run_id, 1, 1, 1, false FROM closed;
+        SELECT run_id, 1, 1, 'loglikelihood', false FROM closed;
         INSERT INTO closed_runs (run_id, epoch, suite, model, project_id, state, closed_at, standing)
-        SELECT run_id, 1, 'glue', model, project_id, 4, closed_at, '{}' FROM closed;
+        SELECT run_id, 1, 'glue', model, project_id, 'completed', closed_at, '{}' FROM closed;
         INSERT INTO history_entries (suite, model, closed_at, run_id)
         SELECT suite, model_or_all, closed_at, run_id
         FROM closed, unnest(ARRAY['glue', '']) AS suite, unnest(ARRAY[model, '']) AS model_or_all;
@@ -87,14 +87,14 @@ FRESH_SET = "'00000000-0000-0000-0000-00000000f002'"
 FRESH_ROWS = 10_000
 JUST_RECORDED = f"""
         INSERT INTO outcomes
-        SELECT {FRESH_RUN}, sample, 0, 0, sample / 64, 1, 1, 1, 0, '', 'text', 'stop', '[]', '',
+        SELECT {FRESH_RUN}, sample, 0, 0, sample / 64, 1, 1, 'scored', NULL, '', 'text', 'stop', '[]', '',
             '{{"acc": 1.0}}', 1, 1, 0, 0, 0.1, NULL, NULL
         FROM generate_series(0, {FRESH_ROWS - 1}) AS sample;
         INSERT INTO samples
         SELECT {FRESH_SET}, position, position, sha256('x'), 'prompt', NULL, '{{}}', NULL, '{{}}', ''
         FROM generate_series(0, {FRESH_ROWS - 1}) AS position;
         INSERT INTO run_records (run_id, epoch, rollouts, scoring_method, is_truncated_left)
-        VALUES ({FRESH_RUN}, 1, 1, 1, false);
+        VALUES ({FRESH_RUN}, 1, 1, 'loglikelihood', false);
         INSERT INTO sample_sets (set_id, digest) VALUES ({FRESH_SET}, 'fresh');
         INSERT INTO run_tasks VALUES ({FRESH_RUN}, 0, 't', {FRESH_SET}, 0, {FRESH_ROWS}, '{{}}', '{{}}');
         INSERT INTO golden_answers
@@ -119,7 +119,8 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
         f"""
         INSERT INTO outcomes
         SELECT ('00000000-0000-0000-0000-00000000000' || run)::uuid, sample, 0, 0, sample / 64, 1, 1,
-            CASE WHEN sample % 100 = 0 THEN 3 ELSE 1 END, CASE WHEN sample % 100 = 0 THEN 2 ELSE 0 END,
+            CASE WHEN sample % 100 = 0 THEN 'failed' ELSE 'scored' END::outcome_status,
+            CASE WHEN sample % 100 = 0 THEN 'timeout'::failure_class END,
             '', 'text', 'stop', '[]', '', '{{"acc": 1.0}}', 1, 1, 0, 0, 0.1, NULL, NULL
         FROM generate_series(1, 5) AS run, generate_series(0, 19999) AS sample;
         INSERT INTO samples
@@ -131,9 +132,10 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
         FROM generate_series(1, 5) AS run, generate_series(0, 3000) AS shard;
         INSERT INTO task_counts
         SELECT gen_random_uuid(), 0, class, 1, 0
-        FROM generate_series(1, 2000) AS run, generate_series(0, 2) AS class;
+        FROM generate_series(1, 2000) AS run,
+            unnest(ARRAY[NULL, 'timeout', 'engine']::failure_class[]) AS class;
         INSERT INTO sample_sets (set_id, digest) VALUES ({SET}, 'd');
-        INSERT INTO run_records VALUES ({RUN}, 1, false, 1, 1, false);
+        INSERT INTO run_records VALUES ({RUN}, 1, false, 1, 'loglikelihood', false);
         INSERT INTO run_tasks VALUES ({RUN}, 0, 't', {SET}, 0, 20000, '{{}}', '{{}}');
         INSERT INTO golden_answers SELECT {RUN}, sample, 0, 'ann' FROM generate_series(0, 19999) AS sample;
         {CLOSED_RUNS}
@@ -148,6 +150,19 @@ async def test_query_fits_the_schema(connection: asyncpg.Connection, name: str) 
     statement = await connection.prepare(QUERIES[name])
     highest = max((int(number) for number in re.findall(r"\$(\d+)", QUERIES[name])), default=0)
     assert len(statement.get_parameters()) == highest
+
+
+async def test_an_outcome_that_replaces_another_brings_every_column_in_order(
+    connection: asyncpg.Connection,
+) -> None:
+    columns = await connection.fetch(
+        "SELECT column_name FROM information_schema.columns"
+        " WHERE table_schema = $1 AND table_name = 'outcomes' ORDER BY ordinal_position",
+        SCHEMA,
+    )
+    listed = re.search(r"\(([^()]*)\) = ROW \(EXCLUDED\.\*\)", QUERIES["record_outcomes"])
+    assert listed is not None
+    assert listed[1].replace(",", " ").split() == [row["column_name"] for row in columns]
 
 
 @pytest.mark.parametrize("name", HOT)
@@ -181,7 +196,7 @@ async def test_hot_query_is_as_fast_over_a_run_that_the_statistics_do_not_know(
 
 
 @pytest.mark.parametrize(
-    "name", ["read_samples", "read_asked_samples", "read_targets", "weigh_samples", "unstage_samples"]
+    "name", ["read_samples", "read_sample_messages", "read_targets", "weigh_samples", "unstage_samples"]
 )
 async def test_samples_are_found_by_the_key_whatever_the_statistics_say(
     full_tables: asyncpg.Connection, name: str

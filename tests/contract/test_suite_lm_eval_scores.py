@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from services.results.scoring.answer import Answer
+from proctor.values.outcome import Answer
 from services.scheduler.suites.rendering.sample import Sample
 from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsReference
 from tests.examined_tasks import Examination, Examined, examine, suites

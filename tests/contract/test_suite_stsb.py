@@ -5,7 +5,7 @@ from hashlib import sha256
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from services.results.scoring.answer import Answer
+from proctor.values.outcome import Answer
 from services.scheduler.suites.rendering.sample import Sample
 from services.scheduler.suites.rows.file_rows import MirrorRows
 from tests.examined_tasks import Examination, examine, suites

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from services.common.postgres import connect_pool, migrate
+from proctor.values.usage import Timing, TokenUsage
+from services.common.postgres import PostgresSession, connect_pool, migrate
 from services.results.outcomes.outcome import Outcome
 from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.outcomes.timing_summary import TimingSummary
-from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
+from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.postgres import PostgresSampleSets
 from services.results.summaries.postgres import SUMMARY
 from services.results.summaries.run_summary import RunSummary
-from services.results.values import Timing, TokenUsage
 from tests.fakes.memory_results import timing_summary
 from tests.fakes.recorded_run import answered, choice_sample, failed, new_id, plan_of, scored
 from tests.servers import postgres_server
@@ -41,7 +41,7 @@ async def pool() -> AsyncIterator[asyncpg.Pool]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def plan(pool: asyncpg.Pool) -> RunPlan:
-    session, set_id = PostgresSession(pool), new_id()
+    session, set_id = PostgresSession(pool, QUERIES), new_id()
     sets = PostgresSampleSets(session)
     await sets.stage(set_id, [choice_sample(at, set_id) for at in range(SAMPLES)])
     await sets.commit(set_id, SAMPLES)
@@ -71,7 +71,7 @@ def random_answers(count: int, seed: int) -> list[Outcome]:
 
 
 async def spread(pool: asyncpg.Pool, plan: RunPlan, outcomes: Sequence[Outcome]) -> TimingSummary:
-    store = PostgresOutcomes(PostgresSession(pool))
+    store = PostgresOutcomes(PostgresSession(pool, QUERIES))
     if outcomes:
         await store.record([scored(plan.run_id, outcome) for outcome in outcomes])
     return await store.timing(plan.run_id)

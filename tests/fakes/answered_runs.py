@@ -9,9 +9,10 @@ from typing import Any
 
 from proctor.v1 import answer_service_pb2 as pb
 from proctor.v1 import outcome_pb2, results_service_pb2
+from proctor.values.sample import Prompt
 from services.results.outcomes.outcome import Outcome
 from services.results.runs.run_plan import RunPlan
-from services.results.samples.sample import Prompt, Sample
+from services.results.samples.sample import Sample
 from services.results.scoring.answer import Target
 from tests.fakes.eventually import eventually
 from tests.fakes.recorded_run import TEXT_RECIPE, batch, plan_of

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from proctor.values.run import RunState
+from proctor.values.scoring import ScoringMethod
 from services.results.comparisons.stored_difference import StoredDifference
 from services.results.figures.figure import Figure
-from services.results.runs.run_plan import FinalState
-from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.list_history import ListHistory
 from services.results.standings.rank_models import RankModels
 from services.results.standings.run_terms import RunTerms
@@ -50,7 +50,7 @@ class ClosedRuns:
         mean: float | None,
         terms: RunTerms = WHOLE,
         *,
-        state: FinalState = FinalState.COMPLETED,
+        state: RunState = RunState.COMPLETED,
         project_id: int = 1,
         metrics: Iterable[str] = ("acc", "score"),
         failing_tasks: tuple[str, ...] = (),

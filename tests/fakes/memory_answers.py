@@ -79,7 +79,7 @@ class MemoryAnswers:
 
 def _said(one: ScoredOutcome) -> str:
     answer = one.outcome.answer
-    return (answer.answer.text if answer else "") or one.prediction
+    return (answer.text if answer else "") or one.prediction
 
 
 def _told(one: ScoredOutcome) -> list[str]:

@@ -8,14 +8,17 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from proctor.values.outcome import OutcomeStatus
+from proctor.values.run import RunCounts, RunState, TaskCounts
+from proctor.values.usage import TokenUsage
 from services.common.clock import SystemClock
 from services.results.outcomes.outcome import Outcome, ScoredOutcome, ScoredRow, supersedes
 from services.results.outcomes.ports import OutcomePage
 from services.results.outcomes.timing_summary import Percentiles, TimingSummary
 from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete
 from services.results.runs.ports import ShardKey
-from services.results.runs.run_counts import RunCounts, TaskCount
-from services.results.runs.run_plan import FinalState, RunPlan, RunRecord
+from services.results.runs.run_plan import RunPlan, RunRecord
+from services.results.runs.run_progress import RunProgress
 from services.results.samples.errors import SampleSetCommitted, SampleSetIncomplete, SampleSetNotFound
 from services.results.samples.sample import Sample, SampleSet
 from services.results.scoring.answer import Target
@@ -23,7 +26,6 @@ from services.results.standings.baseline import TaskBaselines
 from services.results.standings.standing import ClosedRun, RunStanding, SuiteBaselines, standing_of
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import RunSummary
-from services.results.values import FailureClass, OutcomeStatus, TokenUsage
 
 Key = tuple[str, int, int]
 
@@ -157,17 +159,17 @@ class MemoryRunRecords:
     async def find(self, run_id: str) -> RunRecord | None:
         return self._rows.records.get(run_id)
 
-    async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardKey]) -> list[RunCounts]:
+    async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardKey]) -> list[RunProgress]:
         return [
             self._counts(run, {shard for run_id, shard in shards if run_id == run.run_id})
             for run in runs
             if run.run_id in self._rows.records
         ]
 
-    async def all_counts(self, run: RunPlan) -> RunCounts:
+    async def all_counts(self, run: RunPlan) -> RunProgress:
         return self._counts(run, None)
 
-    async def freeze(self, plan: RunPlan, epoch: int, state: FinalState, *, allow_partial: bool) -> None:
+    async def freeze(self, plan: RunPlan, epoch: int, state: RunState | None, *, allow_partial: bool) -> None:
         record = self._rows.records.get(plan.run_id)
         if record is None:
             raise RecordNotFound(run_id=plan.run_id)
@@ -191,20 +193,20 @@ class MemoryRunRecords:
         for key in [key for key in rows.summaries if key[0] == run_id]:
             del rows.summaries[key]
 
-    def _counts(self, run: RunPlan, shards: set[int] | None) -> RunCounts:
+    def _counts(self, run: RunPlan, shards: set[int] | None) -> RunProgress:
         record, counted = self._rows.records[run.run_id], self._rows.counted(run.run_id)
         present = [one for one in counted if one.epoch == record.epoch]
         by_shard = Counter(one.outcome.shard for one in present)
-        said = self._rows.environments[run.run_id]
-        return RunCounts(
-            run.run_id,
+        reported = self._rows.environments[run.run_id]
+        counts = RunCounts(
             record.epoch,
-            {task.task: _task_count(counted, index) for index, task in enumerate(run.tasks)},
-            dict(Counter(FailureClass(one.failure_class).word for one in counted if one.failure_class)),
-            {shard: count for shard, count in by_shard.items() if shards is None or shard in shards},
-            {name: "; ".join(sorted(values)) for name, values in said.items()},
+            tuple(_task_counts(task.task, counted, index) for index, task in enumerate(run.tasks)),
+            dict(Counter(one.failure_class for one in counted if one.failure_class)),
+            {name: "; ".join(sorted(values)) for name, values in reported.items()},
             _usage(counted),
         )
+        wanted = {shard: count for shard, count in by_shard.items() if shards is None or shard in shards}
+        return RunProgress(run.run_id, counts, wanted)
 
 
 def _usage(counted: Sequence[ScoredOutcome]) -> TokenUsage:
@@ -212,9 +214,9 @@ def _usage(counted: Sequence[ScoredOutcome]) -> TokenUsage:
     return TokenUsage(*map(sum, zip(*tokens, strict=True)))
 
 
-def _task_count(counted: Sequence[ScoredOutcome], index: int) -> TaskCount:
+def _task_counts(task: str, counted: Sequence[ScoredOutcome], index: int) -> TaskCounts:
     own = Counter(one.status for one in counted if one.task_index == index)
-    return TaskCount(own.total(), own[OutcomeStatus.FAILED], own[OutcomeStatus.UNPARSED])
+    return TaskCounts(task, own.total(), own[OutcomeStatus.FAILED], own[OutcomeStatus.UNPARSED])
 
 
 class MemoryOutcomes:
@@ -321,10 +323,10 @@ class MemoryProgress:
     """Keeps the reports."""
 
     def __init__(self) -> None:
-        self.reports: list[RunCounts] = []
+        self.reports: list[RunProgress] = []
 
-    async def publish(self, counts: RunCounts) -> None:
-        self.reports.append(counts)
+    async def publish(self, progress: RunProgress) -> None:
+        self.reports.append(progress)
 
 
 def memory_stores(rows: MemoryRows | None = None) -> Stores:

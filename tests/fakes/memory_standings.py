@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import combinations
 
+from proctor.values.run import RunState
+from proctor.values.scoring import ScoringMethod
 from services.results.comparisons.stored_difference import StoredDifference
 from services.results.ports import HistoryPage
-from services.results.runs.run_plan import FinalState, PlannedTask
-from services.results.scoring.recipe import ScoringMethod
+from services.results.runs.run_plan import PlannedTask
 from services.results.standings.baseline import TaskBaselines
 from services.results.standings.board import BoardEntry
 from services.results.standings.standing import ClosedRun, SuiteBaselines
@@ -68,9 +69,7 @@ class MemoryStandings:
         complete = [
             run
             for run in self._rows.closed.values()
-            if run.suite == suite
-            and run.state is FinalState.COMPLETED
-            and project_id in (None, run.project_id)
+            if run.suite == suite and run.state is RunState.COMPLETED and project_id in (None, run.project_id)
         ]
         return sorted(complete, key=_key)
 
@@ -80,17 +79,17 @@ class MemoryBaselines:
         self._rows = rows
 
     async def runs_without(self, most: int) -> list[str]:
-        complete = [run for run in self._rows.closed.values() if run.state is FinalState.COMPLETED]
+        complete = [run for run in self._rows.closed.values() if run.state is RunState.COMPLETED]
         without = [run for run in complete if run.run_id not in self._rows.run_baselines]
         return [run.run_id for run in sorted(without, key=_key, reverse=True)][:most]
 
     async def keep_for_run(self, run_id: str, baselines: SuiteBaselines) -> None:
         self._rows.run_baselines[run_id] = baselines
 
-    async def find(self, task: PlannedTask, method: ScoringMethod) -> TaskBaselines | None:
+    async def find(self, task: PlannedTask, method: ScoringMethod | None) -> TaskBaselines | None:
         return self._rows.task_baselines.get(_scored(task, method))
 
-    async def keep(self, task: PlannedTask, method: ScoringMethod, baselines: TaskBaselines) -> None:
+    async def keep(self, task: PlannedTask, method: ScoringMethod | None, baselines: TaskBaselines) -> None:
         self._rows.task_baselines.setdefault(_scored(task, method), baselines)
 
 
@@ -125,7 +124,7 @@ def _place(run: ClosedRun, metric: str) -> tuple[str, str]:
     return run.model, terms.text if run.standing.is_whole else ""
 
 
-def _scored(task: PlannedTask, method: ScoringMethod) -> str:
+def _scored(task: PlannedTask, method: ScoringMethod | None) -> str:
     return f"{task.sample_set_id} {task.scoring} {method}"
 
 

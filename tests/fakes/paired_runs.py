@@ -5,8 +5,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
+from proctor.values.outcome import FailureClass, OutcomeStatus
+from proctor.values.run import RunState
+from proctor.values.sample import Prompt
+from proctor.values.scoring import ScoringMethod, TaskGroup, TaskScoring
 from services.common.clock import SystemClock
-from services.common.postgres import connect_pool, migrate
+from services.common.postgres import PostgresSession, connect_pool, migrate
 from services.results.comparisons.compare_pair import ComparePair
 from services.results.comparisons.compare_runs import CompareQuery, CompareRuns
 from services.results.comparisons.comparison import Comparison, Difference
@@ -15,15 +19,13 @@ from services.results.comparisons.postgres_comparisons import PostgresComparison
 from services.results.comparisons.postgres_pairs import PostgresPairs
 from services.results.comparisons.store_comparisons import StoreComparisons
 from services.results.outcomes.outcome import ScoredOutcome
-from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
-from services.results.runs.run_plan import FinalState, PlannedTask, RunFacts, RunPlan, TaskGroup
-from services.results.samples.sample import Prompt, Sample
+from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
+from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan
+from services.results.samples.sample import Sample
 from services.results.scoring.answer import ScoreValue, Target
-from services.results.scoring.recipe import ScoringMethod, ScoringRecipe
 from services.results.standings.postgres_standings import PostgresStandings
 from services.results.standings.rank_models import RankModels
 from services.results.summaries.ports import Stores
-from services.results.values import FailureClass, OutcomeStatus
 from tests.fakes.recorded_run import CHOICE_RECIPE, answered, failed, new_id, scored
 from tests.fakes.results_stores import close_run_of, postgres_stores
 from tests.servers import postgres_server
@@ -101,7 +103,7 @@ class PairedRuns:
         self,
         *tasks: TaskOfRun,
         method: ScoringMethod = ScoringMethod.LOGLIKELIHOOD,
-        recipe: ScoringRecipe = CHOICE_RECIPE,
+        recipe: TaskScoring = CHOICE_RECIPE,
         **facts: object,
     ) -> RunPlan:
         """A completed run of a model, its tasks named t0, t1, …"""
@@ -113,7 +115,7 @@ class PairedRuns:
         self,
         *tasks: TaskOfRun,
         method: ScoringMethod = ScoringMethod.LOGLIKELIHOOD,
-        recipe: ScoringRecipe = CHOICE_RECIPE,
+        recipe: TaskScoring = CHOICE_RECIPE,
         **facts: object,
     ) -> RunPlan:
         planned, first = [], 0
@@ -134,7 +136,7 @@ class PairedRuns:
         await self.stores.outcomes.record(_outcomes(plan, tasks))
         return plan
 
-    async def close(self, plan: RunPlan, state: FinalState = FinalState.COMPLETED, epoch: int = 1) -> None:
+    async def close(self, plan: RunPlan, state: RunState = RunState.COMPLETED, epoch: int = 1) -> None:
         close_run = close_run_of(self.stores).close
         await close_run(plan.run_id, epoch, state, allow_partial=True)
 
@@ -189,4 +191,4 @@ async def postgres_session() -> AsyncIterator[PostgresSession]:
     async with postgres_server() as server:
         await migrate(server.address, SCHEMA, MIGRATIONS)
         async with await connect_pool(server.address, schema=SCHEMA) as pool:
-            yield PostgresSession(pool)
+            yield PostgresSession(pool, QUERIES)

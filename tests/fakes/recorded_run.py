@@ -4,19 +4,20 @@ import hashlib
 import uuid
 from collections.abc import Sequence
 
-from services.results.outcomes.outcome import Failure, ModelAnswer, Outcome, OutcomeBatch, ScoredOutcome
+from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass, OutcomeStatus
+from proctor.values.sample import Prompt
+from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskScoring
+from proctor.values.usage import Timing, TokenUsage
+from services.results.outcomes.outcome import Outcome, OutcomeBatch, ScoredOutcome
 from services.results.runs.run_plan import PlannedTask, RunPlan
-from services.results.samples.sample import Prompt, Sample
-from services.results.scoring.answer import Answer, ScoreValue, Target
-from services.results.scoring.recipe import MetricUse, ScoringMethod, ScoringRecipe
-from services.results.scoring.task_scoring import OutputType
-from services.results.values import FailureClass, OutcomeStatus, Timing, TokenUsage
+from services.results.samples.sample import Sample
+from services.results.scoring.answer import ScoreValue, Target
 
 SHARD_SAMPLES = 10
-CHOICE_RECIPE = ScoringRecipe(
+CHOICE_RECIPE = TaskScoring(
     OutputType.MULTIPLE_CHOICE, (MetricUse("acc"), MetricUse("mcc")), target_delimiter=" "
 )
-TEXT_RECIPE = ScoringRecipe(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),))
+TEXT_RECIPE = TaskScoring(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),))
 
 
 def new_id() -> str:
@@ -42,15 +43,28 @@ def plan_of(
     return RunPlan(run_id or new_id(), tuple(tasks), rollouts, ScoringMethod.LOGLIKELIHOOD)
 
 
+def logprob_answer(
+    logprobs: Sequence[float],
+    are_greedy: Sequence[bool] = (),
+    *,
+    finish_reason: str = "",
+    token_count: int = 0,
+) -> Answer:
+    """An answer with the log-probability of each choice."""
+    pairs = zip(logprobs, are_greedy or [False] * len(logprobs), strict=True)
+    choices = tuple(ChoiceScore(logprob, is_greedy, token_count) for logprob, is_greedy in pairs)
+    return Answer("", finish_reason, choices)
+
+
 def answered(sample: int, choice: int = 0, *, rollout: int = 0, attempt: int = 1) -> Outcome:
     logprobs = (-0.5, -2.0) if choice == 0 else (-2.0, -0.5)
-    answer = ModelAnswer(Answer("", logprobs, (choice == 0, choice == 1)), "stop", (1, 1))
+    answer = logprob_answer(logprobs, (choice == 0, choice == 1), finish_reason="stop", token_count=1)
     usage, timing = TokenUsage(7, 1), Timing(0.25, None, 0.125)
     return Outcome(sample, rollout, sample // SHARD_SAMPLES, attempt, answer, usage, timing)
 
 
 def said(sample: int, text: str) -> Outcome:
-    return Outcome(sample, 0, sample // SHARD_SAMPLES, 1, ModelAnswer(Answer(text), "stop"))
+    return Outcome(sample, 0, sample // SHARD_SAMPLES, 1, Answer(text, "stop"))
 
 
 def failed(

@@ -15,19 +15,20 @@ from proctor.v1 import (
     answer_service_pb2_grpc,
     export_service_pb2_grpc,
     results_service_pb2_grpc,
-    run_pb2,
     run_record_service_pb2,
     run_record_service_pb2_grpc,
     sample_pb2,
     work_messages_pb2,
 )
+from proctor.wire.convert import number_of
+from proctor.wire.values import GROUP
 from services.common.grpc_client import open_channel
 from services.common.jetstream import JetStream, connect_nats
 from services.common.subjects import OUTCOMES, PROGRESS_OF_ALL_RUNS, outcome_subject
 from services.results.outcomes.outcome import OutcomeBatch
-from services.results.outcomes.proto import outcome_to_proto
-from services.results.runs.proto import tasks_to_proto
-from services.results.runs.run_plan import RunFacts, RunPlan, TaskGroup
+from services.results.outcomes.proto import OUTCOME
+from services.results.runs.proto import FACTS, task_to_proto
+from services.results.runs.run_plan import RunPlan
 from services.results.samples.sample import Sample
 from services.results.settings import ResultsSettings
 from services.results.wiring import RunningResults, running_results
@@ -71,11 +72,11 @@ class ResultsStand:
             run_record_service_pb2.OpenRunRequest(
                 run_id=plan.run_id,
                 epoch=epoch,
-                tasks=tasks_to_proto(plan.tasks),
+                tasks=[task_to_proto(task) for task in plan.tasks],
                 rollouts=plan.rollouts,
-                scoring_method=run_pb2.ScoringMethod.ValueType(plan.scoring_method),
-                facts=facts_to_proto(plan.facts),
-                groups=[group_to_proto(group) for group in plan.groups],
+                scoring_method=number_of(plan.scoring_method),
+                facts=FACTS.to_proto(plan.facts),
+                groups=[GROUP.to_proto(group) for group in plan.groups],
             )
         )
         return plan
@@ -108,31 +109,6 @@ class ResultsStand:
             yield connection
         finally:
             await connection.close()
-
-
-def facts_to_proto(facts: RunFacts) -> run_record_service_pb2.RunFacts:
-    message = run_record_service_pb2.RunFacts(
-        suite=facts.suite,
-        suite_version=facts.suite_version,
-        model=facts.model,
-        project_id=facts.project_id,
-        user=facts.user,
-        limit=facts.limit,
-        num_fewshot=facts.num_fewshot,
-        missing_tasks=facts.missing_tasks,
-        dataset_name=facts.dataset_name,
-    )
-    if facts.created_at is not None:
-        message.created_at.FromDatetime(facts.created_at)
-    return message
-
-
-def group_to_proto(group: TaskGroup) -> sample_pb2.TaskGroup:
-    metrics = [
-        sample_pb2.GroupMetric(metric=use.metric, is_weighted_by_size=use.is_weighted_by_size)
-        for use in group.metrics
-    ]
-    return sample_pb2.TaskGroup(group=group.group, tasks=group.tasks, metrics=metrics)
 
 
 @asynccontextmanager
@@ -210,6 +186,6 @@ def batch_to_proto(batch: OutcomeBatch) -> work_messages_pb2.OutcomeBatch:
         run_id=batch.run_id,
         epoch=batch.epoch,
         worker_id="worker-1",
-        outcomes=[outcome_to_proto(outcome) for outcome in batch.outcomes],
+        outcomes=[OUTCOME.to_proto(outcome) for outcome in batch.outcomes],
         environment=batch.environment,
     )

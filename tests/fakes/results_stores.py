@@ -1,10 +1,10 @@
 """The stores of results in Postgres, and use cases over whichever stores a test has."""
 
 from services.common.clock import Clock, SystemClock
+from services.common.postgres import PostgresSession
 from services.results.outcomes.ports import ProgressPublisher
 from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.outcomes.record_outcomes import RecordOutcomes
-from services.results.postgres_session import PostgresSession
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.samples.postgres import PostgresSampleSets
 from services.results.standings.postgres_standings import add_closed_run

@@ -16,28 +16,37 @@ import pytest_asyncio
 
 from proctor.v1 import export_service_pb2 as pb
 from proctor.v1 import run_pb2, run_record_service_pb2
-from services.common.postgres import connect_pool
+from proctor.values.outcome import Answer, Failure, FailureClass
+from proctor.values.sample import ChatMessage, Prompt
+from proctor.values.scoring import OutputType, TaskScoring
+from proctor.values.usage import Timing, TokenUsage
+from services.common.postgres import PostgresSession, connect_pool
 from services.results.errors import RunChanged
 from services.results.exports import postgres_lines
 from services.results.exports.exported_lines import LineKind, WantedLines
-from services.results.exports.postgres_lines import FAILURE_WORDS, STATUS_WORDS, PostgresLines
-from services.results.outcomes.outcome import BEFORE_ALL, Failure, ModelAnswer, Outcome
-from services.results.postgres_session import SCHEMA, PostgresSession
+from services.results.exports.postgres_lines import PostgresLines
+from services.results.outcomes.outcome import BEFORE_ALL, Outcome
+from services.results.postgres import QUERIES, SCHEMA
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import RunFacts, RunPlan
-from services.results.samples.sample import ChatMessage, Prompt, Sample
-from services.results.scoring.answer import Answer, Target
-from services.results.scoring.recipe import ScoringRecipe
-from services.results.scoring.task_scoring import OutputType
-from services.results.values import FailureClass, OutcomeStatus, Timing, TokenUsage
+from services.results.samples.sample import Sample
+from services.results.scoring.answer import Target
 from tests.fakes.eventually import eventually
 from tests.fakes.exported_texts import NASTY_TEXTS
-from tests.fakes.recorded_run import CHOICE_RECIPE, answered, batch, choice_sample, new_id, plan_of
+from tests.fakes.recorded_run import (
+    CHOICE_RECIPE,
+    answered,
+    batch,
+    choice_sample,
+    logprob_answer,
+    new_id,
+    plan_of,
+)
 from tests.fakes.results_stand import ResultsStand, results_stand
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-UNSCORED = ScoringRecipe(OutputType.GENERATE_UNTIL, (), target_delimiter="")
+UNSCORED = TaskScoring(OutputType.GENERATE_UNTIL, (), target_delimiter="")
 FACTS = RunFacts("ds_1", model="p/m", dataset_name="my rows.jsonl")
 Records = list[dict[str, object]]
 
@@ -51,14 +60,14 @@ async def stand() -> AsyncIterator[ResultsStand]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session(stand: ResultsStand) -> AsyncIterator[PostgresSession]:
     async with await connect_pool(stand.postgres.address, schema=SCHEMA) as pool:
-        yield PostgresSession(pool)
+        yield PostgresSession(pool, QUERIES)
 
 
 def asked(at: int, prompt: Prompt, target: Target | None = None, row_id: str = "") -> Sample:
     return Sample(at, at, at.to_bytes(32, "big"), prompt, target or Target(), "", "", row_id)
 
 
-def outcome(at: int, result: ModelAnswer | Failure, timing: Timing | None = None) -> Outcome:
+def outcome(at: int, result: Answer | Failure, timing: Timing | None = None) -> Outcome:
     return Outcome(at, 0, at, 1, result, TokenUsage(7, 5, 3, 2), timing or Timing())
 
 
@@ -66,7 +75,7 @@ async def ran(
     stand: ResultsStand,
     samples: Sequence[Sample],
     outcomes: Sequence[Outcome],
-    scoring: ScoringRecipe = UNSCORED,
+    scoring: TaskScoring = UNSCORED,
 ) -> RunPlan:
     ordered = plan_of([len(samples)], [await stand.store(samples)])
     tasks = (replace(ordered.tasks[0], task='ro"ws', scoring=scoring),)
@@ -101,7 +110,7 @@ async def test_every_field_of_a_row_is_there_in_order(stand: ResultsStand) -> No
     turns = (ChatMessage("system", "Be brief."), ChatMessage("user", 'a "b"', '{"name": "ann"}'))
     sample = asked(0, Prompt(None, turns), Target(texts=("yes", "aye")), "row-7")
     body = {"choices": [{"message": {"tool_calls": [1]}}]}
-    said = ModelAnswer(Answer("Yes!\n"), "stop", (), json.dumps(body, indent=1))
+    said = Answer("Yes!\n", "stop", (), json.dumps(body, indent=1))
     plan = await ran(stand, [sample], [outcome(0, said, Timing(0.25, 1.0, 1e-9, 0.1 + 0.2))])
     [record] = await records_of(stand, plan)
     assert list(record.items()) == [
@@ -138,7 +147,7 @@ async def test_every_field_of_a_row_is_there_in_order(stand: ResultsStand) -> No
 async def test_turns_of_a_chat_are_written_one_after_another_however_many(stand: ResultsStand) -> None:
     chats = [tuple(ChatMessage(f"role{turn}", f"said {turn}") for turn in range(count)) for count in range(5)]
     samples = [asked(at, Prompt(None, turns)) for at, turns in enumerate(chats)]
-    answers = [outcome(at, ModelAnswer(Answer("Yes"), "stop")) for at in range(len(chats))]
+    answers = [outcome(at, Answer("Yes", "stop")) for at in range(len(chats))]
     plan = await ran(stand, samples, answers)
     expected = ["\n\n".join(f"{turn.role}: {turn.content}" for turn in turns) for turns in chats]
     assert [record["prompt"] for record in await records_of(stand, plan)] == expected
@@ -148,7 +157,7 @@ async def test_texts_come_back_as_they_were_in_every_form(stand: ResultsStand) -
     samples, outcomes = [], []
     for at, text in enumerate(NASTY_TEXTS):
         samples.append(asked(at, Prompt(f"{text}?"), Target(texts=(text,)), text))
-        outcomes.append(outcome(at, ModelAnswer(Answer(text), "stop")))
+        outcomes.append(outcome(at, Answer(text, "stop")))
     for at, text in enumerate(NASTY_TEXTS, len(NASTY_TEXTS)):
         samples.append(asked(at, Prompt(None, (ChatMessage("user", text), ChatMessage("user", text)))))
         outcomes.append(outcome(at, Failure(FailureClass.REFUSED, text)))
@@ -187,7 +196,7 @@ async def test_numbers_are_read_back_as_the_same_and_what_is_none_is_null(stand:
     undefined = [math.nan, math.inf, -math.inf]
     count = len(numbers) + len(undefined)
     samples = [asked(at, Prompt("?")) for at in range(count)]
-    plan = await ran(stand, samples, [outcome(at, ModelAnswer(Answer("x"))) for at in range(count)])
+    plan = await ran(stand, samples, [outcome(at, Answer("x")) for at in range(count)])
     async with stand.database() as database:
         await database.executemany(
             "UPDATE outcomes SET total_seconds = $3 WHERE run_id = $1 AND sample = $2",
@@ -208,9 +217,11 @@ async def test_choices_targets_and_weights_are_as_scorers_read_them(stand: Resul
     choices = (" a", "b", " c")
     targets = [Target(choices, choice=2), Target(choices, choice=1), Target(choices, right_choices=(0, 2, 9))]
     samples = [asked(at, Prompt("?"), target) for at, target in enumerate(targets)]
-    weighed = ModelAnswer(Answer("", (-0.5, -math.inf, -2.0), (True, False, False)), "stop", (1, 1, 1))
+    weighed = logprob_answer(
+        (-0.5, -math.inf, -2.0), (True, False, False), finish_reason="stop", token_count=1
+    )
     # Choices cannot be scored without their weights.
-    unscored = ModelAnswer(Answer("said"), "length")
+    unscored = Answer("said", "length")
     outcomes = [outcome(0, weighed), outcome(1, weighed), outcome(2, unscored)]
     plan = await ran(stand, samples, outcomes, CHOICE_RECIPE)
     records = await records_of(stand, plan)
@@ -223,16 +234,11 @@ async def test_choices_targets_and_weights_are_as_scorers_read_them(stand: Resul
 
 
 async def test_an_answer_that_was_taken_from_another_run_took_no_time(stand: ResultsStand) -> None:
-    plan = await ran(stand, [asked(0, Prompt("?"))], [outcome(0, ModelAnswer(Answer("x")))])
+    plan = await ran(stand, [asked(0, Prompt("?"))], [outcome(0, Answer("x"))])
     async with stand.database() as database:
         await database.execute("UPDATE outcomes SET is_reused = true WHERE run_id = $1", plan.run_id)
     [record] = await records_of(stand, plan)
     assert (record["is_reused"], record["total_seconds"]) == (True, None)
-
-
-async def test_words_stand_where_the_table_has_their_numbers() -> None:
-    assert [STATUS_WORDS[status - 1] for status in OutcomeStatus] == ["scored", "unparsed", "failed"]
-    assert [FAILURE_WORDS[failure - 1] for failure in FailureClass] == [each.word for each in FailureClass]
 
 
 async def lines_wanted(session: PostgresSession, plan: RunPlan) -> WantedLines:
@@ -249,7 +255,7 @@ async def test_long_texts_come_a_few_at_a_time_and_none_is_lost(
     # Short ones first, so that the windows have grown when the long ones come.
     long = range(400, 430)
     samples = [asked(at, Prompt(f"{at}" * (5000 if at in long else 1))) for at in range(500)]
-    plan = await ran(stand, samples, [outcome(at, ModelAnswer(Answer("x"))) for at in range(500)])
+    plan = await ran(stand, samples, [outcome(at, Answer("x")) for at in range(500)])
     chunks = [
         chunk async for chunk in PostgresLines(session).chunks(await lines_wanted(session, plan), BEFORE_ALL)
     ]

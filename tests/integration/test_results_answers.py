@@ -13,11 +13,11 @@ import pytest_asyncio
 from proctor.v1 import answer_service_pb2 as pb
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import outcome_pb2, results_service_pb2, run_record_service_pb2
+from proctor.values.outcome import Answer
+from proctor.values.sample import ChatMessage, Prompt
 from services.results.answers import list_side_by_side
-from services.results.outcomes.outcome import ModelAnswer, Outcome
+from services.results.outcomes.outcome import Outcome
 from services.results.runs.run_plan import RunPlan
-from services.results.samples.sample import ChatMessage, Prompt
-from services.results.scoring.answer import Answer
 from tests.fakes.answered_runs import answered_run, listed, row, rows_of, side_by_side, texts
 from tests.fakes.recorded_run import choice_sample, failed, new_id, plan_of, said
 from tests.fakes.refusals import refusal_of
@@ -64,7 +64,7 @@ async def test_texts_are_found_in_prompts_chats_and_answers_whatever_their_lette
 async def test_texts_are_found_in_all_that_an_answer_says(stand: ResultsStand) -> None:
     def answer(at: int, text: str, *choices: object, **more: object) -> Outcome:
         body = json.dumps({"id": "chatcmpl-1", "choices": choices, **more}, ensure_ascii=False)
-        return Outcome(at, 0, 0, 1, ModelAnswer(Answer(text), "stop", body_json=body))
+        return Outcome(at, 0, 0, 1, Answer(text, "stop", body_json=body))
 
     function = {"name": "find_town", "arguments": '{"country": "CÔTE d’Ivoire"}'}
     call = {"id": "call_7", "type": "function", "function": function}
@@ -76,7 +76,7 @@ async def test_texts_are_found_in_all_that_an_answer_says(stand: ResultsStand) -
         answer(2, "so", {"message": {"content": "so", "reasoning_content": "Hmm,\x00\\u0000 wait"}}),
         answer(3, "", {"message": {"content": parts, "refusal": "I cannot", "reasoning": "bad?"}}),
         answer(4, "", {"text": "once"}, {"text": "upon"}, {"text": 7}),
-        replace(answer(5, "odd"), result=ModelAnswer(Answer("odd"), "stop", body_json="[no object")),
+        replace(answer(5, "odd"), result=Answer("odd", "stop", body_json="[no object")),
     ]
     plan = await answered_run(stand, rows_of(["?"] * len(outcomes), "said"), outcomes)
     for part, expected in {
@@ -191,7 +191,7 @@ async def test_answers_that_only_call_tools_differ_by_what_they_call(stand: Resu
     def calling(at: int, call_id: str, arguments: str) -> Outcome:
         call = {"id": call_id, "type": "function", "function": {"name": "f", "arguments": arguments}}
         body = {"choices": [{"message": {"content": None, "tool_calls": [call]}}], "nul": "\x00"}
-        return Outcome(at, 0, 0, 1, ModelAnswer(Answer(""), "tool_calls", body_json=json.dumps(body)))
+        return Outcome(at, 0, 0, 1, Answer("", "tool_calls", body_json=json.dumps(body)))
 
     samples = rows_of(["tools a", "tools b"], "t")
     first = await answered_run(stand, samples, [calling(0, "c1", "1"), calling(1, "c2", "1")])
@@ -327,9 +327,9 @@ async def test_a_filter_that_matches_little_of_much_ends_its_calls_and_comes_to_
         await database.execute("UPDATE run_tasks SET sample_count = $2 WHERE run_id = $1", plan.run_id, count)
         await database.execute(
             "INSERT INTO outcomes (run_id, sample, rollout, task_index, shard, epoch, attempt, status,"
-            " failure_class, failure_message, answer_text, finish_reason, choices, prediction, scores,"
+            " failure_message, answer_text, finish_reason, choices, prediction, scores,"
             " prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, total_seconds)"
-            " SELECT $1, n, 0, 0, 0, 1, 1, 1, 0, '', repeat('An answer. ', 20) || n, 'stop', '[]', '',"
+            " SELECT $1, n, 0, 0, 0, 1, 1, 'scored', '', repeat('An answer. ', 20) || n, 'stop', '[]', '',"
             " '{\"exact_match\": 0.0}', 1, 1, 0, 0, 0.1 FROM generate_series(0, $2 - 1) AS n",
             plan.run_id,
             count,

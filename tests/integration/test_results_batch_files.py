@@ -13,13 +13,14 @@ from openai.types.completion import Completion
 
 from proctor.v1 import export_service_pb2 as pb
 from proctor.v1 import run_pb2, run_record_service_pb2
-from services.results.outcomes.outcome import ModelAnswer, Outcome
+from proctor.values.outcome import Answer, FailureClass
+from proctor.values.sample import ChatMessage, Prompt
+from proctor.values.scoring import OutputType, TaskScoring
+from proctor.values.usage import Timing, TokenUsage
+from services.results.outcomes.outcome import Outcome
 from services.results.runs.run_plan import RunFacts, RunPlan
-from services.results.samples.sample import ChatMessage, Prompt, Sample
-from services.results.scoring.answer import Answer, Target
-from services.results.scoring.recipe import ScoringRecipe
-from services.results.scoring.task_scoring import OutputType
-from services.results.values import FailureClass, Timing, TokenUsage
+from services.results.samples.sample import Sample
+from services.results.scoring.answer import Target
 from tests.fakes.eventually import eventually
 from tests.fakes.exported_texts import NASTY_TEXTS
 from tests.fakes.recorded_run import batch, failed, plan_of
@@ -27,7 +28,7 @@ from tests.fakes.results_stand import ResultsStand, results_stand
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-UNSCORED = ScoringRecipe(OutputType.GENERATE_UNTIL, ())
+UNSCORED = TaskScoring(OutputType.GENERATE_UNTIL, ())
 FACTS = RunFacts("file-1", model='vllm/a "quoted" model')
 BODY = {"id": "chatcmpl-7", "choices": [{"message": {"tool_calls": []}}, {"text": "a\nb"}], "model": "theirs"}
 
@@ -45,7 +46,7 @@ def chat(at: int, row_id: str) -> Sample:
 
 
 def completed(at: int, text: str, *, body: str = "", finish_reason: str = "stop") -> Outcome:
-    answer = ModelAnswer(Answer(text), finish_reason, (), body)
+    answer = Answer(text, finish_reason, (), body)
     return Outcome(at, 0, at, 1, answer, TokenUsage(7, 5, 3, 2), Timing(0.5))
 
 

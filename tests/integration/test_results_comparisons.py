@@ -6,6 +6,9 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
+from proctor.values.run import RunState
+from proctor.values.scoring import MetricUse, ScoringMethod
+from services.common.postgres import PostgresSession
 from services.results import errors
 from services.results.checked_fields import InvalidField
 from services.results.comparisons.compare_runs import CompareQuery
@@ -18,10 +21,8 @@ from services.results.comparisons.estimate import (
 )
 from services.results.comparisons.list_flips import FlipsPage, FlipsQuery
 from services.results.comparisons.mean_difference import ONE_PAIR, mcnemar_p_value
-from services.results.postgres_session import PostgresSession
 from services.results.runs.errors import RecordNotFound, RunNotFinished
-from services.results.runs.run_plan import FinalState, RunPlan
-from services.results.scoring.recipe import MetricUse, ScoringMethod
+from services.results.runs.run_plan import RunPlan
 from tests.fakes.paired_runs import FAILED, UNPARSED, PairedRuns, TaskOfRun, postgres_session, right, single
 from tests.fakes.recorded_run import CHOICE_RECIPE, new_id
 
@@ -196,7 +197,7 @@ async def test_an_unfinished_run_is_refused(runs: PairedRuns) -> None:
 
 async def test_a_cancelled_run_is_compared_with_a_warning(runs: PairedRuns) -> None:
     finished, cancelled = await runs.run(single(TEN[:2], 1, 1)), await runs.open_run(single(TEN[:2], 1))
-    await runs.close(cancelled, FinalState.CANCELLED)
+    await runs.close(cancelled, RunState.CANCELLED)
     comparison = await runs.compared(finished, cancelled)
     assert comparison.differences[0].estimate.pairs == 1
     assert comparison.warnings == [f"Run {cancelled.run_id} ended as cancelled; what it has is compared."]

@@ -9,12 +9,13 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
+from proctor.values.outcome import Failure
 from services.common.errors import DependencyUnavailable
 from services.common.jetstream import JetStream, connect_nats
 from services.common.subjects import OUTCOMES, outcome_consumer, outcome_subject
 from services.results.outcomes import nats as nats_outcome_consumer
 from services.results.outcomes.nats import WRITERS, BatchLimits, NatsOutcomeConsumer
-from services.results.outcomes.outcome import Failure, Outcome, OutcomeBatch
+from services.results.outcomes.outcome import Outcome, OutcomeBatch
 from services.results.outcomes.record_outcomes import Recorded
 from tests.fakes.eventually import eventually
 from tests.fakes.recorded_run import answered, batch, new_id

@@ -9,14 +9,15 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
+from proctor.values.run import RunState
+from proctor.values.usage import TokenUsage
 from services.common.errors import DependencyUnavailable
-from services.common.postgres import connect_pool, migrate
+from services.common.postgres import PostgresSession, connect_pool, migrate
 from services.results.outcomes.outcome import Outcome, OutcomeBatch
 from services.results.outcomes.record_outcomes import RecordOutcomes
-from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
-from services.results.runs.run_plan import FinalState, RunPlan
+from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
+from services.results.runs.run_plan import RunPlan
 from services.results.summaries.ports import Stores
-from services.results.values import TokenUsage
 from tests.fakes.eventually import eventually
 from tests.fakes.memory_results import MemoryProgress
 from tests.fakes.recorded_run import answered, batch, choice_sample, failed, new_id, plan_of
@@ -31,10 +32,11 @@ KILLS = 6
 
 COUNTED_ROWS = """
     SELECT o.task_index, o.failure_class, count(*) AS recorded,
-        count(*) FILTER (WHERE o.status = 2) AS unparsed, sum(o.prompt_tokens), sum(o.completion_tokens),
+        count(*) FILTER (WHERE o.status = 'unparsed') AS unparsed,
+        sum(o.prompt_tokens), sum(o.completion_tokens),
         sum(o.cached_tokens), sum(o.reasoning_tokens)
     FROM outcomes AS o JOIN run_records AS r USING (run_id)
-    WHERE o.run_id = $1::uuid AND (o.failure_class = 0 OR o.epoch = r.epoch)
+    WHERE o.run_id = $1::uuid AND (o.status <> 'failed' OR o.epoch = r.epoch)
     GROUP BY o.task_index, o.failure_class ORDER BY 1, 2
 """
 COUNTS = """
@@ -66,7 +68,7 @@ async def postgres() -> AsyncIterator[RunningServer]:
 async def recorders(postgres: RunningServer) -> AsyncIterator[list[tuple[Stores, RecordOutcomes]]]:
     """Each with connections of its own, as replicas have."""
     pools = [await connect_pool(postgres.address, schema=SCHEMA, max_size=2) for _ in range(RECORDERS)]
-    sessions = [PostgresSession(pool) for pool in pools]
+    sessions = [PostgresSession(pool, QUERIES) for pool in pools]
     made = [postgres_stores(s) for s in sessions]
     yield [(stores, record_outcomes_of(stores, MemoryProgress())) for stores in made]
     for pool in pools:
@@ -135,7 +137,7 @@ async def test_counts_equal_rows_under_concurrent_duplicates_and_killed_connecti
         group.create_task(kill_connections(observer, plans))
     for plan in plans:
         await assert_counts_equal_rows(observer, plan)
-        counts = await recorders[0][0].records.all_counts(plan)
+        counts = (await recorders[0][0].records.all_counts(plan)).counts
         assert (counts.recorded, counts.failed) == (SAMPLES, len(range(0, SAMPLES, 7)))
         [tokens] = await observer.fetch(TOKENS, plan.run_id)
         assert astuple(counts.usage) == tuple(tokens)
@@ -170,7 +172,7 @@ async def test_counts_equal_rows_when_epochs_change_under_way(
             group.create_task(record_all(record, disorder([plan], seed)))
         for epoch in (2, 3):
             await eventually(lambda: has_rows(observer, plan), "some rows are there", limit_seconds=60)
-            await stores.records.freeze(plan, epoch - 1, FinalState.COMPLETED, allow_partial=True)
+            await stores.records.freeze(plan, epoch - 1, RunState.COMPLETED, allow_partial=True)
             await stores.records.open(plan, epoch)
     await assert_counts_equal_rows(observer, plan)
     await observer.close()

@@ -27,13 +27,13 @@ from proctor.v1 import (
     sample_pb2,
     summary_pb2,
 )
+from proctor.values.sample import Prompt
+from proctor.values.scoring import MetricUse, OutputType, TaskGroup, TaskScoring
 from services.common.grpc_client import open_channel
 from services.common.grpc_errors import remote_error
-from services.results.runs.run_plan import RunFacts, TaskGroup, TaskProvenance
-from services.results.samples.sample import Prompt, Sample
+from services.results.runs.run_plan import RunFacts, TaskProvenance
+from services.results.samples.sample import Sample
 from services.results.scoring.answer import Target
-from services.results.scoring.recipe import MetricUse, ScoringMethod, ScoringRecipe
-from services.results.scoring.task_scoring import OutputType
 from tests.fakes.eventually import eventually
 from tests.fakes.recorded_run import batch, new_id, plan_of, said
 from tests.fakes.results_stand import ResultsStand, results_stand
@@ -95,7 +95,7 @@ class Door:
         task = replace(
             plan.tasks[0],
             task="rows",
-            scoring=ScoringRecipe(OutputType.GENERATE_UNTIL, uses),
+            scoring=TaskScoring(OutputType.GENERATE_UNTIL, uses),
             provenance=TaskProvenance("1", dataset=uploaded.name, dataset_revision=uploaded.digest),
         )
         facts = RunFacts(uploaded.dataset_id, 0, model, 1, "ann", dataset_name=uploaded.name)
@@ -103,7 +103,7 @@ class Door:
             replace(
                 plan,
                 tasks=(task,),
-                scoring_method=ScoringMethod.UNSPECIFIED,
+                scoring_method=None,
                 facts=facts,
                 groups=(TaskGroup(uploaded.dataset_id, ("rows",)),),
             )

@@ -7,11 +7,11 @@ import pytest
 import pytest_asyncio
 
 from services.common.clock import SystemClock
-from services.common.postgres import connect_pool, migrate
+from services.common.postgres import PostgresSession, connect_pool, migrate
 from services.results.outcomes.delete_run import DeleteRun
 from services.results.outcomes.outcome import OutcomeBatch
 from services.results.outcomes.postgres import DELETED_AT_A_TIME
-from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
+from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.errors import SampleSetNotFound
 from services.results.summaries.ports import Stores
@@ -30,7 +30,7 @@ async def session() -> AsyncIterator[PostgresSession]:
     async with postgres_server() as server:
         await migrate(server.address, SCHEMA, MIGRATIONS)
         async with await connect_pool(server.address, schema=SCHEMA) as pool:
-            yield PostgresSession(pool)
+            yield PostgresSession(pool, QUERIES)
 
 
 def in_postgres(session: PostgresSession) -> Stores:
@@ -72,7 +72,7 @@ async def test_deleted_run_is_not_known_and_can_be_deleted_again(stores: Stores)
     for _ in range(2):
         await DeleteRun(stores.records, stores.outcomes).delete(plan.run_id)
         assert await stores.records.find(plan.run_id) is None
-    assert (await stores.records.all_counts(other)).recorded == 3
+    assert (await stores.records.all_counts(other)).counts.recorded == 3
     await DeleteRun(stores.records, stores.outcomes).delete(new_id())
 
 

@@ -14,9 +14,10 @@ import pytest_asyncio
 from proctor.v1 import rescore_service_pb2 as pb
 from proctor.v1 import rescore_service_pb2_grpc as pb_grpc
 from proctor.v1 import results_service_pb2, run_pb2, run_record_service_pb2, sample_pb2, summary_pb2
+from proctor.values.sample import Prompt
 from services.common.grpc_client import open_channel
 from services.results.runs.run_plan import RunPlan
-from services.results.samples.sample import Prompt, Sample
+from services.results.samples.sample import Sample
 from services.results.scoring.answer import Target
 from tests.fakes.eventually import eventually
 from tests.fakes.recorded_run import TEXT_RECIPE, answered, batch, choice_sample, failed, plan_of, said

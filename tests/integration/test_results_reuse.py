@@ -6,17 +6,18 @@ from dataclasses import dataclass, replace
 import pytest
 import pytest_asyncio
 
-from services.common.postgres import connect_pool, migrate
+from proctor.values.outcome import OutcomeStatus
+from proctor.values.run import RunState
+from services.common.postgres import PostgresSession, connect_pool, migrate
 from services.results.outcomes.list_missing import ListMissing
 from services.results.outcomes.outcome import Outcome
 from services.results.outcomes.postgres import PostgresReuse
 from services.results.outcomes.reuse_answers import ReuseAnswers
-from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
+from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.errors import EpochNotOpen, RecordNotFound
-from services.results.runs.run_plan import FinalState, RunPlan
+from services.results.runs.run_plan import RunPlan
 from services.results.samples.sample import Sample
 from services.results.summaries.ports import Stores
-from services.results.values import OutcomeStatus
 from tests.fakes.recorded_run import answered, choice_sample, failed, new_id, plan_of, scored
 from tests.fakes.results_stores import postgres_stores
 from tests.servers import postgres_server
@@ -59,7 +60,7 @@ async def stand() -> AsyncIterator[Stand]:
     async with postgres_server() as server:
         await migrate(server.address, SCHEMA, MIGRATIONS)
         async with await connect_pool(server.address, schema=SCHEMA) as pool:
-            session = PostgresSession(pool)
+            session = PostgresSession(pool, QUERIES)
             stores = postgres_stores(session)
             yield Stand(stores, ReuseAnswers(stores.records, stores.outcomes, PostgresReuse(session)))
 
@@ -78,13 +79,13 @@ async def test_answers_are_taken_once_with_their_counts(stand: Stand, samples: l
     await stand.answer(first, [failed(5)])
     for _ in range(2):
         assert await stand.reuse.reuse(second.run_id, 1, ENGINE) == SIZE - 1
-    counts = await stand.stores.records.all_counts(second)
-    assert (counts.recorded, counts.failed, counts.tasks["t0"].unparsed) == (SIZE - 1, 0, 1)
+    counts = (await stand.stores.records.all_counts(second)).counts
+    assert (counts.recorded, counts.failed, counts.tasks[0].unparsed) == (SIZE - 1, 0, 1)
     assert counts.usage.prompt_tokens == 0
     assert await stand.missing(second) == [(0, 5)]
     # What is asked after all goes its usual way.
     await stand.answer(second, [answered(5), answered(4)])
-    assert (await stand.stores.records.all_counts(second)).recorded == SIZE
+    assert (await stand.stores.records.all_counts(second)).counts.recorded == SIZE
 
 
 async def test_a_limited_run_has_its_samples_from_a_whole_one(stand: Stand, samples: list[Sample]) -> None:
@@ -140,7 +141,7 @@ async def test_a_frozen_run_takes_nothing_and_an_unknown_one_is_refused(
 ) -> None:
     first, second = await stand.open(samples), await stand.open(samples)
     await stand.answer(first, [answered(at) for at in range(SIZE)])
-    await stand.stores.records.freeze(second, 1, FinalState.CANCELLED, allow_partial=True)
+    await stand.stores.records.freeze(second, 1, RunState.CANCELLED, allow_partial=True)
     assert await stand.reuse.reuse(second.run_id, 1, ENGINE) == 0
     with pytest.raises(EpochNotOpen):
         await stand.reuse.reuse(first.run_id, 2, ENGINE)

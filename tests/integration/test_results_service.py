@@ -18,13 +18,14 @@ from proctor.v1 import (
 from proctor.v1 import (
     run_record_service_pb2 as record_pb2,
 )
+from proctor.values.outcome import Answer, FailureClass
+from proctor.values.sample import Prompt
+from proctor.values.usage import Timing, TokenUsage
 from services.common.grpc_errors import remote_error
 from services.common.subjects import OUTCOMES
-from services.results.outcomes.outcome import ModelAnswer, OutcomeBatch
+from services.results.outcomes.outcome import OutcomeBatch
 from services.results.outcomes.page_bytes import MOST_BYTES_PER_PAGE
 from services.results.runs.run_plan import RunPlan
-from services.results.samples.sample import Prompt
-from services.results.values import FailureClass, Timing, TokenUsage
 from tests.fakes.eventually import eventually
 from tests.fakes.recorded_run import answered, batch, choice_sample, failed, new_id, plan_of, said
 from tests.fakes.results_stand import ResultsStand, results_stand, sample_to_proto
@@ -358,8 +359,8 @@ async def test_a_nul_in_a_sample_is_refused_and_in_an_answer_replaced(stand: Res
 
     plan = await stand.open_run_of(2)
     weighed = answered(1, 1)
-    assert isinstance(weighed.result, ModelAnswer)
-    odd = replace(weighed.result, answer=replace(weighed.result.answer, text="a\0b"))
+    assert isinstance(weighed.result, Answer)
+    odd = replace(weighed.result, text="a\0b")
     sent = OutcomeBatch(plan.run_id, 1, [answered(0), replace(weighed, result=odd)], {"engine": "a\0b"})
     await stand.send(sent)
     await eventually(lambda: recorded_is(stand, plan, 2), "both are recorded")

@@ -9,13 +9,14 @@ from typing import Protocol
 import pytest
 import pytest_asyncio
 
-from services.common.postgres import connect_pool, migrate
+from proctor.values.run import RunState
+from proctor.values.scoring import ScoringMethod, TaskGroup
+from services.common.postgres import PostgresSession, connect_pool, migrate
 from services.results.figures.figure import Figure
 from services.results.outcomes.delete_run import DeleteRun
 from services.results.ports import BaselineStore, BoardStore, HistoryPage, HistoryStore
-from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
-from services.results.runs.run_plan import FinalState, RunFacts, RunPlan, TaskGroup
-from services.results.scoring.recipe import ScoringMethod
+from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
+from services.results.runs.run_plan import RunFacts, RunPlan
 from services.results.standings.add_baselines import AddBaselines
 from services.results.standings.history_token import NEWEST
 from services.results.standings.postgres_baselines import PostgresBaselines
@@ -57,7 +58,7 @@ class World:
         await self.stores.outcomes.record([*rows[:right], *wrong])
         return plan
 
-    async def close(self, plan: RunPlan, state: FinalState = FinalState.COMPLETED, epoch: int = 1) -> None:
+    async def close(self, plan: RunPlan, state: RunState = RunState.COMPLETED, epoch: int = 1) -> None:
         close_run = close_run_of(self.stores).close
         await close_run(plan.run_id, epoch, state, allow_partial=True)
 
@@ -65,7 +66,7 @@ class World:
         entries = await self.kept.entries(self.suite, "acc", project_id, is_best=is_best)
         return sorted((entry.run.model, entry.run.run_id) for entry in entries)
 
-    async def history(self, model: str = "", *, page_size: int = 100) -> list[tuple[str, FinalState]]:
+    async def history(self, model: str = "", *, page_size: int = 100) -> list[tuple[str, RunState | None]]:
         page = HistoryPage(self.suite, model, A_DAY_AGO, NEWEST, page_size)
         runs = await self.kept.page(page)
         assert await self.kept.count(page) >= len(runs)
@@ -80,7 +81,7 @@ async def session() -> AsyncIterator[PostgresSession]:
     async with postgres_server() as server:
         await migrate(server.address, SCHEMA, MIGRATIONS)
         async with await connect_pool(server.address, schema=SCHEMA) as pool:
-            yield PostgresSession(pool)
+            yield PostgresSession(pool, QUERIES)
 
 
 @pytest.fixture(params=["memory", "postgres"])
@@ -117,7 +118,7 @@ async def test_after_the_latest_run_was_deleted_the_one_before_counts_again(worl
     assert await world.board() == [("p/a", latest.run_id)]
     await DeleteRun(world.stores.records, world.stores.outcomes).delete(latest.run_id)
     assert await world.board() == [("p/a", earlier.run_id)]
-    assert await world.history() == [(earlier.run_id, FinalState.COMPLETED)]
+    assert await world.history() == [(earlier.run_id, RunState.COMPLETED)]
 
 
 async def test_a_standing_is_read_as_it_was_kept(world: World) -> None:
@@ -144,7 +145,7 @@ async def test_closing_again_changes_nothing(world: World) -> None:
     await world.close(plan)
     await world.close(plan)
     assert await world.board() == [("p/a", plan.run_id)]
-    assert await world.history() == [(plan.run_id, FinalState.COMPLETED)]
+    assert await world.history() == [(plan.run_id, RunState.COMPLETED)]
 
 
 async def test_two_replicas_that_close_at_once_list_a_run_once(world: World) -> None:
@@ -157,30 +158,30 @@ async def test_two_replicas_that_close_at_once_list_a_run_once(world: World) -> 
 async def test_a_run_that_failed_is_in_the_history_and_not_on_the_board(world: World) -> None:
     whole, broken = await world.run("p/a", right=1), await world.run("p/a", right=4)
     await world.close(whole)
-    await world.close(broken, FinalState.FAILED)
+    await world.close(broken, RunState.FAILED)
     assert await world.board() == [("p/a", whole.run_id)]
     assert await world.board(is_best=True) == [("p/a", whole.run_id)]
     assert await world.history("p/a") == [
-        (broken.run_id, FinalState.FAILED),
-        (whole.run_id, FinalState.COMPLETED),
+        (broken.run_id, RunState.FAILED),
+        (whole.run_id, RunState.COMPLETED),
     ]
 
 
 async def test_a_retried_run_stands_as_it_was_closed_last(world: World) -> None:
     plan, other = await world.run("p/a", right=4), await world.run("p/b", right=1)
-    await world.close(plan, FinalState.FAILED)
+    await world.close(plan, RunState.FAILED)
     await world.close(other)
     await world.stores.records.open(plan, 2)
     await world.close(plan, epoch=2)
     assert await world.board() == [("p/a", plan.run_id), ("p/b", other.run_id)]
     assert await world.history() == [
-        (plan.run_id, FinalState.COMPLETED),
-        (other.run_id, FinalState.COMPLETED),
+        (plan.run_id, RunState.COMPLETED),
+        (other.run_id, RunState.COMPLETED),
     ]
     await world.stores.records.open(plan, 3)
-    await world.close(plan, FinalState.CANCELLED, epoch=3)
+    await world.close(plan, RunState.CANCELLED, epoch=3)
     assert await world.board() == [("p/b", other.run_id)]
-    assert [state for _, state in await world.history("p/a")] == [FinalState.CANCELLED]
+    assert [state for _, state in await world.history("p/a")] == [RunState.CANCELLED]
 
 
 async def test_an_older_run_that_is_closed_later_is_the_latest(world: World) -> None:
@@ -233,7 +234,7 @@ async def test_pages_of_a_history_follow_the_key(world: World) -> None:
 async def test_a_complete_run_gets_baselines_once_it_is_closed(world: World) -> None:
     plan, failed = await world.run("p/a", right=1), await world.run("p/b", right=1)
     await world.close(plan)
-    await world.close(failed, FinalState.FAILED)
+    await world.close(failed, RunState.FAILED)
     await AddBaselines(world.stores, world.baselines)()
     found = await world.kept.baselines([failed.run_id, plan.run_id])
     means = {name: figures["acc"].figure.mean for name, figures in found.items()}

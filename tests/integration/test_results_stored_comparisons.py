@@ -6,14 +6,15 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
+from proctor.values.run import RunState
 from services.common.errors import DependencyUnavailable
+from services.common.postgres import PostgresSession
 from services.results.comparisons.compare_pair import ComparePair
 from services.results.comparisons.compare_runs import CompareRuns
 from services.results.comparisons.comparison import Difference
 from services.results.comparisons.metric_choice import MetricChoice
 from services.results.comparisons.store_comparisons import StoreComparisons
-from services.results.postgres_session import PostgresSession
-from services.results.runs.run_plan import FinalState, RunRecord
+from services.results.runs.run_plan import RunRecord
 from services.results.standings.postgres_standings import PostgresStandings
 from services.results.standings.rank_models import BoardQuery
 from tests.fakes.paired_runs import FAILED, PairedRuns, TaskOfRun, postgres_session, single
@@ -81,7 +82,7 @@ async def test_only_runs_on_the_same_terms_are_compared(runs: PairedRuns) -> Non
         await runs.run(answers(10), missing_tasks=("t1",)),
     ]
     cancelled = await runs.open_run(answers(10))
-    await runs.close(cancelled, FinalState.CANCELLED)
+    await runs.close(cancelled, RunState.CANCELLED)
     await runs.store_comparisons()
     assert await runs.comparisons.waiting(100) == []
     assert await runs.comparisons.of_runs([plan.run_id for plan in (*plans, cancelled)], "acc") == {}

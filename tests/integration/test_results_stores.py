@@ -9,26 +9,38 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import pytest_asyncio
 
+from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass, OutcomeStatus
+from proctor.values.run import RunState
+from proctor.values.sample import ChatMessage, Prompt
+from proctor.values.scoring import GroupMetric, TaskGroup
 from services.common.clock import SystemClock
-from services.common.postgres import connect_pool, migrate
+from services.common.postgres import PostgresSession, connect_pool, migrate
 from services.results.answers.ports import AnswerStore
 from services.results.answers.postgres_answers import PostgresAnswers
 from services.results.figures.figure import Figure
-from services.results.outcomes.outcome import Failure, ModelAnswer, Outcome, ScoredOutcome
+from services.results.outcomes.outcome import Outcome, ScoredOutcome
 from services.results.outcomes.ports import OutcomePage
-from services.results.postgres_session import MIGRATIONS, SCHEMA, PostgresSession
+from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.errors import EpochNotOpen, EpochOver, RunIncomplete
-from services.results.runs.run_plan import FinalState, GroupMetric, RunFacts, RunPlan, TaskGroup
+from services.results.runs.run_plan import RunFacts, RunPlan
 from services.results.samples.errors import SampleSetCommitted, SampleSetIncomplete, SampleSetNotFound
-from services.results.samples.sample import ChatMessage, Prompt, Sample
-from services.results.scoring.answer import Answer, ScoringImpossible, Target
+from services.results.samples.sample import Sample
+from services.results.scoring.answer import ScoringImpossible, Target
 from services.results.scoring.score_answer import score_answer
 from services.results.summaries.ports import Stores
 from services.results.summaries.summarize_run import SummarizeRun
-from services.results.values import FailureClass, OutcomeStatus
 from tests.fakes.memory_answers import MemoryAnswers
 from tests.fakes.memory_results import MemoryRows, memory_stores
-from tests.fakes.recorded_run import answered, choice_sample, failed, new_id, plan_of, said, scored
+from tests.fakes.recorded_run import (
+    answered,
+    choice_sample,
+    failed,
+    logprob_answer,
+    new_id,
+    plan_of,
+    said,
+    scored,
+)
 from tests.fakes.results_stores import postgres_stores
 from tests.servers import postgres_server
 
@@ -42,7 +54,7 @@ async def postgres_rows() -> AsyncIterator[Rows]:
     async with postgres_server() as server:
         await migrate(server.address, SCHEMA, MIGRATIONS)
         async with await connect_pool(server.address, schema=SCHEMA) as pool:
-            session = PostgresSession(pool)
+            session = PostgresSession(pool, QUERIES)
             stores = postgres_stores(session)
             yield stores, PostgresAnswers(session)
 
@@ -94,11 +106,13 @@ async def test_a_failure_gives_way_to_what_a_later_dispatch_brought(stores: Stor
     await record(stores, plan, failed(0, FailureClass.TIMEOUT))
     assert await record(stores, plan, answered(0)) == 0
     assert await record(stores, plan, failed(0, FailureClass.ENGINE, attempt=2)) == 1
-    counts = await stores.records.all_counts(plan)
+    progress = await stores.records.all_counts(plan)
+    counts = progress.counts
     assert (counts.recorded, counts.failed, counts.failures) == (1, 1, {"engine": 1})
     assert await record(stores, plan, answered(0, attempt=3)) == 1
-    counts = await stores.records.all_counts(plan)
-    assert (counts.recorded, counts.failed, counts.failures, counts.shards) == (1, 0, {}, {0: 1})
+    progress = await stores.records.all_counts(plan)
+    counts = progress.counts
+    assert (counts.recorded, counts.failed, counts.failures, progress.shards) == (1, 0, {}, {0: 1})
 
 
 async def test_an_outcome_that_moves_to_another_shard_is_counted_there(stores: Stores) -> None:
@@ -112,17 +126,18 @@ async def test_an_outcome_that_moves_to_another_shard_is_counted_there(stores: S
 async def test_a_later_epoch_counts_only_what_stays(stores: Stores) -> None:
     plan = await open_run(stores, 3)
     await record(stores, plan, answered(0), failed(1))
-    await stores.records.freeze(plan, 1, FinalState.COMPLETED, allow_partial=True)
+    await stores.records.freeze(plan, 1, RunState.COMPLETED, allow_partial=True)
     assert await record(stores, plan, answered(2)) == 0
 
     reopened = await stores.records.open(plan, 2)
 
-    counts = await stores.records.all_counts(plan)
-    assert (counts.epoch, counts.recorded, counts.failed, counts.shards) == (2, 1, 0, {})
+    progress = await stores.records.all_counts(plan)
+    counts = progress.counts
+    assert (counts.epoch, counts.recorded, counts.failed, progress.shards) == (2, 1, 0, {})
     assert await stores.outcomes.missing(reopened, 0, range(3)) == [1, 2]
     assert await record(stores, plan, answered(1), epoch=1) == 0
     assert await record(stores, plan, answered(1), epoch=2) == 1
-    assert (await stores.records.all_counts(plan)).recorded == 2
+    assert (await stores.records.all_counts(plan)).counts.recorded == 2
 
 
 async def test_opening_again_changes_nothing_and_an_earlier_epoch_is_refused(stores: Stores) -> None:
@@ -130,7 +145,7 @@ async def test_opening_again_changes_nothing_and_an_earlier_epoch_is_refused(sto
     await record(stores, plan, failed(1))
     other = replace(plan, tasks=(), rollouts=7)
     assert (await stores.records.open(other, 1)).plan == plan
-    assert (await stores.records.all_counts(plan)).failed == 1
+    assert (await stores.records.all_counts(plan)).counts.failed == 1
     with pytest.raises(EpochOver):
         await stores.records.open(plan, 0)
 
@@ -139,12 +154,12 @@ async def test_a_run_freezes_only_complete_unless_partial_is_allowed(stores: Sto
     plan = await open_run(stores, 2)
     await record(stores, plan, answered(0))
     with pytest.raises(RunIncomplete):
-        await stores.records.freeze(plan, 1, FinalState.COMPLETED, allow_partial=False)
+        await stores.records.freeze(plan, 1, RunState.COMPLETED, allow_partial=False)
     with pytest.raises(EpochNotOpen):
-        await stores.records.freeze(plan, 2, FinalState.COMPLETED, allow_partial=True)
+        await stores.records.freeze(plan, 2, RunState.COMPLETED, allow_partial=True)
     await record(stores, plan, failed(1))
-    await stores.records.freeze(plan, 1, FinalState.COMPLETED, allow_partial=False)
-    await stores.records.freeze(plan, 1, FinalState.COMPLETED, allow_partial=False)
+    await stores.records.freeze(plan, 1, RunState.COMPLETED, allow_partial=False)
+    await stores.records.freeze(plan, 1, RunState.COMPLETED, allow_partial=False)
     found = await stores.records.find(plan.run_id)
     assert found is not None
     assert found.is_frozen
@@ -160,14 +175,14 @@ async def test_what_a_run_was_ordered_as_and_how_it_ended_is_kept(stores: Stores
     plan = replace(plan_of([1], [set_id]), facts=facts, groups=groups)
     assert (await stores.records.open(plan, 1)).plan == plan
 
-    await stores.records.freeze(plan, 1, FinalState.FAILED, allow_partial=True)
+    await stores.records.freeze(plan, 1, RunState.FAILED, allow_partial=True)
     closed = await stores.records.find(plan.run_id)
     assert closed is not None
-    assert (closed.plan, closed.state) == (plan, FinalState.FAILED)
+    assert (closed.plan, closed.state) == (plan, RunState.FAILED)
     assert closed.closed_at is not None
 
     reopened = await stores.records.open(plan, 2)
-    assert (reopened.state, reopened.closed_at) == (FinalState.UNSPECIFIED, None)
+    assert (reopened.state, reopened.closed_at) == (None, None)
 
 
 async def test_all_that_a_target_may_hold_is_kept(stores: Stores) -> None:
@@ -198,7 +213,7 @@ async def test_a_set_whose_samples_share_other_passages_is_another_set(stores: S
 async def test_the_first_summary_of_an_epoch_stays(stores: Stores) -> None:
     plan = await open_run(stores, 2)
     await record(stores, plan, answered(0), answered(1))
-    await stores.records.freeze(plan, 1, FinalState.COMPLETED, allow_partial=False)
+    await stores.records.freeze(plan, 1, RunState.COMPLETED, allow_partial=False)
     found = await stores.records.find(plan.run_id)
     assert found is not None
     summary = await SummarizeRun(stores, SystemClock()).summarize(found)
@@ -210,7 +225,7 @@ async def test_the_first_summary_of_an_epoch_stays(stores: Stores) -> None:
 
 async def test_figures_stay_in_the_order_of_the_task(stores: Stores) -> None:
     plan = await open_run(stores, 2)
-    await stores.records.freeze(plan, 1, FinalState.FAILED, allow_partial=True)
+    await stores.records.freeze(plan, 1, RunState.FAILED, allow_partial=True)
     found = await stores.records.find(plan.run_id)
     assert found is not None
     summary = await SummarizeRun(stores, SystemClock()).summarize(found)
@@ -224,22 +239,27 @@ async def test_what_engines_said_is_kept_side_by_side(stores: Stores) -> None:
     plan = await open_run(stores, 1)
     for hardware in ("H200", "A100", "H200"):
         await stores.records.add_environment(plan.run_id, {"engine": "vllm", "hardware": hardware})
-    counts = await stores.records.all_counts(plan)
+    progress = await stores.records.all_counts(plan)
+    counts = progress.counts
     assert counts.environment == {"engine": "vllm", "hardware": "A100; H200"}
 
 
 async def test_only_the_named_shards_are_counted(stores: Stores) -> None:
     plan = await open_run(stores, 25)
     await record(stores, plan, answered(0), answered(11), answered(12), answered(24))
-    [counts] = await stores.records.counts([plan], [(plan.run_id, 1), (plan.run_id, 7)])
-    assert counts.shards == {1: 2}
-    assert counts.recorded == 4
+    [progress] = await stores.records.counts([plan], [(plan.run_id, 1), (plan.run_id, 7)])
+    assert progress.shards == {1: 2}
+    assert progress.counts.recorded == 4
 
 
 async def test_an_answer_comes_back_as_it_was_sent(rows: Rows, stores: Stores) -> None:
     plan = await open_run(stores, 4)
     odd = replace(answered(1), result=Failure(FailureClass.ENGINE, "it broke — ½"))
-    said_in_vain = ModelAnswer(Answer("ab", (-1.0, -math.inf), (True, False)), "stop", (1, 2))
+    said_in_vain = Answer(
+        "ab",
+        "stop",
+        (ChoiceScore(-1.0, is_greedy=True, token_count=1), ChoiceScore(-math.inf, is_greedy=False)),
+    )
     unscored = replace(answered(3), result=Failure(FailureClass.SCORING, "too slow", said_in_vain))
     sent = [answered(0), odd, said(2, "line\nbreak 😀"), unscored]
     await record(stores, plan, *sent)
@@ -342,10 +362,10 @@ async def test_a_set_that_is_still_being_staged_is_no_leftover(stores: Stores) -
 
 async def test_weights_that_are_no_numbers_are_not_scored_later_either(rows: Rows, stores: Stores) -> None:
     plan = await open_run(stores, 1)
-    overflowed = ModelAnswer(Answer("", (-1.0, math.nan), (True, False)), "stop", (1, 2))
+    overflowed = logprob_answer((-1.0, math.nan), (True, False), finish_reason="stop")
     sent = replace(answered(0), result=Failure(FailureClass.SCORING, "no number", overflowed))
     await record(stores, plan, sent)
     [kept] = await recorded(rows, all_of(plan))
     assert kept.outcome.answer is not None
     with pytest.raises(ScoringImpossible):
-        score_answer(plan.scorings[0], choice_sample(0).target, kept.outcome.answer.answer)
+        score_answer(plan.scorings[0], choice_sample(0).target, kept.outcome.answer)

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proctor.values.outcome import OutcomeStatus
 from services.results.checked_fields import InvalidField
 from services.results.comparisons.metric_difference import has_numbers
 from services.results.errors import UnknownMetric
 from services.results.runs.run_plan import RunPlan
 from services.results.standings.standing import METRICS_BY_WORD
-from services.results.values import OutcomeStatus
 
 
 @dataclass(frozen=True, slots=True)

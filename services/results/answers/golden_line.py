@@ -5,9 +5,10 @@ from typing import Any
 
 import orjson
 
+from proctor.values.sample import ChatMessage, Prompt
 from services.results.answers.tool_calls import tool_calls
 from services.results.outcomes.outcome import ScoredOutcome
-from services.results.samples.sample import ChatMessage, Prompt, Sample
+from services.results.samples.sample import Sample
 
 Json = dict[str, Any]
 
@@ -54,4 +55,4 @@ def _answer_turn(scored: ScoredOutcome) -> Json:
 def _text(scored: ScoredOutcome) -> str:
     """As the model said it; of choices, the one that it was taken as."""
     said = scored.outcome.answer
-    return (said.answer.text if said else "") or scored.prediction
+    return (said.text if said else "") or scored.prediction

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from proctor.values.outcome import OutcomeStatus
 from services.results.answers.answer_match import (
     NO_FILTER,
     AnswerFilter,
@@ -21,7 +22,6 @@ from services.results.page_token import read_page_token, write_page_token
 from services.results.runs.errors import RecordNotFound
 from services.results.runs.run_plan import RunPlan
 from services.results.summaries.ports import Stores
-from services.results.values import OutcomeStatus
 
 MOST_PER_PAGE = 1000
 USUAL_PER_PAGE = 100

@@ -2,16 +2,13 @@
 
 from collections.abc import Mapping, Sequence, Set
 
+from services.common.postgres import PostgresSession
 from services.results.answers.answer_match import AnswerMatch
 from services.results.answers.ports import KeyScan, Matched
 from services.results.answers.same_samples import Placed, SamePlace
 from services.results.answers.tool_calls import called
 from services.results.outcomes.outcome import OutcomeKey, ScoredOutcome
 from services.results.outcomes.postgres import scored_outcome
-from services.results.postgres_session import PostgresSession
-from services.results.values import FailureClass
-
-ANY_STATUS = 0
 
 
 class PostgresAnswers:
@@ -32,8 +29,7 @@ class PostgresAnswers:
             run_id,
             *key_columns(keys),
             most_bytes,
-            FailureClass.SCORING,
-            ANY_STATUS if wanted.status is None else wanted.status,
+            wanted.status,
             chosen.row_id,
             chosen.text,
             wanted.metrics,
@@ -51,10 +47,10 @@ class PostgresAnswers:
 
     async def read(self, run_id: str, keys: Sequence[OutcomeKey]) -> list[ScoredOutcome]:
         rows = await self._session.fetch("read_outcomes", run_id, *key_columns(keys))
-        return [scored_outcome(run_id, row) for row in rows]
+        return [scored_outcome(run_id, row["outcome"]) for row in rows]
 
     async def digests(self, run_id: str, samples: Sequence[int]) -> Mapping[int, str | None]:
-        rows = await self._session.fetch("digest_answers", run_id, samples, FailureClass.SCORING)
+        rows = await self._session.fetch("digest_answers", run_id, samples)
         return {row["sample"]: called(row["body_json"]) or row["digest"] for row in rows}
 
     async def golden(self, run_id: str, keys: Sequence[OutcomeKey]) -> Set[OutcomeKey]:

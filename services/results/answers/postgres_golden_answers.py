@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import asyncpg
 
+from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.answers.golden_answer import GoldenAnswer
 from services.results.answers.postgres_answers import key_columns
 from services.results.errors import FailureNotGolden, NoSuchAnswer
 from services.results.outcomes.outcome import OutcomeKey
-from services.results.postgres_session import PostgresSession, PostgresTransaction
 from services.results.runs.errors import RecordNotFound
 
 

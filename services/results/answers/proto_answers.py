@@ -7,7 +7,7 @@ from services.results.answers.side_by_side import ShownRow
 from services.results.checked_fields import checked_text
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.outcomes.proto import recorded_to_proto
-from services.results.samples.sample import prompt_as_text, target_as_text
+from services.results.samples.sample import target_as_text
 
 
 def filter_from_proto(message: results_pb2.OutcomeFilter) -> AnswerFilter:
@@ -29,7 +29,7 @@ def row_to_proto(row: ShownRow) -> pb.SideBySideRow:
         digest=sample.digest,
         row_id=sample.row_id,
         doc_id=sample.doc_id,
-        prompt=prompt_as_text(sample.prompt),
+        prompt=sample.prompt.as_text,
         target=target_as_text(sample.target, row.task.scoring.target_delimiter),
         answers=[_answer(listed) for listed in row.answers],
         is_differing=row.is_differing,

@@ -12,7 +12,7 @@ WHERE run_id = $1::uuid AND (sample, rollout) > ($2::bigint, $3::integer) AND sa
 ORDER BY sample, rollout
 LIMIT $5::integer;
 
--- name: match_outcomes: which of some outcomes match, and how many were looked at until so many bytes were read ($1 run, $2 samples, $3 rollouts, $4 bytes, $5 the class of answers without a score, $6 status or 0, $7 part of the row's id, $8 part of prompt or answer, $9 metric of each task, $10 least score, $11 most, $12 least characters, $13 most, $14 whether golden)
+-- name: match_outcomes: which of some outcomes match, and how many were looked at until so many bytes were read ($1 run, $2 samples, $3 rollouts, $4 bytes, $5 status or null, $6 part of the row's id, $7 part of prompt or answer, $8 metric of each task, $9 least score, $10 most, $11 least characters, $12 most, $13 whether golden)
 SELECT
     coalesce(array_agg(place - 1 ORDER BY place) FILTER (WHERE is_match), '{}') AS places,
     count(is_match) AS judged
@@ -20,47 +20,48 @@ FROM (
     SELECT
         place,
         CASE WHEN bytes_before < $4::bigint THEN coalesce(
-            (failure_class = 0 OR epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid))
-            AND ($6::smallint = 0 OR status = $6::smallint)
+            (status <> 'failed' OR epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid))
+            AND ($5::outcome_status IS NULL OR status = $5::outcome_status)
             AND (
-                ($10::double precision IS NULL AND $11::double precision IS NULL)
-                OR score BETWEEN coalesce($10::double precision, '-infinity') AND coalesce($11::double precision, 'infinity')
+                ($9::double precision IS NULL AND $10::double precision IS NULL)
+                OR score BETWEEN coalesce($9::double precision, '-infinity') AND coalesce($10::double precision, 'infinity')
             )
             AND (
-                ($12::integer IS NULL AND $13::integer IS NULL)
+                ($11::integer IS NULL AND $12::integer IS NULL)
                 OR (
-                    failure_class IN (0, $5::smallint)
-                    AND char_length(said) BETWEEN coalesce($12::integer, 0) AND coalesce($13::integer, 2147483647)
+                    is_answered
+                    AND char_length(said) BETWEEN coalesce($11::integer, 0) AND coalesce($12::integer, 2147483647)
                 )
             )
-            AND (NOT $14::boolean OR (
+            AND (NOT $13::boolean OR (
                 SELECT true
                 FROM golden_answers AS g
                 WHERE g.run_id = $1::uuid AND g.sample = weighed.sample AND g.rollout = weighed.rollout
             ))
-            AND ($7::text = '' OR has_part(row_name(row_id, doc_id), $7::text))
+            AND ($6::text = '' OR has_part(row_name(row_id, doc_id), $6::text))
             AND (
-                $8::text = ''
-                OR has_part(said, $8::text)
-                OR has_part(prompt_text, $8::text)
+                $7::text = ''
+                OR has_part(said, $7::text)
+                OR has_part(prompt_text, $7::text)
                 OR EXISTS (
-                    SELECT FROM jsonb_array_elements(prompt_messages) AS turn WHERE has_part(turn ->> 1, $8::text)
+                    SELECT FROM jsonb_array_elements(prompt_messages) AS turn WHERE has_part(turn ->> 1, $7::text)
                 )
-                OR body_has_part(body_json, $8::text)
+                OR body_has_part(body_json, $7::text)
             ),
             false
         ) END AS is_match
     FROM (
         SELECT
-            asked.place, asked.sample, asked.rollout, o.status, o.failure_class, o.epoch, s.row_id, s.doc_id,
+            asked.place, asked.sample, asked.rollout, o.status, o.epoch,
+            o.status <> 'failed' OR o.failure_class = 'scoring' AS is_answered, s.row_id, s.doc_id,
             s.prompt_text, s.prompt_messages, o.body_json,
             CASE WHEN o.answer_text = '' THEN o.prediction ELSE o.answer_text END AS said,
             CASE
-                WHEN jsonb_typeof(o.scores -> ($9::text[])[o.task_index + 1]) = 'number'
-                    THEN (o.scores ->> ($9::text[])[o.task_index + 1])::double precision
+                WHEN jsonb_typeof(o.scores -> ($8::text[])[o.task_index + 1]) = 'number'
+                    THEN (o.scores ->> ($8::text[])[o.task_index + 1])::double precision
             END AS score,
             coalesce(sum(
-                octet_length(o.answer_text) + CASE WHEN $8::text = '' THEN 0 ELSE octet_length(o.body_json) END
+                octet_length(o.answer_text) + CASE WHEN $7::text = '' THEN 0 ELSE octet_length(o.body_json) END
                 + coalesce(octet_length(s.prompt_text), 0) + coalesce(pg_column_size(s.prompt_messages), 0)
             ) OVER (ORDER BY asked.place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_before
         FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS asked (sample, rollout, place)
@@ -78,7 +79,7 @@ FROM (
             FROM samples
             WHERE set_id = t.set_id AND position = asked.sample - t.first_sample
             LIMIT 1
-        ) AS s ON $7::text <> '' OR $8::text <> ''
+        ) AS s ON $6::text <> '' OR $7::text <> ''
     ) AS weighed
 ) AS judged;
 
@@ -95,42 +96,33 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) AS o;
 
--- name: read_outcomes: some outcomes, where they count in the present epoch ($1 run, $2 samples, $3 rollouts)
-SELECT
-    o.sample, o.rollout, o.task_index, o.shard, o.epoch, o.attempt, o.status, o.failure_class, o.failure_message,
-    o.answer_text, o.finish_reason, o.choices, o.prediction, o.scores, o.prompt_tokens, o.completion_tokens,
-    o.cached_tokens, o.reasoning_tokens, o.total_seconds, o.queue_seconds, o.first_token_seconds,
-    o.between_tokens_seconds, o.is_reused, o.body_json
-FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS asked (sample, rollout, place)
+-- name: read_outcomes: some outcomes as whole rows, where they count in the present epoch ($1 run, $2 samples, $3 rollouts)
+SELECT o.outcome
+FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS wanted (sample, rollout, place)
 CROSS JOIN LATERAL (
-    SELECT
-        sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message, answer_text,
-        finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens, cached_tokens,
-        reasoning_tokens, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, is_reused,
-        body_json
-    FROM outcomes
-    WHERE run_id = $1::uuid AND sample = asked.sample AND rollout = asked.rollout
+    SELECT current_outcomes AS outcome
+    FROM current_outcomes
+    WHERE run_id = $1::uuid AND sample = wanted.sample AND rollout = wanted.rollout
     LIMIT 1
 ) AS o
-WHERE o.failure_class = 0 OR o.epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid)
-ORDER BY asked.place;
+ORDER BY wanted.place;
 
--- name: digest_answers: digests of what was first said to some samples, null where nothing was, and the bodies of answers without a text ($1 run, $2 samples, $3 the class of answers without a score)
+-- name: digest_answers: digests of what was first said to some samples, null where nothing was, and the bodies of answers without a text ($1 run, $2 samples)
 SELECT
     o.sample,
-    CASE WHEN o.failure_class IN (0, $3::smallint) THEN md5(btrim(
+    CASE WHEN o.status <> 'failed' OR o.failure_class = 'scoring' THEN md5(btrim(
         CASE WHEN o.answer_text = '' THEN o.prediction ELSE o.answer_text END,
         E' \t\n\r\v\f\u0085\u00a0\u2028\u2029\u3000'
     )) END AS digest,
     CASE WHEN o.answer_text = '' AND o.prediction = '' THEN o.body_json ELSE '' END AS body_json
 FROM unnest($2::bigint[]) AS asked (sample)
 CROSS JOIN LATERAL (
-    SELECT sample, failure_class, epoch, answer_text, prediction, body_json
+    SELECT sample, status, failure_class, epoch, answer_text, prediction, body_json
     FROM outcomes
     WHERE run_id = $1::uuid AND sample = asked.sample AND rollout = 0
     LIMIT 1
 ) AS o
-WHERE o.failure_class = 0 OR o.epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid);
+WHERE o.status <> 'failed' OR o.epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid);
 
 -- name: list_same_rows: some samples of a set, and whether another set has the same at the same position ($1 set, $2 other set, $3 first position, $4 end, exclusive)
 SELECT
@@ -184,10 +176,10 @@ FROM unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
 JOIN golden_answers AS g ON g.run_id = $1::uuid AND g.sample = asked.sample AND g.rollout = asked.rollout;
 
 -- name: find_unmarkable: an outcome among some that is not there, or failed ($1 run, $2 samples, $3 rollouts)
-SELECT asked.sample, asked.rollout, coalesce(o.failure_class > 0, false) AS is_failure
+SELECT asked.sample, asked.rollout, coalesce(o.status = 'failed', false) AS is_failure
 FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS asked (sample, rollout, place)
 LEFT JOIN outcomes AS o ON o.run_id = $1::uuid AND o.sample = asked.sample AND o.rollout = asked.rollout
-WHERE o.failure_class IS NULL OR o.failure_class > 0
+WHERE o.status IS NULL OR o.status = 'failed'
 ORDER BY asked.place
 LIMIT 1;
 

@@ -12,7 +12,7 @@ from services.results.figures.metric_kind import is_right_or_wrong
 from services.results.figures.score_columns import Array, Numbers
 from services.results.scoring.answer import UNREAD, ScoreValue
 from services.results.scoring.answer_filters import FilterPipeline
-from services.results.scoring.task_scoring import ScoredMetric
+from services.results.scoring.compiled_scoring import ScoredMetric
 
 
 @dataclass(frozen=True, slots=True)

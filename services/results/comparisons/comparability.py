@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from proctor.values.run import RunState
 from services.results.comparisons.metric_choice import MetricChoice, options_of
 from services.results.errors import OtherOptions, OtherScoring, OtherSuite
 from services.results.runs.errors import RunNotFinished
-from services.results.runs.run_plan import FinalState, PlannedTask, RunPlan, RunRecord
+from services.results.runs.run_plan import UNSPECIFIED, PlannedTask, RunPlan, RunRecord
 
 
 def check_comparable(records: Sequence[RunRecord], tasks: Sequence[str], *, is_forced: bool) -> None:
@@ -82,8 +83,8 @@ def _dataset_warnings(plans: Sequence[RunPlan]) -> Iterator[str]:
 
 def _state_warnings(records: Sequence[RunRecord]) -> Iterator[str]:
     for record in records:
-        if record.state is not FinalState.COMPLETED:
-            yield f"Run {record.plan.run_id} ended as {record.state.name.lower()}; what it has is compared."
+        if record.state is not RunState.COMPLETED:
+            yield f"Run {record.plan.run_id} ended as {record.state}; what it has is compared."
 
 
 def _task_warnings(name: str, plans: Sequence[RunPlan]) -> Iterator[str]:
@@ -120,7 +121,7 @@ def _differing(what: str, values: Sequence[str]) -> Iterator[str]:
 def _ways(plan: RunPlan, tasks: Sequence[str]) -> str:
     """How the tasks were scored, as words."""
     indexes = [index for index, task in enumerate(plan.tasks) if task.task in tasks]
-    return " and ".join(sorted({plan.scoring_method_of(index).name.lower() for index in indexes}))
+    return " and ".join(sorted({plan.scoring_method_of(index) or UNSPECIFIED for index in indexes}))
 
 
 def _limit(plan: RunPlan) -> str:

@@ -3,10 +3,10 @@
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
+from proctor.values.scoring import ScoringMethod
 from services.results.comparisons.answer_pairs import PairTally
 from services.results.comparisons.estimate import Estimate, Verdict, verdict_of
 from services.results.comparisons.holm import holm
-from services.results.scoring.recipe import ScoringMethod
 
 SUITE = ""
 """In the place of a task: the suite as a whole."""
@@ -18,7 +18,7 @@ class ComparedRun:
 
     run_id: str
     model: str
-    scoring_method: ScoringMethod
+    scoring_method: ScoringMethod | None
     limit: int | None
     score: float | None
 

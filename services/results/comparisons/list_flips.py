@@ -15,7 +15,7 @@ from services.results.page_token import read_page_token, write_page_token
 from services.results.ports import PairStore
 from services.results.runs.errors import RecordNotFound
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
-from services.results.scoring.task_scoring import ScoredMetric
+from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.standings.standing import METRICS_BY_WORD
 from services.results.summaries.ports import Stores

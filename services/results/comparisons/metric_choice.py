@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from services.results.checked_fields import InvalidField
 from services.results.errors import NothingToCompare, UnknownMetric
 from services.results.runs.run_plan import RunPlan
-from services.results.scoring.task_scoring import ScoredMetric
+from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.standings.standing import METRICS_BY_WORD
 from services.results.summaries.group_figures import SCORE

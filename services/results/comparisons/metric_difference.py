@@ -12,7 +12,7 @@ from services.results.comparisons.label_difference import difference_of_labels, 
 from services.results.comparisons.mean_difference import NO_PAIRS, difference_of_means, observed_means
 from services.results.figures.label_figures import LABEL_FIGURES, label_measure
 from services.results.figures.number_figures import NUMBER_FIGURES
-from services.results.scoring.task_scoring import ScoredMetric
+from services.results.scoring.compiled_scoring import ScoredMetric
 
 
 def has_numbers(scored: ScoredMetric) -> bool:

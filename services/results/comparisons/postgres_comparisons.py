@@ -5,10 +5,10 @@ from contextlib import suppress
 
 import asyncpg
 
+from services.common.postgres import PostgresSession
 from services.results.comparisons.comparison import Difference
 from services.results.comparisons.estimate import verdict_of
 from services.results.comparisons.stored_difference import StoredDifference
-from services.results.postgres_session import PostgresSession
 from services.results.runs.run_plan import RunPlan, RunRecord
 from services.results.standings.run_terms import terms_of
 from services.results.summaries.group_figures import SCORE

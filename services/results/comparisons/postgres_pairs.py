@@ -7,10 +7,10 @@ from functools import lru_cache
 import asyncpg
 import orjson
 
+from services.common.postgres import PostgresSession
 from services.results.comparisons.answer_pairs import PairGroup, SampleAnswers
 from services.results.comparisons.flip import FlipQuery, FoundFlip
 from services.results.comparisons.pair_differences import PairsByMetric
-from services.results.postgres_session import PostgresSession
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.scoring.answer import ScoreValue
 

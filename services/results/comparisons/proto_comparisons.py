@@ -1,10 +1,10 @@
 """Comparisons and flips as the contract has them."""
 
 from proctor.v1 import comparison_pb2 as pb
-from proctor.v1 import run_pb2
+from proctor.wire.convert import number_of
 from services.results.comparisons.comparison import ComparedRun, Comparison, Difference
 from services.results.comparisons.flip import Flip
-from services.results.samples.sample import prompt_as_text, target_as_text
+from services.results.samples.sample import target_as_text
 
 
 def comparison_to_proto(comparison: Comparison) -> pb.Comparison:
@@ -22,7 +22,7 @@ def flip_to_proto(flip: Flip) -> pb.Flip:
         task=flip.task.task,
         doc_id=flip.sample.doc_id,
         digest=flip.sample.digest,
-        prompt=prompt_as_text(flip.sample.prompt),
+        prompt=flip.sample.prompt.as_text,
         target=target_as_text(flip.sample.target, flip.task.scoring.target_delimiter),
         first_prediction=flip.predictions[0],
         second_prediction=flip.predictions[1],
@@ -35,7 +35,7 @@ def _run(run: ComparedRun) -> pb.ComparedRun:
     return pb.ComparedRun(
         run_id=run.run_id,
         model=run.model,
-        scoring_method=run_pb2.ScoringMethod.ValueType(run.scoring_method),
+        scoring_method=number_of(run.scoring_method),
         limit=run.limit,
         score=run.score,
     )

@@ -12,25 +12,23 @@ WITH asked AS (
     SELECT
         asked.place, wanted.metric, o.sample - asked.first_start AS position,
         string_agg(o.scores ->> wanted.name, ',' ORDER BY o.rollout) AS scores,
-        count(*) FILTER (WHERE o.status = 2) AS unparsed,
-        bool_and(o.failure_class > 0) AS is_failed
-    FROM outcomes AS o
+        count(*) FILTER (WHERE o.status = 'unparsed') AS unparsed,
+        bool_and(o.status = 'failed') AS is_failed
+    FROM current_outcomes AS o
     JOIN asked ON asked.first_index = o.task_index
     JOIN wanted USING (place)
     WHERE o.run_id = $1::uuid
-        AND (o.failure_class = 0 OR o.epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid))
     GROUP BY asked.place, wanted.metric, o.sample - asked.first_start
 ), second_answers AS (
     SELECT
         asked.place, wanted.metric, o.sample - asked.second_start AS position,
         string_agg(o.scores ->> wanted.name, ',' ORDER BY o.rollout) AS scores,
-        count(*) FILTER (WHERE o.status = 2) AS unparsed,
-        bool_and(o.failure_class > 0) AS is_failed
-    FROM outcomes AS o
+        count(*) FILTER (WHERE o.status = 'unparsed') AS unparsed,
+        bool_and(o.status = 'failed') AS is_failed
+    FROM current_outcomes AS o
     JOIN asked ON asked.second_index = o.task_index
     JOIN wanted USING (place)
     WHERE o.run_id = $2::uuid
-        AND (o.failure_class = 0 OR o.epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $2::uuid))
     GROUP BY asked.place, wanted.metric, o.sample - asked.second_start
 ), first_samples AS (
     SELECT
@@ -78,7 +76,7 @@ WITH first_answers AS (
         string_agg(scores ->> $9::text, ',' ORDER BY rollout) AS scores,
         (array_agg(prediction ORDER BY rollout))[1] AS prediction
     FROM outcomes
-    WHERE run_id = $1::uuid AND sample > $10::bigint AND sample < $5::bigint AND failure_class = 0
+    WHERE run_id = $1::uuid AND sample > $10::bigint AND sample < $5::bigint AND status <> 'failed'
     GROUP BY sample
 ), second_answers AS (
     SELECT
@@ -86,7 +84,7 @@ WITH first_answers AS (
         string_agg(scores ->> $9::text, ',' ORDER BY rollout) AS scores,
         (array_agg(prediction ORDER BY rollout))[1] AS prediction
     FROM outcomes
-    WHERE run_id = $2::uuid AND sample >= $4::bigint AND sample < $6::bigint AND failure_class = 0
+    WHERE run_id = $2::uuid AND sample >= $4::bigint AND sample < $6::bigint AND status <> 'failed'
     GROUP BY sample
 ), first_samples AS (
     SELECT position, digest, row_number() OVER (PARTITION BY digest ORDER BY position) AS nth
@@ -119,13 +117,13 @@ FROM history_entries AS h
 JOIN run_records AS r USING (run_id)
 LEFT JOIN board_entries AS e
     ON e.run_id = h.run_id AND e.suite = h.suite AND e.project = '' AND e.metric = 'score' AND e.model = h.model
-WHERE h.suite = $1::text AND h.model = ANY ($2::text[]) AND r.state = 4
+WHERE h.suite = $1::text AND h.model = ANY ($2::text[]) AND r.state = 'completed'
 ORDER BY h.model, (coalesce(e.terms, '') <> '') DESC, h.closed_at DESC, h.run_id DESC;
 
 -- name: list_runs_to_compare: completed runs that were not compared since they were closed ($1 rows)
 SELECT run_id::text AS run_id
 FROM run_records
-WHERE state = 4 AND compared_epoch < epoch
+WHERE state = 'completed' AND compared_epoch < epoch
 ORDER BY closed_at
 LIMIT $1::integer;
 

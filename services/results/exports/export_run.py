@@ -19,7 +19,7 @@ from services.results.exports.render_file import RenderFile
 from services.results.ports import ExportedLines, ExportedOutcomes, ExportMarks
 from services.results.runs.errors import RecordNotFound, RunNotFinished
 from services.results.runs.ports import RunRecordStore
-from services.results.runs.run_plan import FinalState, RunPlan, RunRecord
+from services.results.runs.run_plan import RunPlan, RunRecord
 from services.results.summaries.show_summary import ShowSummary
 
 MARK_BYTES = 4 * 1024 * 1024
@@ -93,11 +93,11 @@ class ExportRun:
         return ExportedFile(name, form.media_type, rest, file.tag, end.first_byte if end else None)
 
     async def _exported_run(self, record: RunRecord, form: ExportForm) -> ExportedRun:
-        [counts] = await self._records.counts([record.plan], [])
+        [progress] = await self._records.counts([record.plan], [])
         has_figures = isinstance(form, LineForm) and form.has_figures
         figures = await self._show_summary.show(record.plan.run_id) if has_figures else None
-        is_partial = counts.recorded < record.plan.total
-        return ExportedRun(record, is_partial, counts.environment, figures)
+        is_partial = progress.counts.recorded < record.plan.total
+        return ExportedRun(record, is_partial, progress.counts.environment, figures)
 
     async def _outcome_pieces(self, run: ExportedRun, form: OutcomeForm, index: int) -> AsyncGenerator[bytes]:
         writer = form.open(run)
@@ -172,7 +172,7 @@ def _check_part(order: ExportOrder, form: ExportForm, record: RunRecord) -> None
 
 
 def _is_closed(record: RunRecord) -> bool:
-    return record.is_frozen and record.state is not FinalState.UNSPECIFIED
+    return record.is_frozen and record.state is not None
 
 
 def _tag(order: ExportOrder, record: RunRecord, run: ExportedRun) -> str:

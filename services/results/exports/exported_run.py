@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from services.results.runs.run_plan import RunRecord
-from services.results.scoring.task_scoring import metric_names
+from services.results.scoring.compiled_scoring import metric_names
 from services.results.summaries.run_summary import RunSummary
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from proctor.values.scoring import ScoringMethod
 from services.results.exports.export_form import LineForm
 from services.results.exports.exported_run import ExportedRun
 from services.results.exports.interval_chart import IntervalChart, interval_chart
 from services.results.figures.figure import Figure
 from services.results.outcomes.timing_summary import Percentiles, TimingSummary
-from services.results.scoring.recipe import ScoringMethod
 from services.results.summaries.run_summary import RunSummary, TaskSummary
 
 _PAGE = "report.html.j2"

@@ -7,6 +7,7 @@ import orjson
 
 from services.results.exports.export_form import LineForm
 from services.results.exports.exported_run import ExportedRun
+from services.results.runs.run_plan import UNSPECIFIED
 from services.results.summaries.run_summary import RunSummary
 
 
@@ -41,9 +42,9 @@ def run_facts(run: ExportedRun) -> Mapping[str, object]:
     return {
         "run_id": record.plan.run_id,
         **asdict(record.plan.facts),
-        "state": record.state.name.lower() if record.state else "open",
+        "state": record.state or "open",
         "closed_at": record.closed_at,
-        "scoring_method": record.plan.scoring_method.name.lower(),
+        "scoring_method": record.plan.scoring_method or UNSPECIFIED,
         "rollouts": record.plan.rollouts,
         "environment": dict(run.environment),
     }

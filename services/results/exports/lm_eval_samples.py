@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
+from proctor.values.outcome import Answer, Failure
 from services.results.exports.export_form import OutcomeForm
 from services.results.exports.exported_run import ExportedRun
-from services.results.outcomes.outcome import Failure, ListedOutcome
+from services.results.outcomes.outcome import ListedOutcome
 from services.results.runs.run_plan import TaskProvenance
-from services.results.samples.sample import prompt_as_text
-from services.results.scoring.answer import Answer, ScoringImpossible, Target
+from services.results.scoring.answer import ScoringImpossible, Target
 from services.results.scoring.answer_filters import FilterPipeline, read_answer
-from services.results.scoring.task_scoring import TaskScoring
+from services.results.scoring.compiled_scoring import CompiledScoring
 
 UNREADABLE = "[invalid]"
 """What lm-evaluation-harness puts in the place of an answer that a filter found nothing in."""
@@ -35,21 +35,21 @@ class LmEvalFile:
         return b"".join([orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines])
 
 
-def sample_lines(listed: ListedOutcome, scoring: TaskScoring) -> list[Mapping[str, object]]:
+def sample_lines(listed: ListedOutcome, scoring: CompiledScoring) -> list[Mapping[str, object]]:
     result = listed.scored.outcome.result
     if isinstance(result, Failure):
         return []
     shared = _shared_fields(listed)
-    if result.answer.choice_logprobs:
-        responses = _weighed(result.answer)
+    if result.choices:
+        responses = _weighed(result)
         scores = _scores(listed, suffix="")
         return [{**shared, **_responses([[one] for one in responses], responses, "none"), **scores}]
     pipelines = scoring.filters or (FilterPipeline(),)
     lines: list[Mapping[str, object]] = []
     for pipeline in pipelines:
-        filtered = [_reading(pipeline, result.answer.text)]
+        filtered = [_reading(pipeline, result.text)]
         scores = _scores(listed, suffix=f",{pipeline.name}" if len(pipelines) > 1 else "")
-        lines.append({**shared, **_responses([[result.answer.text]], filtered, pipeline.name), **scores})
+        lines.append({**shared, **_responses([[result.text]], filtered, pipeline.name), **scores})
     return lines
 
 
@@ -65,7 +65,7 @@ def _reading(pipeline: FilterPipeline, text: str) -> str:
 def _shared_fields(listed: ListedOutcome) -> Mapping[str, object]:
     sample = listed.sample
     doc = json.loads(sample.doc_json) if sample.doc_json else {}
-    target, prompt = str(_target(sample.target)), prompt_as_text(sample.prompt)
+    target, prompt = str(_target(sample.target)), sample.prompt.as_text
     return {
         "doc_id": sample.doc_id,
         "doc": doc,
@@ -101,7 +101,7 @@ def _target(target: Target) -> object:
 
 
 def _weighed(answer: Answer) -> list[list[str]]:
-    pairs = zip(answer.choice_logprobs, answer.choice_is_greedy, strict=True)
+    pairs = [(choice.logprob, choice.is_greedy) for choice in answer.choices]
     return [[str(logprob), str(is_greedy)] for logprob, is_greedy in pairs]
 
 

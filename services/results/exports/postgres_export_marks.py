@@ -2,8 +2,8 @@
 
 import asyncpg
 
+from services.common.postgres import PostgresSession
 from services.results.exports.marked_file import FileMark, MarkedFile
-from services.results.postgres_session import PostgresSession
 
 
 class PostgresExportMarks:

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Sequence
 
 import asyncpg
 
+from services.common.postgres import PostgresSession
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.outcomes.postgres import scored_outcome
-from services.results.postgres_session import PostgresSession
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.postgres import sample_from_row
 
@@ -42,13 +42,14 @@ class PostgresExports:
             if not rows:
                 return
             yield [_listed(plan, task_index, row) for row in rows]
-            after = (rows[-1]["sample"], rows[-1]["rollout"])
+            last = rows[-1]["outcome"]
+            after = (last["sample"], last["rollout"])
             size = _next_size(rows)
 
 
 def _listed(plan: RunPlan, task_index: int, row: asyncpg.Record) -> ListedOutcome:
-    sample = sample_from_row(row, "sample_choices", row["doc_json"])
-    return ListedOutcome(plan.tasks[task_index], sample, scored_outcome(plan.run_id, row))
+    sample = sample_from_row(row, row["doc_json"])
+    return ListedOutcome(plan.tasks[task_index], sample, scored_outcome(plan.run_id, row["outcome"]))
 
 
 def _next_size(rows: Sequence[asyncpg.Record]) -> int:
@@ -57,5 +58,5 @@ def _next_size(rows: Sequence[asyncpg.Record]) -> int:
 
 
 def _weight(row: asyncpg.Record) -> int:
-    texts = ("prompt_text", "prompt_messages", "answer_text", "doc_json")
-    return sum(len(row[name] or "") for name in texts) + sum(map(len, row["sample_choices"]))
+    texts = (row["prompt_text"], row["prompt_messages"], row["doc_json"], row["outcome"]["answer_text"])
+    return sum(len(text or "") for text in texts) + sum(map(len, row["choices"]))

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 import asyncpg
 import orjson
 
+from services.common.postgres import PostgresSession
 from services.results.errors import RunChanged
 from services.results.exports.exported_lines import LineChunk, LineKind, WantedLines
 from services.results.outcomes.outcome import OutcomeKey
-from services.results.postgres_session import PostgresSession
 from services.results.runs.run_plan import PlannedTask
-from services.results.values import FailureClass, OutcomeStatus
 
 # One is made while the other is sent.
 IN_FLIGHT = 2
@@ -25,10 +24,6 @@ MOST_GROWTH = 8
 CHUNK_BYTES = 1024 * 1024
 # Where texts are suddenly much longer than those before.
 MOST_CHUNK_BYTES = 4 * CHUNK_BYTES
-
-# By the numbers that the table has for them, from 1.
-STATUS_WORDS = [OutcomeStatus(number).name.lower() for number in range(1, len(OutcomeStatus) + 1)]
-FAILURE_WORDS = [FailureClass(number).word for number in range(1, len(FailureClass) + 1)]
 
 
 @dataclass(slots=True)
@@ -134,22 +129,15 @@ def _query(wanted: WantedLines, task: PlannedTask) -> tuple[str, tuple[object, .
     plan, missing = wanted.record.plan, wanted.missing
     # Half of the id of the run and a number: the same whenever the file is made.
     ids = plan.run_id.replace("-", "")[:20]
-    unscored = FailureClass.SCORING
     match wanted.kind:
         case LineKind.OUTCOME:
             delimiter = task.scoring.target_delimiter
-            return "export_outcome_lines", (
-                STATUS_WORDS,
-                FAILURE_WORDS,
-                unscored,
-                _json(task.task),
-                delimiter,
-            )
+            return "export_outcome_lines", (_json(task.task), delimiter)
         case LineKind.BATCH_OUTPUT:
-            return "export_batch_output", (unscored, ids, _json(plan.facts.model))
+            return "export_batch_output", (ids, _json(plan.facts.model))
         case LineKind.BATCH_ERROR:
             told = (_json(missing.code), _json(missing.message))
-            return "export_batch_errors", (unscored, ids, FAILURE_WORDS, *told)
+            return "export_batch_errors", (ids, *told)
 
 
 def _json(text: str) -> str:

@@ -1,23 +1,18 @@
 -- name: export_outcomes: what counts in the present epoch of one task, beside its samples, up to some bytes ($1 run, $2 after sample, $3 after rollout, $4 set, $5 first sample, $6 end, exclusive, $7 rows, $8 with the rows that samples were made from, $9 bytes, nearly)
 SELECT
-    o.sample, o.rollout, o.task_index, o.shard, o.epoch, o.attempt, o.status, o.failure_class, o.failure_message,
-    o.answer_text, o.finish_reason, o.choices, o.prediction, o.scores, o.prompt_tokens,
-    o.completion_tokens, o.cached_tokens, o.reasoning_tokens, o.total_seconds, o.queue_seconds,
-    o.first_token_seconds, o.between_tokens_seconds, o.is_reused, o.body_json, s.position, s.doc_id, s.digest, s.prompt_text,
-    s.prompt_messages, s.choices AS sample_choices, s.target_choice, s.target_texts, s.right_choices, s.wrong_texts,
-    s.choice_texts, s.cluster, s.row_id, s.params_json,
+    o.outcome, s.position, s.doc_id, s.digest, s.prompt_text, s.prompt_messages, s.choices, s.target_choice, s.target_texts,
+    s.right_choices, s.wrong_texts, s.choice_texts, s.cluster, s.row_id, s.params_json,
     CASE WHEN $8::boolean THEN s.doc_json ELSE '' END AS doc_json
 FROM (
     SELECT
-        outcomes.*,
+        current_outcomes AS outcome, sample, rollout,
         coalesce(sum(octet_length(answer_text) + octet_length(body_json)) OVER (
             ORDER BY sample, rollout ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ), 0) AS bytes_before
-    FROM outcomes
+    FROM current_outcomes
     WHERE run_id = $1::uuid
         AND (sample, rollout) > ($2::bigint, $3::integer)
         AND sample < $6::bigint
-        AND (failure_class = 0 OR epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid))
     ORDER BY sample, rollout
     LIMIT $7::integer
 ) AS o
@@ -25,22 +20,22 @@ JOIN samples AS s ON s.set_id = $4::uuid AND s.position = o.sample - $5::bigint
 WHERE o.bytes_before < $9::bigint
 ORDER BY o.sample, o.rollout;
 
--- name: export_outcome_lines: what counts in an epoch of one task, an object of JSON per line, up to some bytes ($1 run, $2 epoch, $3 set, $4 first sample, $5 after sample, $6 after rollout, $7 end, exclusive, $8 bytes, nearly, $9 words of statuses, $10 of failure classes, $11 the class of answers without a score, $12 task as JSON, $13 target delimiter)
+-- name: export_outcome_lines: what counts in an epoch of one task, an object of JSON per line, up to some bytes ($1 run, $2 epoch, $3 set, $4 first sample, $5 after sample, $6 after rollout, $7 end, exclusive, $8 bytes, nearly, $9 task as JSON, $10 target delimiter)
 -- JSON_SCALAR writes what to_json would, and looks up no type for each value.
 SELECT
     convert_to(string_agg(concat(
-        '{"task":', $12::text,
+        '{"task":', $9::text,
         ',"doc_id":', doc_id,
         ',"row_id":', JSON_SCALAR(row_id),
         ',"rollout":', rollout,
-        ',"status":"', ($9::text[])[status],
+        ',"status":"', status,
         '","prompt":', JSON_SCALAR(prompt),
         ',"choices":', to_json(sample_choices),
         ',"target":', JSON_SCALAR(CASE
             WHEN target_choice >= 0 AND target_choice < cardinality(sample_choices)
-                THEN without_prefix(sample_choices[target_choice + 1], $13::text)
+                THEN without_prefix(sample_choices[target_choice + 1], $10::text)
             WHEN cardinality(right_choices) > 0 THEN (
-                SELECT coalesce(string_agg(without_prefix(sample_choices[choice + 1], $13::text), ' | '), '')
+                SELECT coalesce(string_agg(without_prefix(sample_choices[choice + 1], $10::text), ' | '), '')
                 FROM unnest(right_choices) AS choice
                 WHERE choice < cardinality(sample_choices)
             )
@@ -53,7 +48,7 @@ SELECT
             WHEN is_answered AND choices <> '[]' THEN jsonb_path_query_array(choices, '$[*][0]') ELSE '[]'
         END,
         ',"body":', CASE WHEN is_answered AND body_json <> '' AND body_json IS JSON OBJECT THEN one_line(body_json) ELSE 'null' END,
-        ',"failure_class":"', ($10::text[])[failure_class],
+        ',"failure_class":"', failure_class,
         '","failure_message":', JSON_SCALAR(failure_message),
         ',"scores":', scores,
         ',"prompt_tokens":', prompt_tokens,
@@ -77,7 +72,7 @@ FROM (
         o.total_seconds, o.queue_seconds, o.first_token_seconds, o.between_tokens_seconds, o.is_reused, o.body_json,
         s.doc_id, s.row_id, s.digest, s.prompt, s.choices AS sample_choices, s.target_choice,
         s.target_texts, s.right_choices,
-        o.failure_class IN (0, $11::smallint) AS is_answered,
+        o.status <> 'failed' OR o.failure_class = 'scoring' AS is_answered,
         coalesce(sum(
             octet_length(o.answer_text) + octet_length(o.body_json) + octet_length(o.failure_message)
             + pg_column_size(o.choices) + octet_length(s.prompt) + pg_column_size(s.choices) + pg_column_size(s.target_texts)
@@ -91,7 +86,7 @@ FROM (
         WHERE run_id = $1::uuid
             AND (sample, rollout) > ($5::bigint, $6::integer)
             AND sample < $7::bigint
-            AND (failure_class = 0 OR epoch = $2::integer)
+            AND (status <> 'failed' OR epoch = $2::integer)
         ORDER BY sample, rollout
         -- Never reached. Without it the planner spreads a few rows over processes, or reads all samples to join them.
         LIMIT 1000000
@@ -117,7 +112,7 @@ FROM (
     ) AS s
 ) AS weighed;
 
--- name: export_batch_output: the answers to one task as lines of a batch's output file, up to some bytes ($1 run, $2 epoch, $3 set, $4 first sample, $5 after sample, $6 after rollout, $7 end, exclusive, $8 bytes, nearly, $9 the class of answers without a score, $10 beginning of ids, $11 model as JSON)
+-- name: export_batch_output: the answers to one task as lines of a batch's output file, up to some bytes ($1 run, $2 epoch, $3 set, $4 first sample, $5 after sample, $6 after rollout, $7 end, exclusive, $8 bytes, nearly, $9 beginning of ids, $10 model as JSON)
 SELECT
     convert_to(string_agg(concat(
         '{"id":"batch_req_', id,
@@ -129,7 +124,7 @@ SELECT
                 '{"id":"', CASE WHEN is_chat THEN 'chatcmpl-' ELSE 'cmpl-' END, id,
                 '","object":"', CASE WHEN is_chat THEN 'chat.completion' ELSE 'text_completion' END,
                 '","created":', floor(extract(epoch FROM recorded_at))::bigint,
-                ',"model":', $11::text,
+                ',"model":', $10::text,
                 ',"choices":[{"index":0,', CASE
                     WHEN is_chat
                         THEN concat('"message":{"role":"assistant","content":', JSON_SCALAR(answer_text), ',"refusal":null}')
@@ -153,7 +148,7 @@ FROM (
         o.sample, o.answer_text, o.finish_reason, o.prompt_tokens, o.completion_tokens, o.cached_tokens,
         o.reasoning_tokens, o.recorded_at, o.body_json, s.prompt_text IS NULL AS is_chat,
         CASE WHEN s.row_id = '' THEN s.doc_id::text ELSE s.row_id END AS custom_id,
-        $10::text || lpad(to_hex(o.sample), 12, '0') AS id,
+        $9::text || lpad(to_hex(o.sample), 12, '0') AS id,
         coalesce(sum(octet_length(o.answer_text) + octet_length(o.body_json))
             OVER (ORDER BY o.sample ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_before
     FROM (
@@ -165,7 +160,7 @@ FROM (
             AND (sample, rollout) > ($5::bigint, $6::integer)
             AND sample < $7::bigint
             AND rollout = 0
-            AND (failure_class = 0 OR failure_class = $9::smallint AND epoch = $2::integer)
+            AND (status <> 'failed' OR failure_class = 'scoring' AND epoch = $2::integer)
         ORDER BY sample
         LIMIT 1000000
     ) AS o
@@ -177,14 +172,14 @@ FROM (
     ) AS s
 ) AS weighed;
 
--- name: export_batch_errors: the samples of one task without an answer as lines of a batch's error file, up to some bytes ($1 run, $2 epoch, $3 set, $4 first sample, $5 after sample, $6 after rollout, $7 end, exclusive, $8 bytes, nearly, $9 the class of answers without a score, $10 beginning of ids, $11 words of failure classes, $12 code of samples without an outcome, as JSON, $13 why, as JSON)
+-- name: export_batch_errors: the samples of one task without an answer as lines of a batch's error file, up to some bytes ($1 run, $2 epoch, $3 set, $4 first sample, $5 after sample, $6 after rollout, $7 end, exclusive, $8 bytes, nearly, $9 beginning of ids, $10 code of samples without an outcome, as JSON, $11 why, as JSON)
 SELECT
     convert_to(string_agg(concat(
-        '{"id":"batch_req_', $10::text, lpad(to_hex(sample), 12, '0'),
+        '{"id":"batch_req_', $9::text, lpad(to_hex(sample), 12, '0'),
         '","custom_id":', JSON_SCALAR(custom_id),
         ',"response":null,"error":', CASE
-            WHEN failure_class IS NULL THEN concat('{"code":', $12::text, ',"message":', $13::text)
-            ELSE concat('{"code":"', ($11::text[])[failure_class], '","message":', JSON_SCALAR(failure_message))
+            WHEN status IS NULL THEN concat('{"code":', $10::text, ',"message":', $11::text)
+            ELSE concat('{"code":"', failure_class, '","message":', JSON_SCALAR(failure_message))
         END,
         E'}}\n'
     ), '' ORDER BY sample) FILTER (WHERE bytes_before < $8::bigint), 'UTF8') AS lines,
@@ -193,25 +188,25 @@ SELECT
     (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid) AS epoch
 FROM (
     SELECT
-        s.position + $4::bigint AS sample, o.failure_class, o.failure_message,
+        s.position + $4::bigint AS sample, o.status, o.failure_class, o.failure_message,
         CASE WHEN s.row_id = '' THEN s.doc_id::text ELSE s.row_id END AS custom_id,
-        coalesce(sum(coalesce(octet_length(o.failure_message), 0) + octet_length($13::text))
+        coalesce(sum(coalesce(octet_length(o.failure_message), 0) + octet_length($11::text))
             OVER (ORDER BY s.position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_before
     FROM samples AS s
     LEFT JOIN LATERAL (
-        SELECT failure_class, failure_message
+        SELECT status, failure_class, failure_message
         FROM outcomes
         WHERE run_id = $1::uuid
             AND sample = s.position + $4::bigint
             AND rollout = 0
-            AND (failure_class = 0 OR epoch = $2::integer)
+            AND (status <> 'failed' OR epoch = $2::integer)
         LIMIT 1
     ) AS o ON true
     WHERE s.set_id = $3::uuid
         AND s.position >= $5::bigint - $4::bigint
         AND (s.position + $4::bigint, 0) > ($5::bigint, $6::integer)
         AND s.position < $7::bigint - $4::bigint
-        AND (o.failure_class IS NULL OR o.failure_class NOT IN (0, $9::smallint))
+        AND (o.status IS NULL OR o.status = 'failed' AND o.failure_class <> 'scoring')
 ) AS weighed;
 
 -- name: read_export_end: where the file of a closed run ends ($1 run, $2 epoch, $3 form)

@@ -21,8 +21,8 @@ from services.common.subjects import progress_subject
 from services.results.outcomes.outcome import OutcomeBatch, as_unrecordable, one_by_one
 from services.results.outcomes.proto import batch_from_proto
 from services.results.outcomes.record_outcomes import Recorded
-from services.results.runs.proto import counts_to_proto
-from services.results.runs.run_counts import RunCounts
+from services.results.runs.proto import progress_to_proto
+from services.results.runs.run_progress import RunProgress
 
 log = get_logger()
 
@@ -213,9 +213,9 @@ class NatsProgressPublisher:
     def __init__(self, connection: Client) -> None:
         self._connection = connection
 
-    async def publish(self, counts: RunCounts) -> None:
-        payload = counts_to_proto(counts).SerializeToString()
+    async def publish(self, progress: RunProgress) -> None:
+        payload = progress_to_proto(progress).SerializeToString()
         try:
-            await self._connection.publish(progress_subject(counts.run_id), payload)
+            await self._connection.publish(progress_subject(progress.run_id), payload)
         except TRANSIENT_NATS as error:
-            log.info("progress not told", run_id=counts.run_id, error=repr(error))
+            log.info("progress not told", run_id=progress.run_id, error=repr(error))

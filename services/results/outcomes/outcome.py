@@ -1,39 +1,18 @@
 """An outcome: the result of one (run, sample, rollout), and when it replaces an earlier one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
+from proctor.values.outcome import Answer, Failure, FailureClass, OutcomeStatus
+from proctor.values.usage import Timing, TokenUsage
 from services.results.runs.run_plan import PlannedTask
 from services.results.samples.sample import Sample
-from services.results.scoring.answer import Answer, ScoreValue
-from services.results.values import FailureClass, OutcomeStatus, Timing, TokenUsage
+from services.results.scoring.answer import ScoreValue
 
 UNRECORDABLE = "The answer could not be recorded; the log of results says why."
 # What no answer comes near, and sums, squares and quotients over any run can still be taken of.
 MOST_TOKENS = 10**10
 LEAST_SECONDS, MOST_SECONDS = 1e-9, 1e9
-
-
-@dataclass(frozen=True, slots=True)
-class ModelAnswer:
-    """What the model said: the part that is scored, and what is kept beside it.
-
-    `body_json`: the provider's whole answer, where a row asked for more than a text; "" else.
-    """
-
-    answer: Answer
-    finish_reason: str = ""
-    choice_token_counts: tuple[int, ...] = ()
-    body_json: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why there is no score. `answer`: what the model said, where it could not be scored."""
-
-    failure_class: FailureClass
-    message: str
-    answer: ModelAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +23,18 @@ class Outcome:
     rollout: int
     shard: int
     attempt: int
-    result: ModelAnswer | Failure
+    result: Answer | Failure
     usage: TokenUsage = field(default_factory=TokenUsage)
     timing: Timing = field(default_factory=Timing)
 
     @property
-    def answer(self) -> ModelAnswer | None:
-        """What the model said, scored or not."""
+    def answer(self) -> Answer | None:
+        """The answer, scored or not."""
         return self.result.answer if isinstance(self.result, Failure) else self.result
+
+    @property
+    def failure(self) -> Failure | None:
+        return self.result if isinstance(self.result, Failure) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +66,10 @@ class ScoredOutcome:
         return self.run_id, self.outcome.sample, self.outcome.rollout
 
     @property
-    def failure_class(self) -> int:
-        """0 when the model answered."""
-        result = self.outcome.result
-        return int(result.failure_class) if isinstance(result, Failure) else 0
+    def failure_class(self) -> FailureClass | None:
+        """None when the model answered."""
+        failure = self.outcome.failure
+        return failure.failure_class if failure else None
 
 
 def supersedes(new: ScoredOutcome, stored: ScoredOutcome) -> bool:
@@ -129,14 +112,21 @@ def as_unrecordable(batch: OutcomeBatch) -> OutcomeBatch:
     return replace(batch, outcomes=outcomes, environment={})
 
 
+def believable(outcome: Outcome) -> Outcome:
+    """The outcome without numbers that no answer has: token counts become 0, times None (the total: 0)."""
+    usage, timing = outcome.usage, outcome.timing
+    tokens = [believable_tokens(getattr(usage, each.name)) for each in fields(TokenUsage)]
+    total, *times = [believable_seconds(getattr(timing, each.name)) for each in fields(Timing)]
+    return replace(outcome, usage=TokenUsage(*tokens), timing=Timing(total or 0.0, *times))
+
+
 def believable_tokens(count: int) -> int:
-    """0 for a count that no answer has."""
     return count if 0 <= count <= MOST_TOKENS else 0
 
 
-def believable_seconds(seconds: float) -> float | None:
-    """None for a time that no answer takes."""
-    return seconds if seconds == 0 or LEAST_SECONDS <= seconds <= MOST_SECONDS else None
+def believable_seconds(seconds: float | None) -> float | None:
+    is_believable = seconds is not None and (seconds == 0 or LEAST_SECONDS <= seconds <= MOST_SECONDS)
+    return seconds if is_believable else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from proctor.values.outcome import OutcomeStatus
 from services.results.outcomes.outcome import ScoredOutcome, ScoredRow
 from services.results.outcomes.timing_summary import TimingSummary
-from services.results.runs.run_counts import RunCounts
 from services.results.runs.run_plan import RunRecord
-from services.results.values import OutcomeStatus
+from services.results.runs.run_progress import RunProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,4 +86,4 @@ class ReuseStore(Protocol):
 class ProgressPublisher(Protocol):
     """Tells whoever listens how far a run is. Lost reports are made good by asking for the counts."""
 
-    async def publish(self, counts: RunCounts) -> None: ...
+    async def publish(self, progress: RunProgress) -> None: ...

@@ -2,53 +2,53 @@
 
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime
 
 import asyncpg
 import orjson
 
-from services.results.outcomes.outcome import (
-    BEFORE_ALL,
-    Failure,
-    ModelAnswer,
-    Outcome,
-    ScoredOutcome,
-    ScoredRow,
-)
+from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass, OutcomeStatus
+from proctor.values.usage import Timing, TokenUsage
+from services.common.clock import Clock, SystemClock
+from services.common.postgres import PostgresSession, PostgresTransaction, storable
+from services.results.outcomes.outcome import BEFORE_ALL, Outcome, ScoredOutcome, ScoredRow
 from services.results.outcomes.ports import MOST_SOURCES, OutcomePage, Source
 from services.results.outcomes.timing_summary import Percentiles, TimingSummary
-from services.results.postgres_session import PostgresSession, storable
 from services.results.runs.run_plan import RunRecord
-from services.results.scoring.answer import Answer
-from services.results.values import FailureClass, OutcomeStatus, Timing, TokenUsage
+from services.results.scoring.choice_metrics import has_logprobs_only
 
 CHUNK_SAMPLES = 1000
 DELETED_AT_A_TIME = 5000
 NO_CHOICES = "[]"
 NO_SCORES = "{}"
-NO_ANSWER = ("", "", NO_CHOICES)
-NO_BODY = ""
+NO_ANSWER = Answer()
+# Their names are those of columns.
+_USAGE = tuple(each.name for each in fields(TokenUsage))
+_TIMING = tuple(each.name for each in fields(Timing))
 
 
+@dataclass(frozen=True, slots=True)
 class PostgresOutcomes:
-    def __init__(self, session: PostgresSession) -> None:
-        self._session = session
+    session: PostgresSession
+    clock: Clock = field(default_factory=SystemClock)
 
     async def record(self, outcomes: Sequence[ScoredOutcome]) -> int:
         runs = sorted({(one.run_id, one.epoch) for one in outcomes})
-        places = {run: place for place, run in enumerate(runs, start=1)}
-        columns = zip(*[_row(places[one.run_id, one.epoch], one) for one in outcomes], strict=True)
         run_ids, epochs = [run_id for run_id, _ in runs], [epoch for _, epoch in runs]
-        row = await self._session.fetchrow("record_outcomes", run_ids, epochs, *columns)
-        return 0 if row is None else int(row["written"])
+        now = self.clock.now()
+        rows = [_row(one, now) for one in outcomes]
+        written: int = await self.session.fetchval("record_outcomes", run_ids, epochs, rows)
+        return written
 
     async def delete(self, run_id: str) -> None:
         after: tuple[int, int] | None = BEFORE_ALL
         while after is not None:
-            row = await self._session.fetchrow("delete_outcomes", run_id, *after, DELETED_AT_A_TIME)
+            row = await self.session.fetchrow("delete_outcomes", run_id, *after, DELETED_AT_A_TIME)
             after = None if row is None else (row["sample"], row["rollout"])
 
     async def missing(self, run: RunRecord, rollout: int, window: range) -> list[int]:
-        rows = await self._session.fetch(
+        rows = await self.session.fetch(
             "list_missing", run.plan.run_id, run.epoch, rollout, window.start, window.stop
         )
         return [row["sample"] for row in rows]
@@ -56,146 +56,119 @@ class PostgresOutcomes:
     async def page(self, page: OutcomePage) -> list[tuple[int, int]]:
         arguments = (page.run_id, *page.after, page.before_sample, page.page_size)
         if page.status is None:
-            rows = await self._session.fetch("list_outcomes", *arguments)
+            rows = await self.session.fetch("list_outcomes", *arguments)
         else:
-            rows = await self._session.fetch("list_outcomes_of_status", *arguments, page.status)
+            rows = await self.session.fetch("list_outcomes_of_status", *arguments, page.status)
         return [(row["sample"], row["rollout"]) for row in rows]
 
     async def scores(self, run_id: str, window: range) -> AsyncIterator[Sequence[ScoredRow]]:
         for start in range(window.start, window.stop, CHUNK_SAMPLES):
             end = min(start + CHUNK_SAMPLES, window.stop)
-            rows = await self._session.fetch("read_scores", run_id, start, end)
+            rows = await self.session.fetch("read_scores", run_id, start, end)
             yield [(row["sample"], row["rollout"], orjson.loads(row["scores"])) for row in rows]
 
     async def count_reused(self, run_id: str) -> int:
-        row = await self._session.fetchrow("count_reused", run_id)
-        return row["reused"] if row else 0
+        reused: int = await self.session.fetchval("count_reused", run_id)
+        return reused
 
     async def timing(self, run_id: str) -> TimingSummary:
-        rows = await self._session.fetch("summarize_timing", run_id)
+        rows = await self.session.fetch("summarize_timing", run_id)
         return TimingSummary(**{row["name"]: _percentiles(row) for row in rows})
 
 
-def _row(place: int, scored: ScoredOutcome) -> tuple[object, ...]:
-    """In the order of the columns of `record_outcomes`."""
+def _row(scored: ScoredOutcome, recorded_at: datetime) -> Mapping[str, object]:
+    """A row of the table, by column."""
     outcome = scored.outcome
-    usage, timing = outcome.usage, outcome.timing
-    return (
-        place,
-        outcome.sample,
-        outcome.rollout,
-        scored.task_index,
-        outcome.shard,
-        outcome.attempt,
-        scored.status,
-        *_result_columns(outcome.result),
-        storable(scored.prediction),
-        orjson.dumps(scored.scores).decode() if scored.scores else NO_SCORES,
-        usage.prompt_tokens,
-        usage.completion_tokens,
-        usage.cached_tokens,
-        usage.reasoning_tokens,
-        timing.total_seconds,
-        timing.queue_seconds,
-        timing.first_token_seconds,
-        timing.between_tokens_seconds,
-        storable(outcome.answer.body_json) if outcome.answer else NO_BODY,
-    )
+    answer, failure = outcome.answer or NO_ANSWER, outcome.failure
+    return {
+        "run_id": scored.run_id,
+        "sample": outcome.sample,
+        "rollout": outcome.rollout,
+        "task_index": scored.task_index,
+        "shard": outcome.shard,
+        "epoch": scored.epoch,
+        "attempt": outcome.attempt,
+        "status": scored.status,
+        "failure_class": failure.failure_class if failure else None,
+        "failure_message": storable(failure.message) if failure else "",
+        "answer_text": storable(answer.text),
+        "finish_reason": storable(answer.finish_reason),
+        "choices": _choices_json(answer),
+        "prediction": storable(scored.prediction),
+        "scores": orjson.dumps(scored.scores).decode() if scored.scores else NO_SCORES,
+        **{name: getattr(outcome.usage, name) for name in _USAGE},
+        **{name: getattr(outcome.timing, name) for name in _TIMING},
+        "body_json": storable(answer.body_json),
+        "is_reused": scored.is_reused,
+        "recorded_at": recorded_at,
+    }
 
 
-def _result_columns(result: ModelAnswer | Failure) -> tuple[int, str, str, str, str]:
-    """Failure class, failure message, text, finish reason, choices."""
-    if isinstance(result, Failure):
-        said = _answer_columns(result.answer) if result.answer else NO_ANSWER
-        return result.failure_class, storable(result.message), *said
-    return 0, "", *_answer_columns(result)
-
-
-def _answer_columns(said: ModelAnswer) -> tuple[str, str, str]:
-    return storable(said.answer.text), storable(said.finish_reason), _choices_json(said)
-
-
-def _choices_json(result: ModelAnswer) -> str:
-    answer = result.answer
+def _choices_json(answer: Answer) -> str:
     # Weights that are no numbers cannot be kept: they would come back as those of impossible choices.
-    if not answer.choice_logprobs or not answer.has_logprobs_only:
+    if not answer.choices or not has_logprobs_only(answer):
         return NO_CHOICES
-    columns = zip(answer.choice_logprobs, answer.choice_is_greedy, result.choice_token_counts, strict=True)
-    return orjson.dumps(list(columns)).decode()  # not finite becomes null
+    # Not finite becomes null.
+    return orjson.dumps([(one.logprob, one.is_greedy, one.token_count) for one in answer.choices]).decode()
 
 
 def scored_outcome(run_id: str, row: asyncpg.Record) -> ScoredOutcome:
-    outcome = Outcome(
-        row["sample"], row["rollout"], row["shard"], row["attempt"], _result(row), _usage(row), _timing(row)
-    )
-    status, scores = OutcomeStatus(row["status"]), orjson.loads(row["scores"])
+    """From a row of the table."""
     return ScoredOutcome(
-        run_id,
-        row["epoch"],
-        row["task_index"],
-        outcome,
-        status,
-        row["prediction"],
-        scores,
-        row["is_reused"],
+        run_id=run_id,
+        epoch=row["epoch"],
+        task_index=row["task_index"],
+        outcome=Outcome(
+            sample=row["sample"],
+            rollout=row["rollout"],
+            shard=row["shard"],
+            attempt=row["attempt"],
+            result=_result(row),
+            usage=TokenUsage(*[row[name] for name in _USAGE]),
+            timing=Timing(*[row[name] for name in _TIMING]),
+        ),
+        status=OutcomeStatus(row["status"]),
+        prediction=row["prediction"],
+        scores=orjson.loads(row["scores"]),
+        is_reused=row["is_reused"],
     )
 
 
-def _result(row: asyncpg.Record) -> ModelAnswer | Failure:
-    if not row["failure_class"]:
+def _result(row: asyncpg.Record) -> Answer | Failure:
+    if row["failure_class"] is None:
         return _answer(row)
     failure_class = FailureClass(row["failure_class"])
     answer = _answer(row) if failure_class is FailureClass.SCORING else None
     return Failure(failure_class, row["failure_message"], answer)
 
 
-def _answer(row: asyncpg.Record) -> ModelAnswer:
-    choices = orjson.loads(row["choices"])
-    answer = Answer(
-        row["answer_text"],
-        tuple(-math.inf if logprob is None else logprob for logprob, _, _ in choices),
-        tuple(is_greedy for _, is_greedy, _ in choices),
+def _answer(row: asyncpg.Record) -> Answer:
+    choices = tuple(
+        ChoiceScore(-math.inf if logprob is None else logprob, is_greedy, token_count)
+        for logprob, is_greedy, token_count in orjson.loads(row["choices"])
     )
-    return ModelAnswer(
-        answer, row["finish_reason"], tuple(tokens for _, _, tokens in choices), row["body_json"]
-    )
-
-
-def _usage(row: asyncpg.Record) -> TokenUsage:
-    return TokenUsage(
-        row["prompt_tokens"], row["completion_tokens"], row["cached_tokens"], row["reasoning_tokens"]
-    )
-
-
-def _timing(row: asyncpg.Record) -> Timing:
-    return Timing(
-        row["total_seconds"],
-        row["queue_seconds"],
-        row["first_token_seconds"],
-        row["between_tokens_seconds"],
-    )
+    return Answer(row["answer_text"], row["finish_reason"], choices, row["body_json"])
 
 
 def _percentiles(row: asyncpg.Record) -> Percentiles:
     return Percentiles(row["n"], row["mean"], row["std"], *row["percentiles"])
 
 
+@dataclass(frozen=True, slots=True)
 class PostgresReuse:
-    def __init__(self, session: PostgresSession) -> None:
-        self._session = session
+    session: PostgresSession
 
     async def sources(self, run_id: str, task_index: int, environment: Mapping[str, str]) -> Sequence[Source]:
         said = list(environment), list(environment.values())
-        rows = await self._session.fetch("find_same_requests", run_id, task_index, *said, MOST_SOURCES)
+        rows = await self.session.fetch("find_same_requests", run_id, task_index, *said, MOST_SOURCES)
         return [Source(row["run_id"], row["task_index"]) for row in rows]
 
     async def take(self, run_id: str, epoch: int, task_index: int, source: Source) -> int:
-        async def once() -> int:
-            async with self._session.transaction() as transaction:
-                await transaction.execute("join_by_hash")
-                row = await transaction.fetchrow(
-                    "take_answers", run_id, epoch, task_index, source.run_id, source.task_index
-                )
-                return row["taken"] if row else 0
+        async def take(transaction: PostgresTransaction) -> int:
+            await transaction.execute("join_by_hash")
+            taken: int = await transaction.fetchval(
+                "take_answers", run_id, epoch, task_index, source.run_id, source.task_index
+            )
+            return taken
 
-        return await self._session.repeat(once)
+        return await self.session.run(take)

@@ -14,75 +14,40 @@ WITH chunk AS (
 )
 SELECT sample, rollout FROM chunk ORDER BY sample DESC, rollout DESC LIMIT 1;
 
--- name: record_outcomes: record a batch over several runs ($1 runs, $2 their epochs, $3 each row's place in $1 from 1, $4 … columns)
--- The share lock makes closing a run wait for batches under way, and a batch see that the run was closed. Every
--- statement takes its locks in the order of the keys, so that two of them cannot lock each other out.
+-- name: record_outcomes: record and count a batch of outcomes of several runs ($1 runs, $2 their epochs, $3 whole rows)
+-- The share lock makes closing a run wait for batches under way, and a batch see that the run was closed. Every statement
+-- takes its locks in the order of the keys, so that two of them cannot lock each other out.
 WITH open_runs AS (
-    SELECT r.run_id, r.epoch, asked.place
-    FROM unnest($1::uuid[], $2::integer[]) WITH ORDINALITY AS asked (run_id, epoch, place)
-    JOIN run_records AS r ON r.run_id = asked.run_id AND r.epoch = asked.epoch
+    SELECT r.run_id, r.epoch
+    FROM unnest($1::uuid[], $2::integer[]) AS wanted (run_id, epoch)
+    JOIN run_records AS r ON r.run_id = wanted.run_id AND r.epoch = wanted.epoch
     WHERE NOT r.is_frozen
     ORDER BY r.run_id
     FOR SHARE OF r
 ), written AS (
-    INSERT INTO outcomes AS stored (
-        run_id, sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message,
-        answer_text, finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens,
-        cached_tokens, reasoning_tokens, total_seconds, queue_seconds, first_token_seconds,
-        between_tokens_seconds, body_json
-    )
-    SELECT
-        open_runs.run_id, sample, rollout, task_index, shard, open_runs.epoch, attempt, status, failure_class,
-        failure_message, answer_text, finish_reason, choices::jsonb, prediction, scores::jsonb, prompt_tokens,
-        completion_tokens, cached_tokens, reasoning_tokens, total_seconds, queue_seconds, first_token_seconds,
-        between_tokens_seconds, body_json
-    FROM unnest(
-        $3::integer[], $4::bigint[], $5::integer[], $6::smallint[], $7::integer[], $8::integer[],
-        $9::smallint[], $10::smallint[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[],
-        $16::text[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::double precision[],
-        $22::double precision[], $23::double precision[], $24::double precision[], $25::text[]
-    ) AS incoming (
-        place, sample, rollout, task_index, shard, attempt, status, failure_class, failure_message,
-        answer_text, finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens,
-        cached_tokens, reasoning_tokens, total_seconds, queue_seconds, first_token_seconds,
-        between_tokens_seconds, body_json
-    )
-    JOIN open_runs USING (place)
-    ORDER BY open_runs.run_id, sample, rollout
+    INSERT INTO outcomes AS stored
+    SELECT incoming.*
+    FROM unnest($3::outcomes[]) AS incoming
+    JOIN open_runs USING (run_id, epoch)
+    ORDER BY incoming.run_id, incoming.sample, incoming.rollout
     ON CONFLICT (run_id, sample, rollout) DO UPDATE SET
-        shard = EXCLUDED.shard,
-        epoch = EXCLUDED.epoch,
-        attempt = EXCLUDED.attempt,
-        status = EXCLUDED.status,
-        failure_class = EXCLUDED.failure_class,
-        failure_message = EXCLUDED.failure_message,
-        answer_text = EXCLUDED.answer_text,
-        finish_reason = EXCLUDED.finish_reason,
-        choices = EXCLUDED.choices,
-        prediction = EXCLUDED.prediction,
-        scores = EXCLUDED.scores,
-        prompt_tokens = EXCLUDED.prompt_tokens,
-        completion_tokens = EXCLUDED.completion_tokens,
-        cached_tokens = EXCLUDED.cached_tokens,
-        reasoning_tokens = EXCLUDED.reasoning_tokens,
-        total_seconds = EXCLUDED.total_seconds,
-        queue_seconds = EXCLUDED.queue_seconds,
-        first_token_seconds = EXCLUDED.first_token_seconds,
-        between_tokens_seconds = EXCLUDED.between_tokens_seconds,
-        body_json = EXCLUDED.body_json,
-        recorded_at = EXCLUDED.recorded_at
-    WHERE stored.failure_class > 0
-        AND (EXCLUDED.epoch, EXCLUDED.attempt) > (stored.epoch, stored.attempt)
+        -- All columns in their order: a test holds the list to the table.
+        (
+            run_id, sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message, answer_text,
+            finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens,
+            total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, body_json, is_reused, recorded_at
+        ) = ROW (EXCLUDED.*)
+    WHERE stored.status = 'failed' AND (EXCLUDED.epoch, EXCLUDED.attempt) > (stored.epoch, stored.attempt)
     RETURNING
-        new.run_id, new.task_index, new.shard, new.failure_class, new.status, new.prompt_tokens,
-        new.completion_tokens, new.cached_tokens, new.reasoning_tokens,
+        new.run_id, new.task_index, new.shard, new.failure_class, new.status, new.prompt_tokens, new.completion_tokens,
+        new.cached_tokens, new.reasoning_tokens,
         old.shard AS old_shard, old.failure_class AS old_failure_class, old.prompt_tokens AS old_prompt_tokens,
         old.completion_tokens AS old_completion_tokens, old.cached_tokens AS old_cached_tokens,
         old.reasoning_tokens AS old_reasoning_tokens,
         coalesce(old.epoch = new.epoch, false) AS was_counted
 ), changes AS (
     SELECT
-        run_id, task_index, shard, failure_class, 1 AS recorded, (status = 2)::integer AS unparsed,
+        run_id, task_index, shard, failure_class, 1 AS recorded, (status = 'unparsed')::integer AS unparsed,
         prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens
     FROM written
     UNION ALL
@@ -101,8 +66,8 @@ WITH open_runs AS (
         reasoning_tokens
     )
     SELECT
-        run_id, task_index, failure_class, sum(recorded), sum(unparsed), sum(prompt_tokens),
-        sum(completion_tokens), sum(cached_tokens), sum(reasoning_tokens)
+        run_id, task_index, failure_class, sum(recorded), sum(unparsed), sum(prompt_tokens), sum(completion_tokens),
+        sum(cached_tokens), sum(reasoning_tokens)
     FROM changes
     GROUP BY run_id, task_index, failure_class
     ORDER BY run_id, task_index, failure_class
@@ -130,35 +95,33 @@ WHERE t.run_id = $1::uuid
             AND o.sample >= $4::bigint
             AND o.sample < $5::bigint
             AND o.rollout = $3::integer
-            AND (o.failure_class = 0 OR o.epoch = $2::integer)
+            AND (o.status <> 'failed' OR o.epoch = $2::integer)
     )
 ORDER BY asked.sample;
 
 -- name: list_outcomes: what counts in the present epoch, by sample and rollout ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows)
 SELECT sample, rollout
-FROM outcomes
+FROM current_outcomes
 WHERE run_id = $1::uuid
     AND (sample, rollout) > ($2::bigint, $3::integer)
     AND sample < $4::bigint
-    AND (failure_class = 0 OR epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid))
 ORDER BY sample, rollout
 LIMIT $5::integer;
 
 -- name: list_outcomes_of_status: as list_outcomes, of one status ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows, $6 status)
 SELECT sample, rollout
-FROM outcomes
+FROM current_outcomes
 WHERE run_id = $1::uuid
-    AND status = $6::smallint
+    AND status = $6::outcome_status
     AND (sample, rollout) > ($2::bigint, $3::integer)
     AND sample < $4::bigint
-    AND (failure_class = 0 OR epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = $1::uuid))
 ORDER BY sample, rollout
 LIMIT $5::integer;
 
 -- name: read_scores: what the answers to some samples scored ($1 run, $2 first sample, $3 end, exclusive)
 SELECT sample, rollout, scores
 FROM outcomes
-WHERE run_id = $1::uuid AND sample >= $2::bigint AND sample < $3::bigint AND failure_class = 0
+WHERE run_id = $1::uuid AND sample >= $2::bigint AND sample < $3::bigint AND status <> 'failed'
 ORDER BY sample, rollout;
 
 -- name: summarize_timing: how each time of the answers is spread, where any answer tells it ($1 run)
@@ -175,7 +138,7 @@ CROSS JOIN LATERAL (
         ('total', o.total_seconds),
         ('tokens_per_second', nullif(o.completion_tokens, 0) / nullif(o.total_seconds, 0))
 ) AS told (name, value)
-WHERE o.run_id = $1::uuid AND o.failure_class = 0 AND NOT o.is_reused AND told.value IS NOT NULL
+WHERE o.run_id = $1::uuid AND o.status <> 'failed' AND NOT o.is_reused AND told.value IS NOT NULL
 GROUP BY told.name;
 
 -- name: find_same_requests: tasks of earlier runs that asked as a task does, latest first ($1 run, $2 task, $3, $4 names and values that its engine says of itself, $5 rows)
@@ -215,24 +178,24 @@ WITH open_run AS (
     ORDER BY 1, 2
 ), taken AS (
     INSERT INTO outcomes (
-        run_id, sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message,
+        run_id, sample, rollout, task_index, shard, epoch, attempt, status, failure_message,
         answer_text, finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens,
         cached_tokens, reasoning_tokens, total_seconds, is_reused, body_json
     )
     SELECT
-        open_run.run_id, pairs.sample, o.rollout, $3::smallint, -1, open_run.epoch, 0, o.status, 0, '',
+        open_run.run_id, pairs.sample, o.rollout, $3::smallint, -1, open_run.epoch, 0, o.status, '',
         o.answer_text, o.finish_reason, o.choices, o.prediction, o.scores, o.prompt_tokens, o.completion_tokens,
         o.cached_tokens, o.reasoning_tokens, 0, true, o.body_json
     FROM pairs
     CROSS JOIN open_run
     JOIN outcomes AS o ON o.run_id = $4::uuid AND o.sample = pairs.other_sample
-    WHERE o.failure_class = 0 AND o.rollout < open_run.rollouts
+    WHERE o.status <> 'failed' AND o.rollout < open_run.rollouts
     ORDER BY pairs.sample, o.rollout
     ON CONFLICT (run_id, sample, rollout) DO NOTHING
     RETURNING run_id, task_index, status
 ), counted AS (
-    INSERT INTO task_counts AS counted (run_id, task_index, failure_class, recorded, unparsed)
-    SELECT run_id, task_index, 0, count(*), count(*) FILTER (WHERE status = 2)
+    INSERT INTO task_counts AS counted (run_id, task_index, recorded, unparsed)
+    SELECT run_id, task_index, count(*), count(*) FILTER (WHERE status = 'unparsed')
     FROM taken
     GROUP BY run_id, task_index
     ON CONFLICT (run_id, task_index, failure_class) DO UPDATE SET

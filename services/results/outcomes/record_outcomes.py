@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
+from proctor.values.outcome import Answer, Failure, FailureClass, OutcomeStatus
 from services.results.outcomes.outcome import (
-    Failure,
-    ModelAnswer,
     Outcome,
     OutcomeBatch,
     ScoredOutcome,
@@ -28,7 +27,6 @@ from services.results.runs.run_plan import RunPlan
 from services.results.samples.ports import SampleSetStore
 from services.results.scoring.answer import ScoringImpossible, Target
 from services.results.scoring.score_answer import score_answer
-from services.results.values import FailureClass, OutcomeStatus
 
 MOST_REMEMBERED_PLANS = 1000
 MOST_REMEMBERED_ENVIRONMENTS = 10_000
@@ -177,7 +175,7 @@ def _scored(
     scoring = plan.scorings[task_index]
     try:
         target = _NOTHING_EXPECTED if scoring.is_unscored else targets[outcome.sample]
-        score = score_answer(scoring, target, result.answer)
+        score = score_answer(scoring, target, result)
     except (ScoringImpossible, KeyError) as error:
         return _failed(batch, task_index, _unscored(outcome, result, error))
     status = OutcomeStatus.UNPARSED if score.is_unparsed else OutcomeStatus.SCORED
@@ -190,7 +188,7 @@ def _failed(batch: OutcomeBatch, task_index: int, outcome: Outcome) -> ScoredOut
     return ScoredOutcome(batch.run_id, batch.epoch, task_index, outcome, OutcomeStatus.FAILED, "", {})
 
 
-def _unscored(outcome: Outcome, answer: ModelAnswer, error: Exception) -> Outcome:
+def _unscored(outcome: Outcome, answer: Answer, error: Exception) -> Outcome:
     """Not a wrong answer: it is kept, so that another scoring can read it later."""
     failure = Failure(FailureClass.SCORING, f"The answer could not be scored: {error}.", answer)
     return with_failure(outcome, failure)

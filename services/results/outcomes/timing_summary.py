@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from services.results.values import Timing
+from proctor.values.usage import Timing
 
 
 @dataclass(frozen=True, slots=True)

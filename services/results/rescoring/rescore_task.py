@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.results.checked_fields import InvalidField
 from services.results.ports import ExportedOutcomes
 from services.results.rescoring.rescored_answers import RescoredAnswers, UnscoredAnswer
 from services.results.runs.errors import RecordNotFound, RunNotFinished
-from services.results.runs.run_plan import RunPlan
-from services.results.scoring.recipe import MetricUse, ScoringRecipe
-from services.results.scoring.task_scoring import InvalidScoring, OutputType, TaskScoring
+from services.results.runs.run_plan import UNSPECIFIED, RunPlan
+from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring
+from services.results.scoring.recipe import compile_scoring
 from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import TaskSummary
@@ -83,7 +84,7 @@ class RescoreTask:
         )
 
 
-def other_scoring(plan: RunPlan, index: int, other: OtherScoring) -> TaskScoring:
+def other_scoring(plan: RunPlan, index: int, other: OtherScoring) -> CompiledScoring:
     """Raises InvalidField where it cannot be read, or no metric of it fits how the answers were given."""
     recipe = plan.tasks[index].scoring
     if other.metrics:
@@ -91,21 +92,21 @@ def other_scoring(plan: RunPlan, index: int, other: OtherScoring) -> TaskScoring
     if other.filters_json is not None:
         recipe = replace(recipe, filters_json=other.filters_json)
     try:
-        scoring = recipe.read(plan.scoring_method)
+        scoring = compile_scoring(recipe, plan.scoring_method)
         assert scoring.pipelines
     except InvalidScoring as error:
         raise InvalidField(field="scoring", problem=f"cannot be read: {error}") from error
     if scoring.is_unscored:
         raise InvalidField(field="metrics", problem="must be given: the run was ordered without any")
     if not scoring.metrics:
-        method = plan.scoring_method.name.lower()
+        method = plan.scoring_method or UNSPECIFIED
         raise InvalidField(
             field="metrics", problem=f"need log-probabilities, and the run was scored by {method}"
         )
     return scoring
 
 
-def _full_name(recipe: ScoringRecipe, use: MetricUse) -> MetricUse:
+def _full_name(recipe: TaskScoring, use: MetricUse) -> MetricUse:
     is_text = recipe.output_type is OutputType.GENERATE_UNTIL
     return replace(use, name=SHORT_NAMES.get(use.name, use.name)) if is_text else use
 

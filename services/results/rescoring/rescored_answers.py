@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.results.outcomes.outcome import Failure, ListedOutcome, ScoredRow
-from services.results.scoring.answer import Answer, Score, ScoringImpossible, Target
+from proctor.values.outcome import Answer, Failure
+from services.results.outcomes.outcome import ListedOutcome, ScoredRow
+from services.results.scoring.answer import Score, ScoringImpossible, Target
+from services.results.scoring.compiled_scoring import CompiledScoring
 from services.results.scoring.score_answer import score_answer
-from services.results.scoring.task_scoring import TaskScoring
 from services.results.summaries.task_columns import TaskColumns
 
 MOST_NAMED = 20
@@ -29,7 +30,9 @@ class RescoredAnswers:
     themselves what an empty list of targets means.
     """
 
-    def __init__(self, scoring: TaskScoring, label_count: int = 0, *, needs_targets: bool = False) -> None:
+    def __init__(
+        self, scoring: CompiledScoring, label_count: int = 0, *, needs_targets: bool = False
+    ) -> None:
         self._scoring = scoring
         self._needs_targets = needs_targets
         self.columns = TaskColumns(scoring, label_count)
@@ -49,7 +52,7 @@ class RescoredAnswers:
             self.failed += 1
             return None
         try:
-            score = self._score(listed.sample.target, outcome.answer.answer)
+            score = self._score(listed.sample.target, outcome.answer)
         except ScoringImpossible as error:
             self.failed += 1
             self.unscored += 1

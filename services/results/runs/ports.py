@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from services.results.runs.run_counts import RunCounts
-from services.results.runs.run_plan import FinalState, RunPlan, RunRecord
+from proctor.values.run import RunState
+from services.results.runs.run_plan import RunPlan, RunRecord
+from services.results.runs.run_progress import RunProgress
 
 ShardKey = tuple[str, int]
 """Run and shard."""
@@ -25,15 +26,15 @@ class RunRecordStore(Protocol):
         """The record of a run; None where there is none."""
         ...
 
-    async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardKey]) -> list[RunCounts]:
+    async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardKey]) -> list[RunProgress]:
         """Counts of some runs, with those of the named shards only. A run that was deleted is left out."""
         ...
 
-    async def all_counts(self, run: RunPlan) -> RunCounts:
+    async def all_counts(self, run: RunPlan) -> RunProgress:
         """Counts of a run with every shard of the present epoch. Raises RecordNotFound."""
         ...
 
-    async def freeze(self, plan: RunPlan, epoch: int, state: FinalState, *, allow_partial: bool) -> None:
+    async def freeze(self, plan: RunPlan, epoch: int, state: RunState | None, *, allow_partial: bool) -> None:
         """Refuses outcomes from now on and notes how the run ended.
 
         Raises EpochOver, EpochNotOpen, and RunIncomplete unless allowed.

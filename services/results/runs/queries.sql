@@ -7,7 +7,7 @@ INSERT INTO run_records (
     created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name
 )
 VALUES (
-    $1::uuid, $2::integer, $3::integer, $4::smallint, $5::boolean, $6::text, $7::integer, $8::text, $9::bigint,
+    $1::uuid, $2::integer, $3::integer, $4::text, $5::boolean, $6::text, $7::integer, $8::text, $9::bigint,
     $10::text, $11::timestamptz, $12::integer, $13::integer, $14::text[], $15::jsonb, $16::jsonb, $17::text
 )
 ON CONFLICT (run_id) DO NOTHING
@@ -22,16 +22,16 @@ VALUES ($1::uuid, $2::smallint, $3::text, $4::uuid, $5::bigint, $6::integer, $7:
 SELECT epoch, is_frozen FROM run_records WHERE run_id = $1::uuid FOR UPDATE;
 
 -- name: open_epoch: a later epoch takes outcomes again ($1 run, $2 epoch)
-UPDATE run_records SET epoch = $2::integer, is_frozen = false, state = 0, closed_at = NULL WHERE run_id = $1::uuid;
+UPDATE run_records SET epoch = $2::integer, is_frozen = false, state = NULL, closed_at = NULL WHERE run_id = $1::uuid;
 
 -- name: uncount_failures: failures of the epochs before count as missing from now on ($1 run)
-DELETE FROM task_counts WHERE run_id = $1::uuid AND failure_class > 0;
+DELETE FROM task_counts WHERE run_id = $1::uuid AND failure_class IS NOT NULL;
 
 -- name: uncount_shards: shards of the epochs before are over ($1 run)
 DELETE FROM shard_counts WHERE run_id = $1::uuid;
 
 -- name: freeze_run: refuse outcomes from now on ($1 run, $2 final state)
-UPDATE run_records SET is_frozen = true, state = $2::smallint, closed_at = now() WHERE run_id = $1::uuid;
+UPDATE run_records SET is_frozen = true, state = $2::text, closed_at = now() WHERE run_id = $1::uuid;
 
 -- name: read_run_record: the record of a run ($1 run)
 SELECT

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 from services.results.runs.ports import RunRecordStore
-from services.results.runs.run_counts import RunCounts
+from services.results.runs.run_progress import RunProgress
 
 
 @dataclass(frozen=True, slots=True)
 class ReportCounts:
     records: RunRecordStore
 
-    async def report(self, run_id: str) -> RunCounts:
+    async def report(self, run_id: str) -> RunProgress:
         record = await self.records.get(run_id)
         return await self.records.all_counts(record.plan)

@@ -4,13 +4,14 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import IntEnum
 from functools import cached_property
 
-from services.results.scoring.recipe import ScoringMethod, ScoringRecipe
-from services.results.scoring.task_scoring import OutputType, TaskScoring
+from proctor.values.run import RunState
+from proctor.values.scoring import OutputType, ScoringMethod, TaskGroup, TaskScoring
+from proctor.values.usage import ModelPrice
+from services.results.scoring.compiled_scoring import CompiledScoring
+from services.results.scoring.recipe import compile_scoring
 from services.results.scoring.timed_regex import SlowTime
-from services.results.values import ModelPrice
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class PlannedTask:
     sample_set_id: str
     first_sample: int
     sample_count: int
-    scoring: ScoringRecipe
+    scoring: TaskScoring
     provenance: TaskProvenance = field(default_factory=TaskProvenance)
     request_digest: bytes = b""
 
@@ -46,15 +47,6 @@ class PlannedTask:
     def end_sample(self) -> int:
         """The number after the last sample."""
         return self.first_sample + self.sample_count
-
-
-class FinalState(IntEnum):
-    """How a run ended; the numbers are those of the contract. UNSPECIFIED while it is open."""
-
-    UNSPECIFIED = 0
-    COMPLETED = 4
-    FAILED = 5
-    CANCELLED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,21 +78,8 @@ class RunFacts:
         return self.dataset_name or self.suite
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMetric:
-    """A metric summed up over a group: each sample counts the same, or each task."""
-
-    metric: str
-    is_weighted_by_size: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class TaskGroup:
-    """Tasks that are also summed up together; no `metrics` means every metric that some task has."""
-
-    group: str
-    tasks: tuple[str, ...]
-    metrics: tuple[GroupMetric, ...] = ()
+UNSPECIFIED = "unspecified"
+"""The word for the scoring method of a run that has no choices to score."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +89,7 @@ class RunPlan:
     run_id: str
     tasks: tuple[PlannedTask, ...]
     rollouts: int = 1
-    scoring_method: ScoringMethod = ScoringMethod.UNSPECIFIED
+    scoring_method: ScoringMethod | None = None
     is_truncated_left: bool = False
     facts: RunFacts = field(default_factory=RunFacts)
     groups: tuple[TaskGroup, ...] = ()
@@ -125,7 +104,7 @@ class RunPlan:
         """The number after the last sample of the run."""
         return max((task.end_sample for task in self.tasks), default=0)
 
-    def scoring_method_of(self, task_index: int) -> ScoringMethod:
+    def scoring_method_of(self, task_index: int) -> ScoringMethod | None:
         """What the run settled on is about choices; a task of free text is always generated."""
         is_generated = self.scorings[task_index].output_type is OutputType.GENERATE_UNTIL
         return ScoringMethod.GENERATE if is_generated else self.scoring_method
@@ -143,10 +122,10 @@ class RunPlan:
         return next((index for index, planned in enumerate(self.tasks) if planned.task == task), None)
 
     @cached_property
-    def scorings(self) -> Sequence[TaskScoring]:
+    def scorings(self) -> Sequence[CompiledScoring]:
         """How each task is scored."""
         slow_time = SlowTime()
-        return [task.scoring.read(self.scoring_method, slow_time) for task in self.tasks]
+        return [compile_scoring(task.scoring, self.scoring_method, slow_time) for task in self.tasks]
 
     @cached_property
     def _by_first_sample(self) -> list[int]:
@@ -166,5 +145,5 @@ class RunRecord:
     plan: RunPlan
     epoch: int
     is_frozen: bool = False
-    state: FinalState = FinalState.UNSPECIFIED
+    state: RunState | None = None
     closed_at: datetime | None = None

@@ -1,7 +1,8 @@
 """Samples between the contract and the domain."""
 
 from proctor.v1 import sample_pb2
-from services.results.samples.sample import ChatMessage, Prompt, Sample
+from proctor.values.sample import ChatMessage, Prompt
+from services.results.samples.sample import Sample
 from services.results.scoring.answer import Target
 
 _NOTHING_EXPECTED = Target()

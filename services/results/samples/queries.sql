@@ -104,7 +104,7 @@ WHERE s.set_id = $1::uuid
     AND s.position = ANY ($2::integer[])
     AND EXISTS (SELECT FROM sample_sets AS c WHERE c.set_id = $1::uuid AND c.digest IS NOT NULL);
 
--- name: read_asked_samples: samples of a committed set by position, as they are asked ($1 set, $2 positions)
+-- name: read_sample_messages: samples of a committed set by position, as they are sent to a worker ($1 set, $2 positions)
 SELECT s.position, s.doc_id, s.prompt_text, s.prompt_messages, s.choices, s.cluster, s.row_id, s.params_json
 FROM samples AS s
 WHERE s.set_id = $1::uuid

@@ -2,24 +2,8 @@
 
 from dataclasses import dataclass
 
+from proctor.values.sample import Prompt
 from services.results.scoring.answer import Target
-
-
-@dataclass(frozen=True, slots=True)
-class ChatMessage:
-    """`fields_json`: what the turn has besides, as JSON object text; "content" too where it has parts."""
-
-    role: str
-    content: str
-    fields_json: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A text or a chat, one of the two."""
-
-    text: str | None = None
-    messages: tuple[ChatMessage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +31,6 @@ class SampleSet:
 
     set_id: str
     digest: bytes
-
-
-def prompt_as_text(prompt: Prompt) -> str:
-    """What was asked, for reading."""
-    if prompt.text is not None:
-        return prompt.text
-    return "\n\n".join(f"{turn.role}: {turn.content}" for turn in prompt.messages)
 
 
 def target_as_text(target: Target, target_delimiter: str) -> str:

@@ -5,14 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from proctor.values.scoring import TaskScoring
 from services.common.clock import Clock
 from services.results.checked_fields import InvalidField
 from services.results.samples.errors import UnfitTarget
 from services.results.samples.ports import SampleSetStore
 from services.results.samples.sample import Sample, SampleSet
 from services.results.scoring.answer import ScoringImpossible
-from services.results.scoring.recipe import ScoringRecipe
-from services.results.scoring.task_scoring import InvalidScoring, TaskScoring
+from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring
+from services.results.scoring.recipe import compile_scoring
 from services.results.scoring.text_metrics import check_target
 
 DIGEST_BYTES = 32
@@ -29,7 +30,7 @@ class StoreSampleSet:
     keep_staged: timedelta
 
     async def stage(
-        self, staging_id: str, samples: Sequence[Sample], recipe: ScoringRecipe | None = None
+        self, staging_id: str, samples: Sequence[Sample], recipe: TaskScoring | None = None
     ) -> None:
         """With a recipe only samples are taken that it can score."""
         for sample in samples:
@@ -56,14 +57,14 @@ class StoreSampleSet:
         )
 
 
-def _read(recipe: ScoringRecipe) -> TaskScoring:
+def _read(recipe: TaskScoring) -> CompiledScoring:
     try:
-        return recipe.read()
+        return compile_scoring(recipe)
     except InvalidScoring as error:
         raise InvalidField(field="scoring", problem=f"cannot be read: {error}") from error
 
 
-def _check_targets(scoring: TaskScoring, samples: Sequence[Sample]) -> None:
+def _check_targets(scoring: CompiledScoring, samples: Sequence[Sample]) -> None:
     # Many rows expect the same few texts.
     fitting: set[tuple[str, ...]] = set()
     for sample in samples:

@@ -1,6 +1,5 @@
 """What is expected of a sample, what a model answered, and what that scored."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -19,20 +18,6 @@ class Target:
     right_choices: tuple[int, ...] = ()
     wrong_texts: tuple[str, ...] = ()
     choice_texts: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The log-probability of each choice (and whether greedy decoding would give it), or a text."""
-
-    text: str = ""
-    choice_logprobs: tuple[float, ...] = ()
-    choice_is_greedy: tuple[bool, ...] = ()
-
-    @property
-    def has_logprobs_only(self) -> bool:
-        """Of an engine that overflowed some are no numbers, or above all numbers."""
-        return all(map(math.inf.__gt__, self.choice_logprobs))
 
 
 UNREAD = -1

@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from services.results.scoring.answer import UNREAD, Answer, LabelPair, ScoringImpossible, Target
+from proctor.values.outcome import Answer, ChoiceScore
+from services.results.scoring.answer import UNREAD, LabelPair, ScoringImpossible, Target
 from services.results.scoring.text_match import squad_exact_match, squad_f1
 
 
@@ -12,13 +13,13 @@ from services.results.scoring.text_match import squad_exact_match, squad_f1
 class TakenChoice:
     """`texts`: the choices without delimiter; `label`: the one that was taken, or UNREAD.
 
-    `answer` holds how the choices were weighed, where they were.
+    `scores` of the choices are empty where the model generated its choice.
     """
 
     target: Target
     texts: Sequence[str]
     label: int
-    answer: Answer
+    scores: Sequence[ChoiceScore] = ()
 
     def accuracy(self) -> float:
         return self._is_right(self.label)
@@ -31,15 +32,14 @@ class TakenChoice:
 
     def greedy_match(self) -> float:
         """Greedy decoding would have given a right choice."""
-        greedy = self.answer.choice_is_greedy
-        return float(any(is_greedy and self._is_right(label) for label, is_greedy in enumerate(greedy)))
+        return float(any(one.is_greedy and self._is_right(label) for label, one in enumerate(self.scores)))
 
     def right_mass(self) -> float:
         """Share of probability on the right choices: mc2 of TruthfulQA (Lin, Hilton and Evans 2022)."""
-        largest = max(self.answer.choice_logprobs)
+        largest = max(one.logprob for one in self.scores)
         if largest == -math.inf:
             raise ScoringImpossible("no choice is possible")
-        masses = [math.exp(logprob - largest) for logprob in self.answer.choice_logprobs]
+        masses = [math.exp(one.logprob - largest) for one in self.scores]
         return sum(mass for label, mass in enumerate(masses) if self._is_right(label)) / sum(masses)
 
     def label_pair(self) -> LabelPair:
@@ -60,8 +60,8 @@ class TakenChoice:
     def _accuracy_per_length(self, lengths: Sequence[int]) -> float:
         if 0 in lengths:
             raise ScoringImpossible("a choice is empty and has no log-probability per character")
-        pairs = zip(self.answer.choice_logprobs, lengths, strict=True)
-        return self._is_right(first_largest([logprob / length for logprob, length in pairs]))
+        pairs = zip(self.scores, lengths, strict=True)
+        return self._is_right(first_largest([one.logprob / length for one, length in pairs]))
 
     def _best_against_texts(self, measure: Callable[[str, str], float]) -> float:
         if not self.target.texts:
@@ -95,3 +95,8 @@ WEIGHED_METRICS: Mapping[str, ChoiceMetric] = {
 
 def first_largest(values: Sequence[float]) -> int:
     return max(range(len(values)), key=values.__getitem__)
+
+
+def has_logprobs_only(answer: Answer) -> bool:
+    """False where an engine overflowed: some log-probabilities are no numbers, or above all numbers."""
+    return all(choice.logprob < math.inf for choice in answer.choices)

@@ -1,15 +1,15 @@
-"""How a task is scored as the contract carries it (options as JSON text), read into a TaskScoring."""
+"""Compiles how a task is scored: from the form that is stored and sent to the one that the scorers take."""
 
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from enum import IntEnum
+from dataclasses import fields
 
+from proctor.values.scoring import OutputType, ScoringMethod, TaskScoring
 from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE, FilterPipeline, FilterStep
 from services.results.scoring.answer_rules import RULE_OPTIONS, read_rule
 from services.results.scoring.choice_metrics import SPOKEN_METRICS
-from services.results.scoring.task_scoring import Average, InvalidScoring, Metric, OutputType, TaskScoring
+from services.results.scoring.compiled_scoring import Average, CompiledScoring, InvalidScoring, Metric
 from services.results.scoring.text_match import TextMatch
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
 
@@ -82,50 +82,26 @@ def _step(options: Options, slow_time: SlowTime | None) -> FilterStep:
     return FilterStep(function, TimedRegex(str(options["regex_pattern"]), slow_time), group_select)
 
 
-class ScoringMethod(IntEnum):
-    """How choices were scored; the numbers are those of the contract."""
-
-    UNSPECIFIED = 0
-    LOGLIKELIHOOD = 1
-    GENERATE = 2
-    CONSTRAINED = 3
-
-
 SPOKEN_METHODS = frozenset({ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED})
-"""The model says its choice in words."""
+"""The model generates its choice."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetricUse:
-    """A metric as the contract names it: options are JSON text, empty for none."""
+def compile_scoring(
+    scoring: TaskScoring,
+    method: ScoringMethod | None = ScoringMethod.LOGLIKELIHOOD,
+    slow_time: SlowTime | None = None,
+) -> CompiledScoring:
+    """Raises InvalidScoring. `slow_time` is shared by the patterns of all tasks of a run.
 
-    name: str
-    options_json: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ScoringRecipe:
-    """How a task's answers are scored, as the contract says it; kept so that they can be scored again."""
-
-    output_type: OutputType
-    metrics: tuple[MetricUse, ...]
-    filters_json: str = ""
-    target_delimiter: str = ""
-
-    def read(
-        self, method: ScoringMethod = ScoringMethod.LOGLIKELIHOOD, slow_time: SlowTime | None = None
-    ) -> TaskScoring:
-        """The recipe as the scorers take it; raises InvalidScoring. `slow_time` is shared by its patterns.
-
-        Where choices are said in words, metrics that need their log-probabilities are left out.
-        """
-        is_spoken = self.output_type is OutputType.MULTIPLE_CHOICE and method in SPOKEN_METHODS
-        slow_time = slow_time or SlowTime()
-        metrics = [read_metric(use.name, use.options_json, slow_time) for use in self.metrics]
-        return TaskScoring(
-            self.output_type,
-            tuple(metric for metric in metrics if not is_spoken or metric.name in SPOKEN_METRICS),
-            read_filters(self.filters_json, slow_time),
-            self.target_delimiter,
-            is_spoken,
-        )
+    Where the model generates its choice, metrics that need log-probabilities are left out.
+    """
+    is_spoken = scoring.output_type is OutputType.MULTIPLE_CHOICE and method in SPOKEN_METHODS
+    slow_time = slow_time or SlowTime()
+    metrics = [read_metric(use.name, use.options_json, slow_time) for use in scoring.metrics]
+    return CompiledScoring(
+        scoring.output_type,
+        tuple(metric for metric in metrics if not is_spoken or metric.name in SPOKEN_METRICS),
+        read_filters(scoring.filters_json, slow_time),
+        scoring.target_delimiter,
+        is_spoken,
+    )

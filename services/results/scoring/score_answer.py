@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from proctor.values.outcome import Answer
+from proctor.values.scoring import OutputType
 from services.results.scoring.answer import (
     UNREAD,
-    Answer,
     Score,
     ScoreValue,
     ScoringImpossible,
@@ -19,12 +20,11 @@ from services.results.scoring.choice_metrics import (
     WEIGHED_METRICS,
     TakenChoice,
     first_largest,
+    has_logprobs_only,
 )
 from services.results.scoring.choice_reading import named_choice
-from services.results.scoring.task_scoring import Metric, OutputType, TaskScoring
+from services.results.scoring.compiled_scoring import CompiledScoring, Metric
 from services.results.scoring.text_metrics import ReadText
-
-_NOT_WEIGHED = Answer()
 
 
 class Reading(Protocol):
@@ -52,11 +52,11 @@ class _ReadChoice:
         return Taken(SPOKEN_METRICS[metric.name](self.choice), self.prediction, self.choice.label)
 
 
-def score_text(scoring: TaskScoring, target: Target, answer: Answer) -> Score:
+def score_text(scoring: CompiledScoring, target: Target, answer: Answer) -> Score:
     return _score(scoring, lambda pipeline: ReadText(target, read_answer(pipeline, answer.text)))
 
 
-def score_spoken_choice(scoring: TaskScoring, target: Target, texts: tuple[str, ...], said: str) -> Score:
+def score_spoken_choice(scoring: CompiledScoring, target: Target, texts: tuple[str, ...], said: str) -> Score:
     """What names no choice, or more than one, is unparsed: no choice ever stands in for it."""
 
     def read(pipeline: FilterPipeline) -> _ReadChoice:
@@ -64,12 +64,12 @@ def score_spoken_choice(scoring: TaskScoring, target: Target, texts: tuple[str, 
         label = named_choice(reading, texts)
         if label is None and target.choice_texts:
             label = named_choice(reading, target.choice_texts)
-        return _ReadChoice(TakenChoice(target, texts, UNREAD if label is None else label, _NOT_WEIGHED))
+        return _ReadChoice(TakenChoice(target, texts, UNREAD if label is None else label))
 
     return _score(scoring, read)
 
 
-def _score(scoring: TaskScoring, read: Callable[[FilterPipeline], Reading]) -> Score:
+def _score(scoring: CompiledScoring, read: Callable[[FilterPipeline], Reading]) -> Score:
     """What a filter left is unread where a metric can make nothing of it; the first one says what it is."""
     readings = {pipeline.name: read(pipeline) for pipeline in scoring.pipelines}
     said: dict[str, list[str | None]] = {name: [] for name in readings}
@@ -89,7 +89,7 @@ def _score(scoring: TaskScoring, read: Callable[[FilterPipeline], Reading]) -> S
     return Score(prediction or "", scores, is_unparsed=prediction is None)
 
 
-def score_answer(scoring: TaskScoring, target: Target, answer: Answer) -> Score:
+def score_answer(scoring: CompiledScoring, target: Target, answer: Answer) -> Score:
     if scoring.is_unscored:
         return Score("")
     if scoring.output_type is OutputType.GENERATE_UNTIL:
@@ -103,16 +103,16 @@ def score_answer(scoring: TaskScoring, target: Target, answer: Answer) -> Score:
 
 
 def _score_weighed_choices(
-    scoring: TaskScoring, target: Target, texts: tuple[str, ...], answer: Answer
+    scoring: CompiledScoring, target: Target, texts: tuple[str, ...], answer: Answer
 ) -> Score:
-    given, asked = len(answer.choice_logprobs), len(texts)
-    if given != asked or not asked:
-        raise ScoringImpossible(f"{given} log-probabilities for {asked} choices")
-    if not answer.has_logprobs_only:
+    given, wanted = len(answer.choices), len(texts)
+    if given != wanted or not wanted:
+        raise ScoringImpossible(f"{given} log-probabilities for {wanted} choices")
+    if not has_logprobs_only(answer):
         # The first choice would always win.
         raise ScoringImpossible("a log-probability is not a number")
-    chosen = first_largest(answer.choice_logprobs)
-    choice = TakenChoice(target, texts, chosen, answer)
+    chosen = first_largest([choice.logprob for choice in answer.choices])
+    choice = TakenChoice(target, texts, chosen, answer.choices)
     scores: dict[str, ScoreValue] = {}
     for metric in scoring.metrics:
         if metric.name not in WEIGHED_METRICS:

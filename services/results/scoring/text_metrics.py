@@ -7,8 +7,8 @@ from hashlib import blake2b
 
 from services.results.scoring.answer import UNREAD, NumberPair, ScoringImpossible, Taken, Target
 from services.results.scoring.answer_rules import RULE_METRICS, AnswerRule, shown_targets
+from services.results.scoring.compiled_scoring import Metric
 from services.results.scoring.overlap_metrics import OVERLAP_METRICS, Overlap
-from services.results.scoring.task_scoring import Metric
 from services.results.scoring.text_match import squad_exact_match, squad_f1
 from services.results.scoring.written_numbers import named_number
 

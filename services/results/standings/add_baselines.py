@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+from proctor.values.scoring import OutputType
 from services.results.ports import BaselineStore
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.scoring.answer import ScoringImpossible, Target
-from services.results.scoring.task_scoring import OutputType
+from services.results.scoring.recipe import compile_scoring
 from services.results.standings.baseline import (
     BaselineColumns,
     MajorityCount,
@@ -57,7 +58,7 @@ class AddBaselines:
 
     async def _computed(self, plan: RunPlan, task: PlannedTask) -> TaskBaselines:
         """Twice through the targets, a piece at a time: the most frequent answer is known after the first."""
-        scoring, majority = task.scoring.read(plan.scoring_method), MajorityCount()
+        scoring, majority = compile_scoring(task.scoring, plan.scoring_method), MajorityCount()
         async for numbered in self._targets(task):
             majority.add(target for _, target in numbered)
         if scoring.output_type is OutputType.GENERATE_UNTIL and majority.is_of_all_different_texts:

@@ -7,12 +7,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from proctor.values.outcome import Answer, ChoiceScore
+from proctor.values.scoring import OutputType
 from services.results.figures.figure import Figure
 from services.results.outcomes.outcome import ScoredRow
 from services.results.runs.run_plan import PlannedTask
-from services.results.scoring.answer import Answer, ScoringImpossible, Target
+from services.results.scoring.answer import ScoringImpossible, Target
+from services.results.scoring.compiled_scoring import CompiledScoring, metric_names
 from services.results.scoring.score_answer import score_answer
-from services.results.scoring.task_scoring import OutputType, TaskScoring, metric_names
 from services.results.summaries.task_columns import TaskColumns, cluster_numbers
 
 RANDOM = "random"
@@ -24,7 +26,7 @@ TaskBaselines = Mapping[str, Mapping[str, Figure]]
 """Baseline, then metric. A figure is undefined where the baseline makes no sense for the task."""
 
 
-def undefined_baselines(scoring: TaskScoring, sample_count: int) -> TaskBaselines:
+def undefined_baselines(scoring: CompiledScoring, sample_count: int) -> TaskBaselines:
     """Of samples that cannot be scored whatever is answered."""
     undefined = dict.fromkeys(metric_names(scoring), Figure(n=sample_count))
     return dict.fromkeys((RANDOM, MAJORITY, LONGEST), undefined)
@@ -71,7 +73,7 @@ class BaselineColumns:
     can expect, and a figure over labels (f1, mcc) is that of the expected table of labels.
     """
 
-    def __init__(self, scoring: TaskScoring, majority: MajorityCount, label_count: int = 0) -> None:
+    def __init__(self, scoring: CompiledScoring, majority: MajorityCount, label_count: int = 0) -> None:
         self._scoring = scoring
         self._majority = majority
         self._columns = {name: TaskColumns(scoring, label_count) for name in self._names()}
@@ -131,7 +133,8 @@ def _choosing(choice: int, texts: Sequence[str]) -> Answer:
     if not texts:
         raise ScoringImpossible("the sample has no choices")
     is_chosen = tuple(place == choice for place in range(len(texts)))
-    return Answer(texts[choice], tuple(0.0 if chosen else -math.inf for chosen in is_chosen), is_chosen)
+    scores = tuple(ChoiceScore(0.0 if chosen else -math.inf, chosen) for chosen in is_chosen)
+    return Answer(texts[choice], choices=scores)
 
 
 def _right_choices(target: Target) -> Sequence[int]:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from proctor.values.scoring import ScoringMethod
 from services.results.figures.figure import Figure
-from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.run_terms import RunTerms
 from services.results.standings.standing import ClosedRun, SuiteBaselines, SuiteFigure
 from services.results.standings.trend import Trend
@@ -59,7 +59,7 @@ class Board:
     """`total_models` counts all that are ranked, beyond the limit too."""
 
     metric: str
-    scoring_method: ScoringMethod = ScoringMethod.UNSPECIFIED
+    scoring_method: ScoringMethod | None = None
     standings: Sequence[LeaderboardEntry] = ()
     apart: Sequence[LeaderboardEntry] = ()
     baselines: Sequence[LeaderboardEntry] = ()
@@ -68,7 +68,7 @@ class Board:
 
 
 def choose_terms(
-    entries: Sequence[BoardEntry], scoring_method: ScoringMethod, num_fewshot: int | None
+    entries: Sequence[BoardEntry], scoring_method: ScoringMethod | None, num_fewshot: int | None
 ) -> RunTerms:
     """What ranked runs agree on: the newest version of the suite; scored as asked, else as most are.
 
@@ -123,7 +123,7 @@ def baseline_standings(baselines: SuiteBaselines, metric: str) -> list[Leaderboa
     ]
 
 
-def _most_frequent(methods: Iterable[ScoringMethod]) -> ScoringMethod:
+def _most_frequent(methods: Iterable[ScoringMethod | None]) -> ScoringMethod | None:
     """Of several that are as frequent, the first in the order of the contract."""
     counts = Counter(methods)
-    return min(counts, key=lambda method: (-counts[method], method), default=ScoringMethod.UNSPECIFIED)
+    return min(counts, key=lambda method: (-counts[method], method.number if method else 0), default=None)

@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
+from proctor.values.scoring import ScoringMethod
 from services.results.figures.figure import Figure
-from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.baseline import TaskBaselines
 from services.results.standings.run_terms import RunTerms
 from services.results.standings.standing import RunStanding, SuiteBaselines, SuiteFigure
@@ -26,7 +26,7 @@ def standing_from_json(text: str) -> RunStanding:
         RunTerms(
             **{
                 **terms,
-                "scoring_method": ScoringMethod(terms["scoring_method"]),
+                "scoring_method": terms["scoring_method"] and ScoringMethod(terms["scoring_method"]),
                 "missing_tasks": tuple(terms["missing_tasks"]),
                 "stand_in_tasks": tuple(terms["stand_in_tasks"]),
                 # Those kept before there were data sets have none.

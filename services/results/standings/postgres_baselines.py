@@ -5,10 +5,10 @@ from contextlib import suppress
 
 import asyncpg
 
-from services.results.postgres_session import PostgresSession
-from services.results.runs.json_records import to_json
+from proctor.values.scoring import ScoringMethod
+from services.common.postgres import PostgresSession
+from services.results.runs.postgres import SCORING
 from services.results.runs.run_plan import PlannedTask
-from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.baseline import TaskBaselines
 from services.results.standings.json_standings import (
     baselines_to_json,
@@ -28,17 +28,17 @@ class PostgresBaselines:
     async def keep_for_run(self, run_id: str, baselines: SuiteBaselines) -> None:
         await self._session.fetch("keep_run_baselines", run_id, baselines_to_json(baselines))
 
-    async def find(self, task: PlannedTask, method: ScoringMethod) -> TaskBaselines | None:
+    async def find(self, task: PlannedTask, method: ScoringMethod | None) -> TaskBaselines | None:
         key = (task.sample_set_id, _scoring_digest(task, method))
         row = await self._session.fetchrow("read_task_baselines", *key)
         return None if row is None else task_baselines_from_json(row["baselines"])
 
-    async def keep(self, task: PlannedTask, method: ScoringMethod, baselines: TaskBaselines) -> None:
+    async def keep(self, task: PlannedTask, method: ScoringMethod | None, baselines: TaskBaselines) -> None:
         key = (task.sample_set_id, _scoring_digest(task, method))
         # The set may have gone with its last run meanwhile.
         with suppress(asyncpg.ForeignKeyViolationError):
             await self._session.fetch("add_task_baselines", *key, baselines_to_json(baselines))
 
 
-def _scoring_digest(task: PlannedTask, method: ScoringMethod) -> bytes:
-    return hashlib.sha256(f"{method.name} {to_json(task.scoring)}".encode()).digest()
+def _scoring_digest(task: PlannedTask, method: ScoringMethod | None) -> bytes:
+    return hashlib.sha256(f"{method} {SCORING.dump_json(task.scoring).decode()}".encode()).digest()

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 import asyncpg
 
+from proctor.values.run import RunState
+from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.ports import HistoryPage
-from services.results.postgres_session import PostgresSession, PostgresTransaction
-from services.results.runs.run_plan import FinalState, RunPlan
+from services.results.runs.run_plan import RunPlan
 from services.results.standings.board import BoardEntry
 from services.results.standings.json_standings import (
     baselines_from_json,
@@ -85,7 +86,7 @@ def _closed_run(row: asyncpg.Record) -> ClosedRun:
         row["suite"],
         row["model"],
         row["project_id"],
-        FinalState(row["state"]),
+        RunState(row["state"]) if row["state"] else None,
         row["closed_at"],
         standing_from_json(row["standing"]),
     )

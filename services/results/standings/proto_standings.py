@@ -4,9 +4,10 @@ from datetime import datetime
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2
+from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2
+from proctor.values.scoring import ScoringMethod
+from proctor.wire.convert import number_of
 from services.results.checked_fields import checked_choice, checked_text
-from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.board import Board, LeaderboardEntry
 from services.results.standings.list_history import History, HistoryQuery
 from services.results.standings.rank_models import BoardQuery
@@ -21,7 +22,9 @@ def board_query_from_proto(request: leaderboard_service_pb2.GetLeaderboardReques
         checked_text("metric", request.metric),
         request.limit,
         request.is_best,
-        checked_choice("scoring_method", ScoringMethod, request.scoring_method),
+        checked_choice("scoring_method", ScoringMethod, request.scoring_method)
+        if request.scoring_method
+        else None,
         request.num_fewshot if request.HasField("num_fewshot") else None,
         request.project_id if request.HasField("project_id") else None,
     )
@@ -45,7 +48,7 @@ def board_to_proto(board: Board) -> leaderboard_service_pb2.GetLeaderboardRespon
         baselines=[_standing_to_proto(standing) for standing in board.baselines],
         total_models=board.total_models,
         last_updated=_timestamp(board.last_updated) if board.last_updated else None,
-        scoring_method=run_pb2.ScoringMethod.ValueType(board.scoring_method),
+        scoring_method=number_of(board.scoring_method),
         metric=board.metric,
     )
 
@@ -82,9 +85,9 @@ def _run_to_proto(run: ClosedRun) -> leaderboard_pb2.LeaderboardEntry:
         run_id=run.run_id,
         suite=run.suite,
         project_id=run.project_id,
-        state=run_pb2.RunState.ValueType(run.state),
+        state=number_of(run.state),
         closed_at=_timestamp(run.closed_at),
-        scoring_method=run_pb2.ScoringMethod.ValueType(kept.terms.scoring_method),
+        scoring_method=number_of(kept.terms.scoring_method),
         num_fewshot=kept.terms.num_fewshot,
         unparsed_rate=kept.unparsed_rate,
         answered=kept.answered,

@@ -23,7 +23,7 @@ SELECT c.suite, projects.project, figures.metric, c.model, figures.terms, c.clos
 FROM closed_runs AS c
 CROSS JOIN LATERAL (VALUES (c.project_id::text), ('')) AS projects (project)
 CROSS JOIN unnest($2::text[], $3::text[], $4::double precision[]) AS figures (terms, metric, mean)
-WHERE c.run_id = $1::uuid AND c.state = 4;
+WHERE c.run_id = $1::uuid AND c.state = 'completed';
 
 -- name: list_board_metrics: metrics of a board, one step in the key for each ($1 suite, $2 project, empty for all)
 WITH RECURSIVE found AS (
@@ -164,7 +164,7 @@ WHERE suite = $1::text AND model = $2::text AND closed_at >= $3::timestamptz;
 -- name: list_runs_without_baselines: complete runs whose baselines are to be computed, newest first ($1 rows)
 SELECT run_id::text AS run_id
 FROM closed_runs
-WHERE baselines IS NULL AND state = 4
+WHERE baselines IS NULL AND state = 'completed'
 ORDER BY closed_at DESC
 LIMIT $1::integer;
 

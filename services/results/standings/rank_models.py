@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from proctor.values.scoring import ScoringMethod
 from services.common.clock import Clock
 from services.results.checked_fields import InvalidField
 from services.results.comparisons.stored_difference import StoredDifference
 from services.results.errors import UnknownMetric
 from services.results.ports import BoardStore, PairComparer, StoredDifferences
-from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.board import (
     Board,
     BoardEntry,
@@ -40,7 +40,7 @@ class BoardQuery:
     metric: str = ""
     limit: int = 0
     is_best: bool = False
-    scoring_method: ScoringMethod = ScoringMethod.UNSPECIFIED
+    scoring_method: ScoringMethod | None = None
     num_fewshot: int | None = None
     project_id: int | None = None
 

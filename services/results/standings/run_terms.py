@@ -3,10 +3,9 @@
 import hashlib
 from dataclasses import dataclass, replace
 
+from proctor.values.scoring import MetricUse, OutputType, ScoringMethod
 from services.results.figures.metric_kind import is_right_or_wrong
-from services.results.runs.run_plan import RunPlan
-from services.results.scoring.recipe import MetricUse, ScoringMethod
-from services.results.scoring.task_scoring import OutputType
+from services.results.runs.run_plan import UNSPECIFIED, RunPlan
 from services.results.summaries.group_figures import SCORE
 
 _MOST_LETTERS = 120
@@ -23,7 +22,7 @@ class RunTerms:
     scored is told by its version.
     """
 
-    scoring_method: ScoringMethod
+    scoring_method: ScoringMethod | None
     num_fewshot: int | None = None
     suite_version: int = 0
     limit: int | None = None
@@ -63,7 +62,7 @@ class RunTerms:
     def text(self) -> str:
         """Equal for equal terms only."""
         way = (
-            self.scoring_method.name.lower(),
+            self.scoring_method or UNSPECIFIED,
             _shots(self.num_fewshot),
             f"suite version {self.suite_version}",
         )
@@ -72,7 +71,7 @@ class RunTerms:
     def differences(self, other: "RunTerms") -> tuple[str, ...]:
         """How a run on these terms was made otherwise than one on the others; flaws are apart from that."""
         found = (
-            (self.scoring_method, other.scoring_method, f"scored by {self.scoring_method.name.lower()}"),
+            (self.scoring_method, other.scoring_method, f"scored by {self.scoring_method or UNSPECIFIED}"),
             (self.num_fewshot, other.num_fewshot, _shots(self.num_fewshot)),
             (self.suite_version, other.suite_version, f"suite version {self.suite_version}"),
             (self.metrics, other.metrics, f"scored by {', '.join(map(_rule, self.metrics))}"),

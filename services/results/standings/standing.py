@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from proctor.values.run import RunState
 from services.results.figures.figure import Figure
-from services.results.runs.run_plan import FinalState, RunPlan
+from services.results.runs.run_plan import RunPlan
 from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.standings.run_terms import RunTerms, terms_of
 from services.results.summaries.group_figures import SCORE
@@ -73,7 +74,7 @@ class ClosedRun:
     suite: str
     model: str
     project_id: int
-    state: FinalState
+    state: RunState | None
     closed_at: datetime
     standing: RunStanding
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from proctor.values.run import RunState
 from services.results.runs.open_run import check_epoch
 from services.results.runs.ports import RunRecordStore
-from services.results.runs.run_plan import FinalState
 from services.results.summaries.ports import SummaryStore
 from services.results.summaries.run_summary import RunSummary
 from services.results.summaries.summarize_run import SummarizeRun
@@ -16,7 +16,9 @@ class CloseRun:
     summaries: SummaryStore
     summarize_run: SummarizeRun
 
-    async def close(self, run_id: str, epoch: int, state: FinalState, *, allow_partial: bool) -> RunSummary:
+    async def close(
+        self, run_id: str, epoch: int, state: RunState | None, *, allow_partial: bool
+    ) -> RunSummary:
         """Returns the summary; a repeated call returns that of the first, and completes one that died.
 
         The rows cannot change between the freeze and the figures, so no lock is held while they are computed.

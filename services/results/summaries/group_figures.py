@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from proctor.values.scoring import GroupMetric, TaskGroup
 from services.results.figures.figure import Figure
 from services.results.figures.stratified_interval import stratified_interval, stratum
-from services.results.runs.run_plan import GroupMetric, TaskGroup
 from services.results.summaries.run_summary import GroupSummary
 
 SCORE = "score"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
-from services.results.postgres_session import PostgresSession, PostgresTransaction
+from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.runs.run_plan import RunPlan
 from services.results.summaries.run_summary import RunSummary
 
@@ -24,15 +24,12 @@ class PostgresSummaries:
     async def keep(self, plan: RunPlan, summary: RunSummary) -> RunSummary:
         run_id, epoch = summary.run_id, summary.epoch
 
-        async def once() -> None:
-            async with self.session.transaction() as transaction:
-                if await transaction.fetchrow("hold_closed_epoch", run_id, epoch) is not None:
-                    await transaction.execute(
-                        "add_summary", run_id, epoch, SUMMARY.dump_json(summary).decode()
-                    )
-                    await self.add_closed_run(transaction, plan, summary)
+        async def add(transaction: PostgresTransaction) -> None:
+            if await transaction.fetchrow("hold_closed_epoch", run_id, epoch) is not None:
+                await transaction.execute("add_summary", run_id, epoch, SUMMARY.dump_json(summary).decode())
+                await self.add_closed_run(transaction, plan, summary)
 
-        await self.session.repeat(once)
+        await self.session.run(add)
         return await self.find(run_id, epoch) or summary
 
     async def find(self, run_id: str, epoch: int) -> RunSummary | None:

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from proctor.values.scoring import ScoringMethod
+from proctor.values.usage import ModelPrice, Timing, TokenUsage
 from services.results.figures.figure import Figure
 from services.results.outcomes.timing_summary import TimingSummary
-from services.results.scoring.recipe import ScoringMethod
-from services.results.values import ModelPrice, Timing, TokenUsage
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class TaskSummary:
     task: str
     version: str
     num_fewshot: int
-    scoring_method: ScoringMethod
+    scoring_method: ScoringMethod | None
     is_stand_in: bool
     dataset: str
     dataset_revision: str

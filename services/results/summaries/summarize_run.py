@@ -4,19 +4,19 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from proctor.values.run import TaskCounts
 from services.common.clock import Clock
 from services.results.figures.figure import Figure
-from services.results.runs.run_counts import RunCounts, TaskCount
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
 from services.results.samples.ports import SampleSetStore
-from services.results.scoring.task_scoring import TaskScoring
+from services.results.scoring.compiled_scoring import CompiledScoring
 from services.results.summaries.group_figures import group_summary
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import RunSummary, TaskSummary
 from services.results.summaries.task_columns import TaskColumns, cluster_numbers
 
 
-async def find_label_count(sets: SampleSetStore, task: PlannedTask, scoring: TaskScoring) -> int:
+async def find_label_count(sets: SampleSetStore, task: PlannedTask, scoring: CompiledScoring) -> int:
     """0 where no figure depends on it, or samples differ in it: those that were seen count."""
     if not scoring.averages_over_labels:
         return 0
@@ -31,9 +31,10 @@ class SummarizeRun:
     async def summarize(self, record: RunRecord) -> RunSummary:
         """The figures as the rows have them now."""
         plan = record.plan
-        [counts] = await self.stores.records.counts([plan], [])
+        [progress] = await self.stores.records.counts([plan], [])
+        counts = progress.counts
         timing = await self.stores.outcomes.timing(plan.run_id)
-        tasks = [await self._task_summary(plan, index, counts) for index in range(len(plan.tasks))]
+        tasks = [await self._task_summary(plan, index, count) for index, count in enumerate(counts.tasks)]
         by_task = {task.task: task.figures for task in tasks}
         return RunSummary(
             run_id=plan.run_id,
@@ -52,9 +53,8 @@ class SummarizeRun:
             reused_answers=await self.stores.outcomes.count_reused(plan.run_id),
         )
 
-    async def _task_summary(self, plan: RunPlan, index: int, counts: RunCounts) -> TaskSummary:
+    async def _task_summary(self, plan: RunPlan, index: int, count: TaskCounts) -> TaskSummary:
         task, origin = plan.tasks[index], plan.tasks[index].provenance
-        count = counts.tasks.get(task.task, TaskCount())
         return TaskSummary(
             task=task.task,
             version=origin.version,

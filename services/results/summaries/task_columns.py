@@ -16,7 +16,7 @@ from services.results.figures.score_columns import Array, LabelColumns, Numbers,
 from services.results.outcomes.outcome import ScoredRow
 from services.results.runs.run_plan import PlannedTask
 from services.results.scoring.answer import UNREAD
-from services.results.scoring.task_scoring import ScoredMetric, TaskScoring
+from services.results.scoring.compiled_scoring import CompiledScoring, ScoredMetric
 
 _NO_NUMBER = (math.nan, math.nan)
 
@@ -106,7 +106,7 @@ class _Column:
 class TaskColumns:
     """`label_count`: how many choices every sample has, for figures over all labels; 0: that is not known."""
 
-    def __init__(self, scoring: TaskScoring, label_count: int = 0) -> None:
+    def __init__(self, scoring: CompiledScoring, label_count: int = 0) -> None:
         self._samples = array("q")
         self._rollouts = array("q")
         self._columns = [_Column(scored, label_count) for scored in scoring.scored_metrics]

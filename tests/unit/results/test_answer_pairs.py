@@ -21,7 +21,7 @@ from services.results.figures.majority import rows_of_majority
 from services.results.figures.score_columns import Numbers
 from services.results.scoring.answer import UNREAD, ScoreValue
 from services.results.scoring.answer_filters import FilterPipeline
-from services.results.scoring.task_scoring import Average, Metric, ScoredMetric
+from services.results.scoring.compiled_scoring import Average, Metric, ScoredMetric
 
 MEAN = FilterPipeline()
 MAJORITY = FilterPipeline(is_majority=True)

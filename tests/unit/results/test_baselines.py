@@ -2,11 +2,11 @@
 
 import pytest
 
+from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskScoring
 from services.results.figures.figure import Figure
 from services.results.runs.run_plan import PlannedTask
 from services.results.scoring.answer import ScoringImpossible, Target
-from services.results.scoring.recipe import MetricUse, ScoringMethod, ScoringRecipe
-from services.results.scoring.task_scoring import OutputType
+from services.results.scoring.recipe import compile_scoring
 from services.results.standings.baseline import BaselineColumns, MajorityCount, TaskBaselines
 
 LOGLIKELIHOOD, GENERATE = ScoringMethod.LOGLIKELIHOOD, ScoringMethod.GENERATE
@@ -18,10 +18,10 @@ def baselines(
     output_type: OutputType = OutputType.MULTIPLE_CHOICE,
     method: ScoringMethod = LOGLIKELIHOOD,
 ) -> TaskBaselines:
-    recipe = ScoringRecipe(output_type, tuple(map(MetricUse, metrics)), target_delimiter=" ")
+    recipe = TaskScoring(output_type, tuple(map(MetricUse, metrics)), target_delimiter=" ")
     majority = MajorityCount()
     majority.add(targets)
-    columns = BaselineColumns(recipe.read(method), majority)
+    columns = BaselineColumns(compile_scoring(recipe, method), majority)
     columns.add(enumerate(targets, start=10))
     return columns.figures(PlannedTask("t", "set", 10, len(targets), recipe), {})
 

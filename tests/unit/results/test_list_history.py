@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
+from proctor.values.run import RunState
 from services.results import errors
 from services.results.checked_fields import InvalidField
 from services.results.page_token import InvalidPageToken
-from services.results.runs.run_plan import FinalState
 from services.results.standings.list_history import History, HistoryQuery
 from tests.fakes.closed_runs import NOON, SUITE, ClosedRuns
 
@@ -20,8 +20,8 @@ def models(history: History) -> list[str]:
 async def test_closed_runs_are_listed_newest_first_however_they_ended() -> None:
     runs = ClosedRuns()
     runs.add("p/a", 0.5)
-    runs.add("p/b", None, state=FinalState.FAILED, metrics=())
-    runs.add("p/c", 0.7, state=FinalState.CANCELLED)
+    runs.add("p/b", None, state=RunState.FAILED, metrics=())
+    runs.add("p/c", 0.7, state=RunState.CANCELLED)
     history = await runs.list_history(HistoryQuery())
     assert (models(history), history.total) == (["p/c", "p/b", "p/a"], 3)
     assert [standing.figure.figure.mean for standing in history.standings] == [0.7, None, 0.5]

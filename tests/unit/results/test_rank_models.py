@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from proctor.values.run import RunState
+from proctor.values.scoring import ScoringMethod
 from services.results import errors
 from services.results.checked_fields import InvalidField
-from services.results.runs.run_plan import FinalState
-from services.results.scoring.recipe import ScoringMethod
 from services.results.standings.board import Board
 from services.results.standings.rank_models import MOST_COMPARED, MOST_LISTED, BoardQuery
 from services.results.standings.ranking import PValues, ranks, ties, told_apart, uncompared, untested
@@ -57,8 +57,8 @@ async def test_models_are_ranked_by_their_latest_complete_run() -> None:
     runs.add("p/old", 0.9)
     latest = runs.add("p/old", 0.5)
     runs.add("p/new", 0.6)
-    runs.add("p/new", 0.99, state=FinalState.FAILED)
-    runs.add("p/new", 0.99, state=FinalState.CANCELLED)
+    runs.add("p/new", 0.99, state=RunState.FAILED)
+    runs.add("p/new", 0.99, state=RunState.CANCELLED)
     board = await runs.rank_models(QUERY)
     assert [standing.model for standing in board.standings] == ["p/new", "p/old"]
     assert board.standings[1].run == latest
@@ -248,7 +248,7 @@ async def test_a_project_has_a_board_of_its_own() -> None:
 async def test_a_suite_without_runs_has_an_empty_board() -> None:
     runs = ClosedRuns()
     assert await runs.rank_models(QUERY) == Board("accuracy")
-    runs.add("p/a", 0.5, state=FinalState.FAILED)
+    runs.add("p/a", 0.5, state=RunState.FAILED)
     assert await runs.rank_models(QUERY) == Board("accuracy")
 
 

@@ -6,15 +6,17 @@ import math
 import numpy as np
 import pytest
 
+from proctor.values.outcome import Answer
+from proctor.values.scoring import OutputType
 from services.results.figures.figure import Figure, figure_of
 from services.results.figures.majority import rows_of_majority
 from services.results.figures.pass_at_k import pass_at, pass_sizes
 from services.results.figures.score_columns import ScoreColumns
 from services.results.outcomes.outcome import ScoredRow
-from services.results.scoring.answer import Answer, Target
+from services.results.scoring.answer import Target
+from services.results.scoring.compiled_scoring import CompiledScoring, Metric
 from services.results.scoring.recipe import read_filters
 from services.results.scoring.score_answer import score_answer
-from services.results.scoring.task_scoring import Metric, OutputType, TaskScoring
 from services.results.summaries.task_columns import TaskColumns
 
 LAST_NUMBER = '{"function": "regex", "regex_pattern": "(\\\\d+)", "group_select": -1}'
@@ -29,13 +31,13 @@ def rollouts_of(*scores: list[float]) -> ScoreColumns:
     return ScoreColumns(np.concatenate(scores).astype(float), samples, rollouts)
 
 
-def task(*metrics: str, filters: str = "", spoken: bool = False) -> TaskScoring:
+def task(*metrics: str, filters: str = "", spoken: bool = False) -> CompiledScoring:
     output_type = OutputType.MULTIPLE_CHOICE if spoken else OutputType.GENERATE_UNTIL
     used = tuple(Metric(name) for name in metrics)
-    return TaskScoring(output_type, used, read_filters(filters), is_spoken=spoken)
+    return CompiledScoring(output_type, used, read_filters(filters), is_spoken=spoken)
 
 
-def figures(scoring: TaskScoring, target: Target, *samples: list[str]) -> dict[str, Figure]:
+def figures(scoring: CompiledScoring, target: Target, *samples: list[str]) -> dict[str, Figure]:
     """Of texts per sample and rollout."""
     rows: list[ScoredRow] = [
         (sample, rollout, score_answer(scoring, target, Answer(text)).scores)

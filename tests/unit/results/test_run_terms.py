@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from proctor.values.scoring import MetricUse, ScoringMethod
 from services.results.runs.run_plan import RunFacts, RunPlan, TaskProvenance
-from services.results.scoring.recipe import MetricUse, ScoringMethod
 from services.results.standings.json_standings import standing_from_json, standing_to_json
 from services.results.standings.run_terms import RunTerms, terms_of
 from services.results.standings.standing import RunStanding

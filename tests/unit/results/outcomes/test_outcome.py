@@ -2,8 +2,9 @@
 
 import pytest
 
+from proctor.values.outcome import FailureClass
+from proctor.values.usage import Timing, TokenUsage
 from services.results.outcomes.outcome import Outcome, as_unrecordable, supersedes, without_duplicates
-from services.results.values import FailureClass, Timing, TokenUsage
 from tests.fakes.recorded_run import answered, batch, failed, scored
 
 

@@ -7,16 +7,15 @@ from dataclasses import replace
 
 import pytest
 
+from proctor.values.outcome import Answer, Failure, FailureClass, OutcomeStatus
+from proctor.values.scoring import ScoringMethod
 from services.results.outcomes import record_outcomes
-from services.results.outcomes.outcome import Failure
 from services.results.outcomes.record_outcomes import SCORING_THREADS, Recorded
 from services.results.runs.run_plan import RunPlan
-from services.results.scoring.answer import Answer, Score, Target
-from services.results.scoring.recipe import ScoringMethod
+from services.results.scoring.answer import Score, Target
+from services.results.scoring.compiled_scoring import CompiledScoring
 from services.results.scoring.score_answer import score_answer
-from services.results.scoring.task_scoring import TaskScoring
 from services.results.summaries.ports import Stores
-from services.results.values import FailureClass, OutcomeStatus
 from tests.fakes.eventually import eventually
 from tests.fakes.memory_results import MemoryProgress, MemoryRows, memory_stores
 from tests.fakes.recorded_run import (
@@ -88,8 +87,8 @@ async def test_an_answer_without_its_weights_is_a_failure() -> None:
     desk = Desk()
     plan = await desk.open()
     await desk.record([batch(plan.run_id, [said(0, "even")])])
-    counts = await desk.stores.records.all_counts(plan)
-    assert counts.failures == {"scoring": 1}
+    progress = await desk.stores.records.all_counts(plan)
+    assert progress.counts.failures == {"scoring": 1}
 
 
 async def test_an_answer_that_a_slow_regex_cannot_read_is_kept_and_no_provider_is_blamed() -> None:
@@ -117,7 +116,7 @@ async def test_a_choice_said_in_words_is_read_or_counted_as_unparsed() -> None:
 async def test_a_run_whose_scoring_takes_long_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     may_end = threading.Event()
 
-    def waiting_for_its_end(scoring: TaskScoring, target: Target, answer: Answer) -> Score:
+    def waiting_for_its_end(scoring: CompiledScoring, target: Target, answer: Answer) -> Score:
         if answer.text == "slow":
             assert may_end.wait(timeout=10)
         return score_answer(scoring, target, answer)
@@ -148,7 +147,7 @@ async def test_words_are_scored_beside_the_event_loop(
 ) -> None:
     threads: set[int] = set()
 
-    def noting_thread(scoring: TaskScoring, target: Target, answer: Answer) -> Score:
+    def noting_thread(scoring: CompiledScoring, target: Target, answer: Answer) -> Score:
         threads.add(threading.get_ident())
         return score_answer(scoring, target, answer)
 
@@ -178,7 +177,7 @@ async def test_duplicates_are_told_again_but_not_counted_again() -> None:
     assert await desk.record([sent]) == Recorded(received=3, written=0, unknown=0)
     first, again = desk.progress.reports
     assert first == again
-    assert (again.recorded, again.shards) == (2, {0: 2})
+    assert (again.counts.recorded, again.shards) == (2, {0: 2})
 
 
 async def test_a_report_names_the_shards_of_the_batch_and_every_task() -> None:
@@ -186,7 +185,8 @@ async def test_a_report_names_the_shards_of_the_batch_and_every_task() -> None:
     plan = await desk.open()
     await desk.record([batch(plan.run_id, [answered(0)])])
     [report] = desk.progress.reports
-    assert (list(report.tasks), report.environment) == (["t0", "t1"], {"engine": "fake"})
+    assert [counts.task for counts in report.counts.tasks] == ["t0", "t1"]
+    assert report.counts.environment == {"engine": "fake"}
 
 
 async def test_nothing_is_told_of_runs_that_nobody_knows() -> None:

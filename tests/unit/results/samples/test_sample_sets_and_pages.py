@@ -6,6 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from proctor.values.outcome import OutcomeStatus
+from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.common.clock import SystemClock
 from services.results.answers.find_matching import FindMatching
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
@@ -18,10 +20,7 @@ from services.results.runs.run_plan import RunPlan
 from services.results.samples.errors import SampleNotFound
 from services.results.samples.list_samples import MOST_POSITIONS, ReadSamples
 from services.results.samples.store_sample_set import StoreSampleSet
-from services.results.scoring.recipe import MetricUse, ScoringRecipe
-from services.results.scoring.task_scoring import OutputType
 from services.results.summaries.ports import Stores
-from services.results.values import OutcomeStatus
 from tests.fakes.memory_answers import MemoryAnswers
 from tests.fakes.memory_results import MemoryRows, memory_stores
 from tests.fakes.recorded_run import answered, choice_sample, failed, new_id, plan_of, said, scored
@@ -69,7 +68,7 @@ async def test_a_plan_that_cannot_be_scored_or_counted_is_refused() -> None:
     stores = memory_stores()
     plan = await open_run(stores, [3, 3])
     open_it = OpenRun(stores.records).open
-    recipe = ScoringRecipe(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),), filters_json="[{}]")
+    recipe = TaskScoring(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),), filters_json="[{}]")
     unreadable = replace(plan, tasks=(replace(plan.tasks[0], scoring=recipe),))
     bad_filter = [{"name": "n", "filter": [{"function": "regex", "regex_pattern": "("}]}]
     bad_filters = replace(recipe, filters_json=json.dumps(bad_filter))

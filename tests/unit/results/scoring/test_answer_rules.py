@@ -4,12 +4,14 @@ import json
 
 import pytest
 
+from proctor.values.outcome import Answer
+from proctor.values.scoring import OutputType
 from services.results.figures.metric_kind import is_right_or_wrong
-from services.results.scoring.answer import Answer, Score, ScoringImpossible, Target
+from services.results.scoring.answer import Score, ScoringImpossible, Target
 from services.results.scoring.answer_rules import RULE_METRICS
+from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring
 from services.results.scoring.recipe import read_filters, read_metric
 from services.results.scoring.score_answer import score_answer
-from services.results.scoring.task_scoring import InvalidScoring, OutputType, TaskScoring
 from services.results.scoring.text_metrics import check_target
 from services.results.scoring.timed_regex import SlowTime
 
@@ -19,7 +21,7 @@ ENDLESS = "(?:a|b|ab)*[cd]"
 def scored(name: str, text: str, *targets: str, options: object = None) -> Score:
     metric = read_metric(name, json.dumps(options) if options else "")
     return score_answer(
-        TaskScoring(OutputType.GENERATE_UNTIL, (metric,)), Target(texts=targets), Answer(text)
+        CompiledScoring(OutputType.GENERATE_UNTIL, (metric,)), Target(texts=targets), Answer(text)
     )
 
 
@@ -140,7 +142,7 @@ def test_a_target_that_is_no_pattern_or_takes_too_long_fails_the_scoring() -> No
 
 def test_targets_that_are_slow_patterns_share_one_time_and_quick_ones_go_on() -> None:
     slow_time = SlowTime(seconds=0.1)
-    scoring = TaskScoring(OutputType.GENERATE_UNTIL, (read_metric("regex", "", slow_time),))
+    scoring = CompiledScoring(OutputType.GENERATE_UNTIL, (read_metric("regex", "", slow_time),))
     for place in range(3):
         with pytest.raises(ScoringImpossible, match="took over"):
             score_answer(scoring, Target(texts=(f"(?:a|b|ab)*[cd{place}]",)), Answer("ab" * 60))
@@ -200,7 +202,7 @@ def test_choices_that_differ_in_markup_only_are_told_apart_by_their_exact_text()
 
 def test_the_first_metric_says_what_was_read_and_any_of_them_that_it_was_not() -> None:
     metrics = (read_metric("exact_match", ""), read_metric("numeric", ""))
-    scoring = TaskScoring(OutputType.GENERATE_UNTIL, metrics)
+    scoring = CompiledScoring(OutputType.GENERATE_UNTIL, metrics)
     target = Target(texts=("42",))
     assert score_answer(scoring, target, Answer("So 42")) == Score(
         "So 42", {"exact_match": 0.0, "numeric": 1.0}
@@ -211,7 +213,7 @@ def test_the_first_metric_says_what_was_read_and_any_of_them_that_it_was_not() -
 
 def test_rollouts_vote_with_what_was_read_of_them() -> None:
     filters = [{"name": "vote", "filter": [{"function": "majority_vote"}]}]
-    scoring = TaskScoring(
+    scoring = CompiledScoring(
         OutputType.GENERATE_UNTIL, (read_metric("numeric", ""),), read_filters(json.dumps(filters))
     )
     votes = [

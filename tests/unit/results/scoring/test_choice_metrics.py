@@ -4,10 +4,13 @@ import math
 
 import pytest
 
-from services.results.scoring.answer import Answer, Score, ScoringImpossible, Target
-from services.results.scoring.recipe import MetricUse, ScoringMethod, ScoringRecipe
+from proctor.values.outcome import Answer
+from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskScoring
+from services.results.scoring.answer import Score, ScoringImpossible, Target
+from services.results.scoring.compiled_scoring import CompiledScoring, Metric, metric_names
+from services.results.scoring.recipe import compile_scoring
 from services.results.scoring.score_answer import score_answer
-from services.results.scoring.task_scoring import Metric, OutputType, TaskScoring, metric_names
+from tests.fakes.recorded_run import logprob_answer
 
 CHOICES = (" no", " yes", " perhaps")
 SAYS = (" The capital is Paris.", " The capital is Lyon.")
@@ -17,18 +20,18 @@ RECORD = Target(SAYS, 0, texts=("Paris", "the city of Paris"), choice_texts=("Pa
 def weighed(
     target: Target, logprobs: tuple[float, ...], *metrics: str, greedy: tuple[bool, ...] = ()
 ) -> Score:
-    scoring = TaskScoring(OutputType.MULTIPLE_CHOICE, tuple(map(Metric, metrics)))
-    return score_answer(scoring, target, Answer("", logprobs, greedy))
+    scoring = CompiledScoring(OutputType.MULTIPLE_CHOICE, tuple(map(Metric, metrics)))
+    return score_answer(scoring, target, logprob_answer(logprobs, greedy))
 
 
 def spoken(target: Target, text: str, *metrics: str) -> Score:
-    scoring = TaskScoring(OutputType.MULTIPLE_CHOICE, tuple(map(Metric, metrics)), is_spoken=True)
+    scoring = CompiledScoring(OutputType.MULTIPLE_CHOICE, tuple(map(Metric, metrics)), is_spoken=True)
     return score_answer(scoring, target, Answer(text))
 
 
-def recipe(*metrics: str, filters: str = "") -> ScoringRecipe:
+def recipe(*metrics: str, filters: str = "") -> TaskScoring:
     uses = tuple(MetricUse(name) for name in metrics)
-    return ScoringRecipe(OutputType.MULTIPLE_CHOICE, uses, filters, " ")
+    return TaskScoring(OutputType.MULTIPLE_CHOICE, uses, filters, " ")
 
 
 @pytest.mark.parametrize(
@@ -115,8 +118,8 @@ def test_without_a_right_choice_nothing_is_scored() -> None:
 @pytest.mark.parametrize("method", [ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED])
 def test_what_needs_log_probabilities_is_left_out_of_spoken_choices(method: ScoringMethod) -> None:
     asked = recipe("acc", "acc_norm", "acc_bytes", "mc2", "f1")
-    assert metric_names(asked.read(method)) == ("acc", "f1")
-    assert metric_names(asked.read(ScoringMethod.LOGLIKELIHOOD)) == (
+    assert metric_names(compile_scoring(asked, method)) == ("acc", "f1")
+    assert metric_names(compile_scoring(asked, ScoringMethod.LOGLIKELIHOOD)) == (
         "acc",
         "acc_norm",
         "acc_bytes",
@@ -131,12 +134,12 @@ def test_filters_read_spoken_choices_and_leave_weighed_ones_alone() -> None:
         ' {"name": "first", "filter": [{"function": "first_line"}]}]'
     )
     asked = recipe("acc", filters=filters)
-    said = asked.read(ScoringMethod.GENERATE)
+    said = compile_scoring(asked, ScoringMethod.GENERATE)
     score = score_answer(said, Target(CHOICES, 1), Answer("no\nbut on the other hand\nAnswer: yes"))
     assert score == Score("yes", {"acc,strict": 1.0, "acc,first": 0.0})
-    assert metric_names(asked.read(ScoringMethod.LOGLIKELIHOOD)) == ("acc",)
+    assert metric_names(compile_scoring(asked, ScoringMethod.LOGLIKELIHOOD)) == ("acc",)
 
 
 def test_a_text_task_is_read_the_same_by_every_method() -> None:
-    text = ScoringRecipe(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),))
-    assert text.read(ScoringMethod.LOGLIKELIHOOD) == text.read(ScoringMethod.GENERATE)
+    text = TaskScoring(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),))
+    assert compile_scoring(text, ScoringMethod.LOGLIKELIHOOD) == compile_scoring(text, ScoringMethod.GENERATE)

@@ -5,31 +5,28 @@ import math
 
 import pytest
 
-from services.results.scoring.answer import Answer, ScoringImpossible, Target
+from proctor.values.outcome import Answer
+from proctor.values.scoring import OutputType
+from services.results.scoring.answer import ScoringImpossible, Target
+from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring, Metric, metric_names
 from services.results.scoring.recipe import read_filters, read_metric
 from services.results.scoring.score_answer import score_answer
-from services.results.scoring.task_scoring import (
-    InvalidScoring,
-    Metric,
-    OutputType,
-    TaskScoring,
-    metric_names,
-)
 from services.results.scoring.text_match import TextMatch
 from services.results.scoring.timed_regex import TimedRegex
+from tests.fakes.recorded_run import logprob_answer
 
 CHOICES = (" no", " yes", " perhaps")
 
 
-def choice_task(*metrics: str, target_delimiter: str = " ") -> TaskScoring:
+def choice_task(*metrics: str, target_delimiter: str = " ") -> CompiledScoring:
     used = tuple(Metric(name) for name in metrics)
-    return TaskScoring(OutputType.MULTIPLE_CHOICE, used, target_delimiter=target_delimiter)
+    return CompiledScoring(OutputType.MULTIPLE_CHOICE, used, target_delimiter=target_delimiter)
 
 
-def text_task(filters: object = None, **options: object) -> TaskScoring:
+def text_task(filters: object = None, **options: object) -> CompiledScoring:
     metric = read_metric("exact_match", json.dumps(options) if options else "")
     pipelines = read_filters(json.dumps(filters)) if filters else ()
-    return TaskScoring(OutputType.GENERATE_UNTIL, (metric,), pipelines)
+    return CompiledScoring(OutputType.GENERATE_UNTIL, (metric,), pipelines)
 
 
 def regex_filter(pattern: str, name: str = "strict", **options: object) -> dict[str, object]:
@@ -37,50 +34,50 @@ def regex_filter(pattern: str, name: str = "strict", **options: object) -> dict[
 
 
 def test_the_choice_with_the_largest_logprob_is_the_prediction() -> None:
-    score = score_answer(choice_task("acc"), Target(CHOICES, 1), Answer(choice_logprobs=(-3.0, -1.0, -2.0)))
+    score = score_answer(choice_task("acc"), Target(CHOICES, 1), logprob_answer((-3.0, -1.0, -2.0)))
     assert (score.prediction, score.scores, score.is_unparsed) == ("yes", {"acc": 1.0}, False)
 
 
 def test_the_first_of_equal_choices_wins() -> None:
-    score = score_answer(choice_task("acc"), Target(CHOICES, 2), Answer(choice_logprobs=(-2.0, -1.0, -1.0)))
+    score = score_answer(choice_task("acc"), Target(CHOICES, 2), logprob_answer((-2.0, -1.0, -1.0)))
     assert (score.prediction, score.scores["acc"]) == ("yes", 0.0)
 
 
 def test_normalised_accuracy_divides_by_the_choice_without_its_delimiter() -> None:
-    answer = Answer(choice_logprobs=(-1.0, -1.2, -2.4))
+    answer = logprob_answer((-1.0, -1.2, -2.4))
     target = Target(CHOICES, 2)
     assert score_answer(choice_task("acc", "acc_norm"), target, answer).scores == {
         "acc": 0.0,
         "acc_norm": 1.0,
     }
     # -1.5 / 2 against -2.4 / 3: with the delimiter counted, the first would win by -0.5 against -0.6.
-    ties = Answer(choice_logprobs=(-1.0, -1.5))
+    ties = logprob_answer((-1.0, -1.5))
     assert score_answer(choice_task("acc_norm"), Target((" a", " bb"), 1), ties).scores == {"acc_norm": 1.0}
 
 
 def test_a_second_space_belongs_to_the_choice() -> None:
     """The continuations "  aa" and " bbbb" are a delimiter and the choices " aa" (3) and "bbbb" (4)."""
-    answer = Answer(choice_logprobs=(-3.0, -3.9))
+    answer = logprob_answer((-3.0, -3.9))
     score = score_answer(choice_task("acc_norm"), Target(("  aa", " bbbb"), 1), answer)
     assert score.scores == {"acc_norm": 1.0}
 
 
 def test_characters_and_bytes_are_told_apart() -> None:
-    answer = Answer(choice_logprobs=(-2.0, -1.6))
+    answer = logprob_answer((-2.0, -1.6))
     scores = score_answer(choice_task("acc_norm", "acc_bytes"), Target((" éé", " a"), 0), answer).scores
     assert scores == {"acc_norm": 1.0, "acc_bytes": 1.0}
-    shorter = Answer(choice_logprobs=(-2.0, -0.8))
+    shorter = logprob_answer((-2.0, -0.8))
     scores = score_answer(choice_task("acc_norm", "acc_bytes"), Target((" éé", " a"), 0), shorter).scores
     assert scores == {"acc_norm": 0.0, "acc_bytes": 1.0}
 
 
 def test_label_metrics_keep_gold_and_predicted() -> None:
-    score = score_answer(choice_task("f1", "mcc"), Target(CHOICES, 2), Answer(choice_logprobs=(-1, -2, -3)))
+    score = score_answer(choice_task("f1", "mcc"), Target(CHOICES, 2), logprob_answer((-1, -2, -3)))
     assert score.scores == {"f1": (2, 0), "mcc": (2, 0)}
 
 
 def test_exact_match_of_a_choice_is_greedy_decoding() -> None:
-    answer = Answer(choice_logprobs=(-1.0, -2.0, -3.0), choice_is_greedy=(False, True, False))
+    answer = logprob_answer((-1.0, -2.0, -3.0), are_greedy=(False, True, False))
     assert score_answer(choice_task("exact_match"), Target(CHOICES, 1), answer).scores == {"exact_match": 1.0}
     assert score_answer(choice_task("exact_match"), Target(CHOICES, 0), answer).scores == {"exact_match": 0.0}
 
@@ -88,11 +85,11 @@ def test_exact_match_of_a_choice_is_greedy_decoding() -> None:
 def test_a_logprob_that_is_no_number_is_no_answer() -> None:
     for logprobs in ((math.nan, -1.0), (-1.0, math.nan), (-1.0, math.inf)):
         with pytest.raises(ScoringImpossible, match="not a number"):
-            score_answer(choice_task("acc"), Target((" a", " b"), 0), Answer(choice_logprobs=logprobs))
+            score_answer(choice_task("acc"), Target((" a", " b"), 0), logprob_answer(logprobs))
 
 
 def test_a_choice_may_be_impossible() -> None:
-    answer = Answer(choice_logprobs=(float("-inf"), -5.0, float("-inf")))
+    answer = logprob_answer((float("-inf"), -5.0, float("-inf")))
     assert score_answer(choice_task("acc"), Target(CHOICES, 1), answer).scores == {"acc": 1.0}
 
 
@@ -104,13 +101,13 @@ def test_an_answer_that_does_not_fit_its_sample_is_not_scored(
     target: Target, logprobs: tuple[float, ...]
 ) -> None:
     with pytest.raises(ScoringImpossible):
-        score_answer(choice_task("acc"), target, Answer(choice_logprobs=logprobs))
+        score_answer(choice_task("acc"), target, logprob_answer(logprobs))
 
 
 def test_a_metric_of_another_output_type_is_not_scored() -> None:
     with pytest.raises(ScoringImpossible, match="no metric 'bleu' for multiple choice"):
-        score_answer(choice_task("bleu"), Target(CHOICES, 0), Answer(choice_logprobs=(-1, -2, -3)))
-    task = TaskScoring(OutputType.GENERATE_UNTIL, (Metric("acc"),))
+        score_answer(choice_task("bleu"), Target(CHOICES, 0), logprob_answer((-1, -2, -3)))
+    task = CompiledScoring(OutputType.GENERATE_UNTIL, (Metric("acc"),))
     with pytest.raises(ScoringImpossible, match="no metric 'acc' for generated text"):
         score_answer(task, Target(texts=("a",)), Answer("a"))
 

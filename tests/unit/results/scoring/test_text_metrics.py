@@ -10,11 +10,13 @@ import sacrebleu
 from rouge_score.rouge_scorer import RougeScorer
 from rouge_score.scoring import BootstrapAggregator
 
-from services.results.scoring.answer import Answer, Score, ScoringImpossible, Target
+from proctor.values.outcome import Answer
+from proctor.values.scoring import OutputType
+from services.results.scoring.answer import Score, ScoringImpossible, Target
+from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring
 from services.results.scoring.overlap_metrics import OVERLAP_METRICS
 from services.results.scoring.recipe import read_filters, read_metric
 from services.results.scoring.score_answer import score_answer
-from services.results.scoring.task_scoring import InvalidScoring, OutputType, TaskScoring
 from services.results.scoring.text_match import squad_exact_match, squad_f1
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
 from services.results.scoring.written_numbers import named_number
@@ -26,7 +28,7 @@ SAID = "Nothing much happens . The seeds pass through you, I'd say 100%."
 
 def scored(name: str, text: str, target: Target, options: object = None) -> Score:
     metric = read_metric(name, json.dumps(options) if options else "")
-    return score_answer(TaskScoring(OutputType.GENERATE_UNTIL, (metric,)), target, Answer(text))
+    return score_answer(CompiledScoring(OutputType.GENERATE_UNTIL, (metric,)), target, Answer(text))
 
 
 @pytest.mark.parametrize(
@@ -211,7 +213,7 @@ def test_what_re_does_not_read_is_refused(pattern: str) -> None:
 
 def test_a_regex_that_takes_too_long_fails_the_machinery_and_not_the_answer() -> None:
     filters = [{"name": "slow", "filter": [{"function": "regex", "regex_pattern": r"(?:a|b|ab)*[cd]"}]}]
-    scoring = TaskScoring(
+    scoring = CompiledScoring(
         OutputType.GENERATE_UNTIL, (read_metric("exact_match", ""),), read_filters(json.dumps(filters))
     )
     with pytest.raises(ScoringImpossible, match="took over"):

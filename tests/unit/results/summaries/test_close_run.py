@@ -6,18 +6,26 @@ from datetime import UTC, datetime
 
 import pytest
 
+from proctor.values.run import RunState
+from proctor.values.scoring import MetricUse
 from services.results.figures.figure import Columns, Figure, figure_of
-from services.results.outcomes.outcome import ModelAnswer
 from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound
-from services.results.runs.run_plan import FinalState, RunPlan
+from services.results.runs.run_plan import RunPlan
 from services.results.samples.sample import Sample
-from services.results.scoring.answer import Answer
-from services.results.scoring.recipe import MetricUse
 from services.results.summaries import task_columns
 from services.results.summaries.ports import Stores
 from services.results.summaries.show_summary import LEAST_KEPT_SECONDS
 from tests.fakes.memory_results import MemoryProgress, memory_stores
-from tests.fakes.recorded_run import CHOICE_RECIPE, answered, batch, choice_sample, failed, new_id, plan_of
+from tests.fakes.recorded_run import (
+    CHOICE_RECIPE,
+    answered,
+    batch,
+    choice_sample,
+    failed,
+    logprob_answer,
+    new_id,
+    plan_of,
+)
 from tests.fakes.results_stores import close_run_of, record_outcomes_of, show_summary_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -65,8 +73,8 @@ async def test_a_run_stopped_before_its_new_epoch_was_opened_is_closed_in_it() -
     await desk.record([batch(plan.run_id, [answered(0)])])
 
     with pytest.raises(EpochNotOpen):
-        await desk.close(plan.run_id, 2, FinalState.COMPLETED, allow_partial=False)
-    summary = await desk.close(plan.run_id, 2, FinalState.COMPLETED, allow_partial=True)
+        await desk.close(plan.run_id, 2, RunState.COMPLETED, allow_partial=False)
+    summary = await desk.close(plan.run_id, 2, RunState.COMPLETED, allow_partial=True)
 
     assert (summary.epoch, summary.is_partial) == (2, True)
 
@@ -75,7 +83,7 @@ async def test_the_summary_has_figures_counts_and_costs() -> None:
     desk = Desk()
     plan = await desk.open(samples(4))
     await desk.record([batch(plan.run_id, [answered(0), answered(1), answered(2), failed(3)])])
-    summary = await desk.close(plan.run_id, 1, FinalState.COMPLETED, allow_partial=False)
+    summary = await desk.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
     [task] = summary.tasks
     assert (task.total, task.answered, task.failed) == (4, 3, 1)
     assert task.figures["acc"].mean == pytest.approx(2 / 3)
@@ -88,9 +96,9 @@ async def test_a_closed_run_gives_the_same_summary_again() -> None:
     desk = Desk()
     plan = await desk.open(samples(2))
     await desk.record([batch(plan.run_id, [answered(0)])])
-    first = await desk.close(plan.run_id, 1, FinalState.COMPLETED, allow_partial=True)
+    first = await desk.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=True)
     await desk.record([batch(plan.run_id, [answered(1)])])
-    assert await desk.close(plan.run_id, 1, FinalState.COMPLETED, allow_partial=False) == first
+    assert await desk.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False) == first
     assert await desk.summarize(plan.run_id) == first
     assert first.is_partial
 
@@ -99,8 +107,8 @@ async def test_a_close_that_died_after_the_freeze_is_taken_up_again() -> None:
     desk = Desk()
     plan = await desk.open(samples(2))
     await desk.record([batch(plan.run_id, [answered(0), answered(1)])])
-    await desk.stores.records.freeze(plan, 1, FinalState.COMPLETED, allow_partial=False)
-    summary = await desk.close(plan.run_id, 1, FinalState.COMPLETED, allow_partial=False)
+    await desk.stores.records.freeze(plan, 1, RunState.COMPLETED, allow_partial=False)
+    summary = await desk.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
     assert summary.answered == 2
 
 
@@ -109,11 +117,11 @@ async def test_epochs_that_are_over_or_not_open_are_refused() -> None:
     plan = await desk.open(samples(2))
     await desk.stores.records.open(plan, 2)
     with pytest.raises(EpochOver):
-        await desk.close(plan.run_id, 1, FinalState.COMPLETED, allow_partial=True)
+        await desk.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=True)
     with pytest.raises(EpochNotOpen):
-        await desk.close(plan.run_id, 3, FinalState.COMPLETED, allow_partial=False)
+        await desk.close(plan.run_id, 3, RunState.COMPLETED, allow_partial=False)
     with pytest.raises(RecordNotFound):
-        await desk.close(new_id(), 1, FinalState.COMPLETED, allow_partial=True)
+        await desk.close(new_id(), 1, RunState.COMPLETED, allow_partial=True)
 
 
 async def test_samples_of_one_passage_are_not_taken_for_independent() -> None:
@@ -126,7 +134,7 @@ async def test_samples_of_one_passage_are_not_taken_for_independent() -> None:
         # Both samples of a passage are right, or both are wrong.
         outcomes = [answered(at, (at + at // 2) % 2) for at in range(8)]
         await desk.record([batch(plan.run_id, outcomes)])
-        summary = await desk.close(plan.run_id, 1, FinalState.COMPLETED, allow_partial=False)
+        summary = await desk.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
         stderrs.append(summary.tasks[0].figures["acc"].stderr)
     assert stderrs[0] is not None
     assert stderrs[1] is not None
@@ -141,7 +149,7 @@ async def test_n_counts_samples_not_rollouts() -> None:
     ]
     await desk.record([batch(plan.run_id, outcomes)])
     figure = (
-        (await desk.close(plan.run_id, 1, FinalState.COMPLETED, allow_partial=False)).tasks[0].figures["acc"]
+        (await desk.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)).tasks[0].figures["acc"]
     )
     assert figure.n == 3
     assert figure.mean == pytest.approx(5 / 6)
@@ -155,7 +163,7 @@ async def test_a_macro_f1_is_over_the_choices_of_the_task_whichever_were_right()
     ]
     plan = await desk.open(three, metrics=(MetricUse("f1", '{"average": "macro"}'),))
     right = [answered(at) for at in range(4)]
-    taken = [ModelAnswer(Answer("", (-1.0 - at % 2, -2.0 + at % 2, -9.0), (False,) * 3)) for at in range(4)]
+    taken = [logprob_answer((-1.0 - at % 2, -2.0 + at % 2, -9.0)) for at in range(4)]
     await desk.record(
         [batch(plan.run_id, [replace(one, result=r) for one, r in zip(right, taken, strict=True)])]
     )

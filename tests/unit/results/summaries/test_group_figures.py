@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from proctor.values.scoring import GroupMetric, TaskGroup
 from services.results.figures.figure import Figure, figure_of
 from services.results.figures.score_columns import ScoreColumns
-from services.results.runs.run_plan import GroupMetric, TaskGroup
 from services.results.summaries.group_figures import SCORE, group_summary
 
 LARGE = Figure(0.8, 0.02, 0.02, 0.71, 0.87, 100, "wilson")

@@ -5,24 +5,26 @@ from functools import partial
 
 import pytest
 
+from proctor.values.outcome import Answer, OutcomeStatus
+from proctor.values.run import RunState
+from proctor.values.sample import Prompt
+from proctor.values.scoring import MetricUse, OutputType, TaskGroup, TaskScoring
 from services.results.checked_fields import InvalidField
 from services.results.comparisons.metric_choice import all_metrics, chosen_metrics, main_metrics
 from services.results.errors import NothingToCompare
 from services.results.rescoring.rescore_task import OtherScoring, other_scoring
-from services.results.runs.run_plan import FinalState, RunFacts, RunPlan, TaskGroup
-from services.results.samples.sample import Prompt, Sample
-from services.results.scoring.answer import Answer, Score, Target
-from services.results.scoring.recipe import MetricUse, ScoringRecipe
+from services.results.runs.run_plan import RunFacts, RunPlan
+from services.results.samples.sample import Sample
+from services.results.scoring.answer import Score, Target
+from services.results.scoring.recipe import compile_scoring
 from services.results.scoring.score_answer import score_answer
-from services.results.scoring.task_scoring import OutputType
 from services.results.standings.add_baselines import AddBaselines
-from services.results.values import OutcomeStatus
 from tests.fakes.memory_results import MemoryProgress, MemoryRows, memory_stores
 from tests.fakes.memory_standings import MemoryBaselines, MemoryStandings
 from tests.fakes.recorded_run import batch, failed, new_id, plan_of, said
 from tests.fakes.results_stores import close_run_of, record_outcomes_of
 
-UNSCORED = ScoringRecipe(OutputType.GENERATE_UNTIL, ())
+UNSCORED = TaskScoring(OutputType.GENERATE_UNTIL, ())
 DATASET = "ds_1"
 
 
@@ -39,7 +41,7 @@ def dataset_plan(set_id: str, *metrics: str, size: int = 3) -> RunPlan:
 
 @pytest.mark.parametrize("text", ["", " ", "four"])
 def test_an_answer_that_is_held_against_nothing_is_never_unparsed(text: str) -> None:
-    assert score_answer(UNSCORED.read(), Target(), Answer(text)) == Score("")
+    assert score_answer(compile_scoring(UNSCORED), Target(), Answer(text)) == Score("")
 
 
 async def test_a_run_without_metrics_goes_from_open_to_close_and_has_counts_alone() -> None:
@@ -58,7 +60,7 @@ async def test_a_run_without_metrics_goes_from_open_to_close_and_has_counts_alon
     assert not any(one.scores for one in listed)
 
     close = close_run_of(stores).close
-    summary = await close(plan.run_id, 1, FinalState.COMPLETED, allow_partial=False)
+    summary = await close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
     assert (summary.answered, summary.failed, summary.unparsed) == (2, 1, 0)
     assert [dict(task.figures) for task in summary.tasks] == [{}]
     assert [dict(group.figures) for group in summary.groups] == [{}]

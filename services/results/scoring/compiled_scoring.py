@@ -1,17 +1,13 @@
-"""How a task's answers are scored, as it travels with a sample set: metrics, filters, choices."""
+"""How a task's answers are scored, in the form that the scorers take: metrics, filters, choices."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
+from proctor.values.scoring import OutputType
 from services.results.scoring.answer_filters import FilterPipeline
 from services.results.scoring.answer_rules import AnswerRule
 from services.results.scoring.text_match import TextMatch
-
-
-class OutputType(StrEnum):
-    MULTIPLE_CHOICE = "multiple_choice"
-    GENERATE_UNTIL = "generate_until"
 
 
 class Average(StrEnum):
@@ -46,8 +42,8 @@ class ScoredMetric:
 
 
 @dataclass(frozen=True)
-class TaskScoring:
-    """`is_spoken`: choices are not weighed by log-probability, the model says one of them in words."""
+class CompiledScoring:
+    """How answers to a task are scored. `is_spoken`: the model generates its choice in words."""
 
     output_type: OutputType
     metrics: tuple[Metric, ...]
@@ -89,6 +85,6 @@ class InvalidScoring(ValueError):
     """A task's scoring cannot be understood: an option, a filter or a metric that does not exist."""
 
 
-def metric_names(scoring: TaskScoring) -> tuple[str, ...]:
+def metric_names(scoring: CompiledScoring) -> tuple[str, ...]:
     """The keys of a score, in the order of a summary."""
     return tuple(scored.key for scored in scoring.scored_metrics)

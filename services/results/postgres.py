@@ -1,0 +1,9 @@
+"""The schema of results, and the queries of all of its topics by name."""
+
+from pathlib import Path
+
+from services.common.postgres import load_queries
+
+SCHEMA = "results"
+MIGRATIONS = Path(__file__).parent / "migrations"
+QUERIES = load_queries(*sorted(Path(__file__).parent.glob("*/queries.sql")))
