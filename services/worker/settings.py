@@ -1,7 +1,5 @@
 """What an operator can set of a worker: environment variables that begin with PROCTOR_."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pydantic import Field

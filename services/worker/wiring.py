@@ -1,6 +1,4 @@
-"""The only module that knows all concrete parts of a worker: makes them, joins them, closes them."""
-
-from __future__ import annotations
+"""Creates, connects and closes all parts of a worker; no other module knows the concrete classes."""
 
 import asyncio
 import os
@@ -13,48 +11,53 @@ from functools import partial
 
 from nats.aio.client import Client
 
+from proctor.values.pools import Pool, Provider
+from proctor.values.scoring import ScoringMethod
 from services.common import subjects
 from services.common.clock import SystemClock
 from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.jetstream import TRANSIENT_NATS, JetStream, connect_nats
 from services.common.lifecycle import every
 from services.common.structured_logs import get_logger
-from services.worker.consumer.consume_shards import ShardServer
-from services.worker.consumer.execute_shard import ShardExecutor, Slots
-from services.worker.consumer.in_flight import HeldMessages
+from services.worker.consumer.consume_shards import ShardConsumer
+from services.worker.consumer.execute_shard import ConcurrencyLimit, ExecuteShard
+from services.worker.consumer.in_flight import InFlightShards
 from services.worker.consumer.nats import NatsShardSource
-from services.worker.consumer.nats_registry import Identity, NatsCrew, NatsHeartbeat, ToldParts
-from services.worker.consumer.prefetch import Intake, IntakeLimits
-from services.worker.consumer.process_shard import Desk, ShardWork
-from services.worker.consumer.select_model import ModelChooser, Stay
+from services.worker.consumer.nats_registry import (
+    HeartbeatSources,
+    Identity,
+    NatsHeartbeat,
+    NatsWorkerRegistry,
+)
+from services.worker.consumer.prefetch import Prefetch, PrefetchLimits
+from services.worker.consumer.process_shard import ProcessShard, WorkerContext
+from services.worker.consumer.select_model import SelectModel, SwitchPolicy
 from services.worker.engines.anthropic.api import AnthropicApi
 from services.worker.engines.engine import Engine
-from services.worker.engines.engine_cache import Engines
+from services.worker.engines.engine_cache import EngineCache
 from services.worker.engines.gemini.api import GeminiApi
 from services.worker.engines.http.client import Endpoint
 from services.worker.engines.http.provider_engine import HttpEngine
 from services.worker.engines.ollama.api import OllamaApi
 from services.worker.engines.openai.engine import OpenAIEngine, OpenAISettings, server_at
 from services.worker.execution.batch_outcomes import OutcomeBatcher
-from services.worker.execution.execute_sample import AskingRules, SampleAsker
+from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.nats import NatsOutcomePublisher, follow_run_states
 from services.worker.execution.retry_policy import RetryPolicy
 from services.worker.execution.run_states import RefusedRuns, RunStates
-from services.worker.models.list_models import ModelLister
+from services.worker.models.list_models import ListEngineModels
 from services.worker.models.load_models import ModelLoader
 from services.worker.models.nats import NatsModelLists
-from services.worker.pools.api_keys import read_key
-from services.worker.pools.pool import Pool, Provider
-from services.worker.pools.yaml_pools import read_pool
+from services.worker.models.pools_file import read_key, read_pool
 from services.worker.rate_limits.backoff import Backoff
-from services.worker.rate_limits.limiter import Paces
-from services.worker.rate_limits.nats import LOOK_SECONDS, NatsPaces
+from services.worker.rate_limits.limiter import RateLimiters
+from services.worker.rate_limits.nats import CHECK_SECONDS, NatsRateLimits
 from services.worker.settings import WorkerSettings
 
 _PUBLISH_SECONDS = 5.0
-_LOOK_SECONDS = 0.25
+_HEARTBEAT_CHECK_SECONDS = 0.25
 _CANCEL_AGAIN_SECONDS = 0.2
-# Models are listed also while every slot waits for an answer.
+# Models are listed also while all other connections are in use.
 _LIST_CONNECTIONS = 4
 
 log = get_logger()
@@ -62,18 +65,18 @@ log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a worker consists of, joined."""
+    """The connected parts of a worker."""
 
     loader: ModelLoader
-    slots: Slots
-    desk: Desk
+    concurrency: ConcurrencyLimit
+    context: WorkerContext
     batcher: OutcomeBatcher
-    server: ShardServer
-    engines: Engines
+    consumer: ShardConsumer
+    engines: EngineCache
 
 
 class RunningWorker:
-    """SERVING while it wants work; the model may still be loading."""
+    """SERVING while it consumes shards; the model may still be loading."""
 
     def __init__(
         self, parts: Parts, tasks: Sequence[asyncio.Task[None]], health: GrpcServer, drain_seconds: float
@@ -92,16 +95,16 @@ class RunningWorker:
             task.result()
 
     async def stop_taking_work(self) -> None:
-        self._parts.server.stop()
+        self._parts.consumer.stop()
 
     async def drain(self) -> None:
-        """What is not published in time is delivered again, since it was not acknowledged either."""
+        """Shards whose outcomes are not published in time are not acknowledged, so they are redelivered."""
         try:
             async with asyncio.timeout(self._drain_seconds + _PUBLISH_SECONDS):
-                await self._parts.server.drain(self._drain_seconds)
+                await self._parts.consumer.drain(self._drain_seconds)
                 await self._parts.batcher.drain()
         except TimeoutError:
-            log.warning("drained in part; the rest will be delivered again")
+            log.warning("drained in part; the rest will be redelivered")
 
 
 @asynccontextmanager
@@ -113,82 +116,56 @@ async def running_worker(settings: WorkerSettings) -> AsyncIterator[RunningWorke
         opened.push_async_callback(health.stop, 0)
         connection = await connect_nats(settings.nats_url, identity.worker_id)
         opened.push_async_callback(connection.close)
-        paces = make_paces(pool)
-        engine = make_engine(pool, settings, paces)
+        limiters = make_rate_limiters(pool)
+        engine = make_engine(pool, settings, limiters)
         opened.push_async_callback(engine.close)
         jetstream = JetStream(connection)
-        parts = join_parts(settings, identity, jetstream, engine, paces)
+        parts = connect_parts(settings, identity, jetstream, engine, limiters)
         opened.push_async_callback(parts.engines.close)
-        heartbeat = NatsHeartbeat(
-            jetstream, identity, ToldParts(parts.server, parts.loader, parts.slots, paces)
-        )
-        opened.push_async_callback(leave_quietly, heartbeat)
+        heartbeat = make_heartbeat(jetstream, identity, parts, limiters)
+        opened.push_async_callback(leave, heartbeat)
         tasks = start_loops(settings, jetstream, parts, heartbeat)
-        lists = NatsModelLists(connection, pool.name, ModelLister(engine, settings.worker_list_seconds))
+        lister = ListEngineModels(engine=engine, limit_seconds=settings.worker_list_seconds)
+        lists = NatsModelLists(connection=connection, pool=pool.name, lister=lister)
         tasks.append(asyncio.create_task(lists.answer(), name="list models"))
-        tasks += start_pacing(connection, identity, paces)
+        tasks += start_rate_limiting(connection, identity, limiters)
         opened.push_async_callback(end_loops, parts, tasks)
         yield RunningWorker(parts, tasks, health, settings.worker_drain_seconds)
 
 
-def make_paces(pool: Pool) -> Paces:
+def make_rate_limiters(pool: Pool) -> RateLimiters:
     clock, backoff, provider = SystemClock(), Backoff(), pool.provider
     if provider is None:
-        return Paces(clock, backoff)
-    return Paces(clock, backoff, provider.name, provider.base_url, _provider_key(provider))
+        return RateLimiters(clock, backoff)
+    key = read_key(provider.api_key_env, os.environ)
+    return RateLimiters(clock, backoff, provider.name, provider.base_url, key)
 
 
-def make_engine(pool: Pool, settings: WorkerSettings, paces: Paces) -> Engine:
-    """vLLM lives in an environment of its own, so it is imported only where it is the pool's engine."""
+def make_engine(pool: Pool, settings: WorkerSettings, limiters: RateLimiters) -> Engine:
+    """vLLM is installed in an environment of its own, so it is imported only for pools that use it."""
     if pool.provider is None:
         return _make_vllm(pool)
-    endpoint = _endpoint(pool.provider, pool.concurrency, settings.worker_request_timeout_seconds)
-    endpoint = replace(endpoint, hear=paces.hear)
-    return _make_remote(pool.engine, pool.provider, endpoint)
-
-
-def _other_servers(pool: Pool, settings: WorkerSettings, paces: Paces) -> Callable[[str], Engine] | None:
-    """The pool's key goes to its own server and to no other."""
-    provider = pool.provider
-    if provider is None or pool.engine != "openai":
-        return None
-
-    def make(base_url: str) -> Engine:
-        keyless = replace(provider, base_url=base_url, api_key_env="")
-        endpoint = _endpoint(keyless, pool.concurrency, settings.worker_request_timeout_seconds)
-        return _make_remote(pool.engine, keyless, replace(endpoint, hear=paces.hear))
-
-    return make
+    return _make_remote(pool, pool.provider, settings, limiters)
 
 
 def _make_vllm(pool: Pool) -> Engine:
     from services.worker.engines.vllm.engine import VllmEngine  # noqa: PLC0415
-    from services.worker.engines.vllm.model_files import VllmModel, VllmSettings  # noqa: PLC0415
+    from services.worker.engines.vllm.model_files import VllmSettings  # noqa: PLC0415
 
-    models = tuple(
-        VllmModel(model.name, model.path, model.engine_args, model.lora, model.engine_key)
-        for model in pool.models
-    )
-    return VllmEngine(VllmSettings(models))
+    return VllmEngine(VllmSettings(pool.models))
 
 
-def _provider_key(provider: Provider) -> str | None:
-    return read_key(provider.api_key_env, os.environ)
-
-
-def _endpoint(provider: Provider, concurrency: int, timeout_seconds: float) -> Endpoint:
-    return Endpoint(
+def _make_remote(pool: Pool, provider: Provider, settings: WorkerSettings, limiters: RateLimiters) -> Engine:
+    endpoint = Endpoint(
         base_url=provider.base_url,
         provider=provider.name,
-        api_key=_provider_key(provider),
+        api_key=read_key(provider.api_key_env, os.environ),
         api_key_variable=provider.api_key_env,
-        timeout_seconds=timeout_seconds,
-        connections=concurrency + _LIST_CONNECTIONS,
+        timeout_seconds=settings.worker_request_timeout_seconds,
+        connections=pool.concurrency + _LIST_CONNECTIONS,
+        on_advertised=limiters.on_advertised,
     )
-
-
-def _make_remote(engine: str, provider: Provider, endpoint: Endpoint) -> Engine:
-    match engine:
+    match pool.engine:
         case "ollama":
             return HttpEngine(OllamaApi(endpoint))
         case "gemini":
@@ -199,66 +176,139 @@ def _make_remote(engine: str, provider: Provider, endpoint: Endpoint) -> Engine:
             return OpenAIEngine(
                 OpenAISettings(
                     endpoint,
-                    has_loglikelihood=provider.has_loglikelihood,
-                    constrained_field=provider.constrained_field,
+                    has_loglikelihood=ScoringMethod.LOGLIKELIHOOD in pool.can,
+                    constrained_field=pool.constrained_field,
                     server=server_at(endpoint.base_url),
                 )
             )
 
 
-def join_parts(
-    settings: WorkerSettings, identity: Identity, jetstream: JetStream, engine: Engine, paces: Paces
+def _engines_by_url(
+    pool: Pool, settings: WorkerSettings, limiters: RateLimiters
+) -> Callable[[str], Engine] | None:
+    """Makes engines for other servers, without the pool's API key."""
+    provider = pool.provider
+    if provider is None or pool.engine != "openai":
+        return None
+
+    def make(base_url: str) -> Engine:
+        keyless = replace(provider, base_url=base_url, api_key_env="")
+        return _make_remote(pool, keyless, settings, limiters)
+
+    return make
+
+
+def connect_parts(
+    settings: WorkerSettings, identity: Identity, jetstream: JetStream, engine: Engine, limiters: RateLimiters
 ) -> Parts:
     pool, clock = identity.pool, SystemClock()
-    loader = ModelLoader(engine, pool.groups, clock, settings.worker_retry_load_seconds)
-    publisher = NatsOutcomePublisher(jetstream, identity.worker_id, lambda: loader.environment)
-    batcher = OutcomeBatcher(publisher, lambda: uuid.uuid4().hex)
-    source = NatsShardSource(jetstream, pool, settings.work_ack_wait_seconds)
-    slots = Slots(pool.concurrency)
-    intake = Intake(IntakeLimits.for_concurrency(pool.concurrency), len(source.priorities), clock)
-    desk = Desk(HeldMessages(), intake, RunStates(), RefusedRuns(clock))
-    policy = RetryPolicy(Backoff(), settings.worker_max_tries)
-    engines = Engines(engine, _other_servers(pool, settings, paces))
-    asker = SampleAsker(engines, clock, AskingRules(policy, paces, desk.states, desk.refused))
-    executor = ShardExecutor(asker, batcher, slots, intake)
-    work = ShardWork(executor, batcher, desk, clock)
-    stay = Stay(settings.worker_swap_after_seconds, settings.worker_min_stay_seconds)
-    chooser = ModelChooser(source, NatsCrew(jetstream, identity), loader, clock, stay)
-    server = ShardServer(source, loader, work, desk, chooser)
-    return Parts(loader, slots, desk, batcher, server, engines)
+    loader = ModelLoader(
+        engine=engine, groups=pool.groups, clock=clock, retry_seconds=settings.worker_retry_load_seconds
+    )
+    publisher = NatsOutcomePublisher(
+        jetstream=jetstream, worker_id=identity.worker_id, environment=lambda: loader.environment
+    )
+    batcher = OutcomeBatcher(publisher=publisher, new_id=lambda: uuid.uuid4().hex)
+    context = WorkerContext(
+        in_flight=InFlightShards(),
+        prefetch=Prefetch(limits=PrefetchLimits.for_concurrency(pool.concurrency), clock=clock),
+        run_states=RunStates(),
+        refused_runs=RefusedRuns(clock),
+    )
+    engines = EngineCache(own=engine, make_other=_engines_by_url(pool, settings, limiters))
+    concurrency = ConcurrencyLimit(pool.concurrency)
+    execute_sample = ExecuteSample(
+        engines=engines,
+        clock=clock,
+        retry_policy=RetryPolicy(backoff=Backoff(), max_tries=settings.worker_max_tries),
+        rate_limiters=limiters,
+        run_states=context.run_states,
+        refused_runs=context.refused_runs,
+    )
+    executor = ExecuteShard(
+        execute_sample=execute_sample, batcher=batcher, concurrency=concurrency, prefetch=context.prefetch
+    )
+    source = NatsShardSource(jetstream=jetstream, pool=pool, ack_wait_seconds=settings.work_ack_wait_seconds)
+    consumer = ShardConsumer(
+        source=source,
+        loader=loader,
+        processor=ProcessShard(executor=executor, batcher=batcher, context=context, clock=clock),
+        context=context,
+        selector=_make_selector(settings, NatsWorkerRegistry(jetstream, identity), source, loader),
+    )
+    return Parts(
+        loader=loader,
+        concurrency=concurrency,
+        context=context,
+        batcher=batcher,
+        consumer=consumer,
+        engines=engines,
+    )
+
+
+def _make_selector(
+    settings: WorkerSettings, registry: NatsWorkerRegistry, source: NatsShardSource, loader: ModelLoader
+) -> SelectModel:
+    policy = SwitchPolicy(
+        idle_seconds=settings.worker_swap_after_seconds,
+        min_residency_seconds=settings.worker_min_stay_seconds,
+    )
+    return SelectModel(source=source, registry=registry, loader=loader, clock=SystemClock(), policy=policy)
+
+
+def make_heartbeat(
+    jetstream: JetStream, identity: Identity, parts: Parts, limiters: RateLimiters
+) -> NatsHeartbeat:
+    sources = HeartbeatSources(
+        consumer=parts.consumer,
+        loader=parts.loader,
+        concurrency=parts.concurrency,
+        rate_limiters=limiters,
+    )
+    return NatsHeartbeat(jetstream=jetstream, identity=identity, sources=sources)
 
 
 def start_loops(
     settings: WorkerSettings, jetstream: JetStream, parts: Parts, heartbeat: NatsHeartbeat
 ) -> list[asyncio.Task[None]]:
-    """Every one of them is vital; they end when they are cancelled."""
-    keep_seconds = settings.work_ack_wait_seconds / 3
-    beat = partial(heartbeat.beat_if_due, settings.worker_heartbeat_seconds)
+    """The worker fails where any of them ends by itself."""
+    extend_seconds = settings.work_ack_wait_seconds / 3
+    in_flight, run_states = parts.context.in_flight, parts.context.run_states
+    beat = partial(heartbeat.send_if_due, settings.worker_heartbeat_seconds)
     loops: dict[str, Coroutine[None, None, None]] = {
-        "serve shards": parts.server.run(),
+        "consume shards": parts.consumer.run(),
         "publish outcomes": parts.batcher.run(),
-        "keep messages": every(keep_seconds, parts.desk.held.keep_all, name="keep messages"),
-        "follow run states": follow_run_states(jetstream, parts.desk.states, parts.server.abandon_ended),
-        "heartbeat": every(_LOOK_SECONDS, beat, name="heartbeat"),
+        "extend ack deadlines": every(
+            extend_seconds, in_flight.extend_ack_deadlines, name="extend ack deadlines"
+        ),
+        "follow run states": follow_run_states(jetstream, run_states, parts.consumer.abandon_ended),
+        "heartbeat": every(_HEARTBEAT_CHECK_SECONDS, beat, name="heartbeat"),
     }
     return [asyncio.create_task(loop, name=name) for name, loop in loops.items()]
 
 
-def start_pacing(connection: Client, identity: Identity, paces: Paces) -> list[asyncio.Task[None]]:
-    """An engine in the worker is asked as fast as it can."""
-    if not paces.own.name:
+def start_rate_limiting(
+    connection: Client, identity: Identity, limiters: RateLimiters
+) -> list[asyncio.Task[None]]:
+    """Nothing for an engine in the worker, which has no rate limit."""
+    if not limiters.own.key:
         return []
-    bucket = JetStream(connection).bucket(subjects.QUOTAS_BUCKET)
-    wire = NatsPaces(connection, bucket, identity.worker_id, paces, SystemClock())
+    wire = NatsRateLimits(
+        connection=connection,
+        bucket=JetStream(connection).bucket(subjects.QUOTAS_BUCKET),
+        worker_id=identity.worker_id,
+        limiters=limiters,
+        clock=SystemClock(),
+    )
     return [
-        asyncio.create_task(every(LOOK_SECONDS, wire.report_due, name="report paces"), name="report paces"),
-        asyncio.create_task(wire.follow_grants(), name="follow grants"),
+        asyncio.create_task(every(CHECK_SECONDS, wire.report_due, name="report rates"), name="report rates"),
+        asyncio.create_task(wire.follow_quotas(), name="follow quotas"),
     ]
 
 
 async def end_loops(parts: Parts, tasks: Sequence[asyncio.Task[None]]) -> None:
-    """The pulls end by themselves once nothing more is let in; the rest is cancelled."""
-    parts.server.stop()
+    """The pulls end by themselves once prefetching is closed; the other tasks are cancelled."""
+    parts.consumer.stop()
     await cancel_all(tasks)
 
 
@@ -271,7 +321,7 @@ async def cancel_all(tasks: Sequence[asyncio.Task[None]]) -> None:
         _, running = await asyncio.wait(running, timeout=_CANCEL_AGAIN_SECONDS)
 
 
-async def leave_quietly(heartbeat: NatsHeartbeat) -> None:
-    """NATS may be away: then the last beat expires by itself."""
+async def leave(heartbeat: NatsHeartbeat) -> None:
+    """Where NATS is unreachable, the last heartbeat expires by itself."""
     with suppress(*TRANSIENT_NATS):
-        await heartbeat.leave()
+        await heartbeat.delete()

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from proctor.stack.supervision.addresses import choose_addresses
-from services.worker.pools.pool import Pool, Provider
+from proctor.values.pools import Pool, Provider
 from tests.fakes.eventually import eventually
 from tests.fakes.worker_process import CONCURRENCY, worker_process
 from tests.fakes.worker_stand import WorkStand, work_shard, work_stand

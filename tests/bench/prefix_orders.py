@@ -10,9 +10,12 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from services.worker.engines.engine import EngineLoad, Prompt, Sampling
+from proctor.values.pools import PoolModel
+from proctor.values.providers import EngineLoad
+from proctor.values.sample import Prompt
+from services.worker.engines.engine import Sampling
 from services.worker.engines.vllm.engine import VllmEngine
-from services.worker.engines.vllm.model_files import VllmModel, VllmSettings
+from services.worker.engines.vllm.model_files import VllmSettings
 
 # As MMLU: 57 subjects, each with five examples of its own before every question.
 SUBJECTS, QUESTIONS, SHOTS, WORDS = 57, 12, 5, 40
@@ -61,14 +64,14 @@ async def ask_all(vllm: VllmEngine, prompts: Sequence[str], *, is_weighed: bool)
 
 
 def load_of(vllm: VllmEngine) -> EngineLoad:
-    load = vllm.load_now()
+    load = vllm.current_load()
     assert load is not None
     return load
 
 
 async def measure(model: str, blocks: int) -> Mapping[str, Mapping[str, float]]:
     arguments = {**ENGINE_ARGS, "num_gpu_blocks_override": blocks}
-    vllm = VllmEngine(VllmSettings((VllmModel("vllm/m", model, arguments),)))
+    vllm = VllmEngine(VllmSettings((PoolModel("vllm/m", model, arguments),)))
     await vllm.load("vllm/m")
     in_order, shuffled, weighed = prompts_of(1), prompts_of(2), prompts_of(3)[: SUBJECTS * 2]
     random.Random(0).shuffle(shuffled)

@@ -1,12 +1,11 @@
 """What the scheduler refuses of an order is what the worker's adapters refuse, parameter by parameter."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
+from proctor.values.providers import RULES, SCORING_METHODS
 from services.scheduler.runs.orders.provider_rules import RULES_OF, RULES_OF_HOST, ProviderRules, rules_of
 from services.scheduler.workers.pool import METHODS_OF, Pool
 from services.worker.engines.anthropic import api as anthropic_api
@@ -14,8 +13,7 @@ from services.worker.engines.engine import RequestRefused, Sampling
 from services.worker.engines.gemini import api as gemini_api
 from services.worker.engines.ollama import api as ollama_api
 from services.worker.engines.openai.engine import server_at
-from services.worker.engines.unsupported import VLLM_EXTRA, VLLM_UNKNOWN, refuse_parameters
-from services.worker.pools import yaml_pools
+from services.worker.engines.unsupported import refuse_parameters
 
 PLAIN = Sampling(max_tokens=8)
 ORDERED = {
@@ -29,11 +27,11 @@ ORDERED = {
 
 def asked_at(base_url: str) -> Callable[[Sampling], None]:
     server = server_at(base_url)
-    return lambda sampling: refuse_parameters(sampling, server.unknown, server.name)
+    return lambda sampling: refuse_parameters(sampling, server.rules)
 
 
 def asked_of_vllm(sampling: Sampling) -> None:
-    refuse_parameters(sampling, VLLM_UNKNOWN, "The vLLM engine")
+    refuse_parameters(sampling, RULES["vllm"])
 
 
 ADAPTERS: dict[str, tuple[ProviderRules, Callable[[Sampling], object]]] = {
@@ -84,13 +82,13 @@ def test_rules_name_no_parameter_that_there_is_not() -> None:
 
 
 def test_parameters_of_vllms_own_are_the_same() -> None:
-    assert set(RULES_OF["vllm"].extra or ()) == VLLM_EXTRA
+    assert set(RULES_OF["vllm"].extra or ()) == set(RULES["vllm"].extra or ())
 
 
 def test_engines_and_their_ways_to_score_are_the_same() -> None:
-    assert RULES_OF.keys() == METHODS_OF.keys() == yaml_pools.METHODS_OF.keys()
+    assert RULES_OF.keys() == METHODS_OF.keys() == SCORING_METHODS.keys()
     for engine, methods in METHODS_OF.items():
-        assert methods == set(yaml_pools.METHODS_OF[engine])
+        assert {*map(str, methods)} == {*map(str, SCORING_METHODS[engine])}
 
 
 def test_server_that_an_order_names_is_held_to_its_own_rules() -> None:

@@ -1,13 +1,13 @@
 """A work message in memory that notes what became of it, and a publisher that a test can hold back."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from services.worker.engines.engine import Prompt, Sampling
-from services.worker.execution.shard import Method, OutcomeBatch, RunId, Shard, ShardSample
+from proctor.values.run import RunId
+from proctor.values.sample import Prompt
+from services.worker.engines.engine import Sampling
+from services.worker.execution.shard import Method, OutcomeBatch, Shard, ShardSample
 
 FAR_FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
 
@@ -38,33 +38,33 @@ def a_shard(
     )
 
 
-class HeldShard:
-    def __init__(self, shard: Shard, faults: int = 0, message_id: str = "") -> None:
+class FakeShardMessage:
+    def __init__(self, shard: Shard, failed_deliveries: int = 0, message_id: str = "") -> None:
         self.shard = shard
         self.message_id = message_id
-        self.faults = faults
+        self.failed_deliveries = failed_deliveries
         self.fate: list[str] = []
         self.rest: tuple[int, ...] = ()
-        self.rest_faults = -1
+        self.rest_failed_deliveries = -1
         self.singles: list[int] = []
-        self.kept = 0
+        self.extended = 0
         self.on_send: Callable[[], None] = lambda: None
 
     async def acknowledge(self) -> None:
         self.fate.append("acknowledged")
 
-    async def give_back(self, delay_seconds: float) -> None:
+    async def nack(self, delay_seconds: float) -> None:
         assert delay_seconds > 0
-        self.fate.append("given back")
+        self.fate.append("nacked")
 
-    async def drop(self) -> None:
-        self.fate.append("dropped")
+    async def terminate(self) -> None:
+        self.fate.append("terminated")
 
-    async def keep(self) -> None:
-        self.kept += 1
+    async def extend_ack_deadline(self) -> None:
+        self.extended += 1
 
-    async def send_rest(self, samples: Sequence[int], *, faults: int) -> None:
-        self.rest, self.rest_faults = tuple(samples), faults
+    async def send_rest(self, samples: Sequence[int], *, failed_deliveries: int) -> None:
+        self.rest, self.rest_failed_deliveries = tuple(samples), failed_deliveries
         self.on_send()
 
     async def send_single(self, sample: int) -> None:

@@ -1,13 +1,12 @@
 """Each native engine with the fake of its provider, so that one test says what holds for all of them."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from aiohttp import web
 
+from proctor.values.sample import ChatMessage, Prompt
 from services.worker.engines import engine
 from services.worker.engines.anthropic.api import AnthropicApi
 from services.worker.engines.gemini.api import GeminiApi
@@ -85,8 +84,8 @@ class NativeStand:
         await made.close()
 
 
-def chat(question: str) -> engine.Prompt:
-    return engine.Prompt(messages=(engine.ChatMessage("user", question),))
+def chat(question: str) -> Prompt:
+    return Prompt(messages=(ChatMessage("user", question),))
 
 
 @asynccontextmanager

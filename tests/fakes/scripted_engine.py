@@ -1,22 +1,13 @@
 """An engine in memory that answers by a function: for tests of the worker around it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from services.worker.engines.engine import (
-    ChoiceScore,
-    EngineLoad,
-    Generated,
-    ModelCannotLoad,
-    ModelInfo,
-    Prompt,
-    Sampling,
-    ScoredChoices,
-    Timing,
-    Usage,
-)
+from proctor.values.outcome import ChoiceScore
+from proctor.values.providers import EngineLoad, ModelInfo
+from proctor.values.sample import Prompt
+from proctor.values.usage import Timing, TokenUsage
+from services.worker.engines.engine import Generated, ModelCannotLoad, Sampling, ScoredChoices
 
 Answer = Callable[[str], Awaitable[str]]
 
@@ -61,7 +52,7 @@ class ScriptedEngine:
             self.in_flight -= 1
             self.aborted += not is_over
         return Generated(
-            answer, "stop", Usage(prompt_tokens=3, completion_tokens=2), Timing(total_seconds=0.1)
+            answer, "stop", TokenUsage(prompt_tokens=3, completion_tokens=2), Timing(total_seconds=0.1)
         )
 
     async def score_choices(
@@ -72,14 +63,14 @@ class ScriptedEngine:
         *,
         truncate_left: bool,  # noqa: ARG002  # the port of engines
     ) -> ScoredChoices:
-        self.asked[prompt.text] += 1
+        self.asked[prompt.as_text] += 1
         scores = tuple(ChoiceScore(-float(len(choice)), is_greedy=False, token_count=1) for choice in choices)
-        return ScoredChoices(scores, Usage(prompt_tokens=3), Timing(total_seconds=0.1))
+        return ScoredChoices(scores, TokenUsage(prompt_tokens=3), Timing(total_seconds=0.1))
 
     async def list_models(self) -> tuple[ModelInfo, ...]:
         return ()
 
-    def load_now(self) -> EngineLoad | None:
+    def current_load(self) -> EngineLoad | None:
         return EngineLoad(running_requests=self.in_flight)
 
     async def describe(self) -> Mapping[str, str]:

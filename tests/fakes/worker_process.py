@@ -1,7 +1,5 @@
 """A worker as the stack starts it: a process of its own, with the openai engine over a socket."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

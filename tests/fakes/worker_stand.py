@@ -1,7 +1,5 @@
 """A worker between a real NATS and an engine of the test's own: shards in, outcomes out."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
@@ -14,20 +12,22 @@ from datetime import UTC, datetime
 from nats.aio.client import Client
 
 from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
+from proctor.values import messaging
+from proctor.values.pools import Pool, PoolModel, Provider
+from proctor.values.priority import Priority
 from services.common import subjects
 from services.common.jetstream import JetStream, connect_nats
-from services.worker.consumer.nats_registry import Identity, NatsHeartbeat, ToldParts
+from services.worker.consumer.nats_registry import HeartbeatSources, Identity, NatsHeartbeat
 from services.worker.engines.engine import Engine
-from services.worker.pools.pool import Pool, PoolModel, Provider
 from services.worker.settings import WorkerSettings
 from services.worker.wiring import (
     Parts,
     cancel_all,
+    connect_parts,
     end_loops,
-    join_parts,
-    make_paces,
+    make_rate_limiters,
     start_loops,
-    start_pacing,
+    start_rate_limiting,
 )
 from tests.fakes.eventually import eventually
 from tests.servers import RunningServer
@@ -73,10 +73,10 @@ class WorkStand:
     batches: list[work_messages_pb2.OutcomeBatch] = field(default_factory=list)
 
     async def send(
-        self, work: work_messages_pb2.WorkShard, *, pool: Pool = POOL, priority: str = "high"
+        self, work: work_messages_pb2.WorkShard, *, pool: Pool = POOL, priority: Priority = Priority.HIGH
     ) -> None:
-        token = subjects.model_token(work.model) if pool.models else subjects.ANY_MODEL
-        subject = subjects.work_subject(pool.name, token, priority, work.run_id)
+        token = messaging.model_token(work.model) if pool.models else messaging.ANY_MODEL
+        subject = messaging.work_subject(pool.name, token, priority, work.run_id)
         message_id = f"{work.run_id}/{work.shard}/{work.attempt}"
         await self.jetstream.publish(subjects.WORK, subject, work.SerializeToString(), message_id)
 
@@ -161,12 +161,12 @@ async def worker_in_process(
         connection = await connect_nats(url, worker_id)
         opened.push_async_callback(connection.close)
         jetstream = JetStream(connection)
-        paces = make_paces(pool)
-        parts = join_parts(settings, identity, jetstream, engine, paces)
+        limiters = make_rate_limiters(pool)
+        parts = connect_parts(settings, identity, jetstream, engine, limiters)
         heartbeat = NatsHeartbeat(
-            jetstream, identity, ToldParts(parts.server, parts.loader, parts.slots, paces)
+            jetstream, identity, HeartbeatSources(parts.consumer, parts.loader, parts.concurrency, limiters)
         )
         tasks = start_loops(settings, jetstream, parts, heartbeat)
-        tasks += start_pacing(connection, identity, paces)
+        tasks += start_rate_limiting(connection, identity, limiters)
         opened.push_async_callback(end_loops, parts, tasks)
         yield parts

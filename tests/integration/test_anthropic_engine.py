@@ -8,6 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from proctor.values.providers import ModelCapabilities
+from proctor.values.sample import ChatMessage, Prompt
+from proctor.values.usage import TokenUsage
 from services.worker.engines import engine
 from tests.fakes import anthropic_server
 from tests.fakes.provider_engines import ANTHROPIC, SAMPLING, NativeStand, native_stand
@@ -36,7 +39,7 @@ async def test_request_carries_key_and_version_and_what_was_set(stand: NativeSta
 
 async def test_words_of_the_system_stand_apart_from_the_turns(stand: NativeStand) -> None:
     turns = (("system", "Be brief."), ("user", "KEY=one"), ("assistant", "One."), ("user", "KEY=two"))
-    prompt = engine.Prompt(messages=tuple(engine.ChatMessage(*turn) for turn in turns))
+    prompt = Prompt(messages=tuple(ChatMessage(*turn) for turn in turns))
     assert (await stand.asked.generate(stand.model, prompt, SAMPLING)).text == "The answer is two."
     assert stand.server.last_body["system"] == "Be brief."
     assert [turn["role"] for turn in stand.server.last_body["messages"]] == ["user", "assistant", "user"]
@@ -112,7 +115,7 @@ async def test_tokens_of_the_cache_are_tokens_of_the_prompt(stand: NativeStand) 
         "output_tokens_details": {"thinking_tokens": 45},
     }
     stand.server.answer = anthropic_server.message("Seven.", usage=usage)
-    assert (await stand.ask()).usage == engine.Usage(
+    assert (await stand.ask()).usage == TokenUsage(
         prompt_tokens=3210, completion_tokens=50, cached_tokens=200, reasoning_tokens=45
     )
 
@@ -150,8 +153,8 @@ async def test_list_of_models_that_goes_in_circles_ends(stand: NativeStand) -> N
 async def test_all_pages_of_models_are_listed(stand: NativeStand) -> None:
     stand.server.models = ("claude-a", "claude-b", "claude-c")
     models = await stand.asked.list_models()
-    assert [model.name for model in models] == [f"anthropic/{name}" for name in stand.server.models]
-    assert models[0].context_length == 200000
-    assert models[0].capabilities == engine.EngineCapabilities(
+    assert [model.model for model in models] == [f"anthropic/{name}" for name in stand.server.models]
+    assert models[0].context_tokens == 200000
+    assert models[0].capabilities == ModelCapabilities(
         loglikelihood=False, chat=True, completion=False, constrained=False, seed=False, logprobs=False
     )

@@ -8,6 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from proctor.values.providers import ModelCapabilities
+from proctor.values.sample import ChatMessage, Prompt
+from proctor.values.usage import TokenUsage
 from services.worker.engines import engine
 from tests.fakes import gemini_server
 from tests.fakes.provider_engines import GEMINI, SAMPLING, NativeStand, native_stand
@@ -52,7 +55,7 @@ async def test_parameters_have_googles_names_and_the_key_a_header(stand: NativeS
 
 async def test_turns_have_googles_roles_and_the_system_a_place_of_its_own(stand: NativeStand) -> None:
     turns = (("system", "Be brief."), ("user", "KEY=one"), ("assistant", "One."), ("user", "KEY=two"))
-    prompt = engine.Prompt(messages=tuple(engine.ChatMessage(*turn) for turn in turns))
+    prompt = Prompt(messages=tuple(ChatMessage(*turn) for turn in turns))
     assert (await stand.asked.generate(stand.model, prompt, SAMPLING)).text == "The answer is two."
     assert stand.server.last_body["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
     assert [turn["role"] for turn in stand.server.last_body["contents"]] == ["user", "model", "user"]
@@ -127,7 +130,7 @@ async def test_thoughts_are_tokens_of_the_answer(stand: NativeStand) -> None:
         "totalTokenCount": 1000,
     }
     stand.server.answer = gemini_server.answer("Seven.", usage=usage)
-    assert (await stand.ask()).usage == engine.Usage(
+    assert (await stand.ask()).usage == TokenUsage(
         prompt_tokens=900, completion_tokens=100, cached_tokens=800, reasoning_tokens=95
     )
 
@@ -165,8 +168,8 @@ async def test_list_of_models_that_names_one_page_for_ever_ends(stand: NativeSta
 async def test_all_pages_of_models_are_listed_without_embedders(stand: NativeStand) -> None:
     stand.server.models = ("gemini-a", "embed-b", "gemini-c")
     models = await stand.asked.list_models()
-    assert [model.name for model in models] == ["gemini/gemini-a", "gemini/gemini-c"]
-    assert models[0].context_length == 1048576
-    assert models[0].capabilities == engine.EngineCapabilities(
+    assert [model.model for model in models] == ["gemini/gemini-a", "gemini/gemini-c"]
+    assert models[0].context_tokens == 1048576
+    assert models[0].capabilities == ModelCapabilities(
         loglikelihood=False, chat=True, completion=False, constrained=True, seed=True, logprobs=False
     )

@@ -12,6 +12,7 @@ import pytest_asyncio
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from proctor.values.providers import ModelInfo
 from services.common import subjects
 from services.common.clock import SystemClock
 from services.common.jetstream import connect_nats
@@ -19,10 +20,9 @@ from services.scheduler.workers.list_models import ListingRules, ListModels
 from services.scheduler.workers.listed_models import ListedModel, ModelSource
 from services.scheduler.workers.nats import NatsModelLists as AskedLists
 from services.scheduler.workers.pool import Pool
-from services.worker.engines.engine import ModelInfo
 from services.worker.engines.http.client import Endpoint
 from services.worker.engines.openai.engine import OpenAIEngine, OpenAISettings
-from services.worker.models.list_models import ModelLister
+from services.worker.models.list_models import ListEngineModels
 from services.worker.models.nats import NatsModelLists
 from services.worker.wiring import cancel_all
 from tests.fakes import model_server
@@ -52,7 +52,7 @@ class Stand:
     connection: Client
     opened: AsyncExitStack
 
-    async def worker(self, pool: str, lister: ModelLister) -> None:
+    async def worker(self, pool: str, lister: ListEngineModels) -> None:
         answering = asyncio.create_task(NatsModelLists(self.connection, pool, lister).answer())
         self.opened.push_async_callback(cancel_all, [answering])
         await asyncio.sleep(0)  # it subscribes as its first step
@@ -60,7 +60,7 @@ class Stand:
 
     async def native(self, pool: str, *, limit_seconds: float = 5.0) -> NativeStand:
         stand = await self.opened.enter_async_context(native_stand(NATIVES[pool]))
-        await self.worker(pool, ModelLister(stand.asked, limit_seconds))
+        await self.worker(pool, ListEngineModels(stand.asked, limit_seconds))
         return stand
 
     def listing(self, pools: Sequence[str], *, wait_seconds: float = 5.0) -> ListModels:
@@ -118,7 +118,7 @@ async def test_every_native_provider_tells_its_models_and_what_they_can(stand: S
 
 async def test_openai_compatible_server_tells_its_models(stand: Stand) -> None:
     engine = await stand.opened.enter_async_context(openai_engine(ModelServer(models=("a", "owner/b"))))
-    await stand.worker("openai", ModelLister(engine, 5.0))
+    await stand.worker("openai", ListEngineModels(engine, 5.0))
     listed = await stand.listing(["openai"]).list_models()
     assert [model.name for model in listed.models] == ["openai/a", "openai/owner/b"]
     assert listed.models[0].capabilities == frozenset(
@@ -129,7 +129,7 @@ async def test_openai_compatible_server_tells_its_models(stand: Stand) -> None:
 async def test_wrong_key_is_told_without_the_key(stand: Stand) -> None:
     gemini = await stand.opened.enter_async_context(native_stand(GEMINI))
     gemini.server.api_key = "another"
-    await stand.worker("gemini", ModelLister(gemini.asked, 5.0))
+    await stand.worker("gemini", ListEngineModels(gemini.asked, 5.0))
     source = await stand.source("gemini")
     assert "check the API key in GEMINI_API_KEY" in source.problem
     assert SECRET not in source.problem
@@ -179,7 +179,7 @@ async def test_pool_without_workers_is_told_at_once(stand: Stand) -> None:
 
 async def test_one_of_several_workers_is_asked(stand: Stand) -> None:
     ollama = await stand.native("ollama")
-    await stand.worker("ollama", ModelLister(ollama.asked, 5.0))
+    await stand.worker("ollama", ListEngineModels(ollama.asked, 5.0))
     await stand.model("ollama")
     assert [asked.path for asked in ollama.server.asked].count("/api/tags") == 1
 
@@ -194,6 +194,6 @@ async def test_answer_of_another_version_is_no_answer(stand: Stand) -> None:
 
 
 async def test_surprise_in_a_servers_list_is_no_end_of_the_worker(stand: Stand) -> None:
-    await stand.worker("anthropic", ModelLister(SurprisedEngine(), 5.0))
+    await stand.worker("anthropic", ListEngineModels(SurprisedEngine(), 5.0))
     for _ in range(2):
         assert "the log of the pool's worker says why" in (await stand.source("anthropic")).problem

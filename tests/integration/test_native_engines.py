@@ -1,4 +1,4 @@
-"""What holds for every engine with an API of its own, over real sockets: faults, keys, cancelling."""
+"""What holds for every engine with an API of its own, over real sockets: failures, keys, cancelling."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from dataclasses import replace
 
 import pytest
 
+from proctor.values.outcome import FailureClass
+from proctor.values.sample import Prompt
 from services.worker.engines import engine
 from services.worker.engines.http.client import Endpoint
 from tests.fakes.eventually import eventually
@@ -24,8 +26,6 @@ from tests.fakes.provider_engines import (
     native_stand,
 )
 from tests.fakes.provider_server import SECRET
-
-FailureClass = engine.FailureClass
 
 
 @pytest.fixture(params=[OLLAMA, GEMINI, ANTHROPIC], ids=lambda native: str(native.name))
@@ -141,9 +141,11 @@ async def test_unknown_model_is_refused(stand: NativeStand) -> None:
 
 
 async def test_given_texts_are_not_weighed(stand: NativeStand) -> None:
-    assert not any(model.capabilities.loglikelihood for model in await stand.asked.list_models())
+    assert not any(
+        model.capabilities and model.capabilities.loglikelihood for model in await stand.asked.list_models()
+    )
     with pytest.raises(engine.UnsupportedRequest, match="scores no given text"):
-        await stand.asked.score_choices(stand.model, engine.Prompt("So:"), [" yes"], truncate_left=False)
+        await stand.asked.score_choices(stand.model, Prompt("So:"), [" yes"], truncate_left=False)
 
 
 async def test_redirect_is_not_followed_with_the_key(stand: NativeStand) -> None:
@@ -192,7 +194,7 @@ async def test_missing_key_is_told_before_anything_is_asked(native: Native, prov
 async def test_text_to_continue_is_refused_where_there_are_only_chats(native: Native, provider: str) -> None:
     async with native_stand(native) as stand:
         with pytest.raises(engine.UnsupportedRequest, match=f"{provider} answers chats"):
-            await stand.asked.generate(stand.model, engine.Prompt("So:"), SAMPLING)
+            await stand.asked.generate(stand.model, Prompt("So:"), SAMPLING)
         assert not stand.server.asked
 
 

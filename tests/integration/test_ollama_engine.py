@@ -7,6 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from proctor.values.providers import ModelCapabilities
+from proctor.values.sample import Prompt
+from proctor.values.usage import TokenUsage
 from services.worker.engines import engine
 from tests.fakes import ollama_server
 from tests.fakes.provider_engines import OLLAMA, SAMPLING, NativeStand, chat, native_stand
@@ -60,15 +63,15 @@ async def test_only_what_was_set_is_sent(stand: NativeStand) -> None:
 
 
 async def test_text_is_continued_without_a_template(stand: NativeStand) -> None:
-    generated = await stand.asked.generate(stand.model, engine.Prompt("So KEY=ten"), SAMPLING)
+    generated = await stand.asked.generate(stand.model, Prompt("So KEY=ten"), SAMPLING)
     assert generated.text == "The answer is ten."
     assert stand.server.asked[-1].path == "/api/generate"
     assert stand.server.last_body["raw"] is True
     assert stand.server.last_body["prompt"] == "So KEY=ten"
 
 
-@pytest.mark.parametrize("prompt", [chat("So?"), engine.Prompt("So?")], ids=["chat", "completion"])
-async def test_only_given_texts_are_said(stand: NativeStand, prompt: engine.Prompt) -> None:
+@pytest.mark.parametrize("prompt", [chat("So?"), Prompt("So?")], ids=["chat", "completion"])
+async def test_only_given_texts_are_said(stand: NativeStand, prompt: Prompt) -> None:
     choosing = replace(SAMPLING, allowed_texts=("not at all", "a bit"))
     assert (await stand.asked.generate(stand.model, prompt, choosing)).text == "not at all"
 
@@ -104,16 +107,16 @@ async def test_answer_that_is_not_done_is_none(stand: NativeStand) -> None:
 
 async def test_tokens_are_counted_as_ollama_does(stand: NativeStand) -> None:
     stand.server.answer = ollama_server.chat_answer("Seven.", prompt_eval_count=26, eval_count=290)
-    assert (await stand.ask()).usage == engine.Usage(prompt_tokens=26, completion_tokens=290)
+    assert (await stand.ask()).usage == TokenUsage(prompt_tokens=26, completion_tokens=290)
 
 
 async def test_models_are_listed_with_size_and_quantization_and_without_embedders(stand: NativeStand) -> None:
     stand.server.models = ("llama3.2:latest", "embed-text:latest", "hf.co/a/b:Q8_0", "broken")
     [llama, other, broken] = await stand.asked.list_models()
-    assert (llama.name, other.name) == ("ollama/llama3.2:latest", "ollama/hf.co/a/b:Q8_0")
-    assert (llama.size_bytes, llama.quantization, llama.context_length) == (1_321_098_329, "Q4_K_M", 131072)
-    assert (broken.name, broken.context_length) == ("ollama/broken", None)
-    assert llama.capabilities == engine.EngineCapabilities(
+    assert (llama.model, other.model) == ("ollama/llama3.2:latest", "ollama/hf.co/a/b:Q8_0")
+    assert (llama.size_bytes, llama.quantization, llama.context_tokens) == (1_321_098_329, "Q4_K_M", 131072)
+    assert (broken.model, broken.context_tokens) == ("ollama/broken", None)
+    assert llama.capabilities == ModelCapabilities(
         loglikelihood=False, chat=True, completion=True, constrained=True, seed=True, logprobs=False
     )
 
@@ -130,7 +133,7 @@ async def test_memory_is_estimated_until_the_model_is_loaded(stand: NativeStand)
 async def test_server_that_does_not_tell_what_is_loaded_lists_its_models() -> None:
     async with native_stand(replace(OLLAMA, routes=ollama_server.ROUTES_BEFORE_PS)) as older:
         [fake] = await older.asked.list_models()
-    assert (fake.name, fake.is_loaded) == ("ollama/fake", False)
+    assert (fake.model, fake.is_loaded) == ("ollama/fake", False)
 
 
 async def test_server_without_keys_is_asked_without_one(stand: NativeStand) -> None:

@@ -15,6 +15,10 @@ from typing import Any
 
 import pytest
 
+from proctor.values.outcome import FailureClass
+from proctor.values.pools import ConstrainedField
+from proctor.values.sample import ChatMessage, Prompt
+from proctor.values.usage import TokenUsage
 from services.worker.engines import engine
 from services.worker.engines.http.client import Endpoint
 from services.worker.engines.http.responses import MOST_BYTES
@@ -25,14 +29,13 @@ from services.worker.engines.openai.engine import (
     OpenAIServer,
     OpenAISettings,
 )
-from services.worker.pools.pool import ConstrainedField
 from tests.fakes.echo_scores import token_logprob
 from tests.fakes.eventually import eventually
 from tests.fakes.model_server import Fault, ModelServer, serving
 
 MODEL = "fake-provider/fake"
 SAMPLING = engine.Sampling(max_tokens=16, stop=("\n",))
-QUESTION = engine.Prompt(text="What follows? KEY=seven")
+QUESTION = Prompt(text="What follows? KEY=seven")
 SECRET = "sk-secret-of-the-test"
 
 
@@ -79,14 +82,14 @@ async def failure_of(openai: OpenAIEngine, model: str = MODEL) -> engine.EngineF
 async def test_text_prompt_is_completed(openai: OpenAIEngine, state: ModelServer) -> None:
     generated = await openai.generate(MODEL, QUESTION, SAMPLING)
     assert generated.text == " The answer is seven."
-    assert generated.usage == engine.Usage(prompt_tokens=3, completion_tokens=4)
+    assert generated.usage == TokenUsage(prompt_tokens=3, completion_tokens=4)
     assert state.last_request == {
         "model": "fake", "prompt": QUESTION.text, "max_tokens": 16, "temperature": 0.0, "stop": ["\n"],
     }  # fmt: skip
 
 
 async def test_messages_are_answered(openai: OpenAIEngine) -> None:
-    prompt = engine.Prompt(messages=(engine.ChatMessage("user", "What follows? KEY=eight"),))
+    prompt = Prompt(messages=(ChatMessage("user", "What follows? KEY=eight"),))
     assert (await openai.generate(MODEL, prompt, SAMPLING)).text == "The answer is eight."
 
 
@@ -96,7 +99,7 @@ async def test_answers_are_limited_by_the_field_that_the_server_takes(
 ) -> None:
     """OpenAI's reasoning models refuse max_tokens; to continue a text there is nothing else."""
     openai = OpenAIEngine(replace(settings, server=known))
-    chat = engine.Prompt(messages=(engine.ChatMessage("user", "What follows? KEY=eight"),))
+    chat = Prompt(messages=(ChatMessage("user", "What follows? KEY=eight"),))
     await openai.generate(MODEL, chat, SAMPLING)
     limits = {name: value for name, value in state.last_request.items() if name.startswith("max_")}
     assert limits == {known.chat_limit: 16}
@@ -139,7 +142,7 @@ async def test_parameters_reach_the_server_when_they_are_set(
 
 async def test_choices_are_scored_by_echo_in_one_request(openai: OpenAIEngine, state: ModelServer) -> None:
     context, choices = "Review: fine.\nSentiment:", [" positive", " negative"]
-    scored = await openai.score_choices(MODEL, engine.Prompt(context), choices, truncate_left=False)
+    scored = await openai.score_choices(MODEL, Prompt(context), choices, truncate_left=False)
     expected = [token_logprob(context, choice) for choice in choices]
     assert [choice.logprob for choice in scored.choices] == expected
     assert [choice.is_greedy for choice in scored.choices] == [value > -1 for value in expected]
@@ -147,7 +150,7 @@ async def test_choices_are_scored_by_echo_in_one_request(openai: OpenAIEngine, s
 
 
 async def test_choice_of_many_words_is_the_sum_of_its_tokens(openai: OpenAIEngine) -> None:
-    scored = await openai.score_choices(MODEL, engine.Prompt("So:"), [" not at all"], truncate_left=False)
+    scored = await openai.score_choices(MODEL, Prompt("So:"), [" not at all"], truncate_left=False)
     expected = sum(
         token_logprob(*pair) for pair in (("So:", " not"), ("So: not", " at"), ("So: not at", " all"))
     )
@@ -157,12 +160,12 @@ async def test_choice_of_many_words_is_the_sum_of_its_tokens(openai: OpenAIEngin
 
 async def test_known_continuation_is_scored_whole(openai: OpenAIEngine, state: ModelServer) -> None:
     state.continuations = (" not at all",)
-    scored = await openai.score_choices(MODEL, engine.Prompt("So:"), [" not at all"], truncate_left=False)
+    scored = await openai.score_choices(MODEL, Prompt("So:"), [" not at all"], truncate_left=False)
     assert scored.choices[0].logprob == token_logprob("So:", " not at all")
 
 
 async def test_messages_cannot_be_scored_by_echo(openai: OpenAIEngine) -> None:
-    prompt = engine.Prompt(messages=(engine.ChatMessage("user", "So?"),))
+    prompt = Prompt(messages=(ChatMessage("user", "So?"),))
     with pytest.raises(engine.UnsupportedRequest):
         await openai.score_choices(MODEL, prompt, [" yes"], truncate_left=False)
 
@@ -176,11 +179,12 @@ async def test_only_the_choices_are_said_by_whichever_field_the_server_knows(
     settings: OpenAISettings, state: ModelServer, field: ConstrainedField
 ) -> None:
     openai = OpenAIEngine(replace(settings, constrained_field=field))
-    chat = engine.Prompt(messages=(engine.ChatMessage("user", "So?"),))
-    said = {(await openai.generate(MODEL, prompt, CHOOSING)).text for prompt in (engine.Prompt("So?"), chat)}
+    chat = Prompt(messages=(ChatMessage("user", "So?"),))
+    said = {(await openai.generate(MODEL, prompt, CHOOSING)).text for prompt in (Prompt("So?"), chat)}
     assert said <= set(CHOICES)
     assert field.value in state.last_request
     [model] = await openai.list_models()
+    assert model.capabilities is not None
     assert model.capabilities.constrained
     await openai.generate(MODEL, QUESTION, SAMPLING)
     assert field.value not in state.last_request
@@ -212,21 +216,21 @@ async def test_reference_scores_come_back_over_the_socket(openai: OpenAIEngine, 
             context = document["arguments"][0][0]
             choices = [continuation for _, continuation in document["arguments"]]
             state.continuations = tuple(choices)
-            scored = await openai.score_choices(MODEL, engine.Prompt(context), choices, truncate_left=False)
+            scored = await openai.score_choices(MODEL, Prompt(context), choices, truncate_left=False)
             assert [each.logprob for each in scored.choices] == [token_logprob(context, c) for c in choices]
 
 
 @pytest.mark.parametrize(
     ("fault", "failure_class", "is_transient"),
     [
-        (Fault("status", 429), engine.FailureClass.RATE_LIMIT, True),
-        (Fault("status", 500), engine.FailureClass.PROVIDER_ERROR, True),
-        (Fault("status", 400, code="context_length_exceeded"), engine.FailureClass.PROMPT_TOO_LONG, False),
-        (Fault("status", 400), engine.FailureClass.REFUSED, False),
-        (Fault("half_body"), engine.FailureClass.PROVIDER_ERROR, True),
-        (Fault("malformed"), engine.FailureClass.PROVIDER_ERROR, True),
-        (Fault("swollen"), engine.FailureClass.PROVIDER_ERROR, True),
-        (Fault("reset"), engine.FailureClass.PROVIDER_ERROR, True),
+        (Fault("status", 429), FailureClass.RATE_LIMIT, True),
+        (Fault("status", 500), FailureClass.PROVIDER_ERROR, True),
+        (Fault("status", 400, code="context_length_exceeded"), FailureClass.PROMPT_TOO_LONG, False),
+        (Fault("status", 400), FailureClass.REFUSED, False),
+        (Fault("half_body"), FailureClass.PROVIDER_ERROR, True),
+        (Fault("malformed"), FailureClass.PROVIDER_ERROR, True),
+        (Fault("swollen"), FailureClass.PROVIDER_ERROR, True),
+        (Fault("reset"), FailureClass.PROVIDER_ERROR, True),
     ],
     ids=lambda value: getattr(value, "kind", None),
 )
@@ -235,7 +239,7 @@ async def test_faults_are_classified(
     state: ModelServer,
     *,
     fault: Fault,
-    failure_class: engine.FailureClass,
+    failure_class: FailureClass,
     is_transient: bool,
 ) -> None:
     state.fault = fault
@@ -255,7 +259,7 @@ async def test_echo_of_a_long_context_is_read_however_much_is_told_of_it(
     context = "a" * 100_000
     told = {"text_offset": [len(context)], "token_logprobs": [-1.0], "tokens": ["x" * MOST_BYTES]}
     state.answer = {"choices": [{"index": 0, "logprobs": told}]}
-    scored = await openai.score_choices(MODEL, engine.Prompt(context), [" yes"], truncate_left=False)
+    scored = await openai.score_choices(MODEL, Prompt(context), [" yes"], truncate_left=False)
     assert scored.choices[0].token_count == 1
 
 
@@ -282,7 +286,7 @@ async def test_silent_server_is_a_timeout(settings: OpenAISettings, state: Model
     state.fault = Fault("hang", seconds=30)
     openai = OpenAIEngine(elsewhere(settings, timeout_seconds=0.2))
     started = time.monotonic()
-    assert (await failure_of(openai)).failure_class is engine.FailureClass.TIMEOUT
+    assert (await failure_of(openai)).failure_class is FailureClass.TIMEOUT
     assert time.monotonic() - started < 3
     await openai.close()
 
@@ -290,7 +294,7 @@ async def test_silent_server_is_a_timeout(settings: OpenAISettings, state: Model
 async def test_wrong_key_is_refused_without_telling_it(settings: OpenAISettings) -> None:
     openai = OpenAIEngine(elsewhere(settings, api_key="sk-wrong-key"))
     failure = await failure_of(openai)
-    assert failure.failure_class is engine.FailureClass.REFUSED
+    assert failure.failure_class is FailureClass.REFUSED
     assert "API key" in str(failure)
     assert "sk-wrong-key" not in str(failure)
     await openai.close()
@@ -302,7 +306,7 @@ async def test_key_is_not_shown_with_the_settings(settings: OpenAISettings) -> N
 
 async def test_unknown_model_is_refused(openai: OpenAIEngine) -> None:
     failure = await failure_of(openai, "fake-provider/other")
-    assert failure.failure_class is engine.FailureClass.REFUSED
+    assert failure.failure_class is FailureClass.REFUSED
     assert "model" in str(failure)
 
 
@@ -346,7 +350,7 @@ def _has_answered(state: ModelServer, count: int) -> bool:
 
 async def test_models_are_listed_under_the_providers_name(openai: OpenAIEngine) -> None:
     models = await openai.list_models()
-    assert [model.name for model in models] == [MODEL]
+    assert [model.model for model in models] == [MODEL]
 
 
 async def test_description_holds_no_password(settings: OpenAISettings) -> None:
@@ -356,7 +360,7 @@ async def test_description_holds_no_password(settings: OpenAISettings) -> None:
 
 
 async def test_many_requests_at_once_are_all_answered(openai: OpenAIEngine, state: ModelServer) -> None:
-    prompts = [engine.Prompt(f"Which number? KEY={number}") for number in range(200)]
+    prompts = [Prompt(f"Which number? KEY={number}") for number in range(200)]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(openai.generate(MODEL, prompt, SAMPLING)) for prompt in prompts]
     assert [task.result().text for task in tasks] == [f" The answer is {number}." for number in range(200)]

@@ -93,7 +93,7 @@ async def test_error_that_is_cut_within_the_key_tells_nothing_of_it(asked: engin
 
 
 async def test_model_that_is_named_by_the_key_is_listed_without_it(asked: engine.Engine) -> None:
-    assert [model.name for model in await asked.list_models()] == ["openai/echo-Bearer ***"]
+    assert [model.model for model in await asked.list_models()] == ["openai/echo-Bearer ***"]
 
 
 async def test_password_of_an_address_is_told_in_no_form(endpoint: Endpoint) -> None:
@@ -101,4 +101,4 @@ async def test_password_of_an_address_is_told_in_no_form(endpoint: Endpoint) -> 
     made = OpenAIEngine(OpenAISettings(replace(endpoint, base_url=address, api_key=None)))
     listed = await made.list_models()
     await made.close()
-    assert [model.name for model in listed] == ["openai/echo-Basic ***"]
+    assert [model.model for model in listed] == ["openai/echo-Basic ***"]

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from proctor.values.sample import ChatMessage, Prompt
 from services.worker.engines import engine
 from services.worker.engines.http.client import Endpoint
 from services.worker.engines.openai.engine import OPENAI, OpenAIEngine, OpenAISettings
-from services.worker.engines.row_params import lay_over, read_row_params
+from services.worker.engines.row_params import apply_row_params, read_row_params
 from tests.fakes import ollama_server
 from tests.fakes.model_server import ModelServer, chat_answer, serving
 from tests.fakes.provider_engines import ANTHROPIC, GEMINI, OLLAMA, Native, NativeStand, chat, native_stand
@@ -28,11 +29,11 @@ IMAGE = [{"type": "text", "text": "What?"}, {"type": "image_url", "image_url": {
 
 
 def asking(**params: Any) -> engine.Sampling:
-    return lay_over(read_row_params(json.dumps(params)), OPEN, 0)
+    return apply_row_params(read_row_params(json.dumps(params)), OPEN, 0)
 
 
-def with_fields(content: str, fields: dict[str, Any]) -> engine.Prompt:
-    return engine.Prompt(messages=(engine.ChatMessage("user", content, json.dumps(fields)),))
+def with_fields(content: str, fields: dict[str, Any]) -> Prompt:
+    return Prompt(messages=(ChatMessage("user", content, json.dumps(fields)),))
 
 
 def answered(**message: Any) -> dict[str, Any]:

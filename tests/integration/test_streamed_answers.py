@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from proctor.values.outcome import FailureClass
+from proctor.values.sample import Prompt
+from proctor.values.usage import TokenUsage
 from services.worker.engines import engine
 from services.worker.engines.http import responses as http_stream
 from services.worker.engines.http.client import Endpoint
@@ -20,7 +23,6 @@ from tests.fakes.provider_engines import ANTHROPIC, GEMINI, OLLAMA, Native, chat
 from tests.fakes.provider_server import SECRET, ProviderServer, serving
 from tests.fakes.streamed_answers import OPENAI_END, anthropic_events, named_events, server_sent
 
-FailureClass = engine.FailureClass
 WHOLE = engine.Sampling(max_tokens=16)
 STREAMED = replace(WHOLE, is_streamed=True)
 SLOW = Fault("paced", seconds=0.01)
@@ -38,9 +40,9 @@ class Stand:
         return await self.asked.generate(f"{self.name}/fake", self.prompt, sampling)
 
     @property
-    def prompt(self) -> engine.Prompt:
+    def prompt(self) -> Prompt:
         question = "What follows? KEY=seven"
-        return engine.Prompt(question) if self.name == "completions" else chat(question)
+        return Prompt(question) if self.name == "completions" else chat(question)
 
     async def failure(self) -> engine.EngineFailure:
         with pytest.raises(engine.EngineFailure) as caught:
@@ -185,14 +187,14 @@ def gemini_told(text: str, tokens: int = 0) -> dict[str, object]:
 
 
 async def test_answer_of_gemini_is_whole_at_the_end_of_its_body(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_stream, "_LAST_WORD_SECONDS", 0.01)
+    monkeypatch.setattr(http_stream, "_END_OF_BODY_SECONDS", 0.01)
     async with stand_of(GEMINI, timeout_seconds=5.0) as stand:
         assert isinstance(stand.server, ProviderServer)
         chunks = [gemini_told("The answer is "), gemini_told("seven."), gemini_told("", 7)]
         stand.server.stream_body = server_sent(chunks)
         stand.server.fault = Fault("paced", seconds=0.1)
         generated = await stand.ask()
-    assert (generated.text, generated.usage) == ("The answer is seven.", engine.Usage(500, 7))
+    assert (generated.text, generated.usage) == ("The answer is seven.", TokenUsage(500, 7))
 
 
 async def test_answer_of_gemini_that_was_cut_off_is_none_though_it_said_why_it_ended() -> None:

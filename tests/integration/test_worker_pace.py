@@ -23,8 +23,8 @@ from services.scheduler.runs.lifecycle.nats import NatsRunControls
 from services.scheduler.workers.nats import NatsWorkerRegistry
 from services.worker.engines.engine import ProviderFailed
 from services.worker.rate_limits.backoff import Backoff
-from services.worker.rate_limits.limiter import Paces, pace_name
-from services.worker.rate_limits.nats import NatsPaces
+from services.worker.rate_limits.limiter import RateLimiters, rate_limit_key
+from services.worker.rate_limits.nats import NatsRateLimits
 from services.worker.wiring import cancel_all
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler_stand import SchedulerStand
@@ -51,12 +51,12 @@ async def model_server() -> AsyncIterator[ModelServerProcess]:
 
 @asynccontextmanager
 async def leader(nats_url: str) -> AsyncIterator[NatsQuotas]:
-    """What the leading scheduler does for paces; gives the bucket that it writes to."""
+    """What the leading scheduler does for rate limits; gives the bucket that it writes to."""
     connection = await connect_nats(nats_url, "leader")
     clock, tracker = SystemClock(), RateLimitTracker()
     grants = NatsQuotas(JetStream(connection).bucket(subjects.QUOTAS_BUCKET))
     await NatsRateReports(connection, tracker, RetryBudget(0.2), clock).start()
-    leading = asyncio.create_task(AssignQuotas(tracker, grants, clock).lead(), name="lead paces")
+    leading = asyncio.create_task(AssignQuotas(tracker, grants, clock).lead(), name="assign quotas")
     try:
         yield grants
     finally:
@@ -133,18 +133,18 @@ async def test_time_spent_waiting_for_the_pace_is_not_time_asked(
 async def test_the_leader_finds_the_limit_and_the_next_worker_keeps_to_it(
     stand: WorkStand, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
-    pace = pace_name("openai", model_server.url, None)
+    limiter = rate_limit_key("openai", model_server.url, None)
     await model_server.control(rate_limit={"rate": 40, "burst": 10})
     await send_samples(stand, 1600)
     async with leader(nats.address) as grants:
 
         async def is_found() -> bool:
-            grant = (await grants.stored()).get(pace, RateQuota())
+            grant = (await grants.stored()).get(limiter, RateQuota())
             return grant.requests_per_second is not None and grant.requests_per_second < 60
 
         with worker_process(nats.address, model_server.url, tmp_path):
             await eventually(is_found, "a limit is granted", 30)
-    granted = (await grants_of(nats.address))[pace]
+    granted = (await grants_of(nats.address))[limiter]
     assert granted.requests_per_second is not None
     assert sum(granted.shares.values()) == pytest.approx(1.0)
     # No leader any more: what was granted last holds, also for a worker that comes anew.
@@ -170,7 +170,7 @@ async def grants_of(nats_url: str) -> dict[str, RateQuota]:
 async def test_a_limit_that_headers_tell_is_kept_before_anybody_is_refused(
     stand: WorkStand, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
-    pace = pace_name("openai", model_server.url, None)
+    limiter = rate_limit_key("openai", model_server.url, None)
     headers = {"limit": "1200", "remaining": "1199", "reset": "50ms"}
     named = {f"x-ratelimit-{name}-requests": value for name, value in headers.items()}
     await model_server.control(headers=named, latency_seconds=0.02)
@@ -178,11 +178,11 @@ async def test_a_limit_that_headers_tell_is_kept_before_anybody_is_refused(
     async with leader(nats.address) as grants:
 
         async def is_granted() -> bool:
-            return pace in await grants.stored()
+            return limiter in await grants.stored()
 
         with worker_process(nats.address, model_server.url, tmp_path):
             await eventually(is_granted, "a limit is granted", 30)
-        granted = (await grants.stored())[pace]
+        granted = (await grants.stored())[limiter]
     assert granted.requests_per_second == pytest.approx(0.98 * 20)
     assert (await model_server.stats())["limited"] == 0
 
@@ -215,14 +215,14 @@ async def test_report_that_no_message_can_hold_keeps_no_other_from_being_sent(na
     connection = await connect_nats(nats.address, "worker")
     await connection.subscribe(subjects.ALL_RATES, cb=take)
     clock = SystemClock()
-    paces = Paces(clock, Backoff(0.1, 1.0), "openai", "http://one.test")
-    good = paces.of("http://two.test")
-    for pace in paces:
-        pace.sends()
-    paces.own.sent = 2**63
+    limiters = RateLimiters(clock, Backoff(0.1, 1.0), "openai", "http://one.test")
+    good = limiters.for_server("http://two.test")
+    for limiter in limiters:
+        limiter.on_sent()
+    limiters.own.sent = 2**63
     bucket = JetStream(connection).bucket(subjects.QUOTAS_BUCKET)
-    await NatsPaces(connection, bucket, "w1", paces, clock).report_due()
-    await eventually(lambda: told == [good.name], "the other pace is told", 5)
+    await NatsRateLimits(connection, bucket, "w1", limiters, clock).report_due()
+    await eventually(lambda: told == [good.key], "the other pace is told", 5)
     await connection.close()
 
 

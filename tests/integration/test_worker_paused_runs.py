@@ -44,7 +44,7 @@ async def test_shards_that_are_begun_are_finished_and_the_others_let_go(
     async with worker_in_process(nats.address, engine) as worker:
         await eventually(lambda: engine.in_flight == 8, "the engine is busy")
         await stand.tell(state)
-        await eventually(lambda: len(worker.desk.held) == 1, "only the shard that is begun is held")
+        await eventually(lambda: len(worker.context.in_flight) == 1, "only the shard that is begun is held")
         await stand.send(work_shard(9, [99], run_id=OTHER_RUN))
         release.set()
         await stand.until_settled(5)
@@ -60,11 +60,13 @@ async def test_run_that_has_its_place_again_is_asked_the_rest_once(
     engine = ScriptedEngine()
     await stand.tell(run_pb2.RUN_STATE_PAUSED)
     async with worker_in_process(nats.address, engine) as worker:
-        await eventually(lambda: not worker.desk.states.may_begin(SHARD), "the worker knows of the pause")
+        await eventually(
+            lambda: not worker.context.run_states.may_start(SHARD), "the worker knows of the pause"
+        )
         await stand.send(work_shard(0, [0]))
         await stand.until_settled(5)
         await stand.tell(run_pb2.RUN_STATE_RUNNING)
-        await eventually(lambda: worker.desk.states.may_begin(SHARD), "the worker knows of the place")
+        await eventually(lambda: worker.context.run_states.may_start(SHARD), "the worker knows of the place")
         await stand.send(work_shard(0, [0], attempt=2))
         await stand.until_answered(1)
     assert engine.asked.total() == 1
@@ -93,8 +95,8 @@ async def test_samples_that_the_provider_refused_outlive_a_pause_and_the_deadlin
         mended = True
         later = CLOCK.now() + timedelta(hours=1)
         await stand.tell(run_pb2.RUN_STATE_RUNNING, deadline=later)
-        await eventually(lambda: worker.desk.states.may_begin(SHARD), "the worker knows of the place")
-        assert worker.desk.states.deadline_of(SHARD) == later
+        await eventually(lambda: worker.context.run_states.may_start(SHARD), "the worker knows of the place")
+        assert worker.context.run_states.deadline(SHARD) == later
         work.attempt = 2
         work.deadline.FromDatetime(CLOCK.now())
         await stand.send(work)

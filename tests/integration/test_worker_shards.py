@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from proctor.v1 import outcome_pb2, run_pb2
+from proctor.values.priority import Priority
 from services.worker.consumer.proto import shard_from_proto
 from services.worker.engines.engine import EngineDied, RateLimited
 from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
@@ -62,8 +63,8 @@ async def test_only_a_run_whose_choices_were_named_says_in_which_words(
 
 async def test_an_urgent_shard_goes_before_those_that_wait(nats: RunningServer, stand: WorkStand) -> None:
     for shard in range(6):
-        await stand.send(work_shard(shard, range(shard * 8, shard * 8 + 8)), priority="low")
-    await stand.send(work_shard(6, range(48, 56)), priority="high")
+        await stand.send(work_shard(shard, range(shard * 8, shard * 8 + 8)), priority=Priority.LOW)
+    await stand.send(work_shard(6, range(48, 56)), priority=Priority.HIGH)
     async with worker_in_process(nats.address, ScriptedEngine()):
         await stand.until_answered(56)
     places = [outcome.shard for outcome in stand.outcomes]
@@ -84,7 +85,7 @@ async def test_a_cancelled_run_is_aborted_within_two_seconds(nats: RunningServer
         await eventually(lambda: engine.in_flight == 0, "nothing is asked any more", 2)
         await stand.until_settled(5)
         assert engine.aborted == 8
-        assert worker.desk.intake.is_idle() or await _becomes_idle(worker.desk.intake.is_idle)
+        assert worker.context.prefetch.is_idle() or await _becomes_idle(worker.context.prefetch.is_idle)
     assert stand.outcomes == []
 
 
@@ -99,7 +100,9 @@ async def test_a_shard_of_an_earlier_epoch_is_dropped_and_a_later_one_is_asked(
     await stand.tell(run_pb2.RUN_STATE_CANCELLED, epoch=2)
     engine = ScriptedEngine()
     async with worker_in_process(nats.address, engine) as worker:
-        await eventually(lambda: not worker.desk.states.wants(_epoch(1)), "the worker knows of the run")
+        await eventually(
+            lambda: not worker.context.run_states.is_live(_epoch(1)), "the worker knows of the run"
+        )
         await stand.send(work_shard(1, [1]))
         later = work_shard(2, [2], attempt=2)
         later.epoch = 3
@@ -121,10 +124,10 @@ async def test_what_a_drained_worker_leaves_is_asked_by_the_next_and_nothing_twi
     first, second = ScriptedEngine(slow_from_thirty), ScriptedEngine()
     async with worker_in_process(nats.address, first) as worker:
         await eventually(lambda: sum(first.asked.values()) == 38, "the engine is stuck")
-        worker.server.stop()
-        await worker.server.drain(0.1)
+        worker.consumer.stop()
+        await worker.consumer.drain(0.1)
         await worker.batcher.drain()
-        assert worker.desk.intake.held == 0
+        assert worker.context.prefetch.in_flight == 0
 
     async def only_the_rest_is_left() -> bool:
         return await stand.left_in_work() == 1

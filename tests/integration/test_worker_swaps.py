@@ -9,10 +9,11 @@ from contextlib import AsyncExitStack
 import pytest
 
 from proctor.v1 import work_messages_pb2
+from proctor.values.pools import Pool, PoolModel
+from proctor.values.priority import Priority
 from services.common import subjects
 from services.worker.consumer.nats import NatsShardSource
-from services.worker.consumer.nats_registry import Identity, NatsCrew
-from services.worker.pools.pool import Pool, PoolModel
+from services.worker.consumer.nats_registry import Identity, NatsWorkerRegistry
 from services.worker.settings import WorkerSettings
 from tests.fakes.eventually import eventually
 from tests.fakes.scripted_engine import ScriptedEngine
@@ -55,7 +56,7 @@ async def stand(nats: RunningServer) -> AsyncIterator[WorkStand]:
 async def test_backlog_tells_what_nobody_has_taken_and_since_when(stand: WorkStand) -> None:
     source = NatsShardSource(stand.jetstream, POOL, 30)
     assert await source.backlog(A) is None
-    await stand.send(work_shard(1, range(4), model=A), pool=POOL, priority="low")
+    await stand.send(work_shard(1, range(4), model=A), pool=POOL, priority=Priority.LOW)
     await stand.send(work_shard(2, range(4), model=B), pool=POOL)
     await stand.send(work_shard(3, range(4), model=A), pool=POOL)
     first, other = await source.backlog(A), await source.backlog(B)
@@ -63,11 +64,11 @@ async def test_backlog_tells_what_nobody_has_taken_and_since_when(stand: WorkSta
     assert other
     assert (first.waiting, other.waiting) == (2, 1)
     assert first.since < other.since
-    (taken,) = await source.pull(A, rank=2)
+    (taken,) = await source.pull(A, Priority.LOW)
     rest = await source.backlog(A)
     assert rest
     assert (rest.waiting, rest.since > other.since) == (1, True)
-    (last,) = await source.pull(A, rank=0)
+    (last,) = await source.pull(A, Priority.HIGH)
     held = await source.backlog(A)
     assert held
     assert (held.waiting, held.since) == (0, first.since)
@@ -91,8 +92,8 @@ async def test_crew_are_those_of_the_pool_that_stay(stand: WorkStand) -> None:
             worker_id=worker, pool=pool, condition=condition, ready_models=[A]
         )
         await bucket.put(worker, status.SerializeToString())
-    others = await NatsCrew(stand.jetstream, Identity("w2", POOL)).others()
-    assert [(other.ready_models, other.comes_first) for other in others] == [((A,), True)]
+    peers = await NatsWorkerRegistry(stand.jetstream, Identity("w2", POOL)).peers()
+    assert [(peer.ready_models, peer.has_precedence) for peer in peers] == [((A,), True)]
 
 
 async def test_busy_worker_gives_way_after_its_stay_and_every_sample_is_answered_once(

@@ -13,9 +13,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from proctor.starter.make_model import Recipe, build
+from proctor.values.pools import PoolModel
+from proctor.values.providers import EngineLoad
+from proctor.values.sample import Prompt
 from services.worker.engines import engine
 from services.worker.engines.vllm.engine import VllmEngine
-from services.worker.engines.vllm.model_files import VllmModel, VllmSettings
+from services.worker.engines.vllm.model_files import VllmSettings
 from tests.fakes.lora_adapter import make_adapter
 from tests.integration.vllm_program import GREEDY, QUESTION, Seen, engine_processes, failure_of, report
 
@@ -32,19 +35,19 @@ def altered(folder: Path, name: str, **changes: object) -> str:
     return str(folder / name)
 
 
-def bad_models(folder: Path) -> dict[str, VllmModel]:
+def bad_models(folder: Path) -> dict[str, PoolModel]:
     base = str(folder / "base")
     cut_off = altered(folder, "cut-off")
     weights = Path(cut_off) / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1000])
     return {
-        "architecture": VllmModel(
+        "architecture": PoolModel(
             "vllm/architecture", altered(folder, "unknown", architectures=["NoSuchLM"])
         ),
-        "cut_off": VllmModel("vllm/cut_off", cut_off),
-        "too_big": VllmModel("vllm/too_big", base, {"num_gpu_blocks_override": 8}),
-        "parallel": VllmModel("vllm/parallel", base, {"tensor_parallel_size": 3}),
-        "argument": VllmModel("vllm/argument", base, {"no_such": 1}),
+        "cut_off": PoolModel("vllm/cut_off", cut_off),
+        "too_big": PoolModel("vllm/too_big", base, {"num_gpu_blocks_override": 8}),
+        "parallel": PoolModel("vllm/parallel", base, {"tensor_parallel_size": 3}),
+        "argument": PoolModel("vllm/argument", base, {"no_such": 1}),
     }
 
 
@@ -56,15 +59,15 @@ async def see_refusals(folder: Path) -> Seen:
     return {"refusals": seen, "left": len(engine_processes())}
 
 
-def adapter_models(folder: Path) -> tuple[VllmModel, ...]:
+def adapter_models(folder: Path) -> tuple[PoolModel, ...]:
     base = str(folder / "base")
     one = make_adapter(folder / "base", folder / "one", seed=1)
     two = make_adapter(folder / "base", folder / "two", seed=2, rank=12)
     damaged = make_adapter(folder / "base", folder / "damaged", seed=3)
     (damaged / "adapter_model.safetensors").write_bytes(b"no weights")
     folders = {ADAPTERS[0]: one, ADAPTERS[1]: two, "vllm/damaged": damaged, "vllm/absent": folder / "absent"}
-    adapters = (VllmModel(name, base, {}, str(lora), "shared") for name, lora in folders.items())
-    return (VllmModel(BASE, base, {}, "", "shared"), *adapters)
+    adapters = (PoolModel(name, base, {}, str(lora), "shared") for name, lora in folders.items())
+    return (PoolModel(BASE, base, {}, "", "shared"), *adapters)
 
 
 async def see_adapters(folder: Path) -> Seen:
@@ -90,11 +93,11 @@ async def see_adapters(folder: Path) -> Seen:
         "load": load,
     }
     await vllm.close()
-    return {**seen, "told_after_close": vllm.load_now()}
+    return {**seen, "told_after_close": vllm.current_load()}
 
 
-def load_of(vllm: VllmEngine) -> engine.EngineLoad:
-    load = vllm.load_now()
+def load_of(vllm: VllmEngine) -> EngineLoad:
+    load = vllm.current_load()
     assert load is not None
     return load
 
@@ -103,7 +106,7 @@ async def see_load(vllm: VllmEngine) -> Seen:
     """Eight long questions that begin alike, asked at once of a fresh engine."""
     idle, most_busy = load_of(vllm), 0
     sampling = engine.Sampling(max_tokens=64, extra={"ignore_eos": True})
-    prompt = engine.Prompt("good " * 200)
+    prompt = Prompt("good " * 200)
     asking = asyncio.gather(*(vllm.generate(BASE, prompt, sampling) for _ in range(8)))
     while not asking.done():
         await asyncio.sleep(0.01)

@@ -18,16 +18,18 @@ from pathlib import Path
 import psutil
 
 from proctor.starter.make_model import Recipe, build
+from proctor.values.pools import PoolModel
+from proctor.values.sample import ChatMessage, Prompt
 from services.worker.engines import engine
 from services.worker.engines.vllm.engine import VllmEngine
-from services.worker.engines.vllm.model_files import VllmModel, VllmSettings
+from services.worker.engines.vllm.model_files import VllmSettings
 from tests.fakes.eventually import eventually
 
 FIRST, SECOND, BROKEN, MISSING = "vllm/first", "vllm/second", "vllm/broken", "vllm/missing"
 GREEDY = engine.Sampling(max_tokens=8, extra={"ignore_eos": True})
 ENDLESS = engine.Sampling(max_tokens=1500, extra={"ignore_eos": True})
-QUESTION = engine.Prompt("Review: The film was good.\nSentiment:")
-CHAT = engine.Prompt(messages=(engine.ChatMessage("user", "What is 1 + 2?"),))
+QUESTION = Prompt("Review: The film was good.\nSentiment:")
+CHAT = Prompt(messages=(ChatMessage("user", "What is 1 + 2?"),))
 Seen = dict[str, object]
 
 
@@ -45,7 +47,7 @@ def make_models(folder: Path) -> None:
 
 def make_engine(folder: Path) -> VllmEngine:
     names = (FIRST, SECOND, BROKEN, MISSING)
-    return VllmEngine(VllmSettings(tuple(VllmModel(n, str(folder / n.split("/")[1])) for n in names)))
+    return VllmEngine(VllmSettings(tuple(PoolModel(n, str(folder / n.split("/")[1])) for n in names)))
 
 
 def engine_processes() -> list[psutil.Process]:
@@ -98,7 +100,7 @@ async def see_loading(vllm: VllmEngine) -> Seen:
 async def see_generating(vllm: VllmEngine) -> Seen:
     generated = await vllm.generate(FIRST, QUESTION, GREEDY)
     again = await vllm.generate(FIRST, QUESTION, GREEDY)
-    long_prompt = engine.Prompt("good " * 200)
+    long_prompt = Prompt("good " * 200)
     await vllm.generate(FIRST, long_prompt, GREEDY)
     cached = await vllm.generate(FIRST, long_prompt, GREEDY)
     answer = await vllm.generate(FIRST, CHAT, GREEDY)
@@ -128,7 +130,7 @@ async def see_scoring(vllm: VllmEngine) -> Seen:
     answers = await likeliest_first(vllm)
     greedy = await vllm.score_choices(FIRST, QUESTION, answers, truncate_left=False)
     slowly = await vllm.score_choices(FIRST, QUESTION, [*answers, " quite so"], truncate_left=False)
-    too_long = engine.Prompt("good " * 3000)
+    too_long = Prompt("good " * 3000)
     cut = await vllm.score_choices(FIRST, too_long, [" positive"], truncate_left=True)
     return {
         "single": [choice.logprob for choice in single.choices],
@@ -153,7 +155,7 @@ async def see_scoring(vllm: VllmEngine) -> Seen:
 async def see_constraining(vllm: VllmEngine) -> Seen:
     """Hot, so that without a constraint it would say anything; and told what no model says by itself."""
     colours = ("blue", "blue green", ' crimson "dark"')
-    chat = engine.Prompt(messages=(engine.ChatMessage("user", QUESTION.text),))
+    chat = Prompt(messages=(ChatMessage("user", QUESTION.as_text),))
     hot = [
         engine.Sampling(max_tokens=64, temperature=2.0, seed=seed, allowed_texts=colours)
         for seed in range(20)

@@ -13,8 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from proctor.values.sample import ChatMessage, Prompt
 from services.worker.engines import engine
-from services.worker.engines.row_params import lay_over, read_row_params
+from services.worker.engines.row_params import apply_row_params, read_row_params
 from tests.integration.vllm_program import CHAT, FIRST, QUESTION, Seen, failure_of, make_engine, make_models
 
 # What the model's own generation_config says of who leaves it open.
@@ -39,11 +40,11 @@ REFUSED: Mapping[str, Mapping[str, Any]] = {
 
 
 def asked(**params: object) -> engine.Sampling:
-    return lay_over(read_row_params(json.dumps(params)), OPEN, 0)
+    return apply_row_params(read_row_params(json.dumps(params)), OPEN, 0)
 
 
-def turn(content: str, role: str = "user", fields: Mapping[str, object] | None = None) -> engine.ChatMessage:
-    return engine.ChatMessage(role, content, json.dumps(fields) if fields else "")
+def turn(content: str, role: str = "user", fields: Mapping[str, object] | None = None) -> ChatMessage:
+    return ChatMessage(role, content, json.dumps(fields) if fields else "")
 
 
 async def observe(folder: Path) -> Seen:
@@ -51,13 +52,13 @@ async def observe(folder: Path) -> Seen:
     (folder / "first" / "generation_config.json").write_text(json.dumps(settings))
     vllm = make_engine(folder)
 
-    async def answer(prompt: engine.Prompt, **params: object) -> engine.Generated:
+    async def answer(prompt: Prompt, **params: object) -> engine.Generated:
         return await vllm.generate(FIRST, prompt, asked(**params))
 
-    parts = engine.Prompt(messages=(turn("a\nb", fields={"content": [text_part("a"), text_part("b")]}),))
-    image = engine.Prompt(messages=(turn("a", fields={"content": [text_part("a"), {"type": "image_url"}]}),))
+    parts = Prompt(messages=(turn("a\nb", fields={"content": [text_part("a"), text_part("b")]}),))
+    image = Prompt(messages=(turn("a", fields={"content": [text_part("a"), {"type": "image_url"}]}),))
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
-    called = engine.Prompt(
+    called = Prompt(
         messages=(
             turn("Go."),
             turn("", "assistant", {"tool_calls": [call]}),
@@ -68,7 +69,7 @@ async def observe(folder: Path) -> Seen:
     seen = {
         "open": (await answer(QUESTION, ignore_eos=True)).usage.completion_tokens,
         "own": (await answer(QUESTION, ignore_eos=True, max_completion_tokens=3)).usage.completion_tokens,
-        "cut": (await vllm.generate(FIRST, engine.Prompt("good " * 3000), too_long)).usage.prompt_tokens,
+        "cut": (await vllm.generate(FIRST, Prompt("good " * 3000), too_long)).usage.prompt_tokens,
         "plain_body": (await answer(CHAT, temperature=0, user="u", n=1)).body_json,
         "several": json.loads((await answer(CHAT, n=3, seed=1, temperature=1)).body_json),
         "chat_logprobs": json.loads((await answer(CHAT, logprobs=True, top_logprobs=2)).body_json),
@@ -77,7 +78,7 @@ async def observe(folder: Path) -> Seen:
         "schema": (await answer(CHAT, max_tokens=60, response_format=json_schema())).text,
         "chosen": (await answer(CHAT, structured_outputs={"choice": ["seven"]})).text,
         "parts": (await answer(parts, max_tokens=2)).usage.prompt_tokens,
-        "joined": (await answer(engine.Prompt(messages=(turn("a\nb"),)), max_tokens=2)).usage.prompt_tokens,
+        "joined": (await answer(Prompt(messages=(turn("a\nb"),)), max_tokens=2)).usage.prompt_tokens,
         "called": (await answer(called, max_tokens=2)).usage.completion_tokens,
         "image": await failure_of(answer(image)),
         "refused": {name: await failure_of(answer(CHAT, **params)) for name, params in REFUSED.items()},

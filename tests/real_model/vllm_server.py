@@ -12,10 +12,11 @@ import aiohttp
 
 from proctor.stack.options import ServedModel
 from proctor.stack.supervision.addresses import choose_addresses, split_address
+from proctor.values.pools import PoolModel
 from services.worker.engines.vllm.model_files import (
-    VllmModel,
     VllmSettings,
     cpu_engine_args,
+    model_source,
     read_model_config,
 )
 from tests.fakes.eventually import eventually
@@ -48,7 +49,7 @@ def _command(python: Path, served: ServedModel, address: str) -> list[str]:
     model = _settings(served).find_model(served.name)
     defaults = cpu_engine_args(_settings(served), read_model_config(model)) if _is_cpu(python) else {}
     options = {"host": host, "port": port, "served_model_name": served.name, **defaults, **served.engine_args}
-    program = [str(python), "-m", "vllm.entrypoints.cli.main", "serve", model.source]
+    program = [str(python), "-m", "vllm.entrypoints.cli.main", "serve", model_source(model)]
     return [*program, *_flags(options)]
 
 
@@ -61,7 +62,7 @@ def _flags(options: Mapping[str, object]) -> list[str]:
 
 
 def _settings(served: ServedModel) -> VllmSettings:
-    return VllmSettings((VllmModel(served.name, served.path, served.engine_args),))
+    return VllmSettings((PoolModel(served.name, served.path, served.engine_args),))
 
 
 def _is_cpu(python: Path) -> bool:

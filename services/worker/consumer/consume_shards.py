@@ -1,32 +1,39 @@
-"""The worker's life: pull for the loaded model, work on what came, swap models when another has work."""
-
-from __future__ import annotations
+"""The worker's main loop: pull shards of the loaded model, process them, switch models."""
 
 import asyncio
 from collections.abc import Mapping
 
+from proctor.values.priority import Priority
+from proctor.values.run import RunId
 from services.worker.consumer.in_flight import Abandoned, ShardMessage
 from services.worker.consumer.ports import ShardSource
-from services.worker.consumer.process_shard import Desk, ShardWork
-from services.worker.consumer.select_model import ModelChooser
-from services.worker.execution.shard import RunId
+from services.worker.consumer.process_shard import ProcessShard, WorkerContext
+from services.worker.consumer.select_model import SelectModel
 from services.worker.models.load_models import ModelLoader
 
-_LOOK_FOR_WORK_SECONDS = 1.0
-# By then a heartbeat has told the others which model this worker turns to.
-_TOLD_SECONDS = 0.5
+_SELECT_MODEL_SECONDS = 1.0
+# By then a heartbeat has reported to the peers which model this worker switches to.
+_ANNOUNCED_SECONDS = 0.5
 
 
-class ShardServer:
+class ShardConsumer:
     def __init__(
-        self, source: ShardSource, loader: ModelLoader, work: ShardWork, desk: Desk, chooser: ModelChooser
+        self,
+        source: ShardSource,
+        loader: ModelLoader,
+        processor: ProcessShard,
+        context: WorkerContext,
+        selector: SelectModel,
     ) -> None:
         self._source = source
         self._loader = loader
-        self._work = work
-        self._desk = desk
-        self._chooser = chooser
-        self._wanted: str | None = None
+        self._processor = processor
+        self._in_flight = context.in_flight
+        self._prefetch = context.prefetch
+        self._run_states = context.run_states
+        self._refused_runs = context.refused_runs
+        self._selector = selector
+        self._selected: str | None = None
         self._stopping = asyncio.Event()
 
     @property
@@ -35,115 +42,114 @@ class ShardServer:
 
     @property
     def refused_runs(self) -> Mapping[tuple[RunId, int], str]:
-        """Run and epoch to the provider's own reason why it takes no request of it."""
-        return self._desk.refused.reasons
+        """Run and epoch to the provider's own reason why it refuses every request of it."""
+        return self._refused_runs.reasons
 
     async def run(self) -> None:
-        """Serves until told to stop, then until nothing is held."""
+        """Consumes until `stop`, then until no shard is in flight."""
         if self._loader.serves_any:
             await self._loader.describe()
         else:
-            self._wanted = await self._chooser.choose(is_idle=True) or self._loader.models[0]
+            self._selected = await self._selector.select(is_idle=True) or self._loader.models[0]
         async with asyncio.TaskGroup() as shards:
             while not self._stopping.is_set():
-                if self._loader.serves_any or await self._have_model():
-                    await self._serve_loaded(shards)
+                if self._loader.serves_any or await self._load_selected():
+                    await self._consume(shards)
 
     def stop(self) -> None:
         """Pulls nothing new."""
         self._stopping.set()
-        self._desk.intake.close()
+        self._prefetch.close()
 
     def abandon_ended(self) -> None:
-        """Aborts what is asked for runs that ended; of those that wait lets go of what is not begun."""
-        for holding in self._desk.held:
-            if not self._desk.states.wants(holding.shard):
-                holding.abandon(Abandoned.RUN_ENDED)
-            elif not holding.has_begun and not self._desk.states.may_begin(holding.shard):
-                holding.abandon(Abandoned.RUN_WAITS)
+        """Abandons shards of runs that ended, and those not yet started of runs that wait."""
+        for in_flight in self._in_flight:
+            if not self._run_states.is_live(in_flight.shard):
+                in_flight.abandon(Abandoned.RUN_ENDED)
+            elif not in_flight.has_started and not self._run_states.may_start(in_flight.shard):
+                in_flight.abandon(Abandoned.RUN_WAITS)
 
     async def drain(self, limit_seconds: float) -> None:
-        """Finishes what is held, or hands on what is not finished in time."""
+        """Finishes what is in flight; what takes longer than the limit is forwarded to other workers."""
         try:
             async with asyncio.timeout(limit_seconds):
-                await self._desk.intake.until_empty()
+                await self._prefetch.until_empty()
         except TimeoutError:
-            for holding in self._desk.held:
-                holding.abandon(Abandoned.DRAINING)
-            await self._desk.intake.until_empty()
+            for in_flight in self._in_flight:
+                in_flight.abandon(Abandoned.DRAINING)
+            await self._prefetch.until_empty()
 
-    async def _have_model(self) -> bool:
-        """Loads what is wanted, or waits a little for work of a model that could be loaded."""
-        if self._wanted is None or not self._loader.may_load(self._wanted):
-            self._wanted = await self._agree(self._stopping)
-        if self._wanted is None:
-            await _happened(self._stopping, _LOOK_FOR_WORK_SECONDS)
+    async def _load_selected(self) -> bool:
+        """Whether a model is loaded; waits a little where no model that could be loaded has work."""
+        if self._selected is None or not self._loader.may_load(self._selected):
+            self._selected = await self._select_and_announce(self._stopping)
+        if self._selected is None:
+            await _is_set_within(self._stopping, _SELECT_MODEL_SECONDS)
             return False
-        await self._desk.intake.until_empty()
-        is_loaded = await self._loader.load(self._wanted)
-        # Where the wanted one alone is refused, those that share its engine are served.
-        self._wanted = next(iter(self._loader.ready_models), self._wanted)
+        await self._prefetch.until_empty()
+        is_loaded = await self._loader.load(self._selected)
+        # Where the selected one alone is refused, those that share its engine are served.
+        self._selected = next(iter(self._loader.ready_models), self._selected)
         return is_loaded
 
-    async def _serve_loaded(self, shards: asyncio.TaskGroup) -> None:
-        """Pulls for the loaded model until the intake closes: for another model, a new engine, or the end."""
+    async def _consume(self, shards: asyncio.TaskGroup) -> None:
+        """Pulls until prefetching is closed: for a model switch, a new engine, or the end."""
         models = (None,) if self._loader.serves_any else self._loader.ready_models
         if not self._stopping.is_set():
-            self._desk.intake.open()
+            self._prefetch.open()
         async with asyncio.TaskGroup() as pulls:
-            for rank, priority in enumerate(self._source.priorities):
+            for priority in Priority:
                 for model in models:
-                    pulls.create_task(self._pull(model, rank, shards), name=f"pull {priority} {model or ''}")
+                    pull = self._pull(model, priority, shards)
+                    pulls.create_task(pull, name=f"pull {priority} {model or ''}")
             if len(self._loader.models) > len(models):
-                pulls.create_task(self._look_for_others(), name="look for other models")
+                pulls.create_task(self._watch_other_models(), name="watch other models")
 
-    async def _pull(self, model: str | None, rank: int, shards: asyncio.TaskGroup) -> None:
-        intake = self._desk.intake
+    async def _pull(self, model: str | None, priority: Priority, shards: asyncio.TaskGroup) -> None:
         try:
-            while await intake.turn(rank):
-                messages = await self._source.pull(model, rank)
-                intake.report(rank, model, came=bool(messages))
+            while await self._prefetch.until_room(priority):
+                messages = await self._source.pull(model, priority)
+                self._prefetch.report(priority, model, is_flowing=bool(messages))
                 for message in messages:
                     await self._accept(message, shards)
         finally:
-            intake.close()  # none pulls on where another broke
+            self._prefetch.close()  # where one pull fails, the others end too
 
     async def _accept(self, message: ShardMessage, shards: asyncio.TaskGroup) -> None:
-        if self._desk.held.is_finished(message):
+        if self._in_flight.is_finished(message):
             await message.acknowledge()
             return
-        holding = self._desk.held.take(message)
-        if holding is None:
+        in_flight = self._in_flight.add(message)
+        if in_flight is None:
             return
-        self._desk.intake.take(len(holding.unfinished), len(holding.shard.samples))
-        shards.create_task(self._work.work_on(holding), name="shard")
+        self._prefetch.add(len(in_flight.unfinished), len(in_flight.shard.samples))
+        shards.create_task(self._processor.process(in_flight), name="shard")
 
-    async def _look_for_others(self) -> None:
-        """What is held when the intake closes is finished before the next model is loaded."""
-        intake = self._desk.intake
-        while not await _happened(intake.closed, self._chooser.look_seconds):
-            other = await self._agree(intake.closed)
+    async def _watch_other_models(self) -> None:
+        """Shards in flight are finished before the next model is loaded."""
+        while not await _is_set_within(self._prefetch.closed, self._selector.policy.idle_seconds):
+            other = await self._select_and_announce(self._prefetch.closed)
             if other is not None:
-                self._wanted = other
-                intake.close()
+                self._selected = other
+                self._prefetch.close()
 
-    async def _agree(self, given_up: asyncio.Event) -> str | None:
-        """The model to turn to, once the other workers know of it and none of them came first."""
-        intake = self._desk.intake
-        model = await self._chooser.choose(is_idle=intake.is_idle())
+    async def _select_and_announce(self, cancelled: asyncio.Event) -> str | None:
+        """The model to switch to, once the peers know of it and none of them has precedence."""
+        model = await self._selector.select(is_idle=self._prefetch.is_idle())
         if model is None:
             return None
-        self._loader.turning_to = model
-        is_over = await _happened(given_up, _TOLD_SECONDS)
-        if is_over or not await self._chooser.is_agreed(model, is_idle=intake.is_idle()):
-            self._loader.turning_to = None
+        self._loader.switching_to = model
+        is_cancelled = await _is_set_within(cancelled, _ANNOUNCED_SECONDS)
+        is_idle = self._prefetch.is_idle()
+        if is_cancelled or not await self._selector.is_still_best(model, is_idle=is_idle):
+            self._loader.switching_to = None
             return None
         return model
 
 
-async def _happened(event: asyncio.Event, within_seconds: float) -> bool:
+async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
     try:
-        async with asyncio.timeout(within_seconds):
+        async with asyncio.timeout(seconds):
             await event.wait()
     except TimeoutError:
         return False

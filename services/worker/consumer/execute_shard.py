@@ -1,122 +1,123 @@
-"""Turns the samples of a shard into outcomes, within the worker's concurrency limit."""
-
-from __future__ import annotations
+"""Executes the samples of a shard, within the worker's concurrency limit."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 
-from services.worker.consumer.in_flight import Holding
-from services.worker.consumer.prefetch import Intake
+from proctor.values.outcome import Failure
+from services.worker.consumer.in_flight import InFlightShard
+from services.worker.consumer.prefetch import Prefetch
 from services.worker.engines.engine import EngineDied, EngineFailure, ModelCannotLoad, ModelRefused
 from services.worker.execution.batch_outcomes import OutcomeBatcher
-from services.worker.execution.execute_sample import SampleAsker
-from services.worker.execution.shard import Failure, Outcome, ShardSample
+from services.worker.execution.execute_sample import ExecuteSample
+from services.worker.execution.shard import Outcome, ShardSample
 
 
-class Slots:
-    def __init__(self, count: int) -> None:
-        self.count = count
+class ConcurrencyLimit:
+    """How many samples are sent to the engine at a time; one that may have killed an engine is sent alone."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
         self.in_use = 0
-        self._free = asyncio.Semaphore(count)
-        self._door = asyncio.Lock()
+        self._free = asyncio.Semaphore(limit)
+        self._exclusive = asyncio.Lock()
 
     async def acquire(self) -> None:
-        if self._door.locked():
-            async with self._door:
+        if self._exclusive.locked():
+            async with self._exclusive:
                 pass
         await self._free.acquire()
         self.in_use += 1
 
     def release(self) -> None:
-        self._leave()
+        self.in_use -= 1
         self._free.release()
 
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
-        """Waits until nothing else is asked and lets nobody in meanwhile."""
-        async with self._door, AsyncExitStack() as taken:
-            for _ in range(self.count):
+    async def exclusive(self) -> AsyncIterator[None]:
+        """Waits until nothing else is in use, and lets nothing else begin meanwhile."""
+        async with self._exclusive, AsyncExitStack() as taken:
+            for _ in range(self.limit):
                 await self._free.acquire()
                 taken.callback(self._free.release)
             self.in_use = 1
-            taken.callback(self._leave)
-            yield
-
-    def _leave(self) -> None:
-        self.in_use -= 1
+            try:
+                yield
+            finally:
+                self.in_use -= 1
 
 
 class EngineLost(Exception):
-    """The engine died, or could not be started, while samples were asked: the rest is for another."""
+    """The engine died, or could not be started: the rest of the shard is for another engine."""
 
     def __init__(self, failure: EngineFailure) -> None:
         super().__init__(str(failure))
-        # Only a death may be the samples' doing.
+        # Only a death may be caused by the samples.
         self.has_died = isinstance(failure, EngineDied)
 
 
 class RunRefused(Exception):
-    """The provider takes no request of the run; the scheduler hears of it and fails the run."""
+    """The provider refuses every request of the run; the heartbeat reports it, so the scheduler fails it."""
 
 
-class ShardExecutor:
-    def __init__(self, asker: SampleAsker, batcher: OutcomeBatcher, slots: Slots, intake: Intake) -> None:
-        self._asker = asker
-        self._batcher = batcher
-        self._slots = slots
-        self._intake = intake
+@dataclass(frozen=True, slots=True)
+class ExecuteShard:
+    execute_sample: ExecuteSample
+    batcher: OutcomeBatcher
+    concurrency: ConcurrencyLimit
+    prefetch: Prefetch
 
-    async def execute(self, holding: Holding) -> None:
-        """Asks what is unfinished; raises EngineLost where the rest has to be asked by another engine.
+    async def execute(self, in_flight: InFlightShard) -> None:
+        """Executes the unfinished samples.
 
-        Raises RunRefused where asking the rest would be refused as well.
+        Raises EngineLost where the rest needs another engine, RunRefused where the rest would be refused too.
         """
         lost: EngineFailure | None = None
         refusal: EngineFailure | None = None
         try:
-            if holding.faults and len(holding.shard.samples) == 1:
-                await self._ask_alone(holding)
+            if in_flight.failed_deliveries and len(in_flight.shard.samples) == 1:
+                await self._execute_alone(in_flight)
             else:
-                await self._ask_all(holding)
+                await self._execute_all(in_flight)
         except* (EngineDied, ModelCannotLoad) as failures:
             lost = _first(failures)
         except* ModelRefused as refusals:
             refusal = _first(refusals)
         finally:
-            self._batcher.flush(holding.shard)
+            self.batcher.flush(in_flight.shard)
         if lost is not None:
             raise EngineLost(lost) from lost
         if refusal is not None:
             raise RunRefused from refusal
 
-    async def _ask_all(self, holding: Holding) -> None:
+    async def _execute_all(self, in_flight: InFlightShard) -> None:
         async with asyncio.TaskGroup() as group:
-            for sample in list(holding.unfinished.values()):
-                await self._slots.acquire()
-                holding.has_begun = True
-                asking = group.create_task(self._ask(holding, sample))
+            for sample in list(in_flight.unfinished.values()):
+                await self.concurrency.acquire()
+                in_flight.has_started = True
+                task = group.create_task(self._execute_one(in_flight, sample))
                 # Not in the task itself: one that is cancelled before its first step runs none of it.
-                asking.add_done_callback(lambda _: self._slots.release())
+                task.add_done_callback(lambda _: self.concurrency.release())
 
-    async def _ask_alone(self, holding: Holding) -> None:
-        async with self._slots.alone():
-            holding.has_begun = True
-            for sample in list(holding.unfinished.values()):
-                await self._ask(holding, sample)
+    async def _execute_alone(self, in_flight: InFlightShard) -> None:
+        async with self.concurrency.exclusive():
+            in_flight.has_started = True
+            for sample in list(in_flight.unfinished.values()):
+                await self._execute_one(in_flight, sample)
 
-    async def _ask(self, holding: Holding, sample: ShardSample) -> None:
-        outcome = await self._asker.ask(holding.shard, sample)
-        del holding.unfinished[sample.number]
-        self._intake.finish(1)
+    async def _execute_one(self, in_flight: InFlightShard, sample: ShardSample) -> None:
+        outcome = await self.execute_sample.execute(in_flight.shard, sample)
+        del in_flight.unfinished[sample.number]
+        self.prefetch.finish(1)
         if outcome is not None:
-            record(holding, outcome, self._batcher)
+            record(in_flight, outcome, self.batcher)
 
 
-def record(holding: Holding, outcome: Outcome, batcher: OutcomeBatcher) -> None:
-    """Sends the outcome on its way; the holding waits for it before it is acknowledged."""
-    holding.failed += isinstance(outcome.result, Failure)
-    holding.published.add(batcher.add(outcome))
+def record(in_flight: InFlightShard, outcome: Outcome, batcher: OutcomeBatcher) -> None:
+    """Queues the outcome for publishing; the shard is acknowledged only after that."""
+    in_flight.failed += isinstance(outcome.result, Failure)
+    in_flight.published.add(batcher.add(outcome))
 
 
 def _first(failures: BaseExceptionGroup[EngineFailure]) -> EngineFailure:

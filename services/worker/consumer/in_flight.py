@@ -1,8 +1,4 @@
-"""The messages this worker holds: kept from being delivered to others, and known again when they are.
-What the use cases need from outside: messages that are held, where they come from, where outcomes go.
-"""
-
-from __future__ import annotations
+"""Shards in flight: delivered to this worker and not yet acknowledged."""
 
 import asyncio
 from collections import OrderedDict
@@ -10,118 +6,12 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from services.worker.execution.shard import RunId, Shard, ShardKey, ShardSample
-
-
-class Abandoned(StrEnum):
-    """Why asking stopped before the end."""
-
-    RUN_ENDED = "run ended"
-    RUN_WAITS = "run waits"
-    DRAINING = "draining"
-
-
-class Holding:
-    """One shard from delivery to acknowledgement; its message is the latest delivery.
-
-    Samples that are being asked here already, for an earlier attempt of the shard, are left to that one,
-    unless it hands them on itself.
-    """
-
-    def __init__(self, message: ShardMessage, earlier: Sequence[Holding] = ()) -> None:
-        self.message = message
-        self.shard = message.shard
-        self.key = _key(message)
-        self.faults = message.faults
-        left_to_earlier = {number for other in earlier for number in other.unfinished}
-        samples = (sample for sample in message.shard.samples if sample.number not in left_to_earlier)
-        self.unfinished: dict[int, ShardSample] = {sample.number: sample for sample in samples}
-        self.settled = asyncio.Event()
-        self._earlier = earlier
-        self.published: set[asyncio.Future[None]] = set()
-        self.failed = 0
-        self.is_handed_on = False
-        self.has_begun = False
-        self.asking: asyncio.Task[None] | None = None
-        self.abandoned: Abandoned | None = None
-
-    def abandon(self, why: Abandoned) -> None:
-        """Stops asking; what is finished already still goes out."""
-        self.abandoned = self.abandoned or why
-        if self.asking is not None:
-            self.asking.cancel()
-
-    async def outcomes_held(self) -> None:
-        """Ends when the next stage holds every outcome so far; raises when one cannot be sent."""
-        if self.published:
-            await asyncio.wait(self.published)  # shared with other shards: nobody's to cancel
-        for each in self.published:
-            each.result()
-        for other in self._earlier:
-            await other.settled.wait()
-
-
-class HeldMessages:
-    def __init__(self, remembered: int = 1024) -> None:
-        self._held: dict[ShardKey, Holding] = {}
-        self._by_shard: dict[tuple[RunId, int, int], list[Holding]] = {}
-        self._finished: OrderedDict[ShardKey, None] = OrderedDict()
-        self._remembered = remembered
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def __iter__(self) -> Iterator[Holding]:
-        return iter(list(self._held.values()))
-
-    def take(self, message: ShardMessage) -> Holding | None:
-        """A new holding; None where the shard is held already, which goes on under the newer delivery."""
-        key = _key(message)
-        held = self._held.get(key)
-        if held is not None:
-            held.message = message
-            return None
-        of_shard = self._by_shard.setdefault(_name(message.shard), [])
-        numbers = {sample.number for sample in message.shard.samples}
-        asked_here = (other for other in of_shard if not other.is_handed_on)
-        earlier = [other for other in asked_here if not numbers.isdisjoint(other.unfinished)]
-        holding = self._held[key] = Holding(message, earlier)
-        of_shard.append(holding)
-        return holding
-
-    def is_finished(self, message: ShardMessage) -> bool:
-        """Whether its outcomes went out from here lately and only the acknowledgement was lost."""
-        return _key(message) in self._finished
-
-    def release(self, holding: Holding, *, is_finished: bool) -> None:
-        key, name = holding.key, _name(holding.shard)
-        del self._held[key]
-        self._by_shard[name].remove(holding)
-        if not self._by_shard[name]:
-            del self._by_shard[name]
-        holding.settled.set()
-        if is_finished:
-            self._finished[key] = None
-            if len(self._finished) > self._remembered:
-                self._finished.popitem(last=False)
-
-    async def keep_all(self) -> None:
-        """Tells the stream that each of them is still worked on."""
-        for holding in self:
-            await holding.message.keep()
-
-
-def _key(message: ShardMessage) -> ShardKey:
-    return message.shard.key_in(message.message_id)
-
-
-def _name(shard: Shard) -> tuple[RunId, int, int]:
-    """The same for all attempts and pieces of a shard."""
-    return shard.run_id, shard.epoch, shard.number
+from proctor.values.run import RunId
+from services.worker.execution.shard import Shard, ShardKey, ShardSample
 
 
 class ShardMessage(Protocol):
-    """A work message between its delivery and its acknowledgement."""
+    """One delivery of a work message."""
 
     @property
     def shard(self) -> Shard: ...
@@ -131,23 +21,129 @@ class ShardMessage(Protocol):
         """The same for every delivery of the message; empty where it was sent without one."""
 
     @property
-    def faults(self) -> int:
-        """How many earlier deliveries ended with a worker or an engine dying."""
+    def failed_deliveries(self) -> int:
+        """How many earlier deliveries ended because a worker or an engine died."""
 
     async def acknowledge(self) -> None:
-        """All its outcomes are held durably by the next stage."""
+        """All its outcomes are stored durably."""
 
-    async def give_back(self, delay_seconds: float) -> None:
-        """Another delivery, later, to any worker; counts as a fault."""
+    async def nack(self, delay_seconds: float) -> None:
+        """Asks for redelivery after the delay, to any worker; counts as a failed delivery."""
 
-    async def drop(self) -> None:
-        """Nobody waits for it any more."""
+    async def terminate(self) -> None:
+        """Removes it without redelivery: its run needs it no more."""
 
-    async def keep(self) -> None:
-        """It is still worked on."""
+    async def extend_ack_deadline(self) -> None:
+        """Delays redelivery, because it is still being processed."""
 
-    async def send_rest(self, samples: Sequence[int], *, faults: int) -> None:
-        """A new message with these samples only, which carries its history on."""
+    async def send_rest(self, samples: Sequence[int], *, failed_deliveries: int) -> None:
+        """Publishes a new message with these samples only, which carries the count on."""
 
     async def send_single(self, sample: int) -> None:
-        """A new message with this sample only and no history; sent twice it is there once."""
+        """Publishes a new message with this sample only and a count of 0; repeating it adds no second one."""
+
+
+class Abandoned(StrEnum):
+    """Why a shard was not executed to its end."""
+
+    RUN_ENDED = "run ended"
+    RUN_WAITS = "run waits"
+    DRAINING = "draining"
+
+
+class InFlightShard:
+    """One shard from delivery to acknowledgement; `message` is the latest delivery.
+
+    Samples that this worker executes already, for an earlier attempt of the shard, are left to that attempt
+    unless it forwards them itself.
+    """
+
+    def __init__(self, message: ShardMessage, earlier: Sequence["InFlightShard"] = ()) -> None:
+        self.message = message
+        self.shard = message.shard
+        self.key = _key(message)
+        self.failed_deliveries = message.failed_deliveries
+        left_to_earlier = {number for other in earlier for number in other.unfinished}
+        samples = (sample for sample in message.shard.samples if sample.number not in left_to_earlier)
+        self.unfinished: dict[int, ShardSample] = {sample.number: sample for sample in samples}
+        self.removed = asyncio.Event()
+        self._earlier = earlier
+        self.published: set[asyncio.Future[None]] = set()
+        self.failed = 0
+        self.is_forwarded = False
+        self.has_started = False
+        self.executing: asyncio.Task[None] | None = None
+        self.abandoned: Abandoned | None = None
+
+    def abandon(self, reason: Abandoned) -> None:
+        """Stops its execution; outcomes so far are still published."""
+        self.abandoned = self.abandoned or reason
+        if self.executing is not None:
+            self.executing.cancel()
+
+    async def until_published(self) -> None:
+        """Returns when every outcome so far is stored durably; raises where one cannot be published."""
+        if self.published:
+            await asyncio.wait(self.published)  # shared with other shards, so never cancelled here
+        for each in self.published:
+            each.result()
+        for other in self._earlier:
+            await other.removed.wait()
+
+
+class InFlightShards:
+    def __init__(self, remembered: int = 1024) -> None:
+        self._by_key: dict[ShardKey, InFlightShard] = {}
+        self._by_shard: dict[tuple[RunId, int, int], list[InFlightShard]] = {}
+        self._finished: OrderedDict[ShardKey, None] = OrderedDict()
+        self._remembered = remembered
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def __iter__(self) -> Iterator[InFlightShard]:
+        return iter(list(self._by_key.values()))
+
+    def add(self, message: ShardMessage) -> InFlightShard | None:
+        """None where this is a redelivery of a shard in flight, which goes on under the new delivery."""
+        key = _key(message)
+        known = self._by_key.get(key)
+        if known is not None:
+            known.message = message
+            return None
+        siblings = self._by_shard.setdefault(_shard_key(message.shard), [])
+        numbers = {sample.number for sample in message.shard.samples}
+        executing = (other for other in siblings if not other.is_forwarded)
+        earlier = [other for other in executing if not numbers.isdisjoint(other.unfinished)]
+        in_flight = self._by_key[key] = InFlightShard(message, earlier)
+        siblings.append(in_flight)
+        return in_flight
+
+    def is_finished(self, message: ShardMessage) -> bool:
+        """Whether this worker published its outcomes lately and only the acknowledgement was lost."""
+        return _key(message) in self._finished
+
+    def remove(self, in_flight: InFlightShard, *, is_finished: bool) -> None:
+        key, shard_key = in_flight.key, _shard_key(in_flight.shard)
+        del self._by_key[key]
+        self._by_shard[shard_key].remove(in_flight)
+        if not self._by_shard[shard_key]:
+            del self._by_shard[shard_key]
+        in_flight.removed.set()
+        if is_finished:
+            self._finished[key] = None
+            if len(self._finished) > self._remembered:
+                self._finished.popitem(last=False)
+
+    async def extend_ack_deadlines(self) -> None:
+        for in_flight in self:
+            await in_flight.message.extend_ack_deadline()
+
+
+def _key(message: ShardMessage) -> ShardKey:
+    return message.shard.key(message.message_id)
+
+
+def _shard_key(shard: Shard) -> tuple[RunId, int, int]:
+    """The same for all attempts and parts of a shard."""
+    return shard.run_id, shard.epoch, shard.number

@@ -1,23 +1,23 @@
 """The worker registry in the bucket WORKERS: this worker's heartbeat, and its peers."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proctor.v1 import model_pb2, work_messages_pb2
+from proctor.v1 import work_messages_pb2
+from proctor.values.pools import Pool
+from proctor.wire.values import LOAD
 from services.common import subjects
 from services.common.clock import SystemClock
 from services.common.jetstream import TRANSIENT_NATS, JetStream
 from services.common.structured_logs import get_logger
-from services.worker.consumer.consume_shards import ShardServer
-from services.worker.consumer.execute_shard import Slots
-from services.worker.consumer.ports import Colleague
-from services.worker.engines.engine import EngineLoad
+from services.worker.consumer.consume_shards import ShardConsumer
+from services.worker.consumer.execute_shard import ConcurrencyLimit
+from services.worker.consumer.ports import PeerWorker
 from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
 from services.worker.models.load_models import ModelLoader
-from services.worker.pools.pool import Pool
-from services.worker.rate_limits.limiter import Paces
+from services.worker.rate_limits.limiter import RateLimiters
+
+log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,121 +27,104 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldParts:
-    """What a heartbeat tells of."""
+class HeartbeatSources:
+    """What a heartbeat reports about."""
 
-    server: ShardServer
+    consumer: ShardConsumer
     loader: ModelLoader
-    slots: Slots
-    paces: Paces
+    concurrency: ConcurrencyLimit
+    rate_limiters: RateLimiters
 
 
 class NatsHeartbeat:
-    def __init__(self, jetstream: JetStream, identity: Identity, parts: ToldParts) -> None:
+    def __init__(self, jetstream: JetStream, identity: Identity, sources: HeartbeatSources) -> None:
         self._bucket = jetstream.bucket(subjects.WORKERS_BUCKET)
         self._identity = identity
-        self._server = parts.server
-        self._loader = parts.loader
-        self._slots = parts.slots
-        self._paces = parts.paces
+        self._sources = sources
         self._clock = SystemClock()
-        self._told: tuple[object, ...] = ()
-        self._beat_at = float("-inf")
+        self._reported: tuple[object, ...] = ()
+        self._sent_at = float("-inf")
 
-    async def beat_if_due(self, every_seconds: float) -> None:
-        """Beats when the time has come, or at once when there is something new to tell."""
-        news = (
+    async def send_if_due(self, every_seconds: float) -> None:
+        """Sends a heartbeat when the time has come, or at once when its content changed."""
+        loader = self._sources.loader
+        content = (
             self.condition,
-            self._loader.loaded_model,
-            self._loader.cannot_load,
-            self._loader.turning_to,
-            self._loader.ready_models,
-            self._server.refused_runs,
-            self._paces.throttled_servers(),
+            loader.loaded_model,
+            loader.cannot_load,
+            loader.switching_to,
+            loader.ready_models,
+            self._sources.consumer.refused_runs,
+            self._sources.rate_limiters.throttled_servers(),
         )
-        if news == self._told and self._clock.monotonic() < self._beat_at + every_seconds:
+        if content == self._reported and self._clock.monotonic() < self._sent_at + every_seconds:
             return
         await self._bucket.put(self._identity.worker_id, self._status().SerializeToString())
-        self._told, self._beat_at = news, self._clock.monotonic()
+        self._reported, self._sent_at = content, self._clock.monotonic()
 
-    async def leave(self) -> None:
-        """The worker is gone; nobody need wait for its last beat to expire."""
+    async def delete(self) -> None:
+        """The worker leaves: no one has to wait until its last heartbeat expires."""
         await self._bucket.delete(self._identity.worker_id)
 
     @property
     def condition(self) -> str:
-        if self._server.is_stopping:
+        loader = self._sources.loader
+        if self._sources.consumer.is_stopping:
             return "draining"
-        if self._loader.is_loading:
+        if loader.is_loading:
             return "loading"
-        if self._loader.serves_any or self._loader.loaded_model:
+        if loader.serves_any or loader.loaded_model:
             return "ready"
-        return "; ".join(self._loader.cannot_load.values()) or "no model loaded"
+        return "; ".join(loader.cannot_load.values()) or "no model loaded"
 
     def _status(self) -> work_messages_pb2.WorkerStatus:
-        pool = self._identity.pool
+        pool, sources, loader = self._identity.pool, self._sources, self._sources.loader
+        refused_runs = sources.consumer.refused_runs
+        # What any outcome from here may say of the engine and of how choices are shown.
+        environment = loader.environment and {**loader.environment, "choice_instruction": INSTRUCTION_VERSION}
         status = work_messages_pb2.WorkerStatus(
             worker_id=self._identity.worker_id,
             pool=pool.name,
             engine=pool.engine,
             provider=pool.provider_name,
-            models=self._loader.models,
-            loaded_model=self._loader.loaded_model or "",
-            in_flight=self._slots.in_use,
-            concurrency=self._slots.count,
+            models=loader.models,
+            loaded_model=loader.loaded_model or "",
+            in_flight=sources.concurrency.in_use,
+            concurrency=sources.concurrency.limit,
             condition=self.condition,
-            cannot_load=self._loader.cannot_load,
-            loading_model=self._loader.turning_to or "",
-            ready_models=self._loader.ready_models,
-            environment=self._facts(),
-            refused_runs={f"{run}/{epoch}": why for (run, epoch), why in self._server.refused_runs.items()},
+            cannot_load=loader.cannot_load,
+            loading_model=loader.switching_to or "",
+            ready_models=loader.ready_models,
+            environment=environment,
+            refused_runs={f"{run}/{epoch}": reason for (run, epoch), reason in refused_runs.items()},
         )
-        if load := self._loader.engine_load:
-            status.load.CopyFrom(load_to_proto(load))
-        for server, until in self._paces.throttled_servers().items():
+        if load := loader.engine_load:
+            LOAD.fill(status.load, load)
+        for server, until in sources.rate_limiters.throttled_servers().items():
             status.throttled_servers[server].FromDatetime(until)
         status.sent_at.FromDatetime(self._clock.now())
         return status
 
-    def _facts(self) -> Mapping[str, str]:
-        """What any outcome from here may say of the engine and of how it is asked."""
-        known = self._loader.environment
-        return {**known, "choice_instruction": INSTRUCTION_VERSION} if known else {}
 
-
-def load_to_proto(load: EngineLoad) -> model_pb2.EngineLoad:
-    return model_pb2.EngineLoad(
-        running_requests=load.running_requests,
-        waiting_requests=load.waiting_requests,
-        kv_cache_usage=load.kv_cache_usage,
-        prefix_cache_queries=load.prefix_cache_queries,
-        prefix_cache_hits=load.prefix_cache_hits,
-        generated_tokens=load.generated_tokens,
-    )
-
-
-log = get_logger()
-
-
-class NatsCrew:
+class NatsWorkerRegistry:
     def __init__(self, jetstream: JetStream, identity: Identity) -> None:
         self._bucket = jetstream.bucket(subjects.WORKERS_BUCKET)
         self._identity = identity
 
-    async def others(self) -> Sequence[Colleague]:
-        """Reads the whole bucket: asked only when there is a model to turn to."""
+    async def peers(self) -> Sequence[PeerWorker]:
+        """Reads the whole bucket: called only when there is a model to switch to."""
         try:
-            beats = await self._bucket.entries()
+            heartbeats = await self._bucket.entries()
         except TRANSIENT_NATS as error:
-            log.info("cannot tell who else serves", error=repr(error))
+            log.info("peers unknown", error=repr(error))
             return ()
-        beats.pop(self._identity.worker_id, None)
-        statuses = map(work_messages_pb2.WorkerStatus.FromString, beats.values())
+        heartbeats.pop(self._identity.worker_id, None)
+        statuses = map(work_messages_pb2.WorkerStatus.FromString, heartbeats.values())
         return [
-            Colleague(
+            PeerWorker(
                 tuple(status.ready_models),
                 status.loading_model,
-                comes_first=status.worker_id < self._identity.worker_id,
+                has_precedence=status.worker_id < self._identity.worker_id,
             )
             for status in statuses
             if status.pool == self._identity.pool.name and status.condition != "draining"

@@ -1,44 +1,20 @@
-"""What the use cases need from outside: messages that are held, where they come from, where outcomes go.
-What waits of the models of a pool and who answers for them: which model a worker turns to next.
-"""
-
-from __future__ import annotations
+"""What the consumer needs from outside: where shards wait, and which other workers serve the pool."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from proctor.values.priority import Priority
 from services.worker.consumer.in_flight import ShardMessage
-
-
-class ShardSource(Protocol):
-    """Where shards wait. A model of None stands for any model of the pool."""
-
-    @property
-    def priorities(self) -> Sequence[str]:
-        """The most urgent first."""
-
-    async def pull(self, model: str | None, rank: int) -> Sequence[ShardMessage]:
-        """The next shards of the priority at this rank; none after a short wait."""
-
-    async def backlog(self, model: str) -> Backlog | None:
-        """What waits of the model; None where nothing waits and nobody holds anything."""
-
-
-class Crew(Protocol):
-    """The other workers of the pool."""
-
-    async def others(self) -> Sequence[Colleague]:
-        """Those that live and stay, by their last heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Messages of a model that are not acknowledged, at least one.
+    """The unacknowledged messages of a model, at least one.
 
-    `waiting` of them were delivered to nobody yet; `since` is when the oldest of these was sent, or the
-    oldest of all where none waits.
+    `waiting` of them are not delivered yet. `since` is when the oldest of these was published, or the oldest
+    of all where none waits.
     """
 
     model: str
@@ -47,15 +23,30 @@ class Backlog:
 
 
 @dataclass(frozen=True, slots=True)
-class Colleague:
-    """Another worker of the pool: what it answers for, and what it turns to.
+class PeerWorker:
+    """Another worker of the pool: what it serves, and the model that it switches to.
 
-    Of two that turn to the same model at once the one that `comes_first` goes on.
+    Of two that switch to the same model at once, the one with `has_precedence` goes on.
     """
 
     ready_models: tuple[str, ...] = ()
     loading_model: str = ""
-    comes_first: bool = False
+    has_precedence: bool = False
 
-    def answers_for(self, model: str) -> bool:
+    def serves(self, model: str) -> bool:
         return not self.loading_model and model in self.ready_models
+
+
+class ShardSource(Protocol):
+    """Where shards wait. A model of None means any model of the pool."""
+
+    async def pull(self, model: str | None, priority: Priority) -> Sequence[ShardMessage]:
+        """The next shards of the priority; none after a short wait."""
+
+    async def backlog(self, model: str) -> Backlog | None:
+        """None where no message of the model is unacknowledged."""
+
+
+class WorkerRegistry(Protocol):
+    async def peers(self) -> Sequence[PeerWorker]:
+        """The other live workers of the pool that are not draining, by their last heartbeat."""

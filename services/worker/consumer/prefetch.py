@@ -1,20 +1,38 @@
-"""Decides when the worker pulls more shards: while there is room, the highest priority first."""
-
-from __future__ import annotations
+"""Prefetch: how many samples the worker pulls beyond those it executes, the highest priority first."""
 
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from proctor.values.priority import Priority
 from services.common.clock import Clock
 
-_ON_ITS_WAY_SECONDS = 0.25
+# How long a pull takes to arrive, and over how long the speed of the worker is measured.
+_PULL_SECONDS = 0.25
 _MEASURED_SECONDS = 0.25
 
 
-class ReadAhead:
-    """A fast engine would wait for each pull. What waits behind a slow one, another worker could ask."""
+@dataclass(frozen=True, slots=True)
+class PrefetchLimits:
+    """In samples: executing at a time, prefetched besides, and in flight (of shards not yet acknowledged)."""
+
+    concurrency: int
+    prefetched: int
+    in_flight: int
+
+    @classmethod
+    def for_concurrency(cls, concurrency: int) -> "PrefetchLimits":
+        """Enough that the engine never waits for a pull, and no more than that."""
+        prefetched = max(1, min(64, concurrency // 2))
+        return cls(concurrency, prefetched, in_flight=2 * (concurrency + prefetched) + 64)
+
+
+class PrefetchDepth:
+    """As many samples as the worker finishes during one pull.
+
+    A fast engine would idle with fewer; behind a slow one, more would wait that another worker could execute.
+    """
 
     def __init__(self, most: int, clock: Clock) -> None:
         self._most = most
@@ -31,103 +49,96 @@ class ReadAhead:
         if now - self._since >= _MEASURED_SECONDS:
             self._per_second = self._finished / (now - self._since)
             self._finished, self._since = 0, now
-        return min(self._most, int(self._per_second * _ON_ITS_WAY_SECONDS))
+        return min(self._most, int(self._per_second * _PULL_SECONDS))
 
 
-@dataclass(frozen=True, slots=True)
-class IntakeLimits:
-    """Samples that are asked, those that wait besides at most, and those of shards not yet acknowledged."""
+class Prefetch:
+    """Counts samples in this worker and decides when it pulls more. Closed, it pulls nothing."""
 
-    asked: int
-    ahead: int
-    held: int
-
-    @classmethod
-    def for_concurrency(cls, concurrency: int) -> IntakeLimits:
-        """Enough ahead that the engine never waits for a pull, and no more than that."""
-        ahead = max(1, min(64, concurrency // 2))
-        return cls(asked=concurrency, ahead=ahead, held=2 * (concurrency + ahead) + 64)
-
-
-class Intake:
-    def __init__(self, limits: IntakeLimits, ranks: int, clock: Clock) -> None:
+    def __init__(self, limits: PrefetchLimits, clock: Clock) -> None:
         self.unfinished = 0
-        self.held = 0
-        self._aside = 0
+        self.in_flight = 0
+        self._suspended = 0
         self._limits = limits
-        self._ahead = ReadAhead(limits.ahead, clock)
-        # By rank: the models whose last pull brought something.
-        self._flowing: list[set[str | None]] = [set() for _ in range(ranks)]
+        self._depth = PrefetchDepth(limits.prefetched, clock)
+        # The models whose last pull brought something.
+        self._flowing: dict[Priority, set[str | None]] = {priority: set() for priority in Priority}
+        self._higher = {
+            priority: [self._flowing[other] for other in Priority if other < priority]
+            for priority in Priority
+        }
         self._changed = asyncio.Event()
         self.closed = asyncio.Event()
 
     def open(self) -> None:
-        """Lets shards in again, of other models maybe."""
-        for flowing in self._flowing:
+        """Pulls again, maybe for other models."""
+        for flowing in self._flowing.values():
             flowing.clear()
         self.closed.clear()
 
     def close(self) -> None:
-        """Lets no more in: the model is to be swapped, the engine started again, or the worker stops."""
+        """Stops pulling: for a model switch, a restart of the engine, or the end of the worker."""
         self.closed.set()
         self._changed.set()
 
-    def take(self, unfinished: int, held: int) -> None:
+    def add(self, unfinished: int, in_flight: int) -> None:
         self.unfinished += unfinished
-        self.held += held
+        self.in_flight += in_flight
 
     def finish(self, samples: int) -> None:
-        """Samples that were asked."""
-        self._ahead.finish(samples)
-        self.leave(samples)
+        """These samples were executed."""
+        self._depth.finish(samples)
+        self.drop(samples)
 
-    def leave(self, samples: int) -> None:
-        """Samples that are not asked here any more."""
+    def drop(self, samples: int) -> None:
+        """These samples are not executed here any more."""
         self.unfinished -= samples
         self._changed.set()
 
     def release(self, samples: int) -> None:
-        """Samples of a shard that is not held any more."""
-        self.held -= samples
+        """The shard with these samples is not in flight any more."""
+        self.in_flight -= samples
         self._changed.set()
 
     @contextmanager
-    def aside(self, unfinished: int, held: int) -> Iterator[None]:
-        """Samples that are held and not asked: others come in meanwhile."""
-        self.take(-unfinished, -held)
-        self._aside += held
+    def suspended(self, unfinished: int, in_flight: int) -> Iterator[None]:
+        """Leaves these samples out of the counts meanwhile, so that others are pulled in their place."""
+        self.add(-unfinished, -in_flight)
+        self._suspended += in_flight
         self._changed.set()
         try:
             yield
         finally:
-            self.take(unfinished, held)
-            self._aside -= held
+            self.add(unfinished, in_flight)
+            self._suspended -= in_flight
 
-    def report(self, rank: int, model: str | None, *, came: bool) -> None:
-        """Whether the last pull of this rank and model brought anything."""
-        flowing = self._flowing[rank]
-        if came != (model in flowing):
+    def report(self, priority: Priority, model: str | None, *, is_flowing: bool) -> None:
+        """Whether the last pull for this priority and model brought anything."""
+        flowing = self._flowing[priority]
+        if is_flowing != (model in flowing):
             flowing.symmetric_difference_update((model,))
             self._changed.set()
 
     def is_idle(self) -> bool:
-        return self.held == 0 and not any(self._flowing)
+        return self.in_flight == 0 and not any(self._flowing.values())
 
-    async def turn(self, rank: int) -> bool:
-        """Waits until there is room and nothing more urgent is coming in; false when the intake is closed."""
+    async def until_room(self, priority: Priority) -> bool:
+        """True once there is room and no higher priority brings work; False when it is closed."""
         while not self.closed.is_set():
-            if self._may_take(rank):
+            if self._has_room(priority):
                 return True
             self._changed.clear()
             await self._changed.wait()
         return False
 
     async def until_empty(self) -> None:
-        while self.held + self._aside:
+        while self.in_flight + self._suspended:
             self._changed.clear()
             await self._changed.wait()
 
-    def _may_take(self, rank: int) -> bool:
-        room = self._limits.asked + self._ahead.samples()
-        has_room = self.unfinished < room and self.held < self._limits.held
-        return has_room and not any(self._flowing[:rank])
+    def _has_room(self, priority: Priority) -> bool:
+        limits = self._limits
+        room = limits.concurrency + self._depth.samples()
+        if self.unfinished >= room or self.in_flight >= limits.in_flight:
+            return False
+        return not any(self._higher[priority])

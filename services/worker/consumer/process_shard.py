@@ -1,6 +1,4 @@
-"""One shard from delivery to acknowledgement: check, execute, finish, and write one log line."""
-
-from __future__ import annotations
+"""Processes one shard from delivery to acknowledgement: check, execute, finish, and write one log line."""
 
 import asyncio
 from dataclasses import dataclass
@@ -8,164 +6,160 @@ from enum import StrEnum
 
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
-from services.worker.consumer.execute_shard import EngineLost, RunRefused, ShardExecutor
-from services.worker.consumer.in_flight import Abandoned, HeldMessages, Holding
-from services.worker.consumer.prefetch import Intake
-from services.worker.consumer.quarantine_shard import is_suspect, isolate_shard
+from services.worker.consumer.execute_shard import EngineLost, ExecuteShard, RunRefused
+from services.worker.consumer.in_flight import Abandoned, InFlightShard, InFlightShards
+from services.worker.consumer.prefetch import Prefetch
+from services.worker.consumer.quarantine_shard import needs_quarantine, quarantine_shard
 from services.worker.execution.batch_outcomes import OutcomeBatcher
 from services.worker.execution.run_states import RefusedRuns, RunStates
 
-_SEND_REST_SECONDS = 5.0
-_GIVE_BACK_DELAY_SECONDS = 2.0
-
-
-class Settlement(StrEnum):
-    """As it stands in the log."""
-
-    DONE = "done"
-    DROPPED = "dropped"
-    REST_SENT = "rest sent"
-    GIVEN_BACK = "given back"
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How asking ended: with everything asked, or with a rest that is another's to ask."""
-
-    has_rest: bool = False
-    is_fault: bool = False
-
-
-async def settle_shard(holding: Holding, ending: Ending) -> Settlement:
-    """Acknowledges only what the next stage holds durably; raises when it does not."""
-    if holding.abandoned in (Abandoned.RUN_ENDED, Abandoned.RUN_WAITS):
-        await holding.message.drop()
-        return Settlement.DROPPED
-    await holding.outcomes_held()
-    if not ending.has_rest or not holding.unfinished:
-        await holding.message.acknowledge()
-        return Settlement.DONE
-    return await _hand_on(holding, ending)
-
-
-async def give_back(holding: Holding) -> Settlement:
-    """The whole shard, to be delivered again."""
-    await holding.message.give_back(_GIVE_BACK_DELAY_SECONDS)
-    return Settlement.GIVEN_BACK
-
-
-async def _hand_on(holding: Holding, ending: Ending) -> Settlement:
-    """What is answered is not asked again: only the rest travels on. A drain is no fault of the samples."""
-    faults, message = holding.faults + ending.is_fault, holding.message
-    holding.is_handed_on = True
-    try:
-        async with asyncio.timeout(_SEND_REST_SECONDS):
-            await message.send_rest(tuple(holding.unfinished), faults=faults)
-    except TimeoutError:
-        return await give_back(holding)
-    await message.acknowledge()
-    return Settlement.REST_SENT
-
-
 log = get_logger()
 
-# By then the scheduler has failed the run; else its rest is tried elsewhere, or here again.
+# After it the scheduler has failed the refused run; otherwise the rest is tried again, here or elsewhere.
 _REFUSED_SECONDS = 1.0
+_SEND_REST_SECONDS = 5.0
+_NACK_DELAY_SECONDS = 2.0
+
+
+class Disposition(StrEnum):
+    """What became of a delivery."""
+
+    ACKNOWLEDGED = "acknowledged"
+    TERMINATED = "terminated"
+    FORWARDED = "forwarded"
+    NACKED = "nacked"
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """What is on the worker's table: one of each for its whole life."""
+class Execution:
+    """How the execution of a shard ended: complete, or with a rest for another worker or engine."""
 
-    held: HeldMessages
-    intake: Intake
-    states: RunStates
-    refused: RefusedRuns
+    has_rest: bool = False
+    has_failed: bool = False
 
 
-class ShardWork:
-    def __init__(self, executor: ShardExecutor, batcher: OutcomeBatcher, desk: Desk, clock: Clock) -> None:
-        self._executor = executor
-        self._batcher = batcher
-        self._desk = desk
-        self._clock = clock
+@dataclass(frozen=True, slots=True)
+class WorkerContext:
+    """Collaborators shared by all shards of one worker process."""
 
-    async def work_on(self, holding: Holding) -> None:
-        """Never raises: what goes wrong here is delivered again, and isolated when it keeps going wrong."""
-        started = self._clock.monotonic()
-        settlement = Settlement.GIVEN_BACK
+    in_flight: InFlightShards
+    prefetch: Prefetch
+    run_states: RunStates
+    refused_runs: RefusedRuns
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessShard:
+    executor: ExecuteShard
+    batcher: OutcomeBatcher
+    context: WorkerContext
+    clock: Clock
+
+    async def process(self, in_flight: InFlightShard) -> None:
+        """Never raises: a shard that fails here is redelivered, and quarantined when it keeps failing."""
+        started = self.clock.monotonic()
+        disposition = Disposition.NACKED
         try:
-            settlement = await self._work_and_settle(holding)
+            disposition = await self._execute_and_finish(in_flight)
         except Exception as error:  # the edge of the consumer
-            log.error("shard failed", run_id=holding.shard.run_id, shard=holding.shard.number, exc_info=error)
-            await _give_back_quietly(holding)
+            shard = in_flight.shard
+            log.error("shard failed", run_id=shard.run_id, shard=shard.number, exc_info=error)
+            await _nack_safely(in_flight)
         finally:
-            self._release(holding, settlement)
-        self._log(holding, settlement, self._clock.monotonic() - started)
+            is_finished = disposition is Disposition.ACKNOWLEDGED
+            self.context.prefetch.drop(len(in_flight.unfinished))
+            self.context.prefetch.release(len(in_flight.shard.samples))
+            self.context.in_flight.remove(in_flight, is_finished=is_finished)
+        _log(in_flight, disposition, self.clock.monotonic() - started)
 
-    async def _work_and_settle(self, holding: Holding) -> Settlement:
-        if not self._desk.states.may_begin(holding.shard):
-            wants_it = self._desk.states.wants(holding.shard)
-            holding.abandon(Abandoned.RUN_WAITS if wants_it else Abandoned.RUN_ENDED)
-            return await settle_shard(holding, Ending())
-        if is_suspect(holding):
-            await isolate_shard(holding, self._batcher)
-            return await settle_shard(holding, Ending())
-        return await settle_shard(holding, await self._ask(holding))
+    async def _execute_and_finish(self, in_flight: InFlightShard) -> Disposition:
+        run_states = self.context.run_states
+        if not run_states.may_start(in_flight.shard):
+            is_live = run_states.is_live(in_flight.shard)
+            in_flight.abandon(Abandoned.RUN_WAITS if is_live else Abandoned.RUN_ENDED)
+            return await finish_shard(in_flight, Execution())
+        if needs_quarantine(in_flight):
+            await quarantine_shard(in_flight, self.batcher)
+            return await finish_shard(in_flight, Execution())
+        return await finish_shard(in_flight, await self._execute(in_flight))
 
-    async def _ask(self, holding: Holding) -> Ending:
-        """In a task of its own, so that abandoning ends the asking and not the settling."""
-        if holding.abandoned is not None:
-            return Ending(has_rest=True)
-        asking = holding.asking = asyncio.create_task(self._execute(holding), name="ask shard")
+    async def _execute(self, in_flight: InFlightShard) -> Execution:
+        """In a task of its own: abandoning the shard cancels its execution and not its acknowledgement."""
+        if in_flight.abandoned is not None:
+            return Execution(has_rest=True)
+        task = in_flight.executing = asyncio.create_task(self._run_executor(in_flight), name="execute shard")
         try:
-            await asyncio.wait((asking,))
+            await asyncio.wait((task,))
         finally:
-            asking.cancel()
-        if asking.cancelled():
-            return Ending(has_rest=True)
-        error = asking.exception()
+            task.cancel()
+        if task.cancelled():
+            return Execution(has_rest=True)
+        error = task.exception()
         if isinstance(error, RunRefused):
-            return Ending(has_rest=True)
+            return Execution(has_rest=True)
         if isinstance(error, EngineLost):
-            self._desk.intake.close()
-            return Ending(has_rest=True, is_fault=error.has_died)
+            self.context.prefetch.close()
+            return Execution(has_rest=True, has_failed=error.has_died)
         if error is not None:
             raise error
-        return Ending()
+        return Execution()
 
-    async def _execute(self, holding: Holding) -> None:
-        """What is refused rests a little before it travels on, and keeps no room from other runs."""
+    async def _run_executor(self, in_flight: InFlightShard) -> None:
+        """A refused shard is forwarded after a short wait, during which it takes no room from other runs."""
         try:
-            await self._executor.execute(holding)
+            await self.executor.execute(in_flight)
         except RunRefused:
-            with self._desk.intake.aside(len(holding.unfinished), len(holding.shard.samples)):
+            unfinished, samples = len(in_flight.unfinished), len(in_flight.shard.samples)
+            with self.context.prefetch.suspended(unfinished, samples):
                 await asyncio.sleep(_REFUSED_SECONDS)
             raise
 
-    def _release(self, holding: Holding, settlement: Settlement) -> None:
-        self._desk.intake.leave(len(holding.unfinished))
-        self._desk.intake.release(len(holding.shard.samples))
-        self._desk.held.release(holding, is_finished=settlement is Settlement.DONE)
 
-    def _log(self, holding: Holding, settlement: Settlement, seconds: float) -> None:
-        shard = holding.shard
-        log.info(
-            "shard",
-            run_id=shard.run_id,
-            shard=shard.number,
-            attempt=shard.attempt,
-            task=shard.task,
-            samples=len(shard.samples),
-            unfinished=len(holding.unfinished),
-            failed=holding.failed,
-            settlement=settlement.value,
-            seconds=round(seconds, 3),
-        )
+async def finish_shard(in_flight: InFlightShard, execution: Execution) -> Disposition:
+    """Acknowledges only after the outcomes are stored durably; raises where they are not."""
+    if in_flight.abandoned in (Abandoned.RUN_ENDED, Abandoned.RUN_WAITS):
+        await in_flight.message.terminate()
+        return Disposition.TERMINATED
+    await in_flight.until_published()
+    if not execution.has_rest or not in_flight.unfinished:
+        await in_flight.message.acknowledge()
+        return Disposition.ACKNOWLEDGED
+    return await _forward_rest(in_flight, execution)
 
 
-async def _give_back_quietly(holding: Holding) -> None:
+async def _forward_rest(in_flight: InFlightShard, execution: Execution) -> Disposition:
+    """Answered samples are not sent again: only the rest is published, and a drain is no failed delivery."""
+    failed_deliveries = in_flight.failed_deliveries + execution.has_failed
+    in_flight.is_forwarded = True
     try:
-        await give_back(holding)
-    except Exception as error:  # noqa: BLE001  # it comes back by itself once its time is up
-        log.warning("shard not given back", shard=holding.shard.number, error=repr(error))
+        async with asyncio.timeout(_SEND_REST_SECONDS):
+            rest = tuple(in_flight.unfinished)
+            await in_flight.message.send_rest(rest, failed_deliveries=failed_deliveries)
+    except TimeoutError:
+        await in_flight.message.nack(_NACK_DELAY_SECONDS)
+        return Disposition.NACKED
+    await in_flight.message.acknowledge()
+    return Disposition.FORWARDED
+
+
+async def _nack_safely(in_flight: InFlightShard) -> None:
+    try:
+        await in_flight.message.nack(_NACK_DELAY_SECONDS)
+    except Exception as error:  # noqa: BLE001  # it is redelivered by itself after its ack deadline
+        log.warning("shard not nacked", shard=in_flight.shard.number, error=repr(error))
+
+
+def _log(in_flight: InFlightShard, disposition: Disposition, seconds: float) -> None:
+    shard = in_flight.shard
+    log.info(
+        "shard",
+        run_id=shard.run_id,
+        shard=shard.number,
+        attempt=shard.attempt,
+        task=shard.task,
+        samples=len(shard.samples),
+        unfinished=len(in_flight.unfinished),
+        failed=in_flight.failed,
+        disposition=disposition.value,
+        seconds=round(seconds, 3),
+    )

@@ -1,25 +1,24 @@
-"""Work messages as the worker's own words, and pieces of them as messages again."""
+"""Work messages parsed as shards, and parts of them as messages again."""
 
-from __future__ import annotations
-
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
-from google.protobuf import json_format
-
 from proctor.v1 import run_pb2, sample_pb2, work_messages_pb2
-from services.worker.engines.engine import ChatMessage, Prompt, Sampling
-from services.worker.engines.row_params import lay_over, read_row_params
-from services.worker.execution.shard import Method, RunId, Shard, ShardSample
+from proctor.values.run import RunId
+from proctor.values.sample import ChatMessage, Prompt
+from proctor.wire.values import PARAMS, PROMPT
+from services.worker.engines.engine import Sampling
+from services.worker.engines.row_params import apply_row_params, read_row_params
+from services.worker.execution.shard import Method, Shard, ShardSample
 
-# What lm-evaluation-harness generates where nobody says how much.
+# The default of lm-evaluation-harness.
 DEFAULT_MAX_TOKENS = 256
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def shard_from_proto(work: work_messages_pb2.WorkShard, *, completes_text: bool) -> Shard:
-    """`completes_text` decides where the order leaves the form of a generation prompt open."""
+    """`completes_text` decides where the order leaves the prompt form open."""
     method = _method(work)
     is_chat = _is_chat(work, method, completes_text=completes_text)
     sampling = _sampling(work)
@@ -50,20 +49,23 @@ def _samples(
         own = sample.params_json
         if own not in shared:
             params = read_row_params(own)
-            shared[own] = (lay_over(params, sampling, work.rollout), params.refusal)
+            shared[own] = (apply_row_params(params, sampling, work.rollout), params.refusal)
         prompt = _prompt(sample.prompt, is_chat=is_chat)
         samples.append(ShardSample(sample.sample, prompt, tuple(sample.choices), *shared[own]))
     return tuple(samples)
 
 
-def only_samples(work: work_messages_pb2.WorkShard, samples: Collection[int]) -> bytes:
-    """The same message with these samples only."""
+def only_samples(
+    work: work_messages_pb2.WorkShard, samples: Collection[int], *, failed_deliveries: int
+) -> bytes:
+    """The message with these samples only."""
     wanted = frozenset(samples)
-    piece = work_messages_pb2.WorkShard()
-    piece.CopyFrom(work)
-    del piece.samples[:]
-    piece.samples.extend(sample for sample in work.samples if sample.sample in wanted)
-    return piece.SerializeToString()
+    part = work_messages_pb2.WorkShard()
+    part.CopyFrom(work)
+    del part.samples[:]
+    part.samples.extend(sample for sample in work.samples if sample.sample in wanted)
+    part.failed_deliveries = failed_deliveries
+    return part.SerializeToString()
 
 
 def _method(work: work_messages_pb2.WorkShard) -> Method:
@@ -80,37 +82,34 @@ def _is_chat(work: work_messages_pb2.WorkShard, method: Method, *, completes_tex
     return work.prompt_form == run_pb2.PROMPT_FORM_CHAT
 
 
-def _prompt(prompt: sample_pb2.Prompt, *, is_chat: bool) -> Prompt:
-    if prompt.messages:
-        return Prompt(
-            messages=tuple(ChatMessage(turn.role, turn.content, turn.fields_json) for turn in prompt.messages)
-        )
-    if is_chat:
-        return Prompt(messages=(ChatMessage("user", prompt.text),))
-    return Prompt(text=prompt.text)
+def _prompt(message: sample_pb2.Prompt, *, is_chat: bool) -> Prompt:
+    prompt = PROMPT.from_proto(message)
+    if prompt.is_chat:
+        return Prompt(messages=prompt.messages)
+    return Prompt(messages=(ChatMessage("user", prompt.as_text),)) if is_chat else prompt
 
 
 def _sampling(work: work_messages_pb2.WorkShard) -> Sampling:
-    params, is_row = work.params, work.use_engine_defaults
+    params, is_row = PARAMS.from_proto(work.params), work.use_engine_defaults
     max_tokens, temperature = (None, None) if is_row else (DEFAULT_MAX_TOKENS, 0.0)
     return Sampling(
-        max_tokens=params.max_tokens if params.HasField("max_tokens") else max_tokens,
-        temperature=params.temperature if params.HasField("temperature") else temperature,
-        top_p=params.top_p if params.HasField("top_p") else None,
-        top_k=params.top_k if params.HasField("top_k") else None,
-        seed=params.seed + work.rollout if params.HasField("seed") else None,
+        max_tokens=max_tokens if params.max_tokens is None else params.max_tokens,
+        temperature=temperature if params.temperature is None else params.temperature,
+        top_p=params.top_p,
+        top_k=params.top_k,
+        seed=None if params.seed is None else params.seed + work.rollout,
         stop=tuple(work.stop),
-        repetition_penalty=params.repetition_penalty if params.HasField("repetition_penalty") else None,
-        context_tokens=params.context_tokens if params.HasField("context_tokens") else None,
+        repetition_penalty=params.repetition_penalty,
+        context_tokens=params.context_tokens,
         truncate_left=work.truncation == run_pb2.TRUNCATION_LEFT,
         is_streamed=work.stream_answers,
-        extra=_whole_numbers(json_format.MessageToDict(params.provider_params)),
+        extra=_whole_numbers(params.provider_params),
         is_row=is_row,
     )
 
 
-def _whole_numbers(values: dict[str, object]) -> dict[str, object]:
-    """A Struct knows only doubles; a provider may insist on integers."""
+def _whole_numbers(values: Mapping[str, object]) -> dict[str, object]:
+    """A Struct holds only doubles; a provider may require integers."""
     return {name: _whole(value) for name, value in values.items()}
 
 

@@ -1,33 +1,31 @@
-"""A shard under which workers or engines keep dying is cut up, until the culprit is alone."""
+"""Quarantine: a shard whose deliveries keep failing is split, until the sample at fault is alone."""
 
-from __future__ import annotations
-
+from proctor.values.outcome import Failure, FailureClass
 from services.worker.consumer.execute_shard import record
-from services.worker.consumer.in_flight import Holding
-from services.worker.engines.engine import FailureClass
+from services.worker.consumer.in_flight import InFlightShard
 from services.worker.execution.batch_outcomes import OutcomeBatcher
-from services.worker.execution.shard import Failure, Outcome
+from services.worker.execution.shard import Outcome
 
-FAULTS_ALLOWED = 2
-
-
-def is_suspect(holding: Holding) -> bool:
-    return holding.faults >= FAULTS_ALLOWED
+FAILED_DELIVERIES_ALLOWED = 2
 
 
-async def isolate_shard(holding: Holding, batcher: OutcomeBatcher) -> None:
-    """Sends each sample in a message of its own, or records the one that is left as a failure."""
-    samples = tuple(holding.unfinished.values())
-    if len(holding.shard.samples) > 1:
-        holding.is_handed_on = True
+def needs_quarantine(in_flight: InFlightShard) -> bool:
+    return in_flight.failed_deliveries >= FAILED_DELIVERIES_ALLOWED
+
+
+async def quarantine_shard(in_flight: InFlightShard, batcher: OutcomeBatcher) -> None:
+    """Publishes each sample in a message of its own; a sample that is alone already is recorded as failed."""
+    samples = tuple(in_flight.unfinished.values())
+    if len(in_flight.shard.samples) > 1:
+        in_flight.is_forwarded = True
         for sample in samples:
-            await holding.message.send_single(sample.number)
+            await in_flight.message.send_single(sample.number)
         return
     message = (
-        f"This sample was delivered {holding.faults} times and never ended: "
+        f"This sample was delivered {in_flight.failed_deliveries} times and never ended: "
         "its engine or worker died, or lost its connection, each time."
     )
     failure = Failure(FailureClass.ENGINE, message)
     for sample in samples:
-        record(holding, Outcome(holding.shard, sample.number, failure), batcher)
-    batcher.flush(holding.shard)
+        record(in_flight, Outcome(in_flight.shard, sample.number, failure), batcher)
+    batcher.flush(in_flight.shard)

@@ -1,17 +1,16 @@
-"""The messages of a chat in the forms that servers take them."""
-
-from __future__ import annotations
+"""The messages of a chat in the forms that servers accept."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
 
-from services.worker.engines.engine import ChatMessage, Prompt, RequestRefused, UnsupportedRequest
+from proctor.values.sample import ChatMessage, Prompt
+from services.worker.engines.engine import RequestRefused, UnsupportedRequest
 
 Json = dict[str, Any]
 
-# Newer models of OpenAI's have the second name for the same.
+# Newer OpenAI models use the second name for the same role.
 _SYSTEM_ROLES = frozenset({"system", "developer"})
 _PARTS = {
     "image_url": "an image",
@@ -24,12 +23,12 @@ _PARTS = {
 
 
 def message_objects(messages: Sequence[ChatMessage]) -> list[Json]:
-    """As the OpenAI protocol has them, with all that they came with."""
+    """In the form of the OpenAI protocol, with all their fields."""
     return [_object(each) for each in messages]
 
 
 def text_objects(messages: Sequence[ChatMessage], provider: str) -> list[Json]:
-    """Roles and texts alone; refuses a message that holds more than that."""
+    """Roles and texts only; refuses a message with anything else."""
     refuse_more_than_text(messages, provider)
     return [{"role": each.role, "content": each.content} for each in messages]
 
@@ -47,7 +46,7 @@ def refuse_more_than_text(messages: Sequence[ChatMessage], provider: str) -> Non
 
 
 def templated_objects(messages: Sequence[ChatMessage], engine: str) -> list[Json]:
-    """As chat templates take them: parts are one text, the arguments of a call an object."""
+    """In the form of chat templates: parts joined to one text, arguments of tool calls as objects."""
     turns: list[Json] = []
     for number, message in enumerate(messages, start=1):
         turn: Json = {"role": message.role, "content": message.content}
@@ -62,7 +61,7 @@ def templated_objects(messages: Sequence[ChatMessage], engine: str) -> list[Json
 
 
 def split_system(messages: Sequence[ChatMessage]) -> tuple[str, tuple[ChatMessage, ...]]:
-    """The system's words, which some servers take apart from the turns, and the turns."""
+    """The system prompt, which some servers take separately, and the other messages."""
     system = "\n\n".join(each.content for each in messages if each.role in _SYSTEM_ROLES)
     return system, tuple(each for each in messages if each.role not in _SYSTEM_ROLES)
 
@@ -88,7 +87,7 @@ def _fields(message: ChatMessage) -> Json:
 
 
 def _refuse_parts(number: int, parts: object, provider: str) -> None:
-    """Their texts are the message's content already."""
+    """Text parts are in the message's content already; any other part is refused."""
     for part in parts if isinstance(parts, list) else ():
         kind = str(_object_of(part).get("type"))
         if kind != "text":
@@ -97,7 +96,7 @@ def _refuse_parts(number: int, parts: object, provider: str) -> None:
 
 
 def _with_arguments(call: object) -> object:
-    """The protocol has them as text in JSON; what is no such text stays as it is."""
+    """The protocol carries arguments as JSON text; anything else stays as it is."""
     function = _object_of(_object_of(call).get("function"))
     try:
         arguments = orjson.loads(function["arguments"])

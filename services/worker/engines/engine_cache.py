@@ -1,6 +1,4 @@
-"""The engine that a shard is asked of: the pool's own, or one for the server that its order names."""
-
-from __future__ import annotations
+"""Engines by server: the pool's own, and those of servers that orders name."""
 
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable
@@ -8,11 +6,11 @@ from contextlib import asynccontextmanager
 
 from services.worker.engines.engine import Engine, UnsupportedRequest
 
-_KEPT = 8
+_KEPT_IDLE = 8
 
 
-class Engines:
-    """`make_other` makes the engine for a base URL, without a key; None where the pool asks only its own."""
+class EngineCache:
+    """`make_other` makes a keyless engine for a base URL; None where the pool uses only its own server."""
 
     def __init__(self, own: Engine, make_other: Callable[[str], Engine] | None = None) -> None:
         self.own = own
@@ -21,8 +19,8 @@ class Engines:
         self._users: Counter[str] = Counter()
 
     @asynccontextmanager
-    async def at(self, base_url: str) -> AsyncIterator[Engine]:
-        """It stays open while it is used; of those that are not, the latest are kept."""
+    async def for_server(self, base_url: str) -> AsyncIterator[Engine]:
+        """It stays open while it is used; of the idle ones the latest are kept."""
         engine = self._other(base_url)
         self._users[base_url] += 1
         try:
@@ -45,7 +43,7 @@ class Engines:
 
     async def _close_idle(self) -> None:
         for base_url in list(self._others):
-            if len(self._others) <= _KEPT:
+            if len(self._others) <= _KEPT_IDLE:
                 return
             if not self._users[base_url]:
                 del self._users[base_url]

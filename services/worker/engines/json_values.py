@@ -1,7 +1,5 @@
 """Reads JSON of any server without trusting it: an unexpected value is empty, or a failure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +10,7 @@ from services.worker.engines import engine
 Json = dict[str, Any]
 
 _LARGEST_COUNT = 2**63 - 1
-# More than any answer has: what is counted over a run, or by a worker, stays a number that can be told.
+# More than any answer has, so that sums over a run fit a message.
 MOST_TOKENS = 10**9
 _LONGEST_WORD = 64
 
@@ -28,7 +26,7 @@ def read_document(body: bytes) -> Json:
 
 
 def count_of(value: object) -> int:
-    """A whole number from 0 on that a message can hold; 0 for anything else a server may say."""
+    """A whole number from 0 on that a message can hold; 0 for anything else."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
@@ -37,7 +35,7 @@ def count_of(value: object) -> int:
 
 
 def tokens_of(value: object) -> int:
-    """As `count_of`, of the tokens of one answer."""
+    """Like `count_of`, for the tokens of one answer."""
     count = count_of(value)
     return count if count <= MOST_TOKENS else 0
 
@@ -47,7 +45,7 @@ def text_of(value: object) -> str:
 
 
 def word_of(value: object) -> str:
-    """Of what should be a word of the protocol no more than one could be."""
+    """A word of the protocol, cut to a plausible length."""
     return text_of(value)[:_LONGEST_WORD]
 
 
@@ -56,7 +54,7 @@ def object_of(value: object) -> Json:
 
 
 def objects_of(value: object) -> list[Json]:
-    """The objects of a list; nothing else of it."""
+    """The objects in a list; its other items are left out."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
@@ -64,7 +62,7 @@ _ANSWER = "answer"
 
 
 def choice_schema(texts: Sequence[str]) -> Json:
-    """An answer may only be an object at OpenAI itself, so the text stands in one."""
+    """The text is wrapped in an object, because OpenAI requires one."""
     return {
         "type": "object",
         "properties": {_ANSWER: {"type": "string", "enum": list(texts)}},

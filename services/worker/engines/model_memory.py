@@ -1,13 +1,11 @@
-"""How much memory a model takes to be served: weights and the keys and values of one longest context."""
-
-from __future__ import annotations
+"""The memory that the keys and values of one longest context take."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionShape:
-    """What of a model decides how much it remembers of each token."""
+    """What decides the size of a model's keys and values for each token."""
 
     layers: int
     kv_heads: int

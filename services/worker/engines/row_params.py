@@ -1,6 +1,4 @@
-"""The parameters of a row of a data set: read once for each text, and laid over those of its run."""
-
-from __future__ import annotations
+"""The parameters of a row of a data set: parsed once for each text, and applied over those of the run."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,16 +9,16 @@ import orjson
 from services.worker.engines.engine import RequestRefused, Sampling
 
 _KEPT_TEXTS = 4096
-# Of schemas and tools: such a text is as long as a line may be, and each line may have another.
+# Longer texts, such as those with schemas and tools, may differ in every row.
 _LONGEST_KEPT = 16 * 1024
 _SEEDS = 2**63
-# The newer of two names of one limit comes last, and wins.
+# Two names of one limit: the newer one comes last and wins.
 _LIMITS = ("max_tokens", "max_completion_tokens")
 
 
 @dataclass(frozen=True, slots=True)
 class RowParams:
-    """What a row says of parameters; `refusal` is why that cannot be used, in one sentence."""
+    """The parsed parameters; `refusal` says in one sentence why they are invalid."""
 
     known: Mapping[str, object] = field(default_factory=dict)
     extra: Mapping[str, object] = field(default_factory=dict)
@@ -28,9 +26,9 @@ class RowParams:
 
 
 def read_row_params(params_json: str) -> RowParams:
-    """Thousands of rows have the same parameters, which are kept where they are short.
+    """Thousands of rows share the same parameters, so short texts are cached.
 
-    A null is as if it were not there, as in the protocol.
+    A null counts as absent, as in the protocol.
     """
     return _kept(params_json) if len(params_json) <= _LONGEST_KEPT else _read(params_json)
 
@@ -55,8 +53,8 @@ def _read(params_json: str) -> RowParams:
 _kept = lru_cache(maxsize=_KEPT_TEXTS)(_read)
 
 
-def lay_over(params: RowParams, sampling: Sampling, rollout: int) -> Sampling:
-    """Field by field the row wins. The seed of a row counts on with the rollouts, as that of a run does."""
+def apply_row_params(params: RowParams, sampling: Sampling, rollout: int) -> Sampling:
+    """The row wins, field by field. Rollout n adds n to the seed of a row, as to that of a run."""
     known = params.known
     laid = replace(sampling, row_extra=params.extra, **known)  # type: ignore[arg-type]  # as _READERS has them
     if laid.seed is None or "seed" not in known:

@@ -1,33 +1,29 @@
 """Rejects, by name, every parameter that an engine does not support: none is dropped silently."""
 
-from __future__ import annotations
-
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from proctor.values.providers import ProviderRules
 from services.worker.engines.engine import RequestRefused, Sampling, UnsupportedRequest
 
-# The size of its context is vLLM's own; of vLLM's own parameters a run may pass these on.
-VLLM_UNKNOWN = ("context_tokens",)
-VLLM_EXTRA = frozenset(
-    {
-        "min_p",
-        "presence_penalty",
-        "frequency_penalty",
-        "min_tokens",
-        "ignore_eos",
-        "stop_token_ids",
-        "bad_words",
-    }
-)
 
-
-def refuse_parameters(sampling: Sampling, unknown: Sequence[str], provider: str) -> None:
-    """Refuses the first of these parameters that was set."""
-    for name in unknown:
+def refuse_parameters(sampling: Sampling, rules: ProviderRules) -> None:
+    """Refuses the first parameter that is set and that the provider does not take."""
+    for name in sorted(rules.unknown):
         if getattr(sampling, name) is not None:
-            place = "the line" if sampling.is_row else "the run's parameters"
-            raise RequestRefused(f"{provider} takes no {name}; leave it out of {place}.")
+            raise _not_taken(sampling, name, rules.name)
+
+
+def refuse_temperature(sampling: Sampling, rules: ProviderRules) -> None:
+    """Accepts the greedy default of suites; a row's own temperature is applied or refused."""
+    accepted = {rules.only_temperature} if sampling.is_row else rules.temperatures
+    if rules.only_temperature is not None and sampling.temperature not in {None, *accepted}:
+        raise _not_taken(sampling, "temperature", rules.name)
+
+
+def _not_taken(sampling: Sampling, name: str, provider: str) -> RequestRefused:
+    place = "the line" if sampling.is_row else "the run's parameters"
+    return RequestRefused(f"{provider} takes no {name}; leave it out of {place}.")
 
 
 def refuse_constraint(sampling: Sampling, provider: str) -> None:
@@ -35,10 +31,10 @@ def refuse_constraint(sampling: Sampling, provider: str) -> None:
         raise UnsupportedRequest(f"{provider} constrains no answer; order the scoring method generate.")
 
 
-# What only an engine with a chat template of its own can take.
+# Only an engine that applies the chat template itself supports it.
 TEMPLATE_FIELD = "chat_template_kwargs"
-# For the books of a provider; they change no answer.
-_OF_NO_ACCOUNT = frozenset(
+# For the bookkeeping of a provider; they change no answer.
+_IGNORED_FIELDS = frozenset(
     {
         "user",
         "metadata",
@@ -50,8 +46,8 @@ _OF_NO_ACCOUNT = frozenset(
         "parallel_tool_calls",
     }
 )
-# What says the same as nothing.
-_ASKS_NOTHING: Mapping[str, Collection[object]] = {
+# Values that mean the same as an absent field.
+_NO_OP_VALUES: Mapping[str, Collection[object]] = {
     "n": (1,),
     "best_of": (1,),
     "logprobs": (False,),
@@ -67,59 +63,59 @@ _ASKS_NOTHING: Mapping[str, Collection[object]] = {
     "function_call": ("none", "auto"),
     "modalities": (["text"],),
 }
-# What is answered by more than one text.
+# Fields whose answer is more than one text.
 _MORE_THAN_TEXT = frozenset(
     {"n", "best_of", "logprobs", "top_logprobs", "tools", "functions", "modalities", "audio"}
 )
 
 
 @dataclass(frozen=True, slots=True)
-class JsonForm:
-    """An answer in JSON: any, or as the schema says."""
+class JsonFormat:
+    """The answer is to be JSON: any, or as the schema says."""
 
     schema: Mapping[str, object] | None = None
 
 
-def asked_by_row(sampling: Sampling) -> dict[str, object]:
-    """Without what is of no account."""
-    return {name: value for name, value in sampling.row_extra.items() if name not in _OF_NO_ACCOUNT}
+def row_fields(sampling: Sampling) -> dict[str, object]:
+    """The row's further fields without the ignored ones."""
+    return {name: value for name, value in sampling.row_extra.items() if name not in _IGNORED_FIELDS}
 
 
-def asks_for_more_than_text(sampling: Sampling) -> bool:
-    asked = sampling.row_extra
-    return any(name in asked and not _asks_nothing(name, asked[name]) for name in _MORE_THAN_TEXT)
+def needs_full_response(sampling: Sampling) -> bool:
+    fields = sampling.row_extra
+    return any(name in fields and not _is_no_op(name, fields[name]) for name in _MORE_THAN_TEXT)
 
 
-def take_json_form(asked: dict[str, object]) -> JsonForm | None:
-    """Takes `response_format` out of what is asked; None where there is none."""
-    match asked.pop("response_format", None):
+def pop_json_format(fields: dict[str, object]) -> JsonFormat | None:
+    """Removes `response_format` from the fields; None where it asks for no JSON."""
+    match fields.pop("response_format", None):
         case None | {"type": "text"}:
             return None
         case {"type": "json_object"}:
-            return JsonForm()
+            return JsonFormat()
         case {"type": "json_schema", "json_schema": {"schema": dict() as schema}}:
-            return JsonForm(schema)
+            return JsonFormat(schema)
     raise RequestRefused("The line's response_format is neither text nor json_object nor a json_schema.")
 
 
 def template_fields(sampling: Sampling) -> Mapping[str, object]:
-    """What a row tells the chat template, such as whether the model is to think."""
+    """The row's fields for the chat template, such as whether the model is to think."""
     fields = sampling.row_extra.get(TEMPLATE_FIELD) or {}
     if not isinstance(fields, dict):
         raise RequestRefused(f"The line's {TEMPLATE_FIELD} is no JSON object.")
     return fields
 
 
-def refuse_rest(asked: Mapping[str, object], provider: str) -> None:
-    """`asked` is what nobody has taken out of it; what asks for nothing need not be taken."""
-    rest = [name for name, value in asked.items() if not _asks_nothing(name, value)]
+def refuse_unsupported(fields: Mapping[str, object], provider: str) -> None:
+    """Refuses the fields that the engine has not popped, unless they are no-ops."""
+    rest = [name for name, value in fields.items() if not _is_no_op(name, value)]
     if rest:
         raise RequestRefused(f"{provider} takes no {min(rest)} here; leave it out of the line.")
 
 
-def _asks_nothing(name: str, value: object) -> bool:
-    """False is no 0 here: one probability is less than none at all."""
+def _is_no_op(name: str, value: object) -> bool:
+    """False and 0 differ here: `logprobs: 0` asks for log-probabilities, False does not."""
     return any(
         value == nothing and isinstance(value, bool) == isinstance(nothing, bool)
-        for nothing in _ASKS_NOTHING.get(name, ())
+        for nothing in _NO_OP_VALUES.get(name, ())
     )

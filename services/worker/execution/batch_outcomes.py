@@ -1,15 +1,17 @@
-"""Outcomes of one run leave in batches: when full, when old, or when a shard ends.
-What the use cases need from outside: messages that are held, where they come from, where outcomes go.
-"""
-
-from __future__ import annotations
+"""Publishes outcomes of one run in batches: when a batch is full or old, or when a shard ends."""
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from services.worker.execution.shard import Outcome, OutcomeBatch, RunId, Shard
+from proctor.values.run import RunId
+from services.worker.execution.shard import Outcome, OutcomeBatch, Shard
+
+
+class OutcomePublisher(Protocol):
+    async def publish(self, batch: OutcomeBatch, message_id: str) -> None:
+        """Returns once the batch is stored durably; retries over outages with the same id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,18 +21,16 @@ class BatchLimits:
     age_seconds: float = 0.1
 
 
+@dataclass(slots=True)
 class _OpenBatch:
-    __slots__ = ("characters", "outcomes", "published", "timer")
-
-    def __init__(self, timer: asyncio.TimerHandle, published: asyncio.Future[None]) -> None:
-        self.timer = timer
-        self.published = published
-        self.outcomes: list[Outcome] = []
-        self.characters = 0
+    timer: asyncio.TimerHandle
+    published: asyncio.Future[None]
+    outcomes: list[Outcome] = field(default_factory=list)
+    characters: int = 0
 
 
 class OutcomeBatcher:
-    """What is added is bounded by what the worker holds: a shard is held until its outcomes are published."""
+    """Its queue is bounded by the shards in flight: each waits until its outcomes are published."""
 
     def __init__(
         self, publisher: OutcomePublisher, new_id: Callable[[], str], limits: BatchLimits | None = None
@@ -42,7 +42,7 @@ class OutcomeBatcher:
         self._closed: asyncio.Queue[_OpenBatch] = asyncio.Queue()
 
     def add(self, outcome: Outcome) -> asyncio.Future[None]:
-        """Takes one outcome; the future ends when it is held durably."""
+        """The future is done when the outcome is stored durably."""
         key = (outcome.shard.run_id, outcome.shard.epoch)
         batch = self._open.get(key) or self._start(key)
         batch.outcomes.append(outcome)
@@ -52,17 +52,17 @@ class OutcomeBatcher:
         return batch.published
 
     def flush(self, shard: Shard) -> None:
-        """Sends what is there of the shard's run."""
+        """Publishes the open batch of the shard's run."""
         self._close((shard.run_id, shard.epoch))
 
     async def run(self, lanes: int = 4) -> None:
-        """Publishes for ever, a few batches at a time."""
+        """Publishes until cancelled, a few batches at a time."""
         async with asyncio.TaskGroup() as group:
             for lane in range(lanes):
                 group.create_task(self._publish_closed(), name=f"publish outcomes {lane}")
 
     async def drain(self) -> None:
-        """Sends everything and waits until it is held durably."""
+        """Publishes every open batch and waits until all are stored durably."""
         for key in list(self._open):
             self._close(key)
         await self._closed.join()
@@ -86,15 +86,10 @@ class OutcomeBatcher:
             outcomes = OutcomeBatch(shard.run_id, shard.epoch, tuple(batch.outcomes))
             try:
                 await self._publisher.publish(outcomes, self._new_id())
-            except Exception as error:  # noqa: BLE001  # an edge: the shards that wait for this batch go back
+            except Exception as error:  # noqa: BLE001  # an edge: the shards that wait for this batch are nacked
                 batch.published.set_exception(error)
-                batch.published.exception()  # seen, also where the shard was dropped meanwhile
+                batch.published.exception()  # retrieved, also where the shard was terminated meanwhile
             else:
                 batch.published.set_result(None)
             finally:
                 self._closed.task_done()
-
-
-class OutcomePublisher(Protocol):
-    async def publish(self, batch: OutcomeBatch, message_id: str) -> None:
-        """Returns once the batch is held durably; tries again over outages with the same id."""

@@ -1,25 +1,24 @@
-"""How a choice is put to a model that answers in words: its options are named before the prompt.
+"""Shows the choices to a model that replies in text: its options are listed before the prompt.
 
 The instruction is no part of the sample (decision 0007): the same sample may be scored by log-likelihood.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 
-from services.worker.engines.engine import Prompt, RequestRefused, Sampling
+from proctor.values.sample import Prompt
+from services.worker.engines.engine import RequestRefused, Sampling
 
 INSTRUCTION = "Reply with the text of exactly one of these options, and nothing else:\n{options}\n\n{prompt}"
 # Stored with the run as `choice_instruction`; another text gets another number.
 INSTRUCTION_VERSION = "1"
 
-# A token is at least one byte of a text; the rest is for the end and for what an engine wraps around it.
+# A token is at least one byte of a text; the rest is for the end token and an engine's additions.
 _TOKENS_AROUND_TEXT = 64
 
 
 def option_texts(choices: Sequence[str]) -> tuple[str, ...]:
-    """The choices without the white space that joins them to the prompt; refused where two become one."""
+    """The choices without the white space that joins them to the prompt; refused where two become equal."""
     texts = tuple(choice.strip() for choice in choices)
     if not all(texts):
         raise RequestRefused("One of the choices has no text, so no model can reply with it.")
@@ -32,17 +31,17 @@ def option_texts(choices: Sequence[str]) -> tuple[str, ...]:
 
 
 def instructed_prompt(prompt: Prompt, choices: Sequence[str]) -> Prompt:
-    """The prompt behind the instruction; of a chat, its last turn."""
+    """Puts the instruction before the prompt; in a chat, before the text of its last message."""
     options = "\n".join(f"- {text}" for text in option_texts(choices))
     if not prompt.is_chat:
-        return Prompt(text=INSTRUCTION.format(options=options, prompt=prompt.text))
+        return Prompt(text=INSTRUCTION.format(options=options, prompt=prompt.as_text))
     *earlier, last = prompt.messages
     content = INSTRUCTION.format(options=options, prompt=last.content)
     return Prompt(messages=(*earlier, replace(last, content=content)))
 
 
 def constrained_sampling(sampling: Sampling, prompt: Prompt, choices: Sequence[str]) -> Sampling:
-    """Only the choices can be said: as they continue a text, or as a reply; and none of them is cut short."""
+    """Allows only the choices, as continuations or as replies, and enough tokens for the longest."""
     allowed = option_texts(choices) if prompt.is_chat else tuple(choices)
     longest = max(len(text.encode()) for text in allowed)
     return replace(

@@ -1,29 +1,31 @@
-"""What the worker knows of live runs: their states, and those that a provider rejects as a whole."""
-
-from __future__ import annotations
+"""What the worker knows of live runs: their states, and those whose requests the provider refuses."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from proctor.values.run import RunId
 from services.common.clock import Clock
-from services.worker.execution.shard import RunId, Shard
+from services.worker.execution.shard import Shard
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
+# A server may refuse one request by mistake among many that it answers, but not so many in a row.
+REFUSALS_IN_A_ROW = 8
+_REMEMBERED_RUNS = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class RunControl:
+    """`has_slot` is False while the run waits or is paused; then it has no deadline either."""
+
     epoch: int
     is_final: bool
     is_retry_budget_spent: bool = False
-    # False while the run waits or is paused.
-    has_place: bool = True
-    # None where it is not told; a run without a place has none.
+    has_slot: bool = True
     deadline: datetime | None = None
 
 
 class RunStates:
-    """The last word on each run that was heard of. A run that was not heard of is live."""
+    """The latest RunControl of each run. A run without one is live."""
 
     def __init__(self) -> None:
         self._controls: dict[RunId, RunControl] = {}
@@ -34,64 +36,54 @@ class RunStates:
     def forget(self, run_id: RunId) -> None:
         self._controls.pop(run_id, None)
 
-    def wants(self, shard: Shard) -> bool:
-        """Whether the run still waits for this shard: neither ended nor gone on to a later epoch."""
+    def is_live(self, shard: Shard) -> bool:
+        """Whether the shard's run has neither ended nor gone on to a later epoch."""
         control = self._controls.get(shard.run_id)
         if control is None or control.epoch < shard.epoch:
             return True
         return control.epoch == shard.epoch and not control.is_final
 
-    def may_begin(self, shard: Shard) -> bool:
-        """Whether the run wants this shard and has a place among those that are running."""
-        return self.wants(shard) and self.has_place(shard)
+    def may_start(self, shard: Shard) -> bool:
+        """Whether the run is live and holds a run slot."""
+        return self.is_live(shard) and self.has_slot(shard)
 
-    def has_place(self, shard: Shard) -> bool:
+    def has_slot(self, shard: Shard) -> bool:
         control = self._control(shard)
-        return control is None or control.has_place
+        return control is None or control.has_slot
 
-    def deadline_of(self, shard: Shard) -> datetime:
-        """As it is now: that of a shard is of when it was sent, and time without a place does not count."""
+    def deadline(self, shard: Shard) -> datetime:
+        """The run's present deadline, before that of the message: time without a slot does not count."""
         control = self._control(shard)
-        if control is not None and not control.has_place:
+        if control is not None and not control.has_slot:
             return _NEVER
         return control.deadline if control and control.deadline else shard.deadline
 
-    def may_try_again(self, shard: Shard) -> bool:
-        """Whether the run has anything left to spend on requests that failed."""
+    def may_retry(self, shard: Shard) -> bool:
+        """Whether the run's retry budget is not spent."""
         control = self._control(shard)
         return control is None or not control.is_retry_budget_spent
 
     def _control(self, shard: Shard) -> RunControl | None:
-        """What was heard of the epoch of this shard."""
+        """The control of the shard's own epoch."""
         control = self._controls.get(shard.run_id)
         return control if control and control.epoch == shard.epoch else None
 
 
-# A server may refuse one request by mistake among many that it answers; so many in a row are none.
-REFUSALS_IN_A_ROW = 8
-_REMEMBERED_RUNS = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    reason: str
-    at: float
-
-
 class RefusedRuns:
-    """The first refusal tells for a run without an answer from here, where it is certain to be about more
-    than its request; else several without an answer in between.
+    """Runs of which the provider refuses every request: a wrong key or an unknown model fails the whole run.
 
-    A refusal is forgotten after a while, when asking is worth another try; a retry has a new epoch.
+    One certain refusal is enough for a run without an answer from here; otherwise it takes several in a row.
+    A refusal is forgotten after a while, when another request is worth a try; a retried run has a new epoch.
     """
 
     def __init__(self, clock: Clock, remembered_seconds: float = 60.0) -> None:
         self._clock = clock
         self._remembered_seconds = remembered_seconds
         self._since_answer: dict[tuple[RunId, int], int] = {}
-        self._refusals: dict[tuple[RunId, int], _Refusal] = {}
+        # Run and epoch to the provider's reason, and when it came.
+        self._refusals: dict[tuple[RunId, int], tuple[str, float]] = {}
 
-    def answered(self, shard: Shard) -> None:
+    def on_answer(self, shard: Shard) -> None:
         key = (shard.run_id, shard.epoch)
         self._since_answer[key] = 0
         if self._refusals:
@@ -99,18 +91,18 @@ class RefusedRuns:
         if len(self._since_answer) > _REMEMBERED_RUNS:
             del self._since_answer[next(iter(self._since_answer))]
 
-    def refuse(self, shard: Shard, reason: str, *, is_certain: bool = True) -> bool:
-        """Whether this refusal is the whole run's."""
+    def on_refusal(self, shard: Shard, reason: str, *, is_certain: bool = True) -> bool:
+        """Whether the whole run now counts as refused."""
         key = (shard.run_id, shard.epoch)
         refusals = self._since_answer.get(key, REFUSALS_IN_A_ROW if is_certain else 0) + 1
         if refusals < REFUSALS_IN_A_ROW:
             self._since_answer[key] = refusals
             return False
-        self._refusals[key] = _Refusal(reason, self._clock.monotonic())
+        self._refusals[key] = (reason, self._clock.monotonic())
         return True
 
-    def reason_for(self, shard: Shard) -> str | None:
-        """Why there is no use in asking for this run."""
+    def reason(self, shard: Shard) -> str | None:
+        """Why requests of this run are not sent."""
         if not self._refusals:
             return None
         return self.reasons.get((shard.run_id, shard.epoch))
@@ -119,5 +111,5 @@ class RefusedRuns:
     def reasons(self) -> dict[tuple[RunId, int], str]:
         """Run and epoch to the provider's own reason."""
         oldest = self._clock.monotonic() - self._remembered_seconds
-        self._refusals = {key: no for key, no in self._refusals.items() if no.at > oldest}
-        return {key: refusal.reason for key, refusal in self._refusals.items()}
+        self._refusals = {key: refusal for key, refusal in self._refusals.items() if refusal[1] > oldest}
+        return {key: reason for key, (reason, _) in self._refusals.items()}

@@ -1,19 +1,17 @@
-"""A shard of work and what comes back for it, in the worker's own words."""
-
-from __future__ import annotations
+"""A shard of work and its outcomes, as the worker sees them."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import NewType
 
-from services.worker.engines.engine import FailureClass, Generated, Prompt, Sampling, ScoredChoices
-
-RunId = NewType("RunId", str)
+from proctor.values.outcome import Failure
+from proctor.values.run import RunId
+from proctor.values.sample import Prompt
+from services.worker.engines.engine import Generated, Sampling, ScoredChoices
 
 
 class Method(StrEnum):
-    """How a sample is put to the engine."""
+    """How a sample is sent to the engine."""
 
     GENERATE = "generate"
     SCORE_CHOICES = "score_choices"
@@ -22,7 +20,7 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ShardSample:
-    """`sampling` where it has parameters of its own; `refusal`: why those cannot be read, in one sentence."""
+    """`sampling` is set for parameters of its own; `refusal` says in one sentence why those are invalid."""
 
     number: int
     prompt: Prompt
@@ -33,7 +31,7 @@ class ShardSample:
 
 @dataclass(frozen=True, slots=True)
 class ShardKey:
-    """The same for every delivery of one message, and for no other message."""
+    """Identifies one message: all its deliveries have the same key, no other message has it."""
 
     message_id: str
     run_id: RunId
@@ -62,28 +60,20 @@ class Shard:
     base_url: str = ""
 
     @property
-    def instructs(self) -> bool:
-        """Whether choices are named to the model, which replies in words. All of a task have some or none."""
+    def has_choice_instruction(self) -> bool:
+        """Whether the model is shown the choices; all samples of a task have choices or none."""
         return self.method is not Method.SCORE_CHOICES and bool(self.samples and self.samples[0].choices)
 
-    def key_in(self, message_id: str) -> ShardKey:
-        """The key of the message that brought it; a rest may hold the very same samples in another."""
+    def key(self, message_id: str) -> ShardKey:
+        """The key of the message that brought it; a forwarded rest may hold the same samples in another."""
         first = self.samples[0].number if self.samples else -1
         count = len(self.samples)
         return ShardKey(message_id, self.run_id, self.epoch, self.number, self.attempt, first, count)
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """Why the machinery could not bring an answer. Never scored."""
-
-    failure_class: FailureClass
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came back for one sample of a shard."""
+    """The result of one sample of a shard."""
 
     shard: Shard
     sample: int
@@ -91,7 +81,7 @@ class Outcome:
 
     @property
     def characters(self) -> int:
-        """About the size on the wire."""
+        """Roughly its size in a message."""
         match self.result:
             case Generated(text=text, finish_reason=reason, body_json=body):
                 return len(text) + len(reason) + len(body) + 60
@@ -103,24 +93,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeBatch:
-    """Outcomes of one run and epoch that travel as one message."""
+    """Outcomes of one run and epoch, published as one message."""
 
     run_id: RunId
     epoch: int
     outcomes: tuple[Outcome, ...]
-
-
-def single_message_id(shard: Shard, sample: int) -> str:
-    """The same whenever a shard is cut up, so that a cut repeated after a crash adds nothing."""
-    return f"{shard.run_id}/{shard.number}/{shard.attempt}/{sample}"
-
-
-def rest_message_id(shard: Shard, unique: str, faults: int) -> str:
-    """Never used before; its history travels along as the last part."""
-    return f"{shard.run_id}/{shard.number}/{shard.attempt}/{unique}/{faults}"
-
-
-def faults_of(message_id: str) -> int:
-    """The history that a message was sent with."""
-    parts = message_id.split("/")
-    return int(parts[4]) if len(parts) == 5 else 0

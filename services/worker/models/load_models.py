@@ -1,42 +1,35 @@
-"""Which model of the pool the engine has, which comes next, and which it cannot load."""
-
-from __future__ import annotations
+"""Which models of the pool the engine serves now, which comes next, and which it cannot load."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from proctor.values.providers import EngineLoad
 from services.common.clock import Clock
 from services.common.process import release
 from services.common.structured_logs import get_logger
-from services.worker.engines.engine import Engine, EngineLoad, ModelCannotLoad
+from services.worker.engines.engine import Engine, ModelCannotLoad
 
 log = get_logger()
 
 _TRIES_OF_SERVED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    reason: str
-    at: float
-
-
 class ModelLoader:
-    """`groups`: models of a group share an engine. Without any the pool serves any model of its provider."""
+    """Models of a group share an engine. Without groups the pool serves any model of its provider."""
 
     def __init__(
         self, engine: Engine, groups: Sequence[Sequence[str]], clock: Clock, retry_seconds: float
     ) -> None:
         self.models = tuple(model for group in groups for model in group)
         self.is_loading = False
-        # The model that the worker has chosen and does not answer for yet.
-        self.turning_to: str | None = None
+        # The model that the worker has selected and does not serve yet.
+        self.switching_to: str | None = None
         self.environment: dict[str, str] = {}
         self._engine = engine
         self._groups = groups
         self._clock = clock
         self._retry_seconds = retry_seconds
-        self._refusals: dict[str, _Refusal] = {}
+        # Model to the engine's reason, and when it was refused.
+        self._refusals: dict[str, tuple[str, float]] = {}
         self._served: set[str] = set()
         self._ready: tuple[str, ...] = ()
         self._ready_since = clock.monotonic()
@@ -51,35 +44,35 @@ class ModelLoader:
 
     @property
     def engine_load(self) -> EngineLoad | None:
-        return self._engine.load_now()
+        return self._engine.current_load()
 
     @property
     def ready_models(self) -> tuple[str, ...]:
-        """What can be asked as it is: the loaded model and those that share its engine."""
+        """The loaded model and those that share its engine: what can be served without a model switch."""
         return self._ready if self._engine.loaded_model else ()
 
     @property
-    def stayed_seconds(self) -> float:
-        """How long the engine has had this group."""
+    def residency_seconds(self) -> float:
+        """How long the engine has served this group."""
         return self._clock.monotonic() - self._ready_since
 
     @property
     def cannot_load(self) -> dict[str, str]:
         """Model to the engine's own reason; forgotten after a while, when loading is worth another try."""
         oldest = self._clock.monotonic() - self._retry_seconds
-        self._refusals = {model: no for model, no in self._refusals.items() if no.at > oldest}
-        return {model: refusal.reason for model, refusal in self._refusals.items()}
+        self._refusals = {model: refusal for model, refusal in self._refusals.items() if refusal[1] > oldest}
+        return {model: reason for model, (reason, _) in self._refusals.items()}
 
     def may_load(self, model: str) -> bool:
         return model not in self.cannot_load
 
     async def load(self, model: str) -> bool:
-        """Whether the engine has the model now, or others of its group; started again where it died."""
-        self.is_loading, self.turning_to = True, model
+        """Whether the engine serves the model now, or others of its group; a dead engine is restarted."""
+        self.is_loading, self.switching_to = True, model
         try:
             loaded = await self._load_group(model)
         finally:
-            self.is_loading, self.turning_to = False, None
+            self.is_loading, self.switching_to = False, None
         if not set(loaded) & set(self._ready):
             self._ready_since = self._clock.monotonic()
         self._ready = loaded
@@ -87,13 +80,17 @@ class ModelLoader:
             await self.describe()
         return bool(loaded)
 
+    async def describe(self) -> None:
+        """Reads from the engine what a run stores so that it can be repeated."""
+        self.environment = {"release": release(), **await self._engine.describe()}
+
     async def _load_group(self, model: str) -> tuple[str, ...]:
-        """Those of the group that are ready. An engine that did not start for one starts for none."""
+        """Those of the group that are ready. An engine that does not start for one starts for none."""
         group = next((group for group in self._groups if model in group), (model,))
         wanted = (model, *(other for other in group if other != model and self.may_load(other)))
         loaded: list[str] = []
         for each in wanted:
-            refusal = await self._refusal_of(each)
+            refusal = await self._load_one(each)
             if refusal is None:
                 self._refusals.pop(each, None)
                 self._served.add(each)
@@ -101,13 +98,13 @@ class ModelLoader:
                 continue
             is_down = self._engine.loaded_model is None
             for refused in wanted if is_down else (each,):
-                self._refusals[refused] = _Refusal(str(refusal), self._clock.monotonic())
+                self._refusals[refused] = (str(refusal), self._clock.monotonic())
             if is_down:
                 return ()
         return tuple(loaded)
 
-    async def _refusal_of(self, model: str) -> ModelCannotLoad | None:
-        """A model that was served is no bad model: a dead engine may only not have left its memory yet."""
+    async def _load_one(self, model: str) -> ModelCannotLoad | None:
+        """None where it is loaded. Retries a model served before: a dead engine may still hold its memory."""
         refusal: ModelCannotLoad | None = None
         for _ in range(_TRIES_OF_SERVED if model in self._served else 1):
             try:
@@ -118,7 +115,3 @@ class ModelLoader:
             else:
                 return None
         return refusal
-
-    async def describe(self) -> None:
-        """Asks the engine for what a run stores to be repeatable."""
-        self.environment = {"release": release(), **await self._engine.describe()}

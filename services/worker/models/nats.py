@@ -1,37 +1,35 @@
-"""Answers who asks for the models of the pool, for as long as the worker lives."""
-
-from __future__ import annotations
+"""Answers requests for the models of the pool."""
 
 import asyncio
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import replace
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from proctor.v1 import model_pb2, work_messages_pb2
-from services.common import subjects
+from proctor.values import messaging
+from proctor.values.providers import ModelInfo
+from proctor.wire.values import MODEL
 from services.common.jetstream import TRANSIENT_NATS
 from services.common.structured_logs import get_logger
-from services.worker.engines.engine import ModelInfo
-from services.worker.models.list_models import ModelLister, ModelListing
+from services.worker.models.list_models import ListEngineModels, ModelListing
 
 log = get_logger()
 
-_UNKNOWN = "The models cannot be told; the log of the pool's worker says why."
-_LARGEST_COUNT = {"context_tokens": 2**31 - 1, "size_bytes": 2**63 - 1, "memory_bytes": 2**63 - 1}
+_UNKNOWN = "The models cannot be listed; the log of the pool's worker says why."
 
 
 class NatsModelLists:
     """The workers of a pool share a queue group, so that one of them answers."""
 
-    def __init__(self, connection: Client, pool: str, lister: ModelLister) -> None:
+    def __init__(self, connection: Client, pool: str, lister: ListEngineModels) -> None:
         self._connection = connection
         self._pool = pool
         self._lister = lister
 
     async def answer(self) -> None:
-        subject = subjects.model_list_subject(self._pool)
+        subject = messaging.model_list_subject(self._pool)
         subscription = await self._connection.subscribe(subject, queue=self._pool)
         async with asyncio.TaskGroup() as answers:
             async for request in subscription.messages:
@@ -40,10 +38,10 @@ class NatsModelLists:
     async def _answer(self, request: Msg) -> None:
         try:
             listing = await self._lister.list_models()
-        except Exception:  # an edge: what a foreign server told may surprise, and work goes on
+        except Exception:  # an edge: a foreign server may answer anything, and work goes on
             log.exception("models cannot be listed")
             listing = ModelListing(problem=_UNKNOWN)
-        with suppress(*TRANSIENT_NATS):  # who asked asks again
+        with suppress(*TRANSIENT_NATS):  # the caller asks again
             await request.respond(listing_to_proto(listing, self._pool).SerializeToString())
 
 
@@ -53,21 +51,18 @@ def listing_to_proto(listing: ModelListing, pool: str) -> work_messages_pb2.List
 
 
 def _model_to_proto(model: ModelInfo, pool: str) -> model_pb2.ModelInfo:
-    """A count that no message holds is none."""
-    counts = {
-        "context_tokens": model.context_length,
-        "size_bytes": model.size_bytes,
-        "memory_bytes": model.memory_bytes,
-    }
-    told = {
-        name: count for name, count in counts.items() if count is not None and count <= _LARGEST_COUNT[name]
-    }
-    return model_pb2.ModelInfo(
-        model=model.name,
-        pool=pool,
-        is_loaded=model.is_loaded,
-        quantization=model.quantization[:64] if model.quantization.isprintable() else "",
-        capabilities=model_pb2.ModelCapabilities(**asdict(model.capabilities)),
-        problem=model.problem,
-        **told,
+    return MODEL.to_proto(
+        replace(
+            model,
+            pool=pool,
+            context_tokens=_fitting(model.context_tokens, bits=31),
+            size_bytes=_fitting(model.size_bytes, bits=63),
+            memory_bytes=_fitting(model.memory_bytes, bits=63),
+            quantization=model.quantization[:64] if model.quantization.isprintable() else "",
+        )
     )
+
+
+def _fitting(count: int | None, *, bits: int) -> int | None:
+    """None for a count that does not fit the message."""
+    return count if count is not None and count < 2**bits else None

@@ -1,32 +1,25 @@
-"""How long to stand back after a failure: exponential, with full jitter."""
+"""How long to wait after a failure: exponential, with full jitter."""
 
-from __future__ import annotations
+import random
+from dataclasses import dataclass
 
-from tenacity import RetryCallState, Retrying, wait_random_exponential
-
-_FIRST_SECONDS = 0.5
-_LONGEST_SECONDS = 20.0
-# Of what a provider says. Then it is asked whether it still stands: the word may be wrong, or the limit gone.
-LONGEST_HEEDED_SECONDS = 60.0
-# A state wants one, and a wait looks at nothing of it.
-_NOBODY = Retrying()
+# A longer Retry-After is cut to this: it may be wrong, or the limit may be lifted earlier.
+LONGEST_RETRY_AFTER_SECONDS = 60.0
+_MOST_DOUBLINGS = 30
 
 
-def heeded(told_seconds: float) -> float:
-    """How long a provider's word to come back later is heeded."""
-    return min(told_seconds, LONGEST_HEEDED_SECONDS)
+def capped_retry_after(seconds: float) -> float:
+    return min(seconds, LONGEST_RETRY_AFTER_SECONDS)
 
 
+@dataclass(frozen=True, slots=True)
 class Backoff:
-    """Anything from nothing to a longest wait, which doubles time by time."""
+    """A random wait below a bound that starts at `first_seconds` and doubles up to `longest_seconds`."""
 
-    def __init__(
-        self, first_seconds: float = _FIRST_SECONDS, longest_seconds: float = _LONGEST_SECONDS
-    ) -> None:
-        self._wait = wait_random_exponential(multiplier=first_seconds, max=longest_seconds)
+    first_seconds: float = 0.5
+    longest_seconds: float = 20.0
 
-    def seconds(self, times: int) -> float:
-        """How long to wait after the n-th failure in a row."""
-        state = RetryCallState(_NOBODY, None, (), {})
-        state.attempt_number = times
-        return float(self._wait(state))
+    def seconds(self, failures: int) -> float:
+        """How long to wait after the n-th failure in a row, counted from 1."""
+        bound = self.first_seconds * 2 ** min(failures - 1, _MOST_DOUBLINGS)
+        return random.uniform(0, min(bound, self.longest_seconds))

@@ -1,6 +1,9 @@
-"""How fast this worker sends requests to each provider under each key."""
+"""Limits how fast this worker sends requests to each provider under each API key.
 
-from __future__ import annotations
+What a provider allows belongs to the key, so the leader splits it into quotas for all workers. A 429, or a
+Retry-After, throttles all requests of the worker to that provider. After a Retry-After one request goes ahead
+of the others as a probe: a limit of a day costs one rejected request a minute, and its end is noticed.
+"""
 
 import asyncio
 import hashlib
@@ -11,74 +14,76 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from services.common.clock import Clock
-from services.worker.rate_limits.backoff import Backoff, heeded
-from services.worker.rate_limits.token_bucket import RateBucket
+from services.worker.rate_limits.backoff import Backoff, capped_retry_after
+from services.worker.rate_limits.token_bucket import TokenBucket
 
-# How much the tokens of the last answer count in what the next one is expected to take.
+# The weight of the latest answer in the expected number of tokens of the next one.
 _LATEST_WEIGHT = 0.1
-# Over so many seconds at most the workers are spread out that come back from a wait.
-_LONGEST_SPREAD = 5.0
-# Of a wait by the provider's word: the first request after it is so long ahead, since refusals come at once.
-_LEAD_SHARE = 0.1
-# A shorter wait is over before anybody has read of it.
-_WORTH_TELLING_SECONDS = 5.0
-# They travel with every report.
+# Workers that resume after a throttle are spread over at most this long.
+_LONGEST_SPREAD_SECONDS = 5.0
+# The probe goes ahead of the others by this share of the Retry-After, since rejections come at once.
+_PROBE_LEAD_SHARE = 0.1
+# A shorter throttle is over before it could be read.
+_SHORTEST_REPORTED_SECONDS = 5.0
+# Runs whose retries are counted: the counts travel with every report.
 _REMEMBERED_RUNS = 64
+_REMEMBERED_SERVERS = 256
 
 
-def pace_name(provider: str, base_url: str, api_key: str | None) -> str:
-    """The same for all who ask with this key; tells nothing of the key."""
+def rate_limit_key(provider: str, base_url: str, api_key: str | None) -> str:
+    """The same for all workers that use this API key; the key cannot be found from it."""
     whole = "\n".join((provider, base_url.rstrip("/"), api_key or ""))
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
-    """What the provider's headers allow the key, per second; None where they say nothing."""
+class AdvertisedLimits:
+    """What the provider's headers allow the key, per second; None where they name no limit."""
 
     requests: float | None = None
     tokens: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
-    """What this worker may ask per second; None while no limit is known."""
+class RateQuota:
+    """What this worker may send per second, from `resume_at` on; None while no limit is known."""
 
     requests: float | None = None
     tokens: float | None = None
     resume_at: datetime | None = None
 
 
-class Pace:
-    """Counts what was asked since the worker began, and makes requests wait for their turn."""
+class ProviderRateLimiter:
+    """Counts the requests to one provider since the worker started, and makes them wait for quota.
 
-    def __init__(self, name: str, clock: Clock, backoff: Backoff) -> None:
-        self.name = name
+    `key` is empty for an engine in the worker, which no other worker shares.
+    """
+
+    def __init__(self, key: str, clock: Clock, backoff: Backoff) -> None:
+        self.key = key
         self.sent = 0
-        self.accepted = 0
-        self.limited = 0
-        self.tokens = 0
+        self.rate_limited = 0
         self.waiting = 0
         self.retries: Counter[str] = Counter()
-        self.allowed = Allowed()
-        # By the provider's own word, as far as it is heeded.
-        self.told_to_resume_at: datetime | None = None
+        self.advertised = AdvertisedLimits()
+        # The provider's own Retry-After, capped.
+        self.resume_at: datetime | None = None
         self._clock = clock
         self._backoff = backoff
-        self._refused_in_a_row = 0
-        self._tokens_of_an_answer = 0.0
-        # The end of a wait that is worth telling.
-        self._told_until: datetime | None = None
-        # In the time of the loop; 0 while nothing is held.
-        self._resume_at = 0.0
-        self._lead_seconds = 0.0
-        self._requests = RateBucket()
-        self._tokens = RateBucket()
+        self._rate_limited_in_a_row = 0
+        self._expected_tokens = 0.0
+        # The end of a throttle that is long enough to report.
+        self._reported_until: datetime | None = None
+        # In the time of the loop; 0 while nothing is throttled.
+        self._throttled_until = 0.0
+        self._probe_lead_seconds = 0.0
+        self._requests = TokenBucket()
+        self._tokens = TokenBucket()
         self._queue = asyncio.Lock()
 
-    async def turn(self) -> None:
-        """Returns when a request may go out: at once while nothing is known that forbids it."""
-        if not (self._resume_at or self._requests.rate or self._tokens.rate):
+    async def acquire(self) -> None:
+        """Returns when a request may be sent: at once while no limit is known."""
+        if not (self._throttled_until or self._requests.rate or self._tokens.rate):
             return
         self.waiting += 1
         try:
@@ -87,97 +92,97 @@ class Pace:
         finally:
             self.waiting -= 1
 
-    def sends(self) -> None:
-        """A request goes out."""
+    def on_sent(self) -> None:
         self.sent += 1
 
-    def took(self, tokens: int = 0) -> None:
-        """The provider took a request, whatever came of it."""
-        self.accepted += 1
-        self._refused_in_a_row = 0
-        self.tokens += tokens
+    def on_accepted(self, tokens: int = 0) -> None:
+        """The provider accepted a request, whatever came of it."""
+        self._rate_limited_in_a_row = 0
         if tokens:
-            weight = _LATEST_WEIGHT if self._tokens_of_an_answer else 1.0
-            self._tokens_of_an_answer += weight * (tokens - self._tokens_of_an_answer)
+            weight = _LATEST_WEIGHT if self._expected_tokens else 1.0
+            self._expected_tokens += weight * (tokens - self._expected_tokens)
 
-    def refused(self, retry_after_seconds: float | None) -> None:
-        """The provider answered 429. Of those that were under way together, the first one sets the wait."""
-        self.limited += 1
+    def on_rate_limited(self, retry_after_seconds: float | None) -> None:
+        """The provider answered 429. Of requests in flight together, the first one sets the wait."""
+        self.rate_limited += 1
         if retry_after_seconds is not None:
-            self.resume_in(retry_after_seconds)
-        elif not self.held_seconds():
-            self._refused_in_a_row += 1
-            self._hold(0.0, self._backoff.seconds(self._refused_in_a_row))
+            self.on_retry_after(retry_after_seconds)
+        elif not self.throttled_seconds():
+            self._rate_limited_in_a_row += 1
+            self._throttle(0.0, self._backoff.seconds(self._rate_limited_in_a_row))
 
-    def resume_in(self, seconds: float) -> None:
-        """The provider said when to come back."""
-        told = self._clock.now() + timedelta(seconds=heeded(seconds))
-        self.told_to_resume_at = max(told, self.told_to_resume_at or told)
-        self._hold_by_word(seconds)
+    def on_retry_after(self, seconds: float) -> None:
+        resume_at = self._clock.now() + timedelta(seconds=capped_retry_after(seconds))
+        self.resume_at = max(resume_at, self.resume_at or resume_at)
+        self._throttle_with_probe(seconds)
 
-    def retried(self, run_id: str) -> None:
-        """A request is sent again after a failure that was no 429."""
+    def on_retry(self, run_id: str) -> None:
+        """A request is sent again after a failure other than a 429."""
         self.retries[run_id] += 1
         if len(self.retries) > _REMEMBERED_RUNS:
             del self.retries[next(iter(self.retries))]
 
-    def hear(self, allowed: Allowed) -> None:
-        """The provider's headers; what they told before stands where they say nothing now."""
-        known = self.allowed
-        self.allowed = Allowed(allowed.requests or known.requests, allowed.tokens or known.tokens)
+    def on_advertised(self, limits: AdvertisedLimits) -> None:
+        """Headers that name only one of the limits leave the other as it was."""
+        known = self.advertised
+        self.advertised = AdvertisedLimits(limits.requests or known.requests, limits.tokens or known.tokens)
 
-    def grant(self, granted: Granted) -> None:
-        is_first = self._requests.rate is None and granted.requests is not None
-        self._requests.set_rate(granted.requests)
-        self._tokens.set_rate(granted.tokens)
+    def apply_quota(self, quota: RateQuota) -> None:
+        is_first = self._requests.rate is None and quota.requests is not None
+        self._requests.set_rate(quota.requests)
+        self._tokens.set_rate(quota.tokens)
         if is_first:
-            self._hold(0.0, self._own_moment())
-        if granted.resume_at is not None and granted.resume_at > (now := self._clock.now()):
-            self._hold_by_word((granted.resume_at - now).total_seconds())
+            self._throttle(0.0, self._spread_seconds())
+        if quota.resume_at is not None and quota.resume_at > (now := self._clock.now()):
+            self._throttle_with_probe((quota.resume_at - now).total_seconds())
 
-    def held_seconds(self) -> float:
-        """Until the next request may go out, whatever waits before it."""
-        return max(0.0, self._resume_at - asyncio.get_running_loop().time()) if self._resume_at else 0.0
+    def throttled_seconds(self) -> float:
+        """Until the next request may be sent, whatever waits before it."""
+        if not self._throttled_until:
+            return 0.0
+        return max(0.0, self._throttled_until - asyncio.get_running_loop().time())
 
-    def held_until(self) -> datetime | None:
-        """None unless a wait goes on that is worth telling."""
-        return self._told_until if self.held_seconds() else None
+    def reported_until(self) -> datetime | None:
+        """The end of the present throttle; None where there is none, or it is too short to report."""
+        return self._reported_until if self.throttled_seconds() else None
 
     async def _wait(self) -> None:
         await self._requests.take(1)
-        await self._tokens.take(self._tokens_of_an_answer)
-        # Last, so that a word that came meanwhile is heeded.
-        while seconds := self.held_seconds():  # noqa: ASYNC110  # it may be put off meanwhile
+        await self._tokens.take(self._expected_tokens)
+        # Last, so that a throttle that began meanwhile applies.
+        while seconds := self.throttled_seconds():  # noqa: ASYNC110  # it may be prolonged meanwhile
             await asyncio.sleep(seconds)
-        lead, self._lead_seconds = self._lead_seconds, 0.0
-        self._resume_at = asyncio.get_running_loop().time() + lead if lead else 0.0
+        lead, self._probe_lead_seconds = self._probe_lead_seconds, 0.0
+        self._throttled_until = asyncio.get_running_loop().time() + lead if lead else 0.0
 
-    def _own_moment(self) -> float:
-        """All workers hear the same; if they came back together, the provider would refuse most of them."""
+    def _spread_seconds(self) -> float:
+        """If all workers resumed at once, the provider would reject most of their requests."""
         rate = self._requests.rate
-        return random.uniform(0, min(1 / rate, _LONGEST_SPREAD)) if rate else self._backoff.seconds(1)
+        return random.uniform(0, min(1 / rate, _LONGEST_SPREAD_SECONDS)) if rate else self._backoff.seconds(1)
 
-    def _hold_by_word(self, seconds: float) -> None:
-        lead = _LEAD_SHARE * heeded(seconds)
-        if self._hold(heeded(seconds), max(self._own_moment(), random.uniform(0, lead))):
-            self._lead_seconds = lead
+    def _throttle_with_probe(self, seconds: float) -> None:
+        seconds = capped_retry_after(seconds)
+        lead = _PROBE_LEAD_SHARE * seconds
+        if self._throttle(seconds, max(self._spread_seconds(), random.uniform(0, lead))):
+            self._probe_lead_seconds = lead
 
-    def _hold(self, seconds: float, more: float) -> bool:
-        """A later word on the same wait changes nothing."""
+    def _throttle(self, seconds: float, spread_seconds: float) -> bool:
+        """Whether it ends later than the present throttle, which otherwise stays as it is."""
         until = asyncio.get_running_loop().time() + seconds
-        is_news = until > self._resume_at
-        if is_news:
-            self._resume_at = until + more
-            is_long = seconds + more >= _WORTH_TELLING_SECONDS
-            self._told_until = self._clock.now() + timedelta(seconds=seconds + more) if is_long else None
-        return is_news
+        if until <= self._throttled_until:
+            return False
+        whole = seconds + spread_seconds
+        self._throttled_until = until + spread_seconds
+        is_long = whole >= _SHORTEST_REPORTED_SECONDS
+        self._reported_until = self._clock.now() + timedelta(seconds=whole) if is_long else None
+        return True
 
 
-_REMEMBERED = 256
+class RateLimiters:
+    """One limiter for the pool's own server, and one for each server that an order named.
 
-
-class Paces:
-    """Without a provider the engine is the worker's own: its one pace has no name, and nobody shares it."""
+    Without a provider the engine runs in the worker: its limiter has no key and is not shared.
+    """
 
     def __init__(
         self,
@@ -191,33 +196,34 @@ class Paces:
         self._backoff = backoff
         self._provider = provider
         self._own_url = base_url.rstrip("/")
-        self.own = Pace(pace_name(provider, base_url, api_key) if provider else "", clock, backoff)
-        self._others: dict[str, Pace] = {}
+        key = rate_limit_key(provider, base_url, api_key) if provider else ""
+        self.own = ProviderRateLimiter(key, clock, backoff)
+        self._others: dict[str, ProviderRateLimiter] = {}
 
-    def __iter__(self) -> Iterator[Pace]:
+    def __iter__(self) -> Iterator[ProviderRateLimiter]:
         yield self.own
         yield from list(self._others.values())
 
-    def of(self, base_url: str) -> Pace:
-        """Empty: the pool's own server. Any other is asked without the pool's key."""
+    def for_server(self, base_url: str) -> ProviderRateLimiter:
+        """Empty means the pool's own server. Requests to any other server carry no API key."""
         url = base_url.rstrip("/")
         if not url or url == self._own_url:
             return self.own
-        pace = self._others.get(url)
-        if pace is None:
-            pace = self._others[url] = Pace(pace_name(self._provider, url, None), self._clock, self._backoff)
-            if len(self._others) > _REMEMBERED:
+        limiter = self._others.get(url)
+        if limiter is None:
+            key = rate_limit_key(self._provider, url, None)
+            limiter = self._others[url] = ProviderRateLimiter(key, self._clock, self._backoff)
+            if len(self._others) > _REMEMBERED_SERVERS:
                 del self._others[next(iter(self._others))]
-        return pace
+        return limiter
 
-    def named(self, name: str) -> Pace | None:
-        return next((pace for pace in self if pace.name == name), None)
+    def by_key(self, key: str) -> ProviderRateLimiter | None:
+        return next((limiter for limiter in self if limiter.key == key), None)
 
     def throttled_servers(self) -> Mapping[str, datetime]:
-        """Base URL, empty for the pool's own server, to when those are asked again that said to wait."""
-        paces = {"": self.own, self._own_url: self.own, **self._others}
-        return {url: until for url, pace in paces.items() if (until := pace.held_until())}
+        """Base URL, empty for the pool's own server, to when requests are sent there again."""
+        limiters = {"": self.own, self._own_url: self.own, **self._others}
+        return {url: until for url, limiter in limiters.items() if (until := limiter.reported_until())}
 
-    def hear(self, base_url: str, allowed: Allowed) -> None:
-        """A server's headers told what it allows."""
-        self.of(base_url).hear(allowed)
+    def on_advertised(self, base_url: str, limits: AdvertisedLimits) -> None:
+        self.for_server(base_url).on_advertised(limits)

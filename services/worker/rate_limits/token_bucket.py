@@ -1,34 +1,34 @@
-"""Lets amounts through at a rate that may change at any time."""
+"""A token bucket whose rate may change at any time."""
 
-from __future__ import annotations
+import asyncio
 
-from aiolimiter import AsyncLimiter
-
-# What may go out at once after a pause. Short: many workers share what the provider allows in one burst.
+# How much may be taken at once after a pause. Short: many workers share one burst of the provider.
 _BURST_SECONDS = 0.1
-_SLOWEST = 1e-3
+_LOWEST_RATE = 1e-3
 _NOTHING = 1e-9
 
 
-class RateBucket:
-    """aiolimiter's bucket has one rate for life, so it holds seconds: amount / rate of them."""
+class TokenBucket:
+    """It counts seconds, amount / rate of them, so that a new rate applies to the rest of an amount."""
 
     def __init__(self) -> None:
         self._rate: float | None = None
-        self._seconds = AsyncLimiter(_BURST_SECONDS, _BURST_SECONDS)
+        # The time of the loop at which all that was taken is refilled.
+        self._full_at = 0.0
 
     @property
     def rate(self) -> float | None:
-        """Per second; None while everything goes through."""
+        """Per second; None while it does not limit."""
         return self._rate
 
     def set_rate(self, rate: float | None) -> None:
-        self._rate = None if rate is None else max(rate, _SLOWEST)
+        self._rate = None if rate is None else max(rate, _LOWEST_RATE)
 
     async def take(self, amount: float) -> None:
-        """For one caller at a time. A rate that changes meanwhile holds for the rest of the amount."""
-        left = amount
+        """Waits until the amount may be used. Call it from one task at a time."""
+        loop, left = asyncio.get_running_loop(), amount
         while left > _NOTHING and (rate := self._rate) is not None:
             seconds = min(left / rate, _BURST_SECONDS)
-            await self._seconds.acquire(seconds)
+            await asyncio.sleep(self._full_at + seconds - _BURST_SECONDS - loop.time())
+            self._full_at = max(self._full_at, loop.time()) + seconds
             left -= seconds * rate

@@ -1,15 +1,14 @@
 """The worker's loops end when they are told to."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest
 
-from services.worker.engines.engine import ChatMessage, ModelRefused, Prompt, Sampling
-from services.worker.pools.pool import Pool, Provider
+from proctor.values.pools import Pool, Provider
+from proctor.values.sample import ChatMessage, Prompt
+from services.worker.engines.engine import ModelRefused, Sampling
 from services.worker.settings import WorkerSettings
-from services.worker.wiring import cancel_all, make_engine, make_paces
+from services.worker.wiring import cancel_all, make_engine, make_rate_limiters
 
 
 async def test_a_loop_that_swallows_a_cancellation_ends_all_the_same() -> None:
@@ -34,7 +33,7 @@ async def test_a_loop_that_swallows_a_cancellation_ends_all_the_same() -> None:
 )
 async def test_a_pool_of_a_known_server_says_that_its_key_is_missing(base_url: str, name: str) -> None:
     pool = Pool("remote", "openai", 8, (), Provider("openai", base_url, "PROCTOR_TEST_NO_SUCH_KEY"))
-    engine = make_engine(pool, WorkerSettings(worker_pool="remote"), make_paces(pool))
+    engine = make_engine(pool, WorkerSettings(worker_pool="remote"), make_rate_limiters(pool))
     with pytest.raises(ModelRefused, match=f"API key not configured for {name}: set PROCTOR_TEST_NO_SUCH"):
         await engine.generate("openai/o", Prompt(messages=(ChatMessage("user", "Hi"),)), Sampling(8))
     await engine.close()

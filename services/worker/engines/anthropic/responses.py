@@ -1,11 +1,11 @@
 """Reads responses of the Messages API: answers, streams, errors, models."""
 
-from __future__ import annotations
-
+from proctor.values.providers import ModelCapabilities, ModelInfo
+from proctor.values.usage import Timing, TokenUsage
 from services.worker.engines import engine
-from services.worker.engines.http.errors import Meaning, SaidError, read_error_body, says_too_long
+from services.worker.engines.http.errors import ErrorMeaning, ProviderError, is_too_long, parse_error_body
 from services.worker.engines.http.event_stream import ServerSentEvents, StreamEvent
-from services.worker.engines.http.responses import BrokenOff, StreamedText
+from services.worker.engines.http.responses import StreamedText, StreamError
 from services.worker.engines.json_values import (
     Json,
     count_of,
@@ -29,17 +29,17 @@ _STATUSES = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-_MEANINGS = {"billing_error": Meaning.NO_CREDIT, "request_too_large": Meaning.TOO_LONG}
+_MEANINGS = {"billing_error": ErrorMeaning.NO_CREDIT, "request_too_large": ErrorMeaning.TOO_LONG}
 
 
-def read_error(body: bytes) -> SaidError:
-    fields, message = read_error_body(body)
+def parse_error(body: bytes) -> ProviderError:
+    fields, message = parse_error_body(body)
     meaning = _MEANINGS.get(str(fields.get("type")))
-    return SaidError(message, Meaning.TOO_LONG if says_too_long(message) else meaning)
+    return ProviderError(message, ErrorMeaning.TOO_LONG if is_too_long(message) else meaning)
 
 
 def status_of_error(document: Json) -> int:
-    """The status that the type of an error comes with, for one in the middle of a stream."""
+    """The HTTP status for the type of an error event."""
     return _STATUSES.get(text_of(object_of(document.get("error")).get("type")), 500)
 
 
@@ -52,7 +52,7 @@ _FINISH_REASONS = {
 
 
 def read_generated(document: Json) -> engine.Generated:
-    """A refusal is no answer, whatever was said before it; an empty content is an empty answer."""
+    """A refusal is no answer, whatever text precedes it; an empty content is an empty answer."""
     stop_reason = word_of(document.get("stop_reason"))
     if stop_reason == "refusal":
         raise engine.RequestRefused(f"The provider refused to answer{_refusal(document)}.")
@@ -61,7 +61,7 @@ def read_generated(document: Json) -> engine.Generated:
     blocks = objects_of(document.get("content"))
     text = "".join(text_of(block.get("text")) for block in blocks if block.get("type") == "text")
     finish_reason = _FINISH_REASONS.get(stop_reason, stop_reason)
-    return engine.Generated(text, finish_reason, _usage(object_of(document.get("usage"))), engine.Timing())
+    return engine.Generated(text, finish_reason, _usage(object_of(document.get("usage"))), Timing())
 
 
 def _refusal(document: Json) -> str:
@@ -69,11 +69,11 @@ def _refusal(document: Json) -> str:
     return f" (category {category})" if category else ""
 
 
-def _usage(usage: Json) -> engine.Usage:
-    """What was read from and written to the cache is counted apart from the other input."""
+def _usage(usage: Json) -> TokenUsage:
+    """Tokens read from and written to the cache are counted separately from other input."""
     cached = tokens_of(usage.get("cache_read_input_tokens"))
     written = tokens_of(usage.get("cache_creation_input_tokens"))
-    return engine.Usage(
+    return TokenUsage(
         prompt_tokens=tokens_of(usage.get("input_tokens")) + cached + written,
         completion_tokens=tokens_of(usage.get("output_tokens")),
         cached_tokens=cached,
@@ -81,20 +81,20 @@ def _usage(usage: Json) -> engine.Usage:
     )
 
 
-def read_model(listed: Json, provider: str, capabilities: engine.EngineCapabilities) -> engine.ModelInfo:
-    context_length = count_of(listed.get("max_input_tokens")) or None
-    return engine.ModelInfo(f"{provider}/{text_of(listed.get('id'))}", capabilities, context_length)
+def read_model(listed: Json, provider: str, capabilities: ModelCapabilities) -> ModelInfo:
+    name, context_tokens = text_of(listed.get("id")), count_of(listed.get("max_input_tokens")) or None
+    return ModelInfo(f"{provider}/{name}", context_tokens=context_tokens, capabilities=capabilities)
 
 
 class AnthropicStream:
-    """Events of a kind that is not known here, such as a ping, are passed over, as the provider asks for."""
+    """Assembles a streamed message. Events of unknown types, such as pings, are skipped."""
 
     ends_with_body = False
 
     def __init__(self) -> None:
         self.reader = ServerSentEvents()
         self.has_begun = False
-        self.shows_thoughts = False
+        self.streams_reasoning = False
         self.is_whole = False
         self._text = StreamedText()
         self._ending: Json = {}
@@ -104,28 +104,28 @@ class AnthropicStream:
         document = read_document(event.data)
         match document.get("type"):
             case "error":
-                raise BrokenOff(status_of_error(document), event.data)
+                raise StreamError(status_of_error(document), event.data)
             case "message_start":
-                self._count(object_of(document.get("message")))
+                self._add_usage(object_of(document.get("message")))
             case "content_block_start":
                 self._add_part(object_of(document.get("content_block")))
             case "content_block_delta":
                 self._add_part(object_of(document.get("delta")))
             case "message_delta":
                 self._ending |= object_of(document.get("delta"))
-                self._count(document)
+                self._add_usage(document)
             case "message_stop":
                 self.is_whole = True
 
     def _add_part(self, part: Json) -> None:
-        """A block at its start or what is added to it: only text is said, a signature is nothing."""
-        thinks = bool(text_of(part.get("thinking")))
-        self.shows_thoughts |= thinks
-        self.has_begun |= self._text.add(part.get("text")) or thinks or bool(part.get("partial_json"))
+        """A block at its start, or an addition to it: text, reasoning, or neither (a signature)."""
+        has_reasoning = bool(text_of(part.get("thinking")))
+        self.streams_reasoning |= has_reasoning
+        self.has_begun |= self._text.add(part.get("text")) or has_reasoning or bool(part.get("partial_json"))
 
-    def _count(self, told: Json) -> None:
-        """The counts of the end are those of the whole; what it does not name was told at the start."""
-        usage = object_of(told.get("usage"))
+    def _add_usage(self, holder: Json) -> None:
+        """The final counts are those of the whole message; counts absent there came at its start."""
+        usage = object_of(holder.get("usage"))
         self._usage |= {name: value for name, value in usage.items() if value is not None}
 
     def document(self) -> Json:

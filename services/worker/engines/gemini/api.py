@@ -1,66 +1,65 @@
-"""The API of the engine `gemini`: Google's generateContent. It chats, and can be held to given texts."""
-
-from __future__ import annotations
+"""The API of the engine `gemini`: Google's generateContent, which only chats and can constrain answers."""
 
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
+from proctor.values.providers import RULES, ModelCapabilities, ModelInfo
+from proctor.values.sample import Prompt
 from services.worker.engines import engine
 from services.worker.engines.chat_messages import refuse_more_than_text, require_chat, split_system
 from services.worker.engines.gemini.responses import (
     GeminiStream,
     generates,
-    read_error,
+    parse_error,
     read_generated,
     read_model,
 )
-from services.worker.engines.http.client import Dialect, Endpoint, HttpExchange
+from services.worker.engines.http.client import Dialect, Endpoint, HttpClient
 from services.worker.engines.http.provider_engine import cut_at_stops, read_pages
 from services.worker.engines.json_values import Json, objects_of, text_of
 from services.worker.engines.unsupported import (
-    JsonForm,
-    asked_by_row,
+    JsonFormat,
+    pop_json_format,
     refuse_parameters,
-    refuse_rest,
-    take_json_form,
+    refuse_unsupported,
+    row_fields,
 )
 
-_NAME = "Gemini"
-_CAPABILITIES = engine.EngineCapabilities(
+_RULES = RULES["gemini"]
+_CAPABILITIES = ModelCapabilities(
     loglikelihood=False, chat=True, completion=False, constrained=True, seed=True, logprobs=False
 )
-_UNKNOWN_PARAMETERS = ("repetition_penalty", "context_tokens")
-# What of a run's own parameters stands beside the configuration of the generation.
+# Provider parameters that belong beside the generationConfig.
 _REQUEST_FIELDS = frozenset({"safetySettings", "cachedContent", "serviceTier"})
-# What a row may ask for, in Gemini's own words.
-_OF_ROWS = {"presence_penalty": "presencePenalty", "frequency_penalty": "frequencyPenalty"}
+# Fields of a row, and Gemini's names for them.
+_ROW_FIELDS = {"presence_penalty": "presencePenalty", "frequency_penalty": "frequencyPenalty"}
 _ROLES = {"assistant": "model"}
 _MOST_STOPS = 5
 _PAGE = 1000
 
 
 class GeminiApi:
-    name = _NAME
+    name = _RULES.name
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._http = HttpExchange(endpoint, Dialect(key_headers, read_error, needs_key_of=_NAME))
+        self._http = HttpClient(endpoint, Dialect(key_headers, parse_error, needs_key_of=_RULES.name))
 
-    async def answer(self, model: str, prompt: engine.Prompt, sampling: engine.Sampling) -> engine.Generated:
-        require_chat(prompt, _NAME)
+    async def answer(self, model: str, prompt: Prompt, sampling: engine.Sampling) -> engine.Generated:
+        require_chat(prompt, _RULES.name)
         name = quote(self._endpoint.server_model(model), safe="")
         body = sampling_fields(sampling) | prompt_fields(prompt)
         stream = GeminiStream() if sampling.is_streamed else None
         method = "streamGenerateContent?alt=sse" if stream else "generateContent"
-        answer = await self._http.ask(f"/models/{name}:{method}", body, stream)
-        generated = answer.timed(read_generated(answer.document))
+        response = await self._http.send(f"/models/{name}:{method}", body, stream)
+        generated = response.with_timing(read_generated(response.document))
         return cut_at_stops(generated, sampling.stop[_MOST_STOPS:])
 
-    async def list_models(self) -> tuple[engine.ModelInfo, ...]:
-        """Without the models that generate nothing, such as those that embed."""
+    async def list_models(self) -> tuple[ModelInfo, ...]:
+        """Without models that generate nothing, such as those for embeddings."""
         return await read_pages(self._read_page)
 
-    async def _read_page(self, token: str) -> tuple[list[engine.ModelInfo], str]:
+    async def _read_page(self, token: str) -> tuple[list[ModelInfo], str]:
         page = f"&pageToken={quote(token, safe='')}" if token else ""
         document = await self._http.get(f"/models?pageSize={_PAGE}{page}")
         listed = [each for each in objects_of(document.get("models")) if generates(each)]
@@ -75,12 +74,12 @@ class GeminiApi:
 
 
 def key_headers(key: str) -> Mapping[str, str]:
-    """In a header, since addresses are written into logs on the way."""
+    """In a header, since URLs are written into logs on the way."""
     return {"x-goog-api-key": key}
 
 
-def prompt_fields(prompt: engine.Prompt) -> Json:
-    refuse_more_than_text(prompt.messages, _NAME)
+def prompt_fields(prompt: Prompt) -> Json:
+    refuse_more_than_text(prompt.messages, _RULES.name)
     system, turns = split_system(prompt.messages)
     contents = [
         {"role": _ROLES.get(each.role, each.role), "parts": [{"text": each.content}]} for each in turns
@@ -89,8 +88,8 @@ def prompt_fields(prompt: engine.Prompt) -> Json:
 
 
 def sampling_fields(sampling: engine.Sampling) -> Json:
-    """Only what was set is sent. Ours win over extras."""
-    refuse_parameters(sampling, _UNKNOWN_PARAMETERS, _NAME)
+    """Only parameters that are set; they win over the run's provider parameters."""
+    refuse_parameters(sampling, _RULES)
     extra = dict(sampling.extra)
     fields = {name: extra.pop(name) for name in _REQUEST_FIELDS & extra.keys()}
     optional = {
@@ -107,14 +106,14 @@ def sampling_fields(sampling: engine.Sampling) -> Json:
 
 
 def _row_fields(sampling: engine.Sampling) -> Json:
-    asked = asked_by_row(sampling)
-    form = _json_form(take_json_form(asked))
-    named = {own: asked.pop(name) for name, own in _OF_ROWS.items() if name in asked}
-    refuse_rest(asked, _NAME)
+    fields = row_fields(sampling)
+    form = _json_format(pop_json_format(fields))
+    named = {own: fields.pop(name) for name, own in _ROW_FIELDS.items() if name in fields}
+    refuse_unsupported(fields, _RULES.name)
     return named | form
 
 
-def _json_form(form: JsonForm | None) -> Json:
+def _json_format(form: JsonFormat | None) -> Json:
     if form is None:
         return {}
     schema = {} if form.schema is None else {"responseJsonSchema": form.schema}

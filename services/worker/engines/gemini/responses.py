@@ -1,18 +1,18 @@
 """Reads responses of generateContent: answers, streams, errors, models."""
 
-from __future__ import annotations
-
+from proctor.values.providers import ModelCapabilities, ModelInfo
+from proctor.values.usage import Timing, TokenUsage
 from services.worker.engines import engine
 from services.worker.engines.http.errors import (
-    Meaning,
-    SaidError,
-    read_error_body,
-    read_status,
-    says_too_long,
+    ErrorMeaning,
+    ProviderError,
+    is_too_long,
+    parse_error_body,
+    parse_status,
     within_a_day,
 )
 from services.worker.engines.http.event_stream import ServerSentEvents, StreamEvent
-from services.worker.engines.http.responses import BrokenOff, StreamedText
+from services.worker.engines.http.responses import StreamedText, StreamError
 from services.worker.engines.json_values import (
     Json,
     count_of,
@@ -27,16 +27,16 @@ from services.worker.engines.json_values import (
 _KEY_REASONS = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_SERVICE_BLOCKED"})
 
 
-def read_error(body: bytes) -> SaidError:
-    fields, message = read_error_body(body)
+def parse_error(body: bytes) -> ProviderError:
+    fields, message = parse_error_body(body)
     details = objects_of(fields.get("details"))
-    return SaidError(message, _meaning(details, message), _retry_delay(details))
+    return ProviderError(message, _meaning(details, message), _retry_delay(details))
 
 
-def _meaning(details: list[Json], message: str) -> Meaning | None:
+def _meaning(details: list[Json], message: str) -> ErrorMeaning | None:
     if any(each.get("reason") in _KEY_REASONS for each in details):
-        return Meaning.WRONG_KEY
-    return Meaning.TOO_LONG if says_too_long(message) else None
+        return ErrorMeaning.WRONG_KEY
+    return ErrorMeaning.TOO_LONG if is_too_long(message) else None
 
 
 def _retry_delay(details: list[Json]) -> float | None:
@@ -64,9 +64,7 @@ _BLOCKS = frozenset(
 
 
 def read_generated(document: Json) -> engine.Generated:
-    """A stop without a text is an empty answer. What was blocked or broke off, as at a call of a tool that
-    cannot be read, is none, whatever was said before.
-    """
+    """A stop without a text is an empty answer; a blocked or broken answer is none, even with a text."""
     blocked = word_of(object_of(document.get("promptFeedback")).get("blockReason"))
     if blocked:
         raise engine.RequestRefused(f"The provider blocked the prompt ({blocked}).")
@@ -78,20 +76,20 @@ def read_generated(document: Json) -> engine.Generated:
         raise engine.RequestRefused(f"The provider withheld the answer ({reason}).")
     if reason not in _FINISH_REASONS:
         raise engine.ProviderFailed(f"The provider broke off its answer ({reason}).")
-    text = _said(object_of(candidates[0].get("content")))
+    text = _text(object_of(candidates[0].get("content")))
     usage = _usage(object_of(document.get("usageMetadata")))
-    return engine.Generated(text, _FINISH_REASONS[reason], usage, engine.Timing())
+    return engine.Generated(text, _FINISH_REASONS[reason], usage, Timing())
 
 
-def _said(content: Json) -> str:
+def _text(content: Json) -> str:
     parts = [part for part in objects_of(content.get("parts")) if part.get("thought") is not True]
     return "".join(text_of(part.get("text")) for part in parts)
 
 
-def _usage(usage: Json) -> engine.Usage:
-    """What was thought is counted apart from the candidates, but generated and paid as they are."""
+def _usage(usage: Json) -> TokenUsage:
+    """Reasoning is counted separately from the candidates, but generated and paid like them."""
     thoughts = tokens_of(usage.get("thoughtsTokenCount"))
-    return engine.Usage(
+    return TokenUsage(
         prompt_tokens=tokens_of(usage.get("promptTokenCount")),
         completion_tokens=tokens_of(usage.get("candidatesTokenCount")) + thoughts,
         cached_tokens=tokens_of(usage.get("cachedContentTokenCount")),
@@ -104,10 +102,10 @@ def generates(listed: Json) -> bool:
     return isinstance(methods, list) and "generateContent" in methods
 
 
-def read_model(listed: Json, provider: str, capabilities: engine.EngineCapabilities) -> engine.ModelInfo:
+def read_model(listed: Json, provider: str, capabilities: ModelCapabilities) -> ModelInfo:
     name = text_of(listed.get("name")).removeprefix("models/")
-    context_length = count_of(listed.get("inputTokenLimit")) or None
-    return engine.ModelInfo(f"{provider}/{name}", capabilities, context_length)
+    context_tokens = count_of(listed.get("inputTokenLimit")) or None
+    return ModelInfo(f"{provider}/{name}", context_tokens=context_tokens, capabilities=capabilities)
 
 
 class GeminiStream:
@@ -116,22 +114,22 @@ class GeminiStream:
     def __init__(self) -> None:
         self.reader = ServerSentEvents()
         self.has_begun = False
-        self.shows_thoughts = False
+        self.streams_reasoning = False
         self._text = StreamedText()
         self._finish_reason = ""
-        # What each event tells anew: the last word counts.
-        self._told: Json = {}
+        # Fields that each event repeats: the last one counts.
+        self._latest: Json = {}
 
     @property
     def is_whole(self) -> bool:
-        """A candidate says why it ended, be it in each event; for a blocked prompt there is none."""
-        return bool(self._finish_reason or object_of(self._told.get("promptFeedback")).get("blockReason"))
+        """A candidate names its finish reason; for a blocked prompt there is no candidate."""
+        return bool(self._finish_reason or object_of(self._latest.get("promptFeedback")).get("blockReason"))
 
     def add(self, event: StreamEvent) -> None:
         chunk = read_document(event.data)
         if chunk.get("error"):
-            raise BrokenOff(read_status(object_of(chunk["error"]).get("code")) or 500, event.data)
-        self._told |= {name: chunk[name] for name in ("promptFeedback", "usageMetadata") if chunk.get(name)}
+            raise StreamError(parse_status(object_of(chunk["error"]).get("code")) or 500, event.data)
+        self._latest |= {name: chunk[name] for name in ("promptFeedback", "usageMetadata") if chunk.get(name)}
         for candidate in objects_of(chunk.get("candidates")):
             if not candidate.get("index"):
                 self._add_candidate(candidate)
@@ -140,7 +138,7 @@ class GeminiStream:
         self._finish_reason = text_of(candidate.get("finishReason")) or self._finish_reason
         for part in objects_of(object_of(candidate.get("content")).get("parts")):
             if part.get("thought") is True:
-                self.shows_thoughts = True
+                self.streams_reasoning = True
                 self.has_begun = True
             else:
                 self.has_begun |= self._text.add(part.get("text"))
@@ -149,4 +147,4 @@ class GeminiStream:
         candidate: Json = {"finishReason": self._finish_reason}
         if self._text.text:
             candidate["content"] = {"parts": [{"text": self._text.text}]}
-        return self._told | {"candidates": [candidate] if self._finish_reason else []}
+        return self._latest | {"candidates": [candidate] if self._finish_reason else []}

@@ -1,6 +1,4 @@
-"""One HTTP request to a model server and its answer as JSON, or the failure that it is; keys stay inside."""
-
-from __future__ import annotations
+"""The HTTP client of all providers: sends a request, returns its JSON or raises its failure, leaks no key."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -12,33 +10,33 @@ from yarl import URL
 
 from services.worker.engines import engine
 from services.worker.engines.http.errors import (
-    ErrorAnswer,
-    SaidError,
+    ErrorResponse,
+    ProviderError,
     failure_of,
-    read_plain_error,
-    read_retry_after,
+    parse_plain_error,
+    parse_retry_after,
 )
-from services.worker.engines.http.key_redaction import KeyTraces
-from services.worker.engines.http.rate_limit_headers import read_allowed
+from services.worker.engines.http.key_redaction import KeyRedactor
+from services.worker.engines.http.rate_limit_headers import parse_limits
 from services.worker.engines.http.responses import (
     AnswerStream,
-    BrokenOff,
-    HttpAnswer,
+    HttpResponse,
+    StreamError,
     StreamReading,
     is_streamed,
     read_body,
 )
 from services.worker.engines.json_values import Json, read_document
-from services.worker.rate_limits.limiter import Allowed
+from services.worker.rate_limits.limiter import AdvertisedLimits
 
 
-def _hear_nothing(base_url: str, allowed: Allowed) -> None:
-    """For those who ask at no pace."""
+def _ignore_limits(base_url: str, limits: AdvertisedLimits) -> None:
+    """For requests that no rate limiter paces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a provider is asked. `provider` is the first part of a model's name and is not sent to it."""
+    """A provider's server. `provider` is the first part of model names and is not sent."""
 
     base_url: str
     provider: str
@@ -47,17 +45,17 @@ class Endpoint:
     api_key_variable: str = ""
     timeout_seconds: float = 600.0
     connect_timeout_seconds: float = 10.0
-    # The longest silence in the middle of a streamed answer.
+    # The longest pause in the middle of a streamed answer.
     idle_timeout_seconds: float = 60.0
     connections: int = 256
-    # Told what the server's headers say of its limits.
-    hear: Callable[[str, Allowed], None] = field(default=_hear_nothing, repr=False)
+    # Called with the limits that the server's headers advertise.
+    on_advertised: Callable[[str, AdvertisedLimits], None] = field(default=_ignore_limits, repr=False)
 
     def server_model(self, model: str) -> str:
         return model.removeprefix(f"{self.provider}/")
 
     def secrets(self) -> Iterator[str]:
-        """All that it sends and nobody may be told: the key, and what an address has before its host."""
+        """What it sends and must not leak: the key, and the user information of the URL."""
         yield self.api_key or ""
         url = URL(self.base_url)
         yield url.password or url.user or ""
@@ -65,7 +63,7 @@ class Endpoint:
             yield sent.encode().removeprefix("Basic ")
 
     def facts(self, engine_name: str) -> Mapping[str, str]:
-        """What a run stores of it; never a key or a password."""
+        """What a run stores; never a key or a password."""
         return {
             "engine": engine_name,
             "engine_version": f"aiohttp {aiohttp.__version__}",
@@ -74,28 +72,28 @@ class Endpoint:
         }
 
 
-def bearer(key: str) -> Mapping[str, str]:
+def bearer_header(key: str) -> Mapping[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a protocol carries the key and tells what is wrong; a name says whose key it cannot go without."""
+    """How a protocol carries the key and its errors; `needs_key_of` names a provider that requires a key."""
 
-    key_headers: Callable[[str], Mapping[str, str]] = bearer
-    read_error: Callable[[bytes], SaidError] = read_plain_error
+    key_headers: Callable[[str], Mapping[str, str]] = bearer_header
+    parse_error: Callable[[bytes], ProviderError] = parse_plain_error
     needs_key_of: str = ""
 
 
-class HttpExchange:
-    """A pool of connections; made inside a running event loop and closed by `close`."""
+class HttpClient:
+    """A pool of connections; create it inside a running event loop."""
 
     def __init__(self, endpoint: Endpoint, dialect: Dialect) -> None:
         self._endpoint = endpoint
         self._dialect = dialect
         self._base_url = endpoint.base_url.rstrip("/")
-        # Servers like to repeat the key that they refuse, and some tell all the headers that they got.
-        self._traces = KeyTraces(*endpoint.secrets())
+        # Servers may repeat the key that they refuse, or all the headers of the request.
+        self._redactor = KeyRedactor(*endpoint.secrets())
         key_headers = dialect.key_headers(endpoint.api_key) if endpoint.api_key else {}
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=endpoint.connections, keepalive_timeout=60),
@@ -110,10 +108,10 @@ class HttpExchange:
         return (await self._exchange("GET", path, None)).document
 
     async def post(self, path: str, body: Json) -> Json:
-        return (await self.ask(path, body)).document
+        return (await self.send(path, body)).document
 
-    async def ask(self, path: str, body: Json, stream: AnswerStream | None = None) -> HttpAnswer:
-        """As `post`, with its times; `stream` is what a streamed answer becomes, where one was asked for."""
+    async def send(self, path: str, body: Json, stream: AnswerStream | None = None) -> HttpResponse:
+        """Like `post`, with its times; `stream` assembles the answer where streaming was requested."""
         return await self._exchange("POST", path, orjson.dumps(body), stream)
 
     async def close(self) -> None:
@@ -121,12 +119,12 @@ class HttpExchange:
 
     async def _exchange(
         self, method: str, path: str, payload: bytes | None, stream: AnswerStream | None = None
-    ) -> HttpAnswer:
-        """One request; cancelling it closes the connection, by which a server knows that nobody waits."""
+    ) -> HttpResponse:
+        """One request; cancelling it closes the connection, so that the server stops generating."""
         self._require_key()
         try:
             return await self._request(method, path, payload, stream)
-        except BrokenOff as error:
+        except StreamError as error:
             raise self._failure(error.status, {}, error.body, is_midway=True) from error
         except TimeoutError as error:
             raise engine.RequestTimedOut(f"The server at {self._host} did not answer in time.") from error
@@ -140,35 +138,35 @@ class HttpExchange:
 
     async def _request(
         self, method: str, path: str, payload: bytes | None, stream: AnswerStream | None
-    ) -> HttpAnswer:
+    ) -> HttpResponse:
         sent = time.monotonic()
         # A redirect is not followed: it could carry the key to another host.
         async with self._session.request(
             method, self._base_url + path, data=payload, allow_redirects=False
         ) as response:
-            if allowed := read_allowed(response.headers):
-                self._endpoint.hear(self._base_url, allowed)
+            if limits := parse_limits(response.headers):
+                self._endpoint.on_advertised(self._base_url, limits)
             if stream is not None and is_streamed(response):
                 reading = StreamReading(stream, sent, self._endpoint.idle_timeout_seconds)
                 answer = await reading.read(response.content)
-                # A key may have come in pieces.
+                # Only the whole document is redacted, since a key may be split between events.
                 return replace(answer, document=self._read(orjson.dumps(answer.document)))
             body = await read_body(response.content, len(payload or b""))
         seconds = time.monotonic() - sent
         if response.status >= 300:
             raise self._failure(response.status, response.headers, body)
-        return HttpAnswer(self._read(body), seconds)
+        return HttpResponse(self._read(body), seconds)
 
     def _read(self, body: bytes) -> Json:
-        return read_document(self._traces.out_of(body))
+        return read_document(self._redactor.redact(body))
 
     def _failure(
         self, status: int, headers: Mapping[str, str], body: bytes, *, is_midway: bool = False
     ) -> engine.EngineFailure:
-        said = self._dialect.read_error(self._traces.out_of(body))
-        wait = read_retry_after(headers, time.time())
+        error = self._dialect.parse_error(self._redactor.redact(body))
+        wait = parse_retry_after(headers, time.time())
         variable = self._endpoint.api_key_variable
-        return failure_of(ErrorAnswer(status, said, variable, wait, is_midway=is_midway))
+        return failure_of(ErrorResponse(status, error, variable, wait, is_midway=is_midway))
 
     def _require_key(self) -> None:
         provider, variable = self._dialect.needs_key_of, self._endpoint.api_key_variable

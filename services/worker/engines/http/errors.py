@@ -1,6 +1,4 @@
-"""Tells an HTTP answer of a model server that is no answer in the worker's words."""
-
-from __future__ import annotations
+"""Maps an error response of a model server to the worker's classes of failure."""
 
 import email.utils
 import math
@@ -20,9 +18,9 @@ _TOO_LONG_TEXT = re.compile(
     re.IGNORECASE,
 )
 _TIMEOUT_STATUSES = frozenset({408, 504})
-# A key, an account, a model or a path that the server will not serve, whatever it is asked.
+# The key, the account, the model or the path is refused, so every request would be.
 _MODEL_STATUSES = frozenset({401, 402, 403, 404})
-# By 403 some servers refuse a key, and some a prompt.
+# Some servers refuse a key by 403, others a prompt.
 _FILTERED_TEXT = re.compile(
     r"flagged|moderation|usage guidelines|safety (check|filter|system)|content (filter|policy|violat)",
     re.IGNORECASE,
@@ -41,8 +39,8 @@ _ADVICE = {
 _NO_HELP = "asking again will not help"
 
 
-class Meaning(StrEnum):
-    """What an error says beyond its status."""
+class ErrorMeaning(StrEnum):
+    """What the body of an error adds to its status."""
 
     TOO_LONG = auto()
     FILTERED = auto()
@@ -51,79 +49,79 @@ class Meaning(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SaidError:
-    """The body of an error: one line of text, and what a provider's own codes add to it."""
+class ProviderError:
+    """The body of an error: one line of text, and the meaning of the provider's own codes."""
 
     message: str
-    meaning: Meaning | None = None
+    meaning: ErrorMeaning | None = None
     retry_after_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorAnswer:
-    """`key_variable` is the environment variable that holds the key; empty where no key was named."""
+class ErrorResponse:
+    """`key_variable` is the environment variable with the key; empty where the pool names none."""
 
     status: int
-    said: SaidError
+    error: ProviderError
     key_variable: str = ""
     retry_after_seconds: float | None = None
-    # It came in the middle of a streamed answer, so the status is what its code stands for.
+    # It came in the middle of a stream, so the status is the one that its code stands for.
     is_midway: bool = False
 
 
-def failure_of(answer: ErrorAnswer) -> engine.EngineFailure:
+def failure_of(response: ErrorResponse) -> engine.EngineFailure:
     """The class of failure for a status of 300 or more."""
-    status, said = answer.status, answer.said
-    answered = "broke off its answer with" if answer.is_midway else "answered"
-    sentence = f"The server {answered} {status}" + (f" and said: {said.message}" if said.message else "")
-    wait = answer.retry_after_seconds if said.retry_after_seconds is None else said.retry_after_seconds
-    if said.meaning is Meaning.NO_CREDIT:
+    status, error = response.status, response.error
+    answered = "broke off its answer with" if response.is_midway else "answered"
+    sentence = f"The server {answered} {status}" + (f" and said: {error.message}" if error.message else "")
+    wait = response.retry_after_seconds if error.retry_after_seconds is None else error.retry_after_seconds
+    if error.meaning is ErrorMeaning.NO_CREDIT:
         return engine.ModelRefused(f"{sentence} ({_ADVICE[402]}).")
     if status == 429:
         return engine.RateLimited(sentence, retry_after_seconds=wait)
     if status in _TIMEOUT_STATUSES:
         return engine.RequestTimedOut(sentence, retry_after_seconds=wait)
-    if said.meaning is Meaning.TOO_LONG or status == 413:
+    if error.meaning is ErrorMeaning.TOO_LONG or status == 413:
         return engine.PromptTooLong(sentence)
     if status >= 500:
         return engine.ProviderFailed(sentence, retry_after_seconds=wait)
-    if said.meaning is Meaning.FILTERED or (status == 403 and _FILTERED_TEXT.search(said.message)):
-        return engine.RequestRefused(f"The server's content filter refused the prompt: {said.message}")
-    told = f"{sentence} ({_advice(answer)})."
-    if not _is_about_model(answer):
-        return engine.RequestRefused(told)
-    return engine.ModelRefused(told, is_certain=status != 403 or bool(_KEY_TEXT.search(said.message)))
+    if error.meaning is ErrorMeaning.FILTERED or (status == 403 and _FILTERED_TEXT.search(error.message)):
+        return engine.RequestRefused(f"The server's content filter refused the prompt: {error.message}")
+    advised = f"{sentence} ({_advice(response)})."
+    if not _is_about_model(response):
+        return engine.RequestRefused(advised)
+    return engine.ModelRefused(advised, is_certain=status != 403 or bool(_KEY_TEXT.search(error.message)))
 
 
-def _is_about_model(answer: ErrorAnswer) -> bool:
-    """A redirect is not followed: the base URL is wrong for every request."""
-    is_status = answer.status < 400 or answer.status in _MODEL_STATUSES
-    return is_status or answer.said.meaning is Meaning.WRONG_KEY
+def _is_about_model(response: ErrorResponse) -> bool:
+    """Redirects count as well: they are not followed, so the base URL is wrong for every request."""
+    is_status = response.status < 400 or response.status in _MODEL_STATUSES
+    return is_status or response.error.meaning is ErrorMeaning.WRONG_KEY
 
 
-def _advice(answer: ErrorAnswer) -> str:
-    where = f" in {answer.key_variable}" if answer.key_variable else " of the provider"
-    if answer.status == 401 or answer.said.meaning is Meaning.WRONG_KEY:
+def _advice(response: ErrorResponse) -> str:
+    where = f" in {response.key_variable}" if response.key_variable else " of the provider"
+    if response.status == 401 or response.error.meaning is ErrorMeaning.WRONG_KEY:
         return f"check the API key{where}"
-    if answer.status == 403:
+    if response.status == 403:
         return f"check what the API key{where} may use"
-    return "check the base URL" if answer.status < 400 else _ADVICE.get(answer.status, _NO_HELP)
+    return "check the base URL" if response.status < 400 else _ADVICE.get(response.status, _NO_HELP)
 
 
-def read_plain_error(body: bytes) -> SaidError:
-    """An error without codes that say more than the status."""
-    message = read_error_body(body)[1]
-    return SaidError(message, Meaning.TOO_LONG if says_too_long(message) else None)
+def parse_plain_error(body: bytes) -> ProviderError:
+    """An error without codes of its own."""
+    message = parse_error_body(body)[1]
+    return ProviderError(message, ErrorMeaning.TOO_LONG if is_too_long(message) else None)
 
 
-def says_too_long(message: str) -> bool:
+def is_too_long(message: str) -> bool:
     return _TOO_LONG_TEXT.search(message) is not None
 
 
-def read_error_body(body: bytes) -> tuple[Json, str]:
+def parse_error_body(body: bytes) -> tuple[Json, str]:
     """Fields and message of `{"error": {...}}`, `{"error": "..."}`, `{"message": ...}` or plain text.
 
-    Of a list, as Google sends it, the first one is read.
+    Of a list, as Google sends it, the first item is used.
     """
     try:
         document = orjson.loads(body)
@@ -138,15 +136,15 @@ def read_error_body(body: bytes) -> tuple[Json, str]:
     return fields, _short(str(fields.get("message") or ""))
 
 
-def read_status(code: object) -> int | None:
-    """The status of HTTP that an error in the middle of an answer names, as a number or in digits."""
+def parse_status(code: object) -> int | None:
+    """The HTTP status that an error event names, as a number or in digits."""
     status = count_of(int(code) if isinstance(code, str) and _STATUS_TEXT.fullmatch(code) else code)
     return status if 400 <= status < 600 else None
 
 
-def read_retry_after(headers: Mapping[str, str], now: float) -> float | None:
+def parse_retry_after(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds, or the seconds until an HTTP date, from 0 to a day. `now` is in seconds since 1970."""
-    return within_a_day(_read_seconds(headers.get("Retry-After", "").strip(), now))
+    return within_a_day(_parse_seconds(headers.get("Retry-After", "").strip(), now))
 
 
 def within_a_day(seconds: float | None) -> float | None:
@@ -155,7 +153,7 @@ def within_a_day(seconds: float | None) -> float | None:
     return min(max(0.0, seconds), _LONGEST_RETRY_AFTER_SECONDS)
 
 
-def _read_seconds(value: str, now: float) -> float | None:
+def _parse_seconds(value: str, now: float) -> float | None:
     try:
         return float(value)
     except ValueError:
@@ -167,6 +165,6 @@ def _read_seconds(value: str, now: float) -> float | None:
 
 
 def _short(text: str) -> str:
-    """One line, without what could be a page of HTML."""
+    """One line, cut to a length that leaves out pages of HTML."""
     line = " ".join(text.split())
     return line if len(line) <= 300 else line[:299] + "…"

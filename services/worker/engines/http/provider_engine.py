@@ -1,33 +1,33 @@
 """The engine of providers with an API of their own that only generate, and what their APIs share."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from proctor.values.providers import EngineLoad, ModelInfo
+from proctor.values.sample import Prompt
 from services.worker.engines import engine
-from services.worker.engines.engine import Generated, ModelInfo
+from services.worker.engines.engine import Generated
 
 
 def cut_at_stops(generated: Generated, stops: Sequence[str]) -> Generated:
-    """Up to the first of the stop sequences, without it; what was generated after it stays counted."""
+    """The text up to the first stop sequence; the tokens after it stay counted."""
     found = [at for stop in stops if stop and (at := generated.text.find(stop)) >= 0]
     if not found:
         return generated
     return replace(generated, text=generated.text[: min(found)], finish_reason="stop")
 
 
-# More than are listed of a pool, so that it is told that some are left out.
+# One more than is listed of a pool, so that the listing notices that some are left out.
 _ENOUGH_MODELS = 2001
 _MOST_PAGES = 100
 
-# Of the name of a page, empty for the first: its models and the name of the next, empty after the last.
+# Takes the name of a page, empty for the first; returns its models and the next name, empty after the last.
 ReadPage = Callable[[str], Awaitable[tuple[Iterable[ModelInfo], str]]]
 
 
 async def read_pages(read_page: ReadPage) -> tuple[ModelInfo, ...]:
-    """All pages, unless the server goes in circles or finds no end."""
+    """All pages, up to a limit, and none twice."""
     models: list[ModelInfo] = []
     page, known = "", {""}
     while len(known) <= _MOST_PAGES and len(models) < _ENOUGH_MODELS:
@@ -40,17 +40,15 @@ async def read_pages(read_page: ReadPage) -> tuple[ModelInfo, ...]:
 
 
 class ProviderApi(Protocol):
-    """What differs from provider to provider."""
+    """What differs between providers."""
 
     @property
     def name(self) -> str:
-        """As people write it, in sentences."""
+        """The provider's name in sentences."""
 
-    async def answer(
-        self, model: str, prompt: engine.Prompt, sampling: engine.Sampling
-    ) -> engine.Generated: ...
+    async def answer(self, model: str, prompt: Prompt, sampling: engine.Sampling) -> engine.Generated: ...
 
-    async def list_models(self) -> tuple[engine.ModelInfo, ...]: ...
+    async def list_models(self) -> tuple[ModelInfo, ...]: ...
 
     def facts(self) -> Mapping[str, str]: ...
 
@@ -63,21 +61,19 @@ class HttpEngine:
 
     @property
     def loaded_model(self) -> str | None:
-        """The provider has all its models at hand, so none is loaded more than another."""
+        """None: the provider loads models by itself."""
         return None
 
     async def load(self, model: str) -> None:
-        """Nothing to do: an unknown model is refused when it is asked."""
+        """Does nothing: an unknown model is refused by its first request."""
 
-    async def generate(
-        self, model: str, prompt: engine.Prompt, sampling: engine.Sampling
-    ) -> engine.Generated:
+    async def generate(self, model: str, prompt: Prompt, sampling: engine.Sampling) -> engine.Generated:
         return await self._api.answer(model, prompt, sampling)
 
     async def score_choices(
         self,
         model: str,  # noqa: ARG002 - the same for every model
-        prompt: engine.Prompt,  # noqa: ARG002
+        prompt: Prompt,  # noqa: ARG002
         choices: Sequence[str],  # noqa: ARG002
         *,
         truncate_left: bool,  # noqa: ARG002
@@ -86,10 +82,10 @@ class HttpEngine:
             f"{self._api.name} scores no given text; order the task as generation instead."
         )
 
-    async def list_models(self) -> tuple[engine.ModelInfo, ...]:
+    async def list_models(self) -> tuple[ModelInfo, ...]:
         return await self._api.list_models()
 
-    def load_now(self) -> engine.EngineLoad | None:
+    def current_load(self) -> EngineLoad | None:
         return None
 
     async def describe(self) -> Mapping[str, str]:

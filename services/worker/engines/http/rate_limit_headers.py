@@ -1,33 +1,31 @@
-"""What the headers of a provider's answers say of its limits, read so that a doubtful word counts as none."""
-
-from __future__ import annotations
+"""Parses the rate limits in response headers; a doubtful value counts as absent."""
 
 import math
 import re
 from collections.abc import Mapping
 
-from services.worker.rate_limits.limiter import Allowed
+from services.worker.rate_limits.limiter import AdvertisedLimits
 
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:([\d.]+)s)?(?:([\d.]+)ms)?")
 _MINUTE = 60.0
 _SECOND = 1.0
-# How far off a window may look: what is told is rounded, and other requests come in between.
+# How far off a window may look: values are rounded, and other requests come in between.
 _TOLERANCE = 0.3
 
 
-def read_allowed(headers: Mapping[str, str]) -> Allowed | None:
-    """None where nothing is said of any limit."""
+def parse_limits(headers: Mapping[str, str]) -> AdvertisedLimits | None:
+    """None where no header names a limit."""
     if "x-ratelimit-limit-requests" in headers or "x-ratelimit-limit-tokens" in headers:
-        return Allowed(_openai_rate(headers, "requests"), _openai_rate(headers, "tokens"))
+        return AdvertisedLimits(_openai_rate(headers, "requests"), _openai_rate(headers, "tokens"))
     if "anthropic-ratelimit-requests-limit" in headers or "anthropic-ratelimit-tokens-limit" in headers:
-        return Allowed(_anthropic_rate(headers, "requests"), _anthropic_rate(headers, "tokens"))
+        return AdvertisedLimits(_anthropic_rate(headers, "requests"), _anthropic_rate(headers, "tokens"))
     return None
 
 
 def _openai_rate(headers: Mapping[str, str], what: str) -> float | None:
-    """The headers name no window. They tell how much is used and when all of that will be there again, which
-    gives it: limit × reset / used. Only a minute and a second make a pace; a day's limit is not to be spread
-    over the day.
+    """The headers name no window, but how much is used and when it is all refilled: limit × reset / used.
+
+    Only windows of a minute and a second become a rate; the limit of a day is not spread over the day.
     """
     limit = _number(headers.get(f"x-ratelimit-limit-{what}"))
     left = _number(headers.get(f"x-ratelimit-remaining-{what}"))
@@ -42,7 +40,7 @@ def _openai_rate(headers: Mapping[str, str], what: str) -> float | None:
 
 
 def _anthropic_rate(headers: Mapping[str, str], what: str) -> float | None:
-    """Its limits are those of a minute."""
+    """Anthropic's limits are per minute."""
     limit = _number(headers.get(f"anthropic-ratelimit-{what}-limit"))
     return None if limit is None else limit / _MINUTE
 

@@ -1,7 +1,5 @@
 """One HTTP response of a model server, whole or streamed, with its times."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator
@@ -10,6 +8,7 @@ from typing import Protocol
 
 import aiohttp
 
+from proctor.values.usage import Timing
 from services.worker.engines import engine
 from services.worker.engines.engine import LONGEST_ANSWER_CHARACTERS, ProviderFailed
 from services.worker.engines.http.event_stream import END_OF_STREAM, EventReader, StreamEvent
@@ -17,19 +16,19 @@ from services.worker.engines.json_values import Json
 
 
 @dataclass(frozen=True, slots=True)
-class HttpAnswer:
-    """The document, with its times from sending; the first token's only where it was streamed."""
+class HttpResponse:
+    """The document with its times since sending; `first_token_seconds` only where it was streamed."""
 
     document: Json
     total_seconds: float
     first_token_seconds: float | None = None
-    # What was thought was streamed as well, so that the first token is the first of all that are counted.
-    shows_thoughts: bool = False
+    # Whether reasoning was streamed too, so that the first token is the first of all that are counted.
+    streams_reasoning: bool = False
 
-    def timed(self, generated: engine.Generated) -> engine.Generated:
+    def with_timing(self, generated: engine.Generated) -> engine.Generated:
         usage = generated.usage
-        tokens = usage.completion_tokens - (0 if self.shows_thoughts else usage.reasoning_tokens)
-        timing = engine.Timing(
+        tokens = usage.completion_tokens - (0 if self.streams_reasoning else usage.reasoning_tokens)
+        timing = Timing(
             first_token_seconds=self.first_token_seconds,
             between_tokens_seconds=between_tokens(self.first_token_seconds, self.total_seconds, tokens),
             total_seconds=self.total_seconds,
@@ -38,31 +37,31 @@ class HttpAnswer:
 
 
 def between_tokens(first: float | None, total: float, tokens: int) -> float | None:
-    """The mean after the first token, as vLLM's own benchmark takes it (vllm/benchmarks/serve.py: TPOT)."""
+    """The mean after the first token, like TPOT in vLLM's own benchmark (vllm/benchmarks/serve.py)."""
     return None if first is None or tokens < 2 else (total - first) / (tokens - 1)
 
 
-# The longest answer of all may be a million letters, each of them written as an escape of twelve.
+# The longest answer may be a million characters, each written as an escape of twelve bytes.
 MOST_BYTES = 16 * 1024 * 1024
-# Of an echoed prompt each token comes back with its place and its log-probabilities.
+# Each token of an echoed prompt comes back with its offset and its log-probabilities.
 _ECHOED_BYTES_PER_BYTE = 32
 
 
 async def read_body(content: aiohttp.StreamReader, request_bytes: int) -> bytes:
-    """Counted as it is unpacked, which little may become very much by."""
+    """Limits the bytes after decompression: a small body may unpack to a huge one."""
     most = MOST_BYTES + request_bytes * _ECHOED_BYTES_PER_BYTE
-    pieces: list[bytes] = []
-    held = 0
-    while piece := await content.readany():
-        held += len(piece)
-        if held > most:
+    chunks: list[bytes] = []
+    size = 0
+    while chunk := await content.readany():
+        size += len(chunk)
+        if size > most:
             raise ProviderFailed(f"The server's answer has more than {most:,} bytes, which no answer needs.")
-        pieces.append(piece)
-    return b"".join(pieces)
+        chunks.append(chunk)
+    return b"".join(chunks)
 
 
-class BrokenOff(Exception):
-    """An error came where more of the answer was expected; `status` is what it stands for."""
+class StreamError(Exception):
+    """An error event in the middle of a stream; `status` is the HTTP status that it stands for."""
 
     def __init__(self, status: int, body: bytes) -> None:
         super().__init__(f"the server broke off with {status}")
@@ -71,45 +70,45 @@ class BrokenOff(Exception):
 
 
 class AnswerStream(Protocol):
-    """Becomes the document that the same server answers unstreamed, so that one reading serves both."""
+    """Assembles the document that the same server sends unstreamed, so that one parser serves both."""
 
     @property
     def reader(self) -> EventReader: ...
 
     @property
     def has_begun(self) -> bool:
-        """Something generated has come, be it thought or said."""
+        """Whether anything generated has arrived, reasoning included."""
 
     @property
-    def shows_thoughts(self) -> bool: ...
+    def streams_reasoning(self) -> bool: ...
 
     @property
     def is_whole(self) -> bool:
-        """The protocol's own sign of the end has come: without it an answer was cut off."""
+        """Whether the protocol's end marker has arrived: without it the answer was cut off."""
 
     @property
     def ends_with_body(self) -> bool:
-        """That sign may come before more of the answer, which is over only with the body."""
+        """Whether more of the answer may follow that marker, until the end of the body."""
 
     def add(self, event: StreamEvent) -> None:
-        """Raises BrokenOff for an error in the middle, ProviderFailed for what cannot be read."""
+        """Raises StreamError for an error event, ProviderFailed for an event that cannot be read."""
 
     def document(self) -> Json: ...
 
 
 class StreamedText:
-    """What is longer than any answer may be is not held, and is refused by its length like any other."""
+    """Collects text up to the longest answer allowed; a longer one is refused by its length afterwards."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._length = 0
-        self._is_given = False
+        self._has_parts = False
 
     def add(self, part: object) -> bool:
-        """Whether it says anything."""
+        """Whether the part has any text."""
         if not isinstance(part, str):
             return False
-        self._is_given = True
+        self._has_parts = True
         if self._length <= LONGEST_ANSWER_CHARACTERS:
             self._parts.append(part)
             self._length += len(part)
@@ -117,47 +116,47 @@ class StreamedText:
 
     @property
     def text(self) -> str | None:
-        """None where there was none, not even an empty one."""
-        return "".join(self._parts) if self._is_given else None
+        """None where no part arrived, not even an empty one."""
+        return "".join(self._parts) if self._has_parts else None
 
 
 _STREAMED_TYPES = frozenset({"text/event-stream", "application/x-ndjson"})
-# After the last event only the end of the body is waited for, so that the connection serves again.
-_LAST_WORD_SECONDS = 1.0
+# How long to wait for the end of the body after the last event, so that the connection can be reused.
+_END_OF_BODY_SECONDS = 1.0
 
 
 def is_streamed(response: aiohttp.ClientResponse) -> bool:
-    """A server that knows no streaming answers as ever, and an error is one document too."""
+    """False for errors and for servers without streaming, which both send one document."""
     return response.status < 300 and response.content_type in _STREAMED_TYPES
 
 
 class StreamReading:
-    """One answer; `idle_seconds` is the longest silence in the middle of it."""
+    """Reads one answer; `idle_seconds` is the longest pause allowed in the middle of it."""
 
     def __init__(self, stream: AnswerStream, sent: float, idle_seconds: float) -> None:
         self._stream = stream
         self._sent = sent
         self._idle_seconds = idle_seconds
 
-    async def read(self, content: aiohttp.StreamReader) -> HttpAnswer:
-        """The times are those of what is told, not of the end of the body behind it."""
+    async def read(self, content: aiohttp.StreamReader) -> HttpResponse:
+        """Its times end with the last event, not with the end of the body after it."""
         stream, first = self._stream, None
-        told = self._sent
+        last_event = self._sent
         async for piece in self._pieces(content):
             events = stream.reader.feed(piece)
             for event in events:
                 stream.add(event)
             if events:
-                told = time.monotonic()
+                last_event = time.monotonic()
             if first is None and stream.has_begun:
-                first = told - self._sent
+                first = last_event - self._sent
         if not stream.is_whole:
-            raise engine.ProviderFailed("The server's answer was cut off: it ended before its end was told.")
-        return HttpAnswer(stream.document(), told - self._sent, first, stream.shows_thoughts)
+            raise engine.ProviderFailed("The server's answer was cut off: it ended without its end marker.")
+        return HttpResponse(stream.document(), last_event - self._sent, first, stream.streams_reasoning)
 
     @property
     def _is_over(self) -> bool:
-        """No more of the answer can come, though the body may go on."""
+        """Whether no more of the answer can come, though the body may continue."""
         return self._stream.is_whole and not self._stream.ends_with_body
 
     async def _pieces(self, content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
@@ -165,14 +164,14 @@ class StreamReading:
             while piece := await self._next(content):
                 yield piece
         except (aiohttp.ClientError, TimeoutError):
-            # Whatever befalls a connection behind the end of an answer, the answer is there.
+            # After the end of the answer a broken connection does no harm.
             if not self._is_over:
                 raise
         yield END_OF_STREAM
 
     async def _next(self, content: aiohttp.StreamReader) -> bytes:
         stream = self._stream
-        limit = _LAST_WORD_SECONDS if self._is_over else self._idle_seconds if stream.has_begun else None
+        limit = _END_OF_BODY_SECONDS if self._is_over else self._idle_seconds if stream.has_begun else None
         silence = asyncio.timeout(limit)
         try:
             async with silence:

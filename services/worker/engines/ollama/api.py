@@ -1,15 +1,15 @@
 """The API of the engine `ollama`: Ollama's own API, which sizes the context and loads models by request."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
+from proctor.values.providers import ModelInfo
+from proctor.values.sample import Prompt
 from services.worker.engines import engine
 from services.worker.engines.chat_messages import text_objects
-from services.worker.engines.http.client import Dialect, Endpoint, HttpExchange
+from services.worker.engines.http.client import Dialect, Endpoint, HttpClient
 from services.worker.engines.json_values import Json, choice_schema, objects_of
 from services.worker.engines.ollama.responses import (
     OllamaStream,
@@ -18,18 +18,18 @@ from services.worker.engines.ollama.responses import (
     read_loaded,
     read_model,
 )
-from services.worker.engines.unsupported import JsonForm, asked_by_row, refuse_rest, take_json_form
+from services.worker.engines.unsupported import JsonFormat, pop_json_format, refuse_unsupported, row_fields
 
-# What of a run's own parameters stands beside the model; all others are options of the model.
+# Provider parameters that belong beside the model; all others are options of the model.
 _REQUEST_FIELDS = frozenset({"keep_alive", "think", "truncate", "shift"})
-# What a row may ask for: options of the model, and what stands beside it. Others it would drop in silence.
+# Fields of a row that become options or belong beside the model. Ollama drops others silently.
 _ROW_OPTIONS = frozenset(
     {"presence_penalty", "frequency_penalty", "min_p", "typical_p", "repeat_last_n", "num_ctx"}
 )
 _ROW_FIELDS = frozenset({"keep_alive", "think"})
-# By itself Ollama drops the beginning of what is too long, and nobody is told.
+# By default Ollama silently cuts off the beginning of a prompt that is too long.
 _NO_SILENT_CUTS = {"truncate": False, "shift": False}
-_SHOWN_AT_A_TIME = 4
+_PARALLEL_SHOWS = 4
 
 
 class OllamaApi:
@@ -37,37 +37,37 @@ class OllamaApi:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._http = HttpExchange(endpoint, Dialect())
+        self._http = HttpClient(endpoint, Dialect())
 
-    async def answer(self, model: str, prompt: engine.Prompt, sampling: engine.Sampling) -> engine.Generated:
+    async def answer(self, model: str, prompt: Prompt, sampling: engine.Sampling) -> engine.Generated:
         stream = OllamaStream(is_chat=prompt.is_chat) if sampling.is_streamed else None
         body = {"model": self._endpoint.server_model(model), "stream": stream is not None}
         body |= prompt_fields(prompt)
         path = "/api/chat" if prompt.is_chat else "/api/generate"
-        answer = await self._http.ask(path, sampling_fields(sampling) | body, stream)
-        return answer.timed(read_generated(answer.document, is_json=bool(sampling.allowed_texts)))
+        response = await self._http.send(path, sampling_fields(sampling) | body, stream)
+        return response.with_timing(read_generated(response.document, is_json=bool(sampling.allowed_texts)))
 
-    async def list_models(self) -> tuple[engine.ModelInfo, ...]:
-        """Without the models that only embed."""
+    async def list_models(self) -> tuple[ModelInfo, ...]:
+        """Without models for embeddings."""
         document = await self._http.get("/api/tags")
         tags = [each for each in objects_of(document.get("models")) if each.get("model")]
-        gate = asyncio.Semaphore(_SHOWN_AT_A_TIME)
+        gate = asyncio.Semaphore(_PARALLEL_SHOWS)
         async with asyncio.TaskGroup() as group:
             running = group.create_task(self._running())
             asked = [group.create_task(self._show(each, gate)) for each in tags]
         loaded = read_loaded(running.result())
         listed = ((tag, task.result()) for tag, task in zip(tags, asked, strict=True))
         models = (read_model(tag, shown, loaded) for tag, shown in listed if is_generative(shown))
-        return tuple(replace(each, name=f"{self._endpoint.provider}/{each.name}") for each in models)
+        return tuple(replace(each, model=f"{self._endpoint.provider}/{each.model}") for each in models)
 
     async def _running(self) -> Json:
-        """What is loaded is good to know, no more: an older server does not tell."""
+        """The loaded models, where the server is new enough to list them."""
         with suppress(engine.EngineFailure):
             return await self._http.get("/api/ps")
         return {}
 
     async def _show(self, tag: Json, gate: asyncio.Semaphore) -> Json:
-        """A model that is there but cannot be shown is listed with what is known."""
+        """A model without details is listed with what is known."""
         async with gate:
             with suppress(engine.EngineFailure):
                 return await self._http.post("/api/show", {"model": tag["model"]})
@@ -80,22 +80,22 @@ class OllamaApi:
         await self._http.close()
 
 
-def prompt_fields(prompt: engine.Prompt) -> Json:
-    """A text is continued as it is, without the model's template around it."""
+def prompt_fields(prompt: Prompt) -> Json:
+    """A text is continued as it is, without the model's template."""
     if prompt.is_chat:
         return {"messages": text_objects(prompt.messages, OllamaApi.name)}
-    return {"prompt": prompt.text, "raw": True}
+    return {"prompt": prompt.as_text, "raw": True}
 
 
 def sampling_fields(sampling: engine.Sampling) -> Json:
-    """Only what was set is sent. Ours win over extras."""
+    """Only parameters that are set; they win over the run's provider parameters."""
     extra = dict(sampling.extra)
     fields = {name: extra.pop(name) for name in _REQUEST_FIELDS & extra.keys()}
-    asked = asked_by_row(sampling)
-    form = _json_form(take_json_form(asked))
-    options = extra | {name: asked.pop(name) for name in _ROW_OPTIONS & asked.keys()}
-    fields |= {name: asked.pop(name) for name in _ROW_FIELDS & asked.keys()}
-    refuse_rest(asked, OllamaApi.name)
+    row = row_fields(sampling)
+    form = _json_format(pop_json_format(row))
+    options = extra | {name: row.pop(name) for name in _ROW_OPTIONS & row.keys()}
+    fields |= {name: row.pop(name) for name in _ROW_FIELDS & row.keys()}
+    refuse_unsupported(row, OllamaApi.name)
     optional = {
         "num_predict": sampling.max_tokens,
         "temperature": sampling.temperature,
@@ -112,5 +112,5 @@ def sampling_fields(sampling: engine.Sampling) -> Json:
     return _NO_SILENT_CUTS | fields | form | {"options": options | chosen}
 
 
-def _json_form(form: JsonForm | None) -> Json:
+def _json_format(form: JsonFormat | None) -> Json:
     return {} if form is None else {"format": "json" if form.schema is None else form.schema}

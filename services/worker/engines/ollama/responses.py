@@ -1,10 +1,10 @@
 """Reads responses of Ollama: answers, streams, models."""
 
-from __future__ import annotations
-
+from proctor.values.providers import ModelCapabilities, ModelInfo
+from proctor.values.usage import Timing, TokenUsage
 from services.worker.engines import engine
 from services.worker.engines.http.event_stream import JsonLines, StreamEvent
-from services.worker.engines.http.responses import BrokenOff, StreamedText
+from services.worker.engines.http.responses import StreamedText, StreamError
 from services.worker.engines.json_values import (
     Json,
     count_of,
@@ -18,34 +18,34 @@ from services.worker.engines.json_values import (
 )
 from services.worker.engines.model_memory import AttentionShape
 
-CAPABILITIES = engine.EngineCapabilities(
+CAPABILITIES = ModelCapabilities(
     loglikelihood=False, chat=True, completion=True, constrained=True, seed=True, logprobs=False
 )
-# What Ollama makes room for where nobody says otherwise: the context, and bytes of a key or value.
+# Ollama's default context, and its bytes for a key or value.
 _USUAL_CONTEXT = 4096
 _CACHE_VALUE_BYTES = 2
 
 
 def is_generative(shown: Json) -> bool:
-    """A server that is too old to tell is believed to."""
+    """True where the server is too old to list capabilities."""
     capabilities = shown.get("capabilities")
     return not isinstance(capabilities, list) or "completion" in capabilities
 
 
 def read_loaded(running: Json) -> dict[str, int]:
-    """Loaded models and the bytes that each of them holds now, context included."""
+    """Loaded models to the bytes that each takes now, context included."""
     models = objects_of(running.get("models"))
     return {text_of(each.get("model")): count_of(each.get("size")) for each in models}
 
 
-def read_model(tag: Json, shown: Json, loaded: dict[str, int]) -> engine.ModelInfo:
-    """Without its provider; `shown` is empty where the model could not be shown."""
+def read_model(tag: Json, shown: Json, loaded: dict[str, int]) -> ModelInfo:
+    """The name lacks its provider. `shown` is empty where the server gave no details."""
     name, size = text_of(tag.get("model")), count_of(tag.get("size"))
     facts = _facts(shown)
-    return engine.ModelInfo(
+    return ModelInfo(
         name,
-        CAPABILITIES,
-        context_length=facts.get("context_length") or None,
+        capabilities=CAPABILITIES,
+        context_tokens=facts.get("context_length") or None,
         size_bytes=size or None,
         memory_bytes=loaded.get(name) or _memory_need(size, facts),
         quantization=text_of(object_of(tag.get("details")).get("quantization_level")),
@@ -54,7 +54,7 @@ def read_model(tag: Json, shown: Json, loaded: dict[str, int]) -> engine.ModelIn
 
 
 def _memory_need(size: int, facts: dict[str, int]) -> int | None:
-    """Weights and the cache of the usual context; None where the model does not tell its shape."""
+    """Weights and the cache of the default context; None where the shape is unknown."""
     heads = facts.get("attention.head_count", 0)
     head_dim = facts.get("attention.key_length") or (
         facts.get("embedding_length", 0) // heads if heads else 0
@@ -67,15 +67,15 @@ def _memory_need(size: int, facts: dict[str, int]) -> int | None:
 
 
 def _facts(shown: Json) -> dict[str, int]:
-    """Counts of the model itself, whose names begin with its architecture's."""
-    told = object_of(shown.get("model_info"))
-    prefix = f"{text_of(told.get('general.architecture'))}."
-    counted = ((name.removeprefix(prefix), count_of(told[name])) for name in told if name.startswith(prefix))
+    """The model's own numbers, whose names begin with its architecture."""
+    info = object_of(shown.get("model_info"))
+    prefix = f"{text_of(info.get('general.architecture'))}."
+    counted = ((name.removeprefix(prefix), count_of(info[name])) for name in info if name.startswith(prefix))
     return {name: count for name, count in counted if count}
 
 
 def read_generated(document: Json, *, is_json: bool) -> engine.Generated:
-    """Of a chat or a completion; `is_json` where one of given texts was asked for."""
+    """Reads a chat or a completion; `is_json` where the answer was constrained to given texts."""
     if document.get("done") is not True:
         raise engine.ProviderFailed("The server's answer ends before the model was done.")
     holder = object_of(document.get("message")) if "message" in document else document
@@ -83,14 +83,12 @@ def read_generated(document: Json, *, is_json: bool) -> engine.Generated:
     if not isinstance(text, str):
         raise engine.ProviderFailed("The server's answer holds no text.")
     finish_reason = word_of(document.get("done_reason"))
-    return engine.Generated(
-        read_choice(text) if is_json else text, finish_reason, _usage(document), engine.Timing()
-    )
+    return engine.Generated(read_choice(text) if is_json else text, finish_reason, _usage(document), Timing())
 
 
-def _usage(document: Json) -> engine.Usage:
-    """Ollama counts what was thought among what was generated, and tells neither that nor its cache."""
-    return engine.Usage(
+def _usage(document: Json) -> TokenUsage:
+    """Ollama counts reasoning as generated tokens and reports neither reasoning nor cached tokens."""
+    return TokenUsage(
         prompt_tokens=tokens_of(document.get("prompt_eval_count")),
         completion_tokens=tokens_of(document.get("eval_count")),
     )
@@ -102,7 +100,7 @@ class OllamaStream:
     def __init__(self, *, is_chat: bool) -> None:
         self.reader = JsonLines()
         self.has_begun = False
-        self.shows_thoughts = False
+        self.streams_reasoning = False
         self._is_chat = is_chat
         self._text = StreamedText()
         self._last: Json = {}
@@ -112,19 +110,19 @@ class OllamaStream:
         return bool(self._last)
 
     def add(self, event: StreamEvent) -> None:
-        """An error has no code; what it says may tell more."""
+        """Errors have no code, only a message."""
         line = read_document(event.data)
         if line.get("error"):
-            raise BrokenOff(500, event.data)
+            raise StreamError(500, event.data)
         holder = object_of(line.get("message")) if self._is_chat else line
-        says = self._text.add(holder.get("content" if self._is_chat else "response"))
-        thinks = bool(text_of(holder.get("thinking")))
-        self.shows_thoughts |= thinks
-        self.has_begun |= says or thinks
+        has_text = self._text.add(holder.get("content" if self._is_chat else "response"))
+        has_reasoning = bool(text_of(holder.get("thinking")))
+        self.streams_reasoning |= has_reasoning
+        self.has_begun |= has_text or has_reasoning
         if line.get("done") is True:
             self._last = line
 
     def document(self) -> Json:
-        """The last line counts the tokens and says why it ended."""
+        """The last line holds the token counts and the finish reason."""
         text = self._text.text
         return self._last | ({"message": {"content": text}} if self._is_chat else {"response": text})

@@ -1,7 +1,5 @@
 """Reads responses of OpenAI-compatible servers: answers, streams, errors, log-probabilities."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,16 +7,18 @@ from typing import Any
 
 import orjson
 
+from proctor.values.outcome import ChoiceScore
+from proctor.values.usage import Timing, TokenUsage
 from services.worker.engines import engine
 from services.worker.engines.http.errors import (
-    Meaning,
-    SaidError,
-    read_error_body,
-    read_status,
-    says_too_long,
+    ErrorMeaning,
+    ProviderError,
+    is_too_long,
+    parse_error_body,
+    parse_status,
 )
 from services.worker.engines.http.event_stream import ServerSentEvents, StreamEvent
-from services.worker.engines.http.responses import BrokenOff, StreamedText
+from services.worker.engines.http.responses import StreamedText, StreamError
 from services.worker.engines.json_values import (
     Json,
     object_of,
@@ -41,15 +41,15 @@ _STATUSES = {
 _FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
 
 
-def read_error(body: bytes) -> SaidError:
-    fields, message = read_error_body(body)
-    return SaidError(message, _meaning(str(fields.get("code") or fields.get("type") or ""), message))
+def parse_error(body: bytes) -> ProviderError:
+    fields, message = parse_error_body(body)
+    return ProviderError(message, _meaning(str(fields.get("code") or fields.get("type") or ""), message))
 
 
 def status_of_error(document: Json) -> int:
-    """Of one in the middle of a stream: some servers give the status as the code, others only a word."""
+    """The status of an error event: some servers send it as the code, others only a word."""
     fields = object_of(document.get("error")) or document
-    status = read_status(fields.get("code"))
+    status = parse_status(fields.get("code"))
     if status is not None:
         return status
     words = [text_of(fields.get(name)) for name in ("code", "type")]
@@ -58,19 +58,19 @@ def status_of_error(document: Json) -> int:
     return next((_STATUSES[word] for word in words if word in _STATUSES), 500)
 
 
-def _meaning(code: str, message: str) -> Meaning | None:
+def _meaning(code: str, message: str) -> ErrorMeaning | None:
     if code == "insufficient_quota":
-        return Meaning.NO_CREDIT
-    if code in _TOO_LONG_CODES or says_too_long(message):
-        return Meaning.TOO_LONG
-    return Meaning.FILTERED if code in _FILTER_CODES else None
+        return ErrorMeaning.NO_CREDIT
+    if code in _TOO_LONG_CODES or is_too_long(message):
+        return ErrorMeaning.TOO_LONG
+    return ErrorMeaning.FILTERED if code in _FILTER_CODES else None
 
 
-# The server, and not the model, ended the answer: so say vLLM, SGLang and OpenRouter, TensorRT-LLM, DeepSeek.
+# The server ended the answer, not the model: vLLM, SGLang, OpenRouter, TensorRT-LLM, DeepSeek.
 _BREAKS = frozenset({"error", "abort", "timeout", "cancelled", "insufficient_system_resource"})
-# What is near to certain may be rounded to a little more than that.
+# The log-probability of a nearly certain token may be rounded to a little above 0.
 _MOST_LOGPROB = 1e-3
-# What is kept of every answer.
+# The fields of a message that every answer keeps.
 _TEXT_FIELDS = frozenset({"role", "content"})
 
 
@@ -82,27 +82,27 @@ def read_choices(document: Json) -> Sequence[Json]:
 
 
 def read_generated(document: Json, *, is_chat: bool, is_row: bool = False) -> engine.Generated:
-    """An empty text is an answer; so is a chat message without one, where the server says why it has none.
+    """An empty text is an answer; so is a chat message without one that says why.
 
-    Of a row of a data set the whole answer is kept where it is more than a text.
+    For a row of a data set the whole response is kept where it is more than a text.
     """
     choices = read_choices(document)
     choice = choices[0]
     finish_reason = word_of(choice.get("finish_reason"))
-    text = _chattext_of(choice, finish_reason) if is_chat else choice.get("text")
+    text = _chat_text(choice, finish_reason) if is_chat else choice.get("text")
     if finish_reason == "content_filter":
         raise engine.RequestRefused("The server's content filter withheld the answer, or a part of it.")
     if finish_reason in _BREAKS:
         raise engine.ProviderFailed(f"The server broke off its answer ({finish_reason}).")
     if not isinstance(text, str):
         raise engine.ProviderFailed("The server's answer holds no text.")
-    is_kept = is_row and (len(choices) > 1 or _says_more(choice))
+    is_kept = is_row and (len(choices) > 1 or _is_more_than_text(choice))
     body_json = orjson.dumps(document).decode() if is_kept else ""
-    return engine.Generated(text, finish_reason, read_usage(document), engine.Timing(), body_json)
+    return engine.Generated(text, finish_reason, read_usage(document), Timing(), body_json)
 
 
-def _chattext_of(choice: Json, finish_reason: str) -> object:
-    """A tool call or a refusal has no content, which is an empty answer; half a message is none."""
+def _chat_text(choice: Json, finish_reason: str) -> object:
+    """A tool call or a refusal has no content: an empty answer. An incomplete message is no answer."""
     message = choice.get("message")
     if not isinstance(message, dict):
         raise engine.ProviderFailed("The server's answer holds no message.")
@@ -110,27 +110,27 @@ def _chattext_of(choice: Json, finish_reason: str) -> object:
     return "" if message.get("content") is None and is_complete else message.get("content")
 
 
-def _says_more(choice: Json) -> bool:
-    """Such as calls of tools, a refusal, what was reasoned, log-probabilities."""
-    said = object_of(choice.get("message"))
-    return any(value for name, value in said.items() if name not in _TEXT_FIELDS) or bool(
+def _is_more_than_text(choice: Json) -> bool:
+    """Tool calls, a refusal, reasoning or log-probabilities."""
+    message = object_of(choice.get("message"))
+    return any(value for name, value in message.items() if name not in _TEXT_FIELDS) or bool(
         choice.get("logprobs") or choice.get("prompt_logprobs")
     )
 
 
-def read_usage(document: Json) -> engine.Usage:
-    """Most count what was reasoned among what was generated; xAI counts it apart, which the total tells."""
+def read_usage(document: Json) -> TokenUsage:
+    """Most servers count reasoning as completion tokens; xAI counts it separately, as its total shows."""
     usage = document.get("usage")
     if not isinstance(usage, dict):
-        return engine.Usage()
+        return TokenUsage()
     prompt_details = object_of(usage.get("prompt_tokens_details"))
     completion_details = object_of(usage.get("completion_tokens_details"))
     prompt, completion = tokens_of(usage.get("prompt_tokens")), tokens_of(usage.get("completion_tokens"))
     reasoning = tokens_of(completion_details.get("reasoning_tokens"))
-    is_apart = tokens_of(usage.get("total_tokens")) == prompt + completion + reasoning
-    return engine.Usage(
+    is_separate = tokens_of(usage.get("total_tokens")) == prompt + completion + reasoning
+    return TokenUsage(
         prompt_tokens=prompt,
-        completion_tokens=completion + reasoning if is_apart else completion,
+        completion_tokens=completion + reasoning if is_separate else completion,
         cached_tokens=tokens_of(prompt_details.get("cached_tokens")),
         reasoning_tokens=reasoning,
     )
@@ -138,14 +138,14 @@ def read_usage(document: Json) -> engine.Usage:
 
 @dataclass(frozen=True, slots=True)
 class EchoedPrompt:
-    """Where the continuation stands in the echoed text, in characters."""
+    """The span of the continuation in the echoed text, in characters."""
 
     begin: int
     end: int
 
 
-def read_choice_score(choice: Json, span: EchoedPrompt) -> engine.ChoiceScore:
-    """Sums the tokens that begin inside the continuation; context stands before, what was generated after."""
+def read_choice_score(choice: Json, span: EchoedPrompt) -> ChoiceScore:
+    """Sums the tokens that begin inside the continuation, without context and generated tokens."""
     logprobs = choice.get("logprobs")
     if not isinstance(logprobs, dict) or not logprobs.get("token_logprobs"):
         raise engine.UnsupportedRequest(
@@ -157,7 +157,7 @@ def read_choice_score(choice: Json, span: EchoedPrompt) -> engine.ChoiceScore:
         raise engine.ProviderFailed("The server's log-probabilities cannot be read.") from error
 
 
-def _sum_tokens(logprobs: Mapping[str, Any], span: EchoedPrompt) -> engine.ChoiceScore:
+def _sum_tokens(logprobs: Mapping[str, Any], span: EchoedPrompt) -> ChoiceScore:
     offsets, values = logprobs["text_offset"], logprobs["token_logprobs"]
     tops = logprobs.get("top_logprobs") or [None] * len(values)
     scored = [index for index, offset in enumerate(offsets) if span.begin <= offset < span.end]
@@ -165,7 +165,7 @@ def _sum_tokens(logprobs: Mapping[str, Any], span: EchoedPrompt) -> engine.Choic
         raise engine.ProviderFailed("No token of the echoed prompt begins inside the choice.")
     if not all(_is_logprob(values[index]) for index in scored):
         raise ValueError("some are no log-probabilities")
-    return engine.ChoiceScore(
+    return ChoiceScore(
         logprob=math.fsum(values[index] for index in scored),
         is_greedy=all(values[i] >= max((tops[i] or {}).values(), default=-math.inf) for i in scored),
         token_count=len(scored),
@@ -176,12 +176,12 @@ def _is_logprob(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value <= _MOST_LOGPROB
 
 
-# The tokens are counted in an event of their own, which is sent only when asked for.
+# Usage comes in an event of its own, which is sent only on request.
 STREAM_FIELDS: Json = {"stream": True, "stream_options": {"include_usage": True}}
 _END = b"[DONE]"
-# Servers differ in how they name what a model thought.
-_THOUGHTS = ("reasoning_content", "reasoning")
-# What may stand in place of a content.
+# Servers name reasoning differently.
+_REASONING = ("reasoning_content", "reasoning")
+# Fields that may replace the content.
 _INSTEAD = ("tool_calls", "refusal")
 
 
@@ -191,7 +191,7 @@ class OpenAIStream:
     def __init__(self, *, is_chat: bool) -> None:
         self.reader = ServerSentEvents()
         self.has_begun = False
-        self.shows_thoughts = False
+        self.streams_reasoning = False
         self.is_whole = False
         self._is_chat = is_chat
         self._text = StreamedText()
@@ -205,7 +205,7 @@ class OpenAIStream:
             return
         chunk = read_document(event.data)
         if chunk.get("error") or chunk.get("object") == "error" or event.name == "error":
-            raise BrokenOff(status_of_error(chunk), event.data)
+            raise StreamError(status_of_error(chunk), event.data)
         if isinstance(chunk.get("usage"), dict):
             self._usage = chunk["usage"]
         for choice in objects_of(chunk.get("choices")):
@@ -220,16 +220,16 @@ class OpenAIStream:
             self.has_begun |= self._text.add(choice.get("text"))
             return
         delta = object_of(choice.get("delta"))
-        says = self._text.add(delta.get("content"))
-        thinks = any(text_of(delta.get(name)) for name in _THOUGHTS)
+        has_text = self._text.add(delta.get("content"))
+        has_reasoning = any(text_of(delta.get(name)) for name in _REASONING)
         instead = {name: delta[name] for name in _INSTEAD if delta.get(name)}
         self._instead |= instead
-        self.shows_thoughts |= thinks
-        self.has_begun |= says or thinks or bool(instead)
+        self.streams_reasoning |= has_reasoning
+        self.has_begun |= has_text or has_reasoning or bool(instead)
 
     def document(self) -> Json:
         if self._choice is None:
             return {"choices": []}
         text = self._text.text
-        said = {"message": {"content": text, **self._instead}} if self._is_chat else {"text": text}
-        return {"choices": [self._choice | said], "usage": self._usage}
+        fields = {"message": {"content": text, **self._instead}} if self._is_chat else {"text": text}
+        return {"choices": [self._choice | fields], "usage": self._usage}

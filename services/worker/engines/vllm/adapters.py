@@ -1,22 +1,21 @@
-"""LoRA adapters of a vLLM pool: what their folders must hold, and the engine that serves them together."""
-
-from __future__ import annotations
+"""LoRA adapters of a vLLM pool: checks of their folders, and engine arguments that serve them together."""
 
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from proctor.values.pools import PoolModel
 from services.worker.engines import engine
-from services.worker.engines.vllm.model_files import VllmModel, weights_revision
+from services.worker.engines.vllm.model_files import weights_revision
 
-# vLLM reserves memory for adapters by the largest rank; these are those it knows.
+# vLLM reserves memory for adapters by the largest rank; it supports these.
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
-# Adapters in one batch of the engine; more of them take turns in memory.
+# Adapters in one batch of the engine; others are swapped in when needed.
 _MOST_AT_ONCE = 8
 
 
-def adapter_arguments(group: Iterable[VllmModel]) -> Mapping[str, object]:
-    """What the engine is started with so that it serves the group; nothing where none is an adapter."""
+def adapter_arguments(group: Iterable[PoolModel]) -> Mapping[str, object]:
+    """Engine arguments to serve the group; empty where it has no adapter."""
     adapters = [model for model in group if model.lora]
     ranks = [rank for rank in map(_rank_if_whole, adapters) if rank]
     if not ranks:
@@ -30,8 +29,8 @@ def adapter_arguments(group: Iterable[VllmModel]) -> Mapping[str, object]:
     }
 
 
-def read_adapter_rank(model: VllmModel) -> int:
-    """Refuses a folder that is no adapter in one sentence."""
+def read_adapter_rank(model: PoolModel) -> int:
+    """Raises ModelCannotLoad for a folder that is no adapter."""
     folder = Path(model.lora).expanduser()
     if not folder.is_dir():
         raise engine.ModelCannotLoad(f"The folder of the adapter {model.name} does not exist: {folder}.")
@@ -52,8 +51,8 @@ def read_adapter_rank(model: VllmModel) -> int:
     return rank
 
 
-def adapter_facts(facts: Mapping[str, str], models: Iterable[VllmModel]) -> Mapping[str, str]:
-    """Facts of the engine, in which another state of an adapter is another revision of the model."""
+def adapter_facts(facts: Mapping[str, str], models: Iterable[PoolModel]) -> Mapping[str, str]:
+    """The engine's facts with the adapters' revisions: a changed adapter is another revision of the model."""
     revisions = {
         model.name: weights_revision(Path(model.lora).expanduser()) for model in models if model.lora
     }
@@ -67,8 +66,8 @@ def adapter_facts(facts: Mapping[str, str], models: Iterable[VllmModel]) -> Mapp
     }
 
 
-def _rank_if_whole(model: VllmModel) -> int | None:
-    """What is wrong with an adapter is told when it is loaded, and keeps no other from being served."""
+def _rank_if_whole(model: PoolModel) -> int | None:
+    """None for a broken adapter: its problem is reported when it is loaded, and does not block the others."""
     try:
         return read_adapter_rank(model)
     except engine.ModelCannotLoad:

@@ -1,6 +1,4 @@
-"""The engine `vllm`: AsyncLLM in the worker's process, one model at a time, swapped in place."""
-
-from __future__ import annotations
+"""The engine `vllm`: AsyncLLM in the worker's process, one group of models at a time, switched in place."""
 
 import asyncio
 import os
@@ -10,17 +8,20 @@ from contextlib import asynccontextmanager
 from importlib import metadata
 from typing import TYPE_CHECKING
 
+from proctor.values.pools import PoolModel
+from proctor.values.providers import EngineLoad, ModelInfo
+from proctor.values.sample import Prompt
 from services.worker.engines import engine
 from services.worker.engines.unsupported import template_fields
 from services.worker.engines.vllm.adapters import adapter_facts, read_adapter_rank
-from services.worker.engines.vllm.model_files import VllmModel, VllmSettings, read_model_config
+from services.worker.engines.vllm.model_files import VllmSettings, read_model_config
 from services.worker.engines.vllm.model_list import list_vllm_models
 from services.worker.engines.vllm.token_split import TokenSplit, cut_left, split_tokens
 
 if TYPE_CHECKING:
     from services.worker.engines.vllm.runtime import VllmRuntime
 
-# What an answer of no set length gets at least where its prompt is cut; of a short context, half.
+# The least room for an answer without max_tokens where its prompt is cut; of a short context, half.
 _ROOM_FOR_ANSWER = 256
 
 
@@ -28,13 +29,13 @@ class VllmEngine:
     def __init__(self, settings: VllmSettings) -> None:
         self._settings = settings
         self._runtime: VllmRuntime | None = None
-        # The runtime as each model that can be asked now sees it.
+        # The runtime for each model that is ready.
         self._views: dict[str, VllmRuntime] = {}
-        self._swap = asyncio.Lock()
+        self._switch = asyncio.Lock()
         self._in_flight = 0
         self._nothing_in_flight = asyncio.Event()
         self._nothing_in_flight.set()
-        # One thread starts and stops, so that both keep their order; the engine's process dies with it.
+        # One thread starts and stops engines in order; the engine's process dies with the thread.
         self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="vllm-starter")
 
     @property
@@ -44,8 +45,8 @@ class VllmEngine:
         return next(iter(self._views), self._runtime.model.name)
 
     async def load(self, model: str) -> None:
-        """Waits for what is in flight, then swaps; an engine that died is started again."""
-        async with self._swap:
+        """Waits for requests in flight, then switches; an engine that died is restarted."""
+        async with self._switch:
             if self._view_of(model):
                 return
             wanted = self._settings.find_model(model)
@@ -58,30 +59,26 @@ class VllmEngine:
                 await self._in_starter(lambda: self._start_runtime(wanted))
             await self._add_view(wanted)
 
-    async def generate(
-        self, model: str, prompt: engine.Prompt, sampling: engine.Sampling
-    ) -> engine.Generated:
+    async def generate(self, model: str, prompt: Prompt, sampling: engine.Sampling) -> engine.Generated:
         async with self._serving(model) as runtime:
             ids = prompt_ids(runtime, prompt, sampling)
             return await runtime.generate(ids, sampling, is_chat=prompt.is_chat)
 
     async def score_choices(
-        self, model: str, prompt: engine.Prompt, choices: Sequence[str], *, truncate_left: bool
+        self, model: str, prompt: Prompt, choices: Sequence[str], *, truncate_left: bool
     ) -> engine.ScoredChoices:
         async with self._serving(model) as runtime:
             splits = choice_splits(runtime, prompt, choices)
             return await runtime.score(fit_context(runtime, splits, truncate_left=truncate_left))
 
-    async def list_models(self) -> tuple[engine.ModelInfo, ...]:
+    async def list_models(self) -> tuple[ModelInfo, ...]:
         return await asyncio.to_thread(list_vllm_models, self._settings, is_cpu=_is_built_for_cpu())
 
-    def load_now(self) -> engine.EngineLoad | None:
+    def current_load(self) -> EngineLoad | None:
         if self.loaded_model is None:
             return None
-        # Here and not above: prometheus_client comes with vLLM.
-        from services.worker.engines.vllm.runtime import read_engine_load  # noqa: PLC0415
-
-        return read_engine_load()
+        assert self._runtime is not None
+        return self._runtime.current_load()
 
     async def describe(self) -> Mapping[str, str]:
         if self._runtime is None:
@@ -93,9 +90,9 @@ class VllmEngine:
         self._starter.shutdown()
 
     @asynccontextmanager
-    async def _serving(self, model: str) -> AsyncIterator[VllmRuntime]:
-        """The runtime of the model, which is not swapped away meanwhile."""
-        while self._swap.locked() or not (runtime := self._view_of(model)):
+    async def _serving(self, model: str) -> AsyncIterator["VllmRuntime"]:
+        """The runtime of the model, which is not stopped meanwhile."""
+        while self._switch.locked() or not (runtime := self._view_of(model)):
             await self.load(model)
         self._in_flight += 1
         self._nothing_in_flight.clear()
@@ -106,26 +103,28 @@ class VllmEngine:
             if not self._in_flight:
                 self._nothing_in_flight.set()
 
-    def _view_of(self, model: str) -> VllmRuntime | None:
+    def _view_of(self, model: str) -> "VllmRuntime | None":
         return None if self.loaded_model is None else self._views.get(model)
 
-    def _shares_engine(self, wanted: VllmModel) -> bool:
+    def _shares_engine(self, wanted: PoolModel) -> bool:
         if self._runtime is None or self._runtime.is_dead:
             return False
         return self._runtime.model in self._settings.group_of(wanted)
 
-    async def _add_view(self, wanted: VllmModel) -> None:
+    async def _add_view(self, wanted: PoolModel) -> None:
         assert self._runtime is not None
         number = 1 + self._settings.models.index(wanted)
         self._views[wanted.name] = (
-            await self._runtime.with_adapter(wanted, number) if wanted.lora else self._runtime.of(wanted)
+            await self._runtime.with_adapter(wanted, number)
+            if wanted.lora
+            else self._runtime.with_model(wanted)
         )
 
     async def _in_starter(self, call: Callable[[], None]) -> None:
         await asyncio.get_running_loop().run_in_executor(self._starter, call)
 
-    def _start_runtime(self, model: VllmModel) -> None:
-        """In the starter's thread; the engine is kept here, so that a cancelled load leaves no orphan."""
+    def _start_runtime(self, model: PoolModel) -> None:
+        """In the starter's thread; it stores the engine itself, so that a cancelled load leaves no orphan."""
         is_cpu = _is_built_for_cpu()
         for name, value in self._settings.environment(is_cpu=is_cpu).items():
             os.environ.setdefault(name, value)
@@ -135,7 +134,7 @@ class VllmEngine:
         self._runtime = start_runtime(self._settings.group_of(model), self._settings)
 
     async def _stop_runtime(self) -> None:
-        """Also one that a cancelled load has left starting: the starter's thread gets to this after that."""
+        """Also stops one that a cancelled load left starting: the starter's thread finishes that first."""
         await self._in_starter(lambda: None)
         runtime, self._runtime = self._runtime, None
         self._views.clear()
@@ -148,13 +147,13 @@ def _is_built_for_cpu() -> bool:
     return "cpu" in metadata.version("vllm")
 
 
-def prompt_ids(runtime: VllmRuntime, prompt: engine.Prompt, sampling: engine.Sampling) -> Sequence[int]:
-    """Cut from the left, a prompt leaves room for the whole answer, as in lm-evaluation-harness."""
+def prompt_ids(runtime: "VllmRuntime", prompt: Prompt, sampling: engine.Sampling) -> Sequence[int]:
+    """A prompt cut from the left leaves room for the whole answer, as in lm-evaluation-harness."""
     if prompt.is_chat:
         fields = template_fields(sampling)
         ids = runtime.encode_templated([runtime.apply_chat_template(prompt.messages, fields)])[0]
     else:
-        ids = runtime.encode_all([prompt.text])[0]
+        ids = runtime.encode_all([prompt.as_text])[0]
     if sampling.truncate_left:
         return ids[-longest_cut_prompt(runtime.longest_prompt, sampling.max_tokens, len(ids)) :]
     if len(ids) > runtime.longest_prompt:
@@ -163,16 +162,14 @@ def prompt_ids(runtime: VllmRuntime, prompt: engine.Prompt, sampling: engine.Sam
 
 
 def longest_cut_prompt(longest: int, max_tokens: int | None, length: int) -> int:
-    """An answer of no set length gets what is left; of a prompt that leaves nothing, some room is taken."""
+    """An answer without max_tokens gets the rest of the context; a prompt that leaves none is cut for it."""
     if max_tokens is None:
         return length if length <= longest else longest + 1 - min(_ROOM_FOR_ANSWER, (longest + 1) // 2)
     return max(1, longest + 1 - max_tokens)
 
 
-def choice_splits(
-    runtime: VllmRuntime, prompt: engine.Prompt, choices: Sequence[str]
-) -> tuple[TokenSplit, ...]:
-    text, encode_all = prompt.text, runtime.encode_all
+def choice_splits(runtime: "VllmRuntime", prompt: Prompt, choices: Sequence[str]) -> tuple[TokenSplit, ...]:
+    text, encode_all = prompt.as_text, runtime.encode_all
     if prompt.is_chat:
         text, encode_all = runtime.apply_chat_template(prompt.messages), runtime.encode_templated
     splits = split_tokens(encode_all, text, choices, runtime.prefix_token)
@@ -182,7 +179,7 @@ def choice_splits(
 
 
 def fit_context(
-    runtime: VllmRuntime, splits: tuple[TokenSplit, ...], *, truncate_left: bool
+    runtime: "VllmRuntime", splits: tuple[TokenSplit, ...], *, truncate_left: bool
 ) -> tuple[TokenSplit, ...]:
     longest = max(len(split.ids) for split in splits)
     if longest <= runtime.longest_prompt:
@@ -192,7 +189,7 @@ def fit_context(
     raise too_long(longest, runtime)
 
 
-def too_long(tokens: int, runtime: VllmRuntime) -> engine.PromptTooLong:
+def too_long(tokens: int, runtime: "VllmRuntime") -> engine.PromptTooLong:
     return engine.PromptTooLong(
         f"The prompt has {tokens} tokens and {runtime.model.name} takes {runtime.longest_prompt}; "
         "order the run with truncate: left, or serve the model with a longer max_model_len."

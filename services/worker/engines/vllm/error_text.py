@@ -1,6 +1,4 @@
-"""Why an engine did not start, in one line for people: from its error, or from what its processes printed."""
-
-from __future__ import annotations
+"""Why an engine did not start, in one line: from its error, or from the output of its processes."""
 
 import re
 from collections.abc import Sequence
@@ -8,43 +6,43 @@ from collections.abc import Sequence
 _LONGEST = 300
 # "(EngineCore pid=12) ERROR 11-22 01:10:09 [core.py:1510] " before each line of a logged traceback.
 _LOG_PREFIX = re.compile(r"^\([^)]*\)\s+(?:[A-Z]+ \S+ \S+ \[[^\]]*\]\s?)?")
-_EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt): (?P<says>.+)")
-# What one process says when another one failed.
+_EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt): (?P<message>.+)")
+# The message of a process when another one failed.
 _ELSEWHERE = ("initialization failed", "root cause", "cancelled")
 _NOISE = (
     re.compile(r"^Value error, "),
     re.compile(r"\s*\[type=\w+, input_value=.*"),
     re.compile(r"^\[enforce fail at [^\]]*\][^.]*\.\s*"),
 )
-_QUOTED = re.compile(r"Worker failed with error '(?P<says>.*)', please check")
+_QUOTED = re.compile(r"Worker failed with error '(?P<message>.*)', please check")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 
 def reason_in_output(lines: Sequence[str]) -> str | None:
-    """What the last exception says that is no echo of another one; None where there is none."""
+    """The last exception that is no echo of another one; None where there is none."""
     found = (_EXCEPTION.match(_LOG_PREFIX.sub("", line)) for line in reversed(lines))
-    said = (match["says"] for match in found if match)
-    cause = next((says for says in said if not any(word in says for word in _ELSEWHERE)), None)
+    messages = (match["message"] for match in found if match)
+    cause = next((message for message in messages if not any(word in message for word in _ELSEWHERE)), None)
     return None if cause is None else shortened(cause)
 
 
 def is_echo(text: str) -> bool:
-    """Whether it only tells that something failed elsewhere."""
+    """Whether it only reports that another process failed."""
     return any(word in text for word in _ELSEWHERE)
 
 
 def reason_in_error(text: str) -> str:
-    """The first line that says something: pydantic's first line only counts the errors."""
+    """The first informative line: the first line of pydantic only counts the errors."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines if "validation error" not in line] or lines
-    opens_a_list = telling[:1] and telling[0].endswith(":")
-    return shortened(" ".join(telling) if opens_a_list else "".join(telling[:1]))
+    informative = [line for line in lines if "validation error" not in line] or lines
+    opens_a_list = informative[:1] and informative[0].endswith(":")
+    return shortened(" ".join(informative) if opens_a_list else "".join(informative[:1]))
 
 
 def shortened(text: str) -> str:
-    """Without what only a program reads, and as many whole sentences as are quickly read."""
+    """Without noise, and cut to whole sentences."""
     quoted = _QUOTED.search(text)
-    text = quoted["says"] if quoted else text
+    text = quoted["message"] if quoted else text
     for noise in _NOISE:
         text = noise.sub("", text)
     kept, *rest = _SENTENCE_END.split(text)

@@ -1,11 +1,9 @@
 """Ties vLLM's engine process to the worker: if the worker is killed, the kernel kills the engine too.
 
 vLLM starts its engine by multiprocessing's spawn method, which lets one choose the program to start. While
-`children_die_with_us` is active that program is this file, which asks for the signal, prints to where the
-worker reads, and then becomes Python.
+`children_die_with_us` is active that program is this file: it requests the signal, redirects its output to
+the worker, and then becomes Python.
 """
-
-from __future__ import annotations
 
 import ctypes
 import multiprocessing.spawn
@@ -25,7 +23,7 @@ _PR_SET_PDEATHSIG = 1
 def children_die_with_us(output: int) -> Iterator[None]:
     """The signal comes when the starting *thread* ends, so start from one that lives as long as the child.
 
-    `output`: the end of a pipe to which the children print.
+    `output`: the write end of a pipe for the output of the children.
     """
     previous = os.fsdecode(multiprocessing.spawn.get_executable())
     with tempfile.TemporaryDirectory(prefix="proctor-engine-") as folder:
@@ -43,7 +41,7 @@ def children_die_with_us(output: int) -> Iterator[None]:
 
 
 def become_python(parent: int, output: int, command: list[str]) -> None:
-    """The resource tracker outlives us on purpose: it frees what we leave in shared memory."""
+    """The resource tracker outlives the worker on purpose: it frees the shared memory."""
     if "--multiprocessing-fork" in command:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
@@ -53,7 +51,7 @@ def become_python(parent: int, output: int, command: list[str]) -> None:
 
 
 def print_to(pipe: Path) -> None:
-    """Spawned processes inherit no pipe of ours, but may open it while we hold it."""
+    """Spawned processes do not inherit the pipe, but may open it while the worker holds it."""
     with suppress(OSError):
         descriptor = os.open(pipe, os.O_WRONLY)
         for stream in (1, 2):

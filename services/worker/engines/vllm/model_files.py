@@ -1,7 +1,5 @@
 """Which models a vLLM pool serves, and checks of their folders before vLLM loads them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -9,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from proctor.values.pools import PoolModel
 from services.worker.engines import engine
 
 _ENVIRONMENT = {
@@ -19,33 +18,21 @@ _ENVIRONMENT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class VllmModel:
-    """A model of the pool: its name in runs, its folder or hub id, arguments for the engine.
+def is_folder(path: str) -> bool:
+    """Whether it is a folder, or a model id on a hub."""
+    return path.startswith(("/", ".", "~")) or Path(path).exists()
 
-    With `lora`, the folder of an adapter over that model. Models with the same `engine_key` share an engine.
-    """
 
-    name: str
-    path: str
-    engine_args: Mapping[str, object] = field(default_factory=dict)
-    lora: str = ""
-    engine_key: str = ""
-
-    @property
-    def is_folder(self) -> bool:
-        return self.path.startswith(("/", ".", "~")) or Path(self.path).exists()
-
-    @property
-    def source(self) -> str:
-        return str(Path(self.path).expanduser()) if self.is_folder else self.path
+def model_source(model: PoolModel) -> str:
+    """What vLLM loads the weights from: a folder or a hub id."""
+    return str(Path(model.path).expanduser()) if is_folder(model.path) else model.path
 
 
 @dataclass(frozen=True, slots=True)
 class VllmSettings:
-    """The engine's defaults; a model's own `engine_args` and the user's environment win over them."""
+    """Defaults; a model's own `engine_args` and the user's environment win over them."""
 
-    models: tuple[VllmModel, ...]
+    models: tuple[PoolModel, ...]
     cpu_kv_cache_gib: int = 1
     cpu_engine_args: Mapping[str, object] = field(
         default_factory=lambda: {
@@ -59,12 +46,12 @@ class VllmSettings:
     cpu_longest_context: int = 2048
 
     def environment(self, *, is_cpu: bool) -> Mapping[str, str]:
-        """What vLLM reads when it is imported."""
-        offline = {"HF_HUB_OFFLINE": "1"} if all(model.is_folder for model in self.models) else {}
+        """Variables that vLLM reads when it is imported."""
+        offline = {"HF_HUB_OFFLINE": "1"} if all(is_folder(model.path) for model in self.models) else {}
         return {**_ENVIRONMENT, **offline, **(self._cpu_environment() if is_cpu else {})}
 
     def _cpu_environment(self) -> Mapping[str, str]:
-        """Without a cache size it takes 15 GB; torch would compile for seconds inside the first request."""
+        """The default cache is 15 GB; compilation would delay the first request by seconds."""
         return {
             "VLLM_CPU_KVCACHE_SPACE": str(self.cpu_kv_cache_gib),
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",
@@ -72,12 +59,12 @@ class VllmSettings:
             "TORCH_COMPILE_DISABLE": "1",
         }
 
-    def group_of(self, model: VllmModel) -> tuple[VllmModel, ...]:
+    def group_of(self, model: PoolModel) -> tuple[PoolModel, ...]:
         """The model and those that share its engine, itself first."""
         others = (other for other in self.models if other.engine_key == model.engine_key != "")
         return (model, *(other for other in others if other != model))
 
-    def find_model(self, name: str) -> VllmModel:
+    def find_model(self, name: str) -> PoolModel:
         for model in self.models:
             if model.name == name:
                 return model
@@ -85,11 +72,11 @@ class VllmSettings:
         raise engine.ModelCannotLoad(f"This pool does not serve the model {name}; it serves: {served}.")
 
 
-def read_model_config(model: VllmModel) -> Mapping[str, object]:
-    """The model's config.json; empty for a hub id. Refuses a folder that is no model in one sentence."""
-    if not model.is_folder:
+def read_model_config(model: PoolModel) -> Mapping[str, object]:
+    """The model's config.json; empty for a hub id. Raises ModelCannotLoad for a folder that is no model."""
+    if not is_folder(model.path):
         return {}
-    folder = Path(model.source)
+    folder = Path(model_source(model))
     if not folder.is_dir():
         raise engine.ModelCannotLoad(f"The folder of the model {model.name} does not exist: {folder}.")
     config_file = folder / "config.json"
@@ -112,7 +99,7 @@ def context_length(config: Mapping[str, object]) -> int | None:
 
 
 def cpu_engine_args(settings: VllmSettings, config: Mapping[str, object]) -> Mapping[str, object]:
-    """A long context would ask for more cache than a CPU machine gives, so it is cut unless asked for."""
+    """Limits the context by default: a long one needs more cache than CPU machines have."""
     longest = context_length(config) or settings.cpu_longest_context
     return {**settings.cpu_engine_args, "max_model_len": min(longest, settings.cpu_longest_context)}
 
@@ -121,11 +108,11 @@ _LENGTH_BYTES = 8
 _LONGEST_HEADER = 100_000_000
 
 
-def check_weights(model: VllmModel) -> None:
-    """Refuses a damaged *.safetensors file in one sentence; other kinds are left to vLLM."""
-    if not model.is_folder:
+def check_weights(model: PoolModel) -> None:
+    """Raises ModelCannotLoad for a damaged *.safetensors file, for which vLLM's own message is unclear."""
+    if not is_folder(model.path):
         return
-    for file in sorted(Path(model.source).glob("*.safetensors")):
+    for file in sorted(Path(model_source(model)).glob("*.safetensors")):
         if not _is_whole(file):
             raise engine.ModelCannotLoad(
                 f"The weights of the model {model.name} are damaged or cut off: {file}; copy them again."
@@ -133,7 +120,7 @@ def check_weights(model: VllmModel) -> None:
 
 
 def _is_whole(file: Path) -> bool:
-    """A file is the header's length, the header in JSON, which says how many bytes follow, and those."""
+    """A file is the length of its header, the header as JSON with the size of the data, and the data."""
     size = file.stat().st_size
     with file.open("rb") as opened:
         length = int.from_bytes(opened.read(_LENGTH_BYTES), "little")
@@ -152,15 +139,15 @@ _WEIGHTS = ("*.safetensors", "*.bin")
 
 
 def weights_revision(folder: Path) -> str:
-    """16 hexadecimal digits over the texts of the folder, and names, sizes and times of its weights.
+    """16 hexadecimal digits over the folder's text files, and over names, sizes and times of its weights.
 
-    Weights that were written anew count as others, even where their bytes are the same.
+    Weights that were rewritten count as changed, even where their bytes are the same.
     """
     digest = hashlib.sha256()
     for file in sorted({file for pattern in _SMALL_FILES for file in folder.glob(pattern)}):
         digest.update(file.name.encode())
         digest.update(file.read_bytes())
     for file in sorted({file for pattern in _WEIGHTS for file in folder.glob(pattern)}):
-        told = file.stat()
-        digest.update(f"{file.name} {told.st_size} {told.st_mtime_ns}".encode())
+        stat = file.stat()
+        digest.update(f"{file.name} {stat.st_size} {stat.st_mtime_ns}".encode())
     return digest.hexdigest()[:16]

@@ -1,53 +1,54 @@
-"""What the folders of a vLLM pool's models tell: size, context, quantisation, memory, what is wrong."""
-
-from __future__ import annotations
+"""Lists the models of a vLLM pool from their folders: size, context, quantisation, memory, problems."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from proctor.values.pools import PoolModel
+from proctor.values.providers import ModelCapabilities, ModelInfo
 from services.worker.engines import engine
 from services.worker.engines.json_values import count_of, object_of, text_of
 from services.worker.engines.model_memory import AttentionShape
 from services.worker.engines.vllm.model_files import (
-    VllmModel,
     VllmSettings,
     context_length,
     cpu_engine_args,
+    is_folder,
+    model_source,
     read_model_config,
 )
 
-CAPABILITIES = engine.EngineCapabilities(
+CAPABILITIES = ModelCapabilities(
     loglikelihood=True, chat=True, completion=True, constrained=True, seed=True, logprobs=True
 )
 _VALUE_BYTES = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2}
-# vLLM serves weights that were stored in full precision in half of it, unless told otherwise.
+# By default vLLM serves weights of full precision in half precision.
 _AUTO_DTYPE = {"float32": "bfloat16"}
-# The first that is there: some folders hold the same weights once more under other names.
+# The first pattern that matches: some folders hold the same weights again under other names.
 _WEIGHT_FILES = ("model*.safetensors", "*.safetensors", "*.bin")
 
 
-def list_vllm_models(settings: VllmSettings, *, is_cpu: bool) -> tuple[engine.ModelInfo, ...]:
-    """Reads the disk. Of a model that comes from a hub nothing is known before it is there.
+def list_vllm_models(settings: VllmSettings, *, is_cpu: bool) -> tuple[ModelInfo, ...]:
+    """Reads the disk; a model from a hub is unknown before its download.
 
-    Which one is loaded is for the heartbeats to tell, at once and for every worker of the pool.
+    Heartbeats report which model is loaded, for every worker of the pool.
     """
     return tuple(_model_info(model, settings, is_cpu=is_cpu) for model in settings.models)
 
 
-def _model_info(model: VllmModel, settings: VllmSettings, *, is_cpu: bool) -> engine.ModelInfo:
+def _model_info(model: PoolModel, settings: VllmSettings, *, is_cpu: bool) -> ModelInfo:
     try:
         config = read_model_config(model)
     except engine.ModelCannotLoad as error:
-        return engine.ModelInfo(model.name, CAPABILITIES, problem=str(error))
-    # A model that also sees has the facts of its language side in a part of their own.
+        return ModelInfo(model.name, capabilities=CAPABILITIES, problem=str(error))
+    # A multimodal model has the facts of its language model in a part of their own.
     facts = {**config, **object_of(config.get("text_config"))}
     arguments = {**(cpu_engine_args(settings, facts) if is_cpu else {}), **model.engine_args}
     context = count_of(arguments.get("max_model_len")) or context_length(facts)
-    size = _weight_bytes(Path(model.source)) if model.is_folder else None
-    return engine.ModelInfo(
+    size = _weight_bytes(Path(model_source(model))) if is_folder(model.path) else None
+    return ModelInfo(
         model.name,
-        CAPABILITIES,
-        context_length=context,
+        capabilities=CAPABILITIES,
+        context_tokens=context,
         size_bytes=size,
         memory_bytes=_memory_need(facts, arguments, size, context),
         quantization=_quantization(facts, arguments) or _served_dtype(facts, arguments),
@@ -65,7 +66,7 @@ def _memory_need(
 ) -> int | None:
     """Weights as they are served and the cache of one longest context, over all devices together.
 
-    What the engine needs to compute with comes on top. None where the folder does not tell the shape.
+    The engine's working memory comes on top. None where the shape is unknown.
     """
     shape, dtype = _attention_shape(config), _served_dtype(config, arguments)
     if not (size and context and shape and dtype in _VALUE_BYTES):
@@ -78,7 +79,7 @@ def _memory_need(
 
 
 def _attention_shape(config: Mapping[str, object]) -> AttentionShape | None:
-    """None where keys and values are kept in another form, such as DeepSeek's compressed one."""
+    """None where keys and values have another form, such as DeepSeek's compressed one."""
     heads = count_of(config.get("num_attention_heads"))
     layers = count_of(config.get("num_hidden_layers"))
     kv_heads = count_of(config.get("num_key_value_heads")) or heads
@@ -91,9 +92,9 @@ def _attention_shape(config: Mapping[str, object]) -> AttentionShape | None:
 
 
 def _quantization(config: Mapping[str, object], arguments: Mapping[str, object]) -> str:
-    """The method; empty where weights are served as numbers of `_served_dtype`."""
-    told = object_of(config.get("quantization_config")).get("quant_method")
-    return text_of(arguments.get("quantization")) or text_of(told)
+    """The method; empty where weights are served as `_served_dtype`."""
+    stored = object_of(config.get("quantization_config")).get("quant_method")
+    return text_of(arguments.get("quantization")) or text_of(stored)
 
 
 def _served_dtype(config: Mapping[str, object], arguments: Mapping[str, object]) -> str:

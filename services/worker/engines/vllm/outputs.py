@@ -1,7 +1,5 @@
 """Scoring requests to vLLM, and its outputs read as scores, answers and OpenAI completions."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,19 +11,21 @@ from vllm.logprobs import Logprob
 from vllm.outputs import CompletionOutput, RequestOutput
 from vllm.sampling_params import RequestOutputKind
 
+from proctor.values import openai
+from proctor.values.outcome import ChoiceScore
+from proctor.values.usage import Timing, TokenUsage
 from services.worker.engines import engine
-from services.worker.engines.engine import Usage
 from services.worker.engines.vllm.token_split import TokenSplit
 
 
 def single_token_params(splits: Sequence[TokenSplit]) -> SamplingParams:
-    """The log-probability of each choice's one token, and of the likeliest token, after the same context."""
+    """Requests the log-probability of each choice's single token, and of the likeliest token."""
     tokens = [split.continuation[0] for split in splits]
     return _scoring_params(logprob_token_ids=list(dict.fromkeys(tokens)))
 
 
 def continuation_params() -> SamplingParams:
-    """The log-probability and the rank of each token of the prompt itself."""
+    """Requests the log-probability and the rank of each prompt token."""
     return _scoring_params(prompt_logprobs=0)
 
 
@@ -35,22 +35,20 @@ def _scoring_params(**wanted: object) -> SamplingParams:
     )
 
 
-def read_single_token_scores(
-    output: RequestOutput, splits: Sequence[TokenSplit]
-) -> tuple[engine.ChoiceScore, ...]:
+def read_single_token_scores(output: RequestOutput, splits: Sequence[TokenSplit]) -> tuple[ChoiceScore, ...]:
     completion = output.outputs[0]
     assert completion.logprobs is not None
     logprobs = completion.logprobs[0]
     likeliest = logprobs[completion.token_ids[0]].logprob
     values = [logprobs[split.continuation[0]].logprob for split in splits]
-    return tuple(engine.ChoiceScore(value, is_greedy=value >= likeliest, token_count=1) for value in values)
+    return tuple(ChoiceScore(value, is_greedy=value >= likeliest, token_count=1) for value in values)
 
 
-def read_continuation_score(output: RequestOutput, split: TokenSplit) -> engine.ChoiceScore:
+def read_continuation_score(output: RequestOutput, split: TokenSplit) -> ChoiceScore:
     assert output.prompt_logprobs is not None
     positions = output.prompt_logprobs[len(split.context) :]
     scored = [at[token] for at, token in zip(positions, split.continuation, strict=True) if at is not None]
-    return engine.ChoiceScore(
+    return ChoiceScore(
         logprob=math.fsum(each.logprob for each in scored),
         is_greedy=all(each.rank == 1 for each in scored),
         token_count=len(scored),
@@ -59,7 +57,7 @@ def read_continuation_score(output: RequestOutput, split: TokenSplit) -> engine.
 
 def read_generated(output: RequestOutput, total_seconds: float) -> engine.Generated:
     completion = output.outputs[0]
-    usage = engine.Usage(
+    usage = TokenUsage(
         prompt_tokens=len(output.prompt_token_ids or ()),
         completion_tokens=sum(len(each.token_ids) for each in output.outputs),
         cached_tokens=output.num_cached_tokens or 0,
@@ -70,24 +68,24 @@ def read_generated(output: RequestOutput, total_seconds: float) -> engine.Genera
 
 
 def read_scored_choices(
-    scores: tuple[engine.ChoiceScore, ...], outputs: Sequence[RequestOutput], total_seconds: float
+    scores: tuple[ChoiceScore, ...], outputs: Sequence[RequestOutput], total_seconds: float
 ) -> engine.ScoredChoices:
-    """The one token that each scoring request must produce is no answer, so it is not counted as one."""
-    usage = engine.Usage(
+    """The one token that each scoring request must generate is not counted as completion."""
+    usage = TokenUsage(
         prompt_tokens=sum(len(output.prompt_token_ids or ()) for output in outputs),
         cached_tokens=sum(output.num_cached_tokens or 0 for output in outputs),
     )
     return engine.ScoredChoices(scores, usage, _scoring_timing(outputs, total_seconds))
 
 
-def _answer_timing(output: RequestOutput, total_seconds: float) -> engine.Timing:
-    """As the engine measured it, token by token; vLLM tells it only where its statistics are on."""
+def _answer_timing(output: RequestOutput, total_seconds: float) -> Timing:
+    """The engine's own measurement, where vLLM's statistics are on."""
     stats = output.metrics
     if stats is None:
-        return engine.Timing(total_seconds=total_seconds)
+        return Timing(total_seconds=total_seconds)
     later_tokens = stats.num_generation_tokens - 1
     decoding_seconds = stats.last_token_ts - stats.first_token_ts
-    return engine.Timing(
+    return Timing(
         queue_seconds=stats.scheduled_ts - stats.queued_ts,
         first_token_seconds=stats.first_token_latency,
         between_tokens_seconds=decoding_seconds / later_tokens if later_tokens > 0 else None,
@@ -95,64 +93,48 @@ def _answer_timing(output: RequestOutput, total_seconds: float) -> engine.Timing
     )
 
 
-def _scoring_timing(outputs: Iterable[RequestOutput], total_seconds: float) -> engine.Timing:
-    """The longest wait of the requests; what they generate is no answer, so its first token is none."""
+def _scoring_timing(outputs: Iterable[RequestOutput], total_seconds: float) -> Timing:
+    """The longest queue time of the requests; scoring has no first token."""
     waits = [each.metrics.scheduled_ts - each.metrics.queued_ts for each in outputs if each.metrics]
-    return engine.Timing(queue_seconds=max(waits, default=None), total_seconds=total_seconds)
+    return Timing(queue_seconds=max(waits, default=None), total_seconds=total_seconds)
 
 
 Json = dict[str, Any]
 
-# JSON knows no infinity; the protocol takes this for what can hardly be.
+# JSON has no infinity; the protocol uses this for an impossible token.
 _LEAST_LOGPROB = -9999.0
 
 
-def body_json(output: RequestOutput, model: str, usage: Usage, *, is_chat: bool) -> str:
-    """Empty where the answer is one text and why it ended."""
+def body_json(output: RequestOutput, model: str, usage: TokenUsage, *, is_chat: bool) -> str:
+    """The whole answer; empty where it is only one text with a finish reason."""
     if len(output.outputs) == 1 and output.outputs[0].logprobs is None:
         return ""
-    choice = _chat_choice if is_chat else _text_choice
-    body = {
-        "id": f"{'chatcmpl' if is_chat else 'cmpl'}-{output.request_id}",
-        "object": "chat.completion" if is_chat else "text_completion",
-        "created": int(time.time()),
-        "model": model,
-        "choices": [choice(each) for each in sorted(output.outputs, key=lambda each: each.index)],
-        "usage": {
-            "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
-            "total_tokens": usage.prompt_tokens + usage.completion_tokens,
-        },
-    }
-    return orjson.dumps(body).decode()
+    choices = [_choice(each, is_chat=is_chat) for each in sorted(output.outputs, key=lambda each: each.index)]
+    head = openai.CompletionHead(output.request_id, int(time.time()), model, is_chat=is_chat)
+    return orjson.dumps(openai.completion(head, choices, usage)).decode()
 
 
-def _chat_choice(completion: CompletionOutput) -> Json:
-    return {
-        "index": completion.index,
-        "message": {"role": "assistant", "content": completion.text},
-        "logprobs": None if completion.logprobs is None else {"content": _told_tokens(completion)},
-        "finish_reason": completion.finish_reason,
-    }
+def _choice(completion: CompletionOutput, *, is_chat: bool) -> Json:
+    logprobs: Json | None = None
+    if completion.logprobs is not None:
+        logprobs = {"content": _chat_logprobs(completion)} if is_chat else _text_logprobs(completion)
+    return openai.choice(
+        completion.text,
+        completion.finish_reason,
+        is_chat=is_chat,
+        index=completion.index,
+        logprobs=logprobs,
+    )
 
 
-def _text_choice(completion: CompletionOutput) -> Json:
-    return {
-        "index": completion.index,
-        "text": completion.text,
-        "logprobs": None if completion.logprobs is None else _told_columns(completion),
-        "finish_reason": completion.finish_reason,
-    }
-
-
-def _told_tokens(completion: CompletionOutput) -> list[Json]:
+def _chat_logprobs(completion: CompletionOutput) -> list[Json]:
     return [
-        {**_told(at[token]), "top_logprobs": [_told(each) for each in _likeliest(at)]}
+        {**_token(at[token]), "top_logprobs": [_token(each) for each in _likeliest(at)]}
         for token, at in zip(completion.token_ids, _positions(completion), strict=True)
     ]
 
 
-def _told_columns(completion: CompletionOutput) -> Json:
+def _text_logprobs(completion: CompletionOutput) -> Json:
     taken = [at[token] for token, at in zip(completion.token_ids, _positions(completion), strict=True)]
     texts = [each.decoded_token or "" for each in taken]
     return {
@@ -175,7 +157,7 @@ def _likeliest(at: Mapping[int, Logprob]) -> list[Logprob]:
     return sorted(at.values(), key=lambda each: -each.logprob)
 
 
-def _told(logprob: Logprob) -> Json:
+def _token(logprob: Logprob) -> Json:
     text = logprob.decoded_token or ""
     return {"token": text, "logprob": _value(logprob), "bytes": list(text.encode(errors="replace"))}
 

@@ -3,8 +3,6 @@
 vLLM reads its environment when it is imported, so this module is imported only after that is set.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import time
@@ -27,14 +25,15 @@ from vllm.platforms import current_platform
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
+from proctor.values.pools import PoolModel
+from proctor.values.providers import EngineLoad
+from proctor.values.sample import ChatMessage
 from services.worker.engines import engine
 from services.worker.engines.chat_messages import templated_objects
-from services.worker.engines.engine import EngineLoad
-from services.worker.engines.vllm import outputs as vllm_bodies
-from services.worker.engines.vllm import outputs as vllm_requests
-from services.worker.engines.vllm import sampling as vllm_sampling
+from services.worker.engines.vllm import outputs
 from services.worker.engines.vllm.error_text import reason_in_error
-from services.worker.engines.vllm.model_files import VllmModel, weights_revision
+from services.worker.engines.vllm.model_files import is_folder, model_source, weights_revision
+from services.worker.engines.vllm.sampling import generation_params
 from services.worker.engines.vllm.token_split import TokenSplit, is_one_token_each
 
 _RUNNING = "vllm:num_requests_running"
@@ -46,52 +45,30 @@ _GENERATED = "vllm:generation_tokens_total"
 _NAMES = (_RUNNING, _WAITING, _CACHE_USE, _QUERIES, _HITS, _GENERATED)
 
 
-def read_engine_load() -> EngineLoad:
-    """Summed over the engine's replicas, but for the share of the cache in use, of which the highest counts.
-
-    vLLM begins anew with every engine that it starts.
-    """
-    sums: Counter[str] = Counter()
-    cache_use = 0.0
-    for metric in REGISTRY.restricted_registry(_NAMES).collect():
-        for sample in metric.samples:
-            sums[sample.name] += int(sample.value)
-            if sample.name == _CACHE_USE:
-                cache_use = max(cache_use, sample.value)
-    return EngineLoad(
-        running_requests=sums[_RUNNING],
-        waiting_requests=sums[_WAITING],
-        kv_cache_usage=cache_use,
-        prefix_cache_queries=sums[_QUERIES],
-        prefix_cache_hits=sums[_HITS],
-        generated_tokens=sums[_GENERATED],
-    )
-
-
 _CPU_STOP_SECONDS = 1.0
 _NOTHING: Mapping[str, object] = {}
 
 
 class VllmRuntime:
-    """Starting and stopping block; everything else belongs to the event loop that asks first."""
+    """Starting and stopping block; all other methods belong to the event loop of the first request."""
 
-    def __init__(self, model: VllmModel, async_llm: AsyncLLM) -> None:
+    def __init__(self, model: PoolModel, async_llm: AsyncLLM) -> None:
         self.model = model
         self._async_llm = async_llm
         self._tokenizer = async_llm.get_tokenizer()
         self._numbers = itertools.count()
         self.adapter: LoRARequest | None = None
-        # One place is for the token that every request has to produce.
+        # One token is left for the one that every request must generate.
         self.longest_prompt: int = async_llm.model_config.max_model_len - 1
-        # As the model's generation_config has them.
+        # From the model's generation_config.
         self._defaults: Mapping[str, object] = async_llm.model_config.get_diff_sampling_param()
 
-    def of(self, model: VllmModel) -> VllmRuntime:
-        """The same engine, asked as another of the models that share it."""
-        return self._seen_as(model, None)
+    def with_model(self, model: PoolModel) -> "VllmRuntime":
+        """The same engine for another of the models that share it."""
+        return self._copy_for(model, None)
 
-    async def with_adapter(self, model: VllmModel, number: int) -> VllmRuntime:
-        """The same engine, asked through a LoRA adapter; numbers of adapters begin at 1."""
+    async def with_adapter(self, model: PoolModel, number: int) -> "VllmRuntime":
+        """The same engine with a LoRA adapter; numbers of adapters begin at 1."""
         adapter = LoRARequest(model.name, number, str(Path(model.lora).expanduser()))
         try:
             await self._async_llm.add_lora(adapter)
@@ -99,12 +76,12 @@ class VllmRuntime:
             raise engine.ModelCannotLoad(
                 f"vLLM cannot load the adapter {model.name}: {_reason(error)}"
             ) from error
-        return self._seen_as(model, adapter)
+        return self._copy_for(model, adapter)
 
-    def _seen_as(self, model: VllmModel, adapter: LoRARequest | None) -> VllmRuntime:
-        seen = copy(self)
-        seen.model, seen.adapter = model, adapter
-        return seen
+    def _copy_for(self, model: PoolModel, adapter: LoRARequest | None) -> "VllmRuntime":
+        runtime = copy(self)
+        runtime.model, runtime.adapter = model, adapter
+        return runtime
 
     @property
     def is_dead(self) -> bool:
@@ -112,7 +89,7 @@ class VllmRuntime:
 
     @property
     def prefix_token(self) -> int | None:
-        """The token that stands before an empty context, as lm-evaluation-harness chooses it."""
+        """The token in place of an empty context, as lm-evaluation-harness chooses it."""
         begin: int | None = self._tokenizer.bos_token_id
         end: int | None = self._tokenizer.eos_token_id
         return begin if begin is not None else end
@@ -122,14 +99,14 @@ class VllmRuntime:
         return ids
 
     def encode_templated(self, texts: list[str]) -> list[list[int]]:
-        """A chat template has written the special tokens already."""
+        """The chat template has added the special tokens already."""
         ids: list[list[int]] = self._tokenizer(texts, add_special_tokens=False)["input_ids"]
         return ids
 
     def apply_chat_template(
-        self, messages: Sequence[engine.ChatMessage], fields: Mapping[str, object] = _NOTHING
+        self, messages: Sequence[ChatMessage], fields: Mapping[str, object] = _NOTHING
     ) -> str:
-        """`fields` are told the template beside the messages."""
+        """`fields` are passed to the template with the messages."""
         if not self._tokenizer.chat_template:
             raise engine.ModelRefused(
                 f"The model {self.model.name} has no chat template: order prompt_form completion."
@@ -148,36 +125,37 @@ class VllmRuntime:
         self, token_ids: Sequence[int], sampling: engine.Sampling, *, is_chat: bool
     ) -> engine.Generated:
         started = time.monotonic()
-        output = await self._ask(token_ids, vllm_sampling.generation_params(sampling, self._defaults))
-        generated = vllm_requests.read_generated(output, time.monotonic() - started)
+        output = await self._request(token_ids, generation_params(sampling, self._defaults))
+        generated = outputs.read_generated(output, time.monotonic() - started)
         if not sampling.is_row:
             return generated
-        body = vllm_bodies.body_json(output, self.model.name, generated.usage, is_chat=is_chat)
+        body = outputs.body_json(output, self.model.name, generated.usage, is_chat=is_chat)
         return replace(generated, body_json=body)
 
     async def score(self, splits: Sequence[TokenSplit]) -> engine.ScoredChoices:
         """One request where every choice is one token, else one request for each choice, all at once."""
         started = time.monotonic()
         if is_one_token_each(splits):
-            outputs = [await self._ask(splits[0].context, vllm_requests.single_token_params(splits))]
-            scores = vllm_requests.read_single_token_scores(outputs[0], splits)
+            answers = [await self._request(splits[0].context, outputs.single_token_params(splits))]
+            scores = outputs.read_single_token_scores(answers[0], splits)
         else:
-            outputs = await self._ask_all(
-                [split.ids for split in splits], vllm_requests.continuation_params()
-            )
-            scores = tuple(map(vllm_requests.read_continuation_score, outputs, splits))
-        return vllm_requests.read_scored_choices(scores, outputs, time.monotonic() - started)
+            prompts = [split.ids for split in splits]
+            answers = await self._request_all(prompts, outputs.continuation_params())
+            scores = tuple(map(outputs.read_continuation_score, answers, splits))
+        return outputs.read_scored_choices(scores, answers, time.monotonic() - started)
 
-    async def _ask_all(self, prompts: Sequence[Sequence[int]], params: SamplingParams) -> list[RequestOutput]:
+    async def _request_all(
+        self, prompts: Sequence[Sequence[int]], params: SamplingParams
+    ) -> list[RequestOutput]:
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._ask(prompt, params)) for prompt in prompts]
+                tasks = [group.create_task(self._request(prompt, params)) for prompt in prompts]
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
         return [task.result() for task in tasks]
 
-    async def _ask(self, token_ids: Sequence[int], params: SamplingParams) -> RequestOutput:
-        """The one final output of a request; cancelling the awaiting task aborts it at the engine."""
+    async def _request(self, token_ids: Sequence[int], params: SamplingParams) -> RequestOutput:
+        """The final output of one request; cancelling the awaiting task aborts it at the engine."""
         prompt = tokens_input(list(token_ids))
         request_id = f"{self.model.name}-{next(self._numbers)}"
         final: RequestOutput | None = None
@@ -198,23 +176,44 @@ class VllmRuntime:
             return engine.EngineFailure(f"vLLM failed on a request: {_reason(error.__cause__ or error)}")
         return engine.RequestRefused(f"vLLM refused the request: {_reason(error)}")
 
+    def current_load(self) -> EngineLoad:
+        """Summed over the engine's replicas; of the cache usage the highest counts.
+
+        vLLM keeps these metrics in this process, and resets them with every engine that it starts.
+        """
+        sums: Counter[str] = Counter()
+        cache_use = 0.0
+        for metric in REGISTRY.restricted_registry(_NAMES).collect():
+            for sample in metric.samples:
+                sums[sample.name] += int(sample.value)
+                if sample.name == _CACHE_USE:
+                    cache_use = max(cache_use, sample.value)
+        return EngineLoad(
+            running_requests=sums[_RUNNING],
+            waiting_requests=sums[_WAITING],
+            kv_cache_usage=cache_use,
+            prefix_cache_queries=sums[_QUERIES],
+            prefix_cache_hits=sums[_HITS],
+            generated_tokens=sums[_GENERATED],
+        )
+
     def stop_listening(self) -> None:
-        """On the event loop, before `stop`: else the engine's end is logged as its death."""
+        """Call it on the event loop before `stop`; otherwise the engine's end is logged as its death."""
         if self._async_llm.output_handler is not None:
             self._async_llm.output_handler.cancel()
 
     def stop(self) -> None:
-        """An engine on a CPU is slow to leave, and holds nothing that the kernel would not free."""
+        """An engine on a CPU stops slowly, and the kernel frees everything that it holds."""
         self._async_llm.shutdown(timeout=_CPU_STOP_SECONDS if current_platform.is_cpu() else None)
 
     def facts(self) -> Mapping[str, str]:
-        """What makes this engine's figures repeatable."""
+        """What a run stores so that its figures can be repeated."""
         config = self._async_llm.model_config
         return {
             "engine": "vllm",
             "engine_version": vllm.__version__,
             "torch_version": torch.__version__,
-            "model_source": self.model.source,
+            "model_source": model_source(self.model),
             "model_revision": self._revision(),
             "dtype": str(config.dtype).removeprefix("torch."),
             "max_model_len": str(config.max_model_len),
@@ -222,9 +221,9 @@ class VllmRuntime:
         }
 
     def _revision(self) -> str:
-        """The commit of a hub's model; of a folder, what tells its states apart."""
-        if self.model.is_folder:
-            return weights_revision(Path(self.model.source))
+        """The commit of a model from a hub, or a digest of the folder."""
+        if is_folder(self.model.path):
+            return weights_revision(Path(model_source(self.model)))
         return str(getattr(self._async_llm.model_config.hf_config, "_commit_hash", None) or "unknown")
 
 

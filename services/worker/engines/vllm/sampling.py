@@ -1,6 +1,4 @@
-"""What vLLM is asked to generate: the parameters of a run or of a row of a data set in its own words."""
-
-from __future__ import annotations
+"""Sampling parameters of a run or of a row of a data set as vLLM's SamplingParams."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -10,24 +8,23 @@ from vllm import SamplingParams
 from vllm.exceptions import VLLMClientError
 from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
+from proctor.values.providers import RULES
 from services.worker.engines import engine
 from services.worker.engines.unsupported import (
     TEMPLATE_FIELD,
-    VLLM_EXTRA,
-    VLLM_UNKNOWN,
-    asked_by_row,
+    pop_json_format,
     refuse_parameters,
-    refuse_rest,
-    take_json_form,
+    refuse_unsupported,
+    row_fields,
 )
 from services.worker.engines.vllm.error_text import reason_in_error
 
-_NAME = "The vLLM engine"
+_RULES = RULES["vllm"]
 _MOST_COMPLETIONS = 128
-# The protocol's bound; what is beyond it is as if it were this.
+# The protocol's bound; larger values count as this.
 _MOST_BIAS = 100.0
-# A value of another kind would end the engine's process, in which it is first looked at.
-_ROW_KINDS: Mapping[str, TypeAdapter[Any]] = {
+# vLLM checks these first in the engine's process, which a value of another type would kill.
+_ROW_TYPES: Mapping[str, TypeAdapter[Any]] = {
     "n": TypeAdapter(Annotated[int, Field(ge=1, le=_MOST_COMPLETIONS)]),
     "min_p": TypeAdapter(float),
     "presence_penalty": TypeAdapter(float),
@@ -47,10 +44,10 @@ _TOP_LOGPROBS = TypeAdapter(Annotated[int, Field(ge=0)])
 
 
 def generation_params(sampling: engine.Sampling, defaults: Mapping[str, object]) -> SamplingParams:
-    """`defaults` as the model's generation_config has them: for a row, as `vllm serve` takes them."""
-    refuse_parameters(sampling, VLLM_UNKNOWN, _NAME)
-    if unknown := sorted(sampling.extra.keys() - VLLM_EXTRA):
-        raise engine.RequestRefused(f"{_NAME} does not know the parameter {unknown[0]}.")
+    """`defaults` come from the model's generation_config; they apply to rows, as in `vllm serve`."""
+    refuse_parameters(sampling, _RULES)
+    if unknown := sorted(sampling.extra.keys() - (_RULES.extra or {}).keys()):
+        raise engine.RequestRefused(f"{_RULES.name} does not know the parameter {unknown[0]}.")
     given = {
         "temperature": sampling.temperature,
         "max_tokens": sampling.max_tokens,
@@ -64,11 +61,11 @@ def generation_params(sampling: engine.Sampling, defaults: Mapping[str, object])
     try:
         asked = _row_fields(sampling)
         if sampling.is_row:
-            # Without a word of anybody's an answer may be as long as the context.
+            # Without a limit an answer may be as long as the context.
             chosen = {"max_tokens": None, **defaults, **sampling.extra, **chosen}
         if sampling.allowed_texts:
             asked["structured_outputs"] = StructuredOutputsParams(choice=list(sampling.allowed_texts))
-        # Made for one request, so that it need not be copied once more.
+        # Used for one request only, so vLLM need not copy it.
         return SamplingParams(
             output_kind=RequestOutputKind.FINAL_ONLY,
             skip_clone=True,
@@ -76,30 +73,30 @@ def generation_params(sampling: engine.Sampling, defaults: Mapping[str, object])
         )
     except (VLLMClientError, ValueError, TypeError) as error:
         reason = reason_in_error(str(error)) or type(error).__name__
-        raise engine.RequestRefused(f"{_NAME} refuses the sampling parameters: {reason}") from error
+        raise engine.RequestRefused(f"{_RULES.name} refuses the sampling parameters: {reason}") from error
 
 
 def _row_fields(sampling: engine.Sampling) -> dict[str, Any]:
     if not sampling.row_extra:
         return {}
-    asked = asked_by_row(sampling)
+    asked = row_fields(sampling)
     asked.pop(TEMPLATE_FIELD, None)
-    form = take_json_form(asked)
-    fields = {name: _read(name, asked.pop(name), kind) for name, kind in _ROW_KINDS.items() if name in asked}
+    form = pop_json_format(asked)
+    fields = {name: _read(name, asked.pop(name), kind) for name, kind in _ROW_TYPES.items() if name in asked}
     fields |= _logprobs(asked)
-    refuse_rest(asked, _NAME)
+    refuse_unsupported(asked, _RULES.name)
     if "logit_bias" in fields:
         fields["logit_bias"] = {int(token): _bias(bias) for token, bias in fields["logit_bias"].items()}
     if "structured_outputs" in fields:
         fields["structured_outputs"] = StructuredOutputsParams(**fields["structured_outputs"])
     if form is not None:
-        said = {"json_object": True} if form.schema is None else {"json": dict(form.schema)}
-        fields["structured_outputs"] = StructuredOutputsParams(**said)
+        constraint = {"json_object": True} if form.schema is None else {"json": dict(form.schema)}
+        fields["structured_outputs"] = StructuredOutputsParams(**constraint)
     return fields
 
 
 def _logprobs(asked: dict[str, object]) -> dict[str, Any]:
-    """How many of the likeliest tokens are told beside each that was taken; chats ask by two fields."""
+    """How many of the likeliest tokens are returned with each token; chats use two fields for it."""
     if "logprobs" not in asked:
         return {}
     wanted = asked.pop("logprobs")

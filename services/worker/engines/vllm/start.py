@@ -3,8 +3,6 @@
 vLLM reads its environment when it is imported, so this module is imported only after that is set.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading
@@ -17,26 +15,27 @@ from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.platforms import current_platform
 from vllm.v1.engine.async_llm import AsyncLLM
 
+from proctor.values.pools import PoolModel
 from services.worker.engines import engine
 from services.worker.engines.vllm import error_text as failed_start
 from services.worker.engines.vllm.adapters import adapter_arguments
 from services.worker.engines.vllm.lifeline import children_die_with_us
 from services.worker.engines.vllm.model_files import (
-    VllmModel,
     VllmSettings,
     check_weights,
     cpu_engine_args,
+    model_source,
     read_model_config,
 )
 from services.worker.engines.vllm.runtime import VllmRuntime
 
 _KEPT_LINES = 400
-# Processes that failed are ending; one that hangs must not hold the answer up.
-_LAST_WORDS_SECONDS = 2.0
+# Failed processes end soon; one that hangs must not delay the answer.
+_LAST_OUTPUT_SECONDS = 2.0
 
 
 class VllmOutput:
-    """A pipe that the processes write to (see `vllm_lifeline`), read until the last of them has ended."""
+    """Copies the output of vLLM's processes to the worker's log and keeps its end (see `lifeline`)."""
 
     def __init__(self) -> None:
         read_end, self.write_end = os.pipe()
@@ -45,11 +44,11 @@ class VllmOutput:
         self._reading.start()
 
     def close(self) -> None:
-        """Once the processes have theirs: only they keep the pipe open."""
+        """Call it once the processes have opened the pipe, which then ends with them."""
         os.close(self.write_end)
 
     def last_lines(self) -> Sequence[str]:
-        self._reading.join(_LAST_WORDS_SECONDS)
+        self._reading.join(_LAST_OUTPUT_SECONDS)
         return list(self._kept)
 
     def _read(self, read_end: int) -> None:
@@ -65,20 +64,22 @@ _SILENT_END = (
 )
 
 
-def start_runtime(group: Sequence[VllmModel], settings: VllmSettings) -> VllmRuntime:
+def start_runtime(group: Sequence[PoolModel], settings: VllmSettings) -> VllmRuntime:
     """Blocks until the engine serves; call it from a thread that lives as long as the engine.
 
-    The first of the group is the one that is wanted; they all have the same weights under them.
+    The first of the group is the requested model; all have the same base weights.
     """
     model = group[0]
     arguments = _arguments(group, settings)
     check_weights(model)
     output = VllmOutput()
     try:
-        engine_args = AsyncEngineArgs(model=model.source, **arguments)
+        engine_args = AsyncEngineArgs(model=model_source(model), **arguments)
         with children_die_with_us(output.write_end):
             async_llm = AsyncLLM.from_engine_args(engine_args, stat_loggers=[])
-    except Exception as error:  # an edge: a start reads foreign files and may raise anything, MemoryError too
+    except (
+        Exception
+    ) as error:  # an edge: a start reads foreign files and may raise anything, even MemoryError
         output.close()
         reason = _reason(error, output.last_lines())
         raise engine.ModelCannotLoad(f"vLLM cannot load the model {model.name}: {reason}") from error
@@ -86,8 +87,8 @@ def start_runtime(group: Sequence[VllmModel], settings: VllmSettings) -> VllmRun
     return VllmRuntime(model, async_llm)
 
 
-def _arguments(group: Sequence[VllmModel], settings: VllmSettings) -> Mapping[str, object]:
-    """The model's own `engine_args` win over what is found out here."""
+def _arguments(group: Sequence[PoolModel], settings: VllmSettings) -> Mapping[str, object]:
+    """The model's own `engine_args` win over the defaults here."""
     model = group[0]
     config = read_model_config(model)
     unknown = sorted(model.engine_args.keys() - {field.name for field in fields(AsyncEngineArgs)})
@@ -106,7 +107,7 @@ def _arguments(group: Sequence[VllmModel], settings: VllmSettings) -> Mapping[st
 
 
 def _reason(error: Exception, printed: Sequence[str]) -> str:
-    """The error itself, unless it only tells that one of the engine's processes failed."""
+    """The error itself, unless it only reports that a process of the engine failed."""
     text = str(error)
     if failed_start.is_echo(text):
         return failed_start.reason_in_output(printed) or _SILENT_END

@@ -1,6 +1,4 @@
-"""Where a context ends and a continuation begins, in tokens, as in lm-evaluation-harness."""
-
-from __future__ import annotations
+"""Splits context and continuation in tokens, as in lm-evaluation-harness."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,10 +19,10 @@ class TokenSplit:
 def split_tokens(
     encode_all: EncodeAll, context: str, continuations: Sequence[str], prefix_token: int | None
 ) -> tuple[TokenSplit, ...]:
-    """Context and continuation are encoded together and cut where the context's own encoding ends.
+    """Encodes context and continuation together and cuts where the encoding of the context alone ends.
 
-    White space at the end of the context belongs to the continuation, and an empty context is replaced by the
-    tokenizer's prefix token.
+    White space at the end of the context belongs to the continuation. The tokenizer's prefix token replaces
+    an empty context.
     """
     bare_context = context.rstrip()
     wholes = [context + continuation for continuation in continuations]
@@ -35,19 +33,19 @@ def split_tokens(
 
 
 def _after_prefix(ids: list[int], prefix_token: int | None) -> TokenSplit:
-    """A tokenizer that sets its prefix itself has done so; one that has none gives up its first token."""
+    """Adds the prefix token, unless the tokenizer has; without one the first token becomes the context."""
     if prefix_token is None or ids[:1] == [prefix_token]:
         return TokenSplit(tuple(ids[:1]), tuple(ids[1:]))
     return TokenSplit((prefix_token,), tuple(ids))
 
 
 def cut_left(split: TokenSplit, longest: int) -> TokenSplit:
-    """The last `longest` tokens; one token of context stays in any case, for the scores to follow."""
+    """The last `longest` tokens, with at least one token of context for the scores to follow."""
     ids = split.ids[-longest:]
     kept = min(len(split.continuation), len(ids) - 1)
     return TokenSplit(ids[: len(ids) - kept], ids[len(ids) - kept :])
 
 
 def is_one_token_each(splits: Sequence[TokenSplit]) -> bool:
-    """Whether one request can score every choice: each is a single token after the same context."""
+    """Whether one request can score all choices: each is a single token after the same context."""
     return all(len(split.continuation) == 1 and split.context == splits[0].context for split in splits)

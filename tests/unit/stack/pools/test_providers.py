@@ -9,10 +9,10 @@ import pytest
 from proctor.stack.options import RemotePool
 from proctor.stack.pools.file import read_pools_file, write_pools_file
 from proctor.stack.pools.providers import REMOTE_PROVIDERS, remote_pool
+from proctor.values.pools import ConstrainedField
 from services.scheduler.runs.orders.run_order import ScoringMethod
 from services.scheduler.workers.yaml_pools import read_pools
-from services.worker.pools.pool import ConstrainedField
-from services.worker.pools.yaml_pools import read_pool
+from services.worker.models.pools_file import read_pool
 
 
 def pool_of(

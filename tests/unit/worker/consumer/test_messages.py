@@ -1,30 +1,14 @@
 """Work messages become shards, outcomes become messages, and message ids carry a shard's history."""
 
-from __future__ import annotations
-
 from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
+from proctor.values.outcome import ChoiceScore, Failure, FailureClass
+from proctor.values.run import RunId
+from proctor.values.sample import ChatMessage, Prompt
+from proctor.values.usage import Timing, TokenUsage
 from services.worker.consumer.proto import DEFAULT_MAX_TOKENS, only_samples, shard_from_proto
-from services.worker.engines.engine import (
-    ChatMessage,
-    ChoiceScore,
-    FailureClass,
-    Generated,
-    Prompt,
-    ScoredChoices,
-    Timing,
-    Usage,
-)
+from services.worker.engines.engine import Generated, ScoredChoices
 from services.worker.execution.proto import batch_to_bytes
-from services.worker.execution.shard import (
-    Failure,
-    Method,
-    Outcome,
-    OutcomeBatch,
-    RunId,
-    faults_of,
-    rest_message_id,
-    single_message_id,
-)
+from services.worker.execution.shard import Method, Outcome, OutcomeBatch
 from tests.fakes.held_shard import a_shard
 from tests.fakes.worker_stand import work_shard
 
@@ -113,25 +97,22 @@ def test_a_prompt_is_cut_on_the_left_where_the_order_says_so() -> None:
     assert (shard.truncate_left, shard.sampling.truncate_left) == (True, True)
 
 
-def test_a_piece_of_a_shard_differs_in_its_samples_only() -> None:
+def test_a_part_of_a_shard_differs_in_its_samples_only() -> None:
     work = work_shard(1, range(5))
-    piece = work_messages_pb2.WorkShard.FromString(only_samples(work, (3, 1)))
-    assert [sample.sample for sample in piece.samples] == [1, 3]
-    del piece.samples[:], work.samples[:]
-    assert piece == work
+    part = work_messages_pb2.WorkShard.FromString(only_samples(work, (3, 1), failed_deliveries=0))
+    assert [sample.sample for sample in part.samples] == [1, 3]
+    del part.samples[:], work.samples[:]
+    assert part == work
 
 
-def test_a_message_id_carries_the_history_of_the_rest_only() -> None:
-    shard = a_shard(1, 2)
-    assert faults_of(rest_message_id(shard, "unique", 2)) == 2
-    assert faults_of(single_message_id(shard, 2)) == 0
-    assert faults_of("run-1/1/1") == 0
-    assert faults_of("") == 0
+def test_a_part_of_a_shard_carries_its_failed_deliveries() -> None:
+    part = only_samples(work_shard(1, range(5)), (3,), failed_deliveries=2)
+    assert work_messages_pb2.WorkShard.FromString(part).failed_deliveries == 2
 
 
 def test_outcomes_travel_as_they_came() -> None:
     shard = a_shard(1, 2, 3, number=4, attempt=2, epoch=3)
-    usage, timing = Usage(5, 6, 7, 8), Timing(0.1, 0.2, 0.3, 0.4)
+    usage, timing = TokenUsage(5, 6, 7, 8), Timing(0.4, 0.1, 0.2, 0.3)
     scored = ScoredChoices((ChoiceScore(-1.5, is_greedy=True, token_count=2),), usage, timing)
     outcomes = (
         Outcome(shard, 1, Generated("", "length", usage, timing)),
@@ -157,8 +138,8 @@ def test_outcomes_travel_as_they_came() -> None:
 
 def test_an_outcome_that_no_message_can_hold_fails_alone() -> None:
     shard = a_shard(1, 2)
-    good = Generated("42", "stop", Usage(5, 6), Timing())
-    odd = Generated("\ud800", "stop", Usage(5, 6), Timing())
+    good = Generated("42", "stop", TokenUsage(5, 6), Timing())
+    odd = Generated("\ud800", "stop", TokenUsage(5, 6), Timing())
     batch = OutcomeBatch(RunId("run-1"), 1, (Outcome(shard, 1, odd), Outcome(shard, 2, good)))
     payload = batch_to_bytes(batch, "worker-1", {})
     first, second = work_messages_pb2.OutcomeBatch.FromString(payload).outcomes
@@ -197,7 +178,7 @@ def test_a_message_brings_what_it_has_besides_its_text() -> None:
 
 
 def test_whole_answer_travels_beside_its_text() -> None:
-    answer = Generated("42", "stop", Usage(5, 6), Timing(), '{"choices":[]}')
+    answer = Generated("42", "stop", TokenUsage(5, 6), Timing(), '{"choices":[]}')
     batch = OutcomeBatch(RunId("run-1"), 1, (outcome := Outcome(a_shard(1), 1, answer),))
     (sent,) = work_messages_pb2.OutcomeBatch.FromString(batch_to_bytes(batch, "w", {})).outcomes
     assert sent.answer.body_json == answer.body_json

@@ -1,14 +1,13 @@
-"""To which model a worker turns, and when it stays."""
-
-from __future__ import annotations
+"""To which model a worker switches, and when it keeps its own."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from proctor.values.priority import Priority
 from services.worker.consumer.in_flight import ShardMessage
-from services.worker.consumer.ports import Backlog, Colleague
-from services.worker.consumer.select_model import ModelChooser, Stay
+from services.worker.consumer.ports import Backlog, PeerWorker
+from services.worker.consumer.select_model import SelectModel, SwitchPolicy
 from services.worker.models.load_models import ModelLoader
 from tests.fakes.scripted_engine import ScriptedEngine
 
@@ -17,17 +16,17 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Pool:
-    """Clock, source and crew of a worker that has loaded A; set what waits and who else is there."""
-
-    priorities = ("high",)
+    """Clock, source and registry of a worker that has loaded A; tests set the backlogs and the peers."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self.backlogs: dict[str, Backlog] = {}
-        self.crew: list[Colleague] = []
+        self.peer_workers: list[PeerWorker] = []
         engine = ScriptedEngine(loadable=(A, B, C))
         self.loader = ModelLoader(engine, ((A,), (B,), (C,)), self, retry_seconds=60)
-        self.chooser = ModelChooser(self, self, self.loader, self, Stay(idle_seconds=2, least_seconds=60))
+        self.selector = SelectModel(
+            self, self, self.loader, self, SwitchPolicy(idle_seconds=2, min_residency_seconds=60)
+        )
 
     def now(self) -> datetime:
         return START + timedelta(seconds=self.seconds)
@@ -35,14 +34,14 @@ class Pool:
     def monotonic(self) -> float:
         return self.seconds
 
-    async def pull(self, model: str | None, rank: int) -> Sequence[ShardMessage]:
-        raise NotImplementedError((model, rank))
+    async def pull(self, model: str | None, priority: Priority) -> Sequence[ShardMessage]:
+        raise NotImplementedError((model, priority))
 
     async def backlog(self, model: str) -> Backlog | None:
         return self.backlogs.get(model)
 
-    async def others(self) -> Sequence[Colleague]:
-        return self.crew
+    async def peers(self) -> Sequence[PeerWorker]:
+        return self.peer_workers
 
     def wait_for(self, model: str, *, since: float, waiting: int = 1) -> None:
         self.backlogs[model] = Backlog(model, waiting, START + timedelta(seconds=since))
@@ -56,79 +55,79 @@ async def pool_at_a() -> Pool:
 
 async def test_idle_worker_turns_to_what_has_waited_longest() -> None:
     pool = await pool_at_a()
-    assert await pool.chooser.choose(is_idle=True) is None
+    assert await pool.selector.select(is_idle=True) is None
     pool.wait_for(B, since=-1)
     pool.wait_for(C, since=-5)
-    assert await pool.chooser.choose(is_idle=True) == C
+    assert await pool.selector.select(is_idle=True) == C
 
 
 async def test_busy_worker_stays_for_the_least_time_and_then_gives_way_to_what_has_waited_as_long() -> None:
     pool = await pool_at_a()
     pool.wait_for(B, since=10)
     pool.seconds = 59
-    assert await pool.chooser.choose(is_idle=False) is None
+    assert await pool.selector.select(is_idle=False) is None
     pool.seconds = 69
-    assert await pool.chooser.choose(is_idle=False) is None
+    assert await pool.selector.select(is_idle=False) is None
     pool.seconds = 71
-    assert await pool.chooser.choose(is_idle=False) == B
+    assert await pool.selector.select(is_idle=False) == B
 
 
 async def test_the_stay_begins_anew_with_each_model_but_not_with_a_restart() -> None:
     pool = await pool_at_a()
     pool.seconds = 50
     assert await pool.loader.load(A)
-    assert pool.loader.stayed_seconds == 50
+    assert pool.loader.residency_seconds == 50
     assert await pool.loader.load(B)
-    assert pool.loader.stayed_seconds == 0
+    assert pool.loader.residency_seconds == 0
 
 
 async def test_model_that_another_worker_has_or_loads_is_left_to_it() -> None:
     pool = await pool_at_a()
     pool.seconds = 300
     pool.wait_for(B, since=0, waiting=0)
-    for other in (Colleague((B,)), Colleague((A,), B)):
-        pool.crew = [other]
-        assert await pool.chooser.choose(is_idle=True) is None
-        assert await pool.chooser.choose(is_idle=False) is None
-    pool.crew = [Colleague((B,), C)]
-    assert await pool.chooser.choose(is_idle=True) == B
+    for other in (PeerWorker((B,)), PeerWorker((A,), B)):
+        pool.peer_workers = [other]
+        assert await pool.selector.select(is_idle=True) is None
+        assert await pool.selector.select(is_idle=False) is None
+    pool.peer_workers = [PeerWorker((B,), C)]
+    assert await pool.selector.select(is_idle=True) == B
 
 
 async def test_idle_worker_helps_those_that_do_not_keep_up_one_for_each_message() -> None:
     pool = await pool_at_a()
     pool.wait_for(B, since=0, waiting=2)
-    pool.crew = [Colleague((B,)), Colleague((), B)]
+    pool.peer_workers = [PeerWorker((B,)), PeerWorker((), B)]
     pool.seconds = 1
-    assert await pool.chooser.choose(is_idle=True) is None
+    assert await pool.selector.select(is_idle=True) is None
     pool.seconds = 3
-    assert await pool.chooser.choose(is_idle=True) == B
-    pool.crew.append(Colleague((), B))
-    assert await pool.chooser.choose(is_idle=True) is None
+    assert await pool.selector.select(is_idle=True) == B
+    pool.peer_workers.append(PeerWorker((), B))
+    assert await pool.selector.select(is_idle=True) is None
 
 
 async def test_busy_worker_leaves_help_to_the_idle() -> None:
     pool = await pool_at_a()
     pool.seconds = 300
     pool.wait_for(B, since=0, waiting=9)
-    pool.crew = [Colleague((B,))]
-    assert await pool.chooser.choose(is_idle=False) is None
+    pool.peer_workers = [PeerWorker((B,))]
+    assert await pool.selector.select(is_idle=False) is None
 
 
 async def test_work_of_a_worker_that_died_is_taken_over_though_it_was_delivered() -> None:
     pool = await pool_at_a()
     pool.wait_for(B, since=0, waiting=0)
-    assert await pool.chooser.choose(is_idle=True) == B
+    assert await pool.selector.select(is_idle=True) == B
 
 
 async def test_of_two_that_turn_to_a_model_at_once_one_goes_on() -> None:
     pool = await pool_at_a()
     pool.wait_for(B, since=0)
-    assert await pool.chooser.choose(is_idle=True) == B
-    rival = Colleague((A,), B)
-    pool.crew = [rival]
-    assert await pool.chooser.is_agreed(B, is_idle=True)
-    pool.crew = [replace(rival, comes_first=True)]
-    assert not await pool.chooser.is_agreed(B, is_idle=True)
+    assert await pool.selector.select(is_idle=True) == B
+    rival = PeerWorker((A,), B)
+    pool.peer_workers = [rival]
+    assert await pool.selector.is_still_best(B, is_idle=True)
+    pool.peer_workers = [replace(rival, has_precedence=True)]
+    assert not await pool.selector.is_still_best(B, is_idle=True)
 
 
 async def test_model_that_cannot_be_loaded_is_passed_over() -> None:
@@ -137,4 +136,4 @@ async def test_model_that_cannot_be_loaded_is_passed_over() -> None:
     pool.wait_for(B, since=0)
     pool.loader.models = (A, "vllm/broken", B)
     await pool.loader.load("vllm/broken")
-    assert await pool.chooser.choose(is_idle=True) == B
+    assert await pool.selector.select(is_idle=True) == B

@@ -1,7 +1,5 @@
 """An answer that comes in many events is the very answer that comes as a whole, or none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +13,7 @@ from services.worker.engines.engine import LONGEST_ANSWER_CHARACTERS
 from services.worker.engines.gemini import responses as gemini_answers
 from services.worker.engines.gemini.responses import GeminiStream
 from services.worker.engines.http.event_stream import StreamEvent
-from services.worker.engines.http.responses import AnswerStream, BrokenOff
+from services.worker.engines.http.responses import AnswerStream, StreamError
 from services.worker.engines.ollama import responses as ollama_answers
 from services.worker.engines.ollama.responses import OllamaStream
 from services.worker.engines.openai import responses as openai_answers
@@ -169,19 +167,19 @@ def test_no_part_of_an_answer_is_taken_for_the_whole(protocol: Protocol, answer:
 
 
 @pytest.mark.parametrize(
-    ("name", "shows_thoughts"),
+    ("name", "streams_reasoning"),
     [("chat", False), ("chat that thought", True), ("anthropic that thought", True),
      ("gemini that thought", True), ("ollama chat that thought", True)],
 )  # fmt: skip
-def test_first_word_begins_an_answer_thought_or_said(name: str, *, shows_thoughts: bool) -> None:
+def test_first_word_begins_an_answer_thought_or_said(name: str, *, streams_reasoning: bool) -> None:
     protocol, answer = ANSWERS[name]
     events = events_of(protocol, protocol.body(answer))
     begun = [added(protocol, events[:count]).has_begun for count in range(len(events) + 1)]
     assert begun[0] is False
     assert begun[-1] is True
     first = events[begun.index(True) - 1].data.decode()
-    assert (THOUGHT if shows_thoughts else SAID).split()[0] in first
-    assert added(protocol, events).shows_thoughts is shows_thoughts
+    assert (THOUGHT if streams_reasoning else SAID).split()[0] in first
+    assert added(protocol, events).streams_reasoning is streams_reasoning
 
 
 @pytest.mark.parametrize(
@@ -207,7 +205,7 @@ def test_first_word_begins_an_answer_thought_or_said(name: str, *, shows_thought
 )
 def test_error_in_the_middle_stands_for_a_status(protocol: Protocol, body: bytes, status: int) -> None:
     [event] = events_of(protocol, body)
-    with pytest.raises(BrokenOff) as broken:
+    with pytest.raises(StreamError) as broken:
         added(protocol, [event])
     assert broken.value.status == status
     assert broken.value.body == event.data

@@ -1,19 +1,18 @@
 """Messages with more than a text go on whole, as text, or not at all."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
 import pytest
 
+from proctor.values.sample import ChatMessage
 from services.worker.engines.chat_messages import (
     message_objects,
     split_system,
     templated_objects,
     text_objects,
 )
-from services.worker.engines.engine import ChatMessage, RequestRefused
+from services.worker.engines.engine import RequestRefused
 
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
 TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]

@@ -1,11 +1,9 @@
-"""Engines for the servers that orders name: few are kept, and none is closed while it is used."""
-
-from __future__ import annotations
+"""EngineCache for the servers that orders name: few are kept, and none is closed while it is used."""
 
 import pytest
 
 from services.worker.engines.engine import UnsupportedRequest
-from services.worker.engines.engine_cache import Engines
+from services.worker.engines.engine_cache import EngineCache
 from tests.fakes.scripted_engine import ScriptedEngine
 
 
@@ -32,19 +30,19 @@ class Made:
 
 async def test_one_engine_for_a_server_however_often_it_is_asked() -> None:
     made = Made()
-    engines = Engines(ScriptedEngine(), made.make)
-    async with engines.at("http://a") as first, engines.at("http://a") as second:
+    engines = EngineCache(ScriptedEngine(), made.make)
+    async with engines.for_server("http://a") as first, engines.for_server("http://a") as second:
         assert first is second is made.engines["http://a"]
-    async with engines.at("http://a") as again:
+    async with engines.for_server("http://a") as again:
         assert again is first
 
 
 async def test_those_asked_lately_are_kept_and_none_in_use_is_closed() -> None:
     made = Made()
-    engines = Engines(ScriptedEngine(), made.make)
-    async with engines.at("http://used"):
+    engines = EngineCache(ScriptedEngine(), made.make)
+    async with engines.for_server("http://used"):
         for number in range(20):
-            async with engines.at(f"http://{number}"):
+            async with engines.for_server(f"http://{number}"):
                 pass
         assert made.open == {"http://used", *(f"http://{number}" for number in range(13, 20))}
     await engines.close()
@@ -53,5 +51,5 @@ async def test_those_asked_lately_are_kept_and_none_in_use_is_closed() -> None:
 
 async def test_pool_that_asks_only_its_own_server_says_so() -> None:
     with pytest.raises(UnsupportedRequest, match="leave base_url out"):
-        async with Engines(ScriptedEngine()).at("http://a"):
+        async with EngineCache(ScriptedEngine()).for_server("http://a"):
             pass

@@ -1,7 +1,5 @@
 """JSON of servers that may say anything."""
 
-from __future__ import annotations
-
 import pytest
 
 from services.worker.engines import engine

@@ -1,11 +1,11 @@
 """Reading what an OpenAI-compatible server answers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
+from proctor.values.outcome import ChoiceScore
+from proctor.values.usage import TokenUsage
 from services.worker.engines import engine
 from services.worker.engines.openai.responses import (
     EchoedPrompt,
@@ -83,7 +83,7 @@ def test_usage_tells_cached_and_reasoning_tokens() -> None:
             }
         }
     )
-    assert usage == engine.Usage(9, 5, 4, 3)
+    assert usage == TokenUsage(9, 5, 4, 3)
 
 
 @pytest.mark.parametrize(("completion", "total"), [(9, 135), (103, 135)])
@@ -93,21 +93,21 @@ def test_what_was_reasoned_is_among_what_was_generated_whoever_counts_it_apart(
     """With 94 tokens of reasoning: xAI's 9 is the answer alone, OpenAI's 103 would be all of it."""
     details = {"completion_tokens_details": {"reasoning_tokens": 94}}
     usage = {"prompt_tokens": 32, "completion_tokens": completion, "total_tokens": total, **details}
-    assert read_usage({"usage": usage}) == engine.Usage(32, 103, 0, 94)
+    assert read_usage({"usage": usage}) == TokenUsage(32, 103, 0, 94)
 
 
 def test_usage_may_be_missing() -> None:
-    assert read_usage({"usage": None}) == engine.Usage()
+    assert read_usage({"usage": None}) == TokenUsage()
 
 
 def test_odd_details_of_usage_are_not_counted() -> None:
     usage = {"prompt_tokens": 9, "prompt_tokens_details": [4], "completion_tokens_details": "none"}
-    assert read_usage({"usage": usage}) == engine.Usage(prompt_tokens=9)
+    assert read_usage({"usage": usage}) == TokenUsage(prompt_tokens=9)
 
 
 def test_more_tokens_than_any_answer_has_are_not_counted() -> None:
     usage = {"prompt_tokens": 2**63 - 1, "completion_tokens": 3}
-    assert read_usage({"usage": usage}) == engine.Usage(completion_tokens=3)
+    assert read_usage({"usage": usage}) == TokenUsage(completion_tokens=3)
 
 
 @pytest.mark.parametrize("odd", [3, ["stop"], {"reason": "stop"}])
@@ -118,9 +118,7 @@ def test_odd_finish_reason_is_none(odd: object) -> None:
 
 def test_score_sums_the_tokens_that_begin_inside_the_choice() -> None:
     choice = echoed([None, -1.0, -2.0, -4.0], [None, {"a": -1.0}, {"b": -2.0}, {"c": -4.0}])
-    assert read_choice_score(choice, EchoedPrompt(3, 9)) == engine.ChoiceScore(
-        -3.0, is_greedy=True, token_count=2
-    )
+    assert read_choice_score(choice, EchoedPrompt(3, 9)) == ChoiceScore(-3.0, is_greedy=True, token_count=2)
 
 
 def test_score_is_not_greedy_when_another_token_is_likelier() -> None:

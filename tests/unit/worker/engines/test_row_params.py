@@ -1,14 +1,12 @@
 """The parameters of a row are read once and win over those of its run."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
 import pytest
 
 from services.worker.engines.engine import Sampling
-from services.worker.engines.row_params import RowParams, lay_over, read_row_params
+from services.worker.engines.row_params import RowParams, apply_row_params, read_row_params
 
 RUN = Sampling(
     max_tokens=100, temperature=0.7, top_p=0.9, seed=5, stop=("\n",), extra={"min_p": 0.1}, is_row=True
@@ -16,7 +14,7 @@ RUN = Sampling(
 
 
 def over_run(rollout: int = 0, **params: Any) -> Sampling:
-    return lay_over(read_row_params(json.dumps(params)), RUN, rollout)
+    return apply_row_params(read_row_params(json.dumps(params)), RUN, rollout)
 
 
 def test_row_wins_field_by_field() -> None:

@@ -1,18 +1,16 @@
 """What a row asks for beside what every engine knows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
 from services.worker.engines.engine import RequestRefused, Sampling
 from services.worker.engines.unsupported import (
-    JsonForm,
-    asked_by_row,
-    asks_for_more_than_text,
-    refuse_rest,
-    take_json_form,
+    JsonFormat,
+    needs_full_response,
+    pop_json_format,
+    refuse_unsupported,
+    row_fields,
     template_fields,
 )
 
@@ -23,51 +21,51 @@ def asking(**fields: Any) -> Sampling:
 
 def test_what_is_of_no_account_or_asks_for_nothing_is_left_out() -> None:
     nothing = {"user": "u", "metadata": {"a": "b"}, "store": True, "service_tier": "flex"}
-    assert not asked_by_row(asking(**nothing))
+    assert not row_fields(asking(**nothing))
     neutral = {"n": 1, "logprobs": False, "presence_penalty": 0, "frequency_penalty": 0.0, "tools": []}
-    refuse_rest({**neutral, "logit_bias": {}, "modalities": ["text"], "tool_choice": "auto"}, "Ollama")
+    refuse_unsupported({**neutral, "logit_bias": {}, "modalities": ["text"], "tool_choice": "auto"}, "Ollama")
 
 
 def test_zero_of_a_row_stands_above_what_the_run_or_the_model_says() -> None:
-    assert asked_by_row(asking(presence_penalty=0)) == {"presence_penalty": 0}
+    assert row_fields(asking(presence_penalty=0)) == {"presence_penalty": 0}
 
 
 @pytest.mark.parametrize("field", [{"n": 2}, {"n": True}, {"logprobs": 0}, {"logprobs": True}, {"x": 0}])
 def test_what_asks_for_something_is_refused(field: dict[str, Any]) -> None:
     with pytest.raises(RequestRefused):
-        refuse_rest(asked_by_row(asking(**field)), "Ollama")
+        refuse_unsupported(row_fields(asking(**field)), "Ollama")
 
 
 @pytest.mark.parametrize("field", [{"n": 2}, {"logprobs": True}, {"tools": [{}]}, {"modalities": ["audio"]}])
 def test_more_than_a_text_is_known(field: dict[str, Any]) -> None:
-    assert asks_for_more_than_text(asking(**field))
+    assert needs_full_response(asking(**field))
 
 
 def test_text_is_no_more_than_a_text() -> None:
-    assert not asks_for_more_than_text(asking())
-    assert not asks_for_more_than_text(asking(n=1, response_format={"type": "json_object"}, user="u"))
+    assert not needs_full_response(asking())
+    assert not needs_full_response(asking(n=1, response_format={"type": "json_object"}, user="u"))
 
 
 def test_form_of_an_answer_in_json_is_taken_out_of_what_is_asked() -> None:
     schema = {"type": "object"}
     asked: dict[str, object] = {"response_format": {"type": "json_schema", "json_schema": {"schema": schema}}}
-    assert take_json_form(asked) == JsonForm(schema)
+    assert pop_json_format(asked) == JsonFormat(schema)
     assert not asked
-    assert take_json_form({"response_format": {"type": "json_object"}}) == JsonForm()
-    assert take_json_form({}) is None
-    assert take_json_form({"response_format": {"type": "text"}}) is None
+    assert pop_json_format({"response_format": {"type": "json_object"}}) == JsonFormat()
+    assert pop_json_format({}) is None
+    assert pop_json_format({"response_format": {"type": "text"}}) is None
 
 
 @pytest.mark.parametrize("form", ["json", {"type": "grammar"}, {"type": "json_schema"}, 1])
 def test_form_that_is_none_is_refused(form: object) -> None:
     with pytest.raises(RequestRefused, match="response_format"):
-        take_json_form({"response_format": form})
+        pop_json_format({"response_format": form})
 
 
 def test_rest_is_refused_by_name() -> None:
-    refuse_rest({}, "Ollama")
+    refuse_unsupported({}, "Ollama")
     with pytest.raises(RequestRefused, match="Ollama takes no tools here; leave it out"):
-        refuse_rest({"tools": [1], "user_location": 1}, "Ollama")
+        refuse_unsupported({"tools": [1], "user_location": 1}, "Ollama")
 
 
 def test_fields_of_a_template_are_an_object() -> None:

@@ -1,16 +1,14 @@
 """Outcomes leave in batches, and who added them learns when they are held durably."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import AsyncIterator
 
 import pytest
 
-from services.worker.engines.engine import FailureClass
+from proctor.values.outcome import Failure, FailureClass
 from services.worker.execution.batch_outcomes import BatchLimits, OutcomeBatcher
-from services.worker.execution.shard import Failure, Outcome, Shard
+from services.worker.execution.shard import Outcome, Shard
 from tests.fakes.eventually import eventually
 from tests.fakes.held_shard import HeldBackPublisher, a_shard
 

@@ -1,10 +1,9 @@
 """How a choice is put to a model that answers in words."""
 
-from __future__ import annotations
-
 import pytest
 
-from services.worker.engines.engine import ChatMessage, Prompt, RequestRefused, Sampling
+from proctor.values.sample import ChatMessage, Prompt
+from services.worker.engines.engine import RequestRefused, Sampling
 from services.worker.execution.choice_prompt import constrained_sampling, instructed_prompt, option_texts
 
 CHOICES = (" negative", " positive")
@@ -29,7 +28,7 @@ def test_options_are_named_in_the_last_turn_of_a_chat() -> None:
 
 def test_braces_of_a_choice_are_only_text() -> None:
     prompt = instructed_prompt(Prompt("{prompt}"), (" {options}", " {}"))
-    assert prompt.text.endswith("\n- {options}\n- {}\n\n{prompt}")
+    assert prompt.as_text.endswith("\n- {options}\n- {}\n\n{prompt}")
 
 
 def test_choices_that_a_reply_cannot_tell_apart_are_refused() -> None:

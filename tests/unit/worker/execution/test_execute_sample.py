@@ -1,7 +1,5 @@
 """One sample becomes one outcome."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,27 +7,27 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from proctor.values.outcome import Failure, FailureClass
+from proctor.values.sample import Prompt
 from services.common.clock import Clock
 from services.worker.engines.engine import (
     LONGEST_ANSWER_CHARACTERS,
     EngineDied,
     EngineFailure,
-    FailureClass,
     Generated,
-    Prompt,
     ProviderFailed,
     RateLimited,
     RequestRefused,
     Sampling,
     ScoredChoices,
 )
-from services.worker.engines.engine_cache import Engines
-from services.worker.execution.execute_sample import AskingRules, SampleAsker
+from services.worker.engines.engine_cache import EngineCache
+from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.retry_policy import RetryPolicy
 from services.worker.execution.run_states import RefusedRuns, RunControl, RunStates
-from services.worker.execution.shard import Failure, Method, Outcome, Shard
+from services.worker.execution.shard import Method, Outcome, Shard
 from services.worker.rate_limits.backoff import Backoff
-from services.worker.rate_limits.limiter import Paces
+from services.worker.rate_limits.limiter import RateLimiters
 from tests.fakes.held_shard import a_shard
 from tests.fakes.scripted_engine import ScriptedEngine
 from tests.fakes.virtual_time import LoopClock, in_virtual_time
@@ -38,7 +36,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 YES_OR_NO = (" yes", " no")
 
 
-class StandingClock:
+class FrozenClock:
     def now(self) -> datetime:
         return NOW
 
@@ -59,16 +57,23 @@ def failing(*failures: Exception) -> ScriptedEngine:
     return ScriptedEngine(answer)
 
 
-def rules_of(clock: Clock, states: RunStates | None = None) -> AskingRules:
+def executor_of(
+    engine: ScriptedEngine, clock: Clock, states: RunStates | None = None, refused: RefusedRuns | None = None
+) -> ExecuteSample:
     backoff = Backoff(0.001)
-    policy = RetryPolicy(backoff, max_tries=3)
-    return AskingRules(policy, Paces(clock, backoff), states or RunStates(), RefusedRuns(clock))
+    return ExecuteSample(
+        engines=EngineCache(engine),
+        clock=clock,
+        retry_policy=RetryPolicy(backoff, max_tries=3),
+        rate_limiters=RateLimiters(clock, backoff),
+        run_states=states or RunStates(),
+        refused_runs=refused or RefusedRuns(clock),
+    )
 
 
-async def ask(engine: ScriptedEngine, shard: Shard, rules: AskingRules | None = None) -> Outcome | None:
-    clock = StandingClock()
-    asker = SampleAsker(Engines(engine), clock, rules or rules_of(clock))
-    return await asyncio.wait_for(asker.ask(shard, shard.samples[0]), 5)
+async def ask(engine: ScriptedEngine, shard: Shard, states: RunStates | None = None) -> Outcome | None:
+    executor = executor_of(engine, FrozenClock(), states)
+    return await asyncio.wait_for(executor.execute(shard, shard.samples[0]), 5)
 
 
 async def failure_of(engine: ScriptedEngine, shard: Shard) -> Failure:
@@ -93,13 +98,13 @@ async def test_tries_used_up_are_a_failure_of_the_class_of_the_last() -> None:
 
 async def test_rate_limits_use_up_no_tries() -> None:
     limits = [RateLimited("429", retry_after_seconds=0.001)] * 20
-    rules = rules_of(StandingClock())
-    outcome = await ask(failing(ProviderFailed("500"), *limits, ProviderFailed("500")), a_shard(7), rules)
+    executor = executor_of(failing(ProviderFailed("500"), *limits, ProviderFailed("500")), FrozenClock())
+    shard = a_shard(7)
+    outcome = await asyncio.wait_for(executor.execute(shard, shard.samples[0]), 5)
     assert outcome is not None
     assert isinstance(outcome.result, Generated)
-    pace = rules.paces.own
-    assert (pace.sent, pace.limited, pace.accepted, pace.tokens) == (23, 20, 3, 5)
-    assert pace.retries == {"run-1": 2}
+    limiter = executor.rate_limiters.own
+    assert (limiter.sent, limiter.rate_limited, limiter.retries) == (23, 20, {"run-1": 2})
 
 
 @pytest.mark.parametrize(("epoch", "asked"), [(1, 1), (2, 3)])
@@ -108,7 +113,7 @@ async def test_a_run_that_spent_its_budget_tries_no_more(epoch: int, asked: int)
     shard = a_shard(7, epoch=epoch)
     states.put(shard.run_id, RunControl(epoch=1, is_final=False, is_retry_budget_spent=True))
     engine = failing(*[ProviderFailed("500")] * 9)
-    outcome = await ask(engine, shard, rules_of(StandingClock(), states))
+    outcome = await ask(engine, shard, states)
     assert outcome is not None
     assert outcome.result == Failure(FailureClass.PROVIDER_ERROR, "500")
     assert engine.asked["sample 7"] == asked
@@ -117,8 +122,7 @@ async def test_a_run_that_spent_its_budget_tries_no_more(epoch: int, asked: int)
 async def test_a_rate_limit_is_waited_out_also_where_the_budget_is_spent() -> None:
     states = RunStates()
     states.put(a_shard(7).run_id, RunControl(epoch=1, is_final=False, is_retry_budget_spent=True))
-    rules = rules_of(StandingClock(), states)
-    outcome = await ask(failing(RateLimited("429", retry_after_seconds=0.001)), a_shard(7), rules)
+    outcome = await ask(failing(RateLimited("429", retry_after_seconds=0.001)), a_shard(7), states)
     assert outcome is not None
     assert isinstance(outcome.result, Generated)
 
@@ -155,8 +159,8 @@ async def test_a_provider_that_wants_a_day_of_rest_is_asked_again_until_the_dead
     clock = LoopClock()
     hours = a_shard(7, deadline=clock.now() + timedelta(hours=3))
     engine = failing(*[failure("no", retry_after_seconds=86400)] * 2)
-    asker = SampleAsker(Engines(engine), clock, rules_of(clock))
-    outcome = await asker.ask(hours, hours.samples[0])
+    executor = executor_of(engine, clock)
+    outcome = await executor.execute(hours, hours.samples[0])
     assert outcome is not None
     assert isinstance(outcome.result, Generated)
     assert clock.now() < hours.deadline - timedelta(hours=2, minutes=50)
@@ -240,18 +244,18 @@ async def test_a_sample_that_was_refused_is_left_unasked_while_its_run_has_no_pl
     states = RunStates()
 
     async def refuse_and_pause(_: str) -> str:
-        states.put(a_shard(7).run_id, RunControl(epoch=1, is_final=False, has_place=False))
+        states.put(a_shard(7).run_id, RunControl(epoch=1, is_final=False, has_slot=False))
         raise failure
 
     engine = ScriptedEngine(refuse_and_pause)
-    assert await ask(engine, a_shard(7), rules_of(StandingClock(), states)) is None
+    assert await ask(engine, a_shard(7), states) is None
     assert engine.asked["sample 7"] == 1
 
 
 async def test_what_cannot_be_answered_at_all_is_a_failure_with_or_without_a_place() -> None:
     states = RunStates()
-    states.put(a_shard(7).run_id, RunControl(epoch=1, is_final=False, has_place=False))
-    outcome = await ask(failing(RequestRefused("too long")), a_shard(7), rules_of(StandingClock(), states))
+    states.put(a_shard(7).run_id, RunControl(epoch=1, is_final=False, has_slot=False))
+    outcome = await ask(failing(RequestRefused("too long")), a_shard(7), states)
     assert outcome is not None
     assert outcome.result == Failure(FailureClass.REFUSED, "too long")
 
@@ -260,7 +264,7 @@ async def test_what_cannot_be_answered_at_all_is_a_failure_with_or_without_a_pla
     ("control", "is_asked"),
     [
         (RunControl(epoch=1, is_final=False, deadline=NOW + timedelta(hours=1)), True),
-        (RunControl(epoch=1, is_final=False, has_place=False), True),
+        (RunControl(epoch=1, is_final=False, has_slot=False), True),
         (RunControl(epoch=1, is_final=False, deadline=NOW), False),
         # Heard of an earlier epoch: the shard's own word is the later one.
         (RunControl(epoch=0, is_final=False, deadline=NOW + timedelta(hours=1)), False),
@@ -272,7 +276,7 @@ async def test_the_deadline_that_holds_now_counts_and_not_that_of_when_a_shard_w
     states = RunStates()
     shard = a_shard(7, deadline=NOW)
     states.put(shard.run_id, control)
-    outcome = await ask(failing(), shard, rules_of(StandingClock(), states))
+    outcome = await ask(failing(), shard, states)
     assert (outcome is not None) is is_asked
 
 

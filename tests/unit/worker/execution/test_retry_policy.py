@@ -1,12 +1,10 @@
 """When a sample is asked again."""
 
-from __future__ import annotations
-
 import pytest
 
 from services.worker.engines.engine import ProviderFailed, RequestRefused
 from services.worker.execution.retry_policy import RetryPolicy
-from services.worker.rate_limits.backoff import LONGEST_HEEDED_SECONDS, Backoff
+from services.worker.rate_limits.backoff import LONGEST_RETRY_AFTER_SECONDS, Backoff
 
 BACKOFF = Backoff(first_seconds=1.0, longest_seconds=10.0)
 POLICY = RetryPolicy(BACKOFF, max_tries=3)
@@ -43,4 +41,4 @@ def test_the_provider_says_how_long_at_least_and_not_all_come_back_at_once() -> 
 def test_a_day_that_the_provider_names_is_not_waited_for() -> None:
     delay = POLICY.delay_seconds(ProviderFailed("503", retry_after_seconds=86400), 1)
     assert delay is not None
-    assert LONGEST_HEEDED_SECONDS <= delay <= LONGEST_HEEDED_SECONDS + 1
+    assert LONGEST_RETRY_AFTER_SECONDS <= delay <= LONGEST_RETRY_AFTER_SECONDS + 1

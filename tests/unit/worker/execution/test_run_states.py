@@ -1,18 +1,16 @@
 """Which shards a run still waits for."""
 
-from __future__ import annotations
-
 import pytest
 
+from proctor.values.run import RunId
 from services.worker.execution.run_states import RunControl, RunStates
-from services.worker.execution.shard import RunId
 from tests.fakes.held_shard import a_shard
 
 RUN = RunId("run-1")
 
 
 def test_an_unknown_run_is_live() -> None:
-    assert RunStates().wants(a_shard(1))
+    assert RunStates().is_live(a_shard(1))
 
 
 @pytest.mark.parametrize(
@@ -31,23 +29,23 @@ def test_a_shard_is_wanted_in_its_own_epoch_while_the_run_lives(
 ) -> None:
     states = RunStates()
     states.put(RUN, control)
-    assert states.wants(a_shard(1, epoch=2)) is is_wanted
+    assert states.is_live(a_shard(1, epoch=2)) is is_wanted
     states.forget(RUN)
-    assert states.wants(a_shard(1, epoch=2))
+    assert states.is_live(a_shard(1, epoch=2))
 
 
 @pytest.mark.parametrize(
-    ("control", "may_begin"),
+    ("control", "may_start"),
     [
         (RunControl(epoch=2, is_final=False), True),
-        (RunControl(epoch=2, is_final=False, has_place=False), False),
+        (RunControl(epoch=2, is_final=False, has_slot=False), False),
         (RunControl(epoch=2, is_final=True), False),
         # The shard of a later epoch overtook the news of its place.
-        (RunControl(epoch=1, is_final=False, has_place=False), True),
+        (RunControl(epoch=1, is_final=False, has_slot=False), True),
     ],
 )
-def test_a_shard_is_begun_only_while_its_run_has_a_place(control: RunControl, *, may_begin: bool) -> None:
+def test_a_shard_is_begun_only_while_its_run_has_a_place(control: RunControl, *, may_start: bool) -> None:
     states = RunStates()
-    assert states.may_begin(a_shard(1, epoch=2))
+    assert states.may_start(a_shard(1, epoch=2))
     states.put(RUN, control)
-    assert states.may_begin(a_shard(1, epoch=2)) is may_begin
+    assert states.may_start(a_shard(1, epoch=2)) is may_start

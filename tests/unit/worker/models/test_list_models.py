@@ -1,15 +1,14 @@
 """A list of models ends in time, names what went wrong, and fits a message."""
 
-from __future__ import annotations
-
 import asyncio
 
-from services.worker.engines.engine import EngineCapabilities, ModelInfo, RequestRefused
-from services.worker.models.list_models import ModelLister
+from proctor.values.providers import ModelCapabilities, ModelInfo
+from services.worker.engines.engine import RequestRefused
+from services.worker.models.list_models import ListEngineModels
 from services.worker.models.nats import listing_to_proto
 from tests.fakes.scripted_engine import ScriptedEngine
 
-CAN = EngineCapabilities(
+CAN = ModelCapabilities(
     loglikelihood=False, chat=True, completion=False, constrained=False, seed=True, logprobs=False
 )
 
@@ -32,8 +31,16 @@ class ListingEngine(ScriptedEngine):
 
 
 async def test_what_the_engine_tells_is_listed() -> None:
-    model = ModelInfo("ollama/a", CAN, 4096, 1_000, 2_000, "Q4_K_M", is_loaded=True)
-    listing = await ModelLister(ListingEngine(model), 5.0).list_models()
+    model = ModelInfo(
+        "ollama/a",
+        is_loaded=True,
+        context_tokens=4096,
+        size_bytes=1_000,
+        memory_bytes=2_000,
+        quantization="Q4_K_M",
+        capabilities=CAN,
+    )
+    listing = await ListEngineModels(ListingEngine(model), 5.0).list_models()
     [told] = listing_to_proto(listing, "remote").models
     assert (told.model, told.pool, told.is_loaded, told.quantization) == (
         "ollama/a",
@@ -47,32 +54,36 @@ async def test_what_the_engine_tells_is_listed() -> None:
 
 async def test_failure_is_told_in_its_own_words() -> None:
     failing = ListingEngine(failure=RequestRefused("The server answered 401 (check the API key in A_KEY)."))
-    listing = await ModelLister(failing, 5.0).list_models()
+    listing = await ListEngineModels(failing, 5.0).list_models()
     assert (listing.models, listing.problem) == ((), "The server answered 401 (check the API key in A_KEY).")
 
 
 async def test_server_that_hangs_is_given_up() -> None:
-    listing = await ModelLister(ListingEngine(hangs=True), 0.05).list_models()
+    listing = await ListEngineModels(ListingEngine(hangs=True), 0.05).list_models()
     assert listing.problem == "The list of models took longer than 0.05 s."
 
 
 async def test_endless_list_is_cut_and_says_so() -> None:
-    endless = (ModelInfo(f"a/{number}", CAN) for number in range(3000))
-    listing = await ModelLister(ListingEngine(*endless), 5.0).list_models()
+    endless = (ModelInfo(f"a/{number}", capabilities=CAN) for number in range(3000))
+    listing = await ListEngineModels(ListingEngine(*endless), 5.0).list_models()
     assert len(listing.models) == 2000
     assert listing.problem == "1000 of 3000 models are left out of the list."
 
 
 async def test_names_that_are_no_names_are_left_out() -> None:
-    odd = (ModelInfo("a/" + "x" * 9999, CAN), ModelInfo("a/\x1b[2J", CAN), ModelInfo("a/b:c d/e", CAN))
-    listing = await ModelLister(ListingEngine(*odd), 5.0).list_models()
-    assert [model.name for model in listing.models] == ["a/b:c d/e"]
+    odd = (
+        ModelInfo("a/" + "x" * 9999, capabilities=CAN),
+        ModelInfo("a/\x1b[2J", capabilities=CAN),
+        ModelInfo("a/b:c d/e", capabilities=CAN),
+    )
+    listing = await ListEngineModels(ListingEngine(*odd), 5.0).list_models()
+    assert [model.model for model in listing.models] == ["a/b:c d/e"]
     assert listing.problem == "2 of 3 models are left out of the list."
 
 
 async def test_counts_that_no_message_holds_are_left_out() -> None:
-    absurd = ModelInfo("a/b", CAN, context_length=2**40, size_bytes=2**70)
-    listing = await ModelLister(ListingEngine(absurd), 5.0).list_models()
+    absurd = ModelInfo("a/b", capabilities=CAN, context_tokens=2**40, size_bytes=2**70)
+    listing = await ListEngineModels(ListingEngine(absurd), 5.0).list_models()
     [told] = listing_to_proto(listing, "remote").models
     assert not told.HasField("context_tokens")
     assert not told.HasField("size_bytes")

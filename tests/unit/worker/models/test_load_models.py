@@ -1,7 +1,5 @@
 """What the worker tells of models that its engine refuses."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from services.worker.engines.engine import ModelCannotLoad

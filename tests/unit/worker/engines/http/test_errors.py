@@ -1,18 +1,17 @@
 """Which failure an HTTP status is: what may be asked again, when, and what the person reads."""
 
-from __future__ import annotations
-
 import pytest
 
-from services.worker.engines.engine import FailureClass, ModelRefused, RequestRefused
+from proctor.values.outcome import FailureClass
+from services.worker.engines.engine import ModelRefused, RequestRefused
 from services.worker.engines.http.errors import (
-    ErrorAnswer,
-    Meaning,
-    SaidError,
+    ErrorMeaning,
+    ErrorResponse,
+    ProviderError,
     failure_of,
-    read_error_body,
-    read_plain_error,
-    read_retry_after,
+    parse_error_body,
+    parse_plain_error,
+    parse_retry_after,
 )
 
 NOW = 784111770.0  # Sun, 06 Nov 1994 08:49:30 GMT
@@ -21,28 +20,33 @@ NOW = 784111770.0  # Sun, 06 Nov 1994 08:49:30 GMT
 @pytest.mark.parametrize(
     ("status", "said", "failure_class", "is_transient"),
     [
-        (307, SaidError(""), FailureClass.REFUSED, False),
-        (400, SaidError("bad temperature"), FailureClass.REFUSED, False),
-        (400, SaidError("too long", Meaning.TOO_LONG), FailureClass.PROMPT_TOO_LONG, False),
-        (400, SaidError("flagged", Meaning.FILTERED), FailureClass.REFUSED, False),
-        (401, SaidError("wrong key"), FailureClass.REFUSED, False),
-        (403, SaidError("not yours"), FailureClass.REFUSED, False),
-        (404, SaidError("no such model"), FailureClass.REFUSED, False),
-        (408, SaidError(""), FailureClass.TIMEOUT, True),
-        (413, SaidError(""), FailureClass.PROMPT_TOO_LONG, False),
-        (429, SaidError("slow down"), FailureClass.RATE_LIMIT, True),
-        (429, SaidError("too many tokens a minute", Meaning.TOO_LONG), FailureClass.RATE_LIMIT, True),
-        (429, SaidError("no money", Meaning.NO_CREDIT), FailureClass.REFUSED, False),
-        (500, SaidError("oops"), FailureClass.PROVIDER_ERROR, True),
-        (500, SaidError("too long", Meaning.TOO_LONG), FailureClass.PROMPT_TOO_LONG, False),
-        (503, SaidError(""), FailureClass.PROVIDER_ERROR, True),
-        (504, SaidError(""), FailureClass.TIMEOUT, True),
+        (307, ProviderError(""), FailureClass.REFUSED, False),
+        (400, ProviderError("bad temperature"), FailureClass.REFUSED, False),
+        (400, ProviderError("too long", ErrorMeaning.TOO_LONG), FailureClass.PROMPT_TOO_LONG, False),
+        (400, ProviderError("flagged", ErrorMeaning.FILTERED), FailureClass.REFUSED, False),
+        (401, ProviderError("wrong key"), FailureClass.REFUSED, False),
+        (403, ProviderError("not yours"), FailureClass.REFUSED, False),
+        (404, ProviderError("no such model"), FailureClass.REFUSED, False),
+        (408, ProviderError(""), FailureClass.TIMEOUT, True),
+        (413, ProviderError(""), FailureClass.PROMPT_TOO_LONG, False),
+        (429, ProviderError("slow down"), FailureClass.RATE_LIMIT, True),
+        (
+            429,
+            ProviderError("too many tokens a minute", ErrorMeaning.TOO_LONG),
+            FailureClass.RATE_LIMIT,
+            True,
+        ),
+        (429, ProviderError("no money", ErrorMeaning.NO_CREDIT), FailureClass.REFUSED, False),
+        (500, ProviderError("oops"), FailureClass.PROVIDER_ERROR, True),
+        (500, ProviderError("too long", ErrorMeaning.TOO_LONG), FailureClass.PROMPT_TOO_LONG, False),
+        (503, ProviderError(""), FailureClass.PROVIDER_ERROR, True),
+        (504, ProviderError(""), FailureClass.TIMEOUT, True),
     ],
 )
 def test_status_and_meaning_decide_the_class(
-    status: int, said: SaidError, failure_class: FailureClass, *, is_transient: bool
+    status: int, said: ProviderError, failure_class: FailureClass, *, is_transient: bool
 ) -> None:
-    failure = failure_of(ErrorAnswer(status, said))
+    failure = failure_of(ErrorResponse(status, said))
     assert (failure.failure_class, failure.is_transient) == (failure_class, is_transient)
 
 
@@ -56,7 +60,7 @@ def test_status_and_meaning_decide_the_class(
     ],
 )
 def test_prompt_that_is_too_long_is_known_by_the_words_of_many_servers(message: str) -> None:
-    assert read_plain_error(message.encode()).meaning is Meaning.TOO_LONG
+    assert parse_plain_error(message.encode()).meaning is ErrorMeaning.TOO_LONG
 
 
 @pytest.mark.parametrize(
@@ -78,29 +82,32 @@ def test_prompt_that_is_too_long_is_known_by_the_words_of_many_servers(message: 
     ],
 )
 def test_retry_after_is_read_in_both_forms(value: str, seconds: float | None) -> None:
-    assert read_retry_after({"Retry-After": value}, NOW) == seconds
+    assert parse_retry_after({"Retry-After": value}, NOW) == seconds
 
 
 def test_time_to_wait_of_the_body_comes_before_that_of_the_header() -> None:
-    header = failure_of(ErrorAnswer(429, SaidError(""), retry_after_seconds=3.0))
-    body = failure_of(ErrorAnswer(429, SaidError("", retry_after_seconds=0.0), retry_after_seconds=3.0))
+    header = failure_of(ErrorResponse(429, ProviderError(""), retry_after_seconds=3.0))
+    body = failure_of(ErrorResponse(429, ProviderError("", retry_after_seconds=0.0), retry_after_seconds=3.0))
     assert (header.retry_after_seconds, body.retry_after_seconds) == (3.0, 0.0)
 
 
 @pytest.mark.parametrize(
     ("answer", "advice"),
     [
-        (ErrorAnswer(401, SaidError("no")), "check the API key of the provider"),
-        (ErrorAnswer(401, SaidError("no"), "SOME_KEY"), "check the API key in SOME_KEY"),
-        (ErrorAnswer(400, SaidError("no", Meaning.WRONG_KEY), "SOME_KEY"), "check the API key in SOME_KEY"),
-        (ErrorAnswer(403, SaidError("no"), "SOME_KEY"), "check what the API key in SOME_KEY may use"),
-        (ErrorAnswer(301, SaidError("")), "check the base URL"),
-        (ErrorAnswer(404, SaidError("no")), "check the model's name and the base URL"),
-        (ErrorAnswer(402, SaidError("no")), "check the provider's plan and billing"),
-        (ErrorAnswer(422, SaidError("no")), "asking again will not help"),
+        (ErrorResponse(401, ProviderError("no")), "check the API key of the provider"),
+        (ErrorResponse(401, ProviderError("no"), "SOME_KEY"), "check the API key in SOME_KEY"),
+        (
+            ErrorResponse(400, ProviderError("no", ErrorMeaning.WRONG_KEY), "SOME_KEY"),
+            "check the API key in SOME_KEY",
+        ),
+        (ErrorResponse(403, ProviderError("no"), "SOME_KEY"), "check what the API key in SOME_KEY may use"),
+        (ErrorResponse(301, ProviderError("")), "check the base URL"),
+        (ErrorResponse(404, ProviderError("no")), "check the model's name and the base URL"),
+        (ErrorResponse(402, ProviderError("no")), "check the provider's plan and billing"),
+        (ErrorResponse(422, ProviderError("no")), "asking again will not help"),
     ],
 )
-def test_refusal_says_what_to_do(answer: ErrorAnswer, advice: str) -> None:
+def test_refusal_says_what_to_do(answer: ErrorResponse, advice: str) -> None:
     assert f"({advice})." in str(failure_of(answer))
 
 
@@ -118,30 +125,30 @@ def test_refusal_says_what_to_do(answer: ErrorAnswer, advice: str) -> None:
     ],
 )
 def test_error_bodies_of_many_servers_are_read(body: bytes, fields: dict[str, object], message: str) -> None:
-    assert read_error_body(body) == (fields, message)
+    assert parse_error_body(body) == (fields, message)
 
 
 def test_a_page_of_html_is_cut() -> None:
-    assert len(read_plain_error(b"x" * 5000).message) == 300
+    assert len(parse_plain_error(b"x" * 5000).message) == 300
 
 
 @pytest.mark.parametrize(
     ("status", "said", "is_certain"),
     [
-        (307, SaidError(""), True),
-        (400, SaidError("API key not valid", Meaning.WRONG_KEY), True),
-        (401, SaidError("wrong key"), True),
-        (402, SaidError("pay"), True),
-        (403, SaidError("Your project has no access to this model"), True),
-        (403, SaidError("Permission denied on resource"), True),
-        (403, SaidError("Forbidden"), False),
-        (403, SaidError(""), False),
-        (404, SaidError("no such model"), True),
-        (429, SaidError("no money", Meaning.NO_CREDIT), True),
+        (307, ProviderError(""), True),
+        (400, ProviderError("API key not valid", ErrorMeaning.WRONG_KEY), True),
+        (401, ProviderError("wrong key"), True),
+        (402, ProviderError("pay"), True),
+        (403, ProviderError("Your project has no access to this model"), True),
+        (403, ProviderError("Permission denied on resource"), True),
+        (403, ProviderError("Forbidden"), False),
+        (403, ProviderError(""), False),
+        (404, ProviderError("no such model"), True),
+        (429, ProviderError("no money", ErrorMeaning.NO_CREDIT), True),
     ],
 )
-def test_refusal_of_key_or_model_is_told_apart(status: int, said: SaidError, *, is_certain: bool) -> None:
-    failure = failure_of(ErrorAnswer(status, said))
+def test_refusal_of_key_or_model_is_told_apart(status: int, said: ProviderError, *, is_certain: bool) -> None:
+    failure = failure_of(ErrorResponse(status, said))
     assert isinstance(failure, ModelRefused)
     assert failure.is_certain == is_certain
 
@@ -149,14 +156,14 @@ def test_refusal_of_key_or_model_is_told_apart(status: int, said: SaidError, *, 
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        (400, SaidError("bad temperature")),
-        (400, SaidError("flagged", Meaning.FILTERED)),
-        (403, SaidError("Content violates usage guidelines.")),
-        (403, SaidError("Your input was flagged by moderation; check your account")),
-        (422, SaidError("no")),
+        (400, ProviderError("bad temperature")),
+        (400, ProviderError("flagged", ErrorMeaning.FILTERED)),
+        (403, ProviderError("Content violates usage guidelines.")),
+        (403, ProviderError("Your input was flagged by moderation; check your account")),
+        (422, ProviderError("no")),
     ],
 )
-def test_refusal_of_one_prompt_is_its_own(status: int, said: SaidError) -> None:
-    failure = failure_of(ErrorAnswer(status, said))
+def test_refusal_of_one_prompt_is_its_own(status: int, said: ProviderError) -> None:
+    failure = failure_of(ErrorResponse(status, said))
     assert isinstance(failure, RequestRefused)
     assert not isinstance(failure, ModelRefused)

@@ -1,7 +1,5 @@
 """A stream is read alike wherever it is cut."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """However a server repeats a key, it is not told on."""
 
-from __future__ import annotations
-
 import html
 import json
 import time
@@ -10,8 +8,8 @@ from urllib.parse import quote
 import orjson
 import pytest
 
-from services.worker.engines.http.errors import read_plain_error
-from services.worker.engines.http.key_redaction import KeyTraces
+from services.worker.engines.http.errors import parse_plain_error
+from services.worker.engines.http.key_redaction import KeyRedactor
 from services.worker.engines.json_values import read_document
 
 KEY = 'sk/planted+by="a-test"&more'
@@ -38,7 +36,7 @@ NESTED = json.dumps(json.dumps({"upstream": KEY}).replace("+", "\\u002b"))
     ],
 )
 def test_key_is_taken_out_of_what_a_server_says(body: bytes) -> None:
-    told = read_plain_error(KeyTraces(KEY).out_of(body)).message
+    told = parse_plain_error(KeyRedactor(KEY).redact(body)).message
     assert "***" in told
     for form in (KEY, KEY[:8], KEY[-8:], "planted", quote(KEY, safe=""), ESCAPED):
         assert form not in told
@@ -48,22 +46,22 @@ def test_key_is_taken_out_of_what_a_server_says(body: bytes) -> None:
 def test_answer_that_repeats_the_key_is_read_without_it(key: str) -> None:
     for told in (json.dumps(key)[1:-1], "".join(f"\\u{ord(letter):04X}" for letter in key)):
         body = f'{{"id": 1, "content": "\\n{told}\\u00e9", "Bearer {told}": []}}'
-        document = read_document(KeyTraces(key).out_of(body.encode()))
+        document = read_document(KeyRedactor(key).redact(body.encode()))
         assert document == {"id": 1, "content": "\n***é", "Bearer ***": []}
 
 
 def test_each_of_several_secrets_is_taken_out() -> None:
-    assert KeyTraces("password", "password-and-more").out_of(b"password-and-more password") == b"*** ***"
+    assert KeyRedactor("password", "password-and-more").redact(b"password-and-more password") == b"*** ***"
 
 
 @pytest.mark.parametrize("secrets", [(), ("",), ("EMPTY",)])
 def test_without_a_key_nothing_is_taken_out(secrets: tuple[str, ...]) -> None:
-    assert KeyTraces(*secrets).out_of(b'"EMPTY as it is\\u00e9"') == b'"EMPTY as it is\\u00e9"'
+    assert KeyRedactor(*secrets).redact(b'"EMPTY as it is\\u00e9"') == b'"EMPTY as it is\\u00e9"'
 
 
 def test_body_that_is_all_escapes_takes_no_time() -> None:
-    traces = KeyTraces(KEY)
+    traces = KeyRedactor(KEY)
     started = time.perf_counter()
     for hostile in (b"\\" * 1_000_000, b"%25" * 300_000, b"&#" + b"0" * 1_000_000, b"\\\\u0073" * 100_000):
-        traces.out_of(hostile)
+        traces.redact(hostile)
     assert time.perf_counter() - started < 5

@@ -1,17 +1,11 @@
 """A list of models that a server tells page by page."""
 
-from __future__ import annotations
-
-from services.worker.engines.engine import EngineCapabilities, ModelInfo
+from proctor.values.providers import ModelInfo
 from services.worker.engines.http.provider_engine import read_pages
-
-CAPABILITIES = EngineCapabilities(
-    loglikelihood=False, chat=True, completion=False, constrained=False, seed=False, logprobs=False
-)
 
 
 def model(name: str) -> ModelInfo:
-    return ModelInfo(name, CAPABILITIES)
+    return ModelInfo(name)
 
 
 class Pages:
@@ -31,14 +25,14 @@ class Pages:
 
 async def test_all_pages_are_read_in_order() -> None:
     models = await read_pages(Pages(2, last=2))
-    assert [each.name for each in models] == ["x/0-0", "x/0-1", "x/1-0", "x/1-1", "x/2-0", "x/2-1"]
+    assert [each.model for each in models] == ["x/0-0", "x/0-1", "x/1-0", "x/1-1", "x/2-0", "x/2-1"]
 
 
 async def test_a_page_that_was_read_already_is_the_last() -> None:
     async def circle(page: str) -> tuple[list[ModelInfo], str]:
         return [model(f"x/{page}")], {"": "a", "a": "b", "b": "a"}[page]
 
-    assert [each.name for each in await read_pages(circle)] == ["x/", "x/a", "x/b"]
+    assert [each.model for each in await read_pages(circle)] == ["x/", "x/a", "x/b"]
 
 
 async def test_no_more_is_read_than_is_listed() -> None:

@@ -1,11 +1,9 @@
 """What the headers of answers say of a provider's limits."""
 
-from __future__ import annotations
-
 import pytest
 
-from services.worker.engines.http.rate_limit_headers import read_allowed
-from services.worker.rate_limits.limiter import Allowed
+from services.worker.engines.http.rate_limit_headers import parse_limits
+from services.worker.rate_limits.limiter import AdvertisedLimits
 
 
 def openai(limit: str, left: str, reset: str, what: str = "requests") -> dict[str, str]:
@@ -20,23 +18,23 @@ def openai(limit: str, left: str, reset: str, what: str = "requests") -> dict[st
     ("headers", "allowed"),
     [
         # A minute's limit: 10,000 a minute come back at 1 in 6 ms.
-        (openai("10000", "9999", "6ms"), Allowed(requests=10000 / 60)),
-        (openai("60", "59", "1s"), Allowed(requests=1.0)),
-        (openai("600", "300", "30s"), Allowed(requests=10.0)),
-        (openai("150000", "149984", "6ms", "tokens"), Allowed(tokens=2500.0)),
-        (openai("20", "10", "500ms"), Allowed(requests=20.0)),
+        (openai("10000", "9999", "6ms"), AdvertisedLimits(requests=10000 / 60)),
+        (openai("60", "59", "1s"), AdvertisedLimits(requests=1.0)),
+        (openai("600", "300", "30s"), AdvertisedLimits(requests=10.0)),
+        (openai("150000", "149984", "6ms", "tokens"), AdvertisedLimits(tokens=2500.0)),
+        (openai("20", "10", "500ms"), AdvertisedLimits(requests=20.0)),
         # A day's limit is not to be spread over the day.
-        (openai("200", "199", "7m12s"), Allowed()),
-        (openai("14400", "14370", "2m59.56s"), Allowed()),
+        (openai("200", "199", "7m12s"), AdvertisedLimits()),
+        (openai("14400", "14370", "2m59.56s"), AdvertisedLimits()),
         # Nothing to tell the window from.
-        (openai("60", "60", "0s"), Allowed()),
-        (openai("60", "nan", "1s"), Allowed()),
-        (openai("60", "59", "soon"), Allowed()),
-        ({"x-ratelimit-limit-requests": "60"}, Allowed()),
+        (openai("60", "60", "0s"), AdvertisedLimits()),
+        (openai("60", "nan", "1s"), AdvertisedLimits()),
+        (openai("60", "59", "soon"), AdvertisedLimits()),
+        ({"x-ratelimit-limit-requests": "60"}, AdvertisedLimits()),
     ],
 )
-def test_openai_names_no_window_and_it_is_found(headers: dict[str, str], allowed: Allowed) -> None:
-    read = read_allowed(headers)
+def test_openai_names_no_window_and_it_is_found(headers: dict[str, str], allowed: AdvertisedLimits) -> None:
+    read = parse_limits(headers)
     assert read is not None
     assert read.requests == pytest.approx(allowed.requests)
     assert read.tokens == pytest.approx(allowed.tokens)
@@ -49,8 +47,8 @@ def test_limits_of_anthropic_are_those_of_a_minute() -> None:
         "anthropic-ratelimit-requests-reset": "2026-01-01T00:00:01Z",
         "anthropic-ratelimit-tokens-limit": "60000",
     }
-    assert read_allowed(headers) == Allowed(requests=50 / 60, tokens=1000.0)
+    assert parse_limits(headers) == AdvertisedLimits(requests=50 / 60, tokens=1000.0)
 
 
 def test_an_answer_without_such_headers_says_nothing() -> None:
-    assert read_allowed({"Content-Type": "application/json"}) is None
+    assert parse_limits({"Content-Type": "application/json"}) is None

@@ -1,9 +1,8 @@
 """Stop sequences that a server does not take."""
 
-from __future__ import annotations
-
 import pytest
 
+from proctor.values.usage import Timing, TokenUsage
 from services.worker.engines import engine
 from services.worker.engines.http.provider_engine import cut_at_stops
 
@@ -20,7 +19,7 @@ from services.worker.engines.http.provider_engine import cut_at_stops
     ],
 )
 def test_answer_ends_before_the_first_of_them(stops: tuple[str, ...], text: str, finish_reason: str) -> None:
-    usage = engine.Usage(completion_tokens=9)
-    generated = engine.Generated("One.\n\nTwo. Q: Three", "length", usage, engine.Timing())
+    usage = TokenUsage(completion_tokens=9)
+    generated = engine.Generated("One.\n\nTwo. Q: Three", "length", usage, Timing())
     cut = cut_at_stops(generated, stops)
     assert (cut.text, cut.finish_reason, cut.usage) == (text, finish_reason, usage)

@@ -1,7 +1,5 @@
 """The cause of a failed start is found and told in short."""
 
-from __future__ import annotations
-
 from services.worker.engines.vllm.error_text import is_echo, reason_in_error, reason_in_output, shortened
 
 PRINTED = """\

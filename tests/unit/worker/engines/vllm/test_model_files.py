@@ -1,29 +1,23 @@
 """A folder that is no model is refused in one sentence, before vLLM is started for it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import pytest
 
+from proctor.values.pools import PoolModel
 from services.worker.engines.engine import ModelCannotLoad
-from services.worker.engines.vllm.model_files import (
-    VllmModel,
-    VllmSettings,
-    cpu_engine_args,
-    read_model_config,
-)
+from services.worker.engines.vllm.model_files import VllmSettings, cpu_engine_args, read_model_config
 
 CONFIG = {"architectures": ["LlamaForCausalLM"], "max_position_embeddings": 512}
 
 
-def make_folder(folder: Path, config: str | None, weights: str | None) -> VllmModel:
+def make_folder(folder: Path, config: str | None, weights: str | None) -> PoolModel:
     if config is not None:
         (folder / "config.json").write_text(config, encoding="utf-8")
     if weights is not None:
         (folder / weights).touch()
-    return VllmModel("vllm/some", str(folder))
+    return PoolModel("vllm/some", str(folder))
 
 
 @pytest.mark.parametrize(
@@ -44,15 +38,15 @@ def test_folder_that_is_no_model_is_refused(
 
 def test_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModelCannotLoad, match="does not exist"):
-        read_model_config(VllmModel("vllm/none", str(tmp_path / "none")))
+        read_model_config(PoolModel("vllm/none", str(tmp_path / "none")))
 
 
 def test_hub_id_is_left_to_vllm() -> None:
-    assert read_model_config(VllmModel("vllm/some", "some-owner/some-model")) == {}
+    assert read_model_config(PoolModel("vllm/some", "some-owner/some-model")) == {}
 
 
 def test_model_that_the_pool_does_not_serve_is_refused_with_those_it_serves() -> None:
-    settings = VllmSettings((VllmModel("vllm/a", "/a"), VllmModel("vllm/b", "/b")))
+    settings = VllmSettings((PoolModel("vllm/a", "/a"), PoolModel("vllm/b", "/b")))
     with pytest.raises(ModelCannotLoad, match=r"vllm/a, vllm/b"):
         settings.find_model("vllm/c")
 
@@ -64,6 +58,6 @@ def test_context_is_cut_to_what_a_cpu_can_hold(config_length: int | None, length
 
 
 def test_hub_is_asked_only_where_a_model_comes_from_it() -> None:
-    folder, hub = VllmModel("vllm/a", "/a"), VllmModel("vllm/b", "owner/b")
+    folder, hub = PoolModel("vllm/a", "/a"), PoolModel("vllm/b", "owner/b")
     assert "HF_HUB_OFFLINE" in VllmSettings((folder,)).environment(is_cpu=True)
     assert "HF_HUB_OFFLINE" not in VllmSettings((folder, hub)).environment(is_cpu=True)

@@ -1,6 +1,4 @@
-"""What a vLLM pool tells of its models, read from their folders: memory by the formula, faults by name."""
-
-from __future__ import annotations
+"""The models of a vLLM pool, listed from their folders: memory by the formula, problems by name."""
 
 import json
 from pathlib import Path
@@ -8,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from services.worker.engines.engine import ModelInfo
-from services.worker.engines.vllm.model_files import VllmModel, VllmSettings
+from proctor.values.pools import PoolModel
+from proctor.values.providers import ModelInfo
+from services.worker.engines.vllm.model_files import VllmSettings
 from services.worker.engines.vllm.model_list import list_vllm_models
 
 # The shape of Qwen3-0.6B.
@@ -28,34 +27,34 @@ WEIGHTS = 1_000_000
 CACHE_PER_TOKEN = 2 * 28 * 8 * 128 * 2
 
 
-def model_in(folder: Path, changes: dict[str, Any] | None = None, **engine_args: object) -> VllmModel:
+def model_in(folder: Path, changes: dict[str, Any] | None = None, **engine_args: object) -> PoolModel:
     (folder / "config.json").write_text(json.dumps(CONFIG | (changes or {})))
     (folder / "model-00001-of-00002.safetensors").write_bytes(bytes(WEIGHTS // 2))
     (folder / "model-00002-of-00002.safetensors").write_bytes(bytes(WEIGHTS // 2))
-    return VllmModel("vllm/some", str(folder), engine_args)
+    return PoolModel("vllm/some", str(folder), engine_args)
 
 
-def listed(model: VllmModel, *, is_cpu: bool = False) -> ModelInfo:
+def listed(model: PoolModel, *, is_cpu: bool = False) -> ModelInfo:
     [info] = list_vllm_models(VllmSettings((model,)), is_cpu=is_cpu)
     return info
 
 
 def test_memory_is_weights_and_the_cache_of_one_longest_context(tmp_path: Path) -> None:
     info = listed(model_in(tmp_path))
-    assert (info.size_bytes, info.context_length) == (WEIGHTS, 40960)
+    assert (info.size_bytes, info.context_tokens) == (WEIGHTS, 40960)
     assert info.memory_bytes == WEIGHTS + 40960 * CACHE_PER_TOKEN
     assert (info.quantization, info.problem) == ("bfloat16", "")
 
 
 def test_arguments_of_the_engine_change_context_and_cache(tmp_path: Path) -> None:
     info = listed(model_in(tmp_path, max_model_len=1000, kv_cache_dtype="fp8"))
-    assert info.context_length == 1000
+    assert info.context_tokens == 1000
     assert info.memory_bytes == WEIGHTS + 1000 * CACHE_PER_TOKEN // 2
 
 
 def test_context_on_a_cpu_is_what_the_engine_is_started_with(tmp_path: Path) -> None:
     info = listed(model_in(tmp_path), is_cpu=True)
-    assert info.context_length == 2048
+    assert info.context_tokens == 2048
     assert info.memory_bytes == WEIGHTS + 2048 * CACHE_PER_TOKEN
 
 
@@ -94,14 +93,14 @@ def test_same_weights_under_another_name_count_once(tmp_path: Path) -> None:
 
 
 def test_folder_that_is_no_model_is_listed_with_what_is_wrong(tmp_path: Path) -> None:
-    broken = VllmModel("vllm/none", str(tmp_path / "none"))
+    broken = PoolModel("vllm/none", str(tmp_path / "none"))
     settings = VllmSettings((broken, model_in(tmp_path)))
     none, some = list_vllm_models(settings, is_cpu=False)
-    assert (none.name, none.size_bytes) == ("vllm/none", None)
+    assert (none.model, none.size_bytes) == ("vllm/none", None)
     assert "does not exist" in none.problem
     assert some.problem == ""
 
 
 def test_model_from_a_hub_is_listed_with_what_the_pool_says() -> None:
-    info = listed(VllmModel("vllm/hub", "some-owner/some-model", {"max_model_len": 512}))
-    assert (info.context_length, info.size_bytes, info.memory_bytes) == (512, None, None)
+    info = listed(PoolModel("vllm/hub", "some-owner/some-model", {"max_model_len": 512}))
+    assert (info.context_tokens, info.size_bytes, info.memory_bytes) == (512, None, None)

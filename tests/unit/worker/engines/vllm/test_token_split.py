@@ -1,7 +1,5 @@
 """The joint tokenisation: what lm-evaluation-harness does at the border of context and continuation."""
 
-from __future__ import annotations
-
 from services.worker.engines.vllm.token_split import TokenSplit, cut_left, is_one_token_each, split_tokens
 
 BOS = 1

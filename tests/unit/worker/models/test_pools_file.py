@@ -1,15 +1,15 @@
 """The worker's pool from the pools file, or one clear sentence."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
-from services.worker.pools.errors import PoolsFileInvalid, UnknownPool
-from services.worker.pools.pool import ConstrainedField, Provider
-from services.worker.pools.yaml_pools import read_pool
+from proctor.values.pools import ConstrainedField, Pool
+from proctor.values.scoring import ScoringMethod
+from services.worker.models.errors import PoolsFileInvalid, UnknownPool
+from services.worker.models.pools_file import read_pool
 
+LOGLIKELIHOOD = ScoringMethod.LOGLIKELIHOOD
 POOLS = """
 pools:
   - name: local
@@ -38,14 +38,14 @@ def with_url(url: str) -> str:
 def test_a_pool_of_models_and_a_pool_of_a_provider(tmp_path: Path) -> None:
     path = write(tmp_path, POOLS)
     local, remote = read_pool(path, "local"), read_pool(path, "remote")
-    assert (local.model_names, local.provider_name, local.completes_text) == (("vllm/starter",), "vllm", True)
+    assert (local.groups, local.provider_name, local.completes_text) == ((("vllm/starter",),), "vllm", True)
     assert local.models[0].engine_args == {"max_model_len": 1024}
     assert remote.provider is not None
     assert (remote.provider.base_url, remote.provider.api_key_env) == (
         "http://127.0.0.1:18080/v1",
         "OPENAI_API_KEY",
     )
-    assert (remote.concurrency, remote.model_names, remote.completes_text) == (64, (), False)
+    assert (remote.concurrency, remote.models, remote.completes_text) == (64, (), False)
 
 
 def remote(more: str = "") -> str:
@@ -56,25 +56,18 @@ def of_engine(engine: str, method: str) -> str:
     return remote(f", can: [generate, {method}]").replace("engine: openai", f"engine: {engine}")
 
 
-def provider_of(tmp_path: Path, more: str) -> Provider:
-    provider = read_pool(write(tmp_path, remote(more)), "p").provider
-    assert provider is not None
-    return provider
-
-
 def test_a_server_constrains_where_the_file_says_by_which_field(tmp_path: Path) -> None:
-    silent = provider_of(tmp_path, "")
-    assert (silent.has_loglikelihood, silent.constrained_field) == (True, None)
-    told = provider_of(tmp_path, ", constrained_field: guided_choice")
-    assert (told.has_loglikelihood, told.constrained_field) == (True, ConstrainedField.GUIDED_CHOICE)
-    more = ", can: [generate, constrained], constrained_field: response_format"
-    chat_only = provider_of(tmp_path, more)
-    assert (chat_only.has_loglikelihood, chat_only.constrained_field) == (
-        False,
-        ConstrainedField.RESPONSE_FORMAT,
-    )
-    withheld = provider_of(tmp_path, ", can: [generate], constrained_field: guided_choice")
-    assert withheld.constrained_field is None
+    def pool(more: str) -> Pool:
+        return read_pool(write(tmp_path, remote(more)), "p")
+
+    silent = pool("")
+    assert (LOGLIKELIHOOD in silent.can, silent.constrained_field) == (True, None)
+    named = pool(", constrained_field: guided_choice")
+    assert (LOGLIKELIHOOD in named.can, named.constrained_field) == (True, ConstrainedField.GUIDED_CHOICE)
+    chat_only = pool(", can: [generate, constrained], constrained_field: response_format")
+    assert LOGLIKELIHOOD not in chat_only.can
+    assert chat_only.constrained_field is ConstrainedField.RESPONSE_FORMAT
+    assert pool(", can: [generate], constrained_field: guided_choice").constrained_field is None
 
 
 def of_models(*entries: str) -> str:

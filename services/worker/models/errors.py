@@ -1,7 +1,5 @@
 """What keeps a worker from starting, each as one sentence."""
 
-from __future__ import annotations
-
 from services.common.errors import DomainError, ErrorKind
 
 

@@ -1,13 +1,11 @@
 """A key comes from its variable or from the file of a mounted secret, and is told to nobody."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
-from services.worker.pools.api_keys import read_key
-from services.worker.pools.errors import KeyFileUnreadable, KeyUnusable
+from services.worker.models.errors import KeyFileUnreadable, KeyUnusable
+from services.worker.models.pools_file import read_key
 
 
 def test_key_is_read_from_its_variable_without_the_line_break_of_a_secret() -> None:

@@ -1,13 +1,25 @@
-"""Keys of providers, from the environment or from the files of mounted secrets. Read once, at the start."""
-
-from __future__ import annotations
+"""Reads the worker's pool from the pools file, and its API key from the environment or a mounted secret."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from services.worker.pools.errors import KeyFileUnreadable, KeyUnusable
+from proctor.values import pools
+from services.worker.models.errors import KeyFileUnreadable, KeyUnusable, PoolsFileInvalid, UnknownPool
 
 _LONGEST_KEY = 16 * 1024
+
+
+def read_pool(path: Path, name: str) -> pools.Pool:
+    """The pool of that name; raises PoolsFileInvalid and UnknownPool."""
+    try:
+        return pools.parse_pool(path.read_text(encoding="utf-8"), name)
+    except pools.UnknownPool as error:
+        known = ", ".join(error.known) or "none"
+        raise UnknownPool(path=str(path), pool=name, known=known) from error
+    except OSError as error:
+        raise PoolsFileInvalid(path=str(path), problem=error.strerror or "it cannot be read") from error
+    except ValueError as error:
+        raise PoolsFileInvalid(path=str(path), problem=str(error)) from error
 
 
 def read_key(variable: str, environ: Mapping[str, str]) -> str | None:
