@@ -37,7 +37,7 @@ async def test_request_carries_key_and_version_and_what_was_set(stand: NativeSta
     }
 
 
-async def test_words_of_the_system_stand_apart_from_the_turns(stand: NativeStand) -> None:
+async def test_the_system_prompt_is_sent_separately(stand: NativeStand) -> None:
     turns = (("system", "Be brief."), ("user", "KEY=one"), ("assistant", "One."), ("user", "KEY=two"))
     prompt = Prompt(messages=tuple(ChatMessage(*turn) for turn in turns))
     assert (await stand.asked.generate(stand.model, prompt, SAMPLING)).text == "The answer is two."
@@ -69,7 +69,7 @@ async def test_constraint_is_refused(stand: NativeStand) -> None:
         await stand.ask(sampling=replace(SAMPLING, allowed_texts=("yes", "no")))
 
 
-async def test_run_is_told_that_the_sampling_is_the_providers(stand: NativeStand) -> None:
+async def test_facts_name_the_providers_own_sampling(stand: NativeStand) -> None:
     facts = await stand.asked.describe()
     assert (facts["engine"], facts["api_version"]) == ("anthropic", "2026-10-21")
     assert "no temperature" in facts["sampling"]
@@ -94,13 +94,15 @@ async def test_stop_of_white_space_alone_ends_the_answer_though_the_api_refuses_
         ("pause_turn", "pause_turn"),
     ],
 )
-async def test_end_is_told_in_common_words(stand: NativeStand, stop_reason: str, finish_reason: str) -> None:
+async def test_finish_reason_is_the_common_one(
+    stand: NativeStand, stop_reason: str, finish_reason: str
+) -> None:
     stand.server.answer = anthropic_server.message("Seven.", stop_reason=stop_reason)
     assert (await stand.ask()).finish_reason == finish_reason
 
 
 @pytest.mark.parametrize("text", ["", "To build one, first"])
-async def test_refusal_is_no_answer_whatever_was_said_before_it(stand: NativeStand, text: str) -> None:
+async def test_refusal_is_no_answer_whatever_text_precedes(stand: NativeStand, text: str) -> None:
     stand.server.answer = anthropic_server.refusal(text)
     with pytest.raises(engine.RequestRefused, match=r"refused to answer \(category cyber\)"):
         await stand.ask()
@@ -137,7 +139,7 @@ async def test_types_of_errors_are_understood(
         await stand.ask()
 
 
-async def test_wrong_key_is_told_by_its_variable(stand: NativeStand) -> None:
+async def test_wrong_key_is_reported_by_its_variable(stand: NativeStand) -> None:
     async with stand.other_engine(api_key="not-the-key") as other:
         with pytest.raises(engine.RequestRefused, match="check the API key in ANTHROPIC_API_KEY") as caught:
             await other.list_models()

@@ -61,7 +61,7 @@ async def test_turns_have_googles_roles_and_the_system_a_place_of_its_own(stand:
     assert [turn["role"] for turn in stand.server.last_body["contents"]] == ["user", "model", "user"]
 
 
-async def test_only_given_texts_are_said(stand: NativeStand) -> None:
+async def test_only_allowed_texts_are_generated(stand: NativeStand) -> None:
     assert (await stand.ask(sampling=replace(SAMPLING, allowed_texts=("a bit", "none")))).text == "a bit"
 
 
@@ -91,7 +91,7 @@ async def test_blocked_prompt_is_refused(stand: NativeStand) -> None:
 
 
 @pytest.mark.parametrize("reason", ["SAFETY", "RECITATION", "BLOCKLIST", "SPII", "LANGUAGE"])
-async def test_withheld_answer_is_none_whatever_was_said_before(stand: NativeStand, reason: str) -> None:
+async def test_withheld_answer_is_none_whatever_text_precedes(stand: NativeStand, reason: str) -> None:
     stand.server.answer = gemini_server.answer("To build one, first", finish_reason=reason)
     with pytest.raises(engine.RequestRefused, match=rf"withheld the answer \({reason}\)"):
         await stand.ask()
@@ -114,7 +114,7 @@ async def test_answer_that_the_provider_broke_off_is_none(stand: NativeStand, re
         await stand.ask()
 
 
-async def test_word_of_the_provider_is_cut_in_what_is_told_of_it(stand: NativeStand) -> None:
+async def test_a_word_of_the_provider_is_cut_in_messages(stand: NativeStand) -> None:
     stand.server.answer = gemini_server.answer("", finish_reason="R" * 1_000_000)
     with pytest.raises(engine.ProviderFailed) as caught:
         await stand.ask()
@@ -143,7 +143,7 @@ async def test_wrong_key_is_known_though_it_comes_as_a_bad_request(stand: Native
 
 
 @pytest.mark.parametrize(("delay", "seconds"), [("34.5s", 34.5), ("0s", 0.0), ("soon", None)])
-async def test_rate_limit_tells_when_to_come_back_in_its_body(
+async def test_rate_limit_has_its_retry_delay_in_the_body(
     stand: NativeStand, delay: str, seconds: float | None
 ) -> None:
     info = gemini_server.retry_info(delay)
@@ -153,7 +153,7 @@ async def test_rate_limit_tells_when_to_come_back_in_its_body(
     assert caught.value.retry_after_seconds == seconds
 
 
-async def test_prompt_that_is_too_long_is_told_apart(stand: NativeStand) -> None:
+async def test_prompt_that_is_too_long_has_a_class_of_its_own(stand: NativeStand) -> None:
     problem = "The input token count (2000000) exceeds the maximum number of tokens allowed (1048576)."
     stand.server.error = gemini_server.error(400, "INVALID_ARGUMENT", problem)
     with pytest.raises(engine.PromptTooLong, match="2000000"):

@@ -101,7 +101,7 @@ async def openai_engine(server: ModelServer) -> AsyncIterator[OpenAIEngine]:
         await made.close()
 
 
-async def test_every_native_provider_tells_its_models_and_what_they_can(stand: Stand) -> None:
+async def test_every_native_provider_lists_its_models_with_capabilities(stand: Stand) -> None:
     for provider in NATIVES:
         await stand.native(provider)
     listed = await stand.listing(list(NATIVES)).list_models()
@@ -116,7 +116,7 @@ async def test_every_native_provider_tells_its_models_and_what_they_can(stand: S
     assert all(source.listed_at and not source.problem for source in listed.sources)
 
 
-async def test_openai_compatible_server_tells_its_models(stand: Stand) -> None:
+async def test_openai_compatible_server_lists_its_models(stand: Stand) -> None:
     engine = await stand.opened.enter_async_context(openai_engine(ModelServer(models=("a", "owner/b"))))
     await stand.worker("openai", ListEngineModels(engine, 5.0))
     listed = await stand.listing(["openai"]).list_models()
@@ -126,7 +126,7 @@ async def test_openai_compatible_server_tells_its_models(stand: Stand) -> None:
     )
 
 
-async def test_wrong_key_is_told_without_the_key(stand: Stand) -> None:
+async def test_wrong_key_is_reported_without_the_key(stand: Stand) -> None:
     gemini = await stand.opened.enter_async_context(native_stand(GEMINI))
     gemini.server.api_key = "another"
     await stand.worker("gemini", ListEngineModels(gemini.asked, 5.0))
@@ -171,7 +171,7 @@ async def test_provider_that_hangs_delays_no_other(stand: Stand) -> None:
     assert [bool(source.problem) for source in listed.sources] == [False, True]
 
 
-async def test_pool_without_workers_is_told_at_once(stand: Stand) -> None:
+async def test_pool_without_workers_is_reported_at_once(stand: Stand) -> None:
     async with asyncio.timeout(1.0):
         source = await stand.source("deserted")
     assert source.problem == "No worker of the pool is running; start one."

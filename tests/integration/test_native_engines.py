@@ -84,7 +84,7 @@ async def test_status_decides_the_class(
     assert len(stand.server.asked) == 1, "an engine asks once; retrying is done above"
 
 
-async def test_rate_limit_tells_when_to_come_back(stand: NativeStand) -> None:
+async def test_rate_limit_has_its_retry_after(stand: NativeStand) -> None:
     stand.server.error = replace(stand.native.error(429, "slow down"), retry_after="7")
     assert (await failure_of(stand.asked, stand.model)).retry_after_seconds == 7.0
 
@@ -140,7 +140,7 @@ async def test_unknown_model_is_refused(stand: NativeStand) -> None:
     assert "no/such model?x=1" in str(failure)
 
 
-async def test_given_texts_are_not_weighed(stand: NativeStand) -> None:
+async def test_given_texts_are_not_scored(stand: NativeStand) -> None:
     assert not any(
         model.capabilities and model.capabilities.loglikelihood for model in await stand.asked.list_models()
     )
@@ -156,7 +156,7 @@ async def test_redirect_is_not_followed_with_the_key(stand: NativeStand) -> None
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_refused_key_is_told_by_its_variable(stand: NativeStand, status: int) -> None:
+async def test_refused_key_is_reported_by_its_variable(stand: NativeStand, status: int) -> None:
     stand.server.error = stand.native.error(status, f"the key {SECRET} may not do that")
     failure = await failure_of(stand.asked, stand.model)
     assert failure.failure_class is FailureClass.REFUSED
@@ -182,7 +182,7 @@ async def test_planted_key_is_in_no_log_text_or_fact(
 
 
 @pytest.mark.parametrize(("native", "provider"), [(GEMINI, "Gemini"), (ANTHROPIC, "Anthropic")])
-async def test_missing_key_is_told_before_anything_is_asked(native: Native, provider: str) -> None:
+async def test_missing_key_is_reported_before_any_request(native: Native, provider: str) -> None:
     async with native_stand(native) as stand, stand.other_engine(api_key=None) as keyless:
         failure = await failure_of(keyless, stand.model)
         assert not stand.server.asked

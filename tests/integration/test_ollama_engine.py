@@ -71,7 +71,7 @@ async def test_text_is_continued_without_a_template(stand: NativeStand) -> None:
 
 
 @pytest.mark.parametrize("prompt", [chat("So?"), Prompt("So?")], ids=["chat", "completion"])
-async def test_only_given_texts_are_said(stand: NativeStand, prompt: Prompt) -> None:
+async def test_only_allowed_texts_are_generated(stand: NativeStand, prompt: Prompt) -> None:
     choosing = replace(SAMPLING, allowed_texts=("not at all", "a bit"))
     assert (await stand.asked.generate(stand.model, prompt, choosing)).text == "not at all"
 
@@ -88,13 +88,15 @@ async def test_prompt_that_does_not_fit_the_context_is_no_silently_cut_prompt(st
     assert (await stand.ask("word " * 100, replace(SAMPLING, context_tokens=128))).text
 
 
-async def test_prompt_that_is_too_long_is_known_by_its_words_whatever_the_status(stand: NativeStand) -> None:
+async def test_prompt_that_is_too_long_is_known_by_its_message_whatever_the_status(
+    stand: NativeStand,
+) -> None:
     stand.server.error = ollama_server.error(500, "the input length exceeds the context length")
     with pytest.raises(engine.PromptTooLong):
         await stand.ask()
 
 
-async def test_answer_cut_at_the_limit_says_so(stand: NativeStand) -> None:
+async def test_answer_cut_at_the_limit_ends_by_length(stand: NativeStand) -> None:
     stand.server.answer = ollama_server.chat_answer("The answer", done_reason="length")
     assert (await stand.ask()).finish_reason == "length"
 
@@ -130,7 +132,7 @@ async def test_memory_is_estimated_until_the_model_is_loaded(stand: NativeStand)
     assert (fake.is_loaded, fake.memory_bytes) == (True, ollama_server.LOADED_BYTES)
 
 
-async def test_server_that_does_not_tell_what_is_loaded_lists_its_models() -> None:
+async def test_server_that_cannot_list_loaded_models_lists_its_models() -> None:
     async with native_stand(replace(OLLAMA, routes=ollama_server.ROUTES_BEFORE_PS)) as older:
         [fake] = await older.asked.list_models()
     assert (fake.model, fake.is_loaded) == ("ollama/fake", False)

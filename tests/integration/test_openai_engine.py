@@ -175,7 +175,7 @@ CHOOSING = replace(SAMPLING, allowed_texts=CHOICES)
 
 
 @pytest.mark.parametrize("field", list(ConstrainedField))
-async def test_only_the_choices_are_said_by_whichever_field_the_server_knows(
+async def test_only_the_choices_are_generated_by_any_constraint_field(
     settings: OpenAISettings, state: ModelServer, field: ConstrainedField
 ) -> None:
     openai = OpenAIEngine(replace(settings, constrained_field=field))
@@ -234,7 +234,7 @@ async def test_reference_scores_come_back_over_the_socket(openai: OpenAIEngine, 
     ],
     ids=lambda value: getattr(value, "kind", None),
 )
-async def test_faults_are_classified(
+async def test_failures_are_classified(
     openai: OpenAIEngine,
     state: ModelServer,
     *,
@@ -252,7 +252,7 @@ async def test_no_more_is_read_than_any_answer_has(openai: OpenAIEngine, state: 
     assert re.search(r"more than 16,78\d,\d{3} bytes", str(await failure_of(openai)))
 
 
-async def test_echo_of_a_long_context_is_read_however_much_is_told_of_it(
+async def test_echo_of_a_long_context_is_read_whatever_its_size(
     openai: OpenAIEngine, state: ModelServer
 ) -> None:
     """Of each token some hundred bytes come back: what is too much depends on what was sent."""
@@ -263,7 +263,7 @@ async def test_echo_of_a_long_context_is_read_however_much_is_told_of_it(
     assert scored.choices[0].token_count == 1
 
 
-async def test_engine_answers_again_after_a_fault(openai: OpenAIEngine, state: ModelServer) -> None:
+async def test_engine_answers_again_after_a_failure(openai: OpenAIEngine, state: ModelServer) -> None:
     state.fault = Fault("reset", count=1)
     await failure_of(openai)
     assert (await openai.generate(MODEL, QUESTION, SAMPLING)).text == " The answer is seven."
@@ -277,7 +277,7 @@ async def test_engine_asks_once_and_leaves_retrying_to_others(
     assert state.counts["requests"] == 1
 
 
-async def test_rate_limit_tells_when_to_come_back(openai: OpenAIEngine, state: ModelServer) -> None:
+async def test_rate_limit_has_its_retry_after(openai: OpenAIEngine, state: ModelServer) -> None:
     state.fault = Fault("status", 429, retry_after="7")
     assert (await failure_of(openai)).retry_after_seconds == 7.0
 

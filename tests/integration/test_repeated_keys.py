@@ -84,7 +84,7 @@ async def test_answer_that_repeats_the_key_is_kept_without_it(asked: engine.Engi
 
 
 @pytest.mark.parametrize("kind", ["midway", "400", "401", "404", "429", "500"])
-async def test_error_that_is_cut_within_the_key_tells_nothing_of_it(asked: engine.Engine, kind: str) -> None:
+async def test_error_cut_within_the_key_leaks_nothing_of_it(asked: engine.Engine, kind: str) -> None:
     sampling = engine.Sampling(max_tokens=16, is_streamed=kind == "midway")
     with pytest.raises(engine.EngineFailure) as caught:
         await asked.generate(f"openai/{kind}", chat("What did I send?"), sampling)
@@ -96,7 +96,7 @@ async def test_model_that_is_named_by_the_key_is_listed_without_it(asked: engine
     assert [model.model for model in await asked.list_models()] == ["openai/echo-Bearer ***"]
 
 
-async def test_password_of_an_address_is_told_in_no_form(endpoint: Endpoint) -> None:
+async def test_password_of_a_url_leaks_in_no_form(endpoint: Endpoint) -> None:
     address = endpoint.base_url.replace("://", f"://a-user:{PASSWORD}@")
     made = OpenAIEngine(OpenAISettings(replace(endpoint, base_url=address, api_key=None)))
     listed = await made.list_models()

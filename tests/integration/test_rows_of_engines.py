@@ -70,7 +70,7 @@ async def stand(request: pytest.FixtureRequest) -> AsyncIterator[NativeStand]:
         yield made
 
 
-async def test_only_what_the_row_says_is_sent(openai: OpenAIEngine, state: ModelServer) -> None:
+async def test_only_the_rows_parameters_are_sent(openai: OpenAIEngine, state: ModelServer) -> None:
     await openai.generate(MODEL, chat("KEY=seven"), OPEN)
     assert state.last_request == {"model": "fake", "messages": [{"role": "user", "content": "KEY=seven"}]}
 
@@ -104,7 +104,7 @@ async def test_answer_that_is_one_text_is_kept_as_a_text(openai: OpenAIEngine) -
     "message",
     [{"tool_calls": [CALL]}, {"refusal": "No."}, {"reasoning_content": "Hm."}, {"audio": {"id": "a"}}],
 )
-async def test_answer_that_says_more_is_kept_whole(
+async def test_answer_with_more_than_text_is_kept_whole(
     openai: OpenAIEngine, state: ModelServer, message: dict[str, Any]
 ) -> None:
     state.answer = answered(**message)
@@ -166,7 +166,7 @@ async def test_image_is_refused_where_only_text_goes(stand: NativeStand) -> None
     assert "KEY=seven" in json.dumps(stand.server.last_body)
 
 
-async def test_ollama_is_told_the_form_and_its_own_options() -> None:
+async def test_ollama_gets_the_format_and_its_own_options() -> None:
     async with native_stand(OLLAMA) as stand:
         stand.server.answer = ollama_server.chat_answer("{}")
         await stand.ask(sampling=asking(max_tokens=4, min_p=0.1, num_ctx=512, response_format=JSON_SCHEMA))
@@ -177,7 +177,7 @@ async def test_ollama_is_told_the_form_and_its_own_options() -> None:
         assert stand.server.last_body["options"] == {}
 
 
-async def test_gemini_is_told_the_form_and_the_penalties() -> None:
+async def test_gemini_gets_the_format_and_the_penalties() -> None:
     async with native_stand(GEMINI) as stand:
         await stand.ask(sampling=asking(presence_penalty=0.5, temperature=0, response_format=JSON_SCHEMA))
         assert stand.server.last_body["generationConfig"] == {

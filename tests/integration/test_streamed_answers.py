@@ -197,7 +197,7 @@ async def test_answer_of_gemini_is_whole_at_the_end_of_its_body(monkeypatch: pyt
     assert (generated.text, generated.usage) == ("The answer is seven.", TokenUsage(500, 7))
 
 
-async def test_answer_of_gemini_that_was_cut_off_is_none_though_it_said_why_it_ended() -> None:
+async def test_answer_of_gemini_that_was_cut_off_is_none_despite_a_finish_reason() -> None:
     async with stand_of(GEMINI, timeout_seconds=5.0) as stand:
         assert isinstance(stand.server, ProviderServer)
         begun = server_sent([gemini_told("The answer is ")])
@@ -208,7 +208,7 @@ async def test_answer_of_gemini_that_was_cut_off_is_none_though_it_said_why_it_e
     assert (failure.failure_class, failure.is_transient) == (FailureClass.PROVIDER_ERROR, True)
 
 
-async def test_error_in_the_middle_tells_no_key_and_is_classified() -> None:
+async def test_error_event_leaks_no_key_and_is_classified() -> None:
     async with stand_of(ANTHROPIC, timeout_seconds=5.0) as stand:
         assert isinstance(stand.server, ProviderServer)
         begun = anthropic_events(anthropic_server.message("It follows"))[:-2]

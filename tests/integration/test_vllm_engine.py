@@ -88,7 +88,7 @@ def test_texts_and_messages_are_answered_with_their_figures(seen: dict[str, Any]
     assert generating["chat_tokens"] > 0
 
 
-def test_answer_tells_its_times_and_a_scored_choice_only_how_long_it_took(seen: dict[str, Any]) -> None:
+def test_answer_has_its_times_and_a_scored_choice_only_the_total(seen: dict[str, Any]) -> None:
     answer, scored = seen["generating"]["timing"], seen["scoring"]["timing"]
     assert 0 <= answer["queue_seconds"] < answer["first_token_seconds"] < answer["total_seconds"]
     assert 0 < answer["between_tokens_seconds"] < answer["total_seconds"] / 7
@@ -124,14 +124,14 @@ def test_unknown_parameter_is_refused_by_name(seen: dict[str, Any]) -> None:
     assert "context_tokens" in seen["scoring"]["context_tokens"]["says"]
 
 
-def test_only_the_choices_can_be_said_where_decoding_is_constrained(seen: dict[str, Any]) -> None:
+def test_constrained_decoding_answers_only_choices(seen: dict[str, Any]) -> None:
     constraining = seen["constraining"]
     assert set(constraining["said"]) <= set(constraining["allowed"])
     assert len(set(constraining["said"])) > 1
     assert constraining["finish_reasons"] == ["stop"]
 
 
-def test_constrained_and_greedy_the_likeliest_choice_is_said(seen: dict[str, Any]) -> None:
+def test_constrained_and_greedy_the_likeliest_choice_is_generated(seen: dict[str, Any]) -> None:
     assert seen["constraining"]["greedy"] == seen["constraining"]["likeliest"]
 
 

@@ -86,7 +86,7 @@ async def test_a_storm_of_refusals_costs_no_sample(
     assert 0 < stats["limited"] < 96
 
 
-async def test_what_waits_for_its_pace_is_let_go_of_when_the_run_is_cancelled(
+async def test_waiting_requests_are_abandoned_when_the_run_is_cancelled(
     stand: WorkStand, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
     await model_server.control(rate_limit={"rate": 0.001, "burst": 2, "tells": "seconds"})
@@ -101,7 +101,7 @@ async def test_what_waits_for_its_pace_is_let_go_of_when_the_run_is_cancelled(
     assert len(stand.outcomes) == 2
 
 
-async def test_a_provider_that_wants_to_be_left_alone_is_shown_with_the_time_when_it_is_asked_again(
+async def test_a_throttled_provider_is_reported_with_its_resume_time(
     stand: WorkStand, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
     await model_server.control(rate_limit={"rate": 0.001, "burst": 2, "tells": "seconds"})
@@ -118,7 +118,7 @@ async def test_a_provider_that_wants_to_be_left_alone_is_shown_with_the_time_whe
     await cancel_all([listening])
 
 
-async def test_time_spent_waiting_for_the_pace_is_not_time_asked(
+async def test_time_in_the_rate_limiter_is_no_request_time(
     stand: WorkStand, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
     await model_server.control(rate_limit={"rate": 16, "burst": 8, "tells": "seconds"})
@@ -167,7 +167,7 @@ async def grants_of(nats_url: str) -> dict[str, RateQuota]:
         await connection.close()
 
 
-async def test_a_limit_that_headers_tell_is_kept_before_anybody_is_refused(
+async def test_an_advertised_limit_is_kept_before_the_first_429(
     stand: WorkStand, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
     limiter = rate_limit_key("openai", model_server.url, None)
@@ -187,7 +187,7 @@ async def test_a_limit_that_headers_tell_is_kept_before_anybody_is_refused(
     assert (await model_server.stats())["limited"] == 0
 
 
-async def test_workers_are_told_when_a_run_has_spent_its_budget(nats: RunningServer) -> None:
+async def test_workers_learn_when_a_run_has_spent_its_retry_budget(nats: RunningServer) -> None:
     connection = await connect_nats(nats.address, "scheduler")
     budget, bucket = RetryBudget(0.2), JetStream(connection).bucket(subjects.RUNS_BUCKET)
     await NatsRateReports(connection, RateLimitTracker(), budget, SystemClock()).start()
@@ -206,7 +206,7 @@ async def test_workers_are_told_when_a_run_has_spent_its_budget(nats: RunningSer
     await connection.close()
 
 
-async def test_report_that_no_message_can_hold_keeps_no_other_from_being_sent(nats: RunningServer) -> None:
+async def test_a_report_that_does_not_fit_a_message_does_not_block_others(nats: RunningServer) -> None:
     told: list[str] = []
 
     async def take(message: object) -> None:

@@ -54,9 +54,7 @@ async def test_shards_that_are_begun_are_finished_and_the_others_let_go(
     assert engine.aborted == 0
 
 
-async def test_run_that_has_its_place_again_is_asked_the_rest_once(
-    nats: RunningServer, stand: WorkStand
-) -> None:
+async def test_a_run_that_has_its_slot_again_is_finished_once(nats: RunningServer, stand: WorkStand) -> None:
     engine = ScriptedEngine()
     await stand.tell(run_pb2.RUN_STATE_PAUSED)
     async with worker_in_process(nats.address, engine) as worker:

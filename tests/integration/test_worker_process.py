@@ -47,7 +47,7 @@ async def test_a_killed_worker_loses_nothing_and_the_next_asks_only_what_was_not
     assert (await model_server.stats())["requests"] <= 320 + held
 
 
-async def test_a_worker_told_to_stop_hands_on_what_it_has_and_ends_well(
+async def test_a_worker_that_is_terminated_forwards_its_shards_and_exits_cleanly(
     stand: WorkStand, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
     await model_server.control(latency_seconds=0.05)
@@ -81,7 +81,7 @@ async def test_a_worker_told_to_stop_hands_on_what_it_has_and_ends_well(
     ],
     ids=lambda fault: str(fault.get("status", fault["kind"])),
 )
-async def test_a_fault_of_the_provider_that_passes_is_no_failure_of_a_sample(
+async def test_a_passing_provider_failure_fails_no_sample(
     stand: WorkStand,
     nats: RunningServer,
     model_server: ModelServerProcess,
@@ -108,7 +108,7 @@ async def test_a_provider_that_stays_dead_is_reported_and_never_an_answer(
     assert classes == {outcome_pb2.FAILURE_CLASS_PROVIDER_ERROR}
 
 
-async def test_a_model_that_the_provider_does_not_have_is_told_of_the_run_and_of_no_sample(
+async def test_an_unknown_model_is_reported_for_the_run_and_fails_no_sample(
     stand: WorkStand, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
     async def refused_runs() -> dict[str, str]:

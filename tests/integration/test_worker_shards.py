@@ -46,7 +46,7 @@ async def test_every_sample_is_asked_once_and_its_outcome_published(
     assert stand.batches[0].environment["engine"] == "scripted"
 
 
-async def test_only_a_run_whose_choices_were_named_says_in_which_words(
+async def test_only_a_run_with_choice_instructions_stores_their_version(
     nats: RunningServer, stand: WorkStand
 ) -> None:
     weighed, answered = work_shard(0, [0]), work_shard(1, [1], run_id=OTHER_RUN)
@@ -61,7 +61,7 @@ async def test_only_a_run_whose_choices_were_named_says_in_which_words(
     assert said == {weighed.run_id: None, OTHER_RUN: INSTRUCTION_VERSION}
 
 
-async def test_an_urgent_shard_goes_before_those_that_wait(nats: RunningServer, stand: WorkStand) -> None:
+async def test_a_shard_of_high_priority_goes_first(nats: RunningServer, stand: WorkStand) -> None:
     for shard in range(6):
         await stand.send(work_shard(shard, range(shard * 8, shard * 8 + 8)), priority=Priority.LOW)
     await stand.send(work_shard(6, range(48, 56)), priority=Priority.HIGH)
@@ -240,7 +240,7 @@ async def test_a_rate_limit_is_waited_out(nats: RunningServer, stand: WorkStand)
     assert all(outcome.HasField("answer") for outcome in stand.outcomes)
 
 
-async def test_an_idle_worker_turns_to_the_model_that_has_work(nats: RunningServer, stand: WorkStand) -> None:
+async def test_an_idle_worker_switches_to_the_model_with_work(nats: RunningServer, stand: WorkStand) -> None:
     pool = pool_of("vllm/a", "vllm/b")
     engine = ScriptedEngine(loadable=("vllm/a", "vllm/b"))
     async with worker_in_process(nats.address, engine, pool=pool):
@@ -252,7 +252,7 @@ async def test_an_idle_worker_turns_to_the_model_that_has_work(nats: RunningServ
         await stand.until_answered(24)
 
 
-async def test_a_model_that_cannot_be_loaded_is_told_and_the_others_are_served(
+async def test_a_model_that_cannot_be_loaded_is_reported_and_the_others_are_served(
     nats: RunningServer, stand: WorkStand
 ) -> None:
     pool = pool_of("vllm/broken", "vllm/b")

@@ -53,7 +53,7 @@ async def stand(nats: RunningServer) -> AsyncIterator[WorkStand]:
         yield stand
 
 
-async def test_backlog_tells_what_nobody_has_taken_and_since_when(stand: WorkStand) -> None:
+async def test_backlog_counts_undelivered_messages_since_the_oldest(stand: WorkStand) -> None:
     source = NatsShardSource(stand.jetstream, POOL, 30)
     assert await source.backlog(A) is None
     await stand.send(work_shard(1, range(4), model=A), pool=POOL, priority=Priority.LOW)
@@ -80,7 +80,7 @@ async def test_backlog_tells_what_nobody_has_taken_and_since_when(stand: WorkSta
     await eventually(is_gone, "what is acknowledged waits no more")
 
 
-async def test_crew_are_those_of_the_pool_that_stay(stand: WorkStand) -> None:
+async def test_peers_are_the_workers_of_the_pool_that_are_not_draining(stand: WorkStand) -> None:
     bucket = stand.jetstream.bucket(subjects.WORKERS_BUCKET)
     for worker, pool, condition in (
         ("w1", "local", "ready"),
@@ -96,7 +96,7 @@ async def test_crew_are_those_of_the_pool_that_stay(stand: WorkStand) -> None:
     assert [(peer.ready_models, peer.has_precedence) for peer in peers] == [((A,), True)]
 
 
-async def test_busy_worker_gives_way_after_its_stay_and_every_sample_is_answered_once(
+async def test_busy_worker_switches_after_its_residency_and_every_sample_is_answered_once(
     nats: RunningServer, stand: WorkStand
 ) -> None:
     engine = NotingEngine(A, B)
@@ -112,7 +112,7 @@ async def test_busy_worker_gives_way_after_its_stay_and_every_sample_is_answered
     assert places.index(400) < 380
 
 
-async def test_one_of_two_idle_workers_turns_to_the_one_shard(nats: RunningServer, stand: WorkStand) -> None:
+async def test_one_of_two_idle_workers_switches_for_one_shard(nats: RunningServer, stand: WorkStand) -> None:
     engines = [NotingEngine(A, B), NotingEngine(A, B)]
     async with AsyncExitStack() as opened:
         for number, engine in enumerate(engines):

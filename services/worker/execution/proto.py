@@ -41,12 +41,18 @@ def _outcome_to_proto(outcome: Outcome) -> outcome_pb2.Outcome:
     if isinstance(result, Failure):
         FAILURE.fill(message.failure, result)
         return message
+    answer = message.answer
+    answer.SetInParent()
     if isinstance(result, Generated):
-        answer = Answer(result.text, result.finish_reason, body_json=result.body_json)
+        answer.text, answer.finish_reason, answer.body_json = (
+            result.text,
+            result.finish_reason,
+            result.body_json,
+        )
     else:
-        answer = Answer(choices=result.choices)
-    message.answer.SetInParent()
-    ANSWER.fill(message.answer, answer)
+        ANSWER.fill(answer, Answer(choices=result.choices))
+    message.usage.SetInParent()
     USAGE.fill(message.usage, result.usage)
+    message.timing.SetInParent()
     TIMING.fill(message.timing, result.timing)
     return message

@@ -57,7 +57,7 @@ def of_engine(engine: str, method: str) -> str:
     return remote(f", can: [generate, {method}]").replace("engine: openai", f"engine: {engine}")
 
 
-def test_a_server_constrains_where_the_file_says_by_which_field() -> None:
+def test_a_server_constrains_where_the_file_names_the_field() -> None:
     silent = parse_pool(remote(), "p")
     assert silent.constrained_field is None
     named = parse_pool(remote(", constrained_field: guided_choice"), "p")
@@ -162,7 +162,7 @@ def test_adapters_share_the_engine_of_their_base_and_others_have_their_own() -> 
     assert (adapter.path, adapter.lora, adapter.engine_args) == ("/b", "/a", {"seed": 1})
 
 
-def test_an_unknown_pool_is_told_with_those_there_are() -> None:
+def test_an_unknown_pool_is_reported_with_the_known_ones() -> None:
     with pytest.raises(UnknownPool) as caught:
         parse_pool(POOLS, "gpu")
     assert caught.value.known == ["local", "remote"]
@@ -208,7 +208,7 @@ def test_an_unknown_pool_is_told_with_those_there_are() -> None:
         (with_url("http://[host/v1"), "has a base_url that is no http:// or https:// address"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_told_in_one_sentence(text: str, problem: str) -> None:
+def test_an_unusable_file_is_reported_in_one_sentence(text: str, problem: str) -> None:
     with pytest.raises(InvalidPools) as caught:
         parse_pool(text, "a.b" if "a.b" in text else "p")
     assert problem in str(caught.value)

@@ -5,7 +5,7 @@ import asyncio
 from services.worker.consumer.execute_shard import ConcurrencyLimit
 
 
-async def test_no_more_are_in_than_there_are_slots() -> None:
+async def test_no_more_run_than_the_limit() -> None:
     limit = ConcurrencyLimit(2)
     await limit.acquire()
     await limit.acquire()
@@ -17,7 +17,7 @@ async def test_no_more_are_in_than_there_are_slots() -> None:
     await asyncio.wait_for(third, 5)
 
 
-async def test_a_suspect_waits_for_the_others_and_keeps_new_ones_out() -> None:
+async def test_exclusive_use_waits_for_the_others_and_blocks_new_ones() -> None:
     limit = ConcurrencyLimit(2)
     inside, leave = asyncio.Event(), asyncio.Event()
 

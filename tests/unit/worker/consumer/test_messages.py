@@ -21,7 +21,7 @@ def test_a_plain_prompt_is_continued_or_chatted_as_the_pool_does_it() -> None:
     assert chatted == Prompt(messages=(ChatMessage("user", text),))
 
 
-def test_the_order_decides_the_form_where_it_says_one() -> None:
+def test_the_order_decides_the_prompt_form() -> None:
     work = work_shard(1, [7])
     work.prompt_form = run_pb2.PROMPT_FORM_COMPLETION
     assert not shard_from_proto(work, completes_text=False).samples[0].prompt.is_chat
@@ -29,7 +29,7 @@ def test_the_order_decides_the_form_where_it_says_one() -> None:
     assert shard_from_proto(work, completes_text=True).samples[0].prompt.is_chat
 
 
-def test_choices_are_scored_as_continuations_unless_the_order_says_generate() -> None:
+def test_choices_are_scored_as_continuations_unless_the_order_is_to_generate() -> None:
     work = work_shard(1, [7])
     work.samples[0].choices.extend([" a", " b"])
     shard = shard_from_proto(work, completes_text=False)
@@ -41,20 +41,20 @@ def test_choices_are_scored_as_continuations_unless_the_order_says_generate() ->
     assert shard_from_proto(work, completes_text=True).method is Method.CONSTRAINED
 
 
-def test_answers_are_streamed_where_the_order_says_so() -> None:
+def test_answers_are_streamed_on_order() -> None:
     work = work_shard(1, [7])
     assert not shard_from_proto(work, completes_text=True).sampling.is_streamed
     work.stream_answers = True
     assert shard_from_proto(work, completes_text=True).sampling.is_streamed
 
 
-def test_a_sample_without_choices_is_generated_whatever_the_order_says_of_choices() -> None:
+def test_a_sample_without_choices_is_generated_with_any_scoring_method() -> None:
     work = work_shard(1, [7])
     work.scoring_method = run_pb2.SCORING_METHOD_CONSTRAINED
     assert shard_from_proto(work, completes_text=True).method is Method.GENERATE
 
 
-def test_choices_that_are_answered_in_words_take_the_form_of_the_pool() -> None:
+def test_choices_answered_in_text_take_the_form_of_the_pool() -> None:
     work = work_shard(1, [7])
     work.samples[0].choices.extend([" a", " b"])
     for method in (run_pb2.SCORING_METHOD_GENERATE, run_pb2.SCORING_METHOD_CONSTRAINED):
@@ -89,7 +89,7 @@ def test_what_is_not_set_is_left_to_the_engine() -> None:
     assert (sampling.top_p, sampling.top_k, sampling.seed, sampling.repetition_penalty) == (None,) * 4
 
 
-def test_a_prompt_is_cut_on_the_left_where_the_order_says_so() -> None:
+def test_a_prompt_is_truncated_on_the_left_on_order() -> None:
     work = work_shard(1, [7])
     assert not shard_from_proto(work, completes_text=True).sampling.truncate_left
     work.truncation = run_pb2.TRUNCATION_LEFT
@@ -110,7 +110,7 @@ def test_a_part_of_a_shard_carries_its_failed_deliveries() -> None:
     assert work_messages_pb2.WorkShard.FromString(part).failed_deliveries == 2
 
 
-def test_outcomes_travel_as_they_came() -> None:
+def test_outcomes_become_messages_unchanged() -> None:
     shard = a_shard(1, 2, 3, number=4, attempt=2, epoch=3)
     usage, timing = TokenUsage(5, 6, 7, 8), Timing(0.4, 0.1, 0.2, 0.3)
     scored = ScoredChoices((ChoiceScore(-1.5, is_greedy=True, token_count=2),), usage, timing)
@@ -136,7 +136,7 @@ def test_outcomes_travel_as_they_came() -> None:
     assert failed.failure.message == "too long"
 
 
-def test_an_outcome_that_no_message_can_hold_fails_alone() -> None:
+def test_an_outcome_that_does_not_fit_a_message_fails_alone() -> None:
     shard = a_shard(1, 2)
     good = Generated("42", "stop", TokenUsage(5, 6), Timing())
     odd = Generated("\ud800", "stop", TokenUsage(5, 6), Timing())
@@ -148,7 +148,7 @@ def test_an_outcome_that_no_message_can_hold_fails_alone() -> None:
     assert (second.sample, second.answer.text) == (2, "42")
 
 
-def test_rows_leave_to_the_engine_what_nobody_set() -> None:
+def test_rows_leave_unset_parameters_to_the_engine() -> None:
     work = work_shard(1, [7])
     work.use_engine_defaults = True
     work.params.Clear()
@@ -177,7 +177,7 @@ def test_a_message_brings_what_it_has_besides_its_text() -> None:
     )
 
 
-def test_whole_answer_travels_beside_its_text() -> None:
+def test_the_whole_answer_is_sent_with_its_text() -> None:
     answer = Generated("42", "stop", TokenUsage(5, 6), Timing(), '{"choices":[]}')
     batch = OutcomeBatch(RunId("run-1"), 1, (outcome := Outcome(a_shard(1), 1, answer),))
     (sent,) = work_messages_pb2.OutcomeBatch.FromString(batch_to_bytes(batch, "w", {})).outcomes

@@ -165,7 +165,9 @@ async def test_the_rest_of_a_dead_engine_is_forwarded_as_a_failed_delivery(bench
     assert bench.context.prefetch.closed.is_set()
 
 
-async def test_a_dead_engine_frees_every_slot_and_the_suspect_is_asked(bench: Bench) -> None:
+async def test_a_dead_engine_releases_the_concurrency_limit_and_the_next_shard_is_executed(
+    bench: Bench,
+) -> None:
     async def dies(_: str) -> str:
         raise EngineDied("gone")
 
@@ -272,7 +274,7 @@ async def test_another_run_of_a_refused_one_is_asked_for_itself(bench: Bench) ->
     assert bench.publisher.samples == [1, 2]
 
 
-async def test_what_a_draining_worker_leaves_travels_on_without_a_fault(bench: Bench) -> None:
+async def test_the_rest_of_a_draining_worker_is_forwarded_without_a_failed_delivery(bench: Bench) -> None:
     bench.engine.answer = stuck
     message = FakeShardMessage(a_shard(1, 2))
     in_flight, working = bench.start(message)
@@ -302,7 +304,7 @@ async def test_a_single_sample_that_was_fatal_twice_is_recorded_as_a_failure(ben
     assert not bench.engine.asked
 
 
-async def test_a_suspect_is_asked_alone(bench: Bench) -> None:
+async def test_a_sample_that_failed_before_is_executed_alone(bench: Bench) -> None:
     release = asyncio.Event()
 
     async def waits(text: str) -> str:

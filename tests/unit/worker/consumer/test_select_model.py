@@ -53,7 +53,7 @@ async def pool_at_a() -> Pool:
     return pool
 
 
-async def test_idle_worker_turns_to_what_has_waited_longest() -> None:
+async def test_idle_worker_switches_to_the_model_that_waited_longest() -> None:
     pool = await pool_at_a()
     assert await pool.selector.select(is_idle=True) is None
     pool.wait_for(B, since=-1)
@@ -61,7 +61,7 @@ async def test_idle_worker_turns_to_what_has_waited_longest() -> None:
     assert await pool.selector.select(is_idle=True) == C
 
 
-async def test_busy_worker_stays_for_the_least_time_and_then_gives_way_to_what_has_waited_as_long() -> None:
+async def test_busy_worker_keeps_its_model_for_the_minimum_residency() -> None:
     pool = await pool_at_a()
     pool.wait_for(B, since=10)
     pool.seconds = 59
@@ -72,7 +72,7 @@ async def test_busy_worker_stays_for_the_least_time_and_then_gives_way_to_what_h
     assert await pool.selector.select(is_idle=False) == B
 
 
-async def test_the_stay_begins_anew_with_each_model_but_not_with_a_restart() -> None:
+async def test_residency_begins_with_each_model_but_not_with_a_restart() -> None:
     pool = await pool_at_a()
     pool.seconds = 50
     assert await pool.loader.load(A)
@@ -119,7 +119,7 @@ async def test_work_of_a_worker_that_died_is_taken_over_though_it_was_delivered(
     assert await pool.selector.select(is_idle=True) == B
 
 
-async def test_of_two_that_turn_to_a_model_at_once_one_goes_on() -> None:
+async def test_of_two_that_switch_to_a_model_at_once_one_goes_on() -> None:
     pool = await pool_at_a()
     pool.wait_for(B, since=0)
     assert await pool.selector.select(is_idle=True) == B

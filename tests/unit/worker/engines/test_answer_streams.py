@@ -171,7 +171,7 @@ def test_no_part_of_an_answer_is_taken_for_the_whole(protocol: Protocol, answer:
     [("chat", False), ("chat that thought", True), ("anthropic that thought", True),
      ("gemini that thought", True), ("ollama chat that thought", True)],
 )  # fmt: skip
-def test_first_word_begins_an_answer_thought_or_said(name: str, *, streams_reasoning: bool) -> None:
+def test_an_answer_begins_with_its_first_token_or_reasoning(name: str, *, streams_reasoning: bool) -> None:
     protocol, answer = ANSWERS[name]
     events = events_of(protocol, protocol.body(answer))
     begun = [added(protocol, events[:count]).has_begun for count in range(len(events) + 1)]
@@ -220,7 +220,7 @@ def test_event_that_cannot_be_read_is_the_servers_failure(protocol: Protocol, da
 
 @pytest.mark.parametrize("protocol", [CHAT, COMPLETION, ANTHROPIC, GEMINI, OLLAMA_CHAT, OLLAMA_COMPLETION])
 @pytest.mark.parametrize("data", [b"{}", b'{"choices": 3, "candidates": [{"content": 3}], "message": "?"}'])
-def test_event_of_an_unknown_shape_says_nothing(protocol: Protocol, data: bytes) -> None:
+def test_event_of_an_unknown_shape_is_skipped(protocol: Protocol, data: bytes) -> None:
     stream = added(protocol, [StreamEvent(data)])
     assert not stream.has_begun
     assert not stream.is_whole
@@ -232,7 +232,7 @@ def test_other_choices_than_the_first_are_passed_over() -> None:
     assert stream.document()["choices"] == [{"text": "yes"}]
 
 
-def test_text_beyond_any_answer_is_not_held_and_not_forgotten() -> None:
+def test_text_beyond_the_longest_answer_is_dropped_and_refused() -> None:
     stream, chunk = OpenAIStream(is_chat=False), "x" * 100_000
     event = StreamEvent(b'{"choices": [{"text": "' + chunk.encode() + b'"}]}')
     for _ in range(3 * LONGEST_ANSWER_CHARACTERS // len(chunk)):

@@ -69,6 +69,6 @@ def test_template_gets_the_arguments_of_a_call_as_an_object() -> None:
     assert turn["name"] == "x"
 
 
-def test_developers_word_is_the_systems() -> None:
+def test_developer_messages_are_system_messages() -> None:
     messages = [ChatMessage("developer", "Be brief."), ChatMessage("user", "Hi")]
     assert split_system(messages) == ("Be brief.", (messages[1],))

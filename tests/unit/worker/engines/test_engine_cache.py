@@ -49,7 +49,7 @@ async def test_those_asked_lately_are_kept_and_none_in_use_is_closed() -> None:
     assert made.open == set()
 
 
-async def test_pool_that_asks_only_its_own_server_says_so() -> None:
+async def test_pool_with_only_its_own_server_refuses_others() -> None:
     with pytest.raises(UnsupportedRequest, match="leave base_url out"):
         async with EngineCache(ScriptedEngine()).for_server("http://a"):
             pass

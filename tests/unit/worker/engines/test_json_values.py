@@ -37,7 +37,7 @@ def test_more_tokens_than_any_answer_has_are_not_counted(value: object, tokens: 
     assert tokens_of(value) == tokens
 
 
-def test_a_word_of_a_server_is_short() -> None:
+def test_a_word_of_the_protocol_is_cut() -> None:
     assert word_of("stop") == "stop"
     assert word_of("x" * 10_000_000) == "x" * 64
     assert word_of(["stop"]) == ""

@@ -19,7 +19,7 @@ from services.worker.engines.openai.responses import parse_error
         ({"message": "bad", "code": 400}, None),
     ],
 )
-def test_code_or_words_tell_what_is_meant(fields: dict[str, object], meaning: ErrorMeaning | None) -> None:
+def test_code_or_message_decides_the_meaning(fields: dict[str, object], meaning: ErrorMeaning | None) -> None:
     said = parse_error(orjson.dumps({"error": fields}))
     assert (said.message, said.meaning) == (fields["message"], meaning)
 

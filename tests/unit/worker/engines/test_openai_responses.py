@@ -35,18 +35,18 @@ def test_answer_without_text_is_an_empty_answer() -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "To build one, first"])
-def test_withheld_answer_is_a_refusal_whatever_was_said_before(text: str | None) -> None:
+def test_withheld_answer_is_a_refusal_whatever_text_precedes(text: str | None) -> None:
     with pytest.raises(engine.RequestRefused):
         read_generated(chat_document({"content": text}, "content_filter"), is_chat=True)
 
 
 @pytest.mark.parametrize("reason", ["error", "abort", "timeout", "cancelled", "insufficient_system_resource"])
-def test_what_the_server_broke_off_is_no_answer_however_much_was_said(reason: str) -> None:
+def test_an_answer_that_the_server_broke_off_is_no_answer(reason: str) -> None:
     with pytest.raises(engine.ProviderFailed, match=rf"broke off its answer \({reason}\)"):
         read_generated(chat_document({"content": "To build one, first"}, reason), is_chat=True)
 
 
-def test_word_for_the_end_is_cut_to_what_a_message_can_hold() -> None:
+def test_finish_reason_is_cut_to_fit_a_message() -> None:
     assert (
         len(read_generated(chat_document({"content": "42"}, "x" * 10_000_000), is_chat=True).finish_reason)
         == 64
@@ -72,7 +72,7 @@ def test_completion_without_text_is_no_empty_answer(choice: dict[str, Any]) -> N
         read_generated({"choices": [choice]}, is_chat=False)
 
 
-def test_usage_tells_cached_and_reasoning_tokens() -> None:
+def test_usage_has_cached_and_reasoning_tokens() -> None:
     usage = read_usage(
         {
             "usage": {
@@ -87,7 +87,7 @@ def test_usage_tells_cached_and_reasoning_tokens() -> None:
 
 
 @pytest.mark.parametrize(("completion", "total"), [(9, 135), (103, 135)])
-def test_what_was_reasoned_is_among_what_was_generated_whoever_counts_it_apart(
+def test_reasoning_counts_as_completion_also_where_the_server_separates_it(
     completion: int, total: int
 ) -> None:
     """With 94 tokens of reasoning: xAI's 9 is the answer alone, OpenAI's 103 would be all of it."""
@@ -126,7 +126,7 @@ def test_score_is_not_greedy_when_another_token_is_likelier() -> None:
     assert not read_choice_score(choice, EchoedPrompt(3, 9)).is_greedy
 
 
-def test_server_without_logprobs_is_told_apart_from_a_bad_answer() -> None:
+def test_server_without_logprobs_is_distinguished_from_a_bad_answer() -> None:
     with pytest.raises(engine.UnsupportedRequest):
         read_choice_score({"logprobs": None}, EchoedPrompt(0, 3))
 

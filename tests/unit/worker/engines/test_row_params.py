@@ -74,7 +74,7 @@ def test_value_of_a_wrong_kind_is_named(params: object, said: str) -> None:
     assert read_row_params(json.dumps(params)).refusal == said
 
 
-def test_what_is_no_json_is_said_to_be_none() -> None:
+def test_invalid_json_is_reported() -> None:
     assert read_row_params("{").refusal == "The line's parameters are no valid JSON."
 
 

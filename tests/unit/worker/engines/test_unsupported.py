@@ -26,7 +26,7 @@ def test_what_is_of_no_account_or_asks_for_nothing_is_left_out() -> None:
     refuse_unsupported({**neutral, "logit_bias": {}, "modalities": ["text"], "tool_choice": "auto"}, "Ollama")
 
 
-def test_zero_of_a_row_stands_above_what_the_run_or_the_model_says() -> None:
+def test_zero_of_a_row_wins_over_the_run_and_the_model() -> None:
     assert row_fields(asking(presence_penalty=0)) == {"presence_penalty": 0}
 
 

@@ -44,7 +44,7 @@ async def test_a_full_batch_leaves_by_itself(bench: Bench) -> None:
     assert bench.publisher.samples == [1, 2, 3]
 
 
-async def test_a_batch_that_weighs_enough_leaves_by_itself(bench: Bench) -> None:
+async def test_a_large_batch_is_published_at_once(bench: Bench) -> None:
     await asyncio.wait_for(bench.batcher.add(outcome(a_shard(1), 1, "x" * 1000)), 5)
     assert bench.publisher.samples == [1]
 
@@ -73,7 +73,7 @@ async def test_epochs_of_a_run_do_not_mix(bench: Bench) -> None:
     assert len(set(bench.publisher.ids)) == 2
 
 
-async def test_who_added_learns_that_a_batch_cannot_be_sent(bench: Bench) -> None:
+async def test_a_failed_publish_fails_the_futures_of_its_outcomes(bench: Bench) -> None:
     bench.publisher.refusal = RuntimeError("too large")
     published = bench.batcher.add(outcome(a_shard(1), 1))
     bench.batcher.flush(a_shard(1))
@@ -81,7 +81,7 @@ async def test_who_added_learns_that_a_batch_cannot_be_sent(bench: Bench) -> Non
         await asyncio.wait_for(published, 5)
 
 
-async def test_draining_waits_until_the_last_is_held(bench: Bench) -> None:
+async def test_draining_waits_until_the_last_is_stored(bench: Bench) -> None:
     bench.publisher.may_publish.clear()
     bench.batcher.add(outcome(a_shard(1), 1))
     draining = asyncio.create_task(bench.batcher.drain())

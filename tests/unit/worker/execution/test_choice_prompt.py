@@ -31,14 +31,14 @@ def test_braces_of_a_choice_are_only_text() -> None:
     assert prompt.as_text.endswith("\n- {options}\n- {}\n\n{prompt}")
 
 
-def test_choices_that_a_reply_cannot_tell_apart_are_refused() -> None:
+def test_choices_that_a_reply_cannot_distinguish_are_refused() -> None:
     with pytest.raises(RequestRefused, match="Two of the choices read 'yes'"):
         option_texts((" no", " yes", "yes "))
     with pytest.raises(RequestRefused, match="has no text"):
         option_texts((" no", "  "))
 
 
-def test_only_the_choices_may_be_said_as_they_continue_a_text_or_as_a_reply() -> None:
+def test_only_the_choices_are_allowed_as_continuations_or_replies() -> None:
     sampling = Sampling(max_tokens=256, temperature=0.5)
     continued = constrained_sampling(sampling, Prompt(QUESTION), CHOICES)
     assert (continued.allowed_texts, continued.temperature) == (CHOICES, 0.5)

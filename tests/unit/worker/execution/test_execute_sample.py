@@ -145,7 +145,7 @@ async def test_a_refusal_is_asked_once() -> None:
     assert engine.asked["sample 7"] == 1
 
 
-async def test_a_rate_limit_that_holds_beyond_the_deadline_is_a_failure_at_once() -> None:
+async def test_a_rate_limit_beyond_the_deadline_is_a_failure_at_once() -> None:
     shard = a_shard(7, deadline=NOW + timedelta(seconds=60))
     failure = await failure_of(failing(RateLimited("429", retry_after_seconds=61)), shard)
     assert failure.failure_class is FailureClass.RATE_LIMIT
@@ -153,7 +153,7 @@ async def test_a_rate_limit_that_holds_beyond_the_deadline_is_a_failure_at_once(
 
 @in_virtual_time
 @pytest.mark.parametrize("failure", [RateLimited, ProviderFailed])
-async def test_a_provider_that_wants_a_day_of_rest_is_asked_again_until_the_deadline(
+async def test_a_retry_after_of_a_day_is_retried_until_the_deadline(
     failure: type[EngineFailure],
 ) -> None:
     clock = LoopClock()
@@ -166,7 +166,7 @@ async def test_a_provider_that_wants_a_day_of_rest_is_asked_again_until_the_dead
     assert clock.now() < hours.deadline - timedelta(hours=2, minutes=50)
 
 
-async def test_after_the_deadline_nothing_is_asked_and_nothing_said() -> None:
+async def test_after_the_deadline_nothing_is_sent_or_recorded() -> None:
     engine = failing()
     assert await ask(engine, a_shard(7, deadline=NOW)) is None
     assert not engine.asked
@@ -201,7 +201,7 @@ async def test_choices_are_named_to_a_model_that_answers_freely() -> None:
     assert engine.last_sampling == a_shard(7).sampling
 
 
-async def test_only_the_choices_can_be_said_where_decoding_is_constrained() -> None:
+async def test_constrained_decoding_answers_only_choices() -> None:
     engine = saying(" yes")
     outcome = await ask(engine, a_shard(7, method=Method.CONSTRAINED, choices=YES_OR_NO))
     assert outcome is not None
@@ -218,7 +218,7 @@ async def test_what_is_none_of_the_choices_is_no_answer_where_decoding_is_constr
 
 
 @pytest.mark.parametrize("method", [Method.GENERATE, Method.CONSTRAINED])
-async def test_choices_that_read_the_same_are_refused_unless_they_are_weighed(method: Method) -> None:
+async def test_equal_choices_are_refused_unless_scored_by_log_likelihood(method: Method) -> None:
     same = (" yes", " yes ")
     failure = await failure_of(ScriptedEngine(), a_shard(7, method=method, choices=same))
     assert failure.failure_class is FailureClass.REFUSED
@@ -237,7 +237,7 @@ async def test_an_answer_that_no_message_can_carry_is_a_failure() -> None:
 
 
 @pytest.mark.parametrize("failure", [RateLimited("429"), ProviderFailed("500")])
-async def test_a_sample_that_was_refused_is_left_unasked_while_its_run_has_no_place(
+async def test_a_failed_sample_is_not_retried_while_its_run_has_no_slot(
     failure: EngineFailure,
 ) -> None:
     """Its run asks it again when it has a place: nothing is lost to a limit that stands still."""
@@ -252,7 +252,7 @@ async def test_a_sample_that_was_refused_is_left_unasked_while_its_run_has_no_pl
     assert engine.asked["sample 7"] == 1
 
 
-async def test_what_cannot_be_answered_at_all_is_a_failure_with_or_without_a_place() -> None:
+async def test_a_permanent_failure_is_recorded_with_or_without_a_slot() -> None:
     states = RunStates()
     states.put(a_shard(7).run_id, RunControl(epoch=1, is_final=False, has_slot=False))
     outcome = await ask(failing(RequestRefused("too long")), a_shard(7), states)
@@ -270,7 +270,7 @@ async def test_what_cannot_be_answered_at_all_is_a_failure_with_or_without_a_pla
         (RunControl(epoch=0, is_final=False, deadline=NOW + timedelta(hours=1)), False),
     ],
 )
-async def test_the_deadline_that_holds_now_counts_and_not_that_of_when_a_shard_was_sent(
+async def test_the_runs_present_deadline_wins_over_that_of_the_shard(
     control: RunControl, *, is_asked: bool
 ) -> None:
     states = RunStates()
@@ -280,7 +280,7 @@ async def test_the_deadline_that_holds_now_counts_and_not_that_of_when_a_shard_w
     assert (outcome is not None) is is_asked
 
 
-async def test_a_row_whose_parameters_cannot_be_read_is_refused_and_nobody_is_asked() -> None:
+async def test_a_row_with_invalid_parameters_is_refused_and_nothing_is_sent() -> None:
     shard = a_shard(1)
     sample = replace(shard.samples[0], refusal="The line's top_p is no number.")
     failure = await failure_of(failing(RateLimited("429")), replace(shard, samples=(sample,)))

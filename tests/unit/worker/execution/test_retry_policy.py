@@ -30,7 +30,7 @@ def test_tries_are_used_up() -> None:
     assert POLICY.delay_seconds(ProviderFailed("500"), 3) is None
 
 
-def test_the_provider_says_how_long_at_least_and_not_all_come_back_at_once() -> None:
+def test_retry_after_is_the_least_delay_with_jitter_on_top() -> None:
     draws = [POLICY.delay_seconds(ProviderFailed("503", retry_after_seconds=7), 1) for _ in range(DRAWS)]
     waits = [draw for draw in draws if draw is not None]
     assert len(waits) == DRAWS

@@ -24,7 +24,7 @@ def test_an_unknown_run_is_live() -> None:
         (RunControl(epoch=1, is_final=True), True),
     ],
 )
-def test_a_shard_is_wanted_in_its_own_epoch_while_the_run_lives(
+def test_a_shard_is_live_in_its_own_epoch_while_the_run_lives(
     control: RunControl, *, is_wanted: bool
 ) -> None:
     states = RunStates()
@@ -44,7 +44,7 @@ def test_a_shard_is_wanted_in_its_own_epoch_while_the_run_lives(
         (RunControl(epoch=1, is_final=False, has_slot=False), True),
     ],
 )
-def test_a_shard_is_begun_only_while_its_run_has_a_place(control: RunControl, *, may_start: bool) -> None:
+def test_a_shard_starts_only_while_its_run_has_a_slot(control: RunControl, *, may_start: bool) -> None:
     states = RunStates()
     assert states.may_start(a_shard(1, epoch=2))
     states.put(RUN, control)

@@ -30,7 +30,7 @@ class ListingEngine(ScriptedEngine):
         return self._models
 
 
-async def test_what_the_engine_tells_is_listed() -> None:
+async def test_models_of_the_engine_are_listed() -> None:
     model = ModelInfo(
         "ollama/a",
         is_loaded=True,
@@ -52,7 +52,7 @@ async def test_what_the_engine_tells_is_listed() -> None:
     assert (told.capabilities.chat, told.capabilities.seed, told.capabilities.images) == (True, True, False)
 
 
-async def test_failure_is_told_in_its_own_words() -> None:
+async def test_failure_is_reported_by_its_message() -> None:
     failing = ListingEngine(failure=RequestRefused("The server answered 401 (check the API key in A_KEY)."))
     listing = await ListEngineModels(failing, 5.0).list_models()
     assert (listing.models, listing.problem) == ((), "The server answered 401 (check the API key in A_KEY).")
@@ -63,7 +63,7 @@ async def test_server_that_hangs_is_given_up() -> None:
     assert listing.problem == "The list of models took longer than 0.05 s."
 
 
-async def test_endless_list_is_cut_and_says_so() -> None:
+async def test_endless_list_is_cut_with_a_note() -> None:
     endless = (ModelInfo(f"a/{number}", capabilities=CAN) for number in range(3000))
     listing = await ListEngineModels(ListingEngine(*endless), 5.0).list_models()
     assert len(listing.models) == 2000
@@ -81,7 +81,7 @@ async def test_names_that_are_no_names_are_left_out() -> None:
     assert listing.problem == "2 of 3 models are left out of the list."
 
 
-async def test_counts_that_no_message_holds_are_left_out() -> None:
+async def test_counts_that_do_not_fit_a_message_are_left_out() -> None:
     absurd = ModelInfo("a/b", capabilities=CAN, context_tokens=2**40, size_bytes=2**70)
     listing = await ListEngineModels(ListingEngine(absurd), 5.0).list_models()
     [told] = listing_to_proto(listing, "remote").models

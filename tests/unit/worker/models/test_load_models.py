@@ -39,7 +39,7 @@ class SharesItsEngine(ScriptedEngine):
         await super().load(model)
 
 
-async def test_a_refused_model_is_told_with_the_reason_and_tried_again_after_a_while() -> None:
+async def test_a_refused_model_is_reported_with_the_reason_and_retried_later() -> None:
     clock, engine = HandClock(), ScriptedEngine()
     loader = ModelLoader(engine, (("vllm/a",),), clock, retry_seconds=60)
     assert not await loader.load("vllm/a")
@@ -82,7 +82,7 @@ def group_of_three(engine: ScriptedEngine) -> ModelLoader:
     return ModelLoader(engine, groups, HandClock(), retry_seconds=60)
 
 
-async def test_models_that_share_an_engine_are_ready_together_and_a_bad_one_is_told_alone() -> None:
+async def test_models_that_share_an_engine_are_ready_together_and_a_bad_one_is_reported_alone() -> None:
     loader = group_of_three(SharesItsEngine(loadable=("vllm/base", "vllm/one")))
     assert await loader.load("vllm/one")
     assert loader.ready_models == ("vllm/one", "vllm/base")

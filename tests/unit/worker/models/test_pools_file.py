@@ -56,7 +56,7 @@ def of_engine(engine: str, method: str) -> str:
     return remote(f", can: [generate, {method}]").replace("engine: openai", f"engine: {engine}")
 
 
-def test_a_server_constrains_where_the_file_says_by_which_field(tmp_path: Path) -> None:
+def test_a_server_constrains_where_the_file_names_the_field(tmp_path: Path) -> None:
     def pool(more: str) -> Pool:
         return read_pool(write(tmp_path, remote(more)), "p")
 
@@ -91,7 +91,7 @@ def test_adapters_share_the_engine_of_their_base_and_others_have_their_own(tmp_p
     assert (adapter.path, adapter.lora, adapter.engine_args) == ("/b", "/a", {"seed": 1})
 
 
-def test_an_unknown_pool_is_told_with_those_there_are(tmp_path: Path) -> None:
+def test_an_unknown_pool_is_reported_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(UnknownPool, match="has no pool gpu; it has: local, remote"):
         read_pool(write(tmp_path, POOLS), "gpu")
 
@@ -136,13 +136,13 @@ def test_an_unknown_pool_is_told_with_those_there_are(tmp_path: Path) -> None:
         (with_url("http://[host/v1"), "has a base_url that is no http:// or https:// address"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_told_in_one_sentence(tmp_path: Path, text: str, problem: str) -> None:
+def test_an_unusable_file_is_reported_in_one_sentence(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(PoolsFileInvalid) as caught:
         read_pool(write(tmp_path, text), "a.b" if "a.b" in text else "p")
     assert problem in caught.value.message
     assert "\n" not in caught.value.message
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(PoolsFileInvalid, match="No such file"):
         read_pool(tmp_path / "none.yaml", "p")

@@ -60,7 +60,7 @@ async def test_requests_wait_for_their_tokens(limiter: ProviderRateLimiter) -> N
 
 
 @in_virtual_time
-async def test_a_rate_that_rises_meanwhile_is_heeded(limiter: ProviderRateLimiter) -> None:
+async def test_a_rate_that_rises_meanwhile_applies(limiter: ProviderRateLimiter) -> None:
     limiter.apply_quota(RateQuota(requests=1000.0))
     await seconds_of(limiter, 1)
     limiter.apply_quota(RateQuota(requests=0.01))
@@ -71,7 +71,7 @@ async def test_a_rate_that_rises_meanwhile_is_heeded(limiter: ProviderRateLimite
 
 
 @in_virtual_time
-async def test_one_refusal_holds_all_requests_until_the_provider_wants_to_be_asked(
+async def test_one_retry_after_throttles_all_requests(
     limiter: ProviderRateLimiter,
 ) -> None:
     limiter.on_rate_limited(0.3)
@@ -81,7 +81,7 @@ async def test_one_refusal_holds_all_requests_until_the_provider_wants_to_be_ask
 
 
 @in_virtual_time
-async def test_refusals_that_were_under_way_together_hold_once(limiter: ProviderRateLimiter) -> None:
+async def test_rate_limited_requests_in_flight_together_throttle_once(limiter: ProviderRateLimiter) -> None:
     for _ in range(50):
         limiter.on_rate_limited(None)
     assert limiter.rate_limited == 50
@@ -89,13 +89,13 @@ async def test_refusals_that_were_under_way_together_hold_once(limiter: Provider
 
 
 @in_virtual_time
-async def test_a_word_to_all_workers_holds_this_one_too(limiter: ProviderRateLimiter) -> None:
+async def test_resume_at_of_a_quota_throttles_this_worker(limiter: ProviderRateLimiter) -> None:
     limiter.apply_quota(RateQuota(requests=1000.0, resume_at=LoopClock().now() + timedelta(seconds=0.3)))
     assert 0.28 < await seconds_of(limiter, 1) < 0.8
 
 
 @in_virtual_time
-async def test_what_waits_can_be_given_up_and_the_others_go_on(limiter: ProviderRateLimiter) -> None:
+async def test_waiting_requests_can_be_cancelled(limiter: ProviderRateLimiter) -> None:
     limiter.on_rate_limited(30.0)
     waiting = [asyncio.create_task(limiter.acquire()) for _ in range(5)]
     await eventually(lambda: limiter.waiting == 5, "all of them wait", 2)
@@ -107,13 +107,13 @@ async def test_what_waits_can_be_given_up_and_the_others_go_on(limiter: Provider
     assert await seconds_of(limiter, 3) < 0.5
 
 
-def test_what_headers_told_stands_where_they_say_nothing(limiter: ProviderRateLimiter) -> None:
+def test_advertised_limits_stay_where_headers_are_silent(limiter: ProviderRateLimiter) -> None:
     limiter.on_advertised(AdvertisedLimits(requests=10.0, tokens=500.0))
     limiter.on_advertised(AdvertisedLimits(requests=20.0))
     assert limiter.advertised == AdvertisedLimits(requests=20.0, tokens=500.0)
 
 
-def test_a_name_tells_no_key_and_is_the_same_for_all_who_have_it() -> None:
+def test_rate_limit_key_hides_the_api_key_and_is_the_same_for_all_workers() -> None:
     name = rate_limit_key("openai", "https://example.org/v1/", KEY)
     assert name == rate_limit_key("openai", "https://example.org/v1", KEY)
     assert KEY not in name
@@ -122,7 +122,7 @@ def test_a_name_tells_no_key_and_is_the_same_for_all_who_have_it() -> None:
     assert len({name, *(rate_limit_key(*other) for other in others)}) == 4
 
 
-def test_each_server_that_an_order_names_has_a_pace_of_its_own() -> None:
+def test_each_server_that_an_order_names_has_a_limiter_of_its_own() -> None:
     limiters = RateLimiters(LoopClock(), BACKOFF, "openai", "https://example.org/v1", KEY)
     other = limiters.for_server("http://127.0.0.1:8000/v1/")
     assert limiters.for_server("") is limiters.for_server("https://example.org/v1") is limiters.own

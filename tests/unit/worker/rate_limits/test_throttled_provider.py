@@ -93,7 +93,7 @@ async def test_one_request_a_minute_asks_whether_the_provider_still_refuses(prov
 
 
 @in_virtual_time
-async def test_ten_workers_that_hear_of_each_other_ask_little_more_than_one(provider: Provider) -> None:
+async def test_ten_workers_together_send_little_more_than_one(provider: Provider) -> None:
     limiters = [a_limiter(f"w{number}") for number in range(10)]
     leading = asyncio.create_task(Leader(limiters).lead())
     samples = [asyncio.create_task(provider.ask_through(limiter)) for limiter in limiters for _ in range(8)]
@@ -111,7 +111,7 @@ async def test_ten_workers_that_hear_of_each_other_ask_little_more_than_one(prov
 
 
 @in_virtual_time
-async def test_a_grant_with_a_time_far_off_is_no_word_for_longer() -> None:
+async def test_a_quota_with_a_far_resume_at_is_capped() -> None:
     """Such as that of a leader whose clock is wrong."""
     limiter = a_limiter()
     limiter.apply_quota(RateQuota(resume_at=CLOCK.now() + timedelta(days=1)))
@@ -119,7 +119,7 @@ async def test_a_grant_with_a_time_far_off_is_no_word_for_longer() -> None:
 
 
 @in_virtual_time
-async def test_what_is_worth_telling_is_told_with_its_end() -> None:
+async def test_only_long_throttles_are_reported() -> None:
     limiter = a_limiter()
     assert limiter.reported_until() is None
     limiter.on_rate_limited(1.0)
@@ -134,7 +134,7 @@ async def test_what_is_worth_telling_is_told_with_its_end() -> None:
 
 
 @in_virtual_time
-async def test_servers_that_wait_are_told_by_what_orders_call_them() -> None:
+async def test_throttled_servers_are_reported_by_their_url() -> None:
     limiters = RateLimiters(CLOCK, Backoff(), "openai", "http://one.test/v1/")
     limiters.for_server("http://two.test")
     assert not limiters.throttled_servers()

@@ -59,7 +59,7 @@ def test_status_and_meaning_decide_the_class(
         "The input token count (2000000) exceeds the maximum number of tokens allowed (1048576).",
     ],
 )
-def test_prompt_that_is_too_long_is_known_by_the_words_of_many_servers(message: str) -> None:
+def test_prompt_that_is_too_long_is_known_by_the_messages_of_many_servers(message: str) -> None:
     assert parse_plain_error(message.encode()).meaning is ErrorMeaning.TOO_LONG
 
 
@@ -107,7 +107,7 @@ def test_time_to_wait_of_the_body_comes_before_that_of_the_header() -> None:
         (ErrorResponse(422, ProviderError("no")), "asking again will not help"),
     ],
 )
-def test_refusal_says_what_to_do(answer: ErrorResponse, advice: str) -> None:
+def test_refusal_advises_what_to_do(answer: ErrorResponse, advice: str) -> None:
     assert f"({advice})." in str(failure_of(answer))
 
 
@@ -147,7 +147,9 @@ def test_a_page_of_html_is_cut() -> None:
         (429, ProviderError("no money", ErrorMeaning.NO_CREDIT), True),
     ],
 )
-def test_refusal_of_key_or_model_is_told_apart(status: int, said: ProviderError, *, is_certain: bool) -> None:
+def test_refusal_of_key_or_model_has_a_class_of_its_own(
+    status: int, said: ProviderError, *, is_certain: bool
+) -> None:
     failure = failure_of(ErrorResponse(status, said))
     assert isinstance(failure, ModelRefused)
     assert failure.is_certain == is_certain

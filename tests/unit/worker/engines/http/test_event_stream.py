@@ -79,6 +79,6 @@ def test_documents_are_read_alike_wherever_their_lines_are_cut() -> None:
     ],
     ids=["line", "field", "lines of one event"],
 )
-def test_what_has_no_end_is_not_held_for_ever(reader: EventReader, piece: bytes) -> None:
+def test_an_endless_event_is_refused(reader: EventReader, piece: bytes) -> None:
     with pytest.raises(ProviderFailed, match="without an end"):
         read(reader, [piece] * (LONGEST_EVENT_BYTES // 65536 + 1))

@@ -35,7 +35,7 @@ NESTED = json.dumps(json.dumps({"upstream": KEY}).replace("+", "\\u002b"))
         f"<p>the key {html.escape(KEY).replace('+', '&#x2B;')} is wrong</p>".encode(),
     ],
 )
-def test_key_is_taken_out_of_what_a_server_says(body: bytes) -> None:
+def test_key_is_redacted_from_responses(body: bytes) -> None:
     told = parse_plain_error(KeyRedactor(KEY).redact(body)).message
     assert "***" in told
     for form in (KEY, KEY[:8], KEY[-8:], "planted", quote(KEY, safe=""), ESCAPED):

@@ -50,5 +50,5 @@ def test_limits_of_anthropic_are_those_of_a_minute() -> None:
     assert parse_limits(headers) == AdvertisedLimits(requests=50 / 60, tokens=1000.0)
 
 
-def test_an_answer_without_such_headers_says_nothing() -> None:
+def test_an_answer_without_such_headers_advertises_nothing() -> None:
     assert parse_limits({"Content-Type": "application/json"}) is None

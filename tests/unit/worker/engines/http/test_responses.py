@@ -21,11 +21,11 @@ def test_one_token_has_nothing_between(tokens: int) -> None:
     assert timing(HttpResponse({}, 1.5, 0.5), tokens).between_tokens_seconds is None
 
 
-def test_unstreamed_answer_tells_only_how_long_it_took() -> None:
+def test_unstreamed_answer_has_only_its_total_time() -> None:
     assert timing(HttpResponse({}, 1.5), 11) == Timing(total_seconds=1.5)
 
 
-def test_thoughts_that_nobody_saw_come_before_the_first_token() -> None:
+def test_hidden_reasoning_comes_before_the_first_token() -> None:
     assert timing(HttpResponse({}, 1.5, 0.5), 111, 100).between_tokens_seconds == pytest.approx(0.1)
     shown = HttpResponse({}, 1.5, 0.5, streams_reasoning=True)
     assert timing(shown, 111, 100).between_tokens_seconds == pytest.approx(1 / 110)

@@ -39,7 +39,7 @@ def test_what_only_programs_read_is_left_out() -> None:
     assert shortened(quoted) == "no header"
 
 
-def test_list_that_follows_is_told_with_its_beginning() -> None:
+def test_list_that_follows_is_reported_with_its_beginning() -> None:
     assert reason_in_error("One of these is needed: \n(1) a file\n(2) another") == (
         "One of these is needed: (1) a file (2) another"
     )

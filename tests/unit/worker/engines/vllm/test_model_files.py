@@ -52,7 +52,7 @@ def test_model_that_the_pool_does_not_serve_is_refused_with_those_it_serves() ->
 
 
 @pytest.mark.parametrize(("config_length", "length"), [(512, 512), (40_960, 2048), (None, 2048)])
-def test_context_is_cut_to_what_a_cpu_can_hold(config_length: int | None, length: int) -> None:
+def test_context_is_cut_for_a_cpu(config_length: int | None, length: int) -> None:
     arguments = cpu_engine_args(VllmSettings(()), {"max_position_embeddings": config_length})
     assert arguments["max_model_len"] == length
 

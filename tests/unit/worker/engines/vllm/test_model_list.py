@@ -81,7 +81,7 @@ def test_shape_is_found_in_the_language_part_of_a_model_that_sees(tmp_path: Path
 @pytest.mark.parametrize(
     "changes", [{"num_hidden_layers": None}, {"kv_lora_rank": 512}, {"torch_dtype": None}, {"head_dim": "x"}]
 )
-def test_memory_that_the_folder_does_not_tell_is_unknown(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_memory_of_an_unknown_shape_is_unknown(tmp_path: Path, changes: dict[str, Any]) -> None:
     info = listed(model_in(tmp_path, {**changes, "hidden_size": None}))
     assert (info.size_bytes, info.memory_bytes) == (WEIGHTS, None)
 
@@ -101,6 +101,6 @@ def test_folder_that_is_no_model_is_listed_with_what_is_wrong(tmp_path: Path) ->
     assert some.problem == ""
 
 
-def test_model_from_a_hub_is_listed_with_what_the_pool_says() -> None:
+def test_model_from_a_hub_is_listed_by_its_pool_entry() -> None:
     info = listed(PoolModel("vllm/hub", "some-owner/some-model", {"max_model_len": 512}))
     assert (info.context_tokens, info.size_bytes, info.memory_bytes) == (512, None, None)
