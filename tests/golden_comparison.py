@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from services.results.figures.figure import BOOTSTRAP, Figure
 from services.results.outcomes.outcome import ScoredOutcome
 from services.results.scoring.answer import ScoreValue
+from services.results.statistics.figure import BOOTSTRAP, Figure
 from services.scheduler.suites.rendering.sample import Sample
 from tests.golden_reference import GoldenTask
 

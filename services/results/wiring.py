@@ -17,31 +17,43 @@ from services.common.postgres import PostgresSession, close_pool, connect_pool, 
 from services.common.structured_logs import get_logger
 from services.common.subjects import outcome_consumer
 from services.results import grpc_public_api, grpc_record_api
-from services.results.answers import grpc_answer_api
-from services.results.answers.export_golden_answers import ExportGoldenAnswers
+from services.results.answers import grpc_api as grpc_answer_api
 from services.results.answers.find_matching import FindMatching
-from services.results.answers.grpc_answer_api import GrpcAnswerApi
+from services.results.answers.grpc_api import GrpcAnswerApi
 from services.results.answers.list_outcomes import ListOutcomes
 from services.results.answers.list_side_by_side import ListSideBySide, SideBySideStores
 from services.results.answers.mark_answers import MarkAnswers
-from services.results.answers.postgres_answers import PostgresAnswers, PostgresSameSamples
-from services.results.answers.postgres_golden_answers import PostgresGoldenAnswers
-from services.results.comparisons import grpc_comparison_api
-from services.results.comparisons.compare_pair import ComparePair
-from services.results.comparisons.compare_runs import CompareRuns
-from services.results.comparisons.grpc_comparison_api import GrpcComparisonApi
-from services.results.comparisons.list_flips import ListFlips
-from services.results.comparisons.postgres_comparisons import PostgresComparisons
-from services.results.comparisons.postgres_pairs import PostgresPairs
-from services.results.comparisons.store_comparisons import StoreComparisons
-from services.results.exports import grpc_export_api
-from services.results.exports.export_run import ExportRun, ExportSources
-from services.results.exports.grpc_export_api import FORMS, GrpcExportApi
-from services.results.exports.postgres_export_marks import PostgresExportMarks
-from services.results.exports.postgres_exports import PostgresExports
-from services.results.exports.postgres_lines import PostgresLines
+from services.results.answers.postgres import (
+    PostgresAnswers,
+    PostgresExports,
+    PostgresGoldenAnswers,
+    PostgresSameSamples,
+)
+from services.results.comparison import grpc_api as grpc_comparison_api
+from services.results.comparison.compare_runs import CompareRuns
+from services.results.comparison.grpc_api import GrpcComparisonApi
+from services.results.comparison.list_flips import ListFlips
+from services.results.comparison.postgres import PostgresComparisons, PostgresPairs
+from services.results.comparison.store_comparison import ComparePair
+from services.results.export import grpc_api as grpc_export_api
+from services.results.export.export_golden_answers import ExportGoldenAnswers
+from services.results.export.export_run import ExportRun, ExportSources
+from services.results.export.grpc_api import FORMS, GrpcExportApi
+from services.results.export.postgres import PostgresExportMarks, PostgresLines
 from services.results.grpc_public_api import GrpcPublicApi
 from services.results.grpc_record_api import GrpcRecordApi, RecordUseCases
+from services.results.leaderboard import grpc_api as grpc_standings_api
+from services.results.leaderboard.add_baselines import AddBaselines
+from services.results.leaderboard.compare_peers import StoreComparisons
+from services.results.leaderboard.grpc_api import GrpcStandingsApi
+from services.results.leaderboard.list_history import ListHistory
+from services.results.leaderboard.postgres import (
+    PostgresBaselines,
+    PostgresPeers,
+    PostgresStandings,
+    add_closed_run,
+)
+from services.results.leaderboard.rank_models import RankModels
 from services.results.outcomes.delete_run import DeleteRun
 from services.results.outcomes.list_missing import ListMissing
 from services.results.outcomes.nats import BatchLimits, NatsOutcomeConsumer, NatsProgressPublisher
@@ -49,8 +61,8 @@ from services.results.outcomes.postgres import PostgresOutcomes, PostgresReuse
 from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.outcomes.reuse_answers import ReuseAnswers
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
-from services.results.rescoring import grpc_rescore_api
-from services.results.rescoring.grpc_rescore_api import GrpcRescoreApi
+from services.results.rescoring import grpc_api as grpc_rescore_api
+from services.results.rescoring.grpc_api import GrpcRescoreApi
 from services.results.rescoring.rescore_task import RescoreTask
 from services.results.runs.open_run import OpenRun
 from services.results.runs.postgres import PostgresRunRecords
@@ -59,13 +71,6 @@ from services.results.samples.list_samples import ReadSamples
 from services.results.samples.postgres import PostgresSampleMessages, PostgresSampleSets
 from services.results.samples.store_sample_set import StoreSampleSet
 from services.results.settings import ResultsSettings
-from services.results.standings import grpc_standings_api
-from services.results.standings.add_baselines import AddBaselines
-from services.results.standings.grpc_standings_api import GrpcStandingsApi
-from services.results.standings.list_history import ListHistory
-from services.results.standings.postgres_baselines import PostgresBaselines
-from services.results.standings.postgres_standings import PostgresStandings, add_closed_run
-from services.results.standings.rank_models import RankModels
 from services.results.summaries.close_run import CloseRun
 from services.results.summaries.ports import Stores
 from services.results.summaries.postgres import PostgresSummaries
@@ -185,7 +190,9 @@ async def _parts(settings: ResultsSettings, pool: asyncpg.Pool, nats: Client) ->
         consumer=_consumer(settings, stores, nats),
         sample_sets=sample_sets,
         add_baselines=AddBaselines(stores, PostgresBaselines(session)),
-        store_comparisons=StoreComparisons(stores.records, standings, comparisons, compare_pair),
+        store_comparisons=StoreComparisons(
+            stores.records, standings, comparisons, PostgresPeers(session), compare_pair
+        ),
     )
 
 

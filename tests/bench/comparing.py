@@ -12,8 +12,8 @@ from rich.table import Table
 
 from proctor.values.scoring import TaskGroup
 from services.common.postgres import PostgresSession, connect_pool, migrate
-from services.results.comparisons.compare_runs import CompareQuery, CompareRuns
-from services.results.comparisons.postgres_pairs import PostgresPairs
+from services.results.comparison.compare_runs import CompareQuery, CompareRuns
+from services.results.comparison.postgres import PostgresPairs
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan

@@ -10,16 +10,15 @@ from rich.table import Table
 from proctor.values.scoring import ScoringMethod
 from services.common.clock import SystemClock
 from services.common.postgres import PostgresSession, connect_pool, migrate
-from services.results.comparisons.postgres_comparisons import PostgresComparisons
-from services.results.figures.figure import Figure
+from services.results.comparison.postgres import PostgresComparisons
+from services.results.leaderboard.closed_run import RunStanding, SuiteFigure
+from services.results.leaderboard.conditions import RunTerms
+from services.results.leaderboard.list_history import HistoryQuery, ListHistory
+from services.results.leaderboard.postgres import PostgresStandings, baselines_to_json, standing_to_json
+from services.results.leaderboard.proto import board_to_proto, history_to_proto
+from services.results.leaderboard.rank_models import BoardQuery, RankModels
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
-from services.results.standings.json_standings import baselines_to_json, standing_to_json
-from services.results.standings.list_history import HistoryQuery, ListHistory
-from services.results.standings.postgres_standings import PostgresStandings
-from services.results.standings.proto_standings import board_to_proto, history_to_proto
-from services.results.standings.rank_models import BoardQuery, RankModels
-from services.results.standings.run_terms import RunTerms
-from services.results.standings.standing import RunStanding, SuiteFigure
+from services.results.statistics.figure import Figure
 from tests.servers import postgres_server
 
 SIZES = (10_000, 100_000)

@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from services.results.figures.figure import Figure
+from services.results.statistics.figure import Figure
 from tests.examined_tasks import Examination, Examined, examine, suites
 from tests.golden_comparison import assert_same_figures, assert_same_questions, assert_same_scores
 from tests.golden_reference import (

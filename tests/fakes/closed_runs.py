@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 from proctor.values.run import RunState
 from proctor.values.scoring import ScoringMethod
-from services.results.comparisons.stored_difference import StoredDifference
-from services.results.figures.figure import Figure
-from services.results.standings.list_history import ListHistory
-from services.results.standings.rank_models import RankModels
-from services.results.standings.run_terms import RunTerms
-from services.results.standings.standing import ClosedRun, RunStanding, SuiteFigure
+from services.results.comparison.comparison import StoredDifference
+from services.results.leaderboard.closed_run import ClosedRun, RunStanding, SuiteFigure
+from services.results.leaderboard.conditions import RunTerms
+from services.results.leaderboard.list_history import ListHistory
+from services.results.leaderboard.rank_models import RankModels
+from services.results.statistics.figure import Figure
 from tests.fakes.memory_results import MemoryRows
 from tests.fakes.memory_standings import MemoryDifferences, MemoryStandings
 from tests.fakes.recorded_run import new_id

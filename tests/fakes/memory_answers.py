@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence, Set
 
-from services.results.answers.answer_match import AnswerFilter, AnswerMatch
+from services.results.answers.answer_filter import AnswerFilter, AnswerMatch
 from services.results.answers.ports import KeyScan, Matched
 from services.results.outcomes.outcome import OutcomeKey, ScoredOutcome
 from services.results.samples.sample import Sample

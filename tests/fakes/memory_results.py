@@ -12,6 +12,8 @@ from proctor.values.outcome import OutcomeStatus
 from proctor.values.run import RunCounts, RunState, TaskCounts
 from proctor.values.usage import TokenUsage
 from services.common.clock import SystemClock
+from services.results.leaderboard.baseline import TaskBaselines
+from services.results.leaderboard.closed_run import ClosedRun, RunStanding, SuiteBaselines, standing_of
 from services.results.outcomes.outcome import Outcome, ScoredOutcome, ScoredRow, supersedes
 from services.results.outcomes.ports import OutcomePage
 from services.results.outcomes.timing_summary import Percentiles, TimingSummary
@@ -22,8 +24,6 @@ from services.results.runs.run_progress import RunProgress
 from services.results.samples.errors import SampleSetCommitted, SampleSetIncomplete, SampleSetNotFound
 from services.results.samples.sample import Sample, SampleSet
 from services.results.scoring.answer import Target
-from services.results.standings.baseline import TaskBaselines
-from services.results.standings.standing import ClosedRun, RunStanding, SuiteBaselines, standing_of
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import RunSummary
 

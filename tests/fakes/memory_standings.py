@@ -6,12 +6,12 @@ from itertools import combinations
 
 from proctor.values.run import RunState
 from proctor.values.scoring import ScoringMethod
-from services.results.comparisons.stored_difference import StoredDifference
-from services.results.ports import HistoryPage
+from services.results.comparison.comparison import StoredDifference
+from services.results.leaderboard.baseline import TaskBaselines
+from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines
+from services.results.leaderboard.leaderboard import BoardEntry
+from services.results.leaderboard.ports import HistoryPage
 from services.results.runs.run_plan import PlannedTask
-from services.results.standings.baseline import TaskBaselines
-from services.results.standings.board import BoardEntry
-from services.results.standings.standing import ClosedRun, SuiteBaselines
 from tests.fakes.memory_results import MemoryRows
 
 

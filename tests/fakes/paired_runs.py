@@ -11,20 +11,19 @@ from proctor.values.sample import Prompt
 from proctor.values.scoring import ScoringMethod, TaskGroup, TaskScoring
 from services.common.clock import SystemClock
 from services.common.postgres import PostgresSession, connect_pool, migrate
-from services.results.comparisons.compare_pair import ComparePair
-from services.results.comparisons.compare_runs import CompareQuery, CompareRuns
-from services.results.comparisons.comparison import Comparison, Difference
-from services.results.comparisons.list_flips import ListFlips
-from services.results.comparisons.postgres_comparisons import PostgresComparisons
-from services.results.comparisons.postgres_pairs import PostgresPairs
-from services.results.comparisons.store_comparisons import StoreComparisons
+from services.results.comparison.compare_runs import CompareQuery, CompareRuns
+from services.results.comparison.comparison import Comparison, Difference
+from services.results.comparison.list_flips import ListFlips
+from services.results.comparison.postgres import PostgresComparisons, PostgresPairs
+from services.results.comparison.store_comparison import ComparePair
+from services.results.leaderboard.compare_peers import StoreComparisons
+from services.results.leaderboard.postgres import PostgresPeers, PostgresStandings
+from services.results.leaderboard.rank_models import RankModels
 from services.results.outcomes.outcome import ScoredOutcome
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan
 from services.results.samples.sample import Sample
 from services.results.scoring.answer import ScoreValue, Target
-from services.results.standings.postgres_standings import PostgresStandings
-from services.results.standings.rank_models import RankModels
 from services.results.summaries.ports import Stores
 from tests.fakes.recorded_run import CHOICE_RECIPE, answered, failed, new_id, scored
 from tests.fakes.results_stores import close_run_of, postgres_stores
@@ -95,9 +94,13 @@ class PairedRuns:
         return PostgresComparisons(self.session)
 
     @property
+    def peers(self) -> PostgresPeers:
+        return PostgresPeers(self.session)
+
+    @property
     def store_comparisons(self) -> StoreComparisons:
         boards = PostgresStandings(self.session)
-        return StoreComparisons(self.stores.records, boards, self.comparisons, self.compare_pair)
+        return StoreComparisons(self.stores.records, boards, self.comparisons, self.peers, self.compare_pair)
 
     async def run(
         self,

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from services.results.comparisons.label_pairs import LabelPairs, Readings
-from services.results.comparisons.score_pairs import ScorePairs
+from services.results.statistics.paired.pairs import LabelPairs, Readings, ScorePairs
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]

@@ -2,12 +2,12 @@
 
 from services.common.clock import Clock, SystemClock
 from services.common.postgres import PostgresSession
+from services.results.leaderboard.postgres import add_closed_run
 from services.results.outcomes.ports import ProgressPublisher
 from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.samples.postgres import PostgresSampleSets
-from services.results.standings.postgres_standings import add_closed_run
 from services.results.summaries.close_run import CloseRun
 from services.results.summaries.ports import Stores
 from services.results.summaries.postgres import PostgresSummaries

@@ -21,10 +21,10 @@ from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.scoring import OutputType, TaskScoring
 from proctor.values.usage import Timing, TokenUsage
 from services.common.postgres import PostgresSession, connect_pool
-from services.results.errors import RunChanged
-from services.results.exports import postgres_lines
-from services.results.exports.exported_lines import LineKind, WantedLines
-from services.results.exports.postgres_lines import PostgresLines
+from services.results.export import postgres as postgres_lines
+from services.results.export.errors import RunChanged
+from services.results.export.lines import LineKind, WantedLines
+from services.results.export.postgres import PostgresLines
 from services.results.outcomes.outcome import BEFORE_ALL, Outcome
 from services.results.postgres import QUERIES, SCHEMA
 from services.results.runs.postgres import PostgresRunRecords

@@ -15,7 +15,7 @@ import pytest_asyncio
 from proctor.v1 import export_service_pb2 as pb
 from proctor.v1 import run_pb2, run_record_service_pb2
 from proctor.values.sample import Prompt
-from services.results.exports import export_run
+from services.results.export import export_run
 from services.results.runs.run_plan import RunFacts, RunPlan
 from services.results.samples.sample import Sample
 from tests.fakes.eventually import eventually

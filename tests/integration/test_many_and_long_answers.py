@@ -12,9 +12,9 @@ import pytest_asyncio
 from proctor.v1 import answer_service_pb2 as pb
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import results_service_pb2
-from services.results.answers import postgres_answers
-from services.results.answers.same_samples import MOST_SAME
-from services.results.exports import postgres_exports
+from services.results.answers import postgres as postgres_answers
+from services.results.answers import postgres as postgres_exports
+from services.results.answers.side_by_side import MOST_SAME
 from services.results.outcomes import page_bytes
 from services.results.outcomes.outcome import ScoredOutcome
 from services.results.outcomes.postgres import scored_outcome

@@ -9,20 +9,21 @@ import pytest_asyncio
 from proctor.values.run import RunState
 from proctor.values.scoring import MetricUse, ScoringMethod
 from services.common.postgres import PostgresSession
-from services.results import errors
 from services.results.checked_fields import InvalidField
-from services.results.comparisons.compare_runs import CompareQuery
-from services.results.comparisons.comparison import SUITE
-from services.results.comparisons.estimate import (
+from services.results.comparison.compare_runs import CompareQuery
+from services.results.comparison.comparison import SUITE
+from services.results.comparison.errors import NoCommonSamples, NoRunOfModel, OtherScoring, OtherSuite
+from services.results.comparison.list_flips import FlipsPage, FlipsQuery
+from services.results.runs.errors import RecordNotFound, RunNotFinished
+from services.results.runs.run_plan import RunPlan
+from services.results.statistics.errors import UnknownMetric
+from services.results.statistics.paired.estimate import (
     EXACT_MCNEMAR,
     PAIRED_PERMUTATION,
     STRATIFIED_PERMUTATION,
     Verdict,
 )
-from services.results.comparisons.list_flips import FlipsPage, FlipsQuery
-from services.results.comparisons.mean_difference import ONE_PAIR, mcnemar_p_value
-from services.results.runs.errors import RecordNotFound, RunNotFinished
-from services.results.runs.run_plan import RunPlan
+from services.results.statistics.paired.mean_difference import ONE_PAIR, mcnemar_p_value
 from tests.fakes.paired_runs import FAILED, UNPARSED, PairedRuns, TaskOfRun, postgres_session, right, single
 from tests.fakes.recorded_run import CHOICE_RECIPE, new_id
 
@@ -164,7 +165,7 @@ async def test_metrics_are_chosen_by_name(runs: PairedRuns) -> None:
     ):
         comparison = await runs.compared(*plans, metrics=words)
         assert [(one.task, one.metric) for one in comparison.differences] == expected
-    with pytest.raises(errors.UnknownMetric, match="acc, mcc, score"):
+    with pytest.raises(UnknownMetric, match="acc, mcc, score"):
         await runs.compared(*plans, metrics=["bleu"])
 
 
@@ -179,7 +180,7 @@ async def test_one_sample_is_undefined(runs: PairedRuns) -> None:
 
 async def test_runs_without_common_samples_are_refused(runs: PairedRuns) -> None:
     first, second = await runs.run(single(["a"], 1)), await runs.run(single(["b"], 1))
-    with pytest.raises(errors.NoCommonSamples):
+    with pytest.raises(NoCommonSamples):
         await runs.compared(first, second)
 
 
@@ -206,7 +207,7 @@ async def test_a_cancelled_run_is_compared_with_a_warning(runs: PairedRuns) -> N
 async def test_runs_scored_in_different_ways_are_compared_by_force_only(runs: PairedRuns) -> None:
     first = await runs.run(single(TEN[:2], 1, 1))
     second = await runs.run(single(TEN[:2], 1, 0), method=ScoringMethod.GENERATE)
-    with pytest.raises(errors.OtherScoring) as refused:
+    with pytest.raises(OtherScoring) as refused:
         await runs.compared(first, second)
     assert refused.value.facts == {
         "difference": "scoring_method",
@@ -222,7 +223,7 @@ async def test_runs_scored_in_different_ways_are_compared_by_force_only(runs: Pa
 
 async def test_runs_of_other_suites_are_refused(runs: PairedRuns, session: PostgresSession) -> None:
     first, second = await runs.run(single(["a"], 1)), await PairedRuns(session).run(single(["a"], 1))
-    with pytest.raises(errors.OtherSuite):
+    with pytest.raises(OtherSuite):
         await runs.compared(first, second, is_forced=True)
 
 
@@ -244,7 +245,7 @@ async def test_models_are_compared_by_their_latest_run_over_all_rows(runs: Paire
     other = await runs.run(single(TEN, *[1] * 10), model="p/b")
     comparison = await runs.compare(CompareQuery(models=("p/a", "p/b"), suite=runs.suite))
     assert [run.run_id for run in comparison.runs] == [latest.run_id, other.run_id]
-    with pytest.raises(errors.NoRunOfModel):
+    with pytest.raises(NoRunOfModel):
         await runs.compare(CompareQuery(models=("p/a", "p/c"), suite=runs.suite))
 
 
@@ -305,7 +306,7 @@ async def test_flips_need_a_metric_with_a_number_per_sample(runs: PairedRuns) ->
     plans = [await runs.run(single(TEN[:2], 1, score)) for score in (0, 1)]
     [page] = await flips(runs, *plans, metric="accuracy")
     assert page.total == 1
-    with pytest.raises(errors.UnknownMetric, match="Supported: acc"):
+    with pytest.raises(UnknownMetric, match="Supported: acc"):
         await flips(runs, *plans, metric="mcc")
 
 

@@ -18,7 +18,7 @@ import pytest_asyncio
 from proctor.v1 import export_service_pb2 as pb
 from proctor.v1 import results_service_pb2, run_pb2, run_record_service_pb2
 from proctor.values.sample import Prompt
-from services.results.exports import postgres_exports
+from services.results.answers import postgres as postgres_exports
 from services.results.runs.run_plan import RunFacts, RunPlan, TaskProvenance
 from services.results.samples.sample import Sample
 from services.results.scoring.answer import Target

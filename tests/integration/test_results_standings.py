@@ -12,15 +12,14 @@ import pytest_asyncio
 from proctor.values.run import RunState
 from proctor.values.scoring import ScoringMethod, TaskGroup
 from services.common.postgres import PostgresSession, connect_pool, migrate
-from services.results.figures.figure import Figure
+from services.results.leaderboard.add_baselines import AddBaselines
+from services.results.leaderboard.history_token import NEWEST
+from services.results.leaderboard.ports import BaselineStore, BoardStore, HistoryPage, HistoryStore
+from services.results.leaderboard.postgres import PostgresBaselines, PostgresStandings
 from services.results.outcomes.delete_run import DeleteRun
-from services.results.ports import BaselineStore, BoardStore, HistoryPage, HistoryStore
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.run_plan import RunFacts, RunPlan
-from services.results.standings.add_baselines import AddBaselines
-from services.results.standings.history_token import NEWEST
-from services.results.standings.postgres_baselines import PostgresBaselines
-from services.results.standings.postgres_standings import PostgresStandings
+from services.results.statistics.figure import Figure
 from services.results.summaries.ports import Stores
 from tests.fakes.memory_results import MemoryRows, memory_stores
 from tests.fakes.memory_standings import MemoryBaselines, MemoryStandings

@@ -9,14 +9,14 @@ import pytest_asyncio
 from proctor.values.run import RunState
 from services.common.errors import DependencyUnavailable
 from services.common.postgres import PostgresSession
-from services.results.comparisons.compare_pair import ComparePair
-from services.results.comparisons.compare_runs import CompareRuns
-from services.results.comparisons.comparison import Difference
-from services.results.comparisons.metric_choice import MetricChoice
-from services.results.comparisons.store_comparisons import StoreComparisons
+from services.results.comparison.compare_runs import CompareRuns
+from services.results.comparison.comparison import Difference
+from services.results.comparison.metric_choice import MetricChoice
+from services.results.comparison.store_comparison import ComparePair
+from services.results.leaderboard.compare_peers import StoreComparisons
+from services.results.leaderboard.postgres import PostgresStandings
+from services.results.leaderboard.rank_models import BoardQuery
 from services.results.runs.run_plan import RunRecord
-from services.results.standings.postgres_standings import PostgresStandings
-from services.results.standings.rank_models import BoardQuery
 from tests.fakes.paired_runs import FAILED, PairedRuns, TaskOfRun, postgres_session, single
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -84,7 +84,7 @@ async def test_only_runs_on_the_same_terms_are_compared(runs: PairedRuns) -> Non
     cancelled = await runs.open_run(answers(10))
     await runs.close(cancelled, RunState.CANCELLED)
     await runs.store_comparisons()
-    assert await runs.comparisons.waiting(100) == []
+    assert await runs.peers.waiting(100) == []
     assert await runs.comparisons.of_runs([plan.run_id for plan in (*plans, cancelled)], "acc") == {}
 
 
@@ -95,7 +95,7 @@ async def test_a_run_that_was_closed_again_is_compared_again(runs: PairedRuns) -
     await runs.stores.records.open(plans[1], 2)
     assert await runs.comparisons.of_runs(ids, "acc") == {}
     await runs.close(plans[1], epoch=2)
-    assert await runs.comparisons.waiting(100) == [ids[1]]
+    assert await runs.peers.waiting(100) == [ids[1]]
     await runs.store_comparisons()
     assert len(await runs.comparisons.of_runs(ids, "acc")) == 1
 
@@ -120,7 +120,7 @@ def breaking(runs: PairedRuns, run_id: str, error: Exception) -> StoreComparison
     boards = PostgresStandings(runs.session)
     compare = BrokenCompare(runs.compare, run_id, error)
     compare_pair = ComparePair(runs.stores.records, runs.comparisons, compare)
-    return StoreComparisons(runs.stores.records, boards, runs.comparisons, compare_pair)
+    return StoreComparisons(runs.stores.records, boards, runs.comparisons, runs.peers, compare_pair)
 
 
 async def three(runs: PairedRuns) -> Sequence[str]:
@@ -131,7 +131,7 @@ async def three(runs: PairedRuns) -> Sequence[str]:
 async def test_a_comparison_that_breaks_is_left_out_and_the_others_are_made(runs: PairedRuns) -> None:
     broken, *others = await three(runs)
     await breaking(runs, broken, ZeroDivisionError())()
-    assert await runs.comparisons.waiting(100) == []
+    assert await runs.peers.waiting(100) == []
     stored = await runs.comparisons.of_runs([broken, *others], "acc")
     assert set(stored) == {(others[0], others[1])}
 
@@ -140,7 +140,7 @@ async def test_what_an_outage_cut_short_is_made_later(runs: PairedRuns) -> None:
     ids = await three(runs)
     with pytest.raises(DependencyUnavailable):
         await breaking(runs, ids[2], DependencyUnavailable(dependency="Postgres"))()
-    assert ids[2] in await runs.comparisons.waiting(100)
+    assert ids[2] in await runs.peers.waiting(100)
     await runs.store_comparisons()
     assert len(await runs.comparisons.of_runs(ids, "acc")) == 3
 

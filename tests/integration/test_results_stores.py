@@ -16,8 +16,7 @@ from proctor.values.scoring import GroupMetric, TaskGroup
 from services.common.clock import SystemClock
 from services.common.postgres import PostgresSession, connect_pool, migrate
 from services.results.answers.ports import AnswerStore
-from services.results.answers.postgres_answers import PostgresAnswers
-from services.results.figures.figure import Figure
+from services.results.answers.postgres import PostgresAnswers
 from services.results.outcomes.outcome import Outcome, ScoredOutcome
 from services.results.outcomes.ports import OutcomePage
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
@@ -27,6 +26,7 @@ from services.results.samples.errors import SampleSetCommitted, SampleSetIncompl
 from services.results.samples.sample import Sample
 from services.results.scoring.answer import ScoringImpossible, Target
 from services.results.scoring.score_answer import score_answer
+from services.results.statistics.figure import Figure
 from services.results.summaries.ports import Stores
 from services.results.summaries.summarize_run import SummarizeRun
 from tests.fakes.memory_answers import MemoryAnswers

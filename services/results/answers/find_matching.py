@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from services.common.clock import Clock
-from services.results.answers.answer_match import AnswerMatch
+from services.results.answers.answer_filter import AnswerMatch
 from services.results.answers.ports import AnswerStore, KeyScan
 from services.results.outcomes.outcome import OutcomeKey
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from proctor.values.outcome import OutcomeStatus
-from services.results.answers.answer_match import (
+from services.results.answers.answer_filter import (
     NO_FILTER,
     AnswerFilter,
     AnswerMatch,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from services.common.clock import Clock
-from services.results.answers.answer_match import (
+from services.results.answers.answer_filter import (
     NO_FILTER,
     AnswerFilter,
     AnswerMatch,
@@ -14,10 +14,17 @@ from services.results.answers.answer_match import (
 )
 from services.results.answers.find_matching import SCAN_SECONDS, WINDOW_BYTES, WINDOW_GROWTH
 from services.results.answers.ports import AnswerStore, SameSampleStore
-from services.results.answers.same_samples import MOST_SAME, crowded_digests, pair_placed
-from services.results.answers.side_by_side import PairedRow, ShownRow, Side, differ
+from services.results.answers.side_by_side import (
+    MOST_SAME,
+    PairedRow,
+    ShownRow,
+    Side,
+    crowded_digests,
+    differ,
+    pair_placed,
+)
 from services.results.checked_fields import InvalidField
-from services.results.errors import NoCommonSamples
+from services.results.comparison.errors import NoCommonSamples
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS, fitting_count
 from services.results.page_token import read_page_token, write_page_token

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from services.results.answers.errors import NoSuchRow
 from services.results.answers.ports import GoldenStore
 from services.results.checked_fields import InvalidField
-from services.results.errors import NoSuchRow
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.errors import RecordNotFound
 from services.results.runs.ports import RunRecordStore

@@ -1,13 +1,14 @@
 """What looking at answers needs of the outside."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.results.answers.answer_match import AnswerMatch
-from services.results.answers.golden_answer import GoldenAnswer
-from services.results.answers.same_samples import Placed, SamePlace
-from services.results.outcomes.outcome import OutcomeKey, ScoredOutcome
+from services.results.answers.answer_filter import AnswerMatch
+from services.results.answers.golden import GoldenAnswer
+from services.results.answers.side_by_side import Placed, SamePlace
+from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
+from services.results.runs.run_plan import RunPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,4 +96,14 @@ class GoldenStore(Protocol):
 
     async def page(self, run_id: str, after: OutcomeKey, most: int) -> list[GoldenAnswer]:
         """Golden answers of a run by sample and rollout."""
+        ...
+
+
+class ExportedOutcomes(Protocol):
+    """Recorded outcomes on their way into files."""
+
+    def chunks(
+        self, plan: RunPlan, task_index: int, *, has_docs: bool
+    ) -> AsyncIterator[Sequence[ListedOutcome]]:
+        """By sample and rollout, a few megabytes at a time; the rows of samples only where asked for."""
         ...

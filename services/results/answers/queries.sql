@@ -207,3 +207,25 @@ JOIN samples AS s ON s.set_id = t.set_id AND s.position = g.sample - t.first_sam
 WHERE g.run_id = $1::uuid AND (g.sample, g.rollout) > ($2::bigint, $3::integer)
 ORDER BY g.sample, g.rollout
 LIMIT $4::integer;
+
+-- name: export_outcomes: what counts in the present epoch of one task, beside its samples, up to some bytes ($1 run, $2 after sample, $3 after rollout, $4 set, $5 first sample, $6 end, exclusive, $7 rows, $8 with the rows that samples were made from, $9 bytes, nearly)
+SELECT
+    o.outcome, s.position, s.doc_id, s.digest, s.prompt_text, s.prompt_messages, s.choices, s.target_choice, s.target_texts,
+    s.right_choices, s.wrong_texts, s.choice_texts, s.cluster, s.row_id, s.params_json,
+    CASE WHEN $8::boolean THEN s.doc_json ELSE '' END AS doc_json
+FROM (
+    SELECT
+        current_outcomes AS outcome, sample, rollout,
+        coalesce(sum(octet_length(answer_text) + octet_length(body_json)) OVER (
+            ORDER BY sample, rollout ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ), 0) AS bytes_before
+    FROM current_outcomes
+    WHERE run_id = $1::uuid
+        AND (sample, rollout) > ($2::bigint, $3::integer)
+        AND sample < $6::bigint
+    ORDER BY sample, rollout
+    LIMIT $7::integer
+) AS o
+JOIN samples AS s ON s.set_id = $4::uuid AND s.position = o.sample - $5::bigint
+WHERE o.bytes_before < $9::bigint
+ORDER BY o.sample, o.rollout;

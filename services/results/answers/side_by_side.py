@@ -1,6 +1,7 @@
-"""Rows with what several runs answered to each."""
+"""Rows with the answers of several runs, and how rows of two sample sets are paired."""
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from services.results.outcomes.outcome import ListedOutcome
@@ -50,3 +51,54 @@ class ShownRow:
 def differ(said: Sequence[str | None]) -> bool:
     """What failed or is missing has said nothing, and that differs from nothing."""
     return len({digest for digest in said if digest is not None}) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A sample in its set. `name`: the id of its row, else the row's place in its split."""
+
+    position: int
+    digest: bytes
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SamePlace:
+    """A sample of the first set; whether the other has it at the same position, and as the same row."""
+
+    digest: bytes
+    is_same_sample: bool
+    is_same_row: bool
+
+
+MOST_SAME = 256
+"""Of one sample that a set has more often, rows are paired by their positions alone: what it costs to look
+at some of them must not grow with how many there are."""
+
+
+def crowded_digests(*sets: Sequence[Placed]) -> Set[bytes]:
+    """Samples that some of the sets have too often."""
+    counts = [Counter(one.digest for one in placed) for placed in sets]
+    return {digest for counted in counts for digest, count in counted.items() if count > MOST_SAME}
+
+
+def pair_placed(first: Sequence[Placed], other: Sequence[Placed]) -> Mapping[int, int]:
+    """By position in the first set that in the other: of the samples of some digests, all of both sets.
+
+    Rows of the same name at the same position are paired first, then those of the same name, then the rest
+    in order; so each has one partner at most, whatever part of a set is looked at.
+    """
+    there = {(one.position, one.digest, one.name) for one in other}
+    pairs = {one.position: one.position for one in first if (one.position, one.digest, one.name) in there}
+    taken = set(pairs.values())
+    for is_by_name in (True, False):
+        waiting: dict[tuple[bytes, str], deque[int]] = defaultdict(deque)
+        for one in other:
+            if one.position not in taken:
+                waiting[one.digest, one.name if is_by_name else ""].append(one.position)
+        for one in first:
+            left = waiting.get((one.digest, one.name if is_by_name else ""))
+            if one.position not in pairs and left:
+                pairs[one.position] = left.popleft()
+                taken.add(pairs[one.position])
+    return pairs

@@ -27,8 +27,6 @@ from services.results.runs.run_progress import RunProgress
 log = get_logger()
 
 Record = Callable[[Sequence[OutcomeBatch]], Awaitable[Recorded]]
-
-
 """What is called with a batch of messages; RecordOutcomes is one."""
 
 

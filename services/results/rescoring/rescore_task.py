@@ -4,20 +4,84 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from proctor.values.outcome import Answer, Failure
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
+from services.results.answers.ports import ExportedOutcomes
 from services.results.checked_fields import InvalidField
-from services.results.ports import ExportedOutcomes
-from services.results.rescoring.rescored_answers import RescoredAnswers, UnscoredAnswer
+from services.results.outcomes.outcome import ListedOutcome, ScoredRow
 from services.results.runs.errors import RecordNotFound, RunNotFinished
 from services.results.runs.run_plan import UNSPECIFIED, RunPlan
+from services.results.scoring.answer import Score, ScoringImpossible, Target
 from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring
 from services.results.scoring.recipe import compile_scoring
+from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import TaskSummary
 from services.results.summaries.show_summary import ShowSummary
 from services.results.summaries.summarize_run import find_label_count
-from services.results.summaries.task_columns import cluster_numbers
+from services.results.summaries.task_columns import TaskColumns, cluster_numbers
+
+MOST_NAMED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class UnscoredAnswer:
+    """`problem`: why, as a clause."""
+
+    sample: int
+    rollout: int
+    row_id: str
+    problem: str
+
+
+class RescoredAnswers:
+    """What has no answer is counted as failed, and so is what the new scoring cannot take (`unscored`).
+
+    `needs_targets`: rows of a data set may expect nothing, and are then in no figure. Metrics of suites say
+    themselves what an empty list of targets means.
+    """
+
+    def __init__(
+        self, scoring: CompiledScoring, label_count: int = 0, *, needs_targets: bool = False
+    ) -> None:
+        self._scoring = scoring
+        self._needs_targets = needs_targets
+        self.columns = TaskColumns(scoring, label_count)
+        self.scored = 0
+        self.unparsed = 0
+        self.changed = 0
+        self.failed = 0
+        self.unscored = 0
+        self.named: list[UnscoredAnswer] = []
+
+    def add(self, outcomes: Sequence[ListedOutcome]) -> None:
+        self.columns.add([row for listed in outcomes if (row := self._row(listed)) is not None])
+
+    def _row(self, listed: ListedOutcome) -> ScoredRow | None:
+        outcome = listed.scored.outcome
+        if outcome.answer is None:
+            self.failed += 1
+            return None
+        try:
+            score = self._score(listed.sample.target, outcome.answer)
+        except ScoringImpossible as error:
+            self.failed += 1
+            self.unscored += 1
+            if len(self.named) < MOST_NAMED:
+                answer = UnscoredAnswer(outcome.sample, outcome.rollout, listed.sample.row_id, str(error))
+                self.named.append(answer)
+            return None
+        self.scored += 1
+        self.unparsed += score.is_unparsed
+        was_failed = isinstance(outcome.result, Failure)
+        self.changed += was_failed or score.prediction != listed.scored.prediction
+        return outcome.sample, outcome.rollout, score.scores
+
+    def _score(self, target: Target, answer: Answer) -> Score:
+        if self._needs_targets and not target.texts:
+            raise ScoringImpossible("it has no target")
+        return score_answer(self._scoring, target, answer)
 
 
 @dataclass(frozen=True, slots=True)

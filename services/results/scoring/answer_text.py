@@ -58,8 +58,6 @@ _IN_ONE_FORM = re.compile("[^\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u209f\u2150-
 _OPENING = " \t\n\r'([{#$•「『（"
 _CLOSING = " \t\n\r.,:;!')]}$\\/•…。，！：；、」』）"
 SPACED = r"[^\W\u0e00-\u0eff\u1100-\u11ff\u2e80-\uffff]"
-
-
 """A letter of a script that sets words apart: not of Thai, Lao, Chinese, Japanese, Korean."""
 
 

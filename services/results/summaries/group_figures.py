@@ -5,12 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from proctor.values.scoring import GroupMetric, TaskGroup
-from services.results.figures.figure import Figure
-from services.results.figures.stratified_interval import stratified_interval, stratum
+from services.results.statistics.figure import Figure
+from services.results.statistics.metrics import SCORE
+from services.results.statistics.stratified_interval import stratified_interval, stratum
 from services.results.summaries.run_summary import GroupSummary
 
-SCORE = "score"
 """The unweighted mean of each task's main metric: the convention of GLUE and SuperGLUE."""
+
 
 TaskFigures = Mapping[str, Mapping[str, Figure]]
 """Task, then metric; the first metric of a task is its main one."""

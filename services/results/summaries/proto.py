@@ -6,7 +6,7 @@ from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from proctor.v1 import summary_pb2
 from proctor.wire.convert import Codec
-from services.results.figures.figure import Figure
+from services.results.statistics.figure import Figure
 from services.results.summaries.run_summary import GroupSummary, RunSummary, TaskSummary
 
 SUMMARY = Codec(

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from proctor.values.scoring import ScoringMethod
 from proctor.values.usage import ModelPrice, Timing, TokenUsage
-from services.results.figures.figure import Figure
 from services.results.outcomes.timing_summary import TimingSummary
+from services.results.statistics.figure import Figure
 
 
 @dataclass(frozen=True, slots=True)

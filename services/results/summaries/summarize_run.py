@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from proctor.values.run import TaskCounts
 from services.common.clock import Clock
-from services.results.figures.figure import Figure
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
 from services.results.samples.ports import SampleSetStore
 from services.results.scoring.compiled_scoring import CompiledScoring
+from services.results.statistics.figure import Figure
 from services.results.summaries.group_figures import group_summary
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import RunSummary, TaskSummary

@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from services.results.figures.figure import Columns, Figure, figure_of
-from services.results.figures.majority import rows_of_majority
-from services.results.figures.metric_kind import is_label_metric, is_number_metric, is_right_or_wrong
-from services.results.figures.number_columns import NumberColumns
-from services.results.figures.pass_at_k import pass_at, pass_sizes
-from services.results.figures.score_columns import Array, LabelColumns, Numbers, ScoreColumns
 from services.results.outcomes.outcome import ScoredRow
 from services.results.runs.run_plan import PlannedTask
 from services.results.scoring.answer import UNREAD
 from services.results.scoring.compiled_scoring import CompiledScoring, ScoredMetric
+from services.results.statistics.columns import Array, LabelColumns, NumberColumns, Numbers, ScoreColumns
+from services.results.statistics.figure import Columns, Figure, figure_of
+from services.results.statistics.metrics import is_label_metric, is_number_metric, is_right_or_wrong
+from services.results.statistics.rollouts import pass_at, pass_sizes, rows_of_majority
 
 _NO_NUMBER = (math.nan, math.nan)
 

@@ -6,7 +6,6 @@ import pytest
 
 from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
-from services.results.figures.metric_kind import is_right_or_wrong
 from services.results.scoring.answer import Score, ScoringImpossible, Target
 from services.results.scoring.answer_rules import RULE_METRICS
 from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring
@@ -14,6 +13,7 @@ from services.results.scoring.recipe import read_filters, read_metric
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import check_target
 from services.results.scoring.timed_regex import SlowTime
+from services.results.statistics.metrics import is_right_or_wrong
 
 ENDLESS = "(?:a|b|ab)*[cd]"
 

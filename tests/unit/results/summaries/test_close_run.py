@@ -8,10 +8,10 @@ import pytest
 
 from proctor.values.run import RunState
 from proctor.values.scoring import MetricUse
-from services.results.figures.figure import Columns, Figure, figure_of
 from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.sample import Sample
+from services.results.statistics.figure import Columns, Figure, figure_of
 from services.results.summaries import task_columns
 from services.results.summaries.ports import Stores
 from services.results.summaries.show_summary import LEAST_KEPT_SECONDS

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from proctor.values.scoring import GroupMetric, TaskGroup
-from services.results.figures.figure import Figure, figure_of
-from services.results.figures.score_columns import ScoreColumns
-from services.results.summaries.group_figures import SCORE, group_summary
+from services.results.statistics.columns import ScoreColumns
+from services.results.statistics.figure import Figure, figure_of
+from services.results.statistics.metrics import SCORE
+from services.results.summaries.group_figures import group_summary
 
 LARGE = Figure(0.8, 0.02, 0.02, 0.71, 0.87, 100, "wilson")
 SMALL = Figure(0.6, 0.03, 0.03, 0.5, 0.7, 50, "wilson")

@@ -10,15 +10,15 @@ from proctor.values.run import RunState
 from proctor.values.sample import Prompt
 from proctor.values.scoring import MetricUse, OutputType, TaskGroup, TaskScoring
 from services.results.checked_fields import InvalidField
-from services.results.comparisons.metric_choice import all_metrics, chosen_metrics, main_metrics
-from services.results.errors import NothingToCompare
+from services.results.comparison.errors import NothingToCompare
+from services.results.comparison.metric_choice import all_metrics, chosen_metrics, main_metrics
+from services.results.leaderboard.add_baselines import AddBaselines
 from services.results.rescoring.rescore_task import OtherScoring, other_scoring
 from services.results.runs.run_plan import RunFacts, RunPlan
 from services.results.samples.sample import Sample
 from services.results.scoring.answer import Score, Target
 from services.results.scoring.recipe import compile_scoring
 from services.results.scoring.score_answer import score_answer
-from services.results.standings.add_baselines import AddBaselines
 from tests.fakes.memory_results import MemoryProgress, MemoryRows, memory_stores
 from tests.fakes.memory_standings import MemoryBaselines, MemoryStandings
 from tests.fakes.recorded_run import batch, failed, new_id, plan_of, said

@@ -1,0 +1,83 @@
+"""Which answers are wanted of a run, as its tasks and metrics have it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from proctor.values.outcome import OutcomeStatus
+from services.results.checked_fields import InvalidField
+from services.results.runs.run_plan import RunPlan
+from services.results.statistics.errors import UnknownMetric
+from services.results.statistics.metrics import METRICS_BY_WORD, has_numbers
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFilter:
+    """What was asked for; all that is set has to match. Lengths are in characters.
+
+    `metric`: what the scores are of; "" for the first one of each task.
+    """
+
+    row_id: str = ""
+    text: str = ""
+    metric: str = ""
+    min_score: float | None = None
+    max_score: float | None = None
+    min_characters: int | None = None
+    max_characters: int | None = None
+    is_golden: bool = False
+
+    @property
+    def is_set(self) -> bool:
+        return self != NO_FILTER
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerMatch:
+    """A filter on one run. `metrics`: by the place of a task the key of its score, None where it has none."""
+
+    filter: AnswerFilter
+    metrics: Sequence[str | None]
+    status: OutcomeStatus | None = None
+
+
+NO_FILTER = AnswerFilter()
+
+
+def check_filter(wanted: AnswerFilter) -> None:
+    """Raises InvalidField for what nothing can match."""
+    low, high = wanted.min_score, wanted.max_score
+    if any(bound is not None and bound != bound for bound in (low, high)):  # noqa: PLR0124  # not a number
+        raise InvalidField(field="min_score and max_score", problem="must be numbers")
+    if low is not None and high is not None and low > high:
+        raise InvalidField(field="min_score", problem=f"({low:g}) must not be above max_score ({high:g})")
+    least, most = wanted.min_characters, wanted.max_characters
+    if any(bound is not None and bound < 0 for bound in (least, most)):
+        raise InvalidField(field="min_characters and max_characters", problem="must be 0 or more")
+    if least is not None and most is not None and least > most:
+        raise InvalidField(
+            field="min_characters", problem=f"({least}) must not be above max_characters ({most})"
+        )
+
+
+def score_keys(plans: Sequence[RunPlan], wanted: AnswerFilter) -> list[list[str | None]]:
+    """By run and task, what the score of an answer is kept as. Raises UnknownMetric where no task has it."""
+    keys = [[_key(plan, place, wanted.metric) for place in range(len(plan.tasks))] for plan in plans]
+    has_bounds = wanted.min_score is not None or wanted.max_score is not None
+    if (wanted.metric or has_bounds) and not any(key for of_run in keys for key in of_run):
+        known = dict.fromkeys(key for plan in plans for key in _known_keys(plan))
+        raise UnknownMetric(
+            metric=wanted.metric, supported=", ".join(known) or "none; the run keeps answers without a score"
+        )
+    return keys
+
+
+def _key(plan: RunPlan, place: int, word: str) -> str | None:
+    name = METRICS_BY_WORD.get(word, word)
+    for scored in plan.scorings[place].scored_metrics:
+        if has_numbers(scored) and name in ("", scored.key, scored.metric.name):
+            return scored.key
+    return None
+
+
+def _known_keys(plan: RunPlan) -> list[str]:
+    return [scored.key for task in plan.scorings for scored in task.scored_metrics if has_numbers(scored)]

@@ -1,0 +1,25 @@
+"""Why answers cannot be marked."""
+
+from services.common.errors import ErrorKind
+from services.results.errors import ResultsError
+
+
+class NoSuchAnswer(ResultsError):
+    """Run {run_id} has no outcome for sample {sample}, rollout {rollout}, so no mark was changed."""
+
+    kind = ErrorKind.INVALID
+    reason = "ROW_NOT_FOUND"
+
+
+class NoSuchRow(ResultsError):
+    """Run {run_id} has no row {row_id!r}, so no mark was changed."""
+
+    kind = ErrorKind.INVALID
+    reason = "ROW_NOT_FOUND"
+
+
+class FailureNotGolden(ResultsError):
+    """Sample {sample}, rollout {rollout} of run {run_id} is a failure and no answer; nothing was marked."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "UNSUPPORTED"

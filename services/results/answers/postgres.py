@@ -1,0 +1,197 @@
+"""Recorded answers in Postgres: searched, read beside their samples, and marked as golden."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
+
+import asyncpg
+
+from services.common.postgres import PostgresSession, PostgresTransaction
+from services.results.answers.answer_filter import AnswerMatch
+from services.results.answers.errors import FailureNotGolden, NoSuchAnswer
+from services.results.answers.golden import GoldenAnswer
+from services.results.answers.ports import KeyScan, Matched
+from services.results.answers.side_by_side import Placed, SamePlace
+from services.results.answers.tool_calls import called
+from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
+from services.results.outcomes.postgres import scored_outcome
+from services.results.runs.errors import RecordNotFound
+from services.results.runs.run_plan import RunPlan
+from services.results.samples.postgres import sample_from_row
+
+
+class PostgresAnswers:
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
+
+    async def keys(self, scan: KeyScan) -> list[OutcomeKey]:
+        name = "list_golden_keys" if scan.is_golden else "list_outcome_keys"
+        rows = await self._session.fetch(name, scan.run_id, *scan.after, scan.before_sample, scan.most)
+        return [(row["sample"], row["rollout"]) for row in rows]
+
+    async def match(
+        self, run_id: str, keys: Sequence[OutcomeKey], wanted: AnswerMatch, most_bytes: int
+    ) -> Matched:
+        chosen = wanted.filter
+        row = await self._session.fetchrow(
+            "match_outcomes",
+            run_id,
+            *key_columns(keys),
+            most_bytes,
+            wanted.status,
+            chosen.row_id,
+            chosen.text,
+            wanted.metrics,
+            chosen.min_score,
+            chosen.max_score,
+            chosen.min_characters,
+            chosen.max_characters,
+            chosen.is_golden,
+        )
+        return Matched(row["places"], row["judged"]) if row else Matched((), 0)
+
+    async def weights(self, run_id: str, keys: Sequence[OutcomeKey]) -> Mapping[OutcomeKey, int]:
+        rows = await self._session.fetch("weigh_outcomes", run_id, *key_columns(keys))
+        return {(row["sample"], row["rollout"]): row["bytes"] for row in rows}
+
+    async def read(self, run_id: str, keys: Sequence[OutcomeKey]) -> list[ScoredOutcome]:
+        rows = await self._session.fetch("read_outcomes", run_id, *key_columns(keys))
+        return [scored_outcome(run_id, row["outcome"]) for row in rows]
+
+    async def digests(self, run_id: str, samples: Sequence[int]) -> Mapping[int, str | None]:
+        rows = await self._session.fetch("digest_answers", run_id, samples)
+        return {row["sample"]: called(row["body_json"]) or row["digest"] for row in rows}
+
+    async def golden(self, run_id: str, keys: Sequence[OutcomeKey]) -> Set[OutcomeKey]:
+        rows = await self._session.fetch("find_golden", run_id, *key_columns(keys))
+        return {(row["sample"], row["rollout"]) for row in rows}
+
+
+class PostgresSameSamples:
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
+
+    async def at_same_place(self, set_id: str, other_id: str, window: range) -> Mapping[int, SamePlace]:
+        rows = await self._session.fetch("list_same_rows", set_id, other_id, window.start, window.stop)
+        return {
+            row["position"]: SamePlace(row["digest"], row["is_same_sample"], row["is_same_row"])
+            for row in rows
+        }
+
+    async def placed(self, set_id: str, digests: Sequence[bytes], most_of_each: int) -> list[Placed]:
+        rows = await self._session.fetch("list_samples_of_digests", set_id, digests, most_of_each)
+        return [Placed(row["position"], row["digest"], row["name"]) for row in rows]
+
+    async def has_any(self, set_id: str, other_id: str) -> bool:
+        row = await self._session.fetchrow("has_same_sample", set_id, other_id)
+        return bool(row and row["is_found"])
+
+
+def key_columns(keys: Sequence[OutcomeKey]) -> tuple[list[int], list[int]]:
+    """Samples and rollouts."""
+    return [sample for sample, _ in keys], [rollout for _, rollout in keys]
+
+
+class PostgresGoldenAnswers:
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
+
+    async def positions(self, set_id: str, row_ids: Sequence[str]) -> Mapping[str, int]:
+        rows = await self._session.fetch("find_rows", set_id, row_ids)
+        return {row["row_id"]: row["position"] for row in rows}
+
+    async def mark(self, run_id: str, keys: Sequence[OutcomeKey], user: str) -> int:
+        """An answer stays what it is, so what was looked at holds until it is marked."""
+
+        async def once() -> int:
+            async with self._session.transaction() as transaction:
+                await _check(transaction, run_id, keys, are_marked=True)
+                await transaction.execute("add_golden", run_id, *key_columns(keys), user)
+                return await _count(transaction, run_id)
+
+        try:
+            return await self._session.repeat(once)
+        except asyncpg.ForeignKeyViolationError as error:
+            raise RecordNotFound(run_id=run_id) from error
+
+    async def unmark(self, run_id: str, keys: Sequence[OutcomeKey]) -> int:
+        async def once() -> int:
+            async with self._session.transaction() as transaction:
+                await _check(transaction, run_id, keys, are_marked=False)
+                await transaction.execute("drop_golden", run_id, *key_columns(keys))
+                return await _count(transaction, run_id)
+
+        return await self._session.repeat(once)
+
+    async def page(self, run_id: str, after: OutcomeKey, most: int) -> list[GoldenAnswer]:
+        rows = await self._session.fetch("list_golden_answers", run_id, *after, most)
+        return [
+            GoldenAnswer((row["sample"], row["rollout"]), row["marked_at"], row["digest"], row["name"])
+            for row in rows
+        ]
+
+
+async def _check(
+    transaction: PostgresTransaction, run_id: str, keys: Sequence[OutcomeKey], *, are_marked: bool
+) -> None:
+    """A mark may be taken off whatever was marked."""
+    row = await transaction.fetchrow("find_unmarkable", run_id, *key_columns(keys))
+    if row is None or (row["is_failure"] and not are_marked):
+        return
+    error = FailureNotGolden if row["is_failure"] else NoSuchAnswer
+    raise error(run_id=run_id, sample=row["sample"], rollout=row["rollout"])
+
+
+async def _count(transaction: PostgresTransaction, run_id: str) -> int:
+    row = await transaction.fetchrow("count_golden", run_id)
+    return row["golden"] if row else 0
+
+
+MOST_ROWS = 1000
+FIRST_ROWS = 100
+CHUNK_BYTES = 4 * 1024 * 1024
+
+
+class PostgresExports:
+    """Pages by key and no cursor: a slow reader keeps no transaction open."""
+
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
+
+    async def chunks(
+        self, plan: RunPlan, task_index: int, *, has_docs: bool
+    ) -> AsyncIterator[Sequence[ListedOutcome]]:
+        """Heavy answers come a few at a time; so do samples: a chunk is as large as the last one suggests."""
+        task = plan.tasks[task_index]
+        after, size = (task.first_sample, -1), FIRST_ROWS
+        while True:
+            rows = await self._session.fetch(
+                "export_outcomes",
+                plan.run_id,
+                *after,
+                task.sample_set_id,
+                task.first_sample,
+                task.end_sample,
+                size,
+                has_docs,
+                CHUNK_BYTES,
+            )
+            if not rows:
+                return
+            yield [_listed(plan, task_index, row) for row in rows]
+            last = rows[-1]["outcome"]
+            after = (last["sample"], last["rollout"])
+            size = _next_size(rows)
+
+
+def _listed(plan: RunPlan, task_index: int, row: asyncpg.Record) -> ListedOutcome:
+    sample = sample_from_row(row, row["doc_json"])
+    return ListedOutcome(plan.tasks[task_index], sample, scored_outcome(plan.run_id, row["outcome"]))
+
+
+def _next_size(rows: Sequence[asyncpg.Record]) -> int:
+    per_row = max(1, sum(map(_weight, rows)) // len(rows))
+    return max(1, min(MOST_ROWS, CHUNK_BYTES // per_row))
+
+
+def _weight(row: asyncpg.Record) -> int:
+    texts = (row["prompt_text"], row["prompt_messages"], row["doc_json"], row["outcome"]["answer_text"])
+    return sum(len(text or "") for text in texts) + sum(map(len, row["choices"]))

@@ -1,0 +1,145 @@
+"""What two runs scored on the samples of a task that both have, like pairs counted together."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+
+import numpy as np
+
+from services.results.scoring.answer import UNREAD, ScoreValue
+from services.results.scoring.answer_filters import FilterPipeline
+from services.results.scoring.compiled_scoring import ScoredMetric
+from services.results.statistics.columns import Array, Numbers
+from services.results.statistics.metrics import is_right_or_wrong
+from services.results.statistics.paired.pairs import LabelPairs, Readings, ScorePairs
+
+
+@dataclass(frozen=True, slots=True)
+class SampleAnswers:
+    """What a run's answers to a sample scored, by rollout; nothing where the metric read nothing in them.
+
+    A sample has failed when the machinery brought no answer to it at all.
+    """
+
+    scores: tuple[ScoreValue, ...] = ()
+    unparsed: int = 0
+    is_failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PairGroup:
+    """`count` samples with the same answers in both runs; `cluster` is empty where they share no passage."""
+
+    first: SampleAnswers
+    second: SampleAnswers
+    count: int
+    cluster: str = ""
+
+    @property
+    def is_answered(self) -> bool:
+        return not (self.first.is_failed or self.second.is_failed)
+
+    @property
+    def has_figures(self) -> bool:
+        return self.is_answered and bool(self.first.scores) and bool(self.second.scores)
+
+    @property
+    def is_parsed(self) -> bool:
+        return not (self.first.unparsed or self.second.unparsed)
+
+
+@dataclass(frozen=True, slots=True)
+class PairTally:
+    """Samples left out because a run failed on them, and unparsed answers among those that both answered."""
+
+    first_failed: int = 0
+    second_failed: int = 0
+    first_unparsed: int = 0
+    second_unparsed: int = 0
+
+
+def tally_of(groups: Sequence[PairGroup]) -> PairTally:
+    answered = [group for group in groups if group.is_answered]
+    return PairTally(
+        sum(group.count for group in groups if group.first.is_failed),
+        sum(group.count for group in groups if group.second.is_failed),
+        sum(group.first.unparsed * group.count for group in answered),
+        sum(group.second.unparsed * group.count for group in answered),
+    )
+
+
+def sum_of(tallies: Sequence[PairTally]) -> PairTally:
+    return PairTally(*(sum(column) for column in zip(*map(astuple, tallies), strict=True)))
+
+
+def score_pairs_of(groups: Sequence[PairGroup], scored: ScoredMetric) -> ScorePairs:
+    """Rollouts averaged, or voted over, by sample."""
+    units, pipeline = _units_of(groups), scored.pipeline
+    return ScorePairs(
+        np.array([sample_score(group.first.scores, pipeline) for group in units.groups], dtype=np.float64),
+        np.array([sample_score(group.second.scores, pipeline) for group in units.groups], dtype=np.float64),
+        units.counts,
+        units.clusters,
+        is_right_or_wrong(scored.metric.name),
+    )
+
+
+def label_pairs_of(groups: Sequence[PairGroup]) -> LabelPairs:
+    """Every rollout a reading, those of a sample counting as one sample."""
+    units = _units_of(groups)
+    pairs = int(units.counts.sum())
+    if units.clusters is None:
+        places, sizes, weights = np.arange(len(units.groups)), units.counts, np.ones(len(units.groups))
+    else:
+        places, weights = units.clusters, units.counts.astype(np.float64)
+        sizes = np.ones(int(places.max(initial=-1)) + 1, dtype=np.int64)
+    first = _readings([group.first.scores for group in units.groups], places, weights)
+    second = _readings([group.second.scores for group in units.groups], places, weights)
+    return LabelPairs(first, second, sizes, pairs, 0 if units.clusters is None else len(sizes))
+
+
+def sample_score(scores: Sequence[ScoreValue], pipeline: FilterPipeline) -> float:
+    """Mean over the rollouts; where they vote, the score of the most frequent reading, of several the first.
+
+    What could not be read does not vote.
+    """
+    if not pipeline.is_majority:
+        return sum(_number(score) for score in scores) / len(scores)
+    votes = [score for score in scores if isinstance(score, Sequence)]
+    read = [vote for vote in votes if vote[1] != UNREAD] or votes
+    counts = Counter(vote[1] for vote in read)
+    return float(max(read, key=lambda vote: counts[vote[1]])[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Units:
+    """`clusters[i]` numbers the cluster of group i from 0; None where nothing is shared."""
+
+    groups: Sequence[PairGroup]
+    counts: Numbers
+    clusters: Numbers | None = None
+
+
+def _units_of(groups: Sequence[PairGroup]) -> _Units:
+    """A sample without passage among samples with one is a cluster of its own."""
+    if not any(group.cluster for group in groups):
+        return _Units(groups, np.array([group.count for group in groups], dtype=np.int64))
+    alone = [group for group in groups if not group.cluster for _ in range(group.count)]
+    shared = [group for group in groups if group.cluster]
+    numbers: dict[str, int] = {}
+    places = [numbers.setdefault(group.cluster, len(numbers)) for group in shared]
+    counts = [group.count for group in shared] + [1] * len(alone)
+    clusters = places + list(range(len(numbers), len(numbers) + len(alone)))
+    return _Units([*shared, *alone], np.array(counts, dtype=np.int64), np.array(clusters, dtype=np.int64))
+
+
+def _readings(scores: Sequence[Sequence[ScoreValue]], places: Numbers, weights: Array) -> Readings:
+    rollouts = np.array([len(values) for values in scores], dtype=np.int64)
+    rows = np.array([value for values in scores for value in values], dtype=np.float64).reshape(-1, 2)
+    shared = np.repeat(weights / np.maximum(rollouts, 1), rollouts)
+    return Readings(np.repeat(places, rollouts), rows[:, 0], rows[:, 1], shared)
+
+
+def _number(score: ScoreValue) -> float:
+    assert not isinstance(score, Sequence)
+    return score

@@ -1,0 +1,136 @@
+"""Whether runs can be compared, and what a reader must know who compares them all the same."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from proctor.values.run import RunState
+from services.results.comparison.errors import OtherOptions, OtherScoring, OtherSuite
+from services.results.comparison.metric_choice import MetricChoice, options_of
+from services.results.runs.errors import RunNotFinished
+from services.results.runs.run_plan import UNSPECIFIED, PlannedTask, RunPlan, RunRecord
+
+
+def check_comparable(records: Sequence[RunRecord], tasks: Sequence[str], *, is_forced: bool) -> None:
+    """Raises RunNotFinished, OtherSuite, and OtherScoring unless forced."""
+    for record in records:
+        if not record.is_frozen:
+            raise RunNotFinished(run_id=record.plan.run_id)
+    first = records[0].plan
+    for record in records[1:]:
+        suites = first.facts.suite, record.plan.facts.suite
+        # The same rows may lie in several data sets; they are found by their digests.
+        are_datasets = first.facts.is_of_dataset and record.plan.facts.is_of_dataset
+        if suites[0] != suites[1] and not are_datasets:
+            raise OtherSuite(difference="suite", first=suites[0], second=suites[1])
+        ways = _ways(first, tasks), _ways(record.plan, tasks)
+        if ways[0] != ways[1] and not is_forced:
+            raise OtherScoring(difference="scoring_method", first=ways[0], second=ways[1])
+
+
+def check_options(plans: Sequence[RunPlan], choice: MetricChoice) -> None:
+    """Raises OtherOptions where a metric that is compared is another one in each run.
+
+    Runs of a suite that differ in that are of other versions of it, which a warning tells.
+    """
+    if not plans[0].facts.is_of_dataset:
+        return
+    for task, metrics in choice.by_task.items():
+        for scored in metrics:
+            found = dict.fromkeys(options_of(plan, task, scored.metric.name) or "none" for plan in plans)
+            if len(found) > 1:
+                first, second, *_ = (f"{options:.200}" for options in found)
+                raise OtherOptions(
+                    difference="options", metric=scored.metric.name, first=first, second=second
+                )
+
+
+def warnings_of(records: Sequence[RunRecord], tasks: Sequence[str]) -> list[str]:
+    """What differs between the runs besides their models, one sentence each."""
+    plans = [record.plan for record in records]
+    found = [
+        *_state_warnings(records),
+        *_differing(
+            "Choices were scored in different ways, which was forced", [_ways(plan, tasks) for plan in plans]
+        ),
+        *_dataset_warnings(plans),
+        *_differing("The runs were limited to other rows", [_limit(plan) for plan in plans]),
+        *_differing(
+            "The runs had other versions of the suite", [str(plan.facts.suite_version) for plan in plans]
+        ),
+        *_differing(
+            "Samples were repeated a different number of times", [str(plan.rollouts) for plan in plans]
+        ),
+        *_differing("Prompts that are too long were treated in other ways", [_cut(plan) for plan in plans]),
+        *_missing_tasks(plans),
+    ]
+    for task in tasks:
+        found += _task_warnings(task, plans)
+    return found
+
+
+def _dataset_warnings(plans: Sequence[RunPlan]) -> Iterator[str]:
+    """Of data sets by name and id; the rows of a data set are its one task."""
+    facts = [plan.facts for plan in plans]
+    if not facts[0].is_of_dataset or len({one.suite for one in facts}) == 1:
+        return
+    named = ", ".join(dict.fromkeys(f"{one.dataset_name} ({one.suite})" for one in facts))
+    contents = {task.provenance.dataset_revision for plan in plans for task in plan.tasks}
+    if len(contents) == 1:
+        yield f"The runs are over uploads of the same content: {named}."
+    else:
+        yield f"The runs are over other data sets, and compared on the rows that all have: {named}."
+
+
+def _state_warnings(records: Sequence[RunRecord]) -> Iterator[str]:
+    for record in records:
+        if record.state is not RunState.COMPLETED:
+            yield f"Run {record.plan.run_id} ended as {record.state}; what it has is compared."
+
+
+def _task_warnings(name: str, plans: Sequence[RunPlan]) -> Iterator[str]:
+    tasks = [_task(plan, name) for plan in plans]
+    origins = [task.provenance for task in tasks]
+    yield from _differing(f"{name}: other versions of the task", [origin.version for origin in origins])
+    yield from _differing(
+        f"{name}: other numbers of examples", [str(origin.num_fewshot) for origin in origins]
+    )
+    if not plans[0].facts.is_of_dataset:
+        rows = [f"{one.dataset} {one.dataset_revision}" for one in origins]
+        yield from _differing(f"{name}: other rows", rows)
+        if any(one.scoring != other.scoring for one, other in pairwise(tasks)):
+            yield f"{name}: scored by other rules."
+        return
+    shared = set.intersection(*({use.name for use in task.scoring.metrics} for task in tasks))
+    for metric in sorted(shared):
+        options = [options_of(plan, name, metric) or "none" for plan in plans]
+        yield from _differing(f"{metric} was scored by other options, which was forced", options)
+
+
+def _missing_tasks(plans: Sequence[RunPlan]) -> Iterator[str]:
+    names = [{task.task for task in plan.tasks} for plan in plans]
+    partial = sorted({task for one in names for task in one if not all(task in other for other in names)})
+    if partial:
+        yield f"Not every run has these tasks, which are left out: {', '.join(partial)}."
+
+
+def _differing(what: str, values: Sequence[str]) -> Iterator[str]:
+    if len(set(values)) > 1:
+        yield f"{what}: {', '.join(values)}."
+
+
+def _ways(plan: RunPlan, tasks: Sequence[str]) -> str:
+    """How the tasks were scored, as words."""
+    indexes = [index for index, task in enumerate(plan.tasks) if task.task in tasks]
+    return " and ".join(sorted({plan.scoring_method_of(index) or UNSPECIFIED for index in indexes}))
+
+
+def _limit(plan: RunPlan) -> str:
+    return "all rows" if plan.facts.limit is None else f"the first {plan.facts.limit}"
+
+
+def _cut(plan: RunPlan) -> str:
+    return "cut from the left" if plan.is_truncated_left else "failed"
+
+
+def _task(plan: RunPlan, name: str) -> PlannedTask:
+    return next(task for task in plan.tasks if task.task == name)

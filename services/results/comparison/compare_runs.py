@@ -1,0 +1,123 @@
+"""Compares two or more runs of a suite pair by pair: what each difference is, and what it proves."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from services.results.checked_fields import InvalidField
+from services.results.comparison.comparability import check_comparable, check_options, warnings_of
+from services.results.comparison.comparison import ComparedRun, Comparison, Difference, corrected
+from services.results.comparison.errors import NoCommonSamples, NoRunOfModel
+from services.results.comparison.metric_choice import MetricChoice, chosen_metrics, main_metrics, shared_tasks
+from services.results.comparison.pair_differences import pair_differences
+from services.results.comparison.ports import PairStore
+from services.results.runs.errors import RecordNotFound
+from services.results.runs.run_plan import RunPlan, RunRecord
+from services.results.summaries.ports import Stores
+from services.results.summaries.summarize_run import find_label_count
+
+FEWEST_RUNS = 2
+MOST_RUNS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class CompareQuery:
+    """Runs, or models by their latest complete run of a suite. No metrics: the main one of each task."""
+
+    run_ids: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    suite: str = ""
+    metrics: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    is_forced: bool = False
+
+
+class CompareRuns:
+    def __init__(self, stores: Stores, pairs: PairStore) -> None:
+        self._records = stores.records
+        self._sample_sets = stores.sample_sets
+        self._summaries = stores.summaries
+        self._pairs = pairs
+
+    async def __call__(self, query: CompareQuery) -> Comparison:
+        """Raises RecordNotFound, NoRunOfModel, RunNotFinished, OtherSuite, OtherScoring, OtherOptions,
+        NothingToCompare, NoCommonSamples, UnknownMetric; InvalidField for anything else that is wrong."""
+        records = [await self._found(run_id) for run_id in await self._run_ids(query)]
+        plans = [record.plan for record in records]
+        tasks = shared_tasks(plans, query.tasks)
+        check_comparable(records, tasks, is_forced=query.is_forced)
+        choice = (
+            chosen_metrics(plans, query.tasks, query.metrics)
+            if query.metrics
+            else main_metrics(plans, query.tasks)
+        )
+        if not query.is_forced:
+            check_options(plans, choice)
+        found = [
+            difference
+            for places in combinations(range(len(records)), 2)
+            for difference in await self.pair((records[places[0]], records[places[1]]), choice, places)
+        ]
+        differences, corrected_over = corrected(found)
+        return Comparison(
+            suite=plans[0].facts.suite,
+            runs=[await self._compared(record, choice) for record in records],
+            differences=differences,
+            corrected_over=corrected_over,
+            warnings=warnings_of(records, tasks),
+        )
+
+    async def pair(
+        self, runs: tuple[RunRecord, RunRecord], choice: MetricChoice, places: tuple[int, int] = (0, 1)
+    ) -> list[Difference]:
+        """The differences of two runs, not corrected. Raises NoCommonSamples."""
+        first, second = (record.plan for record in runs)
+        metrics = {task: [one.key for one in metrics] for task, metrics in choice.by_task.items()}
+        pairs = await self._pairs.pairs(first, second, metrics)
+        if not pairs:
+            raise NoCommonSamples(first=first.run_id, second=second.run_id)
+        label_counts = await self._label_counts(first, choice)
+        # Seconds for large runs: the service goes on meanwhile.
+        return await asyncio.to_thread(pair_differences, places, choice, pairs, label_counts)
+
+    async def _label_counts(self, plan: RunPlan, choice: MetricChoice) -> dict[str, int]:
+        return {
+            task.task: await find_label_count(self._sample_sets, task, scoring)
+            for task, scoring in zip(plan.tasks, plan.scorings, strict=True)
+            if task.task in choice.by_task
+        }
+
+    async def _run_ids(self, query: CompareQuery) -> Sequence[str]:
+        if bool(query.run_ids) == bool(query.models):
+            raise InvalidField(field="run_ids", problem="or models must be given, and not both")
+        field, named = ("run_ids", query.run_ids) if query.run_ids else ("models", query.models)
+        if not FEWEST_RUNS <= len(named) <= MOST_RUNS:
+            raise InvalidField(field=field, problem=f"must be {FEWEST_RUNS} to {MOST_RUNS}, not {len(named)}")
+        if len(set(named)) < len(named):
+            raise InvalidField(field=field, problem="must differ; one is named twice")
+        return query.run_ids or await self._latest_runs(query)
+
+    async def _latest_runs(self, query: CompareQuery) -> list[str]:
+        if not query.suite:
+            raise InvalidField(field="suite", problem="must be given with models")
+        latest = await self._pairs.latest_runs(query.suite, query.models)
+        for model in query.models:
+            if model not in latest:
+                raise NoRunOfModel(model=model, suite=query.suite)
+        return [latest[model] for model in query.models]
+
+    async def _found(self, run_id: str) -> RunRecord:
+        record = await self._records.find(run_id)
+        if record is None:
+            raise RecordNotFound(run_id=run_id)
+        return record
+
+    async def _compared(self, record: RunRecord, choice: MetricChoice) -> ComparedRun:
+        """The score is the suite's own figure of what is compared first."""
+        plan = record.plan
+        summary = await self._summaries.find(plan.run_id, record.epoch)
+        figures = summary.groups[-1].figures if summary and summary.groups else {}
+        metrics = [suite.metric for suite in choice.of_suite]
+        score = figures[metrics[0]].mean if metrics and metrics[0] in figures else None
+        return ComparedRun(plan.run_id, plan.facts.model, plan.scoring_method, plan.facts.limit, score)

@@ -1,0 +1,106 @@
+"""Two or more runs of one suite, compared: the differences of each pair, corrected together."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+
+from proctor.values.scoring import ScoringMethod
+from services.results.comparison.answer_pairs import PairTally
+from services.results.statistics.paired.estimate import Estimate, Verdict, holm, verdict_of
+
+SUITE = ""
+"""In the place of a task: the suite as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRun:
+    """`score`: the suite's own figure of its main metric."""
+
+    run_id: str
+    model: str
+    scoring_method: ScoringMethod | None
+    limit: int | None
+    score: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """First minus second, which are places in the list of runs."""
+
+    first: int
+    second: int
+    task: str
+    metric: str
+    estimate: Estimate
+    tally: PairTally = field(default_factory=PairTally)
+    difference_if_parsed: float | None = None
+    adjusted_p_value: float | None = None
+    verdict: Verdict = Verdict.UNDEFINED
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`corrected_over`: how many tests the correction was made over."""
+
+    suite: str
+    runs: Sequence[ComparedRun]
+    differences: Sequence[Difference]
+    corrected_over: int
+    warnings: Sequence[str]
+
+
+def corrected(differences: Sequence[Difference]) -> tuple[list[Difference], int]:
+    """The differences with corrected p-values, and how many tests that was made over.
+
+    One family: every pair × task × metric and every pair × metric of the suite, so that the chance of any
+    false finding in the whole comparison stays below 5 %. Who asks for less (one metric, some tasks) corrects
+    over less. A suite of one task has that task's estimate: one test, however often it is shown.
+    """
+    tests = [_test(one, differences) for one in differences]
+    p_values = {test: one.estimate.p_value for test, one in zip(tests, differences, strict=True)}
+    adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
+    found = [
+        replace(one, adjusted_p_value=adjusted[test], verdict=verdict_of(one.estimate, adjusted[test]))
+        for test, one in zip(tests, differences, strict=True)
+    ]
+    return found, sum(p_value is not None for p_value in p_values.values())
+
+
+def _test(difference: Difference, differences: Sequence[Difference]) -> Hashable:
+    """What makes rows one test: runs, task and metric; of the suite those of the only task it rests on."""
+    twins = [one for one in differences if _is_twin(one, difference)] if difference.task == SUITE else []
+    named = twins[0] if len(twins) == 1 else difference
+    return named.first, named.second, named.task, named.metric
+
+
+def _is_twin(one: Difference, suite: Difference) -> bool:
+    runs = (one.first, one.second) == (suite.first, suite.second)
+    return one.task != SUITE and runs and one.estimate == suite.estimate
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDifference:
+    """First minus second; the p-value is two-sided and not corrected. Undefined numbers are None."""
+
+    first_run_id: str
+    second_run_id: str
+    metric: str
+    difference: float | None
+    ci_low: float | None
+    ci_high: float | None
+    p_value: float | None
+    pairs: int
+    test: str
+
+    def reversed(self) -> "StoredDifference":
+        """Second minus first."""
+        return StoredDifference(
+            self.second_run_id,
+            self.first_run_id,
+            self.metric,
+            None if self.difference is None else -self.difference,
+            None if self.ci_high is None else -self.ci_high,
+            None if self.ci_low is None else -self.ci_low,
+            self.p_value,
+            self.pairs,
+            self.test,
+        )

@@ -1,0 +1,140 @@
+"""Lists the samples on which two runs differ, with what was asked, expected and answered."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from services.results.checked_fields import InvalidField
+from services.results.comparison.answer_pairs import sample_score
+from services.results.comparison.comparability import check_comparable
+from services.results.comparison.flip import Flip, FlipQuery, FoundFlip
+from services.results.comparison.metric_choice import all_metrics, shared_tasks
+from services.results.comparison.ports import PairStore
+from services.results.outcomes.page_bytes import MOST_BYTES_PER_PAGE
+from services.results.page_token import read_page_token, write_page_token
+from services.results.runs.errors import RecordNotFound
+from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
+from services.results.scoring.compiled_scoring import ScoredMetric
+from services.results.scoring.text_metrics import SHORT_NAMES
+from services.results.statistics.errors import UnknownMetric
+from services.results.statistics.metrics import METRICS_BY_WORD, has_numbers
+from services.results.summaries.ports import Stores
+
+MOST_PER_PAGE = 500
+USUAL_PER_PAGE = 50
+BYTES_OF_NUMBERS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class FlipsQuery:
+    """A page of flips of a task. No metric: the task's first one that has a number per sample."""
+
+    run_ids: tuple[str, str]
+    task: str
+    metric: str = ""
+    page_size: int = 0
+    page_token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FlipsPage:
+    """No token on the last page; `total` is over all pages."""
+
+    flips: Sequence[Flip]
+    total: int
+    next_page_token: str = ""
+
+
+class ListFlips:
+    def __init__(self, stores: Stores, pairs: PairStore) -> None:
+        self._stores = stores
+        self._pairs = pairs
+
+    async def __call__(self, query: FlipsQuery) -> FlipsPage:
+        """However the runs were scored: who looks at samples sees what each answered."""
+        if not 0 <= query.page_size <= MOST_PER_PAGE:
+            raise InvalidField(field="page_size", problem=f"must be 1 to {MOST_PER_PAGE}, or 0 for the usual")
+        records = [await self._found(run_id) for run_id in query.run_ids]
+        plans = records[0].plan, records[1].plan
+        shared_tasks(plans, [query.task])
+        check_comparable(records, [query.task], is_forced=True)
+        metric = _metric(plans, query)
+        tasks = _task(plans[0], query.task), _task(plans[1], query.task)
+        # The token carries the total: it is counted once, on the first page.
+        sample, total = read_page_token(query.page_token, first=(tasks[0].first_sample, -1))
+        if total < 0:
+            sample, total = sample - 1, await self._total(plans, query.task, metric)
+        return await self._page(query, tasks, metric, (sample, total))
+
+    async def _page(
+        self,
+        query: FlipsQuery,
+        tasks: tuple[PlannedTask, PlannedTask],
+        metric: ScoredMetric,
+        place: tuple[int, int],
+    ) -> FlipsPage:
+        after, total = place
+        most = query.page_size or USUAL_PER_PAGE
+        found = await self._pairs.flips(FlipQuery(query.run_ids, tasks, metric.key, after, most))
+        weights = await self._stores.sample_sets.weights(
+            tasks[0].sample_set_id, [one.position for one in found]
+        )
+        fitting = _fitting(found, weights)
+        is_last = len(found) < most and len(fitting) == len(found)
+        token = "" if is_last else write_page_token((tasks[0].first_sample + fitting[-1].position, total))
+        return FlipsPage(await self._beside_samples(tasks[0], metric, fitting), total, token)
+
+    async def _beside_samples(
+        self, task: PlannedTask, metric: ScoredMetric, found: Sequence[FoundFlip]
+    ) -> list[Flip]:
+        """Without those whose rollouts differ in order only."""
+        flips = [(one, _scores(one, metric)) for one in found]
+        differing = [(one, scores) for one, scores in flips if scores[0] != scores[1]]
+        samples = await self._stores.sample_sets.read(
+            task.sample_set_id, [one.position for one, _ in differing]
+        )
+        return [Flip(task, samples[one.position], one.predictions, scores) for one, scores in differing]
+
+    async def _total(self, plans: tuple[RunPlan, RunPlan], task: str, metric: ScoredMetric) -> int:
+        groups = (await self._pairs.pairs(*plans, {task: [metric.key]})).get((task, metric.key), ())
+        paired = [group for group in groups if group.has_figures]
+        scores = [
+            [sample_score(run.scores, metric.pipeline) for run in (one.first, one.second)] for one in paired
+        ]
+        return sum(one.count for one, (first, second) in zip(paired, scores, strict=True) if first != second)
+
+    async def _found(self, run_id: str) -> RunRecord:
+        record = await self._stores.records.find(run_id)
+        if record is None:
+            raise RecordNotFound(run_id=run_id)
+        return record
+
+
+def _metric(plans: Sequence[RunPlan], query: FlipsQuery) -> ScoredMetric:
+    """One with a number per sample; raises UnknownMetric."""
+    known = [scored for scored in all_metrics(plans).by_task[query.task] if has_numbers(scored)]
+    name = METRICS_BY_WORD.get(query.metric, query.metric)
+    if name not in [scored.metric.name for scored in known]:
+        name = SHORT_NAMES.get(name, name)
+    for scored in known:
+        if name in ("", scored.key, scored.metric.name):
+            return scored
+    raise UnknownMetric(metric=query.metric, supported=", ".join(scored.key for scored in known))
+
+
+def _task(plan: RunPlan, name: str) -> PlannedTask:
+    return next(task for task in plan.tasks if task.task == name)
+
+
+def _scores(flip: FoundFlip, metric: ScoredMetric) -> tuple[float, float]:
+    return sample_score(flip.first.scores, metric.pipeline), sample_score(flip.second.scores, metric.pipeline)
+
+
+def _fitting(found: Sequence[FoundFlip], weights: Mapping[int, int]) -> Sequence[FoundFlip]:
+    """The first flips that with their samples make one message: at least one, however large."""
+    total = 0
+    for count, one in enumerate(found):
+        said = sum(len(prediction.encode()) for prediction in one.predictions)
+        total += BYTES_OF_NUMBERS + said + weights.get(one.position, 0)
+        if count and total > MOST_BYTES_PER_PAGE:
+            return found[:count]
+    return found

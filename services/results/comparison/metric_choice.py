@@ -1,0 +1,159 @@
+"""Which metrics of which tasks are compared, and which tasks make up the suite's figure of each."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from services.results.checked_fields import InvalidField
+from services.results.comparison.errors import NothingToCompare
+from services.results.runs.run_plan import RunPlan
+from services.results.scoring.compiled_scoring import ScoredMetric
+from services.results.scoring.text_metrics import SHORT_NAMES
+from services.results.statistics.errors import UnknownMetric
+from services.results.statistics.metrics import METRICS_BY_WORD, SCORE
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteMetric:
+    """A figure of the suite: the metric that each task brings to it, and how tasks are weighted."""
+
+    metric: str
+    by_task: Mapping[str, str]
+    is_weighted_by_size: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MetricChoice:
+    """`by_task`: what is compared of each task, its main metric first."""
+
+    by_task: Mapping[str, Sequence[ScoredMetric]]
+    of_suite: Sequence[SuiteMetric]
+
+
+def main_metrics(plans: Sequence[RunPlan], tasks: Sequence[str] = ()) -> MetricChoice:
+    """Each task's main metric; the suite's is the same where all tasks agree on one, else the score."""
+    shared = _shared_metrics(plans, tasks)
+    return _choice(plans[0], {task: metrics[:1] for task, metrics in shared.items()}, ())
+
+
+def chosen_metrics(plans: Sequence[RunPlan], tasks: Sequence[str], words: Sequence[str]) -> MetricChoice:
+    """The metrics that are named, of the tasks that have them. Raises UnknownMetric."""
+    shared = _shared_metrics(plans, tasks)
+    names = list(dict.fromkeys(_name_meant(word, shared) for word in words))
+    for name in names:
+        if name != SCORE and not any(_is_named(scored, name) for one in shared.values() for scored in one):
+            known = dict.fromkeys(scored.key for one in shared.values() for scored in one)
+            raise UnknownMetric(metric=name, supported=", ".join([*known, SCORE]))
+    by_task = {
+        task: [
+            scored
+            for place, scored in enumerate(metrics)
+            if (SCORE in names and place == 0) or any(_is_named(scored, name) for name in names)
+        ]
+        for task, metrics in shared.items()
+    }
+    return _choice(plans[0], by_task, names)
+
+
+def all_metrics(plans: Sequence[RunPlan], *, are_alike: bool = False) -> MetricChoice:
+    """Every metric that the runs share, and the score.
+
+    `are_alike`: of runs over data sets only those that were scored by the same options.
+    """
+    shared = _shared_metrics(plans, ())
+    if are_alike and plans[0].facts.is_of_dataset:
+        shared = {
+            task: [scored for scored in metrics if _is_alike(plans, task, scored)]
+            for task, metrics in shared.items()
+        }
+    names = dict.fromkeys(scored.key for one in shared.values() for scored in one)
+    return _choice(plans[0], shared, [*names, SCORE])
+
+
+def _choice(
+    plan: RunPlan, by_task: Mapping[str, Sequence[ScoredMetric]], names: Sequence[str]
+) -> MetricChoice:
+    """No names: the one metric that the tasks agree on, or the score."""
+    keys = dict.fromkeys(scored.key for one in by_task.values() for scored in one)
+    if not names:
+        wanted = list(keys) if len(keys) == 1 else [SCORE]
+    else:
+        wanted = [key for key in keys if any(key == name or key.startswith(f"{name},") for name in names)]
+        wanted += [SCORE] if SCORE in names else []
+    return MetricChoice(by_task, [_suite_metric(plan, metric, by_task) for metric in wanted])
+
+
+def _suite_metric(plan: RunPlan, metric: str, by_task: Mapping[str, Sequence[ScoredMetric]]) -> SuiteMetric:
+    if metric == SCORE:
+        mains = {task: metrics[0].key for task, metrics in by_task.items() if metrics}
+        return SuiteMetric(SCORE, mains, is_weighted_by_size=False)
+    having = {
+        task: metric for task, metrics in by_task.items() if metric in [scored.key for scored in metrics]
+    }
+    uses = plan.groups[-1].metrics if plan.groups else ()
+    rule = [use.is_weighted_by_size for use in uses if use.metric in (metric, metric.partition(",")[0])]
+    return SuiteMetric(metric, having, is_weighted_by_size=rule[0] if rule else True)
+
+
+def _shared_metrics(plans: Sequence[RunPlan], tasks: Sequence[str]) -> dict[str, list[ScoredMetric]]:
+    """By task that all runs have, those that all of them are scored by, in the order of the first run.
+
+    Raises NothingToCompare where there is none.
+    """
+    shared: dict[str, list[ScoredMetric]] = {}
+    for task in shared_tasks(plans, tasks):
+        own, *others = (_metrics_of(plan, task) for plan in plans)
+        shared[task] = [
+            scored for scored in own if all(scored.key in [one.key for one in other] for other in others)
+        ]
+    if shared and not any(shared.values()):
+        had = [
+            _words([scored.key for task in shared for scored in _metrics_of(plan, task)]) for plan in plans
+        ]
+        raise NothingToCompare(metrics="; ".join(dict.fromkeys(had)))
+    return shared
+
+
+def _words(keys: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(keys)) or "none"
+
+
+def shared_tasks(plans: Sequence[RunPlan], tasks: Iterable[str]) -> list[str]:
+    """Tasks that all runs have, of those asked for; in the order of the first run. Raises InvalidField."""
+    names = [[task.task for task in plan.tasks] for plan in plans]
+    shared = [task for task in names[0] if all(task in others for others in names)]
+    asked = list(tasks)
+    for task in asked:
+        if task not in shared:
+            raise InvalidField(
+                field="tasks", problem=f"{task!r} is not a task of every run: {', '.join(shared)}"
+            )
+    return [task for task in shared if not asked or task in asked]
+
+
+def _metrics_of(plan: RunPlan, task: str) -> Sequence[ScoredMetric]:
+    index = plan.task_index_named(task)
+    assert index is not None
+    return plan.scorings[index].scored_metrics
+
+
+def options_of(plan: RunPlan, task: str, metric: str) -> str:
+    """As JSON text; "" for none."""
+    index = plan.task_index_named(task)
+    assert index is not None
+    return next(use.options_json for use in plan.tasks[index].scoring.metrics if use.name == metric)
+
+
+def _is_alike(plans: Sequence[RunPlan], task: str, scored: ScoredMetric) -> bool:
+    return len({options_of(plan, task, scored.metric.name) for plan in plans}) == 1
+
+
+def _name_meant(word: str, shared: Mapping[str, Sequence[ScoredMetric]]) -> str:
+    """Short names stand for metrics of text where the tasks have no metric that is called so."""
+    name = METRICS_BY_WORD.get(word, word)
+    is_known = any(_is_named(scored, name) for metrics in shared.values() for scored in metrics)
+    return name if is_known else SHORT_NAMES.get(name, name)
+
+
+def _is_named(scored: ScoredMetric, name: str) -> bool:
+    """A metric that is read through several filters answers to its name and to each of its keys."""
+    return name in (scored.key, scored.metric.name)

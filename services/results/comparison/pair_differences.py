@@ -1,0 +1,102 @@
+"""The differences of two runs: each task and metric, then the suite as a whole."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from services.results.comparison.answer_pairs import (
+    PairGroup,
+    label_pairs_of,
+    score_pairs_of,
+    sum_of,
+    tally_of,
+)
+from services.results.comparison.comparison import SUITE, Difference
+from services.results.comparison.metric_choice import MetricChoice
+from services.results.scoring.compiled_scoring import ScoredMetric
+from services.results.statistics.correlations import NUMBER_FIGURES
+from services.results.statistics.label_figures import label_measure
+from services.results.statistics.metrics import has_numbers
+from services.results.statistics.paired.correlation_difference import (
+    difference_of_correlations,
+    observed_correlations,
+)
+from services.results.statistics.paired.estimate import Estimate, undefined
+from services.results.statistics.paired.label_difference import difference_of_labels, observed_labels
+from services.results.statistics.paired.mean_difference import NO_PAIRS, difference_of_means, observed_means
+from services.results.statistics.paired.suite_difference import suite_difference
+
+
+def metric_difference(scored: ScoredMetric, groups: Sequence[PairGroup], label_count: int = 0) -> Estimate:
+    """Over the samples that both runs answered and that the metric could read.
+
+    `label_count`: how many labels the task has; 0: as many as were seen.
+    """
+    paired, name = [group for group in groups if group.has_figures], scored.metric.name
+    if not paired:
+        return undefined(0, NO_PAIRS)
+    if has_numbers(scored):
+        return difference_of_means(score_pairs_of(paired, scored))
+    if name in NUMBER_FIGURES:
+        return difference_of_correlations(label_pairs_of(paired), NUMBER_FIGURES[name])
+    measure = label_measure(name, scored.metric.average, label_count)
+    return difference_of_labels(label_pairs_of(paired), measure)
+
+
+def difference_if_parsed(
+    scored: ScoredMetric, groups: Sequence[PairGroup], label_count: int = 0
+) -> float | None:
+    """The difference over pairs that were parsed in both runs; None when nothing that counts was unparsed."""
+    counted, name = [group for group in groups if group.has_figures], scored.metric.name
+    paired = [group for group in counted if group.is_parsed]
+    if not paired or len(paired) == len(counted):
+        return None
+    if has_numbers(scored):
+        return observed_means(score_pairs_of(paired, scored)).difference
+    if name in NUMBER_FIGURES:
+        return observed_correlations(label_pairs_of(paired), NUMBER_FIGURES[name]).difference
+    measure = label_measure(name, scored.metric.average, label_count)
+    return observed_labels(label_pairs_of(paired), measure).difference
+
+
+PairsByMetric = Mapping[tuple[str, str], Sequence[PairGroup]]
+"""Task and metric to what two runs scored there."""
+
+
+def pair_differences(
+    places: tuple[int, int], choice: MetricChoice, pairs: PairsByMetric, label_counts: Mapping[str, int]
+) -> list[Difference]:
+    """`places` of the two runs in the list of runs; labels by task. Takes seconds for large runs."""
+    tasks = list(_task_differences(places, choice, pairs, label_counts))
+    return [*tasks, *_suite_differences(places, choice, tasks)]
+
+
+def _task_differences(
+    places: tuple[int, int], choice: MetricChoice, pairs: PairsByMetric, label_counts: Mapping[str, int]
+) -> Iterator[Difference]:
+    for task, metrics in choice.by_task.items():
+        for scored in metrics:
+            groups = pairs.get((task, scored.key), ())
+            yield Difference(
+                *places,
+                task,
+                scored.key,
+                metric_difference(scored, groups, label_counts[task]),
+                tally_of(groups),
+                difference_if_parsed(scored, groups, label_counts[task]),
+            )
+
+
+def _suite_differences(
+    places: tuple[int, int], choice: MetricChoice, tasks: Sequence[Difference]
+) -> Iterator[Difference]:
+    by_name = {(one.task, one.metric): one for one in tasks}
+    for suite in choice.of_suite:
+        parts = [by_name[task, metric] for task, metric in suite.by_task.items()]
+        yield Difference(
+            *places,
+            SUITE,
+            suite.metric,
+            suite_difference(
+                [part.estimate for part in parts], is_weighted_by_size=suite.is_weighted_by_size
+            ),
+            sum_of([part.tally for part in parts]),
+        )

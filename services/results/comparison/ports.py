@@ -1,0 +1,53 @@
+"""What comparing runs needs from the stores."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from services.results.comparison.comparison import Difference, StoredDifference
+from services.results.comparison.flip import FlipQuery, FoundFlip
+from services.results.comparison.pair_differences import PairsByMetric
+from services.results.runs.run_plan import RunPlan, RunRecord
+
+
+class PairStore(Protocol):
+    """Pairs the answers of two runs by their samples."""
+
+    async def pairs(
+        self, first: RunPlan, second: RunPlan, metrics: Mapping[str, Sequence[str]]
+    ) -> PairsByMetric:
+        """What both scored in the metrics of some tasks, which both runs have."""
+        ...
+
+    async def flips(self, query: FlipQuery) -> list[FoundFlip]:
+        """Samples that both answered and that may be scored differently, in the order of the first run."""
+        ...
+
+    async def latest_runs(self, suite: str, models: Sequence[str]) -> Mapping[str, str]:
+        """The latest completed run of each model on a suite; one over all its rows where there is any."""
+        ...
+
+
+class ComparisonStore(Protocol):
+    """Keeps what runs prove about each other."""
+
+    async def keep(self, first: RunRecord, second: RunRecord, differences: Sequence[Difference]) -> None:
+        """Keeps the differences of two runs in their present epochs, in place of earlier ones."""
+        ...
+
+    async def compared_with(self, run_id: str, others: Sequence[str]) -> Collection[str]:
+        """Those of the others that the run, as it was last closed, was compared with, in either order."""
+        ...
+
+
+class StoredDifferences(Protocol):
+    """What runs were found to prove about each other after they were closed."""
+
+    async def of_runs(
+        self, run_ids: Sequence[str], metric: str
+    ) -> Mapping[tuple[str, str], StoredDifference]:
+        """Suite-level differences of a metric, the run named earlier minus the later; absent if unknown."""
+        ...
+
+    async def p_values(self, run_ids: Sequence[str], metric: str) -> Mapping[tuple[int, int], float | None]:
+        """Of the same by the places of two runs in the list, the earlier one first; absent if unknown."""
+        ...

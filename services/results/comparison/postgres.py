@@ -1,0 +1,184 @@
+"""Comparisons in Postgres: answers paired and counted there, and the stored differences of runs."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+
+import asyncpg
+import orjson
+
+from services.common.postgres import PostgresSession
+from services.results.comparison.answer_pairs import PairGroup, SampleAnswers
+from services.results.comparison.comparison import Difference, StoredDifference
+from services.results.comparison.flip import FlipQuery, FoundFlip
+from services.results.comparison.pair_differences import PairsByMetric
+from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
+from services.results.scoring.answer import ScoreValue
+from services.results.statistics.metrics import SCORE
+from services.results.statistics.paired.estimate import verdict_of
+
+KNOWN_TEXTS = 10_000
+
+
+class PostgresPairs:
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
+
+    async def pairs(
+        self, first: RunPlan, second: RunPlan, metrics: Mapping[str, Sequence[str]]
+    ) -> PairsByMetric:
+        tasks = list(metrics)
+        wanted = [(place, metric) for place, task in enumerate(tasks, start=1) for metric in metrics[task]]
+        rows = await self._fetch(
+            "read_pairs",
+            first.run_id,
+            second.run_id,
+            *_task_columns(first, second, tasks),
+            [place for place, _ in wanted],
+            [metric for _, metric in wanted],
+        )
+        found: dict[tuple[str, str], list[PairGroup]] = defaultdict(list)
+        for row in rows:
+            place, metric = wanted[row["metric"] - 1]
+            found[tasks[place - 1], metric].append(_pair_group(row))
+        # Sums of floating numbers come out the same only in the same order.
+        return {key: sorted(groups, key=_order) for key, groups in found.items()}
+
+    async def flips(self, query: FlipQuery) -> list[FoundFlip]:
+        first, second = query.tasks
+        rows = await self._fetch(
+            "list_flips",
+            *query.run_ids,
+            first.first_sample,
+            second.first_sample,
+            first.end_sample,
+            second.end_sample,
+            first.sample_set_id,
+            second.sample_set_id,
+            query.metric,
+            query.after_sample,
+            query.most,
+        )
+        return [_found_flip(row) for row in rows]
+
+    async def latest_runs(self, suite: str, models: Sequence[str]) -> Mapping[str, str]:
+        rows = await self._session.fetch("find_latest_runs", suite, list(models))
+        return {row["model"]: row["run_id"] for row in rows}
+
+    async def _fetch(self, query: str, *arguments: object) -> list[asyncpg.Record]:
+        async def once() -> list[asyncpg.Record]:
+            async with self._session.transaction() as transaction:
+                await transaction.execute("join_by_hash")
+                return await transaction.fetch(query, *arguments)
+
+        return await self._session.repeat(once)
+
+
+def _task_columns(first: RunPlan, second: RunPlan, tasks: Sequence[str]) -> list[list[object]]:
+    """In the order of `read_pairs`."""
+    places = [(_place(first, task), _place(second, task)) for task in tasks]
+    planned: list[tuple[PlannedTask, PlannedTask]] = [
+        (first.tasks[one], second.tasks[other]) for one, other in places
+    ]
+    return [
+        [one for one, _ in places],
+        [other for _, other in places],
+        [one.first_sample for one, _ in planned],
+        [other.first_sample for _, other in planned],
+        [one.sample_set_id for one, _ in planned],
+        [other.sample_set_id for _, other in planned],
+    ]
+
+
+def _place(plan: RunPlan, task: str) -> int:
+    place = plan.task_index_named(task)
+    assert place is not None
+    return place
+
+
+def _pair_group(row: asyncpg.Record) -> PairGroup:
+    first = SampleAnswers(_scores(row["first_scores"]), row["first_unparsed"], row["first_failed"])
+    second = SampleAnswers(_scores(row["second_scores"]), row["second_unparsed"], row["second_failed"])
+    return PairGroup(first, second, row["pairs"], row["cluster"] or "")
+
+
+def _order(group: PairGroup) -> tuple[object, ...]:
+    first, second = group.first, group.second
+    return group.cluster, first.is_failed, second.is_failed, first.scores, second.scores, group.count
+
+
+def _found_flip(row: asyncpg.Record) -> FoundFlip:
+    first, second = SampleAnswers(_scores(row["first_scores"])), SampleAnswers(_scores(row["second_scores"]))
+    return FoundFlip(row["position"], first, second, (row["first_prediction"], row["second_prediction"]))
+
+
+@lru_cache(maxsize=KNOWN_TEXTS)
+def _scores(text: str | None) -> tuple[ScoreValue, ...]:
+    """Few texts come up over and over."""
+    if text is None:
+        return ()
+    return tuple(tuple(score) if isinstance(score, list) else score for score in orjson.loads(f"[{text}]"))
+
+
+class PostgresComparisons:
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
+
+    async def of_runs(
+        self, run_ids: Sequence[str], metric: str
+    ) -> Mapping[tuple[str, str], StoredDifference]:
+        rows = await self._session.fetch("read_comparisons", list(run_ids), metric)
+        places = {run_id: place for place, run_id in enumerate(run_ids)}
+        found = [_stored_difference(metric, row) for row in rows]
+        in_order = [
+            one if places[one.first_run_id] < places[one.second_run_id] else one.reversed() for one in found
+        ]
+        return {(one.first_run_id, one.second_run_id): one for one in in_order}
+
+    async def p_values(self, run_ids: Sequence[str], metric: str) -> Mapping[tuple[int, int], float | None]:
+        row = await self._session.fetchrow("read_p_values", list(run_ids), metric)
+        assert row is not None
+        pairs = zip(row["first_places"], row["second_places"], row["p_values"], strict=True)
+        return {(min(first, second), max(first, second)): p_value for first, second, p_value in pairs}
+
+    async def compared_with(self, run_id: str, others: Sequence[str]) -> Collection[str]:
+        kept = await self.of_runs([run_id, *others], SCORE)
+        return {other for other in others if (run_id, other) in kept}
+
+    async def keep(self, first: RunRecord, second: RunRecord, differences: Sequence[Difference]) -> None:
+        runs = first.plan.run_id, second.plan.run_id, first.epoch, second.epoch
+        columns = zip(*map(_row, differences), strict=True)
+        # One of the two may have been deleted meanwhile.
+        with suppress(asyncpg.ForeignKeyViolationError):
+            await self._session.fetch("keep_comparison", *runs, *columns)
+
+
+def _row(difference: Difference) -> tuple[object, ...]:
+    """In the order of the columns of `keep_comparison`. The verdict is on this difference alone."""
+    estimate = difference.estimate
+    return (
+        difference.task,
+        difference.metric,
+        estimate.difference,
+        estimate.ci_low,
+        estimate.ci_high,
+        estimate.p_value,
+        verdict_of(estimate, estimate.p_value),
+        estimate.pairs,
+        estimate.test,
+    )
+
+
+def _stored_difference(metric: str, row: asyncpg.Record) -> StoredDifference:
+    return StoredDifference(
+        row["first_run_id"],
+        row["second_run_id"],
+        metric,
+        row["difference"],
+        row["ci_low"],
+        row["ci_high"],
+        row["p_value"],
+        row["pairs"],
+        row["test"],
+    )

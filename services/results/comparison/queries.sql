@@ -1,0 +1,171 @@
+-- name: read_pairs: what two runs scored on the samples both have, like pairs counted ($1 first run, $2 second, $3 … $8 places, first samples and sets of the tasks in both, $9 the task of each metric, $10 metrics; tasks and metrics are numbered from 1)
+-- Equal sets are paired by position; others by digest, the n-th of equal samples with the n-th. A sample without an
+-- answer counts as failed; scores are listed by rollout.
+WITH asked AS (
+    SELECT place, first_index, second_index, first_start, second_start, first_set, second_set
+    FROM unnest($3::smallint[], $4::smallint[], $5::bigint[], $6::bigint[], $7::uuid[], $8::uuid[]) WITH ORDINALITY
+        AS task (first_index, second_index, first_start, second_start, first_set, second_set, place)
+), wanted AS (
+    SELECT place, name, metric
+    FROM unnest($9::bigint[], $10::text[]) WITH ORDINALITY AS one (place, name, metric)
+), first_answers AS (
+    SELECT
+        asked.place, wanted.metric, o.sample - asked.first_start AS position,
+        string_agg(o.scores ->> wanted.name, ',' ORDER BY o.rollout) AS scores,
+        count(*) FILTER (WHERE o.status = 'unparsed') AS unparsed,
+        bool_and(o.status = 'failed') AS is_failed
+    FROM current_outcomes AS o
+    JOIN asked ON asked.first_index = o.task_index
+    JOIN wanted USING (place)
+    WHERE o.run_id = $1::uuid
+    GROUP BY asked.place, wanted.metric, o.sample - asked.first_start
+), second_answers AS (
+    SELECT
+        asked.place, wanted.metric, o.sample - asked.second_start AS position,
+        string_agg(o.scores ->> wanted.name, ',' ORDER BY o.rollout) AS scores,
+        count(*) FILTER (WHERE o.status = 'unparsed') AS unparsed,
+        bool_and(o.status = 'failed') AS is_failed
+    FROM current_outcomes AS o
+    JOIN asked ON asked.second_index = o.task_index
+    JOIN wanted USING (place)
+    WHERE o.run_id = $2::uuid
+    GROUP BY asked.place, wanted.metric, o.sample - asked.second_start
+), first_samples AS (
+    SELECT
+        asked.place, s.position, s.digest,
+        row_number() OVER (PARTITION BY asked.place, s.digest ORDER BY s.position) AS nth
+    FROM samples AS s
+    JOIN asked ON asked.first_set = s.set_id AND asked.first_set <> asked.second_set
+    WHERE s.set_id = ANY ($7::uuid[])
+), second_samples AS (
+    SELECT
+        asked.place, s.position, s.digest,
+        row_number() OVER (PARTITION BY asked.place, s.digest ORDER BY s.position) AS nth
+    FROM samples AS s
+    JOIN asked ON asked.second_set = s.set_id AND asked.first_set <> asked.second_set
+    WHERE s.set_id = ANY ($8::uuid[])
+), second_beside_first AS (
+    SELECT s.place, s.metric, s.position, s.scores, s.unparsed, s.is_failed
+    FROM second_answers AS s
+    JOIN asked USING (place)
+    WHERE asked.first_set = asked.second_set
+    UNION ALL
+    SELECT s.place, s.metric, first_samples.position, s.scores, s.unparsed, s.is_failed
+    FROM second_answers AS s
+    JOIN second_samples USING (place, position)
+    JOIN first_samples USING (place, digest, nth)
+), clustered AS (
+    SELECT asked.place, s.position, s.cluster
+    FROM samples AS s
+    JOIN asked ON asked.first_set = s.set_id
+    WHERE s.set_id = ANY ($7::uuid[]) AND s.cluster <> ''
+)
+SELECT
+    f.place, f.metric, c.cluster, f.scores AS first_scores, s.scores AS second_scores,
+    f.unparsed AS first_unparsed, s.unparsed AS second_unparsed,
+    f.is_failed AS first_failed, s.is_failed AS second_failed, count(*) AS pairs
+FROM first_answers AS f
+JOIN second_beside_first AS s USING (place, metric, position)
+LEFT JOIN clustered AS c USING (place, position)
+GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9;
+
+-- name: list_flips: samples whose scores differ, in the order of the first run ($1 first run, $2 second, $3, $4 their first samples of the task, $5, $6 the ends, exclusive, $7, $8 sets, $9 metric, $10 after sample, $11 rows)
+WITH first_answers AS (
+    SELECT
+        sample - $3::bigint AS position,
+        string_agg(scores ->> $9::text, ',' ORDER BY rollout) AS scores,
+        (array_agg(prediction ORDER BY rollout))[1] AS prediction
+    FROM outcomes
+    WHERE run_id = $1::uuid AND sample > $10::bigint AND sample < $5::bigint AND status <> 'failed'
+    GROUP BY sample
+), second_answers AS (
+    SELECT
+        sample - $4::bigint AS position,
+        string_agg(scores ->> $9::text, ',' ORDER BY rollout) AS scores,
+        (array_agg(prediction ORDER BY rollout))[1] AS prediction
+    FROM outcomes
+    WHERE run_id = $2::uuid AND sample >= $4::bigint AND sample < $6::bigint AND status <> 'failed'
+    GROUP BY sample
+), first_samples AS (
+    SELECT position, digest, row_number() OVER (PARTITION BY digest ORDER BY position) AS nth
+    FROM samples
+    WHERE set_id = $7::uuid AND $7::uuid <> $8::uuid
+), second_samples AS (
+    SELECT position, digest, row_number() OVER (PARTITION BY digest ORDER BY position) AS nth
+    FROM samples
+    WHERE set_id = $8::uuid AND $7::uuid <> $8::uuid
+), second_beside_first AS (
+    SELECT position, scores, prediction FROM second_answers WHERE $7::uuid = $8::uuid
+    UNION ALL
+    SELECT first_samples.position, s.scores, s.prediction
+    FROM second_answers AS s
+    JOIN second_samples USING (position)
+    JOIN first_samples USING (digest, nth)
+)
+SELECT
+    position, f.scores AS first_scores, s.scores AS second_scores, f.prediction AS first_prediction,
+    s.prediction AS second_prediction
+FROM first_answers AS f
+JOIN second_beside_first AS s USING (position)
+WHERE f.scores <> s.scores
+ORDER BY position
+LIMIT $11::integer;
+
+-- name: find_latest_runs: the latest completed run of some models on a suite, one that can be ranked where there is one ($1 suite, $2 models)
+SELECT DISTINCT ON (h.model) h.model, h.run_id::text AS run_id
+FROM history_entries AS h
+JOIN run_records AS r USING (run_id)
+LEFT JOIN board_entries AS e
+    ON e.run_id = h.run_id AND e.suite = h.suite AND e.project = '' AND e.metric = 'score' AND e.model = h.model
+WHERE h.suite = $1::text AND h.model = ANY ($2::text[]) AND r.state = 'completed'
+ORDER BY h.model, (coalesce(e.terms, '') <> '') DESC, h.closed_at DESC, h.run_id DESC;
+
+-- name: keep_comparison: what two runs prove about each other; a repeated comparison replaces it ($1 first run, $2 second, $3, $4 their epochs, $5 … columns)
+INSERT INTO run_comparisons (
+    first_run_id, second_run_id, first_epoch, second_epoch, task, metric, difference, ci_low, ci_high, p_value,
+    verdict, pairs, test
+)
+SELECT
+    $1::uuid, $2::uuid, $3::integer, $4::integer, task, metric, difference, ci_low, ci_high, p_value, verdict, pairs,
+    test
+FROM unnest(
+    $5::text[], $6::text[], $7::double precision[], $8::double precision[], $9::double precision[],
+    $10::double precision[], $11::smallint[], $12::bigint[], $13::text[]
+) AS one (task, metric, difference, ci_low, ci_high, p_value, verdict, pairs, test)
+ON CONFLICT (first_run_id, second_run_id, task, metric) DO UPDATE SET
+    first_epoch = EXCLUDED.first_epoch,
+    second_epoch = EXCLUDED.second_epoch,
+    difference = EXCLUDED.difference,
+    ci_low = EXCLUDED.ci_low,
+    ci_high = EXCLUDED.ci_high,
+    p_value = EXCLUDED.p_value,
+    verdict = EXCLUDED.verdict,
+    pairs = EXCLUDED.pairs,
+    test = EXCLUDED.test;
+
+-- name: read_p_values: of what is kept between any two of some runs, by their places in the list, in one row ($1 runs, $2 metric)
+WITH asked AS (
+    SELECT r.run_id, r.epoch, (listed.place - 1)::integer AS place
+    FROM unnest($1::uuid[]) WITH ORDINALITY AS listed (run_id, place)
+    JOIN run_records AS r USING (run_id)
+)
+SELECT
+    coalesce(array_agg(first.place), '{}') AS first_places,
+    coalesce(array_agg(second.place), '{}') AS second_places,
+    coalesce(array_agg(c.p_value), '{}') AS p_values
+FROM asked AS first
+JOIN run_comparisons AS c ON c.first_run_id = first.run_id AND c.first_epoch = first.epoch
+JOIN asked AS second ON c.second_run_id = second.run_id AND c.second_epoch = second.epoch
+WHERE c.task = '' AND c.metric = $2::text;
+
+-- name: read_comparisons: what is kept of the suite as a whole between any two of some runs ($1 runs, $2 metric)
+SELECT
+    c.first_run_id::text AS first_run_id, c.second_run_id::text AS second_run_id, c.difference, c.ci_low, c.ci_high,
+    c.p_value, c.pairs, c.test
+FROM run_comparisons AS c
+WHERE c.first_run_id = ANY ($1::uuid[])
+    AND c.second_run_id = ANY ($1::uuid[])
+    AND c.task = ''
+    AND c.metric = $2::text
+    AND c.first_epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = c.first_run_id)
+    AND c.second_epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = c.second_run_id);

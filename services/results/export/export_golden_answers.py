@@ -1,0 +1,151 @@
+"""Golden answers of some runs as a JSONL file for training or testing."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import orjson
+
+from proctor.values.sample import ChatMessage, Prompt
+from services.results.answers.golden import ChosenAnswer, GoldenAnswer, latest_marks
+from services.results.answers.ports import AnswerStore, GoldenStore
+from services.results.answers.tool_calls import tool_calls
+from services.results.checked_fields import InvalidField
+from services.results.export.errors import NoGoldenAnswers, RunChanged
+from services.results.outcomes.outcome import BEFORE_ALL, ScoredOutcome
+from services.results.outcomes.page_bytes import fitting_count
+from services.results.runs.errors import RecordNotFound
+from services.results.runs.run_plan import RunPlan
+from services.results.samples.sample import Sample
+from services.results.summaries.ports import Stores
+
+Json = dict[str, Any]
+
+
+class GoldenForm(Enum):
+    """What the lines are for."""
+
+    TRAINING = "training"
+    TEST = "test"
+
+
+def golden_line(form: GoldenForm, row_id: str, sample: Sample, scored: ScoredOutcome) -> bytes:
+    """With its end. Parameters are left out: they are no part of what was asked."""
+    if form is GoldenForm.TRAINING:
+        line: Json = {"messages": [*_turns(sample.prompt), _answer_turn(scored)]}
+    else:
+        line = {"id": row_id, **_asked(sample.prompt), "target": _text(scored)}
+    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _asked(prompt: Prompt) -> Json:
+    return {"prompt": prompt.text} if prompt.text is not None else {"messages": _turns(prompt)}
+
+
+def _turns(prompt: Prompt) -> list[Json]:
+    if prompt.text is not None:
+        return [{"role": "user", "content": prompt.text}]
+    return [_turn(message) for message in prompt.messages]
+
+
+def _turn(message: ChatMessage) -> Json:
+    turn: Json = {"role": message.role, "content": message.content}
+    return turn | orjson.loads(message.fields_json) if message.fields_json else turn
+
+
+def _answer_turn(scored: ScoredOutcome) -> Json:
+    """With the tools that it calls."""
+    said = scored.outcome.answer
+    turn: Json = {"role": "assistant", "content": _text(scored)}
+    calls = tool_calls(said.body_json) if said else []
+    return turn | {"tool_calls": calls} if calls else turn
+
+
+def _text(scored: ScoredOutcome) -> str:
+    """As the model said it; of choices, the one that it was taken as."""
+    said = scored.outcome.answer
+    return (said.text if said else "") or scored.prediction
+
+
+MOST_RUNS = 6
+MARKS_AT_A_TIME = 5000
+# Of whole answers, which may be heavy: then fewer.
+LINES_AT_A_TIME = 50
+PIECE_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenFile:
+    name: str
+    pieces: AsyncGenerator[bytes]
+
+
+class ExportGoldenAnswers:
+    """Memory grows with the marks, some hundred bytes each, and not with what they are on."""
+
+    def __init__(self, stores: Stores, answers: AnswerStore, golden: GoldenStore) -> None:
+        self._stores = stores
+        self._answers = answers
+        self._golden = golden
+
+    async def __call__(self, run_ids: Sequence[str], form: GoldenForm) -> GoldenFile:
+        """Raises NoGoldenAnswers where there are none."""
+        if not 1 <= len(run_ids) <= MOST_RUNS or len(set(run_ids)) < len(run_ids):
+            raise InvalidField(field="run_ids", problem=f"must be 1 to {MOST_RUNS} different runs")
+        plans = [await self._plan(run_id) for run_id in run_ids]
+        marked = [(place, one) for place, plan in enumerate(plans) async for one in self._marked(plan)]
+        chosen = latest_marks(marked)
+        if not chosen:
+            raise NoGoldenAnswers(runs=", ".join(run_ids))
+        return GoldenFile(f"golden_{form.value}.jsonl", self._pieces(plans, chosen, form))
+
+    async def _plan(self, run_id: str) -> RunPlan:
+        record = await self._stores.records.find(run_id)
+        if record is None:
+            raise RecordNotFound(run_id=run_id)
+        return record.plan
+
+    async def _marked(self, plan: RunPlan) -> AsyncIterator[GoldenAnswer]:
+        after = BEFORE_ALL
+        while page := await self._golden.page(plan.run_id, after, MARKS_AT_A_TIME):
+            for one in page:
+                yield one
+            after = page[-1].key
+
+    async def _pieces(
+        self, plans: Sequence[RunPlan], chosen: Sequence[ChosenAnswer], form: GoldenForm
+    ) -> AsyncGenerator[bytes]:
+        for place, plan in enumerate(plans):
+            of_run = [one for one in chosen if one.run == place]
+            piece = b""
+            async with aclosing(self._lines(plan, of_run, form)) as lines:
+                async for line in lines:
+                    piece += line
+                    if len(piece) >= PIECE_BYTES:
+                        yield piece
+                        piece = b""
+            yield piece
+
+    async def _lines(
+        self, plan: RunPlan, chosen: Sequence[ChosenAnswer], form: GoldenForm
+    ) -> AsyncGenerator[bytes]:
+        done = 0
+        while done < len(chosen):
+            some = await self._fitting(plan.run_id, chosen[done : done + LINES_AT_A_TIME])
+            scored = await self._answers.read(plan.run_id, [one.key for one in some])
+            if len(scored) < len(some):
+                raise RunChanged(run_id=plan.run_id)
+            for answer, one in zip(some, scored, strict=True):
+                task = plan.tasks[one.task_index]
+                position = one.outcome.sample - task.first_sample
+                samples = await self._stores.sample_sets.read(task.sample_set_id, [position])
+                yield golden_line(form, answer.row_id, samples[position], one)
+            done += len(some)
+
+    async def _fitting(self, run_id: str, chosen: Sequence[ChosenAnswer]) -> Sequence[ChosenAnswer]:
+        """The first answers that may be held at a time."""
+        keys = [one.key for one in chosen]
+        weights = await self._answers.weights(run_id, keys)
+        return chosen[: fitting_count([weights.get(key, 0) for key in keys])]

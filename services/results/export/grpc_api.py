@@ -1,0 +1,92 @@
+"""Runs as files over gRPC: convert, call, pass on piece by piece."""
+
+# ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import grpc
+
+from proctor.v1 import export_service_pb2 as pb
+from proctor.v1 import export_service_pb2_grpc as pb_grpc
+from services.results.checked_fields import InvalidField, checked_id, checked_text
+from services.results.export.export_golden_answers import ExportGoldenAnswers, GoldenForm
+from services.results.export.export_run import ExportOrder, ExportRun
+from services.results.export.format import ExportForm
+from services.results.export.html_report import HTML
+from services.results.export.json_formats import BATCH_ERRORS, BATCH_OUTPUT, JSON, JSONL
+from services.results.export.lines import MissingAnswer
+from services.results.export.lm_eval_samples import LM_EVAL
+from services.results.export.table_formats import CSV, PARQUET
+
+SERVICE_NAME = pb.DESCRIPTOR.services_by_name["ExportService"].full_name
+
+FORMS: dict[int, ExportForm] = {
+    pb.EXPORT_FORMAT_CSV: CSV,
+    pb.EXPORT_FORMAT_JSON: JSON,
+    pb.EXPORT_FORMAT_JSONL: JSONL,
+    pb.EXPORT_FORMAT_PARQUET: PARQUET,
+    pb.EXPORT_FORMAT_HTML: HTML,
+    pb.EXPORT_FORMAT_LM_EVAL: LM_EVAL,
+    pb.EXPORT_FORMAT_BATCH_OUTPUT: BATCH_OUTPUT,
+    pb.EXPORT_FORMAT_BATCH_ERRORS: BATCH_ERRORS,
+}
+GOLDEN_FORMS: dict[int, GoldenForm] = {
+    pb.GOLDEN_FORM_TRAINING: GoldenForm.TRAINING,
+    pb.GOLDEN_FORM_TEST: GoldenForm.TEST,
+}
+PIECE_BYTES = 1024 * 1024
+
+
+class GrpcExportApi(pb_grpc.ExportServiceServicer):
+    def __init__(self, export_run: ExportRun, export_golden_answers: ExportGoldenAnswers) -> None:
+        self._export_run = export_run
+        self._export_golden_answers = export_golden_answers
+
+    def register(self, server: grpc.aio.Server) -> None:
+        """Adds the service to a server."""
+        pb_grpc.add_ExportServiceServicer_to_server(self, server)
+
+    async def ExportRun(
+        self, request: pb.ExportRunRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> AsyncIterator[pb.ExportRunResponse]:
+        file = await self._export_run(_order(request))
+        yield pb.ExportRunResponse(
+            file_name=file.name,
+            media_type=file.media_type,
+            total_bytes=file.total_bytes,
+            content_tag=file.tag,
+        )
+        async with aclosing(file.pieces) as pieces:
+            async for piece in pieces:
+                for start in range(0, len(piece), PIECE_BYTES):
+                    yield pb.ExportRunResponse(data=piece[start : start + PIECE_BYTES])
+
+    async def ExportGoldenAnswers(
+        self, request: pb.ExportGoldenAnswersRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> AsyncIterator[pb.ExportGoldenAnswersResponse]:
+        form = GOLDEN_FORMS.get(request.form)
+        if form is None:
+            raise InvalidField(field="form", problem="must be GOLDEN_FORM_TRAINING or GOLDEN_FORM_TEST")
+        run_ids = [checked_id("run_ids", run_id) for run_id in request.run_ids]
+        file = await self._export_golden_answers(run_ids, form)
+        yield pb.ExportGoldenAnswersResponse(file_name=file.name)
+        async with aclosing(file.pieces) as pieces:
+            async for piece in pieces:
+                for start in range(0, len(piece), PIECE_BYTES):
+                    yield pb.ExportGoldenAnswersResponse(data=piece[start : start + PIECE_BYTES])
+
+
+def _order(request: pb.ExportRunRequest) -> ExportOrder:
+    told = MissingAnswer()
+    return ExportOrder(
+        run_id=checked_id("run_id", request.run_id),
+        form_number=request.format,
+        task=checked_text("task", request.task),
+        first_byte=request.first_byte,
+        with_total=request.with_total,
+        missing=MissingAnswer(
+            checked_text("missing_code", request.missing_code) or told.code,
+            checked_text("missing_message", request.missing_message) or told.message,
+        ),
+    )

@@ -1,0 +1,129 @@
+"""The samples of one task as lm-evaluation-harness logs them: a JSON object per document and filter.
+
+The fields are those that its tools read (lm_eval/loggers/evaluation_tracker.py): every response is text, an
+argument has a name, and the three hashes are SHA-256 over the document, the prompt and the target.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+
+import orjson
+
+from proctor.values.outcome import Answer, Failure
+from services.results.export.format import ExportedRun, OutcomeForm
+from services.results.outcomes.outcome import ListedOutcome
+from services.results.runs.run_plan import TaskProvenance
+from services.results.scoring.answer import ScoringImpossible, Target
+from services.results.scoring.answer_filters import FilterPipeline, read_answer
+from services.results.scoring.compiled_scoring import CompiledScoring
+
+UNREADABLE = "[invalid]"
+"""What lm-evaluation-harness puts in the place of an answer that a filter found nothing in."""
+
+
+class LmEvalFile:
+    """A failure of the machinery is no response, so it has no line."""
+
+    def __init__(self, run: ExportedRun) -> None:
+        plan = run.record.plan
+        self._scorings = dict(zip((task.task for task in plan.tasks), plan.scorings, strict=True))
+
+    def write(self, outcomes: Sequence[ListedOutcome]) -> bytes:
+        lines = [line for one in outcomes for line in sample_lines(one, self._scorings[one.task.task])]
+        return b"".join([orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines])
+
+
+def sample_lines(listed: ListedOutcome, scoring: CompiledScoring) -> list[Mapping[str, object]]:
+    result = listed.scored.outcome.result
+    if isinstance(result, Failure):
+        return []
+    shared = _shared_fields(listed)
+    if result.choices:
+        responses = _weighed(result)
+        scores = _scores(listed, suffix="")
+        return [{**shared, **_responses([[one] for one in responses], responses, "none"), **scores}]
+    pipelines = scoring.filters or (FilterPipeline(),)
+    lines: list[Mapping[str, object]] = []
+    for pipeline in pipelines:
+        filtered = [_reading(pipeline, result.text)]
+        scores = _scores(listed, suffix=f",{pipeline.name}" if len(pipelines) > 1 else "")
+        lines.append({**shared, **_responses([[result.text]], filtered, pipeline.name), **scores})
+    return lines
+
+
+def _reading(pipeline: FilterPipeline, text: str) -> str:
+    """A pattern that was just quick enough when the answer was scored may be too slow now."""
+    try:
+        reading = read_answer(pipeline, text)
+    except ScoringImpossible:
+        reading = None
+    return UNREADABLE if reading is None else reading
+
+
+def _shared_fields(listed: ListedOutcome) -> Mapping[str, object]:
+    sample = listed.sample
+    doc = json.loads(sample.doc_json) if sample.doc_json else {}
+    target, prompt = str(_target(sample.target)), sample.prompt.as_text
+    return {
+        "doc_id": sample.doc_id,
+        "doc": doc,
+        "target": target,
+        "arguments": _arguments(prompt, listed),
+        "doc_hash": _hash(json.dumps(doc, indent=2, ensure_ascii=False)),
+        "prompt_hash": _hash(prompt),
+        "target_hash": _hash(target),
+    }
+
+
+def _arguments(prompt: str, listed: ListedOutcome) -> Mapping[str, Mapping[str, object]]:
+    """One request per continuation, or one to be continued up to a stop."""
+    second: Sequence[object] = listed.sample.target.choices or (_generation(listed.task.provenance),)
+    return {
+        f"gen_args_{place}": {"arg_0": prompt, "arg_1": argument} for place, argument in enumerate(second)
+    }
+
+
+def _generation(origin: TaskProvenance) -> Mapping[str, object]:
+    known = {"until": list(origin.stop), "max_gen_toks": origin.max_tokens}
+    if origin.temperature is None:
+        return known
+    return {**known, "do_sample": origin.temperature > 0, "temperature": origin.temperature}
+
+
+def _target(target: Target) -> object:
+    if target.choice is not None:
+        return target.choice
+    if target.right_choices:
+        return list(target.right_choices)
+    return target.texts[0] if len(target.texts) == 1 else list(target.texts)
+
+
+def _weighed(answer: Answer) -> list[list[str]]:
+    pairs = [(choice.logprob, choice.is_greedy) for choice in answer.choices]
+    return [[str(logprob), str(is_greedy)] for logprob, is_greedy in pairs]
+
+
+def _responses(responses: object, filtered: object, pipeline: str) -> Mapping[str, object]:
+    return {"resps": responses, "filtered_resps": filtered, "filter": pipeline}
+
+
+def _scores(listed: ListedOutcome, suffix: str) -> Mapping[str, object]:
+    """The metrics of one filter, by the names that they have in lm-evaluation-harness."""
+    chosen = {
+        name.removesuffix(suffix): value
+        for name, value in listed.scored.scores.items()
+        if name.endswith(suffix)
+    }
+    return {"metrics": list(chosen), **chosen}
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _open(run: ExportedRun) -> LmEvalFile:
+    return LmEvalFile(run)
+
+
+LM_EVAL = OutcomeForm(".jsonl", "application/jsonl", _open)

@@ -1,0 +1,143 @@
+"""What needs no model: choosing at random, always the most frequent answer, always the longest choice.
+
+Each becomes answers as a model would give them, and these are scored as any others.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from proctor.values.outcome import Answer, ChoiceScore
+from proctor.values.scoring import OutputType
+from services.results.outcomes.outcome import ScoredRow
+from services.results.runs.run_plan import PlannedTask
+from services.results.scoring.answer import ScoringImpossible, Target
+from services.results.scoring.compiled_scoring import CompiledScoring, metric_names
+from services.results.scoring.score_answer import score_answer
+from services.results.statistics.figure import Figure
+from services.results.summaries.task_columns import TaskColumns, cluster_numbers
+
+RANDOM = "random"
+MAJORITY = "majority"
+LONGEST = "longest"
+MOST_TEXTS = 10_000
+
+TaskBaselines = Mapping[str, Mapping[str, Figure]]
+"""Baseline, then metric. A figure is undefined where the baseline makes no sense for the task."""
+
+
+def undefined_baselines(scoring: CompiledScoring, sample_count: int) -> TaskBaselines:
+    """Of samples that cannot be scored whatever is answered."""
+    undefined = dict.fromkeys(metric_names(scoring), Figure(n=sample_count))
+    return dict.fromkeys((RANDOM, MAJORITY, LONGEST), undefined)
+
+
+class MajorityCount:
+    """Counts right answers: places of choices, or texts where a task has no choices.
+
+    Of texts those are counted that were seen first: what is frequent is among them, however many there are.
+    """
+
+    def __init__(self) -> None:
+        self._choices: Counter[int] = Counter()
+        self._texts: Counter[str] = Counter()
+
+    def add(self, targets: Iterable[Target]) -> None:
+        for target in targets:
+            self._choices.update(_right_choices(target))
+            self._texts.update(text for text in target.texts[:1] if self._is_counted(text))
+
+    def _is_counted(self, text: str) -> bool:
+        return len(self._texts) < MOST_TEXTS or text in self._texts
+
+    @property
+    def is_of_all_different_texts(self) -> bool:
+        """None of several is more frequent than another."""
+        return len(self._texts) > 1 and max(self._texts.values()) == 1
+
+    @property
+    def choice(self) -> int:
+        """Of several that are as frequent, the first in the list of choices."""
+        return min(self._choices, key=lambda choice: (-self._choices[choice], choice), default=0)
+
+    @property
+    def text(self) -> str:
+        """Of several that are as frequent, the one that was seen first."""
+        return max(self._texts, key=self._texts.__getitem__, default="")
+
+
+class BaselineColumns:
+    """What the baselines scored on a task, gathered in pieces.
+
+    Random gives every choice of a sample once, as if these were rollouts: the mean over them is what a draw
+    can expect, and a figure over labels (f1, mcc) is that of the expected table of labels.
+    """
+
+    def __init__(self, scoring: CompiledScoring, majority: MajorityCount, label_count: int = 0) -> None:
+        self._scoring = scoring
+        self._majority = majority
+        self._columns = {name: TaskColumns(scoring, label_count) for name in self._names()}
+
+    def add(self, targets: Iterable[tuple[int, Target]]) -> None:
+        """Targets by the number of their sample. Raises ScoringImpossible."""
+        for sample, target in targets:
+            for name, answers in self._answers(target).items():
+                self._columns[name].add(self._rows(sample, target, answers))
+
+    def figures(self, task: PlannedTask, clusters: Mapping[int, str]) -> TaskBaselines:
+        """An expectation has no error; the others are figures over these samples."""
+        numbers = cluster_numbers(task, clusters)
+        found = {
+            name: columns.metric_figures(has_rollouts=name == RANDOM, clusters=numbers)
+            for name, columns in self._columns.items()
+        }
+        if RANDOM in found:
+            found[RANDOM] = self._expected(found[RANDOM])
+        return {**undefined_baselines(self._scoring, task.sample_count), **found}
+
+    def _expected(self, figures: Mapping[str, Figure]) -> dict[str, Figure]:
+        """Without pass@k; undefined where rollouts vote: choices that stand for draws are no voters."""
+        return {
+            scored.key: Figure(
+                mean=None if scored.pipeline.is_majority else figures[scored.key].mean,
+                n=figures[scored.key].n,
+            )
+            for scored in self._scoring.scored_metrics
+        }
+
+    def _names(self) -> Sequence[str]:
+        is_text = self._scoring.output_type is OutputType.GENERATE_UNTIL
+        return (MAJORITY,) if is_text else (RANDOM, MAJORITY, LONGEST)
+
+    def _answers(self, target: Target) -> Mapping[str, Sequence[Answer]]:
+        if self._scoring.output_type is OutputType.GENERATE_UNTIL:
+            return {MAJORITY: [Answer(self._majority.text)]}
+        texts = [choice.removeprefix(self._scoring.target_delimiter) for choice in target.choices]
+        most_frequent = self._majority.choice if self._majority.choice < len(texts) else 0
+        longest = max(range(len(texts)), key=lambda choice: len(texts[choice]), default=0)
+        return {
+            RANDOM: [_choosing(choice, texts) for choice in range(len(texts))],
+            MAJORITY: [_choosing(most_frequent, texts)],
+            LONGEST: [_choosing(longest, texts)],
+        }
+
+    def _rows(self, sample: int, target: Target, answers: Sequence[Answer]) -> list[ScoredRow]:
+        return [
+            (sample, rollout, score_answer(self._scoring, target, answer).scores)
+            for rollout, answer in enumerate(answers)
+        ]
+
+
+def _choosing(choice: int, texts: Sequence[str]) -> Answer:
+    """Says the choice, and takes all others for impossible."""
+    if not texts:
+        raise ScoringImpossible("the sample has no choices")
+    is_chosen = tuple(place == choice for place in range(len(texts)))
+    scores = tuple(ChoiceScore(0.0 if chosen else -math.inf, chosen) for chosen in is_chosen)
+    return Answer(texts[choice], choices=scores)
+
+
+def _right_choices(target: Target) -> Sequence[int]:
+    if target.right_choices:
+        return target.right_choices
+    return () if target.choice is None else (target.choice,)

@@ -1,0 +1,104 @@
+"""What boards and histories keep of a closed run: its terms, its counts, its figures for the whole suite."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from proctor.values.run import RunState
+from services.results.leaderboard.conditions import RunTerms, terms_of
+from services.results.runs.run_plan import RunPlan
+from services.results.statistics.figure import Figure
+from services.results.statistics.metrics import SCORE
+from services.results.summaries.run_summary import GroupSummary, RunSummary
+
+MOST_FAILED_SHARE = 0.05
+"""Of a task: the share of a whole run from which the scheduler calls it failed."""
+
+
+"""What users say, and what the tasks call it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteFigure:
+    """A figure over so many tasks of a suite."""
+
+    figure: Figure = field(default_factory=Figure)
+    task_count: int = 0
+
+
+SuiteFigures = Mapping[str, SuiteFigure]
+"""Metric to figure."""
+
+
+SuiteBaselines = Mapping[str, SuiteFigures]
+"""Baseline to its figures."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunStanding:
+    """A run on boards and in histories, apart from what its record says.
+
+    `failing_tasks`: those of which too large a share failed; what is left of them may be the easy part.
+    """
+
+    terms: RunTerms
+    figures: SuiteFigures = field(default_factory=dict)
+    answered: int = 0
+    failed: int = 0
+    unparsed: int = 0
+    failing_tasks: tuple[str, ...] = ()
+    dataset_name: str = ""
+
+    @property
+    def flaws(self) -> tuple[str, ...]:
+        """Why the run cannot stand beside whole ones."""
+        if not self.failing_tasks:
+            return self.terms.flaws
+        failing = f"more than {MOST_FAILED_SHARE:.0%} failed: {', '.join(self.failing_tasks)}"
+        return (*self.terms.flaws, failing)
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.flaws
+
+    @property
+    def unparsed_rate(self) -> float | None:
+        return self.unparsed / self.answered if self.answered else None
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedRun:
+    """A run as it was closed last."""
+
+    run_id: str
+    suite: str
+    model: str
+    project_id: int
+    state: RunState | None
+    closed_at: datetime
+    standing: RunStanding
+
+
+def standing_of(plan: RunPlan, summary: RunSummary) -> RunStanding:
+    """The last group of a run is its suite."""
+    by_task = {task.task: task.figures for task in summary.tasks}
+    figures = suite_figures(summary.groups[-1], by_task) if summary.groups else {}
+    failing = tuple(task.task for task in summary.tasks if task.failed > MOST_FAILED_SHARE * task.total)
+    return RunStanding(
+        terms_of(plan),
+        figures,
+        summary.answered,
+        summary.failed,
+        summary.unparsed,
+        failing,
+        plan.facts.dataset_name,
+    )
+
+
+def suite_figures(suite: GroupSummary, by_task: Mapping[str, Mapping[str, Figure]]) -> SuiteFigures:
+    """The figures of a suite, each with the number of tasks that have the metric."""
+    having = {
+        metric: sum(metric == SCORE or metric in by_task[task] for task in suite.tasks)
+        for metric in suite.figures
+    }
+    return {metric: SuiteFigure(figure, having[metric]) for metric, figure in suite.figures.items()}

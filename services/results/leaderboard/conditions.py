@@ -1,0 +1,115 @@
+"""On which terms a run was made: runs on other terms are never ranked or compared in silence."""
+
+import hashlib
+from dataclasses import dataclass, replace
+
+from proctor.values.scoring import MetricUse, OutputType, ScoringMethod
+from services.results.runs.run_plan import UNSPECIFIED, RunPlan
+from services.results.statistics.metrics import SCORE, is_right_or_wrong
+
+_MOST_LETTERS = 120
+
+MetricRule = tuple[str, str]
+"""A metric by name, and its options as words; "" for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunTerms:
+    """`num_fewshot` None: as each task says; `limit` None: all rows.
+
+    `metrics`: of a run over a data set, which is scored as it was ordered, the main one first. How a suite is
+    scored is told by its version.
+    """
+
+    scoring_method: ScoringMethod | None
+    num_fewshot: int | None = None
+    suite_version: int = 0
+    limit: int | None = None
+    missing_tasks: tuple[str, ...] = ()
+    stand_in_tasks: tuple[str, ...] = ()
+    is_truncated_left: bool = False
+    metrics: tuple[MetricRule, ...] = ()
+
+    def of_metric(self, metric: str) -> "RunTerms":
+        """What counts for one figure: how it was scored, whatever else was told of the answers."""
+        return replace(self, metrics=self._behind(metric)) if self.metrics else self
+
+    def _behind(self, metric: str) -> tuple[MetricRule, ...]:
+        name = metric.partition(",")[0]
+        if name == SCORE:
+            return self.metrics[:1]
+        if name.startswith("pass@"):
+            return tuple(rule for rule in self.metrics if is_right_or_wrong(rule[0]))[:1]
+        return tuple(rule for rule in self.metrics if rule[0] == name)
+
+    @property
+    def flaws(self) -> tuple[str, ...]:
+        """Why such a run cannot stand beside whole ones, whatever way those were scored."""
+        found = (
+            "" if self.limit is None else f"limit {self.limit}",
+            f"stand-in rows: {', '.join(self.stand_in_tasks)}" if self.stand_in_tasks else "",
+            f"without tasks: {', '.join(self.missing_tasks)}" if self.missing_tasks else "",
+            "prompts cut from the left" if self.is_truncated_left else "",
+        )
+        return tuple(flaw for flaw in found if flaw)
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.flaws
+
+    @property
+    def text(self) -> str:
+        """Equal for equal terms only."""
+        way = (
+            self.scoring_method or UNSPECIFIED,
+            _shots(self.num_fewshot),
+            f"suite version {self.suite_version}",
+        )
+        return "; ".join((*way, *map(_rule, self.metrics), *self.flaws))
+
+    def differences(self, other: "RunTerms") -> tuple[str, ...]:
+        """How a run on these terms was made otherwise than one on the others; flaws are apart from that."""
+        found = (
+            (self.scoring_method, other.scoring_method, f"scored by {self.scoring_method or UNSPECIFIED}"),
+            (self.num_fewshot, other.num_fewshot, _shots(self.num_fewshot)),
+            (self.suite_version, other.suite_version, f"suite version {self.suite_version}"),
+            (self.metrics, other.metrics, f"scored by {', '.join(map(_rule, self.metrics))}"),
+        )
+        return tuple(phrase for own, others, phrase in found if own != others)
+
+
+def terms_of(plan: RunPlan) -> RunTerms:
+    """Where nothing is chosen from, the way to score choices says nothing: such a run is generated."""
+    is_generated = all(scoring.output_type is OutputType.GENERATE_UNTIL for scoring in plan.scorings)
+    return RunTerms(
+        scoring_method=ScoringMethod.GENERATE if is_generated else plan.scoring_method,
+        num_fewshot=plan.facts.num_fewshot,
+        suite_version=plan.facts.suite_version,
+        limit=plan.facts.limit,
+        missing_tasks=plan.facts.missing_tasks,
+        stand_in_tasks=tuple(task.task for task in plan.tasks if task.provenance.is_stand_in),
+        is_truncated_left=plan.is_truncated_left,
+        metrics=_rules(plan) if plan.facts.is_of_dataset else (),
+    )
+
+
+def _rules(plan: RunPlan) -> tuple[MetricRule, ...]:
+    return tuple(_named(use) for task in plan.tasks for use in task.scoring.metrics)
+
+
+def _named(use: MetricUse) -> MetricRule:
+    """Equal for equal options only, however long they are: terms are part of a key."""
+    if len(use.options_json) <= _MOST_LETTERS:
+        return use.name, use.options_json
+    digest = hashlib.sha256(use.options_json.encode()).hexdigest()
+    return use.name, f"{use.options_json[:_MOST_LETTERS]}… (SHA-256 {digest[:16]})"
+
+
+def _rule(rule: MetricRule) -> str:
+    return " ".join(part for part in rule if part)
+
+
+def _shots(num_fewshot: int | None) -> str:
+    if num_fewshot is None:
+        return "shots as each task says"
+    return "1 shot" if num_fewshot == 1 else f"{num_fewshot} shots"

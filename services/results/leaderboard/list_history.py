@@ -1,0 +1,80 @@
+"""Lists the closed runs of the last days, newest first; failed ones too, with the figures they have."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from services.common.clock import Clock
+from services.results.checked_fields import InvalidField
+from services.results.leaderboard.closed_run import ClosedRun, SuiteFigure
+from services.results.leaderboard.history_token import read_history_token, write_history_token
+from services.results.leaderboard.leaderboard import LeaderboardEntry
+from services.results.leaderboard.ports import HistoryPage, HistoryStore
+from services.results.statistics.errors import UnknownMetric
+from services.results.statistics.metrics import metric_named
+
+DEFAULT_DAYS = 30
+MOST_DAYS = 3650
+DEFAULT_PAGE_SIZE = 100
+MOST_PER_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryQuery:
+    """Of one model, of one suite, or of all where they are empty. Numbers of 0: the defaults."""
+
+    model: str = ""
+    suite: str = ""
+    metric: str = ""
+    days: int = 0
+    page_size: int = 0
+    page_token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """No token on the last page; `total` counts over all pages."""
+
+    standings: list[LeaderboardEntry]
+    total: int
+    next_page_token: str = ""
+
+
+class ListHistory:
+    def __init__(self, history: HistoryStore, clock: Clock) -> None:
+        self._history = history
+        self._clock = clock
+
+    async def __call__(self, query: HistoryQuery) -> History:
+        page_size = _checked("page_size", query.page_size, MOST_PER_PAGE) or DEFAULT_PAGE_SIZE
+        days = _checked("days", query.days, MOST_DAYS) or DEFAULT_DAYS
+        since = self._clock.now() - timedelta(days=days)
+        # One more than is listed: it tells whether there is a next page.
+        page = HistoryPage(
+            query.suite, query.model, since, read_history_token(query.page_token), page_size + 1
+        )
+        runs = await self._history.page(page)
+        _refuse_unknown(query.metric, runs)
+        listed = [_standing(run, query.metric) for run in runs[:page_size]]
+        token = write_history_token(runs[page_size - 1]) if len(runs) > page_size else ""
+        return History(listed, await self._history.count(page), token)
+
+
+def _checked(field: str, number: int, most: int) -> int:
+    if not 0 <= number <= most:
+        raise InvalidField(field=field, problem=f"must be 1 to {most}, or 0 for the default")
+    return number
+
+
+def _refuse_unknown(word: str, runs: Sequence[ClosedRun]) -> None:
+    """A metric that none of the runs has was meant otherwise; where there are none, nothing is known."""
+    metrics = {metric for run in runs for metric in run.standing.figures}
+    if word and metrics and metric_named(word, metrics) is None:
+        raise UnknownMetric(metric=word, supported=", ".join(sorted(metrics)))
+
+
+def _standing(run: ClosedRun, word: str) -> LeaderboardEntry:
+    """Without a figure where the run has none of the metric."""
+    figures = run.standing.figures
+    metric = metric_named(word, figures)
+    return LeaderboardEntry(run.model, metric or word, figures[metric] if metric else SuiteFigure(), run)

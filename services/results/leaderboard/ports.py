@@ -1,0 +1,98 @@
+"""What leaderboards and histories need from the stores."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from proctor.values.scoring import ScoringMethod
+from services.results.leaderboard.baseline import TaskBaselines
+from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines
+from services.results.leaderboard.history_token import HistoryKey
+from services.results.leaderboard.leaderboard import BoardEntry
+from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
+
+
+class BoardStore(Protocol):
+    """Reads boards: complete runs by suite, metric, model and terms. The cost does not grow with the runs."""
+
+    async def metrics(self, suite: str, project_id: int | None) -> list[str]:
+        """Metrics of the complete runs of a suite; of one project where one is given."""
+        ...
+
+    async def entries(
+        self, suite: str, metric: str, project_id: int | None, *, is_best: bool
+    ) -> list[BoardEntry]:
+        """The latest (or best) complete run of each model on each of its terms."""
+        ...
+
+    async def baselines(self, run_ids: Sequence[str]) -> SuiteBaselines:
+        """Those of the newest of some runs whose baselines are computed; none where there is no such run."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPage:
+    """Closed runs of a suite and a model ("" for all) since a moment, newest first, that come after a key."""
+
+    suite: str
+    model: str
+    since: datetime
+    after: HistoryKey
+    page_size: int
+
+
+class HistoryStore(Protocol):
+    """Reads histories of closed runs."""
+
+    async def page(self, page: HistoryPage) -> list[ClosedRun]:
+        """The runs of a page."""
+        ...
+
+    async def count(self, page: HistoryPage) -> int:
+        """Runs over all pages."""
+        ...
+
+
+class BaselineStore(Protocol):
+    """Keeps what needs no model: of sample sets, and of the suites of closed runs."""
+
+    async def runs_without(self, most: int) -> list[str]:
+        """Complete runs whose baselines are to be computed, newest first."""
+        ...
+
+    async def keep_for_run(self, run_id: str, baselines: SuiteBaselines) -> None:
+        """Keeps the baselines of a run's suite by name."""
+        ...
+
+    async def find(self, task: PlannedTask, method: ScoringMethod | None) -> TaskBaselines | None:
+        """What was kept for the task's sample set, scored as this task is."""
+        ...
+
+    async def keep(self, task: PlannedTask, method: ScoringMethod | None, baselines: TaskBaselines) -> None:
+        """Keeps the baselines of a task's sample set; the first ones stay."""
+        ...
+
+
+class PeerStore(Protocol):
+    """Finds the runs that are still to be compared with their peers."""
+
+    async def waiting(self, most: int) -> list[str]:
+        """Completed runs that were not compared since they were closed, the first one first."""
+        ...
+
+    async def previous_run(self, run: RunPlan) -> str | None:
+        """The complete run of the same model under the same conditions before this one."""
+        ...
+
+    async def mark_compared(self, run: RunRecord) -> None:
+        """The run waits no more."""
+        ...
+
+
+class PairComparer(Protocol):
+    """Compares runs whose comparison is not kept."""
+
+    async def __call__(self, first_run_id: str, second_run_id: str) -> None:
+        """Keeps what two closed runs prove about each other; what cannot be compared is left as it is."""
+        ...

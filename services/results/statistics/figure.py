@@ -1,0 +1,150 @@
+"""From the scores of a task to its figures: mean, spread, standard error, 95 % interval; None, never NaN."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from services.results.statistics.columns import Array, LabelColumns, NumberColumns, SampleMeans, ScoreColumns
+from services.results.statistics.correlations import (
+    NUMBER_FIGURES,
+    Correlation,
+    correlated,
+    resampled_correlations,
+)
+from services.results.statistics.intervals import (
+    Interval,
+    corrected_interval,
+    degrees_of_freedom,
+    effective_wilson_interval,
+    percentile_interval,
+    student_t_interval,
+    wilson_interval,
+)
+from services.results.statistics.label_figures import Measure, label_measure, left_out, measured, resampled
+from services.results.statistics.metrics import is_right_or_wrong
+
+BOOTSTRAP = "bootstrap"
+
+ROUNDING = 1e-12
+"""Figures of bootstrap samples that vary less are the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """`mean` is the figure itself, also for f1 and mcc. `n` counts samples, not rollouts.
+
+    `std` is the spread of the figure over rollouts where there are several, else its standard error;
+    `within_std` is how far the rollouts of one sample lie apart, on average.
+    """
+
+    mean: float | None = None
+    std: float | None = None
+    stderr: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    n: int = 0
+    interval_method: str = ""
+    within_std: float | None = None
+
+
+Columns = ScoreColumns | LabelColumns | NumberColumns
+
+
+def figure_of(metric: str, columns: Columns, average: str = "binary", label_count: int = 0) -> Figure:
+    """`metric` as in the keys of a score: f1 and mcc take LabelColumns, pearson and spearman NumberColumns.
+
+    `average` is for f1 over several labels, of which the task has `label_count` (0: as many as were seen).
+    """
+    if columns.count == 0:
+        return Figure()
+    name = metric.partition(",")[0]
+    if isinstance(columns, LabelColumns):
+        return _label_figure(label_measure(name, average, label_count), columns)
+    if isinstance(columns, NumberColumns):
+        return _number_figure(NUMBER_FIGURES[name], columns.only_read())
+    # pass@k is a metric of right and wrong whose estimates may lie between.
+    is_share = is_right_or_wrong(name) and bool(np.isin(columns.scores, (0.0, 1.0)).all())
+    return _mean_figure(columns, is_share=is_share)
+
+
+def _mean_figure(columns: ScoreColumns, *, is_share: bool) -> Figure:
+    """Rollouts are averaged per sample first; samples of a cluster are not taken for independent.
+
+    `is_share`: every score is right or wrong.
+    """
+    samples = columns.sample_means()
+    mean = float(samples.values.mean())
+    figure = Figure(mean=mean, n=len(samples.values))
+    if columns.has_rollouts:
+        spread = _spread(columns.rollout_means())
+        figure = replace(figure, std=spread, within_std=columns.within_sample_std())
+    groups = samples.cluster_sums_around(mean)
+    if len(groups) < 2:
+        return figure
+    stderr = math.sqrt(len(groups) / (len(groups) - 1) * float(np.square(groups).sum())) / figure.n
+    figure = replace(figure, stderr=stderr, std=stderr if figure.std is None else figure.std)
+    interval = _interval_of_mean(columns, samples, mean, stderr, is_share=is_share)
+    if interval is None:
+        return figure
+    return replace(figure, ci_low=interval.low, ci_high=interval.high, interval_method=interval.method)
+
+
+def _interval_of_mean(
+    columns: ScoreColumns, samples: SampleMeans, mean: float, stderr: float, *, is_share: bool
+) -> Interval | None:
+    if not is_share:
+        return student_t_interval(mean, stderr, degrees_of_freedom(samples))
+    if columns.has_rollouts or samples.has_clusters:
+        return effective_wilson_interval(mean, stderr, samples, columns.count)
+    return wilson_interval(mean, columns.count)
+
+
+def _label_figure(measure: Measure, columns: LabelColumns) -> Figure:
+    units = columns.resampling_units()
+    mean = measured(measure, units)
+    figure = Figure(mean=mean, n=columns.sample_count)
+    if columns.has_rollouts:
+        rollouts = [measured(measure, rollout.resampling_units()) for rollout in columns.by_rollout()]
+        figure = replace(figure, std=_spread(rollouts))
+    if units.count < 2:
+        return figure
+    draws = resampled(measure, units)
+    figure = _with_stderr(figure, draws)
+    if figure.stderr is None:
+        return figure
+    return _with_ends(figure, *corrected_interval(draws, mean, left_out(measure, units), units.sizes))
+
+
+def _number_figure(correlation: Correlation, columns: NumberColumns) -> Figure:
+    """Undefined where one side does not vary: all answers the same, or only one sample."""
+    if columns.count == 0:
+        return Figure()
+    figure = Figure(n=columns.sample_count)
+    mean = correlated(correlation, columns)
+    if math.isnan(mean):
+        return figure
+    figure = replace(figure, mean=mean)
+    if columns.has_rollouts:
+        rollouts = np.array([correlated(correlation, rollout) for rollout in columns.by_rollout()])
+        defined = rollouts[~np.isnan(rollouts)]
+        figure = replace(figure, std=_spread(defined) if len(defined) > 1 else None)
+    draws = resampled_correlations(correlation, columns)
+    figure = _with_stderr(figure, draws)
+    return _with_ends(figure, *percentile_interval(draws)) if figure.stderr is not None else figure
+
+
+def _with_stderr(figure: Figure, draws: Array) -> Figure:
+    """Undefined where all draws are the same: they do not say how far the figure may be off."""
+    spread = _spread(draws) if len(draws) > 1 else 0.0
+    stderr = spread if spread > ROUNDING else None
+    return replace(figure, stderr=stderr, std=stderr if figure.std is None else figure.std)
+
+
+def _with_ends(figure: Figure, low: float, high: float) -> Figure:
+    return replace(figure, ci_low=low, ci_high=high, interval_method=BOOTSTRAP)
+
+
+def _spread(values: Sequence[float] | Array) -> float:
+    return float(np.std(values, ddof=1))

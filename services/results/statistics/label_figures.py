@@ -1,0 +1,139 @@
+"""f1 and mcc over confusion tables, many at a time, and the bootstrap that draws those tables."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from services.results.statistics.columns import Array, Numbers, ResamplingUnits
+
+RESAMPLES = 1000
+SEED = 1234
+CELLS_AT_A_TIME = 4_000_000
+"""Bounds the memory of a bootstrap over many patterns (32 MB of counts)."""
+
+POSITIVE_LABEL = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Confusion tables of one shape: `counts[t, i]` is table t's number for cell (gold[i], predicted[i])."""
+
+    gold: Numbers
+    predicted: Numbers
+    counts: Array
+
+
+Measure = Callable[[Tables], Array]
+
+
+def measured(measure: Measure, units: ResamplingUnits) -> float:
+    """The figure of the units as they are."""
+    return float(measure(_tables(units, units.sizes[np.newaxis, :]))[0])
+
+
+def resampled(measure: Measure, units: ResamplingUnits) -> Array:
+    """The figure of each bootstrap sample.
+
+    Drawing n units with replacement is a multinomial draw of how often each pattern comes up: exact.
+    """
+    generator = np.random.default_rng(SEED)
+    shares = units.sizes / units.count
+    at_a_time = max(1, CELLS_AT_A_TIME // len(shares))
+    draws = (
+        generator.multinomial(units.count, shares, size=min(at_a_time, RESAMPLES - start))
+        for start in range(0, RESAMPLES, at_a_time)
+    )
+    return np.concatenate([measure(_tables(units, sizes)) for sizes in draws])
+
+
+def left_out(measure: Measure, units: ResamplingUnits) -> Array:
+    """The figure without one unit of each pattern (jackknife)."""
+    own = np.eye(len(units.sizes)) if units.contributions is None else units.contributions
+    return measure(Tables(units.gold, units.predicted, units.sizes @ own - own))
+
+
+def _tables(units: ResamplingUnits, sizes: Numbers) -> Tables:
+    """`sizes[t, p]`: how many units of pattern p table t is made of."""
+    counts = sizes.astype(np.float64)
+    if units.contributions is not None:
+        counts = counts @ units.contributions
+    return Tables(units.gold, units.predicted, counts)
+
+
+def f1(tables: Tables) -> Array:
+    """Of the positive label; 0 where it is neither expected nor predicted, as scikit-learn has it."""
+    return _f1_of_label(tables, POSITIVE_LABEL)
+
+
+def f1_macro(tables: Tables, label_count: int = 0) -> Array:
+    """The mean over `label_count` labels, and all up to the largest one, whether they occur or not."""
+    labels = range(max(label_count, len(_labels(tables))))
+    figures: Array = np.mean([_f1_of_label(tables, label) for label in labels], axis=0)
+    return figures
+
+
+def f1_weighted(tables: Tables) -> Array:
+    """The mean over labels, weighted by how often each is expected."""
+    shares = [tables.counts[:, tables.gold == label].sum(axis=1) for label in _labels(tables)]
+    figures = [_f1_of_label(tables, label) for label in _labels(tables)]
+    return _ratio(np.sum(np.multiply(shares, figures), axis=0), np.sum(shares, axis=0))
+
+
+def f1_micro(tables: Tables) -> Array:
+    """Over all answers at once; one that could not be read is a miss, and no false alarm."""
+    right = tables.counts[:, tables.gold == tables.predicted].sum(axis=1)
+    expected = tables.counts[:, tables.gold >= 0].sum(axis=1)
+    predicted = tables.counts[:, tables.predicted >= 0].sum(axis=1)
+    return _ratio(2 * right, expected + predicted)
+
+
+def _labels(tables: Tables) -> range:
+    """-1, which stands for what could not be read, is no label."""
+    return range(int(max(tables.gold.max(), tables.predicted.max())) + 1)
+
+
+def _f1_of_label(tables: Tables, label: int) -> Array:
+    expected = tables.gold == label
+    predicted = tables.predicted == label
+    hits = tables.counts[:, expected & predicted].sum(axis=1)
+    misses = tables.counts[:, expected ^ predicted].sum(axis=1)
+    return _ratio(2 * hits, 2 * hits + misses)
+
+
+def mcc(tables: Tables) -> Array:
+    """For any number of labels; 0 where all expected or all predicted ones are the same, as scikit-learn."""
+    total = tables.counts.sum(axis=1)
+    right = tables.counts[:, tables.gold == tables.predicted].sum(axis=1)
+    labels = np.union1d(tables.gold, tables.predicted)
+    expected = np.stack([tables.counts[:, tables.gold == label].sum(axis=1) for label in labels])
+    predicted = np.stack([tables.counts[:, tables.predicted == label].sum(axis=1) for label in labels])
+    covariance = right * total - (expected * predicted).sum(axis=0)
+    spread_expected = total**2 - (expected**2).sum(axis=0)
+    spread_predicted = total**2 - (predicted**2).sum(axis=0)
+    return _ratio(covariance, np.sqrt(np.maximum(spread_expected * spread_predicted, 0.0)))
+
+
+LABEL_FIGURES: Mapping[str, Measure] = {"f1": f1, "mcc": mcc}
+
+_F1_BY_AVERAGE: Mapping[str, Measure] = {
+    "binary": f1,
+    "macro": f1_macro,
+    "micro": f1_micro,
+    "weighted": f1_weighted,
+}
+
+
+def label_measure(metric: str, average: str = "binary", label_count: int = 0) -> Measure:
+    """What makes a figure of the labels of a metric; `average` is for f1 over several labels.
+
+    `label_count`: how many labels the task has, where that is known; else those up to the largest one seen.
+    """
+    if (metric, average) == ("f1", "macro"):
+        return partial(f1_macro, label_count=label_count)
+    return _F1_BY_AVERAGE[average] if metric == "f1" else LABEL_FIGURES[metric]
+
+
+def _ratio(numerator: Array, denominator: Array) -> Array:
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)

@@ -1,0 +1,71 @@
+"""The names of metrics: what kind of scores each gives, and which one a word means."""
+
+from collections.abc import Iterable
+
+from services.results.scoring.compiled_scoring import ScoredMetric
+from services.results.scoring.text_metrics import SHORT_NAMES
+from services.results.statistics.correlations import NUMBER_FIGURES
+from services.results.statistics.label_figures import LABEL_FIGURES
+
+RIGHT_OR_WRONG = frozenset(
+    {
+        "acc",
+        "acc_norm",
+        "acc_bytes",
+        "exact_match",
+        "contains",
+        "regex",
+        "numeric",
+        "choice",
+        "squad_em",
+        "bleu_acc",
+        "rouge1_acc",
+        "rouge2_acc",
+        "rougeL_acc",
+    }
+)
+"""Metrics that are 1 or 0, of which pass@k can be told."""
+
+
+def is_right_or_wrong(metric: str) -> bool:
+    """Each answer scores 1 or 0; the mean of a sample's rollouts, and its pass@k, may lie between."""
+    name = _name_of(metric)
+    return name in RIGHT_OR_WRONG or name.startswith("pass@")
+
+
+def is_label_metric(metric: str) -> bool:
+    return _name_of(metric) in LABEL_FIGURES
+
+
+def is_number_metric(metric: str) -> bool:
+    return _name_of(metric) in NUMBER_FIGURES
+
+
+def _name_of(metric: str) -> str:
+    """Without the filter: the keys of a score read `metric,filter`."""
+    return metric.partition(",")[0]
+
+
+ACCURACY = "accuracy"
+METRICS_BY_WORD = {ACCURACY: "acc"}
+
+
+def metric_named(word: str, metrics: Iterable[str]) -> str | None:
+    """The metric that a user means: by its name, or its name without the filter it is read through.
+
+    Who names none means accuracy; where a suite has no acc, its score stands in for that.
+    """
+    known = list(metrics)
+    if word in SHORT_NAMES and word not in known:
+        word = SHORT_NAMES[word]
+    if word in ("", ACCURACY):
+        return next((name for name in (METRICS_BY_WORD[ACCURACY], SCORE) if name in known), None)
+    return next((one for one in known if one == word or one.startswith(f"{word},")), None)
+
+
+SCORE = "score"
+
+
+def has_numbers(scored: ScoredMetric) -> bool:
+    """Every sample has a score of its own; else the figure is one of all samples together."""
+    return scored.metric.name not in LABEL_FIGURES and scored.metric.name not in NUMBER_FIGURES

@@ -1,0 +1,83 @@
+"""The difference of two runs in how what was read correlates with what was expected (pearson, spearman)."""
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.stats import rankdata
+
+from services.results.statistics.columns import Array, Numbers
+from services.results.statistics.correlations import (
+    Correlation,
+    correlation_of_moments,
+    spearman,
+    standardised,
+)
+from services.results.statistics.paired.estimate import PAIRED_PERMUTATION, Estimate
+from services.results.statistics.paired.figure_difference import (
+    figure_p_value,
+    observed,
+    with_bootstrap,
+    with_normal_p_value,
+)
+from services.results.statistics.paired.mean_difference import MOST_PERMUTED_UNITS
+from services.results.statistics.paired.pairs import LabelPairs, PairedUnits, Readings, merged, unit_sums_of
+
+
+def observed_correlations(pairs: LabelPairs, correlation: Correlation) -> Estimate:
+    """The correlations as they are, untested."""
+    sizes = pairs.sizes[np.newaxis, :]
+    first, second = (float(_of_draws(correlation, run, sizes)[0]) for run in (pairs.first, pairs.second))
+    return observed(pairs, first, second)
+
+
+def difference_of_correlations(pairs: LabelPairs, correlation: Correlation) -> Estimate:
+    """The bootstrap ranks each draw anew. The permutation swaps numbers (for pearson), or ranks among the
+    numbers of both runs: these stay the same however the runs are swapped, which keeps the test exact."""
+    estimate = observed_correlations(pairs, correlation)
+    if estimate.difference is None or pairs.sizes.sum() < 2:
+        return estimate
+    estimate = with_bootstrap(
+        estimate,
+        pairs.sizes,
+        lambda draws: (
+            _of_draws(correlation, pairs.first, draws),
+            _of_draws(correlation, pairs.second, draws),
+        ),
+    )
+    if len(pairs.sizes) > MOST_PERMUTED_UNITS:
+        return with_normal_p_value(estimate)
+    units = _moments(_transformed(pairs, is_ranked=correlation is spearman))
+    p_value = figure_p_value(units, correlation_of_moments)
+    return replace(estimate, p_value=p_value, test=PAIRED_PERMUTATION)
+
+
+def _of_draws(correlation: Correlation, run: Readings, draws: Numbers) -> Array:
+    """Where unit u was drawn draws[d, u] times: (draws,)."""
+    weights = draws[:, run.units] * run.weights
+    return correlation(run.gold, run.predicted, weights)
+
+
+def _moments(pairs: LabelPairs) -> PairedUnits:
+    """Per unit: sums of 1, x, y, x², y², xy over its rows."""
+    first, second = (
+        unit_sums_of(run, _powers(run.gold, run.predicted), len(pairs.sizes))
+        for run in (pairs.first, pairs.second)
+    )
+    return merged(first, second, pairs.sizes)
+
+
+def _powers(x: Array, y: Array) -> Array:
+    return np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
+
+
+def _transformed(pairs: LabelPairs, *, is_ranked: bool) -> LabelPairs:
+    """Both runs' numbers in the same units, or their ranks among each other."""
+    rows = len(pairs.first.gold)
+    gold = np.concatenate([pairs.first.gold, pairs.second.gold])
+    predicted = np.concatenate([pairs.first.predicted, pairs.second.predicted])
+    if is_ranked:
+        gold, predicted = rankdata(gold), rankdata(predicted)
+    gold, predicted = standardised(gold), standardised(predicted)
+    first = replace(pairs.first, gold=gold[:rows], predicted=predicted[:rows])
+    second = replace(pairs.second, gold=gold[rows:], predicted=predicted[rows:])
+    return replace(pairs, first=first, second=second)

@@ -1,0 +1,115 @@
+"""What the pairs of two runs say about their difference in one metric, and Holm's correction over many."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+from services.results.statistics.paired.pairs import UnitSums
+
+LEVEL = 0.05
+POWER = 0.8
+
+EXACT_MCNEMAR = "exact McNemar"
+PAIRED_PERMUTATION = "paired permutation"
+PAIRED_T = "paired t (normal approximation)"
+STRATIFIED_PERMUTATION = "stratified permutation"
+STRATIFIED_T = "stratified t"
+
+
+class Verdict(IntEnum):
+    """What a difference proves; the numbers are those of the contract."""
+
+    FIRST_BETTER = 1
+    SECOND_BETTER = 2
+    NOT_SHOWN = 3
+    UNDEFINED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """First minus second over the pairs; None where undefined. `clusters` is 0 where samples share nothing.
+
+    `smallest_detectable`: the true difference that as many pairs with the same spread show at the level of
+    5 % (two-sided) in 80 % of repetitions. `units`: what the difference is the mean of, where it is a mean.
+    """
+
+    pairs: int = 0
+    first_mean: float | None = None
+    second_mean: float | None = None
+    difference: float | None = None
+    stderr: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    p_value: float | None = None
+    test: str = ""
+    clusters: int = 0
+    smallest_detectable: float | None = None
+    only_first_right: int = 0
+    only_second_right: int = 0
+    remark: str = ""
+    units: UnitSums | None = field(default=None, compare=False, repr=False)
+
+
+def undefined(pairs: int, remark: str) -> Estimate:
+    """No figure, and why."""
+    return Estimate(pairs=pairs, remark=remark)
+
+
+def with_interval(estimate: Estimate, stderr: float, degrees_of_freedom: float) -> Estimate:
+    """Adds the 95 % interval of Student's t (normal with infinite degrees), and what could be detected.
+
+    Without any spread both stay undefined: an interval of no width would say more than the pairs do.
+    """
+    if stderr <= 0.0 or estimate.difference is None:
+        return estimate
+    half = t_quantile(degrees_of_freedom, 1 - LEVEL / 2) * stderr
+    return replace(
+        estimate,
+        stderr=stderr,
+        ci_low=estimate.difference - half,
+        ci_high=estimate.difference + half,
+        smallest_detectable=smallest_detectable(stderr, degrees_of_freedom),
+    )
+
+
+def smallest_detectable(stderr: float, degrees_of_freedom: float) -> float:
+    """(t(0.975) + t(0.8)) × standard error of the difference: the formula for sample sizes turned round
+    (Chow, Shao & Wang 2008, "Sample size calculations in clinical research", 3.1).
+
+    Assumes that as many pairs come again, and with the spread that was observed.
+    """
+    return (t_quantile(degrees_of_freedom, 1 - LEVEL / 2) + t_quantile(degrees_of_freedom, POWER)) * stderr
+
+
+def t_quantile(degrees_of_freedom: float, share: float) -> float:
+    return float(ndtri(share) if math.isinf(degrees_of_freedom) else stdtrit(degrees_of_freedom, share))
+
+
+def verdict_of(estimate: Estimate, adjusted_p_value: float | None) -> Verdict:
+    """What the estimate proves once its p-value was corrected."""
+    if adjusted_p_value is None or estimate.difference is None:
+        return Verdict.UNDEFINED
+    if adjusted_p_value > LEVEL or estimate.difference == 0.0:
+        return Verdict.NOT_SHOWN
+    return Verdict.FIRST_BETTER if estimate.difference > 0.0 else Verdict.SECOND_BETTER
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Adjusted p-values in the order given; tests that gave none take no part (Holm 1979, "A simple
+    sequentially rejective multiple test procedure").
+
+    They hold whatever the tests have in common (pairs of runs share runs, the suite shares its tasks): the
+    chance of any false finding among all of them stays below the level. Equal to statsmodels'
+    `multipletests`, which cannot be used here: it collects the garbage of the whole process at each call.
+    """
+    known = np.array([p_value for p_value in p_values if p_value is not None], dtype=np.float64)
+    order = np.argsort(known)
+    steps = known[order] * np.arange(len(known), 0, -1)
+    adjusted = np.empty_like(known)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(steps))
+    in_turn = iter(adjusted.tolist())
+    return [None if p_value is None else next(in_turn) for p_value in p_values]

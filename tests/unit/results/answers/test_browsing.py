@@ -1,0 +1,144 @@
+"""How answers are looked for, paired and named when they are exported, without a store."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from services.results.answers import find_matching
+from services.results.answers.answer_filter import AnswerFilter, AnswerMatch
+from services.results.answers.find_matching import FindMatching
+from services.results.answers.golden import GoldenAnswer, latest_marks
+from services.results.answers.ports import KeyScan
+from services.results.answers.side_by_side import MOST_SAME, Placed, crowded_digests, pair_placed
+from services.results.answers.tool_calls import called, tool_calls
+from services.results.outcomes.outcome import BEFORE_ALL, OutcomeKey
+from services.results.runs.run_plan import RunPlan
+from tests.fakes.memory_answers import MemoryAnswers
+from tests.fakes.memory_results import MemoryRows, memory_stores
+from tests.fakes.recorded_run import choice_sample, new_id, plan_of, said, scored
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+class TickingClock:
+    """A tenth of a second passes with each look."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> datetime:
+        return NOON + timedelta(seconds=self.seconds)
+
+    def monotonic(self) -> float:
+        self.seconds += 0.1
+        return self.seconds
+
+
+async def said_run(rows: MemoryRows, count: int) -> RunPlan:
+    stores, set_id = memory_stores(rows), new_id()
+    await stores.sample_sets.stage(set_id, [choice_sample(at, set_id) for at in range(count)])
+    await stores.sample_sets.commit(set_id, count)
+    plan = (await stores.records.open(plan_of([count], [set_id]), 1)).plan
+    await stores.outcomes.record([scored(plan.run_id, said(at, f"answer {at}.")) for at in range(count)])
+    return plan
+
+
+async def test_a_call_ends_in_time_and_says_where_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(find_matching, "FIRST_WINDOW", 2)
+    monkeypatch.setattr(find_matching, "MOST_WINDOW", 8)
+    rows = MemoryRows()
+    plan, answers = await said_run(rows, 100), MemoryAnswers(rows)
+    find, wanted = (
+        FindMatching(answers, TickingClock()),
+        AnswerMatch(AnswerFilter(text="ANSWER 99."), ["acc"]),
+    )
+    found: list[OutcomeKey] = []
+    calls = 0
+    scan = KeyScan(plan.run_id, BEFORE_ALL, 100, 5)
+    while True:
+        page = await find(scan, wanted)
+        found, calls = [*found, *page.keys], calls + 1
+        if page.after is None:
+            break
+        assert page.after > scan.after
+        scan = KeyScan(plan.run_id, page.after, 100, 5)
+    assert found == [(99, 0)]
+    # Each looks at 2, 8, 8 and 8 answers before its time is over.
+    assert (calls, answers.scans[:5]) == (4, [2, 8, 8, 8, 2])
+
+
+async def test_a_full_page_goes_on_behind_its_last_answer_whatever_is_read_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(find_matching, "WINDOW_BYTES", 1)
+    rows = MemoryRows()
+    plan, answers = await said_run(rows, 9), MemoryAnswers(rows)
+    find, wanted = FindMatching(answers, TickingClock()), AnswerMatch(AnswerFilter(text="answer"), ["acc"])
+    found: list[OutcomeKey] = []
+    after = BEFORE_ALL
+    while True:
+        page = await find(KeyScan(plan.run_id, after, 9, 2), wanted)
+        assert len(page.keys) <= 2
+        found += page.keys
+        if page.after is None:
+            break
+        after = page.after
+    assert found == [(at, 0) for at in range(9)]
+
+
+def placed(*rows: tuple[int, str, str]) -> list[Placed]:
+    return [Placed(position, digest.encode(), name) for position, digest, name in rows]
+
+
+def test_rows_are_paired_by_place_then_name_then_order_and_once_each() -> None:
+    first = placed((0, "d", "a"), (1, "d", "b"), (2, "d", "c"), (3, "e", "x"), (4, "d", "z"))
+    other = placed((0, "d", "b"), (2, "d", "c"), (3, "e", "x"), (5, "d", "q"))
+    assert pair_placed(first, other) == {2: 2, 3: 3, 1: 0, 0: 5}
+    assert pair_placed(first, []) == {}
+
+
+def test_only_samples_that_a_set_has_very_often_are_crowded() -> None:
+    rows = placed(*((at, "often", f"{at}") for at in range(MOST_SAME + 1)), (9999, "once", "x"))
+    usual = placed(*((at, "usual", f"{at}") for at in range(MOST_SAME)))
+    assert crowded_digests(usual, rows) == crowded_digests(rows, usual) == {b"often"}
+
+
+def marked(sample: int, digest: str, name: str, seconds: int = 0) -> GoldenAnswer:
+    return GoldenAnswer((sample, 0), NOON + timedelta(seconds=seconds), digest.encode(), name)
+
+
+def test_of_a_row_the_later_mark_counts_and_ids_are_unique() -> None:
+    answers = [
+        (0, marked(0, "d0", "a", 5)),
+        (0, marked(1, "d1", "b")),
+        (1, marked(0, "d0", "a", 4)),
+        (1, marked(1, "d9", "b")),
+        (1, marked(2, "d8", "b")),
+        (1, marked(3, "d7", "b-2")),
+        (1, marked(4, "d1", "b", 1)),
+    ]
+    chosen = [(one.run, one.key[0], one.row_id) for one in latest_marks(answers)]
+    assert chosen == [(0, 0, "a"), (1, 1, "b"), (1, 2, "b-3"), (1, 3, "b-2"), (1, 4, "b-4")]
+
+
+def test_an_id_that_gets_a_number_is_no_longer_than_ids_may_be() -> None:
+    answers = [(0, marked(at, f"d{at}", "é" * 512)) for at in range(12)]
+    ids = [one.row_id for one in latest_marks(answers)]
+    assert len(set(ids)) == 12
+    assert {len(row_id) for row_id in ids} == {512}
+
+
+@pytest.mark.parametrize(
+    "body", ["", "{", "[]", '{"choices": []}', '{"choices": [{"message": null}]}', "null"]
+)
+def test_what_is_no_answer_of_the_protocol_calls_no_tool(body: str) -> None:
+    assert (tool_calls(body), called(body)) == ([], "")
+
+
+def test_calls_are_the_same_whatever_they_are_named() -> None:
+    def body(call_id: str) -> str:
+        function = {"name": "f", "arguments": "{}"}
+        return json.dumps({"choices": [{"message": {"tool_calls": [{"id": call_id, "function": function}]}}]})
+
+    assert called(body("a")) == called(body("b")) != ""

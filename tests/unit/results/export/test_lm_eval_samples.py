@@ -1,0 +1,17 @@
+"""Lines of lm-evaluation-harness: what is written where an answer cannot be read again."""
+
+import json
+from dataclasses import replace
+
+from services.results.export.lm_eval_samples import UNREADABLE, sample_lines
+from services.results.outcomes.outcome import ListedOutcome
+from services.results.scoring.recipe import compile_scoring
+from tests.fakes.recorded_run import TEXT_RECIPE, choice_sample, plan_of, said, scored
+
+
+def test_an_answer_whose_pattern_is_too_slow_by_now_ends_no_export() -> None:
+    slow = [{"name": "slow", "filter": [{"function": "regex", "regex_pattern": "(?:a|b|ab)*[cd]"}]}]
+    task = replace(plan_of([1]).tasks[0], scoring=replace(TEXT_RECIPE, filters_json=json.dumps(slow)))
+    listed = ListedOutcome(task, choice_sample(0), scored("run", said(0, "ab" * 60)))
+    [line] = sample_lines(listed, compile_scoring(task.scoring))
+    assert (line["resps"], line["filtered_resps"]) == ([["ab" * 60]], [UNREADABLE])

@@ -1,0 +1,127 @@
+"""Several answers per sample: pass@k, spread within samples, and votes."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from proctor.values.outcome import Answer
+from proctor.values.scoring import OutputType
+from services.results.outcomes.outcome import ScoredRow
+from services.results.scoring.answer import Target
+from services.results.scoring.compiled_scoring import CompiledScoring, Metric
+from services.results.scoring.recipe import read_filters
+from services.results.scoring.score_answer import score_answer
+from services.results.statistics.columns import ScoreColumns
+from services.results.statistics.figure import Figure, figure_of
+from services.results.statistics.rollouts import pass_at, pass_sizes, rows_of_majority
+from services.results.summaries.task_columns import TaskColumns
+
+LAST_NUMBER = '{"function": "regex", "regex_pattern": "(\\\\d+)", "group_select": -1}'
+ONE_BY_ONE = f'{{"name": "one", "filter": [{LAST_NUMBER}]}}'
+VOTED = f'{{"name": "voted", "filter": [{LAST_NUMBER}, {{"function": "majority_vote"}}]}}'
+
+
+def rollouts_of(*scores: list[float]) -> ScoreColumns:
+    """A list of scores per sample."""
+    samples = np.repeat(np.arange(len(scores)), [len(one) for one in scores])
+    rollouts = np.concatenate([np.arange(len(one)) for one in scores])
+    return ScoreColumns(np.concatenate(scores).astype(float), samples, rollouts)
+
+
+def task(*metrics: str, filters: str = "", spoken: bool = False) -> CompiledScoring:
+    output_type = OutputType.MULTIPLE_CHOICE if spoken else OutputType.GENERATE_UNTIL
+    used = tuple(Metric(name) for name in metrics)
+    return CompiledScoring(output_type, used, read_filters(filters), is_spoken=spoken)
+
+
+def figures(scoring: CompiledScoring, target: Target, *samples: list[str]) -> dict[str, Figure]:
+    """Of texts per sample and rollout."""
+    rows: list[ScoredRow] = [
+        (sample, rollout, score_answer(scoring, target, Answer(text)).scores)
+        for sample, texts in enumerate(samples)
+        for rollout, text in enumerate(texts)
+    ]
+    columns = TaskColumns(scoring)
+    columns.add(rows)
+    return columns.figures(has_rollouts=len(samples[0]) > 1, clusters=None)
+
+
+@pytest.mark.parametrize(("rollouts", "sizes"), [(1, [1]), (2, [1, 2]), (4, [1, 2, 4]), (6, [1, 2, 4, 6])])
+def test_pass_sizes_are_powers_of_two_and_the_rollouts(rollouts: int, sizes: list[int]) -> None:
+    assert pass_sizes(rollouts) == sizes
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_pass_at_k_is_the_share_of_draws_with_a_right_answer(k: int) -> None:
+    samples = [[1, 0, 0, 1, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 0]]
+    shares = [np.mean([max(draw) for draw in itertools.combinations(one, k)]) for one in samples]
+    columns = rollouts_of(*[[float(score) for score in one] for one in samples])
+    assert figure_of("pass@k", pass_at(k, columns)).mean == pytest.approx(np.mean(shares))
+
+
+def test_samples_with_too_few_answers_have_no_pass_at_k() -> None:
+    figure = figure_of("pass@4", pass_at(4, rollouts_of([1, 0, 0, 0], [1, 1])))
+    assert (figure.mean, figure.n) == (1.0, 1)
+    assert figure_of("pass@4", pass_at(4, rollouts_of([1, 0]))) == Figure()
+
+
+def test_the_spread_within_samples_is_the_mean_of_their_deviations() -> None:
+    figure = figure_of("squad_f1", rollouts_of([0.2, 0.4, 0.9], [0.5, 0.5, 0.5], [1.0]))
+    assert figure.within_std == pytest.approx((np.std([0.2, 0.4, 0.9], ddof=1) + 0.0) / 2)
+
+
+def test_one_rollout_has_no_spread_within_samples() -> None:
+    assert figure_of("acc", ScoreColumns(np.array([1.0, 0.0]))).within_std is None
+
+
+@pytest.mark.parametrize(
+    ("votes", "row"),
+    [([7, 8, 8], 1), ([8, 7, 7, 8], 0), ([math.nan, math.nan, 8], 2), ([math.nan, 9, 8], 1)],
+)
+def test_the_most_frequent_vote_wins_and_of_equals_the_first(votes: list[float], row: int) -> None:
+    places = np.arange(len(votes))
+    assert rows_of_majority(np.zeros_like(places), places, np.array(votes)).tolist() == [row]
+    # The rows may come in any order.
+    back = places[::-1]
+    [chosen] = rows_of_majority(np.zeros_like(places), back, np.array(votes)[back])
+    assert back[chosen] == row
+
+
+def test_a_sample_without_a_vote_keeps_a_row() -> None:
+    assert rows_of_majority(np.array([4, 4]), np.array([0, 1]), np.full(2, math.nan)).tolist() == [0]
+
+
+def test_a_majority_filter_scores_what_most_rollouts_say() -> None:
+    scoring = task("exact_match", filters=f"[{ONE_BY_ONE}, {VOTED}]")
+    answers = (["so 4", "4", "5"], ["4", "6", "6"], ["none", "none", "4"], ["none", "none", "none"])
+    found = figures(scoring, Target(texts=("4",)), *answers)
+    assert found["exact_match,one"].mean == pytest.approx((2 / 3 + 1 / 3 + 1 / 3 + 0) / 4)
+    voted = found["exact_match,voted"]
+    assert (voted.mean, voted.n, voted.interval_method) == (0.5, 4, "wilson")
+    assert voted.std == voted.stderr
+    assert list(found) == ["exact_match,one", "exact_match,voted", "pass@1,one", "pass@2,one", "pass@3,one"]
+    assert found["pass@3,one"].mean == 0.75
+
+
+def test_a_majority_of_one_rollout_is_the_answer() -> None:
+    found = figures(task("exact_match", filters=f"[{VOTED}]"), Target(texts=("4",)), ["4"], ["5"])
+    assert list(found) == ["exact_match"]
+    assert (found["exact_match"].mean, found["exact_match"].n) == (0.5, 2)
+
+
+def test_rollouts_vote_over_choices_too() -> None:
+    vote = '[{"name": "vote", "filter": [{"function": "majority_vote"}]}]'
+    target = Target((" no", " yes"), 1)
+    answers = (["yes", "no", "Yes."], ["hm", "no", "hm"], ["hm", "hm", "hm"])
+    found = figures(task("acc", "f1", filters=vote, spoken=True), target, *answers)
+    assert found["acc"].mean == pytest.approx(1 / 3)
+    assert found["f1"].mean == pytest.approx(2 * 1 / (2 * 1 + 2))
+    assert found["f1"].n == 3
+
+
+def test_pass_at_k_is_of_the_first_metric_that_is_right_or_wrong() -> None:
+    found = figures(task("squad_f1", "contains", "exact_match"), Target(texts=("a b",)), ["x a b", "a"])
+    assert list(found) == ["squad_f1", "contains", "exact_match", "pass@1", "pass@2"]
+    assert found["pass@1"].mean == found["contains"].mean == 0.5
