@@ -3,23 +3,12 @@
 import argparse
 import asyncio
 
-from tests.bench import (
-    batch_on_vllm,
-    batches,
-    cancelling,
-    comparing,
-    cost_per_sample,
-    engine_throughput,
-    exporting,
-    pacing,
-    parity,
-    prefixes,
-    queueing,
-    rendering,
-    spreading,
-    standings,
-    uploading,
-)
+from tests.bench import cost_per_sample
+from tests.bench.engine import batch_on_vllm, engine_throughput, parity, prefixes
+from tests.bench.results import comparing, exporting
+from tests.bench.results import leaderboard as standings
+from tests.bench.scheduler import batches, cancelling, queueing, rendering, spreading, uploading
+from tests.bench.scheduler import rate_limiting as pacing
 
 BENCHES = {
     "render": rendering.main,

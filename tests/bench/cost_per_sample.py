@@ -14,31 +14,31 @@ from rich.table import Table
 from proctor.client.proctor_client import FINAL_STATES
 from proctor.stack.options import RemotePool
 from proctor.v1 import run_pb2
-from tests.bench.instant_server import instant_server
-from tests.bench.stack_meter import Measured, StackMeter
-from tests.whole_stack import StackOrder, WholeStack, keyed_order, whole_stack
+from tests.bench.harness.instant_server import instant_server
+from tests.bench.harness.stack_meter import Measured, StackMeter
+from tests.harness.stack_harness import StackHarness, StackOrder, keyed_order, stack_harness
 
 SIZES = (1_000, 5_000, 20_000)
 SAMPLE_EVERY_SECONDS = 0.25
 
 
-async def measure_run(standing: WholeStack, samples: int) -> Measured:
+async def measure_run(stack: StackHarness, samples: int) -> Measured:
     """One run of `samples` rows on a stack that stands already."""
-    meter = StackMeter(standing)
-    run_id = await standing.submit(keyed_order(limit=samples))
+    meter = StackMeter(stack)
+    run_id = await stack.submit(keyed_order(limit=samples))
     while True:
         meter.look()
-        run = await standing.client.get_run(run_id)
+        run = await stack.client.get_run(run_id)
         if run.state in FINAL_STATES:
             break
         await asyncio.sleep(SAMPLE_EVERY_SECONDS)
-    await _require_right(standing, run, samples)
+    await _require_right(stack, run, samples)
     return meter.measured()
 
 
-async def _require_right(standing: WholeStack, run: run_pb2.Run, samples: int) -> None:
+async def _require_right(stack: StackHarness, run: run_pb2.Run, samples: int) -> None:
     """A figure of a run that lost something is no figure."""
-    summary = await standing.client.get_summary(run.run_id)
+    summary = await stack.client.get_summary(run.run_id)
     figure = summary.tasks[0].metrics[0]
     if (run.state, figure.n, figure.mean) != (run_pb2.RUN_STATE_COMPLETED, samples, 1.0):
         raise SystemExit(f"The run of {samples} samples went wrong: {run.error.message or summary}")
@@ -78,9 +78,9 @@ async def main() -> None:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="proctor-bench-")))
         server = await opened.enter_async_context(instant_server(folder))
         order = StackOrder(rows=max(SIZES), is_long=True, pools=(RemotePool(server.url),), environment={})
-        standing = await opened.enter_async_context(whole_stack(folder, order))
-        await measure_run(standing, 200)  # what is loaded on first use is not a cost per sample
+        stack = await opened.enter_async_context(stack_harness(folder, order))
+        await measure_run(stack, 200)  # what is loaded on first use is not a cost per sample
         for size in SIZES:
-            measured[size] = await measure_run(standing, size)
+            measured[size] = await measure_run(stack, size)
     print_cost(measured, "samples, submit to stored summary")
     print_memory(measured)

@@ -17,13 +17,13 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import run_pb2
-from tests.chaos.stands import kill
-from tests.chaos.struck_batch import batch_stack, lines_of
-from tests.chaos.struck_run import StruckRun
-from tests.e2e.doors import HttpAnswer, http
+from tests.chaos.faults.faulted_batch import batch_stack, lines_of
+from tests.chaos.faults.faulted_run import FaultedRun
+from tests.chaos.faults.stack_faults import kill
+from tests.e2e.harness.entry_points import HttpAnswer, http
 from tests.fakes.eventually import eventually
-from tests.fakes.s3_server import BUCKET, s3_server
-from tests.whole_stack import MODEL, WholeStack
+from tests.fakes.storage.s3_server import BUCKET, s3_server
+from tests.harness.stack_harness import MODEL, StackHarness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -35,7 +35,7 @@ Break = Callable[["HalfUpload"], Awaitable[None]]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def standing() -> AsyncIterator[WholeStack]:
+async def stack() -> AsyncIterator[StackHarness]:
     async with batch_stack() as stack:
         yield stack
 
@@ -59,8 +59,8 @@ def content() -> bytes:
 class HalfUpload:
     """Sends the first half of a file, and no more until it is let go on."""
 
-    def __init__(self, standing: WholeStack, door: str, content: bytes) -> None:
-        self._standing = standing
+    def __init__(self, stack: StackHarness, door: str, content: bytes) -> None:
+        self._standing = stack
         self._door = door
         self._content = content
         self._may_go_on = asyncio.Event()
@@ -95,18 +95,18 @@ def form_of(door: str, content: object, name: str) -> aiohttp.FormData:
     return form
 
 
-async def sent(standing: WholeStack, door: str, content: bytes, name: str = "whole.jsonl") -> HttpAnswer:
-    return await http(standing, "POST", DOORS[door][0], data=form_of(door, io.BytesIO(content), name))
+async def sent(stack: StackHarness, door: str, content: bytes, name: str = "whole.jsonl") -> HttpAnswer:
+    return await http(stack, "POST", DOORS[door][0], data=form_of(door, io.BytesIO(content), name))
 
 
-def objects(standing: WholeStack) -> set[Path]:
-    folder = standing.stack.options.state_dir / "objects"
+def objects(stack: StackHarness) -> set[Path]:
+    folder = stack.stack.options.state_dir / "objects"
     return {path for path in folder.rglob("*") if path.is_file()}
 
 
-async def kept(standing: WholeStack, door: str) -> int:
+async def kept(stack: StackHarness, door: str) -> int:
     """How many there are."""
-    answer = await http(standing, "GET", DOORS[door][1])
+    answer = await http(stack, "GET", DOORS[door][1])
     return len(answer.body["datasets" if door == "data set" else "data"])
 
 
@@ -114,66 +114,66 @@ async def client_gone(upload: HalfUpload) -> None:
     await upload.gone()
 
 
-async def gateway_killed(standing: WholeStack, upload: HalfUpload) -> None:
-    await kill(standing, "gateway")
+async def gateway_killed(stack: StackHarness, upload: HalfUpload) -> None:
+    await kill(stack, "gateway")
     await upload.gone()
 
 
-async def scheduler_killed(standing: WholeStack, upload: HalfUpload) -> None:
+async def scheduler_killed(stack: StackHarness, upload: HalfUpload) -> None:
     """What is young may be of an upload that goes on, so it is made old; then the next leader sweeps it."""
-    await kill(standing, "scheduler")
+    await kill(stack, "scheduler")
     upload.go_on()
     await asyncio.wait([upload.task], timeout=20)
     assert upload.task.result().status == 503, upload.task.result()
-    assert objects(standing)
-    async with standing.database() as database:
+    assert objects(stack)
+    async with stack.database() as database:
         await database.execute("UPDATE scheduler.unreferenced_prefixes SET since = since - interval '1 day'")
-    await kill(standing, "scheduler")
+    await kill(stack, "scheduler")
 
 
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("broken", ["client", "gateway", "scheduler"])
 async def test_upload_that_is_cut_in_the_middle_leaves_nothing(
-    standing: WholeStack, content: bytes, door: str, broken: str
+    stack: StackHarness, content: bytes, door: str, broken: str
 ) -> None:
     breaks: dict[str, Break] = {
         "client": client_gone,
-        "gateway": partial(gateway_killed, standing),
-        "scheduler": partial(scheduler_killed, standing),
+        "gateway": partial(gateway_killed, stack),
+        "scheduler": partial(scheduler_killed, stack),
     }
-    children = standing.stack.children.values()
+    children = stack.stack.children.values()
     await eventually(lambda: all(child.ready.is_set() for child in children), "the stack is up", 60)
-    before, count = objects(standing), await kept(standing, door)
-    upload = HalfUpload(standing, door, content)
+    before, count = objects(stack), await kept(stack, door)
+    upload = HalfUpload(stack, door, content)
     try:
-        await eventually(lambda: objects(standing) > before, "the first of it lies in the store")
+        await eventually(lambda: objects(stack) > before, "the first of it lies in the store")
         await breaks[broken](upload)
     finally:
         await upload.gone()
-    await eventually(lambda: objects(standing) == before, "what was stored is removed", 60)
+    await eventually(lambda: objects(stack) == before, "what was stored is removed", 60)
     await eventually(lambda: all(child.ready.is_set() for child in children), "the stack is up again", 60)
-    assert await kept(standing, door) == count
+    assert await kept(stack, door) == count
 
 
 @pytest.mark.parametrize("door", DOORS)
 async def test_store_that_is_full_in_the_middle_is_told_and_nothing_is_left(
-    standing: WholeStack, content: bytes, door: str
+    stack: StackHarness, content: bytes, door: str
 ) -> None:
-    before, count = objects(standing), await kept(standing, door)
-    scheduler = standing.stack.child("scheduler").pid or 0
+    before, count = objects(stack), await kept(stack, door)
+    scheduler = stack.stack.child("scheduler").pid or 0
     soft, hard = resource.prlimit(scheduler, resource.RLIMIT_FSIZE)
     resource.prlimit(scheduler, resource.RLIMIT_FSIZE, (MOST_BYTES, hard))
     try:
-        answer = await sent(standing, door, content)
+        answer = await sent(stack, door, content)
     finally:
         resource.prlimit(scheduler, resource.RLIMIT_FSIZE, (soft, hard))
     assert answer.status == 503, answer
     told = answer.body["error"]["message"] if door == "file" else answer.body["detail"]
     assert told.startswith("The object store cannot be used: ")
     assert told.endswith(". Nothing was changed; check it, then try again.")
-    assert str(standing.stack.options.state_dir) not in told
-    assert (objects(standing), await kept(standing, door)) == (before, count)
-    assert (await sent(standing, door, content)).status == 200
+    assert str(stack.stack.options.state_dir) not in told
+    assert (objects(stack), await kept(stack, door)) == (before, count)
+    assert (await sent(stack, door, content)).status == 200
 
 
 async def test_bucket_that_fails_in_the_middle_is_told_and_nothing_is_left(content: bytes) -> None:
@@ -185,48 +185,48 @@ async def test_bucket_that_fails_in_the_middle_is_told_and_nothing_is_left(conte
             "AWS_SECRET_ACCESS_KEY": "any",
             "AWS_REGION": "us-east-1",
         }
-        async with batch_stack(environment) as standing:
+        async with batch_stack(environment) as stack:
             for door in DOORS:
                 bucket.puts_left = 1
-                answer = await sent(standing, door, content)
+                answer = await sent(stack, door, content)
                 assert answer.status == 503, answer
                 assert answer.body["detail" if door == "data set" else "error"]
                 assert bucket.contents == {}
                 bucket.puts_left = None
-                assert (await sent(standing, door, content)).status == 200
+                assert (await sent(stack, door, content)).status == 200
                 bucket.contents.clear()
 
 
 @pytest.mark.parametrize("door", DOORS)
 async def test_two_uploads_of_one_name_at_once_are_both_kept_and_lie_there_once(
-    standing: WholeStack, door: str
+    stack: StackHarness, door: str
 ) -> None:
-    before = objects(standing)
+    before = objects(stack)
     rows = lines_of(range(1_000))
-    answers = await asyncio.gather(*(sent(standing, door, rows, "same.jsonl") for _ in range(2)))
+    answers = await asyncio.gather(*(sent(stack, door, rows, "same.jsonl") for _ in range(2)))
     assert [answer.status for answer in answers] == [200, 200], answers
     ids = {answer.body["dataset_id" if door == "data set" else "id"] for answer in answers}
     assert len(ids) == 2
-    new = objects(standing) - before
+    new = objects(stack) - before
     assert len({path.parent for path in new if "datasets" in path.parts}) == 1
     for gone in ids:
-        assert (await http(standing, "DELETE", f"{DOORS[door][1]}/{gone}")).status == 200
-    await eventually(lambda: objects(standing) == before, "all of it is gone")
+        assert (await http(stack, "DELETE", f"{DOORS[door][1]}/{gone}")).status == 200
+    await eventually(lambda: objects(stack) == before, "all of it is gone")
 
 
-async def test_what_a_run_uses_stays_until_it_is_over(standing: WholeStack) -> None:
-    uploaded = await sent(standing, "data set", lines_of(range(2_000)))
+async def test_what_a_run_uses_stays_until_it_is_over(stack: StackHarness) -> None:
+    uploaded = await sent(stack, "data set", lines_of(range(2_000)))
     dataset_id = uploaded.body["dataset_id"]
     order = run_pb2.RunOrder(project_id=1, dataset_id=dataset_id, model=MODEL, line_models=["test-model"])
-    run = await StruckRun.start(standing, order)
+    run = await FaultedRun.start(stack, order)
     benchmark = f"/admin/benchmarks/bm_{run.run_id.replace('-', '')}"
 
     async def delete_both() -> None:
         for path, reason in ((f"{DATASETS}/{dataset_id}", "DATASET_IN_USE"), (benchmark, "RUN_STILL_ACTIVE")):
-            answer = await http(standing, "DELETE", path)
+            answer = await http(stack, "DELETE", path)
             assert (answer.status, answer.body["reason"]) == (409, reason), answer
 
     await run.strike_at(0.2, delete_both)
     assert (await run.ended()).state == run_pb2.RUN_STATE_COMPLETED
     for path in (f"{DATASETS}/{dataset_id}", benchmark):
-        assert (await http(standing, "DELETE", path)).status == 200
+        assert (await http(stack, "DELETE", path)).status == 200

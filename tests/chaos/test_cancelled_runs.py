@@ -8,19 +8,19 @@ import pytest_asyncio
 
 from proctor.client import errors as client_errors
 from proctor.v1 import run_pb2
-from tests.bench.cancelling import cancel_round
-from tests.chaos.run_audit import (
+from tests.bench.scheduler.cancelling import cancel_round
+from tests.chaos.faults.faulted_run import FaultedRun, is_idle
+from tests.chaos.faults.run_audit import (
     assert_all_answered_right,
     assert_counters_equal_rows,
     assert_each_recorded_once,
     assert_summary,
     read_rows,
 )
-from tests.chaos.stands import struck_stack
-from tests.chaos.struck_run import StruckRun, is_idle
+from tests.chaos.faults.stack_faults import faulted_stack
 from tests.fakes.eventually import eventually
-from tests.replicas import replica
-from tests.whole_stack import WholeStack, keyed_order
+from tests.harness.replicas import replica
+from tests.harness.stack_harness import StackHarness, keyed_order
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -32,76 +32,76 @@ IN_FLIGHT = 128
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def standing() -> AsyncIterator[WholeStack]:
-    async with struck_stack() as stack:
+async def stack() -> AsyncIterator[StackHarness]:
+    async with faulted_stack() as stack:
         yield stack
 
 
-async def cancel(run: StruckRun) -> None:
-    cancelled = await run.standing.client.cancel_run(run.run_id)
+async def cancel(run: FaultedRun) -> None:
+    cancelled = await run.stack.client.cancel_run(run.run_id)
     assert cancelled.state == run_pb2.RUN_STATE_CANCELLED
 
 
 async def test_every_request_in_flight_is_aborted_within_two_seconds_of_the_call(
-    standing: WholeStack,
+    stack: StackHarness,
 ) -> None:
-    async with replica(standing, "worker"):
-        [cancelled] = await cancel_round(standing, ("fake",), IN_FLIGHT)
+    async with replica(stack, "worker"):
+        [cancelled] = await cancel_round(stack, ("fake",), IN_FLIGHT)
     assert cancelled.in_flight == IN_FLIGHT
     assert cancelled.seconds < ABORT_SECONDS
-    traffic = await standing.model_server.traffic("fake")
+    traffic = await stack.model_server.traffic("fake")
     assert (traffic.aborted, traffic.answered) == (IN_FLIGHT, 0)
 
 
-async def test_cancel_is_prompt_and_a_retry_asks_only_for_what_is_missing(standing: WholeStack) -> None:
-    server = standing.model_server
-    run = await StruckRun.start(standing)
+async def test_cancel_is_prompt_and_a_retry_asks_only_for_what_is_missing(stack: StackHarness) -> None:
+    server = stack.model_server
+    run = await FaultedRun.start(stack)
     await run.strike_at(0.4, lambda: cancel(run))
-    await eventually(lambda: is_idle(standing), "requests in flight are aborted", PROMPT_SECONDS)
+    await eventually(lambda: is_idle(stack), "requests in flight are aborted", PROMPT_SECONDS)
     ended = await run.ended(limit_seconds=2 * PROMPT_SECONDS)
     assert ended.state == run_pb2.RUN_STATE_CANCELLED
     kept = await run.recorded()
-    partial = await standing.client.get_summary(run.run_id)
+    partial = await stack.client.get_summary(run.run_id)
     assert partial.is_partial
     assert partial.answered == kept
     assert_counters_equal_rows(await read_rows(run))
     assert (await server.stats())["answered"] <= kept + run.in_flight
 
     await server.control(reset_stats=True)
-    await standing.client.retry_run(run.run_id)
+    await stack.client.retry_run(run.run_id)
     retried = await run.ended()
     assert retried.state == run_pb2.RUN_STATE_COMPLETED, retried.error
     assert (await server.stats())["requests"] == run.total - kept
     rows = await read_rows(run)
     assert_each_recorded_once(rows, run.total)
     assert_all_answered_right(rows)
-    assert_summary(await standing.client.get_summary(run.run_id), run.total)
+    assert_summary(await stack.client.get_summary(run.run_id), run.total)
 
 
-async def test_retry_asks_again_for_what_the_machinery_failed(standing: WholeStack) -> None:
-    server = standing.model_server
-    run = await StruckRun.start(standing)
+async def test_retry_asks_again_for_what_the_machinery_failed(stack: StackHarness) -> None:
+    server = stack.model_server
+    run = await FaultedRun.start(stack)
     refusal = {"kind": "status", "status": 400, "message": "not now"}
     await run.strike_at(0.5, lambda: server.control(fault=refusal))
     failed = await run.ended()
     assert failed.state == run_pb2.RUN_STATE_FAILED
-    answered = (await standing.client.get_summary(run.run_id)).answered
+    answered = (await stack.client.get_summary(run.run_id)).answered
 
     await server.control(fault=None, reset_stats=True)
-    await standing.client.retry_run(run.run_id)
+    await stack.client.retry_run(run.run_id)
     retried = await run.ended()
     assert retried.state == run_pb2.RUN_STATE_COMPLETED, retried.error
     assert (await server.stats())["requests"] == run.total - answered
     assert_each_recorded_once(await read_rows(run), run.total)
-    assert_summary(await standing.client.get_summary(run.run_id), run.total)
+    assert_summary(await stack.client.get_summary(run.run_id), run.total)
 
 
-async def test_a_cancel_at_the_very_end_leaves_one_truth(standing: WholeStack) -> None:
+async def test_a_cancel_at_the_very_end_leaves_one_truth(stack: StackHarness) -> None:
     """Twelve cancels around the moment at which a run is summed up: taken or refused, and all agree on it."""
-    await standing.model_server.control(fault=None)
+    await stack.model_server.control(fault=None)
 
     async def end_and_cancel(delay: float) -> bool:
-        run = StruckRun(standing, await standing.submit(keyed_order(limit=16)), 16)
+        run = FaultedRun(stack, await stack.submit(keyed_order(limit=16)), 16)
         await eventually(lambda: has_all(run), "everything is recorded", 30)
         await asyncio.sleep(delay)
         try:
@@ -111,7 +111,7 @@ async def test_a_cancel_at_the_very_end_leaves_one_truth(standing: WholeStack) -
         return (await run.ended()).state == run_pb2.RUN_STATE_CANCELLED
 
     assert all([await end_and_cancel(step * 0.01) for step in range(12)])
-    async with standing.database() as database:
+    async with stack.database() as database:
         differing = await database.fetch(
             """
             SELECT s.run_id, s.state, c.state
@@ -122,5 +122,5 @@ async def test_a_cancel_at_the_very_end_leaves_one_truth(standing: WholeStack) -
     assert differing == []
 
 
-async def has_all(run: StruckRun) -> bool:
+async def has_all(run: FaultedRun) -> bool:
     return await run.recorded() == run.total

@@ -7,13 +7,13 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import run_pb2
-from tests.chaos.stands import kill
-from tests.e2e.doors import API, http
-from tests.e2e.run_ends import ended
+from tests.chaos.faults.stack_faults import kill
+from tests.e2e.harness.entry_points import API, http
+from tests.e2e.harness.run_ends import ended
 from tests.fakes.eventually import eventually
-from tests.fakes.state_dir import temporary_state_dir
-from tests.starter_model import SUITE as STARTER
-from tests.whole_stack import StackOrder, WholeStack, whole_stack
+from tests.fakes.stack.state_dir import temporary_state_dir
+from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness
+from tests.harness.starter_model import SUITE as STARTER
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -32,22 +32,22 @@ SELECT
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def standing() -> AsyncIterator[WholeStack]:
+async def stack() -> AsyncIterator[StackHarness]:
     with temporary_state_dir() as state_dir:
-        async with whole_stack(state_dir.parent, StackOrder(suites=(STARTER,), models=MODELS)) as stack:
+        async with stack_harness(state_dir.parent, StackOrder(suites=(STARTER,), models=MODELS)) as stack:
             yield stack
 
 
-async def test_runs_that_close_under_kills_are_ranked_and_compared_once(standing: WholeStack) -> None:
-    run_ids = [await standing.submit(order(model)) for model in MODELS]
+async def test_runs_that_close_under_kills_are_ranked_and_compared_once(stack: StackHarness) -> None:
+    run_ids = [await stack.submit(order(model)) for model in MODELS]
     async with asyncio.TaskGroup() as group:
-        ends = [group.create_task(ended(standing, run_id)) for run_id in run_ids]
+        ends = [group.create_task(ended(stack, run_id)) for run_id in run_ids]
         for name in ("results", "postgres", "results", "scheduler", "results"):
-            await kill(standing, name)
+            await kill(stack, name)
     assert {end.result().state for end in ends} == {run_pb2.RUN_STATE_COMPLETED}
 
     async def all_compared() -> bool:
-        async with standing.database() as database:
+        async with stack.database() as database:
             return bool(
                 await database.fetchval(
                     "SELECT count(DISTINCT second_run_id) = 2 FROM results.run_comparisons"
@@ -55,7 +55,7 @@ async def test_runs_that_close_under_kills_are_ranked_and_compared_once(standing
             )
 
     await eventually(all_compared, "every pair is compared", 40)
-    async with standing.database() as database:
+    async with stack.database() as database:
         kept = await database.fetchrow(_KEPT)
     assert kept is not None
     assert dict(kept) == {
@@ -66,7 +66,7 @@ async def test_runs_that_close_under_kills_are_ranked_and_compared_once(standing
         "compared_pairs": 3,
         "stored_pairs": 3,
     }
-    board = (await http(standing, "GET", f"{API}/leaderboard?suite=starter&metric=accuracy")).body
+    board = (await http(stack, "GET", f"{API}/leaderboard?suite=starter&metric=accuracy")).body
     assert sorted(entry["model"] for entry in board["leaderboard"]) == [f"openai/{model}" for model in MODELS]
 
 

@@ -5,8 +5,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from proctor.stack.supervision.child import SupervisedChild
-from tests.chaos.stands import kill_child
-from tests.crowded_queue import (
+from tests.chaos.faults.stack_faults import kill_child
+from tests.fakes.eventually import eventually
+from tests.fakes.stack.state_dir import temporary_state_dir
+from tests.harness.crowded_queue import (
     MOST_SAMPLES,
     Crowd,
     Watched,
@@ -18,10 +20,8 @@ from tests.crowded_queue import (
     until_all_end,
     watch_limits,
 )
-from tests.fakes.eventually import eventually
-from tests.fakes.state_dir import temporary_state_dir
-from tests.replicas import replica
-from tests.whole_stack import IMPATIENT, StackOrder, WholeStack, whole_stack
+from tests.harness.replicas import replica
+from tests.harness.stack_harness import IMPATIENT, StackHarness, StackOrder, stack_harness
 
 CROWD = Crowd(users_of_class=2, runs_each=3)
 MAX_RUNNING = 3
@@ -33,40 +33,40 @@ ENVIRONMENT = {
 
 
 @asynccontextmanager
-async def crowded_stack() -> AsyncIterator[WholeStack]:
+async def crowded_stack() -> AsyncIterator[StackHarness]:
     with temporary_state_dir() as state_dir:
         order = StackOrder(rows=MOST_SAMPLES, environment=ENVIRONMENT)
-        async with whole_stack(state_dir.parent, order) as stack:
+        async with stack_harness(state_dir.parent, order) as stack:
             yield stack
 
 
 async def test_a_crowd_outlives_the_leader() -> None:
     watched = Watched()
-    async with crowded_stack() as standing, replica(standing, "scheduler") as second:
-        schedulers = (standing.stack.child("scheduler"), second)
-        terms = await number(standing, "SELECT fencing_token FROM scheduler.leadership")
-        async with looking_on(watch_limits(standing, watched)):
-            tally = await submit_all(standing, CROWD)
+    async with crowded_stack() as stack, replica(stack, "scheduler") as second:
+        schedulers = (stack.stack.child("scheduler"), second)
+        terms = await number(stack, "SELECT fencing_token FROM scheduler.leadership")
+        async with looking_on(watch_limits(stack, watched)):
+            tally = await submit_all(stack, CROWD)
             async with asyncio.TaskGroup() as group:
-                group.create_task(stir(standing, CROWD, tally))
-                group.create_task(kill_in_turn(standing, schedulers, len(tally.accepted)))
-            await until_all_end(standing, tally.accepted)
-        assert await number(standing, "SELECT fencing_token FROM scheduler.leadership") > terms
-        assert_none_is_lost(await ended_runs(standing, CROWD), tally)
+                group.create_task(stir(stack, CROWD, tally))
+                group.create_task(kill_in_turn(stack, schedulers, len(tally.accepted)))
+            await until_all_end(stack, tally.accepted)
+        assert await number(stack, "SELECT fencing_token FROM scheduler.leadership") > terms
+        assert_none_is_lost(await ended_runs(stack, CROWD), tally)
     assert (watched.most_running, watched.most_new) == (MAX_RUNNING, CROWD.runs_each)
 
 
-async def kill_in_turn(standing: WholeStack, schedulers: Sequence[SupervisedChild], runs: int) -> None:
+async def kill_in_turn(stack: StackHarness, schedulers: Sequence[SupervisedChild], runs: int) -> None:
     """One after a fifth of the runs, the other after two."""
     for fifths, scheduler in enumerate(schedulers, 1):
 
         async def is_time(ended: int = fifths * runs // 5) -> bool:
-            return await number(standing, "SELECT count(*) FROM scheduler.runs WHERE is_closed") >= ended
+            return await number(stack, "SELECT count(*) FROM scheduler.runs WHERE is_closed") >= ended
 
         await eventually(is_time, f"{fifths} fifths of the runs have ended", 60)
         await kill_child(scheduler)
 
 
-async def number(standing: WholeStack, query: str) -> int:
-    async with standing.database() as database:
+async def number(stack: StackHarness, query: str) -> int:
+    async with stack.database() as database:
         return int(await database.fetchval(query))

@@ -12,17 +12,17 @@ import pytest
 import pytest_asyncio
 from openai import AsyncOpenAI
 
-from tests.chaos.run_audit import assert_counters_equal_rows, read_rows
-from tests.chaos.stands import kill
-from tests.chaos.struck_batch import (
-    StruckBatch,
+from tests.chaos.faults.faulted_batch import (
+    FaultedBatch,
     assert_batch_right,
     assert_own_answers,
     batch_stack,
     patient_client,
 )
-from tests.count_batch import count_batch
-from tests.whole_stack import WholeStack
+from tests.chaos.faults.run_audit import assert_counters_equal_rows, read_rows
+from tests.chaos.faults.stack_faults import kill
+from tests.harness.batch_counts import count_batch
+from tests.harness.stack_harness import StackHarness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -33,58 +33,58 @@ MOST_DELAY_SECONDS = 0.3
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def standing() -> AsyncIterator[WholeStack]:
+async def stack() -> AsyncIterator[StackHarness]:
     async with batch_stack() as stack:
         yield stack
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def client(standing: WholeStack) -> AsyncIterator[AsyncOpenAI]:
-    async with patient_client(standing) as opened:
+async def client(stack: StackHarness) -> AsyncIterator[AsyncOpenAI]:
+    async with patient_client(stack) as opened:
         yield opened
 
 
 # Two in one batch, one after the other.
 @pytest.mark.parametrize(("names", "seed"), [(SERVICES[:2], 1), (SERVICES[2:], 2), (SERVERS, 3)], ids=str)
 async def test_batch_outlives_kills_while_it_runs(
-    standing: WholeStack, client: AsyncOpenAI, names: Sequence[str], seed: int
+    stack: StackHarness, client: AsyncOpenAI, names: Sequence[str], seed: int
 ) -> None:
     draw = random.Random(seed)
-    struck = await StruckBatch.start(standing, client)
+    faulted = await FaultedBatch.start(stack, client)
     for name, share in zip(names, (draw.uniform(0.1, 0.3), draw.uniform(0.4, 0.6)), strict=True):
-        await struck.run.strike_at(share, partial(kill, standing, name))
-    await assert_batch_right(struck)
+        await faulted.run.strike_at(share, partial(kill, stack, name))
+    await assert_batch_right(faulted)
 
 
 @pytest.mark.parametrize(
     ("names", "seed"), [(("scheduler", "results"), 4), (("results", "scheduler"), 5)], ids=str
 )
 async def test_batch_outlives_kills_while_it_is_planned_and_while_its_files_are_written(
-    standing: WholeStack, client: AsyncOpenAI, names: Sequence[str], seed: int
+    stack: StackHarness, client: AsyncOpenAI, names: Sequence[str], seed: int
 ) -> None:
     draw = random.Random(seed)
-    struck = await StruckBatch.start(standing, client)
+    faulted = await FaultedBatch.start(stack, client)
     for name, state in zip(names, ("validating", "finalizing"), strict=True):
-        await struck.reaches(state)
+        await faulted.reaches(state)
         await asyncio.sleep(draw.uniform(0, MOST_DELAY_SECONDS))
-        await kill(standing, name)
-    await assert_batch_right(struck)
+        await kill(stack, name)
+    await assert_batch_right(faulted)
 
 
 @pytest.mark.parametrize("state", ["expired", "cancelled"])
 async def test_batch_that_is_stopped_before_its_leader_is_killed_has_each_line_once(
-    standing: WholeStack, client: AsyncOpenAI, state: str
+    stack: StackHarness, client: AsyncOpenAI, state: str
 ) -> None:
-    struck = await StruckBatch.start(standing, client)
+    faulted = await FaultedBatch.start(stack, client)
 
     async def stop_and_kill() -> None:
-        await (struck.expire() if state == "expired" else client.batches.cancel(struck.batch_id))
-        await kill(standing, "scheduler")
+        await (faulted.expire() if state == "expired" else client.batches.cancel(faulted.batch_id))
+        await kill(stack, "scheduler")
 
-    recorded = await struck.run.strike_at(0.2, stop_and_kill)
-    ended = await struck.ended()
-    output, errors = await struck.files(ended)
-    counted = count_batch(struck.content, output, errors)
+    recorded = await faulted.run.strike_at(0.2, stop_and_kill)
+    ended = await faulted.ended()
+    output, errors = await faulted.files(ended)
+    counted = count_batch(faulted.content, output, errors)
     assert (ended.status, counted.problems) == (state, ()), f"{ended}\n{counted}"
     assert recorded <= counted.answered < counted.lines
     assert counted.codes == {f"batch_{state}": counted.lines - counted.answered}
@@ -94,6 +94,6 @@ async def test_batch_that_is_stopped_before_its_leader_is_killed_has_each_line_o
         counted.answered,
         counted.lines - counted.answered,
     )
-    rows = await read_rows(struck.run)
+    rows = await read_rows(faulted.run)
     assert len(rows.outcomes) == counted.answered
     assert_counters_equal_rows(rows)

@@ -7,12 +7,12 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import run_pb2
-from tests.chaos.run_audit import assert_counters_equal_rows, assert_each_recorded_once, read_rows
-from tests.chaos.struck_run import StruckRun
+from tests.chaos.faults.faulted_run import FaultedRun
+from tests.chaos.faults.run_audit import assert_counters_equal_rows, assert_each_recorded_once, read_rows
 from tests.fakes.eventually import eventually
-from tests.fakes.state_dir import temporary_state_dir
-from tests.starter_model import MODEL, SAMPLES, SUITE, starter_pool
-from tests.whole_stack import StackOrder, WholeStack, whole_stack
+from tests.fakes.stack.state_dir import temporary_state_dir
+from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness
+from tests.harness.starter_model import MODEL, SAMPLES, SUITE, starter_pool
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -21,15 +21,15 @@ FAR_ABOVE_CHANCE = 0.75
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def standing() -> AsyncIterator[WholeStack]:
+async def stack() -> AsyncIterator[StackHarness]:
     order = StackOrder(pools=(starter_pool(),), suites=(SUITE,))
     with temporary_state_dir() as state_dir:
-        async with whole_stack(state_dir.parent, order) as stack:
+        async with stack_harness(state_dir.parent, order) as stack:
             yield stack
 
 
-async def kill_engine(standing: WholeStack) -> None:
-    children = psutil.Process(standing.stack.child("worker").pid).children()
+async def kill_engine(stack: StackHarness) -> None:
+    children = psutil.Process(stack.stack.child("worker").pid).children()
     engines = [child for child in children if "EngineCore" in child.name()]
     assert engines, [child.name() for child in children]
     for child in engines:
@@ -37,18 +37,18 @@ async def kill_engine(standing: WholeStack) -> None:
     await eventually(lambda: not any(child.is_running() for child in engines), "the engine is gone")
 
 
-async def test_run_outlives_the_kill_of_the_engine(standing: WholeStack) -> None:
-    worker = standing.stack.child("worker").pid
+async def test_run_outlives_the_kill_of_the_engine(stack: StackHarness) -> None:
+    worker = stack.stack.child("worker").pid
     order = run_pb2.RunOrder(project_id=1, suite=SUITE.name, model=MODEL, rollouts=ROLLOUTS)
-    run = await StruckRun.start(standing, order, SAMPLES * ROLLOUTS)
-    await run.strike_at(0.3, lambda: kill_engine(standing))
+    run = await FaultedRun.start(stack, order, SAMPLES * ROLLOUTS)
+    await run.strike_at(0.3, lambda: kill_engine(stack))
     ended = await run.ended(limit_seconds=180)
     assert ended.state == run_pb2.RUN_STATE_COMPLETED, ended.error
-    assert standing.stack.child("worker").pid == worker
+    assert stack.stack.child("worker").pid == worker
     rows = await read_rows(run)
     assert_each_recorded_once(rows, SAMPLES, ROLLOUTS)
     assert_counters_equal_rows(rows)
-    summary = await standing.client.get_summary(run.run_id)
+    summary = await stack.client.get_summary(run.run_id)
     assert (summary.failed, summary.is_partial) == (0, False)
     for task in summary.tasks:
         assert task.metrics[0].mean > FAR_ABOVE_CHANCE, task

@@ -10,11 +10,11 @@ from functools import partial
 import pytest
 import pytest_asyncio
 
-from tests.chaos.run_audit import assert_right
-from tests.chaos.stands import kill, struck_stack
-from tests.chaos.struck_run import StruckRun
+from tests.chaos.faults.faulted_run import FaultedRun
+from tests.chaos.faults.run_audit import assert_right
+from tests.chaos.faults.stack_faults import faulted_stack, kill
 from tests.fakes.eventually import eventually
-from tests.whole_stack import WholeStack
+from tests.harness.stack_harness import StackHarness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -23,58 +23,58 @@ SHARES = (0.15, 0.3, 0.45, 0.6, 0.75)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def standing() -> AsyncIterator[WholeStack]:
-    async with struck_stack() as stack:
+async def stack() -> AsyncIterator[StackHarness]:
+    async with faulted_stack() as stack:
         yield stack
 
 
 @pytest.mark.parametrize("name", PROCESSES)
-async def test_run_outlives_the_kill_of_a_process(standing: WholeStack, name: str) -> None:
-    run = await StruckRun.start(standing)
-    await run.strike_at(0.3, partial(kill, standing, name))
+async def test_run_outlives_the_kill_of_a_process(stack: StackHarness, name: str) -> None:
+    run = await FaultedRun.start(stack)
+    await run.strike_at(0.3, partial(kill, stack, name))
     await assert_right(run)
 
 
 # The seed is in the test's name, so that a failure can be repeated.
 @pytest.mark.parametrize("seed", [1])
-async def test_run_outlives_kills_at_random(standing: WholeStack, seed: int) -> None:
+async def test_run_outlives_kills_at_random(stack: StackHarness, seed: int) -> None:
     names = random.Random(seed).sample(PROCESSES, k=len(SHARES))
-    run = await StruckRun.start(standing)
+    run = await FaultedRun.start(stack)
     for share, name in zip(SHARES, names, strict=True):
-        await run.strike_at(share, partial(kill, standing, name))
+        await run.strike_at(share, partial(kill, stack, name))
     await assert_right(run)
 
 
-async def test_run_outlives_the_kill_of_everything_at_once(standing: WholeStack) -> None:
+async def test_run_outlives_the_kill_of_everything_at_once(stack: StackHarness) -> None:
     """As when the machine loses its power, but for what the disk had not yet been told."""
-    run = await StruckRun.start(standing)
+    run = await FaultedRun.start(stack)
 
     async def kill_all() -> None:
         async with asyncio.TaskGroup() as group:
             for name in PROCESSES:
-                group.create_task(kill(standing, name))
+                group.create_task(kill(stack, name))
 
     await run.strike_at(0.3, kill_all)
     await assert_right(run)
 
 
 @pytest.mark.parametrize("name", ["scheduler", "results"])
-async def test_run_outlives_a_kill_while_it_is_planned(standing: WholeStack, name: str) -> None:
-    run = await StruckRun.start(standing)
+async def test_run_outlives_a_kill_while_it_is_planned(stack: StackHarness, name: str) -> None:
+    run = await FaultedRun.start(stack)
 
     async def is_being_planned() -> bool:
-        return (await standing.client.get_run(run.run_id)).progress.current_step.startswith("planning")
+        return (await stack.client.get_run(run.run_id)).progress.current_step.startswith("planning")
 
     await eventually(is_being_planned, "the run is being planned")
-    await kill(standing, name)
+    await kill(stack, name)
     await assert_right(run)
 
 
 async def test_stopping_a_worker_in_the_middle_asks_nothing_again_but_what_was_open(
-    standing: WholeStack,
+    stack: StackHarness,
 ) -> None:
-    run = await StruckRun.start(standing)
-    worker = standing.stack.child("worker")
+    run = await FaultedRun.start(stack)
+    worker = stack.stack.child("worker")
     assert worker.pid is not None
     restarts, open_requests = worker.restarts, 64
 
@@ -84,4 +84,4 @@ async def test_stopping_a_worker_in_the_middle_asks_nothing_again_but_what_was_o
     await run.strike_at(0.3, stop)
     await eventually(lambda: worker.restarts > restarts, "the worker has ended", 30)
     await assert_right(run)
-    assert (await standing.model_server.stats())["requests"] <= run.total + open_requests
+    assert (await stack.model_server.stats())["requests"] <= run.total + open_requests

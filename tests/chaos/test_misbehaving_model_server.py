@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.chaos.run_audit import assert_right
-from tests.chaos.stands import struck_stack
-from tests.chaos.struck_run import StruckRun
+from tests.chaos.faults.faulted_run import FaultedRun
+from tests.chaos.faults.run_audit import assert_right
+from tests.chaos.faults.stack_faults import faulted_stack
 from tests.fakes.eventually import eventually
-from tests.whole_stack import WholeStack
+from tests.harness.stack_harness import StackHarness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -26,36 +26,36 @@ FAULTS: dict[str, dict[str, object]] = {
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def standing() -> AsyncIterator[WholeStack]:
-    async with struck_stack() as stack:
+async def stack() -> AsyncIterator[StackHarness]:
+    async with faulted_stack() as stack:
         yield stack
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
 async def test_run_outlives_a_model_server_that_fails_for_a_while(
-    standing: WholeStack, fault: dict[str, object]
+    stack: StackHarness, fault: dict[str, object]
 ) -> None:
-    server = standing.model_server
-    run = await StruckRun.start(standing)
+    server = stack.model_server
+    run = await FaultedRun.start(stack)
     await run.strike_at(0.3, lambda: server.control(fault=fault))
-    await eventually(lambda: has_faulted(standing), f"{FAULTED} requests have failed", 30)
+    await eventually(lambda: has_faulted(stack), f"{FAULTED} requests have failed", 30)
     await server.control(fault=None)
     await assert_right(run)
 
 
-async def has_faulted(standing: WholeStack) -> bool:
-    return int((await standing.model_server.stats())["faulted"]) >= FAULTED
+async def has_faulted(stack: StackHarness) -> bool:
+    return int((await stack.model_server.stats())["faulted"]) >= FAULTED
 
 
-async def test_failures_of_a_server_that_stays_broken_are_told_and_never_scored(standing: WholeStack) -> None:
+async def test_failures_of_a_server_that_stays_broken_are_told_and_never_scored(stack: StackHarness) -> None:
     """Half of the later requests are refused: the run fails, and its figures are those of the answers."""
-    server = standing.model_server
-    run = await StruckRun.start(standing)
+    server = stack.model_server
+    run = await FaultedRun.start(stack)
     refusal = {"kind": "status", "status": 400, "message": "no such thing", "share": 0.5}
     await run.strike_at(0.3, lambda: server.control(fault=refusal))
     ended = await run.ended()
     await server.control(fault=None)
-    summary = await standing.client.get_summary(run.run_id)
+    summary = await stack.client.get_summary(run.run_id)
     assert ended.error.reason == "TOO_MANY_FAILURES"
     assert summary.failures == {"refused": summary.failed}
     assert 0 < summary.failed == (await server.stats())["faulted"]

@@ -7,10 +7,10 @@ from functools import partial
 import pytest
 import pytest_asyncio
 
-from tests.chaos.run_audit import assert_right
-from tests.chaos.stands import kill, struck_stack, wipe
-from tests.chaos.struck_run import Fault, StruckRun
-from tests.whole_stack import WholeStack
+from tests.chaos.faults.faulted_run import Fault, FaultedRun
+from tests.chaos.faults.run_audit import assert_right
+from tests.chaos.faults.stack_faults import faulted_stack, kill, wipe
+from tests.harness.stack_harness import StackHarness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -18,12 +18,12 @@ SHARES = (0.15, 0.3, 0.45, 0.6, 0.75)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def standing() -> AsyncIterator[WholeStack]:
-    async with struck_stack() as stack:
+async def stack() -> AsyncIterator[StackHarness]:
+    async with faulted_stack() as stack:
         yield stack
 
 
-def faults(standing: WholeStack) -> list[Fault]:
+def faults(stack: StackHarness) -> list[Fault]:
     """Kills, the loss of all streams, and a server whose next hundred answers are useless."""
     bad_answers = (
         {"kind": "status", "status": 500, "count": 100},
@@ -31,16 +31,16 @@ def faults(standing: WholeStack) -> list[Fault]:
         {"kind": "half_body", "count": 100},
     )
     return [
-        *(partial(kill, standing, name) for name in ("worker", "scheduler", "results", "nats", "postgres")),
-        partial(wipe, standing),
-        *(partial(standing.model_server.control, fault=fault) for fault in bad_answers),
+        *(partial(kill, stack, name) for name in ("worker", "scheduler", "results", "nats", "postgres")),
+        partial(wipe, stack),
+        *(partial(stack.model_server.control, fault=fault) for fault in bad_answers),
     ]
 
 
 @pytest.mark.parametrize("seed", [3])
-async def test_run_outlives_one_fault_after_another(standing: WholeStack, seed: int) -> None:
-    drawn = random.Random(seed).sample(faults(standing), k=len(SHARES))
-    run = await StruckRun.start(standing)
+async def test_run_outlives_one_fault_after_another(stack: StackHarness, seed: int) -> None:
+    drawn = random.Random(seed).sample(faults(stack), k=len(SHARES))
+    run = await FaultedRun.start(stack)
     for share, fault in zip(SHARES, drawn, strict=True):
         await run.strike_at(share, fault)
     await assert_right(run)

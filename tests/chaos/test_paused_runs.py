@@ -12,11 +12,11 @@ import pytest_asyncio
 from proctor.client import errors as client_errors
 from proctor.v1 import run_pb2, scheduler_service_pb2_grpc
 from proctor.v1 import scheduler_service_pb2 as messages
-from tests.chaos.run_audit import assert_each_recorded_once, assert_right, read_rows
-from tests.chaos.stands import kill, struck_stack
-from tests.chaos.struck_run import StruckRun, is_idle
+from tests.chaos.faults.faulted_run import FaultedRun, is_idle
+from tests.chaos.faults.run_audit import assert_each_recorded_once, assert_right, read_rows
+from tests.chaos.faults.stack_faults import faulted_stack, kill
 from tests.fakes.eventually import eventually
-from tests.whole_stack import WholeStack, keyed_order
+from tests.harness.stack_harness import StackHarness, keyed_order
 
 if TYPE_CHECKING:
     from proctor.v1.scheduler_service_pb2_grpc import SchedulerServiceAsyncStub
@@ -27,23 +27,23 @@ URGENT_ROWS = 64
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def standing() -> AsyncIterator[WholeStack]:
-    async with struck_stack() as stack:
+async def stack() -> AsyncIterator[StackHarness]:
+    async with faulted_stack() as stack:
         yield stack
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def scheduler(
-    standing: WholeStack,
+    stack: StackHarness,
 ) -> AsyncIterator[SchedulerServiceAsyncStub]:
-    async with grpc.aio.insecure_channel(standing.stack.gateway_grpc) as channel:
+    async with grpc.aio.insecure_channel(stack.stack.gateway_grpc) as channel:
         yield scheduler_service_pb2_grpc.SchedulerServiceStub(channel)
 
 
 async def test_pause_and_a_killed_leader_lose_nothing_and_ask_nothing_twice(
-    standing: WholeStack, scheduler: SchedulerServiceAsyncStub
+    stack: StackHarness, scheduler: SchedulerServiceAsyncStub
 ) -> None:
-    run = await StruckRun.start(standing)
+    run = await FaultedRun.start(stack)
 
     async def pause() -> None:
         request = messages.PauseRunRequest(run_id=run.run_id)
@@ -52,46 +52,46 @@ async def test_pause_and_a_killed_leader_lose_nothing_and_ask_nothing_twice(
             assert (paused.state, paused.HasField("deadline")) == (run_pb2.RUN_STATE_PAUSED, False)
 
     await run.strike_at(0.3, pause)
-    await eventually(lambda: is_idle(standing), "what was begun is finished", 10)
-    await kill(standing, "scheduler")
-    await kill(standing, "worker")
+    await eventually(lambda: is_idle(stack), "what was begun is finished", 10)
+    await kill(stack, "scheduler")
+    await kill(stack, "worker")
     assert await run.recorded() < run.total
-    await eventually(lambda: has_state(standing, run.run_id, run_pb2.RUN_STATE_PAUSED), "it answers", 30)
+    await eventually(lambda: has_state(stack, run.run_id, run_pb2.RUN_STATE_PAUSED), "it answers", 30)
     resumed = (await scheduler.ResumeRun(messages.ResumeRunRequest(run_id=run.run_id), timeout=10)).run
     assert resumed.state in (run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_RUNNING)
     assert resumed.epoch == 1
     await assert_right(run)
-    assert (await standing.model_server.stats())["requests"] == run.total
+    assert (await stack.model_server.stats())["requests"] == run.total
 
 
-async def test_urgent_run_overtakes_and_the_other_goes_on_where_it_was(standing: WholeStack) -> None:
-    async with standing.database() as database:
+async def test_urgent_run_overtakes_and_the_other_goes_on_where_it_was(stack: StackHarness) -> None:
+    async with stack.database() as database:
         await database.execute("UPDATE scheduler.limits SET max_running_runs = 1")
-    run = await StruckRun.start(standing, keyed_order(priority=run_pb2.PRIORITY_LOW))
+    run = await FaultedRun.start(stack, keyed_order(priority=run_pb2.PRIORITY_LOW))
     urgent_id = ""
 
     async def overtake() -> None:
         nonlocal urgent_id
         urgent = keyed_order(priority=run_pb2.PRIORITY_HIGH, limit=URGENT_ROWS)
-        urgent_id = await standing.submit(urgent)
-        await eventually(lambda: has_state(standing, run.run_id, run_pb2.RUN_STATE_PENDING), "it gives way")
-        await kill(standing, "scheduler")
+        urgent_id = await stack.submit(urgent)
+        await eventually(lambda: has_state(stack, run.run_id, run_pb2.RUN_STATE_PENDING), "it gives way")
+        await kill(stack, "scheduler")
 
     recorded = await run.strike_at(0.3, overtake)
-    urgent = StruckRun(standing, urgent_id, URGENT_ROWS)
+    urgent = FaultedRun(stack, urgent_id, URGENT_ROWS)
     assert (await urgent.ended()).state == run_pb2.RUN_STATE_COMPLETED
     assert recorded <= await run.recorded() < run.total
     assert_each_recorded_once(await read_rows(urgent), URGENT_ROWS)
     ended = await run.ended()
     assert (ended.state, ended.epoch) == (run_pb2.RUN_STATE_COMPLETED, 1)
     assert_each_recorded_once(await read_rows(run), run.total)
-    requests = (await standing.model_server.stats())["requests"]
+    requests = (await stack.model_server.stats())["requests"]
     assert requests <= run.total + URGENT_ROWS + run.in_flight
 
 
-async def has_state(standing: WholeStack, run_id: str, state: run_pb2.RunState.ValueType) -> bool:
+async def has_state(stack: StackHarness, run_id: str, state: run_pb2.RunState.ValueType) -> bool:
     """False also where the scheduler is not back yet."""
     try:
-        return (await standing.client.get_run(run_id)).state == state
+        return (await stack.client.get_run(run_id)).state == state
     except client_errors.Unreachable:
         return False

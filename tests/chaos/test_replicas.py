@@ -6,37 +6,37 @@ from contextlib import AsyncExitStack
 import pytest
 import pytest_asyncio
 
-from tests.chaos.run_audit import assert_right
-from tests.chaos.stands import kill, struck_stack
-from tests.chaos.struck_run import StruckRun
+from tests.chaos.faults.faulted_run import FaultedRun
+from tests.chaos.faults.run_audit import assert_right
+from tests.chaos.faults.stack_faults import faulted_stack, kill
 from tests.fakes.eventually import eventually
-from tests.replicas import REPLICAS, replica
-from tests.whole_stack import WholeStack
+from tests.harness.replicas import REPLICAS, replica
+from tests.harness.stack_harness import StackHarness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def standing() -> AsyncIterator[WholeStack]:
-    async with struck_stack() as stack, AsyncExitStack() as replicas:
+async def stack() -> AsyncIterator[StackHarness]:
+    async with faulted_stack() as stack, AsyncExitStack() as replicas:
         for name in REPLICAS:
             await replicas.enter_async_context(replica(stack, name))
         yield stack
 
 
-async def test_workers_share_a_run(standing: WholeStack) -> None:
+async def test_workers_share_a_run(stack: StackHarness) -> None:
     async def both_are_known() -> bool:
-        return len(await standing.client.list_workers()) == 2
+        return len(await stack.client.list_workers()) == 2
 
     await eventually(both_are_known, "both workers are known")
-    run = await StruckRun.start(standing)
+    run = await FaultedRun.start(stack)
     await assert_right(run)
     # More than one worker has open at a time.
-    assert (await standing.model_server.stats())["largest_in_flight"] > 64
+    assert (await stack.model_server.stats())["largest_in_flight"] > 64
 
 
 @pytest.mark.parametrize("name", REPLICAS)
-async def test_the_other_replica_goes_on(standing: WholeStack, name: str) -> None:
-    run = await StruckRun.start(standing)
-    await run.strike_at(0.3, lambda: kill(standing, name))
+async def test_the_other_replica_goes_on(stack: StackHarness, name: str) -> None:
+    run = await FaultedRun.start(stack)
+    await run.strike_at(0.3, lambda: kill(stack, name))
     await assert_right(run)

@@ -5,26 +5,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.command_line import CommandLine
-from tests.fakes.dataset_service import FakeDatasets
-from tests.fakes.gateway_stand import GatewayStand, gateway_stand
-from tests.servers import RunningServer, nats_server
+from tests.fakes.gateway.dataset_service import FakeDatasets
+from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
+from tests.fakes.stack.command_line import CommandLine
+from tests.harness.servers import RunningServer, nats_server
 
 
 @pytest.fixture
-async def stand() -> AsyncIterator[GatewayStand]:
-    async with gateway_stand() as running:
+async def harness() -> AsyncIterator[GatewayHarness]:
+    async with gateway_harness() as running:
         yield running
 
 
 @pytest.fixture
-def datasets(stand: GatewayStand) -> FakeDatasets:
-    return stand.scheduler.datasets
+def datasets(harness: GatewayHarness) -> FakeDatasets:
+    return harness.scheduler.datasets
 
 
 @pytest.fixture
-def proctor(stand: GatewayStand, tmp_path: Path) -> CommandLine:
-    return CommandLine(stand.grpc, tmp_path / "state")
+def proctor(harness: GatewayHarness, tmp_path: Path) -> CommandLine:
+    return CommandLine(harness.grpc, tmp_path / "state")
 
 
 @pytest.fixture

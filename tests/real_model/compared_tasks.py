@@ -6,8 +6,8 @@ from pathlib import Path
 
 import yaml
 
-from tests.golden_reference import folder_of
-from tests.starter_model import REPOSITORY
+from tests.harness.starter_model import REPOSITORY
+from tests.reference.golden_reference import folder_of
 
 LIMIT = 200
 

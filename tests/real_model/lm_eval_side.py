@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from proctor.stack.options import ServedModel
-from tests.lm_eval_venv import lm_eval_python, run_in_lm_eval
 from tests.real_model.compared_tasks import COMPARED_TASKS, LIMIT
 from tests.real_model.examined_side import ExaminedSide, ExaminedTask, Said
+from tests.reference.lm_eval_venv import lm_eval_python, run_in_lm_eval
 
 CONCURRENT = 32
 Line = dict[str, Any]

@@ -9,14 +9,14 @@ from statistics import fmean
 
 from rich.table import Table
 
-from tests.fakes.state_dir import temporary_state_dir
-from tests.golden_reference import folder_of
+from tests.fakes.stack.state_dir import temporary_state_dir
+from tests.harness.starter_model import starter_pool
 from tests.real_model.compared_tasks import COMPARED_TASKS
 from tests.real_model.examined_side import ExaminedTask, Said
 from tests.real_model.lm_eval_side import Completions, examine_with_lm_eval
 from tests.real_model.proctor_side import examine_with_proctor
 from tests.real_model.vllm_server import vllm_server
-from tests.starter_model import starter_pool
+from tests.reference.golden_reference import folder_of
 
 # Short enough for passages of boolq to be cut, long enough for a question of gsm8k and its answer.
 MAX_MODEL_LEN = 512

@@ -8,11 +8,11 @@ from pathlib import Path
 from proctor.stack.options import VllmPool
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import outcome_pb2, run_pb2
-from tests.e2e.run_ends import all_outcomes, completed
+from tests.e2e.harness.run_ends import all_outcomes, completed
+from tests.harness.stack_harness import IMPATIENT, StackHarness, StackOrder, stack_harness
+from tests.harness.starter_model import MODEL, REPOSITORY
 from tests.real_model.compared_tasks import COMPARED_TASKS, LIMIT, ComparedTask
 from tests.real_model.examined_side import ExaminedSide, ExaminedTask, Said
-from tests.starter_model import MODEL, REPOSITORY
-from tests.whole_stack import IMPATIENT, StackOrder, WholeStack, whole_stack
 
 RUN_SECONDS = 180.0
 
@@ -25,10 +25,10 @@ async def examine_with_proctor(pool: VllmPool, folder: Path) -> ExaminedSide:
         environment={**IMPATIENT, "PROCTOR_DATA_DIR": os.environ["PROCTOR_DATA_DIR"]},
     )
     found: dict[str, ExaminedTask] = {}
-    async with whole_stack(folder, order) as standing:
+    async with stack_harness(folder, order) as stack:
         for suite, tasks in by_suite.items():
-            run_id = await completed(standing, run_order(suite, tasks), RUN_SECONDS)
-            found |= {task.name: await examined_task(standing, run_id, task.name) for task in tasks}
+            run_id = await completed(stack, run_order(suite, tasks), RUN_SECONDS)
+            found |= {task.name: await examined_task(stack, run_id, task.name) for task in tasks}
     return found
 
 
@@ -46,20 +46,20 @@ def run_order(suite: str, tasks: list[ComparedTask]) -> run_pb2.RunOrder:
     )
 
 
-async def examined_task(standing: WholeStack, run_id: str, task: str) -> ExaminedTask:
-    outcomes = await all_outcomes(standing, run_id, task)
-    summary = await standing.client.get_summary(run_id)
+async def examined_task(stack: StackHarness, run_id: str, task: str) -> ExaminedTask:
+    outcomes = await all_outcomes(stack, run_id, task)
+    summary = await stack.client.get_summary(run_id)
     [figures] = [each.metrics for each in summary.tasks if each.task == task]
     return ExaminedTask(
         said=[said_of(outcome) for outcome in outcomes],
         figures={figure.metric: figure.mean for figure in figures},
-        sample_file=await sample_file(standing, run_id, task),
+        sample_file=await sample_file(stack, run_id, task),
     )
 
 
-async def sample_file(standing: WholeStack, run_id: str, task: str) -> bytes:
+async def sample_file(stack: StackHarness, run_id: str, task: str) -> bytes:
     request = export_pb2.ExportRunRequest(run_id=run_id, task=task, format=export_pb2.EXPORT_FORMAT_LM_EVAL)
-    return b"".join([piece.data async for piece in standing.client.answers.export(request)])
+    return b"".join([piece.data async for piece in stack.client.answers.export(request)])
 
 
 def said_of(recorded: outcome_pb2.RecordedOutcome) -> Said:

@@ -23,7 +23,7 @@ from proctor.v1 import (
     suite_service_pb2,
     summary_pb2,
 )
-from tests.fakes.compared_runs import two_models
+from tests.fakes.gateway.compared_runs import two_models
 
 RUN = "1b671a64-40d5-491e-99b0-da01ff1f3341"
 

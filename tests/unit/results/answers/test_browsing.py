@@ -14,9 +14,9 @@ from services.results.answers.side_by_side import MOST_SAME, Placed, crowded_dig
 from services.results.answers.tool_calls import called, tool_calls
 from services.results.outcomes.outcome import BEFORE_ALL, OutcomeKey
 from services.results.runs.run_plan import RunPlan
-from tests.fakes.memory_answers import MemoryAnswers
-from tests.fakes.memory_results import MemoryRows, memory_stores
-from tests.fakes.recorded_run import choice_sample, new_id, plan_of, said, scored
+from tests.fakes.results.memory_answers import MemoryAnswers
+from tests.fakes.results.memory_results import MemoryRows, memory_stores
+from tests.fakes.results.recorded_run import choice_sample, new_id, plan_of, said, scored
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

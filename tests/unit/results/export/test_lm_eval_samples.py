@@ -6,7 +6,7 @@ from dataclasses import replace
 from services.results.export.lm_eval_samples import UNREADABLE, sample_lines
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.scoring.recipe import compile_scoring
-from tests.fakes.recorded_run import TEXT_RECIPE, choice_sample, plan_of, said, scored
+from tests.fakes.results.recorded_run import TEXT_RECIPE, choice_sample, plan_of, said, scored
 
 
 def test_an_answer_whose_pattern_is_too_slow_by_now_ends_no_export() -> None:

@@ -8,8 +8,8 @@ import orjson
 from services.results.export.format import ExportedRun
 from services.results.export.table_formats import SCORE_PREFIX, CsvFile, field_names
 from services.results.runs.run_plan import RunRecord
-from tests.fakes.exported_texts import NASTY_TEXTS
-from tests.fakes.recorded_run import plan_of
+from tests.fakes.results.exported_texts import NASTY_TEXTS
+from tests.fakes.results.recorded_run import plan_of
 
 VALUES: tuple[object, ...] = (
     *NASTY_TEXTS,

@@ -10,7 +10,7 @@ from services.results.leaderboard.closed_run import RunStanding
 from services.results.leaderboard.conditions import RunTerms, terms_of
 from services.results.leaderboard.postgres import standing_from_json, standing_to_json
 from services.results.runs.run_plan import RunFacts, RunPlan, TaskProvenance
-from tests.fakes.recorded_run import CHOICE_RECIPE, TEXT_RECIPE, plan_of
+from tests.fakes.results.recorded_run import CHOICE_RECIPE, TEXT_RECIPE, plan_of
 
 CHOICES = plan_of([3, 3])
 TEXTS = replace(CHOICES, tasks=tuple(replace(task, scoring=TEXT_RECIPE) for task in CHOICES.tasks))

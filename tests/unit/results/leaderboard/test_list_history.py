@@ -10,7 +10,7 @@ from services.results.checked_fields import InvalidField
 from services.results.leaderboard.list_history import History, HistoryQuery
 from services.results.page_token import InvalidPageToken
 from services.results.statistics.errors import UnknownMetric
-from tests.fakes.closed_runs import NOON, SUITE, ClosedRuns
+from tests.fakes.results.closed_runs import NOON, SUITE, ClosedRuns
 
 
 def models(history: History) -> list[str]:

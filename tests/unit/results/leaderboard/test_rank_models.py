@@ -11,7 +11,7 @@ from services.results.leaderboard.leaderboard import Board, Trend, TrendDirectio
 from services.results.leaderboard.rank_models import MOST_COMPARED, MOST_LISTED, BoardQuery
 from services.results.leaderboard.ranking import PValues, ranks, ties, told_apart, uncompared, untested
 from services.results.statistics.errors import UnknownMetric
-from tests.fakes.closed_runs import SUITE, WHOLE, ClosedRuns, suite_figure
+from tests.fakes.results.closed_runs import SUITE, WHOLE, ClosedRuns, suite_figure
 
 QUERY = BoardQuery(SUITE)
 

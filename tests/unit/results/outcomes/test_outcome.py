@@ -5,7 +5,7 @@ import pytest
 from proctor.values.outcome import FailureClass
 from proctor.values.usage import Timing, TokenUsage
 from services.results.outcomes.outcome import Outcome, as_unrecordable, supersedes, without_duplicates
-from tests.fakes.recorded_run import answered, batch, failed, scored
+from tests.fakes.results.recorded_run import answered, batch, failed, scored
 
 
 @pytest.mark.parametrize(

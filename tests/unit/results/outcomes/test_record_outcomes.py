@@ -17,8 +17,8 @@ from services.results.scoring.compiled_scoring import CompiledScoring
 from services.results.scoring.score_answer import score_answer
 from services.results.summaries.ports import Stores
 from tests.fakes.eventually import eventually
-from tests.fakes.memory_results import MemoryProgress, MemoryRows, memory_stores
-from tests.fakes.recorded_run import (
+from tests.fakes.results.memory_results import MemoryProgress, MemoryRows, memory_stores
+from tests.fakes.results.recorded_run import (
     TEXT_RECIPE,
     answered,
     batch,
@@ -28,7 +28,7 @@ from tests.fakes.recorded_run import (
     plan_of,
     said,
 )
-from tests.fakes.results_stores import record_outcomes_of
+from tests.fakes.results.stores import record_outcomes_of
 
 SLOW = "(?:a|b|ab)*[cd]"
 """Over "ab" so often that nobody waits for its end."""

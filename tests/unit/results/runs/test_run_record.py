@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fakes.recorded_run import plan_of
+from tests.fakes.results.recorded_run import plan_of
 
 
 @pytest.mark.parametrize(("sample", "task"), [(0, 0), (2, 0), (3, 2), (6, 2), (7, None), (-1, None)])

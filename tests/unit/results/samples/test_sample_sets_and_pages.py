@@ -21,9 +21,9 @@ from services.results.samples.errors import SampleNotFound
 from services.results.samples.list_samples import MOST_POSITIONS, ReadSamples
 from services.results.samples.store_sample_set import StoreSampleSet
 from services.results.summaries.ports import Stores
-from tests.fakes.memory_answers import MemoryAnswers
-from tests.fakes.memory_results import MemoryRows, memory_stores
-from tests.fakes.recorded_run import answered, choice_sample, failed, new_id, plan_of, said, scored
+from tests.fakes.results.memory_answers import MemoryAnswers
+from tests.fakes.results.memory_results import MemoryRows, memory_stores
+from tests.fakes.results.recorded_run import answered, choice_sample, failed, new_id, plan_of, said, scored
 
 
 def store(stores: Stores) -> StoreSampleSet:

@@ -10,7 +10,7 @@ from services.results.scoring.answer import Score, ScoringImpossible, Target
 from services.results.scoring.compiled_scoring import CompiledScoring, Metric, metric_names
 from services.results.scoring.recipe import compile_scoring
 from services.results.scoring.score_answer import score_answer
-from tests.fakes.recorded_run import logprob_answer
+from tests.fakes.results.recorded_run import logprob_answer
 
 CHOICES = (" no", " yes", " perhaps")
 SAYS = (" The capital is Paris.", " The capital is Lyon.")

@@ -13,7 +13,7 @@ from services.results.scoring.recipe import read_filters, read_metric
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_match import TextMatch
 from services.results.scoring.timed_regex import TimedRegex
-from tests.fakes.recorded_run import logprob_answer
+from tests.fakes.results.recorded_run import logprob_answer
 
 CHOICES = (" no", " yes", " perhaps")
 

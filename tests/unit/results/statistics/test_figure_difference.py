@@ -17,7 +17,7 @@ from services.results.statistics.paired.figure_difference import UNDEFINED_FIGUR
 from services.results.statistics.paired.label_difference import TOO_MANY_LABELS, difference_of_labels
 from services.results.statistics.paired.mean_difference import ONE_PAIR, difference_of_means
 from services.results.statistics.paired.pairs import LabelPairs, Readings
-from tests.fakes.paired_samples import Array, Numbers, labels_of, scores_of
+from tests.fakes.results.paired_samples import Array, Numbers, labels_of, scores_of
 
 GENERATOR = np.random.default_rng(5)
 

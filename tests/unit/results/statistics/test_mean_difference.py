@@ -27,7 +27,7 @@ from services.results.statistics.paired.mean_difference import (
     t_p_value,
 )
 from services.results.statistics.paired.pairs import unit_sums
-from tests.fakes.paired_samples import Array, right_or_wrong, scores_of
+from tests.fakes.results.paired_samples import Array, right_or_wrong, scores_of
 
 GENERATOR = np.random.default_rng(11)
 

@@ -20,7 +20,7 @@ from services.results.statistics.paired.estimate import (
 )
 from services.results.statistics.paired.mean_difference import difference_of_means
 from services.results.statistics.paired.suite_difference import NO_ERROR, NO_FIGURE, suite_difference
-from tests.fakes.paired_samples import Array, scores_of
+from tests.fakes.results.paired_samples import Array, scores_of
 
 GENERATOR = np.random.default_rng(13)
 

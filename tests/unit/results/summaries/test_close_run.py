@@ -15,8 +15,8 @@ from services.results.statistics.figure import Columns, Figure, figure_of
 from services.results.summaries import task_columns
 from services.results.summaries.ports import Stores
 from services.results.summaries.show_summary import LEAST_KEPT_SECONDS
-from tests.fakes.memory_results import MemoryProgress, memory_stores
-from tests.fakes.recorded_run import (
+from tests.fakes.results.memory_results import MemoryProgress, memory_stores
+from tests.fakes.results.recorded_run import (
     CHOICE_RECIPE,
     answered,
     batch,
@@ -26,7 +26,7 @@ from tests.fakes.recorded_run import (
     new_id,
     plan_of,
 )
-from tests.fakes.results_stores import close_run_of, record_outcomes_of, show_summary_of
+from tests.fakes.results.stores import close_run_of, record_outcomes_of, show_summary_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from services.results.summaries.show_summary import (
     LEAST_KEPT_SECONDS,
     PartialSummaries,
 )
-from tests.fakes.recorded_run import plan_of
+from tests.fakes.results.recorded_run import plan_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RECORD = RunRecord(plan_of([3]), 1)

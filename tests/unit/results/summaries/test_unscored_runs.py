@@ -19,10 +19,10 @@ from services.results.samples.sample import Sample
 from services.results.scoring.answer import Score, Target
 from services.results.scoring.recipe import compile_scoring
 from services.results.scoring.score_answer import score_answer
-from tests.fakes.memory_results import MemoryProgress, MemoryRows, memory_stores
-from tests.fakes.memory_standings import MemoryBaselines, MemoryStandings
-from tests.fakes.recorded_run import batch, failed, new_id, plan_of, said
-from tests.fakes.results_stores import close_run_of, record_outcomes_of
+from tests.fakes.results.memory_leaderboard import MemoryBaselines, MemoryLeaderboard
+from tests.fakes.results.memory_results import MemoryProgress, MemoryRows, memory_stores
+from tests.fakes.results.recorded_run import batch, failed, new_id, plan_of, said
+from tests.fakes.results.stores import close_run_of, record_outcomes_of
 
 UNSCORED = TaskScoring(OutputType.GENERATE_UNTIL, ())
 DATASET = "ds_1"
@@ -66,7 +66,7 @@ async def test_a_run_without_metrics_goes_from_open_to_close_and_has_counts_alon
     assert [dict(group.figures) for group in summary.groups] == [{}]
 
     await AddBaselines(stores, MemoryBaselines(rows))()
-    kept = MemoryStandings(rows)
+    kept = MemoryLeaderboard(rows)
     assert await kept.metrics(DATASET, None) == []
     assert await kept.baselines([plan.run_id]) == {}
 

@@ -10,9 +10,9 @@ from services.scheduler.datasets.check_file import CheckFile, LineRules
 from services.scheduler.datasets.dataset import DatasetContent, DatasetFormat, DatasetHeader
 from services.scheduler.files.stored_file import FileFaults, FileId, FilePurpose, StoredFile
 from services.scheduler.files.wiring import DATASET_READERS
-from tests.fakes.checked_files import NO_LIMITS, PREFIX, batch_line, jsonl
-from tests.fakes.memory_objects import MemoryObjects
-from tests.fakes.scheduler_world import START
+from tests.fakes.scheduler.surroundings import START
+from tests.fakes.storage.checked_files import NO_LIMITS, PREFIX, batch_line, jsonl
+from tests.fakes.storage.memory_objects import MemoryObjects
 
 CHAT = "/v1/chat/completions"
 

@@ -23,9 +23,9 @@ from services.scheduler.datasets.obstore_objects import ObstoreObjects
 from services.scheduler.datasets.ports import NewDataset
 from services.scheduler.datasets.uploads import UploadLimits, Uploads
 from services.scheduler.files.wiring import DATASET_READERS
-from tests.fakes.checked_files import NO_LIMITS, jsonl
-from tests.fakes.memory_objects import MemoryObjects
-from tests.fakes.scheduler_world import SetClock
+from tests.fakes.scheduler.surroundings import SetClock
+from tests.fakes.storage.checked_files import NO_LIMITS, jsonl
+from tests.fakes.storage.memory_objects import MemoryObjects
 
 DATASET = DatasetId("ds_" + "0" * 32)
 # What hardly packs: two parts.

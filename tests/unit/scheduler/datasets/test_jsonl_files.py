@@ -9,7 +9,7 @@ from services.scheduler.datasets.checking.faults import MAX_FAULT_LETTERS
 from services.scheduler.datasets.checking.text_readers import MAX_ROW_BYTES
 from services.scheduler.datasets.dataset import DatasetFormat, RowFacts
 from services.scheduler.datasets.dataset_errors import DatasetTooLarge
-from tests.fakes.checked_files import (
+from tests.fakes.storage.checked_files import (
     NO_LIMITS,
     CheckedFiles,
     batch_line,

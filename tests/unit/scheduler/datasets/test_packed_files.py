@@ -9,7 +9,7 @@ from zstandard import ZstdCompressor
 
 from services.scheduler.datasets.checking.compression import CHUNK_BYTES, decompressed_chunks
 from services.scheduler.datasets.dataset_errors import DatasetTooLarge
-from tests.fakes.checked_files import NO_LIMITS, CheckedFiles, batch_line, jsonl, problem_of
+from tests.fakes.storage.checked_files import NO_LIMITS, CheckedFiles, batch_line, jsonl, problem_of
 
 CONTENT = jsonl(batch_line(number) for number in range(3000))
 ZSTD = ZstdCompressor().compress

@@ -5,7 +5,7 @@ import json
 from zstandard import ZstdDecompressor
 
 from services.scheduler.datasets.row_frames import FRAME_ROWS, PART_BYTES, index_from_json, index_key
-from tests.fakes.checked_files import PREFIX, CheckedFiles, jsonl
+from tests.fakes.storage.checked_files import PREFIX, CheckedFiles, jsonl
 
 
 def test_rows_are_read_from_any_row_on() -> None:

@@ -17,7 +17,14 @@ from services.scheduler.datasets.checking.faults import BrokenFile
 from services.scheduler.datasets.checking.parquet_reader import read_parquet, value_bytes, value_count
 from services.scheduler.datasets.dataset import RowFacts
 from services.scheduler.datasets.dataset_errors import DatasetTooLarge
-from tests.fakes.checked_files import NO_LIMITS, CheckedFiles, batch_line, faults_of, jsonl, problem_of
+from tests.fakes.storage.checked_files import (
+    NO_LIMITS,
+    CheckedFiles,
+    batch_line,
+    faults_of,
+    jsonl,
+    problem_of,
+)
 
 CHAT = [{"role": "user", "content": "Hi"}]
 

@@ -9,26 +9,26 @@ from services.scheduler.dispatch.credit import CreditRule
 from services.scheduler.leadership.leader_election import LeadershipLost
 from services.scheduler.runs.lifecycle.errors import RunNotRetryable
 from services.scheduler.runs.lifecycle.run import RunError, RunState
-from tests.fakes.scheduler_stand import SchedulerStand, ready_worker, toy_order
+from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
 
 
 async def test_run_is_planned_dispatched_recorded_and_closed() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start(toy_order(rollouts=2))
-    ended = await stand.finish(run.run_id, driver)
+    harness = SchedulerHarness()
+    run, driver = await harness.start(toy_order(rollouts=2))
+    ended = await harness.finish(run.run_id, driver)
     assert ended.state is RunState.COMPLETED
     assert ended.is_over
     assert ended.total == 400
     assert ended.final_counts is not None
     assert ended.final_counts.recorded == 400
-    assert stand.record.closings == [(run.run_id, 1, False)]
-    assert stand.controls.words[run.run_id] == (RunState.COMPLETED, 1)
+    assert harness.record.closings == [(run.run_id, 1, False)]
+    assert harness.controls.words[run.run_id] == (RunState.COMPLETED, 1)
 
 
 async def test_environment_says_what_is_needed_to_repeat_the_run() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    ended = await stand.finish(run.run_id, driver)
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    ended = await harness.finish(run.run_id, driver)
     assert ended.environment["proctor"] == "0.1.0"
     assert ended.environment["task.choose.dataset_revision"] == "revision 1"
     assert "task.choose.fewshot_seed" not in ended.environment
@@ -36,41 +36,41 @@ async def test_environment_says_what_is_needed_to_repeat_the_run() -> None:
 
 
 async def test_environment_says_by_which_seed_examples_were_drawn() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start(toy_order(num_fewshot=2))
-    ended = await stand.finish(run.run_id, driver)
+    harness = SchedulerHarness()
+    run, driver = await harness.start(toy_order(num_fewshot=2))
+    ended = await harness.finish(run.run_id, driver)
     assert ended.environment["task.choose.fewshot_seed"] == "1234"
 
 
 async def test_no_more_goes_out_than_the_credit_allows() -> None:
-    stand = SchedulerStand(rule=CreditRule(floor=2, ceiling=2))
-    run, driver = await stand.start()
-    await stand.advance(driver, 5)
-    assert len(stand.stream.sent[run.run_id]) == 2
-    await stand.work(run.run_id)
-    await stand.advance(driver)
-    assert len(stand.stream.sent[run.run_id]) == 2
+    harness = SchedulerHarness(rule=CreditRule(floor=2, ceiling=2))
+    run, driver = await harness.start()
+    await harness.advance(driver, 5)
+    assert len(harness.stream.sent[run.run_id]) == 2
+    await harness.work(run.run_id)
+    await harness.advance(driver)
+    assert len(harness.stream.sent[run.run_id]) == 2
 
 
 async def test_what_frees_little_of_the_credit_sends_nothing_yet() -> None:
-    stand = SchedulerStand(rule=CreditRule(floor=8, ceiling=8))
-    run, driver = await stand.start(toy_order(rollouts=20))
-    await stand.advance(driver, 3)
-    sent = stand.stream.take(run.run_id)
+    harness = SchedulerHarness(rule=CreditRule(floor=8, ceiling=8))
+    run, driver = await harness.start(toy_order(rollouts=20))
+    await harness.advance(driver, 3)
+    sent = harness.stream.take(run.run_id)
     left = []
     for done in sent[:2]:
-        stand.stream.sent[run.run_id] = [done]
-        await stand.work(run.run_id)
-        await stand.advance(driver)
-        left.append(len(stand.stream.take(run.run_id)))
+        harness.stream.sent[run.run_id] = [done]
+        await harness.work(run.run_id)
+        await harness.advance(driver)
+        left.append(len(harness.stream.take(run.run_id)))
     assert (len(sent), left) == (8, [0, 2])
 
 
 async def test_rows_that_are_nowhere_fail_the_run_with_the_reasons() -> None:
-    stand = SchedulerStand()
-    stand.rows.count = None
-    run, driver = await stand.start()
-    ended = await stand.finish(run.run_id, driver)
+    harness = SchedulerHarness()
+    harness.rows.count = None
+    run, driver = await harness.start()
+    ended = await harness.finish(run.run_id, driver)
     assert ended.state is RunState.FAILED
     assert ended.is_over
     assert ended.error is not None
@@ -81,73 +81,73 @@ async def test_rows_that_are_nowhere_fail_the_run_with_the_reasons() -> None:
 
 @pytest.mark.parametrize("kind", [ErrorKind.INVALID, ErrorKind.CONFLICT, ErrorKind.NOT_FOUND])
 async def test_plan_that_results_refuses_fails_the_run_at_once(kind: ErrorKind) -> None:
-    stand = SchedulerStand()
-    stand.record.refusal = RemoteError(kind, "UNSTORABLE_TEXT", "Rows cannot be stored.", {})
-    run, driver = await stand.start()
-    ended = await stand.finish(run.run_id, driver)
+    harness = SchedulerHarness()
+    harness.record.refusal = RemoteError(kind, "UNSTORABLE_TEXT", "Rows cannot be stored.", {})
+    run, driver = await harness.start()
+    ended = await harness.finish(run.run_id, driver)
     assert ended.error == RunError("UNSTORABLE_TEXT", "The run cannot be planned: Rows cannot be stored.")
 
 
 async def test_shard_that_is_too_large_to_be_sent_fails_the_run_at_once() -> None:
-    stand = SchedulerStand()
-    stand.stream.refusal = MessageTooLarge("A message of 9000000 bytes is too large to be sent.")
-    run, driver = await stand.start()
-    assert await stand.advance(driver, steps=4)
-    ended = await stand.runs.get(run.run_id)
+    harness = SchedulerHarness()
+    harness.stream.refusal = MessageTooLarge("A message of 9000000 bytes is too large to be sent.")
+    run, driver = await harness.start()
+    assert await harness.advance(driver, steps=4)
+    ended = await harness.runs.get(run.run_id)
     assert ended.error is not None
     assert (ended.is_over, ended.error.reason) == (True, "SAMPLE_TOO_LARGE")
     assert "9000000 bytes" in ended.error.message
 
 
 async def test_results_that_is_away_while_a_run_is_planned_fails_no_run() -> None:
-    stand = SchedulerStand()
-    stand.record.refusal = RemoteError(ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "away", {})
-    run, driver = await stand.start()
+    harness = SchedulerHarness()
+    harness.record.refusal = RemoteError(ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "away", {})
+    run, driver = await harness.start()
     for _ in range(30):
         with pytest.raises(RemoteError):
-            await stand.advance(driver)
-    stand.record.refusal = None
-    assert (await stand.finish(run.run_id, driver)).state is RunState.COMPLETED
+            await harness.advance(driver)
+    harness.record.refusal = None
+    assert (await harness.finish(run.run_id, driver)).state is RunState.COMPLETED
 
 
 @pytest.mark.parametrize("place", ["rows", "record"])
 async def test_planning_that_breaks_again_and_again_fails_the_run_with_an_incident(place: str) -> None:
-    stand = SchedulerStand()
+    harness = SchedulerHarness()
     broken = ValueError("nobody foresaw this")
     if place == "rows":
-        stand.rows.broken = broken
+        harness.rows.broken = broken
     else:
-        stand.record.refusal = broken
-    run, driver = await stand.start()
-    for _ in range(stand.tools.timings.unforeseen_failures - 1):
+        harness.record.refusal = broken
+    run, driver = await harness.start()
+    for _ in range(harness.tools.timings.unforeseen_failures - 1):
         with pytest.raises(ValueError, match="nobody foresaw"):
-            await stand.advance(driver)
-    ended = await stand.finish(run.run_id, driver)
+            await harness.advance(driver)
+    ended = await harness.finish(run.run_id, driver)
     assert ended.error is not None
     assert ended.error.reason == "INTERNAL"
     assert "incident" in ended.error.message
 
 
 async def test_planning_ends_where_the_time_of_the_run_ends() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
     read: list[float] = []
 
     def take_an_hour() -> None:
-        stand.clock.seconds += 3600
-        read.append(stand.clock.seconds)
+        harness.clock.seconds += 3600
+        read.append(harness.clock.seconds)
 
-    stand.rows.on_row = take_an_hour
-    ended = await stand.finish(run.run_id, driver)
+    harness.rows.on_row = take_an_hour
+    ended = await harness.finish(run.run_id, driver)
     assert ended.error is not None
     assert ended.error.reason == "DEADLINE_REACHED"
     assert len(read) < 10
 
 
 async def test_too_many_machinery_failures_fail_the_run_and_say_which() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    ended = await stand.finish(run.run_id, driver, lambda sample: "timeout" if sample < 11 else "")
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    ended = await harness.finish(run.run_id, driver, lambda sample: "timeout" if sample < 11 else "")
     assert ended.state is RunState.FAILED
     assert ended.error is not None
     assert ended.error.reason == "TOO_MANY_FAILURES"
@@ -157,219 +157,219 @@ async def test_too_many_machinery_failures_fail_the_run_and_say_which() -> None:
 
 
 async def test_few_machinery_failures_leave_the_run_completed() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    ended = await stand.finish(run.run_id, driver, lambda sample: "timeout" if sample < 10 else "")
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    ended = await harness.finish(run.run_id, driver, lambda sample: "timeout" if sample < 10 else "")
     assert ended.state is RunState.COMPLETED
     assert ended.final_counts is not None
     assert ended.final_counts.failed == 10
 
 
 async def test_deadline_fails_the_run_and_keeps_what_it_has() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    await stand.advance(driver, 3)
-    await stand.work(run.run_id)
-    stand.clock.seconds += 3 * 3600
-    assert await stand.advance(driver, 10)
-    ended = await stand.runs.get(run.run_id)
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    await harness.advance(driver, 3)
+    await harness.work(run.run_id)
+    harness.clock.seconds += 3 * 3600
+    assert await harness.advance(driver, 10)
+    ended = await harness.runs.get(run.run_id)
     assert ended.state is RunState.FAILED
     assert ended.error is not None
     assert ended.error.reason == "DEADLINE_REACHED"
     assert ended.error.message.count("Resource limits exceeded (time)") == 1
-    assert stand.record.closings == [(run.run_id, 1, True)]
-    assert not stand.stream.sent
+    assert harness.record.closings == [(run.run_id, 1, True)]
+    assert not harness.stream.sent
 
 
 async def test_model_that_no_worker_can_load_fails_the_run_with_the_engines_reason() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    stand.registry.live = [ready_worker(cannot_load={"openai/fake": "no config.json"})]
-    assert await stand.advance(driver, 10)
-    ended = await stand.runs.get(run.run_id)
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    harness.registry.live = [ready_worker(cannot_load={"openai/fake": "no config.json"})]
+    assert await harness.advance(driver, 10)
+    ended = await harness.runs.get(run.run_id)
     assert ended.error is not None
     assert ended.error.reason == "MODEL_CANNOT_LOAD"
     assert "no config.json" in ended.error.message
 
 
 async def test_run_that_the_provider_refuses_fails_by_the_word_of_one_worker() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
     reason = "API key not configured for Gemini: set GOOGLE_API_KEY where the worker runs."
     met_it = ready_worker(worker_id="w2", refused_runs={f"{run.run_id}/1": reason})
-    stand.registry.live = [ready_worker(refused_runs={"another/1": "no"}), met_it]
-    assert await stand.advance(driver, 10)
-    ended = await stand.runs.get(run.run_id)
+    harness.registry.live = [ready_worker(refused_runs={"another/1": "no"}), met_it]
+    assert await harness.advance(driver, 10)
+    ended = await harness.runs.get(run.run_id)
     assert ended.error == RunError("PROVIDER_REFUSED", f"AI provider error: {reason}")
 
 
 async def test_refusal_of_an_earlier_epoch_does_not_fail_a_retry() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    stand.registry.live = [ready_worker(refused_runs={f"{run.run_id}/0": "wrong key"})]
-    assert (await stand.finish(run.run_id, driver)).state is RunState.COMPLETED
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    harness.registry.live = [ready_worker(refused_runs={f"{run.run_id}/0": "wrong key"})]
+    assert (await harness.finish(run.run_id, driver)).state is RunState.COMPLETED
 
 
 async def test_run_goes_on_while_one_worker_can_load_the_model() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
     broken = ready_worker(worker_id="w2", cannot_load={"openai/fake": "no config.json"})
-    stand.registry.live = [ready_worker(), broken]
-    assert (await stand.finish(run.run_id, driver)).state is RunState.COMPLETED
+    harness.registry.live = [ready_worker(), broken]
+    assert (await harness.finish(run.run_id, driver)).state is RunState.COMPLETED
 
 
 async def test_cancelled_run_is_purged_and_closed_as_partial() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    await stand.advance(driver, 3)
-    await stand.cancelling.cancel(run.run_id)
-    assert stand.controls.words[run.run_id] == (RunState.CANCELLED, 1)
-    assert await stand.advance(driver, 10)
-    ended = await stand.runs.get(run.run_id)
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    await harness.advance(driver, 3)
+    await harness.cancelling.cancel(run.run_id)
+    assert harness.controls.words[run.run_id] == (RunState.CANCELLED, 1)
+    assert await harness.advance(driver, 10)
+    ended = await harness.runs.get(run.run_id)
     assert ended.state is RunState.CANCELLED
     assert ended.is_over
-    assert not stand.stream.sent
-    assert stand.record.closings == [(run.run_id, 1, True)]
+    assert not harness.stream.sent
+    assert harness.record.closings == [(run.run_id, 1, True)]
 
 
 async def test_closing_waits_for_outcomes_that_are_stored_but_only_so_long() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    await stand.advance(driver, 3)
-    await stand.cancelling.cancel(run.run_id)
-    stand.stream.pending_in_outcomes = 1
-    assert not await stand.advance(driver, 4)
-    assert await stand.advance(driver, 4)
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    await harness.advance(driver, 3)
+    await harness.cancelling.cancel(run.run_id)
+    harness.stream.pending_in_outcomes = 1
+    assert not await harness.advance(driver, 4)
+    assert await harness.advance(driver, 4)
 
 
 async def test_run_cancelled_before_it_was_planned_is_closed_without_a_summary() -> None:
-    stand = SchedulerStand()
-    run = await stand.submit()
-    await stand.cancelling.cancel(run.run_id)
-    assert await stand.advance(stand.driver(run.run_id), 3)
-    ended = await stand.runs.get(run.run_id)
+    harness = SchedulerHarness()
+    run = await harness.submit()
+    await harness.cancelling.cancel(run.run_id)
+    assert await harness.advance(harness.driver(run.run_id), 3)
+    ended = await harness.runs.get(run.run_id)
     assert ended.is_over
     assert ended.final_counts is None
 
 
 async def test_retry_asks_only_for_what_is_missing_or_failed() -> None:
-    stand = SchedulerStand(rule=CreditRule(floor=2, ceiling=2))
-    run, driver = await stand.start()
-    await stand.advance(driver, 3)
-    answered = await stand.work(run.run_id, lambda sample: "timeout" if sample == 5 else "")
-    await stand.cancelling.cancel(run.run_id)
-    assert await stand.advance(driver, 3)
-    again = await stand.retrying.retry(run.run_id)
+    harness = SchedulerHarness(rule=CreditRule(floor=2, ceiling=2))
+    run, driver = await harness.start()
+    await harness.advance(driver, 3)
+    answered = await harness.work(run.run_id, lambda sample: "timeout" if sample == 5 else "")
+    await harness.cancelling.cancel(run.run_id)
+    assert await harness.advance(driver, 3)
+    again = await harness.retrying.retry(run.run_id)
     assert (again.state, again.epoch, again.deadline) == (RunState.PENDING, 2, None)
-    await stand.admit()
-    second = stand.driver(run.run_id)
-    stand.asked.clear()
-    ended = await stand.finish(run.run_id, second)
+    await harness.admit()
+    second = harness.driver(run.run_id)
+    harness.asked.clear()
+    ended = await harness.finish(run.run_id, second)
     assert ended.state is RunState.COMPLETED
-    assert len(stand.asked) == 200 - answered + 1
-    assert 5 in stand.asked
-    assert len(set(stand.asked)) == len(stand.asked)
+    assert len(harness.asked) == 200 - answered + 1
+    assert 5 in harness.asked
+    assert len(set(harness.asked)) == len(harness.asked)
 
 
 async def test_run_cancelled_again_before_its_retry_began_is_closed() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    await stand.advance(driver, 3)
-    await stand.cancelling.cancel(run.run_id)
-    await stand.advance(driver, 3)
-    await stand.retrying.retry(run.run_id)
-    await stand.cancelling.cancel(run.run_id)
-    assert await stand.advance(stand.driver(run.run_id), 3)
-    assert (await stand.runs.get(run.run_id)).is_over
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    await harness.advance(driver, 3)
+    await harness.cancelling.cancel(run.run_id)
+    await harness.advance(driver, 3)
+    await harness.retrying.retry(run.run_id)
+    await harness.cancelling.cancel(run.run_id)
+    assert await harness.advance(harness.driver(run.run_id), 3)
+    assert (await harness.runs.get(run.run_id)).is_over
 
 
 async def test_run_stopped_between_its_record_and_its_shards_is_closed_in_its_retry() -> None:
-    stand = SchedulerStand()
-    run, _ = await stand.start()
-    await stand.tools.planner.plan(stand.fencing_token, run)
+    harness = SchedulerHarness()
+    run, _ = await harness.start()
+    await harness.tools.planner.plan(harness.fencing_token, run)
     # The process dies before the run is marked as planned.
-    stand.runs.runs[run.run_id] = replace(await stand.runs.get(run.run_id), planned_epoch=0)
-    await stand.cancelling.cancel(run.run_id)
-    assert await stand.advance(stand.driver(run.run_id), 3)
-    await stand.retrying.retry(run.run_id)
-    await stand.cancelling.cancel(run.run_id)
-    assert await stand.advance(stand.driver(run.run_id), 3)
-    assert (await stand.runs.get(run.run_id)).is_over
-    assert stand.record.closings == [(run.run_id, 1, True), (run.run_id, 2, True)]
+    harness.runs.runs[run.run_id] = replace(await harness.runs.get(run.run_id), planned_epoch=0)
+    await harness.cancelling.cancel(run.run_id)
+    assert await harness.advance(harness.driver(run.run_id), 3)
+    await harness.retrying.retry(run.run_id)
+    await harness.cancelling.cancel(run.run_id)
+    assert await harness.advance(harness.driver(run.run_id), 3)
+    assert (await harness.runs.get(run.run_id)).is_over
+    assert harness.record.closings == [(run.run_id, 1, True), (run.run_id, 2, True)]
 
 
 async def test_completed_run_cannot_be_retried() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    await stand.finish(run.run_id, driver)
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    await harness.finish(run.run_id, driver)
     with pytest.raises(RunNotRetryable):
-        await stand.retrying.retry(run.run_id)
+        await harness.retrying.retry(run.run_id)
 
 
 async def test_wiped_stream_is_made_good_with_later_attempts() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    await stand.advance(driver, 3)
-    stand.stream.wipe()
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    await harness.advance(driver, 3)
+    harness.stream.wipe()
     driver.suspect()
-    ended = await stand.finish(run.run_id, driver)
+    ended = await harness.finish(run.run_id, driver)
     assert ended.state is RunState.COMPLETED
-    attempts = {entry.shard.attempt for entry in stand.runs.shards[run.run_id].values()}
+    attempts = {entry.shard.attempt for entry in harness.runs.shards[run.run_id].values()}
     assert attempts == {2}
 
 
 async def test_lost_half_of_a_shard_is_asked_again_without_the_other_half() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    await stand.advance(driver, 3)
-    sent = stand.stream.take(run.run_id)
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    await harness.advance(driver, 3)
+    sent = harness.stream.take(run.run_id)
     for sent_run, shard in sent:
         for sample in shard.samples[: len(shard.samples) // 2]:
-            stand.record.answer(sent_run, sample, shard)
-    ended = await stand.finish(run.run_id, driver)
+            harness.record.answer(sent_run, sample, shard)
+    ended = await harness.finish(run.run_id, driver)
     assert ended.state is RunState.COMPLETED
     halves = sum(len(shard.samples) // 2 for _, shard in sent)
-    assert len(stand.asked) == len(set(stand.asked)) == 200 - halves
+    assert len(harness.asked) == len(set(harness.asked)) == 200 - halves
 
 
 async def test_lost_reports_are_made_good_by_asking_for_the_counts() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    await stand.advance(driver, 3)
-    for sent_run, shard in stand.stream.take(run.run_id):
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    await harness.advance(driver, 3)
+    for sent_run, shard in harness.stream.take(run.run_id):
         for sample in shard.samples:
-            stand.record.answer(sent_run, sample, shard)
-    assert await stand.advance(driver, 10)
-    ended = await stand.runs.get(run.run_id)
+            harness.record.answer(sent_run, sample, shard)
+    assert await harness.advance(driver, 10)
+    ended = await harness.runs.get(run.run_id)
     assert ended.state is RunState.COMPLETED
-    assert {entry.shard.attempt for entry in stand.runs.shards[run.run_id].values()} == {1}
+    assert {entry.shard.attempt for entry in harness.runs.shards[run.run_id].values()} == {1}
 
 
 async def test_nothing_is_sent_again_while_a_worker_holds_the_messages() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    await stand.advance(driver, 60)
-    sent = stand.stream.sent[run.run_id]
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    await harness.advance(driver, 60)
+    sent = harness.stream.sent[run.run_id]
     assert {shard.attempt for _, shard in sent} == {1}
 
 
 async def test_new_leader_takes_the_run_over_where_it_stands() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    await stand.advance(driver, 3)
-    stand.fencing_token = stand.runs.begin_term()
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    await harness.advance(driver, 3)
+    harness.fencing_token = harness.runs.begin_term()
     with pytest.raises(LeadershipLost):
-        await stand.finish(run.run_id, driver)
-    ended = await stand.finish(run.run_id, stand.driver(run.run_id))
+        await harness.finish(run.run_id, driver)
+    ended = await harness.finish(run.run_id, harness.driver(run.run_id))
     assert ended.state is RunState.COMPLETED
 
 
 async def test_planning_that_broke_off_is_begun_anew() -> None:
-    stand = SchedulerStand()
-    run, _ = await stand.start()
-    planner = replace(stand.tools.planner)
-    await planner.plan(stand.fencing_token, run)
-    stand.runs.runs[run.run_id] = replace(await stand.runs.get(run.run_id), planned_epoch=0)
-    ended = await stand.finish(run.run_id, stand.driver(run.run_id))
+    harness = SchedulerHarness()
+    run, _ = await harness.start()
+    planner = replace(harness.tools.planner)
+    await planner.plan(harness.fencing_token, run)
+    harness.runs.runs[run.run_id] = replace(await harness.runs.get(run.run_id), planned_epoch=0)
+    ended = await harness.finish(run.run_id, harness.driver(run.run_id))
     assert ended.state is RunState.COMPLETED
-    assert len(stand.record.sets) == 2
+    assert len(harness.record.sets) == 2

@@ -12,15 +12,21 @@ from services.scheduler.leadership.leader_election import FencingToken, Leadersh
 from services.scheduler.runs.lifecycle.run import RunId, RunState
 from services.scheduler.runs.limits.queue_limits import LimitChanges
 from services.scheduler.runs.orders.run_order import Priority
-from tests.fakes.scheduler_stand import SchedulerStand, toy_order
+from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 
 
-def leading(stand: SchedulerStand) -> LeadRuns:
+def leading(harness: SchedulerHarness) -> LeadRuns:
     def new_driver(token: FencingToken, run_id: RunId, peers: Callable[[str], int]) -> RunDriver:
-        return RunDriver(stand.tools, token, run_id, peers)
+        return RunDriver(harness.tools, token, run_id, peers)
 
     return LeadRuns(
-        stand.runs, stand.runs, stand.stream, stand.controls, stand.tracker, stand.clock, new_driver
+        harness.runs,
+        harness.runs,
+        harness.stream,
+        harness.controls,
+        harness.tracker,
+        harness.clock,
+        new_driver,
     )
 
 
@@ -33,93 +39,93 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def test_runs_beyond_the_limit_wait_and_then_run() -> None:
-    stand = SchedulerStand()
-    runs = [await stand.submit(toy_order(limit=3)) for _ in range(5)]
+    harness = SchedulerHarness()
+    runs = [await harness.submit(toy_order(limit=3)) for _ in range(5)]
 
     async def all_are_over() -> bool:
-        assert await stand.runs.count_running() <= 3
+        assert await harness.runs.count_running() <= 3
         for run in runs:
-            if run.run_id in stand.record.records:
-                await stand.work(run.run_id)
-                stand.clock.seconds += 0.1
-        return all([(await stand.runs.get(run.run_id)).is_over for run in runs])
+            if run.run_id in harness.record.records:
+                await harness.work(run.run_id)
+                harness.clock.seconds += 0.1
+        return all([(await harness.runs.get(run.run_id)).is_over for run in runs])
 
-    task = asyncio.ensure_future(leading(stand).lead(stand.fencing_token))
+    task = asyncio.ensure_future(leading(harness).lead(harness.fencing_token))
     await until(all_are_over)
     task.cancel()
-    assert {(await stand.runs.get(run.run_id)).state for run in runs} == {RunState.COMPLETED}
+    assert {(await harness.runs.get(run.run_id)).state for run in runs} == {RunState.COMPLETED}
 
 
 async def test_high_priority_goes_first_and_then_age() -> None:
-    stand = SchedulerStand()
+    harness = SchedulerHarness()
     orders = [Priority.LOW, Priority.NORMAL, Priority.HIGH, Priority.NORMAL, Priority.HIGH]
     runs = []
     for priority in orders:
-        stand.clock.seconds += 1
-        runs.append(await stand.submit(toy_order(priority=priority)))
-    await stand.admit()
-    running = [index for index, run in enumerate(runs) if await _state(stand, run.run_id) == "running"]
+        harness.clock.seconds += 1
+        runs.append(await harness.submit(toy_order(priority=priority)))
+    await harness.admit()
+    running = [index for index, run in enumerate(runs) if await _state(harness, run.run_id) == "running"]
     assert running == [1, 2, 4]
 
 
 async def test_run_that_gives_way_at_the_start_of_a_term_is_taken_off_the_wire() -> None:
     """Its driver was that of the earlier term."""
-    stand = SchedulerStand()
-    await stand.runs.limits.change(LimitChanges(max_running=1))
-    low, driver = await stand.start(toy_order(priority=Priority.LOW))
-    await stand.advance(driver, 3)
-    assert stand.stream.sent[low.run_id]
-    await stand.submit(toy_order(priority=Priority.HIGH, limit=3))
-    stand.fencing_token = stand.runs.begin_term()
+    harness = SchedulerHarness()
+    await harness.runs.limits.change(LimitChanges(max_running=1))
+    low, driver = await harness.start(toy_order(priority=Priority.LOW))
+    await harness.advance(driver, 3)
+    assert harness.stream.sent[low.run_id]
+    await harness.submit(toy_order(priority=Priority.HIGH, limit=3))
+    harness.fencing_token = harness.runs.begin_term()
 
     async def is_off_the_wire() -> bool:
-        return low.run_id not in stand.stream.sent and stand.controls.words[low.run_id][0] == "pending"
+        return low.run_id not in harness.stream.sent and harness.controls.words[low.run_id][0] == "pending"
 
-    task = asyncio.ensure_future(leading(stand).lead(stand.fencing_token))
+    task = asyncio.ensure_future(leading(harness).lead(harness.fencing_token))
     await until(is_off_the_wire)
     task.cancel()
 
 
 async def test_word_of_a_paused_run_stays_and_that_of_a_run_that_is_over_is_withdrawn() -> None:
-    stand = SchedulerStand()
-    paused, over = await stand.submit(), await stand.submit()
-    await stand.pausing.pause(paused.run_id)
-    await stand.cancelling.cancel(over.run_id)
+    harness = SchedulerHarness()
+    paused, over = await harness.submit(), await harness.submit()
+    await harness.pausing.pause(paused.run_id)
+    await harness.cancelling.cancel(over.run_id)
 
     async def only_one_is_told() -> bool:
-        stand.clock.seconds += 61
-        stand.tracker.touch("", stand.clock.monotonic())
-        return set(stand.controls.words) == {paused.run_id}
+        harness.clock.seconds += 61
+        harness.tracker.touch("", harness.clock.monotonic())
+        return set(harness.controls.words) == {paused.run_id}
 
-    task = asyncio.ensure_future(leading(stand).lead(stand.fencing_token))
+    task = asyncio.ensure_future(leading(harness).lead(harness.fencing_token))
     await until(only_one_is_told)
     task.cancel()
-    assert stand.controls.words[paused.run_id] == (RunState.PAUSED, 1)
+    assert harness.controls.words[paused.run_id] == (RunState.PAUSED, 1)
 
 
 async def test_old_term_ends_when_another_leads() -> None:
-    stand = SchedulerStand()
-    task = asyncio.ensure_future(leading(stand).lead(stand.fencing_token))
+    harness = SchedulerHarness()
+    task = asyncio.ensure_future(leading(harness).lead(harness.fencing_token))
     await asyncio.sleep(0)
-    stand.runs.begin_term()
-    stand.tracker.touch("", stand.clock.monotonic())
+    harness.runs.begin_term()
+    harness.tracker.touch("", harness.clock.monotonic())
     with pytest.raises(BaseExceptionGroup) as caught:
         await asyncio.wait_for(task, 10)
     assert caught.value.subgroup(LeadershipLost) is not None
 
 
 async def test_trouble_with_one_run_is_not_the_others() -> None:
-    stand = SchedulerStand()
-    bad, good = await stand.submit(toy_order(limit=3)), await stand.submit(toy_order(limit=4))
-    stand.runs.shards[bad.run_id] = None  # type: ignore[assignment]  # whatever touches it fails
+    harness = SchedulerHarness()
+    bad, good = await harness.submit(toy_order(limit=3)), await harness.submit(toy_order(limit=4))
+    harness.runs.shards[bad.run_id] = None  # type: ignore[assignment]  # whatever touches it fails
 
     async def good_is_over() -> bool:
-        if good.run_id in stand.record.records:
-            await stand.work(good.run_id)
-            stand.clock.seconds += 0.1
-        return (await stand.runs.get(good.run_id)).is_over
+        if good.run_id in harness.record.records:
+            await harness.work(good.run_id)
+            harness.clock.seconds += 0.1
+        return (await harness.runs.get(good.run_id)).is_over
 
-    task = asyncio.ensure_future(leading(stand).lead(stand.fencing_token))
+    task = asyncio.ensure_future(leading(harness).lead(harness.fencing_token))
     await until(good_is_over)
     task.cancel()
 
@@ -166,5 +172,5 @@ async def test_lost_term_is_followed_by_another() -> None:
     assert led == [1, 2, 3]
 
 
-async def _state(stand: SchedulerStand, run_id: RunId) -> str:
-    return (await stand.runs.get(run_id)).state
+async def _state(harness: SchedulerHarness, run_id: RunId) -> str:
+    return (await harness.runs.get(run_id)).state

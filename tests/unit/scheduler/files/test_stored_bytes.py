@@ -12,8 +12,8 @@ from services.scheduler.files.check_batch_file import CheckBatchFile, CheckedBat
 from services.scheduler.files.errors import FileTooLarge
 from services.scheduler.files.stored_file import FileHeader, FileId, bytes_prefix, rows_prefix
 from services.scheduler.files.wiring import DATASET_READERS
-from tests.fakes.checked_files import batch_line, jsonl
-from tests.fakes.memory_objects import MemoryObjects
+from tests.fakes.storage.checked_files import batch_line, jsonl
+from tests.fakes.storage.memory_objects import MemoryObjects
 
 FILE = FileId("file-1")
 MAX_BYTES = 20_000_000

@@ -12,86 +12,86 @@ from services.scheduler.runs.lifecycle.run import Run, RunState
 from services.scheduler.runs.orders.run_order import GenerationParams
 from services.scheduler.suites.rendering.sample import Sample
 from services.scheduler.suites.suite import MetricUse, OutputType, TaskScoring
-from tests.fakes.checked_files import batch_line
-from tests.fakes.memory_objects import MemoryObjects
-from tests.fakes.scheduler_stand import SchedulerStand, ready_worker, toy_order
-from tests.fakes.uploaded_contents import UploadedContents
+from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
+from tests.fakes.storage.checked_files import batch_line
+from tests.fakes.storage.memory_objects import MemoryObjects
+from tests.fakes.storage.uploaded_contents import UploadedContents
 
 ROWS = [{"id": f"r{at}", "prompt": f"{at} + 1 =", "target": str(at + 1)} for at in range(2500)]
 
 
-async def planned(stand: SchedulerStand, **changes: object) -> Run:
-    run, _ = await stand.start(toy_order(suite="", **changes))
-    await stand.tools.planner.plan(stand.fencing_token, run)
-    return await stand.runs.get(run.run_id)
+async def planned(harness: SchedulerHarness, **changes: object) -> Run:
+    run, _ = await harness.start(toy_order(suite="", **changes))
+    await harness.tools.planner.plan(harness.fencing_token, run)
+    return await harness.runs.get(run.run_id)
 
 
-async def samples_of(stand: SchedulerStand, run: Run) -> list[Sample]:
-    [task] = await stand.runs.planned_tasks(run.run_id)
-    return stand.record.sets[task.sample_set_id]
+async def samples_of(harness: SchedulerHarness, run: Run) -> list[Sample]:
+    [task] = await harness.runs.planned_tasks(run.run_id)
+    return harness.record.sets[task.sample_set_id]
 
 
 async def test_rows_are_samples_of_one_task_in_their_order() -> None:
-    stand = SchedulerStand()
-    dataset_id = stand.datasets.upload(ROWS, "sums.jsonl")
-    run = await planned(stand, dataset_id=dataset_id)
-    [task] = await stand.runs.planned_tasks(run.run_id)
-    digest = stand.datasets.contents[dataset_id].content.digest
+    harness = SchedulerHarness()
+    dataset_id = harness.datasets.upload(ROWS, "sums.jsonl")
+    run = await planned(harness, dataset_id=dataset_id)
+    [task] = await harness.runs.planned_tasks(run.run_id)
+    digest = harness.datasets.contents[dataset_id].content.digest
     assert (task.task, task.version, task.sample_count) == ("rows", "1", 2500)
     assert (task.dataset, task.dataset_revision) == ("sums.jsonl", digest)
     assert (task.num_fewshot, task.generation, task.is_stand_in) == (0, None, False)
-    samples = await samples_of(stand, run)
+    samples = await samples_of(harness, run)
     assert [sample.row_id for sample in samples] == [row["id"] for row in ROWS]
     assert [sample.position for sample in samples] == list(range(2500))
-    shards = await stand.runs.planned(run, -1, 100)
+    shards = await harness.runs.planned(run, -1, 100)
     assert [shard.size for shard in shards] == [64] * 39 + [4]
     assert run.environment["task.rows.dataset_revision"] == digest
     assert run.environment["task.rows.dataset"] == "sums.jsonl"
 
 
 async def test_limit_takes_the_first_rows_and_rollouts_repeat_them() -> None:
-    stand = SchedulerStand()
-    run = await planned(stand, dataset_id=stand.datasets.upload(ROWS), limit=70, rollouts=2)
+    harness = SchedulerHarness()
+    run = await planned(harness, dataset_id=harness.datasets.upload(ROWS), limit=70, rollouts=2)
     assert run.total == 140
-    assert [sample.row_id for sample in await samples_of(stand, run)] == [f"r{at}" for at in range(70)]
+    assert [sample.row_id for sample in await samples_of(harness, run)] == [f"r{at}" for at in range(70)]
 
 
 async def test_run_ends_when_all_rows_are_answered_and_a_retry_asks_what_is_missing() -> None:
-    stand = SchedulerStand()
-    dataset_id = stand.datasets.upload(ROWS[:100])
-    run, driver = await stand.start(toy_order(suite="", dataset_id=dataset_id))
-    failed = await stand.finish(run.run_id, driver, lambda sample: "engine" if sample < 50 else "")
+    harness = SchedulerHarness()
+    dataset_id = harness.datasets.upload(ROWS[:100])
+    run, driver = await harness.start(toy_order(suite="", dataset_id=dataset_id))
+    failed = await harness.finish(run.run_id, driver, lambda sample: "engine" if sample < 50 else "")
     assert failed.state is RunState.FAILED
     # The rows are with results: a retry needs the data set no more.
-    stand.datasets.contents.clear()
-    stand.datasets.objects.contents.clear()
-    stand.asked.clear()
-    await stand.retrying.retry(run.run_id)
-    await stand.admit()
-    ended = await stand.finish(run.run_id, stand.driver(run.run_id))
+    harness.datasets.contents.clear()
+    harness.datasets.objects.contents.clear()
+    harness.asked.clear()
+    await harness.retrying.retry(run.run_id)
+    await harness.admit()
+    ended = await harness.finish(run.run_id, harness.driver(run.run_id))
     assert ended.state is RunState.COMPLETED
-    assert sorted(stand.asked) == list(range(50))
+    assert sorted(harness.asked) == list(range(50))
 
 
 async def test_paused_run_goes_on_where_it_stopped() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start(toy_order(suite="", dataset_id=stand.datasets.upload(ROWS[:100])))
-    await stand.advance(driver, 2)
-    await stand.pausing.pause(run.run_id)
-    assert await stand.advance(driver)
-    await stand.resuming.resume(run.run_id)
-    await stand.admit()
-    assert (await stand.finish(run.run_id, stand.driver(run.run_id))).state is RunState.COMPLETED
-    assert sorted(stand.asked) == list(range(100))
+    harness = SchedulerHarness()
+    run, driver = await harness.start(toy_order(suite="", dataset_id=harness.datasets.upload(ROWS[:100])))
+    await harness.advance(driver, 2)
+    await harness.pausing.pause(run.run_id)
+    assert await harness.advance(driver)
+    await harness.resuming.resume(run.run_id)
+    await harness.admit()
+    assert (await harness.finish(run.run_id, harness.driver(run.run_id))).state is RunState.COMPLETED
+    assert sorted(harness.asked) == list(range(100))
 
 
 async def test_answers_to_the_same_rows_are_taken_from_an_earlier_run() -> None:
-    stand = SchedulerStand()
-    stand.registry.live = [ready_worker(environment={"engine": "fake 1"})]
-    dataset_id = stand.datasets.upload(ROWS[:100])
-    first, driver = await stand.start(toy_order(suite="", dataset_id=dataset_id))
-    await stand.finish(first.run_id, driver)
-    again = await planned(stand, dataset_id=stand.datasets.upload(ROWS[:100]), reuse_answers=True)
+    harness = SchedulerHarness()
+    harness.registry.live = [ready_worker(environment={"engine": "fake 1"})]
+    dataset_id = harness.datasets.upload(ROWS[:100])
+    first, driver = await harness.start(toy_order(suite="", dataset_id=dataset_id))
+    await harness.finish(first.run_id, driver)
+    again = await planned(harness, dataset_id=harness.datasets.upload(ROWS[:100]), reuse_answers=True)
     assert again.reused_answers == 100
 
 
@@ -110,47 +110,49 @@ class FailingObjects(MemoryObjects):
 
 async def test_object_store_that_is_away_for_a_while_delays_the_run_only() -> None:
     objects = FailingObjects()
-    stand = SchedulerStand(datasets=UploadedContents(objects))
-    run, driver = await stand.start(toy_order(suite="", dataset_id=stand.datasets.upload(ROWS[:100])))
+    harness = SchedulerHarness(datasets=UploadedContents(objects))
+    run, driver = await harness.start(toy_order(suite="", dataset_id=harness.datasets.upload(ROWS[:100])))
     objects.failures = 15
     for _ in range(15):
         with pytest.raises(ObjectStoreUnavailable):
-            await stand.advance(driver)
-    assert (await stand.finish(run.run_id, driver)).state is RunState.COMPLETED
-    assert sorted(stand.asked) == list(range(100))
+            await harness.advance(driver)
+    assert (await harness.finish(run.run_id, driver)).state is RunState.COMPLETED
+    assert sorted(harness.asked) == list(range(100))
 
 
 async def test_row_that_fits_no_message_fails_the_run_by_its_name() -> None:
     text = "x" * 2_200_000
     heavy = {"id": "big", "messages": [{"role": "user", "content": [{"type": "text", "text": text}]}]}
-    stand = SchedulerStand()
-    dataset_id = stand.datasets.upload([{"id": "r", "prompt": "a"}, heavy])
-    run, driver = await stand.start(toy_order(suite="", dataset_id=dataset_id))
-    failed = await stand.finish(run.run_id, driver)
+    harness = SchedulerHarness()
+    dataset_id = harness.datasets.upload([{"id": "r", "prompt": "a"}, heavy])
+    run, driver = await harness.start(toy_order(suite="", dataset_id=dataset_id))
+    failed = await harness.finish(run.run_id, driver)
     assert failed.error is not None
     assert failed.error.reason == "SAMPLE_TOO_LARGE"
     assert "Row 2 of rows.jsonl (big) takes 440" in failed.error.message
 
 
 async def test_data_set_that_is_gone_fails_a_run_that_was_not_planned_yet() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start(toy_order(suite="", dataset_id=stand.datasets.upload(ROWS[:10])))
-    stand.datasets.contents.clear()
-    failed = await stand.finish(run.run_id, driver)
+    harness = SchedulerHarness()
+    run, driver = await harness.start(toy_order(suite="", dataset_id=harness.datasets.upload(ROWS[:10])))
+    harness.datasets.contents.clear()
+    failed = await harness.finish(run.run_id, driver)
     assert failed.error is not None
     assert failed.error.reason == DatasetNotFound.reason
 
 
 async def test_results_is_told_of_rows_parameters_and_metrics() -> None:
-    stand = SchedulerStand()
+    harness = SchedulerHarness()
     body = {"messages": [{"role": "user", "content": "Hi", "name": "ann"}], "temperature": 0.5}
     plain = {"id": "a", "prompt": "x", "target": "y", "metadata": {"level": 1}}
-    run = await planned(stand, dataset_id=stand.datasets.upload([plain]), metrics=(MetricUse("exact_match"),))
-    [sample] = [sample_to_proto(each) for each in await samples_of(stand, run)]
+    run = await planned(
+        harness, dataset_id=harness.datasets.upload([plain]), metrics=(MetricUse("exact_match"),)
+    )
+    [sample] = [sample_to_proto(each) for each in await samples_of(harness, run)]
     assert (sample.row_id, sample.prompt.text, list(sample.target.texts)) == ("a", "x", ["y"])
     assert sample.doc_json == '{"level":1}'
-    batch = await planned(stand, dataset_id=stand.datasets.upload([batch_line(body=body)], "b.jsonl"))
-    [sample] = [sample_to_proto(each) for each in await samples_of(stand, batch)]
+    batch = await planned(harness, dataset_id=harness.datasets.upload([batch_line(body=body)], "b.jsonl"))
+    [sample] = [sample_to_proto(each) for each in await samples_of(harness, batch)]
     assert not sample.prompt.HasField("text")
     [turn] = sample.prompt.messages
     assert (turn.role, turn.content, turn.fields_json) == ("user", "Hi", '{"name":"ann"}')
@@ -165,8 +167,8 @@ TEXT = PlannedTask(
 
 
 async def test_nothing_is_made_up_of_parameters_that_neither_row_nor_run_sets() -> None:
-    stand = SchedulerStand()
-    run = await planned(stand, dataset_id=stand.datasets.upload(ROWS[:1]))
+    harness = SchedulerHarness()
+    run = await planned(harness, dataset_id=harness.datasets.upload(ROWS[:1]))
     told = task_to_proto(TaskToOpen(TEXT, TaskScoring(OutputType.GENERATE_UNTIL, ())), run)
     assert (told.max_tokens, told.HasField("temperature"), list(told.stop)) == (0, False, [])
     params = GenerationParams(max_tokens=9, temperature=0.5)
@@ -176,8 +178,8 @@ async def test_nothing_is_made_up_of_parameters_that_neither_row_nor_run_sets() 
 
 
 async def test_request_of_a_row_is_another_than_that_of_a_suites_sample() -> None:
-    stand = SchedulerStand()
-    run = await planned(stand, dataset_id=stand.datasets.upload(ROWS[:1]))
+    harness = SchedulerHarness()
+    run = await planned(harness, dataset_id=harness.datasets.upload(ROWS[:1]))
     of_suite = replace(run, order=replace(run.order, suite="toy", dataset_id=""))
     warm = replace(run, order=replace(run.order, params=GenerationParams(temperature=1.0)))
     limited = replace(run, order=replace(run.order, limit=1, metrics=(MetricUse("f1"),), rollouts=3))

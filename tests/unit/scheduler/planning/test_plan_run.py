@@ -14,109 +14,109 @@ from services.scheduler.runs.lifecycle.run import RunState
 from services.scheduler.runs.limits.queue_limits import LimitChanges
 from services.scheduler.runs.orders.run_order import GenerationParams
 from services.scheduler.suites.suite import OutputType, TaskScoring
-from tests.fakes.scheduler_stand import SchedulerStand, toy_order
-from tests.fakes.toy_suites import ToyRows
+from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
+from tests.fakes.suites.toy_suites import ToyRows
 
 
 async def test_tasks_own_ranges_that_follow_each_other() -> None:
-    stand = SchedulerStand()
-    run, _ = await stand.start(toy_order(limit=70))
-    await stand.tools.planner.plan(stand.fencing_token, run)
-    tasks = await stand.runs.planned_tasks(run.run_id)
+    harness = SchedulerHarness()
+    run, _ = await harness.start(toy_order(limit=70))
+    await harness.tools.planner.plan(harness.fencing_token, run)
+    tasks = await harness.runs.planned_tasks(run.run_id)
     assert [(task.task, task.first_sample, task.sample_count) for task in tasks] == [
         ("choose", 0, 70),
         ("say", 70, 70),
     ]
-    planned = await stand.runs.get(run.run_id)
+    planned = await harness.runs.get(run.run_id)
     assert (planned.total, planned.planned_epoch) == (140, 1)
-    shards = await stand.runs.planned(planned, -1, 100)
+    shards = await harness.runs.planned(planned, -1, 100)
     assert [(shard.samples[0], shard.size) for shard in shards] == [(0, 64), (64, 6), (70, 64), (134, 6)]
 
 
 async def test_only_ordered_tasks_are_planned_in_the_order_asked() -> None:
-    stand = SchedulerStand()
-    run, _ = await stand.start(toy_order(tasks=("say", "choose")))
-    await stand.tools.planner.plan(stand.fencing_token, run)
-    assert [task.task for task in await stand.runs.planned_tasks(run.run_id)] == ["say", "choose"]
+    harness = SchedulerHarness()
+    run, _ = await harness.start(toy_order(tasks=("say", "choose")))
+    await harness.tools.planner.plan(harness.fencing_token, run)
+    assert [task.task for task in await harness.runs.planned_tasks(run.run_id)] == ["say", "choose"]
 
 
 async def test_same_order_gives_the_same_sample_sets() -> None:
-    stand = SchedulerStand()
+    harness = SchedulerHarness()
     for _ in range(2):
-        run, _ = await stand.start()
-        await stand.tools.planner.plan(stand.fencing_token, run)
-    assert len(stand.record.sets) == 2
+        run, _ = await harness.start()
+        await harness.tools.planner.plan(harness.fencing_token, run)
+    assert len(harness.record.sets) == 2
 
 
 async def test_run_cancelled_in_planning_is_not_planned_to_the_end() -> None:
-    stand = SchedulerStand()
-    run, _ = await stand.start()
-    await stand.cancelling.cancel(run.run_id)
+    harness = SchedulerHarness()
+    run, _ = await harness.start()
+    await harness.cancelling.cancel(run.run_id)
     with pytest.raises(RunStopped):
-        await stand.tools.planner.plan(stand.fencing_token, run)
-    assert not stand.record.sets
+        await harness.tools.planner.plan(harness.fencing_token, run)
+    assert not harness.record.sets
 
 
 async def test_run_cancelled_while_slow_rows_are_rendered_is_left_within_a_second() -> None:
-    stand = SchedulerStand()
-    run, _ = await stand.start()
+    harness = SchedulerHarness()
+    run, _ = await harness.start()
     read: list[float] = []
 
     def take_half_a_second() -> None:
-        stand.clock.seconds += 0.5
-        read.append(stand.clock.seconds)
+        harness.clock.seconds += 0.5
+        read.append(harness.clock.seconds)
         if len(read) == 10:
-            asyncio.run(stand.cancelling.cancel(run.run_id))
+            asyncio.run(harness.cancelling.cancel(run.run_id))
 
-    stand.rows.on_row = take_half_a_second
+    harness.rows.on_row = take_half_a_second
     with pytest.raises(RunStopped):
-        await stand.tools.planner.plan(stand.fencing_token, run)
+        await harness.tools.planner.plan(harness.fencing_token, run)
     assert 10 <= len(read) <= 14
 
 
 async def test_more_runs_are_planned_at_a_time_once_more_may_be_running() -> None:
     together = Barrier(8)
-    stand = SchedulerStand(rows=ToyRows(count=1, on_row=lambda: together.wait(5)))
-    await stand.runs.limits.change(LimitChanges(max_running=8))
+    harness = SchedulerHarness(rows=ToyRows(count=1, on_row=lambda: together.wait(5)))
+    await harness.runs.limits.change(LimitChanges(max_running=8))
     async with asyncio.TaskGroup() as group:
-        for run in [(await stand.start(toy_order(tasks=("say",))))[0] for _ in range(8)]:
-            group.create_task(stand.tools.planner.plan(stand.fencing_token, run))
+        for run in [(await harness.start(toy_order(tasks=("say",))))[0] for _ in range(8)]:
+            group.create_task(harness.tools.planner.plan(harness.fencing_token, run))
     assert not together.broken
 
 
 async def test_too_many_fewshot_examples_fail_the_run_as_a_bad_parameter() -> None:
-    stand = SchedulerStand(rows=ToyRows(count=3))
-    run, _ = await stand.start(toy_order(num_fewshot=3))
+    harness = SchedulerHarness(rows=ToyRows(count=3))
+    run, _ = await harness.start(toy_order(num_fewshot=3))
     with pytest.raises(PlanningFailed) as failure:
-        await stand.tools.planner.plan(stand.fencing_token, run)
+        await harness.tools.planner.plan(harness.fencing_token, run)
     assert failure.value.error.reason == "INVALID_PARAMETER"
 
 
 async def test_rows_changed_between_two_plannings_of_a_run_are_noticed() -> None:
-    stand = SchedulerStand()
-    run, _ = await stand.start()
-    await stand.tools.planner.plan(stand.fencing_token, run)
-    stand.rows.count = 50
+    harness = SchedulerHarness()
+    run, _ = await harness.start()
+    await harness.tools.planner.plan(harness.fencing_token, run)
+    harness.rows.count = 50
     with pytest.raises(PlanningFailed, match="changed while the run was being planned"):
-        await stand.tools.planner.plan(stand.fencing_token, run)
+        await harness.tools.planner.plan(harness.fencing_token, run)
 
 
 async def test_step_names_the_task_that_is_planned() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    stand.record.sets.clear()
-    await stand.runs.set_step(stand.fencing_token, run, "planning say")
-    snapshot = await stand.showing.show(run.run_id)
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    harness.record.sets.clear()
+    await harness.runs.set_step(harness.fencing_token, run, "planning say")
+    snapshot = await harness.showing.show(run.run_id)
     assert snapshot.progress.current_step == "planning say"
-    await stand.advance(driver)
-    assert (await stand.runs.get(run.run_id)).state is RunState.RUNNING
+    await harness.advance(driver)
+    assert (await harness.runs.get(run.run_id)).state is RunState.RUNNING
 
 
 async def test_order_overrides_what_the_task_says() -> None:
-    stand = SchedulerStand()
-    run, _ = await stand.start()
-    await stand.tools.planner.plan(stand.fencing_token, run)
-    say = (await stand.runs.planned_tasks(run.run_id))[1]
+    harness = SchedulerHarness()
+    run, _ = await harness.start()
+    await harness.tools.planner.plan(harness.fencing_token, run)
+    say = (await harness.runs.planned_tasks(run.run_id))[1]
     merged = merged_params(GenerationParams(temperature=0.7, seed=3), say)
     assert (merged.temperature, merged.seed, merged.max_tokens) == (0.7, 3, 8)
     choose = replace(say, generation=None)
@@ -124,10 +124,10 @@ async def test_order_overrides_what_the_task_says() -> None:
 
 
 async def test_results_is_told_how_was_generated_and_of_choices_nothing() -> None:
-    stand = SchedulerStand()
-    run, _ = await stand.start()
-    await stand.tools.planner.plan(stand.fencing_token, run)
-    say = (await stand.runs.planned_tasks(run.run_id))[1]
+    harness = SchedulerHarness()
+    run, _ = await harness.start()
+    await harness.tools.planner.plan(harness.fencing_token, run)
+    say = (await harness.runs.planned_tasks(run.run_id))[1]
     scoring = TaskScoring(OutputType.GENERATE_UNTIL, ())
     run = replace(run, order=toy_order(params=GenerationParams(max_tokens=64)))
     told = task_to_proto(TaskToOpen(say, scoring), run)
@@ -138,9 +138,9 @@ async def test_results_is_told_how_was_generated_and_of_choices_nothing() -> Non
 
 
 async def test_top_p_of_0_is_sent_as_greedy() -> None:
-    stand = SchedulerStand()
-    run, _ = await stand.start()
-    await stand.tools.planner.plan(stand.fencing_token, run)
-    for task in await stand.runs.planned_tasks(run.run_id):
+    harness = SchedulerHarness()
+    run, _ = await harness.start()
+    await harness.tools.planner.plan(harness.fencing_token, run)
+    for task in await harness.runs.planned_tasks(run.run_id):
         merged = merged_params(GenerationParams(temperature=0.7, top_p=0.0), task)
         assert (merged.temperature, merged.top_p) == (0.0, None)

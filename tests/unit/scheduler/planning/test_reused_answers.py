@@ -9,52 +9,52 @@ from services.scheduler.planning.proto import request_digest
 from services.scheduler.runs.lifecycle.run import Run, RunState
 from services.scheduler.runs.orders.run_order import GenerationParams, RunOrder, ScoringMethod
 from services.scheduler.workers.worker import Worker, engine_facts
-from tests.fakes.scheduler_stand import SchedulerStand, ready_worker, toy_order
-from tests.fakes.scheduler_world import ListedWorkers
+from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
+from tests.fakes.scheduler.surroundings import ListedWorkers
 
 FACTS = {"engine": "openai", "engine_version": "1"}
 
 
-def stand_with_worker() -> SchedulerStand:
-    return SchedulerStand(registry=ListedWorkers([ready_worker(environment=FACTS)]))
+def stand_with_worker() -> SchedulerHarness:
+    return SchedulerHarness(registry=ListedWorkers([ready_worker(environment=FACTS)]))
 
 
-async def run_to_end(stand: SchedulerStand, order: RunOrder) -> Run:
-    run, driver = await stand.start(order)
-    return await stand.finish(run.run_id, driver)
+async def run_to_end(harness: SchedulerHarness, order: RunOrder) -> Run:
+    run, driver = await harness.start(order)
+    return await harness.finish(run.run_id, driver)
 
 
 async def test_what_an_earlier_run_answered_is_not_asked_again() -> None:
-    stand = stand_with_worker()
-    first = await run_to_end(stand, toy_order())
-    asked = len(stand.asked)
-    again = await run_to_end(stand, toy_order(reuse_answers=True))
+    harness = stand_with_worker()
+    first = await run_to_end(harness, toy_order())
+    asked = len(harness.asked)
+    again = await run_to_end(harness, toy_order(reuse_answers=True))
     assert (again.state, again.reused_answers) == (RunState.COMPLETED, first.total)
-    assert len(stand.asked) == asked
+    assert len(harness.asked) == asked
 
 
 async def test_what_the_machinery_failed_is_asked() -> None:
-    stand = stand_with_worker()
-    run, driver = await stand.start()
-    await stand.finish(run.run_id, driver, lambda sample: "timeout" if sample == 1 else "")
-    asked = len(stand.asked)
-    again = await run_to_end(stand, toy_order(reuse_answers=True))
+    harness = stand_with_worker()
+    run, driver = await harness.start()
+    await harness.finish(run.run_id, driver, lambda sample: "timeout" if sample == 1 else "")
+    asked = len(harness.asked)
+    again = await run_to_end(harness, toy_order(reuse_answers=True))
     assert again.reused_answers == again.total - 1
-    assert stand.asked[asked:] == [1]
+    assert harness.asked[asked:] == [1]
 
 
 async def test_without_the_order_to_nothing_is_taken() -> None:
-    stand = stand_with_worker()
-    first = await run_to_end(stand, toy_order())
-    again = await run_to_end(stand, toy_order())
+    harness = stand_with_worker()
+    first = await run_to_end(harness, toy_order())
+    again = await run_to_end(harness, toy_order())
     assert again.reused_answers == 0
-    assert len(stand.asked) == 2 * first.total
+    assert len(harness.asked) == 2 * first.total
 
 
 async def test_of_an_engine_that_nobody_tells_of_nothing_is_taken() -> None:
-    stand = SchedulerStand()
-    await run_to_end(stand, toy_order())
-    again = await run_to_end(stand, toy_order(reuse_answers=True))
+    harness = SchedulerHarness()
+    await run_to_end(harness, toy_order())
+    again = await run_to_end(harness, toy_order(reuse_answers=True))
     assert (again.state, again.reused_answers) == (RunState.COMPLETED, 0)
 
 
@@ -92,10 +92,10 @@ def test_the_server_that_an_order_names_is_the_one_that_answers() -> None:
     ],
 )
 async def test_another_request_has_another_digest(changed: dict[str, Any]) -> None:
-    stand = stand_with_worker()
-    run, driver = await stand.start()
-    await stand.finish(run.run_id, driver)
-    [*_, task] = await stand.runs.planned_tasks(run.run_id)
+    harness = stand_with_worker()
+    run, driver = await harness.start()
+    await harness.finish(run.run_id, driver)
+    [*_, task] = await harness.runs.planned_tasks(run.run_id)
     run = replace(run, scoring_method=ScoringMethod.GENERATE)
     other = replace(run, order=replace(run.order, **changed))
     assert request_digest(run, task) == request_digest(replace(run, pool="another"), task)

@@ -14,9 +14,9 @@ from services.scheduler.suites.rendering.sample import Sample, Target
 from services.scheduler.suites.suite import TaskScoring
 from services.scheduler.suites.suite_errors import DatasetUnavailable
 from tests.fakes.eventually import eventually
-from tests.fakes.scheduler_stand import SchedulerStand, toy_order
-from tests.fakes.scheduler_world import InMemoryRecord
-from tests.fakes.toy_suites import ToyRows
+from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
+from tests.fakes.scheduler.surroundings import InMemoryRecord
+from tests.fakes.suites.toy_suites import ToyRows
 
 
 class HeldRecord(InMemoryRecord):
@@ -41,8 +41,8 @@ class HeldRecord(InMemoryRecord):
         await super().put_samples(staging_id, samples, scoring)
 
 
-def stand_of_chunks(record: InMemoryRecord, chunks: int) -> SchedulerStand:
-    return SchedulerStand(record=record, rows=ToyRows(count=chunks * CHUNK_SAMPLES))
+def stand_of_chunks(record: InMemoryRecord, chunks: int) -> SchedulerHarness:
+    return SchedulerHarness(record=record, rows=ToyRows(count=chunks * CHUNK_SAMPLES))
 
 
 def one_task() -> RunOrder:
@@ -75,42 +75,42 @@ async def test_so_many_chunks_are_on_their_way_and_all_are_stored_at_the_end() -
 async def test_rows_are_read_while_results_stores_what_came_before() -> None:
     read: list[int] = []
     record = HeldRecord()
-    stand = stand_of_chunks(record, chunks=4)
-    stand.rows.on_row = lambda: read.append(1)
-    run, _ = await stand.start(one_task())
+    harness = stand_of_chunks(record, chunks=4)
+    harness.rows.on_row = lambda: read.append(1)
+    run, _ = await harness.start(one_task())
     async with asyncio.TaskGroup() as group:
-        group.create_task(stand.tools.planner.plan(stand.fencing_token, run))
+        group.create_task(harness.tools.planner.plan(harness.fencing_token, run))
         # What tells that a chunk is full is the first row of the next.
         ahead = (CHUNKS_ON_THEIR_WAY + 1) * CHUNK_SAMPLES + 1
         await eventually(lambda: len(read) == ahead, "the next chunk is put together")
         assert record.arrived == CHUNKS_ON_THEIR_WAY
         record.may_store.set()
-    assert (await stand.runs.get(run.run_id)).total == 4 * CHUNK_SAMPLES
+    assert (await harness.runs.get(run.run_id)).total == 4 * CHUNK_SAMPLES
     [samples] = record.sets.values()
     assert [sample.position for sample in samples] == list(range(4 * CHUNK_SAMPLES))
 
 
 async def test_results_away_in_the_middle_is_raised_as_it_is_and_planning_begins_anew() -> None:
     def fail_at_the_third(arrived: int) -> None:
-        if arrived >= 3 and stand.record.refusal is None:
-            stand.record.refusal = DependencyUnavailable(dependency="results")
+        if arrived >= 3 and harness.record.refusal is None:
+            harness.record.refusal = DependencyUnavailable(dependency="results")
 
     record = HeldRecord(fail_at_the_third)
     record.may_store.set()
-    stand = stand_of_chunks(record, chunks=6)
-    run, _ = await stand.start(one_task())
+    harness = stand_of_chunks(record, chunks=6)
+    run, _ = await harness.start(one_task())
     with pytest.raises(DependencyUnavailable):
-        await stand.tools.planner.plan(stand.fencing_token, run)
+        await harness.tools.planner.plan(harness.fencing_token, run)
     assert not record.sets
     record.refusal, record.on_chunk = None, lambda _: None
-    await stand.tools.planner.plan(stand.fencing_token, run)
+    await harness.tools.planner.plan(harness.fencing_token, run)
     [samples] = record.sets.values()
-    assert len(samples) == (await stand.runs.get(run.run_id)).total == 6 * CHUNK_SAMPLES
+    assert len(samples) == (await harness.runs.get(run.run_id)).total == 6 * CHUNK_SAMPLES
 
 
 async def test_row_that_cannot_be_read_ends_what_is_on_its_way() -> None:
     record = HeldRecord()
-    stand = stand_of_chunks(record, chunks=4)
+    harness = stand_of_chunks(record, chunks=4)
     read: list[int] = []
 
     def break_in_the_second_chunk() -> None:
@@ -118,29 +118,29 @@ async def test_row_that_cannot_be_read_ends_what_is_on_its_way() -> None:
         if len(read) == CHUNK_SAMPLES + 10:
             raise DatasetUnavailable("toy", "its rows", ["the mirror has it not"])
 
-    stand.rows.on_row = break_in_the_second_chunk
-    run, _ = await stand.start(one_task())
+    harness.rows.on_row = break_in_the_second_chunk
+    run, _ = await harness.start(one_task())
     with pytest.raises(PlanningFailed) as failure:
-        await stand.tools.planner.plan(stand.fencing_token, run)
+        await harness.tools.planner.plan(harness.fencing_token, run)
     assert failure.value.error.reason == "ROWS_UNAVAILABLE"
     assert (record.arrived, record.given_up, record.sets) == (1, 1, {})
 
 
 async def test_run_stopped_in_the_middle_leaves_nothing_on_its_way_and_nothing_committed() -> None:
     record = HeldRecord()
-    stand = stand_of_chunks(record, chunks=4)
-    run, _ = await stand.start(one_task())
+    harness = stand_of_chunks(record, chunks=4)
+    run, _ = await harness.start(one_task())
     read: list[int] = []
 
     def stop_in_the_second_chunk() -> None:
         read.append(1)
         if len(read) == CHUNK_SAMPLES + 10:
-            asyncio.run(stand.cancelling.cancel(run.run_id))
-            stand.clock.seconds += 2 * NOTE_SECONDS
+            asyncio.run(harness.cancelling.cancel(run.run_id))
+            harness.clock.seconds += 2 * NOTE_SECONDS
 
-    stand.rows.on_row = stop_in_the_second_chunk
+    harness.rows.on_row = stop_in_the_second_chunk
     with pytest.raises(RunStopped):
-        await stand.tools.planner.plan(stand.fencing_token, run)
+        await harness.tools.planner.plan(harness.fencing_token, run)
     assert len(read) < 2 * CHUNK_SAMPLES
     assert record.given_up == record.arrived > 0
     assert not record.sets
@@ -148,10 +148,10 @@ async def test_run_stopped_in_the_middle_leaves_nothing_on_its_way_and_nothing_c
 
 async def test_leader_that_ends_while_planning_gives_up_what_is_on_its_way() -> None:
     record = HeldRecord()
-    stand = stand_of_chunks(record, chunks=4)
-    run, _ = await stand.start(one_task())
+    harness = stand_of_chunks(record, chunks=4)
+    run, _ = await harness.start(one_task())
     async with asyncio.TaskGroup() as group:
-        planning = group.create_task(stand.tools.planner.plan(stand.fencing_token, run))
+        planning = group.create_task(harness.tools.planner.plan(harness.fencing_token, run))
         await eventually(lambda: record.arrived == CHUNKS_ON_THEIR_WAY, "chunks on their way")
         planning.cancel()
     assert record.given_up == CHUNKS_ON_THEIR_WAY

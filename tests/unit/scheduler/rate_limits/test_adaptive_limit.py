@@ -4,7 +4,7 @@ import pytest
 
 from services.scheduler.rate_limits.adaptive_limit import AdaptiveLimit
 from services.scheduler.rate_limits.rate_meter import Measured
-from tests.fakes.simulated_paces import SimulatedPaces
+from tests.fakes.scheduler.simulated_rate_limits import SimulatedPaces
 
 ALLOWED = 50.0
 

@@ -8,7 +8,7 @@ import pytest
 from services.scheduler.rate_limits.assign_quotas import AssignQuotas, QuotaAssigner, quota_shares
 from services.scheduler.rate_limits.rate_meter import RateLimitTracker
 from services.scheduler.rate_limits.rate_report import RateQuota, RateReport
-from tests.fakes.scheduler_world import SetClock
+from tests.fakes.scheduler.surroundings import SetClock
 
 
 @dataclass
@@ -52,64 +52,64 @@ def reports(second: float, refused: int = 0, **more: object) -> list[RateReport]
 
 
 async def test_nothing_is_granted_while_nothing_is_limited() -> None:
-    stand = Stand()
+    harness = Stand()
     for second in range(5):
-        assert await stand.after(1, *reports(second)) is None
-    assert stand.grants.puts == 0
+        assert await harness.after(1, *reports(second)) is None
+    assert harness.grants.puts == 0
 
 
 async def test_what_was_taken_while_others_were_refused_is_the_limit() -> None:
-    stand = Stand()
+    harness = Stand()
     for second in range(3):
-        await stand.after(1, *reports(second))
-    grant = await stand.after(1, *reports(3, refused=30))
+        await harness.after(1, *reports(second))
+    grant = await harness.after(1, *reports(3, refused=30))
     assert grant is not None
     assert grant.requests_per_second == pytest.approx(98.0)
     assert grant.shares == pytest.approx({"w1": 0.5, "w2": 0.5})
 
 
 async def test_a_new_leader_takes_the_grant_over() -> None:
-    stand = Stand(p=RateQuota(requests_per_second=40.0))
-    grant = await stand.after(1, *reports(0))
+    harness = Stand(p=RateQuota(requests_per_second=40.0))
+    grant = await harness.after(1, *reports(0))
     assert grant is not None
     assert grant.requests_per_second == 40.0
     assert set(grant.shares) == {"w1", "w2"}
 
 
 async def test_a_grant_that_stays_is_said_again_only_now_and_then() -> None:
-    stand = Stand(p=RateQuota(requests_per_second=40.0))
+    harness = Stand(p=RateQuota(requests_per_second=40.0))
     idle = [RateReport(name, "p", 7, 0, 0) for name in ("w1", "w2")]
     for _ in range(40):
-        await stand.after(0.5, *idle)
-    assert stand.grants.puts == 2
+        await harness.after(0.5, *idle)
+    assert harness.grants.puts == 2
 
 
 async def test_what_the_provider_allows_and_when_it_wants_to_be_asked_is_passed_on() -> None:
-    stand = Stand()
-    soon = stand.clock.now() + timedelta(seconds=1.5)
-    late = stand.clock.now() + timedelta(seconds=60)
-    grant = await stand.after(1, *reports(0, allowed_tokens=1000.0, resume_at=soon))
+    harness = Stand()
+    soon = harness.clock.now() + timedelta(seconds=1.5)
+    late = harness.clock.now() + timedelta(seconds=60)
+    grant = await harness.after(1, *reports(0, allowed_tokens=1000.0, resume_at=soon))
     assert grant is not None
     assert (grant.tokens_per_second, grant.resume_at) == (980.0, None)
-    grant = await stand.after(1, *reports(1, resume_at=late))
+    grant = await harness.after(1, *reports(1, resume_at=late))
     assert grant is not None
     assert grant.resume_at == late
 
 
 async def test_a_grant_that_nobody_reported_to_for_ten_minutes_is_dropped() -> None:
-    stand = Stand(p=RateQuota(requests_per_second=40.0), old=RateQuota(requests_per_second=1.0))
-    await stand.after(300, *reports(0))
-    assert set(stand.grants.grants) == {"p", "old"}
-    await stand.after(301)
-    assert set(stand.grants.grants) == {"p"}
-    await stand.after(301)
-    assert not stand.grants.grants
+    harness = Stand(p=RateQuota(requests_per_second=40.0), old=RateQuota(requests_per_second=1.0))
+    await harness.after(300, *reports(0))
+    assert set(harness.grants.grants) == {"p", "old"}
+    await harness.after(301)
+    assert set(harness.grants.grants) == {"p"}
+    await harness.after(301)
+    assert not harness.grants.grants
 
 
 async def test_a_worker_that_is_gone_has_no_share() -> None:
-    stand = Stand(p=RateQuota(requests_per_second=40.0))
-    await stand.after(1, *reports(0))
-    grant = await stand.after(6, reports(1)[1])
+    harness = Stand(p=RateQuota(requests_per_second=40.0))
+    await harness.after(1, *reports(0))
+    grant = await harness.after(6, reports(1)[1])
     assert grant is not None
     assert grant.shares == {"w2": 1.0}
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 from services.scheduler.rate_limits.rate_report import RateReport
 from services.scheduler.rate_limits.retry_budget import RetryBudget
 from services.scheduler.runs.lifecycle.run import Run
-from tests.fakes.scheduler_stand import SchedulerStand
+from tests.fakes.scheduler.scheduler_harness import SchedulerHarness
 
 
 async def a_run(total: int) -> Run:
-    return replace(await SchedulerStand().submit(), total=total)
+    return replace(await SchedulerHarness().submit(), total=total)
 
 
 def spend(budget: RetryBudget, run: Run, worker: str, retries: int) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from services.scheduler.suites.format.suite_document import SuiteDocument
 from services.scheduler.suites.format.yaml_suite_reader import read_document
-from tests.fakes.suite_documents import TASK, problems_of
+from tests.fakes.suites.suite_documents import TASK, problems_of
 
 
 @pytest.mark.parametrize("reader", ["text", "csv", "json", "parquet", "imagefolder"])

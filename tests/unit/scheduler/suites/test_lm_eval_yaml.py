@@ -5,7 +5,7 @@ import json
 import pytest
 
 from services.scheduler.suites.suite import FewshotSampler, GroupMetric, OutputType, TaskDefinition, TaskGroup
-from tests.fakes.suite_documents import problems_of, suite_of
+from tests.fakes.suites.suite_documents import problems_of, suite_of
 
 CHOICES = """\
 task: hues

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from services.scheduler.suites.suite_errors import InvalidSuiteFile
-from tests.fakes.suite_documents import TASK, problems_of
+from tests.fakes.suites.suite_documents import TASK, problems_of
 
 LM_EVAL = """\
 task: words

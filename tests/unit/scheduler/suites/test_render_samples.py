@@ -16,7 +16,7 @@ from services.scheduler.suites.rendering.render_samples import (
 from services.scheduler.suites.rendering.sample import Question, Target, encode_question
 from services.scheduler.suites.rows.row_source import Provenance, Row, UnreadableRow
 from services.scheduler.suites.suite_errors import FewshotPoolTooSmall, InvalidRow, NoFewshotPool, NoRows
-from tests.fakes.suite_folder import RowsInMemory, load_one
+from tests.fakes.suites.suite_folder import RowsInMemory, load_one
 
 ROWS = [{"thing": "grass", "label": 1}, {"thing": "blood", "label": 0}, {"thing": "moss", "label": 1}]
 GENERATION = {

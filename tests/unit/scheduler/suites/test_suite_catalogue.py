@@ -8,7 +8,7 @@ from services.scheduler.suites.errors import SuitesFolderMissing
 from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.suite_errors import InvalidSuiteFile
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
-from tests.keyed_suite import SUITE, write_keyed_suite
+from tests.harness.keyed_suite import SUITE, write_keyed_suite
 
 
 def test_missing_folder_is_refused_with_what_to_set(tmp_path: Path) -> None:

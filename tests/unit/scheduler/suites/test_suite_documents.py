@@ -9,7 +9,7 @@ import pytest
 from services.scheduler.suites.format.suite_document import MAX_DOCUMENT_BYTES, SuiteDocument, path_problem
 from services.scheduler.suites.format.yaml_suite_reader import read_document
 from services.scheduler.suites.suite import GroupMetric, TaskGroup
-from tests.fakes.suite_documents import TASK, problems_of, suite_of
+from tests.fakes.suites.suite_documents import TASK, problems_of, suite_of
 
 BASE = TASK.replace("task: colours\n", "")
 

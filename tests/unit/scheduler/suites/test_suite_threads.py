@@ -15,8 +15,8 @@ from services.scheduler.suites.format.yaml_suite_reader import YamlUserDocuments
 from services.scheduler.suites.show_sample import SampleRequest, ShowSample
 from services.scheduler.suites.templates.prompt_template import compile_template
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
-from tests.fakes.suite_documents import TASK, document
-from tests.fakes.toy_suites import SUITE, ToyCatalogue, ToyRows
+from tests.fakes.suites.suite_documents import TASK, document
+from tests.fakes.suites.toy_suites import SUITE, ToyCatalogue, ToyRows
 
 
 @dataclass

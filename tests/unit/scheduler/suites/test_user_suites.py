@@ -28,10 +28,10 @@ from services.scheduler.suites.rows.file_rows import FileRows
 from services.scheduler.suites.rows.row_source import FirstAvailableSource
 from services.scheduler.suites.show_sample import LAST_ROW, SampleRequest, ShowSample
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
-from tests.fakes.memory_user_suites import InMemoryUserSuites
-from tests.fakes.scheduler_world import SetClock
-from tests.fakes.suite_documents import document
-from tests.fakes.suite_folder import CHOICE_TASK, write_suite
+from tests.fakes.scheduler.surroundings import SetClock
+from tests.fakes.suites.memory_user_suites import InMemoryUserSuites
+from tests.fakes.suites.suite_documents import document
+from tests.fakes.suites.suite_folder import CHOICE_TASK, write_suite
 
 TASK = """\
 task: sums
@@ -69,168 +69,168 @@ class Stand:
 
 
 @pytest.fixture
-def stand(tmp_path: Path) -> Stand:
+def harness(tmp_path: Path) -> Stand:
     return Stand(tmp_path, InMemoryUserSuites())
 
 
-async def test_added_suite_is_found_with_version_and_digest(stand: Stand) -> None:
-    added = await stand.adding.add(SUMS, "ann")
+async def test_added_suite_is_found_with_version_and_digest(harness: Stand) -> None:
+    added = await harness.adding.add(SUMS, "ann")
     assert (added.suite.name, added.suite.version, added.is_known) == ("sums", 1, False)
-    found = await stand.all.suite("sums")
+    found = await harness.all.suite("sums")
     assert (found.version, found.digest) == (1, SUMS.digest)
 
 
-async def test_new_content_is_a_new_version_and_known_content_keeps_its_own(stand: Stand) -> None:
+async def test_new_content_is_a_new_version_and_known_content_keeps_its_own(harness: Stand) -> None:
     for added, version, is_known in ((SUMS, 1, False), (WARMER, 2, False), (SUMS, 1, True)):
-        registered = await stand.adding.add(added, "ann")
+        registered = await harness.adding.add(added, "ann")
         assert (registered.suite.version, registered.is_known) == (version, is_known)
-    assert await stand.prompt("sums") == "How much is 0 + 1?"
-    assert await stand.prompt("sums@1") == "What is 0 + 1?"
+    assert await harness.prompt("sums") == "How much is 0 + 1?"
+    assert await harness.prompt("sums@1") == "What is 0 + 1?"
 
 
 @pytest.mark.parametrize(
     "name", ["sums@2", "sums@0", "sums@x", "sums@", "sums@99999999999", "nothing", "a\0"]
 )
-async def test_a_version_that_is_not_there_is_unknown(stand: Stand, name: str) -> None:
-    await stand.adding.add(SUMS, "ann")
+async def test_a_version_that_is_not_there_is_unknown(harness: Stand, name: str) -> None:
+    await harness.adding.add(SUMS, "ann")
     with pytest.raises(suite_errors.UnknownSuite) as refused:
-        await stand.all.suite(name)
+        await harness.all.suite(name)
     assert refused.value.supported == ("shades", "sums")
 
 
-async def test_of_very_many_suites_a_refusal_names_some_and_counts_the_others(stand: Stand) -> None:
+async def test_of_very_many_suites_a_refusal_names_some_and_counts_the_others(harness: Stand) -> None:
     for number in range(100):
-        await stand.stored.add(f"suite_with_a_long_name_{number:03}", SUMS, "ann", SetClock().now())
+        await harness.stored.add(f"suite_with_a_long_name_{number:03}", SUMS, "ann", SetClock().now())
     with pytest.raises(UnknownSuite) as refused:
-        await stand.showing.show(SampleRequest("nothing", "sums", 0))
+        await harness.showing.show(SampleRequest("nothing", "sums", 0))
     assert "Supported: shades, suite_with_a_long_name_000, " in refused.value.message
     assert refused.value.message.endswith("suite_with_a_long_name_020 and 79 more")
 
 
-async def test_suites_of_the_installation_come_first_and_their_names_are_taken(stand: Stand) -> None:
+async def test_suites_of_the_installation_come_first_and_their_names_are_taken(harness: Stand) -> None:
     mine = document("suite: shades\ntasks:\n  - {task: a, include: base.yaml}\n", base_yaml=TASK)
-    reading = await stand.checking.check(mine)
+    reading = await harness.checking.check(mine)
     assert (reading.problems[0].line, reading.problems[0].key) == (1, "suite")
     assert "shades is a suite of the installation" in reading.problems[0].problem
-    await stand.stored.add("shades", SUMS, "ann", SetClock().now())
-    assert (await stand.all.suite("shades")).version == 0
-    assert [suite.name for suite in await stand.all.suites()] == ["shades"]
+    await harness.stored.add("shades", SUMS, "ann", SetClock().now())
+    assert (await harness.all.suite("shades")).version == 0
+    assert [suite.name for suite in await harness.all.suites()] == ["shades"]
 
 
-async def test_a_broken_document_is_refused_with_file_line_and_key(stand: Stand) -> None:
+async def test_a_broken_document_is_refused_with_file_line_and_key(harness: Stand) -> None:
     broken = SuiteDocument(TASK.replace("What is {{a}}", "{{ a "), "sums.yaml", SUMS.files)
     with pytest.raises(SuiteRefused, match=r"sums\.yaml, line 5: doc_to_text: template error") as refused:
-        await stand.adding.add(broken, "ann")
+        await harness.adding.add(broken, "ann")
     assert refused.value.reason == "INVALID_SUITE_FILE"
-    assert not stand.stored.documents
+    assert not harness.stored.documents
 
 
 @pytest.mark.parametrize(("user", "file_name"), [("\0", "a"), ("u" * 200, "a"), ("ann", "\0")])
-async def test_names_that_cannot_be_stored_are_refused(stand: Stand, user: str, file_name: str) -> None:
+async def test_names_that_cannot_be_stored_are_refused(harness: Stand, user: str, file_name: str) -> None:
     with pytest.raises(errors.InvalidParameter):
-        await stand.adding.add(SuiteDocument(TASK, file_name, SUMS.files), user)
+        await harness.adding.add(SuiteDocument(TASK, file_name, SUMS.files), user)
 
 
-async def test_lists_hold_the_latest_versions_by_name(stand: Stand) -> None:
-    await stand.adding.add(SUMS, "ann")
-    await stand.adding.add(WARMER, "ann")
-    listed = await stand.all.suites()
+async def test_lists_hold_the_latest_versions_by_name(harness: Stand) -> None:
+    await harness.adding.add(SUMS, "ann")
+    await harness.adding.add(WARMER, "ann")
+    listed = await harness.all.suites()
     assert [(suite.name, suite.version, suite.digest) for suite in listed] == [
         ("shades", 0, ""),
         ("sums", 2, WARMER.digest),
     ]
 
 
-async def test_a_list_reads_each_document_once_however_many_there_are(stand: Stand) -> None:
-    await stand.adding.add(SUMS, "ann")
-    await stand.all.suites()
+async def test_a_list_reads_each_document_once_however_many_there_are(harness: Stand) -> None:
+    await harness.adding.add(SUMS, "ann")
+    await harness.all.suites()
     read: list[str] = []
-    stand.stored.on_document = read.append
+    harness.stored.on_document = read.append
     for number in range(MAX_CACHED + 1):
         named = SuiteDocument(TASK.replace("sums", f"many{number}"), "many.yaml", SUMS.files)
-        await stand.stored.add(f"many{number}", named, "ann", SetClock().now())
-    lists = [await stand.all.suites() for _ in range(2)]
+        await harness.stored.add(f"many{number}", named, "ann", SetClock().now())
+    lists = [await harness.all.suites() for _ in range(2)]
     assert lists[0] == lists[1]
     assert len(read) == MAX_CACHED + 1
-    await stand.deleting.delete("sums", 1)
-    assert "sums" not in {suite.name for suite in await stand.all.suites()}
+    await harness.deleting.delete("sums", 1)
+    assert "sums" not in {suite.name for suite in await harness.all.suites()}
 
 
-async def test_a_stored_document_that_is_refused_by_now_is_listed_as_broken(stand: Stand) -> None:
-    await stand.stored.add("sums", SuiteDocument("suite: [", "old.yaml"), "ann", SetClock().now())
-    shades, broken = await stand.all.suites()
+async def test_a_stored_document_that_is_refused_by_now_is_listed_as_broken(harness: Stand) -> None:
+    await harness.stored.add("sums", SuiteDocument("suite: [", "old.yaml"), "ann", SetClock().now())
+    shades, broken = await harness.all.suites()
     assert isinstance(broken, BrokenSuite)
     assert (broken.name, broken.version) == ("sums", 1)
     assert "Invalid suite file old.yaml, line " in broken.problem
     assert shades.name == "shades"
 
 
-async def test_files_that_cannot_be_unpacked_spoil_no_list(stand: Stand) -> None:
-    await stand.adding.add(SUMS, "ann")
-    stand.cache.write_text("a file where the folder should be")
-    assert [suite.name for suite in await stand.all.suites()] == ["shades", "sums"]
+async def test_files_that_cannot_be_unpacked_spoil_no_list(harness: Stand) -> None:
+    await harness.adding.add(SUMS, "ann")
+    harness.cache.write_text("a file where the folder should be")
+    assert [suite.name for suite in await harness.all.suites()] == ["shades", "sums"]
     with pytest.raises(SuiteRefused, match=r"the suite's files: they cannot be unpacked \(.+\)"):
-        await stand.prompt("sums")
+        await harness.prompt("sums")
 
 
-async def test_a_refusal_names_a_file_and_not_where_the_server_keeps_it(stand: Stand) -> None:
+async def test_a_refusal_names_a_file_and_not_where_the_server_keeps_it(harness: Stand) -> None:
     empty = SuiteDocument(
         TASK.replace("rows.jsonl", "rows.csv"), "sums.yaml", {**SUMS.files, "data/rows.csv": b""}
     )
-    await stand.adding.add(empty, "ann")
-    stand.showing = ShowSample(stand.all, FirstAvailableSource(FileRows(), []))
+    await harness.adding.add(empty, "ann")
+    harness.showing = ShowSample(harness.all, FirstAvailableSource(FileRows(), []))
     with pytest.raises(SuiteRefused) as refused:
-        await stand.prompt("sums")
+        await harness.prompt("sums")
     told = "Failed to load SUMS dataset: sums/rows.csv: rows.csv has no header."
     assert refused.value.message == told
 
 
-async def test_files_that_were_removed_are_unpacked_again(stand: Stand) -> None:
-    await stand.adding.add(SUMS, "ann")
-    before = await stand.prompt("sums", 3)
-    (stand.cache / SUMS.digest / "data" / "rows.jsonl").unlink()
-    assert await stand.prompt("sums", 3) == before
-    (stand.cache / SUMS.digest / "data" / "rows.jsonl").write_bytes(b"")
-    assert await stand.prompt("sums", 3) == before
-    shutil.rmtree(stand.cache)
-    assert await stand.prompt("sums", 3) == before
+async def test_files_that_were_removed_are_unpacked_again(harness: Stand) -> None:
+    await harness.adding.add(SUMS, "ann")
+    before = await harness.prompt("sums", 3)
+    (harness.cache / SUMS.digest / "data" / "rows.jsonl").unlink()
+    assert await harness.prompt("sums", 3) == before
+    (harness.cache / SUMS.digest / "data" / "rows.jsonl").write_bytes(b"")
+    assert await harness.prompt("sums", 3) == before
+    shutil.rmtree(harness.cache)
+    assert await harness.prompt("sums", 3) == before
 
 
-async def test_another_replica_unpacks_for_itself(stand: Stand, tmp_path: Path) -> None:
-    await stand.adding.add(SUMS, "ann")
-    other = Stand(tmp_path / "other", stand.stored)
+async def test_another_replica_unpacks_for_itself(harness: Stand, tmp_path: Path) -> None:
+    await harness.adding.add(SUMS, "ann")
+    other = Stand(tmp_path / "other", harness.stored)
     assert await other.prompt("sums@1", 4) == "What is 4 + 1?"
 
 
-async def test_a_version_is_deleted_unless_a_run_used_it(stand: Stand) -> None:
-    await stand.adding.add(SUMS, "ann")
-    stand.stored.used.add(("sums", 1))
+async def test_a_version_is_deleted_unless_a_run_used_it(harness: Stand) -> None:
+    await harness.adding.add(SUMS, "ann")
+    harness.stored.used.add(("sums", 1))
     with pytest.raises(SuiteInUse, match="Version 1 of the suite sums was used by a run"):
-        await stand.deleting.delete("sums", 1)
-    stand.stored.used.clear()
-    await stand.deleting.delete("sums", 1)
+        await harness.deleting.delete("sums", 1)
+    harness.stored.used.clear()
+    await harness.deleting.delete("sums", 1)
 
 
-async def test_what_is_not_there_to_delete_is_told(stand: Stand) -> None:
-    await stand.adding.add(SUMS, "ann")
+async def test_what_is_not_there_to_delete_is_told(harness: Stand) -> None:
+    await harness.adding.add(SUMS, "ann")
     with pytest.raises(NoSuchVersion) as refused:
-        await stand.deleting.delete("sums", 9)
+        await harness.deleting.delete("sums", 9)
     assert refused.value.kind is ErrorKind.NOT_FOUND
     told = "There is no version 9 of sums to delete. Of users' suites there are: sums@1."
     assert refused.value.message == told
     with pytest.raises(SuiteOfInstallation, match=r"^shades is a suite of the installation"):
-        await stand.deleting.delete("shades", 1)
+        await harness.deleting.delete("shades", 1)
 
 
-async def test_a_number_that_was_deleted_is_not_given_again(stand: Stand) -> None:
-    await stand.adding.add(SUMS, "ann")
-    await stand.deleting.delete("sums", 1)
-    assert (await stand.adding.add(WARMER, "ann")).suite.version == 2
+async def test_a_number_that_was_deleted_is_not_given_again(harness: Stand) -> None:
+    await harness.adding.add(SUMS, "ann")
+    await harness.deleting.delete("sums", 1)
+    assert (await harness.adding.add(WARMER, "ann")).suite.version == 2
 
 
-async def test_a_sample_is_shown_as_a_run_would_ask_it(stand: Stand) -> None:
-    await stand.adding.add(SUMS, "ann")
-    shown = await stand.showing.show(SampleRequest("sums", "sums", 3, num_fewshot=1))
+async def test_a_sample_is_shown_as_a_run_would_ask_it(harness: Stand) -> None:
+    await harness.adding.add(SUMS, "ann")
+    shown = await harness.showing.show(SampleRequest("sums", "sums", 3, num_fewshot=1))
     example, question = shown.sample.prompt.split("\n\n")
     assert question == "What is 3 + 1?"
     assert example.startswith("What is ")
@@ -254,10 +254,10 @@ async def test_a_sample_is_shown_as_a_run_would_ask_it(stand: Stand) -> None:
     ],
 )
 async def test_a_sample_that_is_not_there_is_refused(
-    stand: Stand, wanted: SampleRequest, refusal: type[errors.SchedulerError]
+    harness: Stand, wanted: SampleRequest, refusal: type[errors.SchedulerError]
 ) -> None:
-    await stand.adding.add(SUMS, "ann")
+    await harness.adding.add(SUMS, "ann")
     with pytest.raises(refusal) as refused:
-        await stand.showing.show(wanted)
+        await harness.showing.show(wanted)
     if refusal is NoSuchRow:
         assert refused.value.message == "Task sums has no row 5: it has 5 rows, counted from 0."

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from services.scheduler.suites.suite import FewshotRule, FewshotSampler, Generation, OutputType
 from services.scheduler.suites.suite_errors import InvalidSuiteFile, UnknownSuite, UnknownTask
 from services.scheduler.suites.yaml_installed_suites import load_suites, reload_suites
-from tests.fakes.suite_folder import CHOICE_TASK, load_one, without, write_suite
+from tests.fakes.suites.suite_folder import CHOICE_TASK, load_one, without, write_suite
 
 SUITES = Path(__file__).parents[4] / "suites"
 

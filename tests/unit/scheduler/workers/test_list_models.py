@@ -16,7 +16,7 @@ from services.scheduler.workers.pool import Pool
 from services.scheduler.workers.proto import models_to_proto
 from services.scheduler.workers.worker import Worker
 from tests.fakes.eventually import eventually
-from tests.fakes.scheduler_world import ListedWorkers, SetClock
+from tests.fakes.scheduler.surroundings import ListedWorkers, SetClock
 
 LOCAL = Pool("local", "vllm", 256, models=("vllm/starter",))
 REMOTE = Pool("remote", "ollama", 8, provider="ollama")
@@ -53,7 +53,7 @@ class Stand:
 
 
 @pytest.fixture
-async def stand() -> AsyncIterator[Stand]:
+async def harness() -> AsyncIterator[Stand]:
     made = Stand()
     yield made
     await made.listing.close()
@@ -70,18 +70,18 @@ def source(listed: ModelList, pool: str) -> ModelSource:
 async def test_what_pools_list_workers_name_and_providers_tell_is_one_list() -> None:
     beating = Worker("w", "local", "vllm", loaded_model="vllm/starter", ready_models=("vllm/lora",))
     naming = Worker("v", "remote", "ollama", models=("ollama/b",))
-    stand = Stand(beating, naming)
-    stand.lists.told = {"remote": listing("ollama/c", "ollama/a"), "local": listing("vllm/starter")}
-    listed = await stand.listing.list_models()
+    harness = Stand(beating, naming)
+    harness.lists.told = {"remote": listing("ollama/c", "ollama/a"), "local": listing("vllm/starter")}
+    listed = await harness.listing.list_models()
     assert names(listed) == ["ollama/a", "ollama/b", "ollama/c", "vllm/starter"]
     assert [model.pool for model in listed.models] == ["remote", "remote", "remote", "local"]
     assert [model.is_loaded for model in listed.models] == [False, False, False, True]
     assert [model.size_bytes for model in listed.models] == [7, None, 7, 7]
 
 
-async def test_sources_are_all_pools_with_what_kept_them(stand: Stand) -> None:
-    stand.lists.told = {"other": PoolListing(problem="check the API key in A_KEY")}
-    listed = await stand.listing.list_models()
+async def test_sources_are_all_pools_with_what_kept_them(harness: Stand) -> None:
+    harness.lists.told = {"other": PoolListing(problem="check the API key in A_KEY")}
+    listed = await harness.listing.list_models()
     assert listed.sources == (
         ModelSource("local", "vllm", "vllm", "", AT),
         ModelSource("other", "gemini", "gemini", "check the API key in A_KEY"),
@@ -91,14 +91,14 @@ async def test_sources_are_all_pools_with_what_kept_them(stand: Stand) -> None:
 
 
 async def test_model_that_no_worker_can_load_says_why() -> None:
-    stand = Stand(Worker("w", "local", "vllm", cannot_load={"vllm/starter": "too big"}))
-    [starter] = (await stand.listing.list_models("vllm")).models
+    harness = Stand(Worker("w", "local", "vllm", cannot_load={"vllm/starter": "too big"}))
+    [starter] = (await harness.listing.list_models("vllm")).models
     assert starter.problem == "too big"
 
 
-async def test_model_that_a_pool_does_not_serve_is_not_listed_under_it(stand: Stand) -> None:
-    stand.lists.told = {"remote": listing("gemini/x", "ollama/", "ollama/a")}
-    assert names(await stand.listing.list_models()) == ["ollama/a", "vllm/starter"]
+async def test_model_that_a_pool_does_not_serve_is_not_listed_under_it(harness: Stand) -> None:
+    harness.lists.told = {"remote": listing("gemini/x", "ollama/", "ollama/a")}
+    assert names(await harness.listing.list_models()) == ["ollama/a", "vllm/starter"]
 
 
 async def test_model_of_two_pools_is_that_of_the_pool_that_orders_go_to() -> None:
@@ -112,76 +112,76 @@ async def test_model_of_two_pools_is_that_of_the_pool_that_orders_go_to() -> Non
     ]
 
 
-async def test_one_provider_is_asked_alone(stand: Stand) -> None:
-    stand.lists.told = {"remote": listing("ollama/a")}
-    listed = await stand.listing.list_models("ollama")
+async def test_one_provider_is_asked_alone(harness: Stand) -> None:
+    harness.lists.told = {"remote": listing("ollama/a")}
+    listed = await harness.listing.list_models("ollama")
     assert (names(listed), [each.pool for each in listed.sources]) == (["ollama/a"], ["remote"])
-    assert stand.lists.asked == Counter(["remote"])
+    assert harness.lists.asked == Counter(["remote"])
 
 
-async def test_aliases_are_told_of_the_providers_that_were_asked_for(stand: Stand) -> None:
+async def test_aliases_are_told_of_the_providers_that_were_asked_for(harness: Stand) -> None:
     aliases = {"small": "vllm/starter", "other": "ollama/a"}
-    assert dict(models_to_proto(await stand.listing.list_models(), aliases).aliases) == aliases
-    of_one = models_to_proto(await stand.listing.list_models("ollama"), aliases)
+    assert dict(models_to_proto(await harness.listing.list_models(), aliases).aliases) == aliases
+    of_one = models_to_proto(await harness.listing.list_models("ollama"), aliases)
     assert dict(of_one.aliases) == {"other": "ollama/a"}
 
 
-async def test_unknown_provider_is_refused_with_those_there_are(stand: Stand) -> None:
+async def test_unknown_provider_is_refused_with_those_there_are(harness: Stand) -> None:
     with pytest.raises(NoSuchProvider, match=r'provider "olama"\. Providers: gemini, ollama, vllm'):
-        await stand.listing.list_models("olama")
+        await harness.listing.list_models("olama")
 
 
-async def test_list_is_kept_for_a_while_and_a_failure_for_a_shorter_one(stand: Stand) -> None:
-    stand.lists.told = {"other": PoolListing(problem="no")}
-    await stand.listing.list_models()
-    stand.clock.seconds += 4
-    await stand.listing.list_models()
-    assert stand.lists.asked == Counter(["local", "remote", "other"])
-    stand.clock.seconds += 2
-    await stand.listing.list_models()
-    assert stand.lists.asked == Counter(["local", "remote", "other", "other"])
-    stand.clock.seconds += 15
-    await stand.listing.list_models()
-    assert stand.lists.asked["remote"] == 2
+async def test_list_is_kept_for_a_while_and_a_failure_for_a_shorter_one(harness: Stand) -> None:
+    harness.lists.told = {"other": PoolListing(problem="no")}
+    await harness.listing.list_models()
+    harness.clock.seconds += 4
+    await harness.listing.list_models()
+    assert harness.lists.asked == Counter(["local", "remote", "other"])
+    harness.clock.seconds += 2
+    await harness.listing.list_models()
+    assert harness.lists.asked == Counter(["local", "remote", "other", "other"])
+    harness.clock.seconds += 15
+    await harness.listing.list_models()
+    assert harness.lists.asked["remote"] == 2
 
 
-async def test_pool_that_does_not_answer_delays_nothing_and_is_heard_later(stand: Stand) -> None:
-    stand.lists.hangs["remote"] = asyncio.Event()
-    stand.lists.told = {"remote": listing("ollama/late"), "other": listing("gemini/a")}
+async def test_pool_that_does_not_answer_delays_nothing_and_is_heard_later(harness: Stand) -> None:
+    harness.lists.hangs["remote"] = asyncio.Event()
+    harness.lists.told = {"remote": listing("ollama/late"), "other": listing("gemini/a")}
     async with asyncio.timeout(1.0):
-        listed = await stand.listing.list_models()
+        listed = await harness.listing.list_models()
     assert names(listed) == ["gemini/a", "vllm/starter"]
     assert source(listed, "remote").problem.startswith("No answer within 0.05 s")
     assert source(listed, "remote").listed_at is None
-    stand.lists.hangs["remote"].set()
+    harness.lists.hangs["remote"].set()
 
     async def is_heard() -> bool:
-        return "ollama/late" in names(await stand.listing.list_models())
+        return "ollama/late" in names(await harness.listing.list_models())
 
     await eventually(is_heard, "what came late is listed")
-    assert stand.lists.asked["remote"] == 1
+    assert harness.lists.asked["remote"] == 1
 
 
-async def test_callers_at_once_ask_once(stand: Stand) -> None:
-    both = await asyncio.gather(stand.listing.list_models(), stand.listing.list_models("ollama"))
-    assert stand.lists.asked == Counter(["local", "remote", "other"])
+async def test_callers_at_once_ask_once(harness: Stand) -> None:
+    both = await asyncio.gather(harness.listing.list_models(), harness.listing.list_models("ollama"))
+    assert harness.lists.asked == Counter(["local", "remote", "other"])
     assert source(both[0], "remote") == source(both[1], "remote")
 
 
-async def test_caller_that_goes_away_takes_nobody_else_along(stand: Stand) -> None:
-    stand.lists.hangs["remote"] = asyncio.Event()
-    stand.lists.told = {"remote": listing("ollama/a")}
-    going = asyncio.create_task(stand.listing.list_models("ollama"))
-    await eventually(lambda: stand.lists.asked["remote"] == 1, "the pool is asked")
-    staying = asyncio.create_task(stand.listing.list_models("ollama"))
+async def test_caller_that_goes_away_takes_nobody_else_along(harness: Stand) -> None:
+    harness.lists.hangs["remote"] = asyncio.Event()
+    harness.lists.told = {"remote": listing("ollama/a")}
+    going = asyncio.create_task(harness.listing.list_models("ollama"))
+    await eventually(lambda: harness.lists.asked["remote"] == 1, "the pool is asked")
+    staying = asyncio.create_task(harness.listing.list_models("ollama"))
     going.cancel()
-    stand.lists.hangs["remote"].set()
+    harness.lists.hangs["remote"].set()
     assert names(await staying) == ["ollama/a"]
-    assert stand.lists.asked["remote"] == 1
+    assert harness.lists.asked["remote"] == 1
 
 
-async def test_closing_ends_what_is_still_asked(stand: Stand) -> None:
-    stand.lists.hangs["remote"] = asyncio.Event()
-    await stand.listing.list_models()
-    await stand.listing.close()
+async def test_closing_ends_what_is_still_asked(harness: Stand) -> None:
+    harness.lists.hangs["remote"] = asyncio.Event()
+    await harness.listing.list_models()
+    await harness.listing.close()
     assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("list models of")]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from proctor.stack.servers import postgres_home
-from tests.fakes.state_dir import temporary_state_dir
+from tests.fakes.stack.state_dir import temporary_state_dir
 
 
 def test_a_public_folder_is_reachable_and_a_private_one_is_not() -> None:

@@ -9,8 +9,8 @@ from services.worker.consumer.proto import DEFAULT_MAX_TOKENS, only_samples, sha
 from services.worker.engines.engine import Generated, ScoredChoices
 from services.worker.execution.proto import batch_to_bytes
 from services.worker.execution.shard import Method, Outcome, OutcomeBatch
-from tests.fakes.held_shard import a_shard
-from tests.fakes.worker_stand import work_shard
+from tests.fakes.worker.held_message import a_shard
+from tests.fakes.worker.worker_harness import work_shard
 
 
 def test_a_plain_prompt_is_continued_or_chatted_as_the_pool_does_it() -> None:

@@ -22,8 +22,8 @@ from services.worker.execution.run_states import RefusedRuns, RunControl, RunSta
 from services.worker.rate_limits.backoff import Backoff
 from services.worker.rate_limits.limiter import RateLimiters
 from tests.fakes.eventually import eventually
-from tests.fakes.held_shard import FakeShardMessage, HeldBackPublisher, a_shard
-from tests.fakes.scripted_engine import ScriptedEngine, echo
+from tests.fakes.worker.held_message import FakeShardMessage, HeldBackPublisher, a_shard
+from tests.fakes.worker.scripted_engine import ScriptedEngine, echo
 
 
 class Bench:

@@ -9,7 +9,7 @@ from services.worker.consumer.in_flight import ShardMessage
 from services.worker.consumer.ports import Backlog, PeerWorker
 from services.worker.consumer.select_model import SelectModel, SwitchPolicy
 from services.worker.models.load_models import ModelLoader
-from tests.fakes.scripted_engine import ScriptedEngine
+from tests.fakes.worker.scripted_engine import ScriptedEngine
 
 A, B, C = "vllm/a", "vllm/b", "vllm/c"
 START = datetime(2026, 1, 1, tzinfo=UTC)

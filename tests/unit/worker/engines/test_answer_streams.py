@@ -18,9 +18,9 @@ from services.worker.engines.ollama import responses as ollama_answers
 from services.worker.engines.ollama.responses import OllamaStream
 from services.worker.engines.openai import responses as openai_answers
 from services.worker.engines.openai.responses import OpenAIStream
-from tests.fakes import anthropic_server, gemini_server, ollama_server
-from tests.fakes.model_server import ModelServer, chat_answer, completion_answer
-from tests.fakes.streamed_answers import (
+from tests.fakes.providers import anthropic_server, gemini_server, ollama_server
+from tests.fakes.providers.model_server import ModelServer, chat_answer, completion_answer
+from tests.fakes.providers.streamed_answers import (
     Json,
     anthropic_events,
     gemini_chunks,

@@ -4,7 +4,7 @@ import pytest
 
 from services.worker.engines.engine import UnsupportedRequest
 from services.worker.engines.engine_cache import EngineCache
-from tests.fakes.scripted_engine import ScriptedEngine
+from tests.fakes.worker.scripted_engine import ScriptedEngine
 
 
 class Noted(ScriptedEngine):

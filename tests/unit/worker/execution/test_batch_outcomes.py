@@ -10,7 +10,7 @@ from proctor.values.outcome import Failure, FailureClass
 from services.worker.execution.batch_outcomes import BatchLimits, OutcomeBatcher
 from services.worker.execution.shard import Outcome, Shard
 from tests.fakes.eventually import eventually
-from tests.fakes.held_shard import HeldBackPublisher, a_shard
+from tests.fakes.worker.held_message import HeldBackPublisher, a_shard
 
 NEVER = 3600.0
 

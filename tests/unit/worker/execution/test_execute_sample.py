@@ -28,9 +28,9 @@ from services.worker.execution.run_states import RefusedRuns, RunControl, RunSta
 from services.worker.execution.shard import Method, Outcome, Shard
 from services.worker.rate_limits.backoff import Backoff
 from services.worker.rate_limits.limiter import RateLimiters
-from tests.fakes.held_shard import a_shard
-from tests.fakes.scripted_engine import ScriptedEngine
 from tests.fakes.virtual_time import LoopClock, in_virtual_time
+from tests.fakes.worker.held_message import a_shard
+from tests.fakes.worker.scripted_engine import ScriptedEngine
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 YES_OR_NO = (" yes", " no")

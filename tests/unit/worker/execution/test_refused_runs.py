@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from services.worker.execution.run_states import REFUSALS_IN_A_ROW, RefusedRuns
-from tests.fakes.held_shard import a_shard
+from tests.fakes.worker.held_message import a_shard
 
 SHARD = a_shard(1)
 

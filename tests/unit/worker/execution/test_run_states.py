@@ -4,7 +4,7 @@ import pytest
 
 from proctor.values.run import RunId
 from services.worker.execution.run_states import RunControl, RunStates
-from tests.fakes.held_shard import a_shard
+from tests.fakes.worker.held_message import a_shard
 
 RUN = RunId("run-1")
 

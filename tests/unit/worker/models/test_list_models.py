@@ -6,7 +6,7 @@ from proctor.values.providers import ModelCapabilities, ModelInfo
 from services.worker.engines.engine import RequestRefused
 from services.worker.models.list_models import ListEngineModels
 from services.worker.models.nats import listing_to_proto
-from tests.fakes.scripted_engine import ScriptedEngine
+from tests.fakes.worker.scripted_engine import ScriptedEngine
 
 CAN = ModelCapabilities(
     loglikelihood=False, chat=True, completion=False, constrained=False, seed=True, logprobs=False

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from services.worker.engines.engine import ModelCannotLoad
 from services.worker.models.load_models import ModelLoader
-from tests.fakes.scripted_engine import ScriptedEngine
+from tests.fakes.worker.scripted_engine import ScriptedEngine
 
 
 class HandClock:

@@ -8,7 +8,7 @@ from proctor.v1 import run_pb2, summary_pb2
 from services.gateway.api.runs.job import job_results
 from services.gateway.api.runs.routes import duration_text
 from services.scheduler.runs.lifecycle.proto import run_to_proto
-from tests.fakes.scheduler_stand import TIME_LIMIT, SchedulerStand
+from tests.fakes.scheduler.scheduler_harness import TIME_LIMIT, SchedulerHarness
 
 NOW = datetime(2026, 1, 1, 0, 1, 40, tzinfo=UTC)
 
@@ -141,7 +141,7 @@ def test_failed_job_says_why_in_the_known_form(reason: str, sentence: str) -> No
 
 
 async def test_time_limit_is_said_once_as_the_scheduler_writes_it() -> None:
-    scheduler = SchedulerStand()
+    scheduler = SchedulerHarness()
     order, driver = await scheduler.start()
     scheduler.clock.seconds += TIME_LIMIT.total_seconds()
     ended = await scheduler.finish(order.run_id, driver)

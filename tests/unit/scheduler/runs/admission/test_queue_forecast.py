@@ -11,7 +11,7 @@ from services.scheduler.runs.admission.run_queue import QueuedRuns, WaitingRun
 from services.scheduler.runs.lifecycle.run import Run, RunId, RunState
 from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
-from tests.fakes.scheduler_world import START
+from tests.fakes.scheduler.surroundings import START
 
 ORDER = RunOrder("toy", "openai/fake")
 ONE_PAST_RUN: History = {("toy", "openai/fake"): [PastRun((), None, 1, 100, 50.0)]}

@@ -17,7 +17,7 @@ from services.scheduler.runs.admission.run_slots import (
 from services.scheduler.runs.lifecycle.run import RunId
 from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.orders.run_order import Priority
-from tests.fakes.scheduler_world import START
+from tests.fakes.scheduler.surroundings import START
 
 SECOND = timedelta(seconds=1)
 LIMITS = QueueLimits(max_running=3, min_run_time=timedelta(seconds=60))

@@ -9,9 +9,9 @@ from statistics import median, quantiles
 from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunId, RunState
 from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
-from tests.fakes.in_memory_limits import InMemoryLimits
-from tests.fakes.in_memory_runs import InMemoryRuns
-from tests.fakes.scheduler_world import START
+from tests.fakes.scheduler.in_memory_limits import InMemoryLimits
+from tests.fakes.scheduler.in_memory_runs import InMemoryRuns
+from tests.fakes.scheduler.surroundings import START
 
 MIN_RUN_TIME = 60.0
 PLACES = 3

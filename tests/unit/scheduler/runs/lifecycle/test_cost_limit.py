@@ -12,34 +12,34 @@ from services.scheduler.runs.lifecycle.cost_limit import affordable_samples
 from services.scheduler.runs.lifecycle.errors import CostLimitStays
 from services.scheduler.runs.lifecycle.run import Run, RunState
 from services.scheduler.runs.model_price import ModelPrice, TokenUsage
-from tests.fakes.scheduler_stand import SchedulerStand, toy_order
-from tests.fakes.toy_suites import MODEL
+from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
+from tests.fakes.suites.toy_suites import MODEL
 
 # A sample costs 1 by it.
 PRICE = ModelPrice(10_000, 0)
 TOKENS = TokenUsage(100, 5)
 
 
-def priced_stand() -> SchedulerStand:
-    stand = SchedulerStand(prices=PriceList({MODEL: PRICE}))
-    stand.record.tokens_of_sample = TOKENS
-    stand.fencing_token = stand.runs.begin_term()
-    return stand
+def priced_stand() -> SchedulerHarness:
+    harness = SchedulerHarness(prices=PriceList({MODEL: PRICE}))
+    harness.record.tokens_of_sample = TOKENS
+    harness.fencing_token = harness.runs.begin_term()
+    return harness
 
 
-async def drive_to_end(stand: SchedulerStand, max_cost: float) -> Run:
-    run, driver = await stand.start(toy_order(max_cost=max_cost))
+async def drive_to_end(harness: SchedulerHarness, max_cost: float) -> Run:
+    run, driver = await harness.start(toy_order(max_cost=max_cost))
     for _ in range(100):
-        if await stand.advance(driver):
+        if await harness.advance(driver):
             break
-        if not (await stand.runs.get(run.run_id)).state.is_final:
-            await stand.work(run.run_id)
-    return await stand.runs.get(run.run_id)
+        if not (await harness.runs.get(run.run_id)).state.is_final:
+            await harness.work(run.run_id)
+    return await harness.runs.get(run.run_id)
 
 
 async def test_a_run_at_its_limit_fails_and_keeps_what_it_has() -> None:
-    stand = priced_stand()
-    run = await drive_to_end(stand, max_cost=70)
+    harness = priced_stand()
+    run = await drive_to_end(harness, max_cost=70)
     assert run.state is RunState.FAILED
     assert run.error is not None
     assert run.error.reason == "COST_LIMIT_REACHED"
@@ -52,37 +52,37 @@ async def test_a_run_at_its_limit_fails_and_keeps_what_it_has() -> None:
     assert counts is not None
     assert counts.usage == TokenUsage(100 * counts.recorded, 5 * counts.recorded)
     assert 70 <= counts.recorded < run.total
-    snapshot = await stand.showing.show(run.run_id)
+    snapshot = await harness.showing.show(run.run_id)
     assert snapshot.progress.cost == pytest.approx(counts.recorded)
 
 
 async def test_no_more_than_a_shard_is_on_the_way_near_the_limit() -> None:
-    stand = priced_stand()
-    run = await drive_to_end(stand, max_cost=70)
+    harness = priced_stand()
+    run = await drive_to_end(harness, max_cost=70)
     assert run.final_counts is not None
     assert run.final_counts.recorded <= 70 + 64
 
 
 async def test_a_run_that_the_money_just_pays_for_is_completed() -> None:
-    stand = priced_stand()
-    free = await drive_to_end(stand, max_cost=1e9)
+    harness = priced_stand()
+    free = await drive_to_end(harness, max_cost=1e9)
     assert free.state is RunState.COMPLETED
     exact = await drive_to_end(priced_stand(), max_cost=free.total)
     assert exact.state is RunState.COMPLETED
 
 
 async def test_a_stopped_run_is_not_retried_at_its_limit() -> None:
-    stand = priced_stand()
-    run = await drive_to_end(stand, max_cost=70)
+    harness = priced_stand()
+    run = await drive_to_end(harness, max_cost=70)
     with pytest.raises(CostLimitStays, match="Order it again with a higher max_cost"):
-        await stand.retrying.retry(run.run_id)
-    assert (await stand.runs.get(run.run_id)).state is RunState.FAILED
+        await harness.retrying.retry(run.run_id)
+    assert (await harness.runs.get(run.run_id)).state is RunState.FAILED
 
 
 async def test_a_limit_that_no_token_counts_can_keep_stops_the_run() -> None:
-    stand = priced_stand()
-    stand.record.tokens_of_sample = TokenUsage()
-    run = await drive_to_end(stand, max_cost=70)
+    harness = priced_stand()
+    harness.record.tokens_of_sample = TokenUsage()
+    run = await drive_to_end(harness, max_cost=70)
     assert run.error is not None
     assert run.error.message == (
         f"The cost limit cannot be kept: {MODEL} does not tell how many tokens it used. "
@@ -91,10 +91,10 @@ async def test_a_limit_that_no_token_counts_can_keep_stops_the_run() -> None:
 
 
 async def test_a_limit_needs_a_price() -> None:
-    stand = SchedulerStand()
+    harness = SchedulerHarness()
     with pytest.raises(NoPrice, match=f"No price is known of {MODEL}"):
-        await stand.submit(toy_order(max_cost=1.0))
-    assert (await stand.submit(toy_order())).price is None
+        await harness.submit(toy_order(max_cost=1.0))
+    assert (await harness.submit(toy_order())).price is None
 
 
 async def test_the_price_of_a_model_is_not_that_of_another_server() -> None:
@@ -109,20 +109,20 @@ async def test_a_limit_is_above_zero_and_finite(max_cost: float) -> None:
 
 
 async def test_the_run_keeps_the_price_of_its_submission() -> None:
-    stand = priced_stand()
-    assert (await stand.submit()).price == PRICE
+    harness = priced_stand()
+    assert (await harness.submit()).price == PRICE
 
 
 async def test_the_rest_of_the_money_pays_for_samples_at_their_mean_cost() -> None:
-    stand = priced_stand()
-    run = await stand.submit(toy_order(max_cost=10))
+    harness = priced_stand()
+    run = await harness.submit(toy_order(max_cost=10))
     counts = RunCounts(1, (TaskCounts("t", recorded=8, failed=4),), usage=TokenUsage(400))
     # Failures cost nothing, and tell nothing of what answers will.
     assert affordable_samples(run, counts) == pytest.approx(6 / 1)
     # Nor do answers of earlier runs.
     reused = replace(run, reused_answers=2)
     assert affordable_samples(reused, counts) == pytest.approx(6 / 2)
-    unlimited = await stand.submit()
+    unlimited = await harness.submit()
     assert affordable_samples(unlimited, counts) == float("inf")
 
 
@@ -138,23 +138,23 @@ async def test_while_nothing_was_paid_one_shard_goes_at_a_time() -> None:
 
 
 async def test_a_first_shard_that_fails_lets_no_more_go_out_than_one_shard() -> None:
-    stand = priced_stand()
-    run, driver = await stand.start(toy_order(max_cost=10, rollouts=5))
+    harness = priced_stand()
+    run, driver = await harness.start(toy_order(max_cost=10, rollouts=5))
     first_ended = False
     for _ in range(100):
-        if await stand.advance(driver):
+        if await harness.advance(driver):
             break
-        if not (await stand.runs.get(run.run_id)).state.is_final:
-            taken = await stand.work(run.run_id, (lambda _: "") if first_ended else (lambda _: "refused"))
+        if not (await harness.runs.get(run.run_id)).state.is_final:
+            taken = await harness.work(run.run_id, (lambda _: "") if first_ended else (lambda _: "refused"))
             first_ended |= taken > 0
-    ended = await stand.runs.get(run.run_id)
+    ended = await harness.runs.get(run.run_id)
     assert ended.final_counts is not None
     answered = ended.final_counts.recorded - ended.final_counts.failed
     assert 10 <= answered <= 64
 
 
 async def test_an_order_is_told_what_it_will_cost_once_runs_like_it_have_ended() -> None:
-    stand = priced_stand()
-    ended = await drive_to_end(stand, max_cost=1e9)
-    submission = await stand.submit()
-    assert (await stand.forecasting_run.forecast(submission)).cost == pytest.approx(ended.total)
+    harness = priced_stand()
+    ended = await drive_to_end(harness, max_cost=1e9)
+    submission = await harness.submit()
+    assert (await harness.forecasting_run.forecast(submission)).cost == pytest.approx(ended.total)

@@ -4,47 +4,47 @@ import pytest
 
 from services.common.errors import DependencyUnavailable, ErrorKind, RemoteError
 from services.scheduler.runs.lifecycle.errors import RunNotFound, RunNotOver
-from tests.fakes.scheduler_stand import SchedulerStand
+from tests.fakes.scheduler.scheduler_harness import SchedulerHarness
 
 AWAY = RemoteError(ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "results does not answer", {})
 
 
 async def test_deleted_run_is_gone_here_and_in_results() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    await stand.finish(run.run_id, driver)
-    await stand.deleting.delete(run.run_id)
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    await harness.finish(run.run_id, driver)
+    await harness.deleting.delete(run.run_id)
     with pytest.raises(RunNotFound):
-        await stand.showing.show(run.run_id)
-    assert run.run_id not in stand.record.records
-    assert stand.runs.deletions == {}
+        await harness.showing.show(run.run_id)
+    assert run.run_id not in harness.record.records
+    assert harness.runs.deletions == {}
     with pytest.raises(RunNotFound):
-        await stand.deleting.delete(run.run_id)
+        await harness.deleting.delete(run.run_id)
 
 
 async def test_run_that_goes_on_is_not_deleted() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
     with pytest.raises(RunNotOver, match="is running, so it cannot be deleted yet"):
-        await stand.deleting.delete(run.run_id)
-    await stand.advance(driver, 2)
-    await stand.cancelling.cancel(run.run_id)
+        await harness.deleting.delete(run.run_id)
+    await harness.advance(driver, 2)
+    await harness.cancelling.cancel(run.run_id)
     with pytest.raises(RunNotOver, match="is being summed up"):
-        await stand.deleting.delete(run.run_id)
-    await stand.finish(run.run_id, driver)
-    await stand.deleting.delete(run.run_id)
+        await harness.deleting.delete(run.run_id)
+    await harness.finish(run.run_id, driver)
+    await harness.deleting.delete(run.run_id)
 
 
 @pytest.mark.parametrize("refusal", [AWAY, DependencyUnavailable(dependency="results")])
 async def test_results_that_does_not_answer_is_told_later(refusal: Exception) -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    await stand.finish(run.run_id, driver)
-    stand.record.deletion_refusal = refusal
-    await stand.deleting.delete(run.run_id)
-    assert run.run_id in stand.record.records
-    stand.clock.seconds += 60
-    stand.record.deletion_refusal = None
-    await stand.deleting.sweep()
-    assert run.run_id not in stand.record.records
-    assert stand.runs.deletions == {}
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    await harness.finish(run.run_id, driver)
+    harness.record.deletion_refusal = refusal
+    await harness.deleting.delete(run.run_id)
+    assert run.run_id in harness.record.records
+    harness.clock.seconds += 60
+    harness.record.deletion_refusal = None
+    await harness.deleting.sweep()
+    assert run.run_id not in harness.record.records
+    assert harness.runs.deletions == {}

@@ -17,8 +17,8 @@ from services.scheduler.runs.lifecycle.run import (
     may_become,
     states_before,
 )
-from tests.fakes.scheduler_stand import SchedulerStand, toy_order
-from tests.fakes.scheduler_stores import new_run
+from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
+from tests.fakes.scheduler.stores import new_run
 
 
 def test_nothing_follows_completed() -> None:
@@ -39,37 +39,37 @@ def test_states_before_are_those_that_may_become_it() -> None:
 
 
 async def test_cancel_can_be_repeated_until_the_run_is_summed_up() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    first = await stand.cancelling.cancel(run.run_id)
-    stand.clock.seconds += 1
-    assert await stand.cancelling.cancel(run.run_id) == first
-    assert await stand.advance(driver, 10)
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    first = await harness.cancelling.cancel(run.run_id)
+    harness.clock.seconds += 1
+    assert await harness.cancelling.cancel(run.run_id) == first
+    assert await harness.advance(driver, 10)
     with pytest.raises(RunAlreadyFinished, match="is already cancelled"):
-        await stand.cancelling.cancel(run.run_id)
+        await harness.cancelling.cancel(run.run_id)
 
 
 async def test_retry_can_be_repeated_while_it_waits_or_runs() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
     with pytest.raises(RunNotRetryable, match="is running"):
-        await stand.retrying.retry(run.run_id)
-    await stand.cancelling.cancel(run.run_id)
-    assert await stand.advance(driver, 10)
-    pending = await stand.retrying.retry(run.run_id)
-    stand.clock.seconds += 1
-    assert await stand.retrying.retry(run.run_id) == pending
-    await stand.admit()
-    again = await stand.retrying.retry(run.run_id)
+        await harness.retrying.retry(run.run_id)
+    await harness.cancelling.cancel(run.run_id)
+    assert await harness.advance(driver, 10)
+    pending = await harness.retrying.retry(run.run_id)
+    harness.clock.seconds += 1
+    assert await harness.retrying.retry(run.run_id) == pending
+    await harness.admit()
+    again = await harness.retrying.retry(run.run_id)
     assert (again.state, again.epoch) == (RunState.RUNNING, 2)
 
 
 async def test_finished_run_cannot_be_cancelled() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    await stand.finish(run.run_id, driver)
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    await harness.finish(run.run_id, driver)
     with pytest.raises(RunAlreadyFinished, match="is already completed"):
-        await stand.cancelling.cancel(run.run_id)
+        await harness.cancelling.cancel(run.run_id)
 
 
 DAY = 24 * 3600
@@ -80,12 +80,12 @@ def windowed(run: Run, seconds: int = DAY) -> Run:
     return replace(run, order=order, expires_at=run.created_at + timedelta(seconds=seconds))
 
 
-async def started(stand: SchedulerStand) -> Run:
+async def started(harness: SchedulerHarness) -> Run:
     """With a window of an hour, which is shorter than the limit of running."""
-    submitted = await stand.submit(toy_order(completion_window_seconds=3600))
-    stand.runs.runs[submitted.run_id] = windowed(submitted, 3600)
-    await stand.admit()
-    return await stand.runs.get(submitted.run_id)
+    submitted = await harness.submit(toy_order(completion_window_seconds=3600))
+    harness.runs.runs[submitted.run_id] = windowed(submitted, 3600)
+    await harness.admit()
+    return await harness.runs.get(submitted.run_id)
 
 
 def test_window_is_named_and_a_retry_opens_a_new_one() -> None:
@@ -114,23 +114,23 @@ def test_without_a_window_the_limit_of_running_is_named() -> None:
 
 
 async def test_run_with_a_window_runs_until_it_closes_whatever_the_limit_of_running_is() -> None:
-    stand = SchedulerStand()
-    run = await started(stand)
+    harness = SchedulerHarness()
+    run = await started(harness)
     assert run.deadline == run.expires_at
-    driver = stand.driver(run.run_id)
-    await stand.advance(driver, 2)
-    stand.clock.seconds += 3600
-    failed = await stand.finish(run.run_id, driver)
+    driver = harness.driver(run.run_id)
+    await harness.advance(driver, 2)
+    harness.clock.seconds += 3600
+    failed = await harness.finish(run.run_id, driver)
     assert failed.error is not None
     assert failed.error.reason == "DEADLINE_REACHED"
     assert "completion window of 1:00:00" in failed.error.message
-    assert stand.record.closings == [(run.run_id, 1, True)]
+    assert harness.record.closings == [(run.run_id, 1, True)]
 
 
 async def test_retry_opens_a_new_window() -> None:
-    stand = SchedulerStand()
-    run = await started(stand)
-    stand.clock.seconds += 3600
-    await stand.finish(run.run_id, stand.driver(run.run_id))
-    pending = await stand.retrying.retry(run.run_id)
-    assert pending.expires_at == stand.clock.now() + timedelta(seconds=3600)
+    harness = SchedulerHarness()
+    run = await started(harness)
+    harness.clock.seconds += 3600
+    await harness.finish(run.run_id, harness.driver(run.run_id))
+    pending = await harness.retrying.retry(run.run_id)
+    assert pending.expires_at == harness.clock.now() + timedelta(seconds=3600)

@@ -10,8 +10,8 @@ from services.common.errors import DomainError
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import PromptForm, RunOrder, ScoringMethod, Truncation
 from services.scheduler.suites.suite import MetricUse
-from tests.fakes.checked_files import batch_line
-from tests.fakes.scheduler_stand import SchedulerStand, toy_order
+from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
+from tests.fakes.storage.checked_files import batch_line
 
 PLAIN = [{"prompt": f"{number} + 1 =", "target": str(number + 1)} for number in range(3)]
 NO_TARGETS = [{"prompt": "a"}, {"prompt": "b", "target": "c"}, {"prompt": "d"}]
@@ -27,20 +27,22 @@ def chats(model: str | None = "m") -> list[dict[str, object]]:
     return [batch_line(number, body={"messages": messages, **named}) for number in range(2)]
 
 
-async def submitted(lines: Sequence[object], stand: SchedulerStand | None = None, **changes: object) -> Run:
-    stand = stand or SchedulerStand()
-    dataset_id = stand.datasets.upload(lines)
-    return await stand.submit(toy_order(suite="", dataset_id=dataset_id, **changes))
+async def submitted(
+    lines: Sequence[object], harness: SchedulerHarness | None = None, **changes: object
+) -> Run:
+    harness = harness or SchedulerHarness()
+    dataset_id = harness.datasets.upload(lines)
+    return await harness.submit(toy_order(suite="", dataset_id=dataset_id, **changes))
 
 
 async def test_run_is_listed_by_its_data_set_and_knows_its_name() -> None:
-    stand = SchedulerStand()
-    run = await submitted(PLAIN, stand, metrics=(MetricUse("f1"), *EXACT), limit=2)
+    harness = SchedulerHarness()
+    run = await submitted(PLAIN, harness, metrics=(MetricUse("f1"), *EXACT), limit=2)
     assert run.order.subject == run.order.dataset_id
     assert (run.dataset_name, run.scoring_method) == ("rows.jsonl", ScoringMethod.GENERATE)
     assert [use.name for use in run.order.metrics] == ["squad_f1", "exact_match"]
     assert run.expires_at is None
-    assert await stand.runs.get(run.run_id) == run
+    assert await harness.runs.get(run.run_id) == run
 
 
 async def test_completion_window_counts_from_when_the_run_was_accepted() -> None:
@@ -77,23 +79,23 @@ ALIASES = {"chatty": "openai/fake", "other": "openai/other"}
 
 @pytest.mark.parametrize("named", [None, "openai/fake", "fake", "chatty", "mine"])
 async def test_lines_may_call_the_model_by_all_its_names(named: str | None) -> None:
-    run = await submitted(chats(named), SchedulerStand(aliases=ALIASES), line_models=("mine",))
+    run = await submitted(chats(named), SchedulerHarness(aliases=ALIASES), line_models=("mine",))
     assert run.order.model == "openai/fake"
 
 
 async def test_order_may_call_the_model_by_an_alias() -> None:
     for order in (toy_order(model="chatty"), toy_order(model="openai/fake")):
-        run = await SchedulerStand(aliases=ALIASES).submit(order)
+        run = await SchedulerHarness(aliases=ALIASES).submit(order)
         assert (run.order.model, run.pool) == ("openai/fake", "remote")
-    run = await submitted(chats("chatty"), SchedulerStand(aliases=ALIASES), model="chatty")
+    run = await submitted(chats("chatty"), SchedulerHarness(aliases=ALIASES), model="chatty")
     assert run.order.model == "openai/fake"
 
 
 async def test_lines_for_another_model_are_refused() -> None:
-    stand = SchedulerStand(aliases=ALIASES)
+    harness = SchedulerHarness(aliases=ALIASES)
     for named in ("other", "m", "openai/m"):
         with pytest.raises(DomainError) as raised:
-            await submitted(chats(named), stand)
+            await submitted(chats(named), harness)
         assert raised.value.reason == "MODEL_MISMATCH"
         assert f"name the model {named}, not openai/fake" in raised.value.message
 
@@ -133,37 +135,39 @@ async def test_lines_for_another_model_are_refused() -> None:
 async def test_what_makes_no_sense_is_refused_by_a_sentence(
     lines: Sequence[object], changes: dict[str, object], reason: str, sentence: str
 ) -> None:
-    stand = SchedulerStand()
-    order = toy_order(suite="", dataset_id=stand.datasets.upload(lines))
+    harness = SchedulerHarness()
+    order = toy_order(suite="", dataset_id=harness.datasets.upload(lines))
     with pytest.raises(DomainError) as raised:
-        await stand.submit(replace(order, **changes))  # type: ignore[arg-type]  # names are checked by replace
+        await harness.submit(replace(order, **changes))  # type: ignore[arg-type]  # names are checked by replace
     assert raised.value.reason == reason, raised.value.message
     assert sentence in raised.value.message
-    assert not stand.runs.runs
+    assert not harness.runs.runs
 
 
 @pytest.mark.parametrize("changes", [{"metrics": EXACT}, {"line_models": ("m",)}])
 async def test_what_is_for_data_sets_goes_with_no_suite(changes: dict[str, object]) -> None:
     with pytest.raises(DomainError, match="goes with a data set"):
-        await SchedulerStand().submit(toy_order(**changes))
+        await SchedulerHarness().submit(toy_order(**changes))
 
 
 async def test_pool_that_only_chats_is_not_asked_to_complete() -> None:
-    stand = SchedulerStand()
-    stand.submitting = replace(stand.submitting, pools=[replace(stand.submitting.pools[0], engine="gemini")])
+    harness = SchedulerHarness()
+    harness.submitting = replace(
+        harness.submitting, pools=[replace(harness.submitting.pools[0], engine="gemini")]
+    )
     with pytest.raises(DomainError, match="The lines ask /v1/completions, but pool remote continues no text"):
-        await submitted(COMPLETIONS, stand, line_models=("m",))
+        await submitted(COMPLETIONS, harness, line_models=("m",))
     with pytest.raises(DomainError, match="Order prompt_form chat"):
-        await submitted(PLAIN, stand, prompt_form=PromptForm.COMPLETION)
-    assert (await submitted(PLAIN, stand)).order.prompt_form is None
+        await submitted(PLAIN, harness, prompt_form=PromptForm.COMPLETION)
+    assert (await submitted(PLAIN, harness)).order.prompt_form is None
 
 
 async def test_repeated_order_is_the_same_order_once_settled() -> None:
-    stand = SchedulerStand(aliases=ALIASES)
-    dataset_id = stand.datasets.upload(PLAIN)
+    harness = SchedulerHarness(aliases=ALIASES)
+    dataset_id = harness.datasets.upload(PLAIN)
     order = RunOrder("", "chatty", dataset_id=dataset_id, metrics=(MetricUse("rouge"),))
-    run = await stand.submit(order)
-    again = await stand.submit(replace(order, model="openai/fake", metrics=(MetricUse("rougeL_max"),)))
+    run = await harness.submit(order)
+    again = await harness.submit(replace(order, model="openai/fake", metrics=(MetricUse("rougeL_max"),)))
     assert run.order == again.order
 
 

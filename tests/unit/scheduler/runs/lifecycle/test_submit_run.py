@@ -28,23 +28,23 @@ from services.scheduler.suites.errors import SuiteRefused, UnknownSuite, Unknown
 from services.scheduler.suites.suite_errors import InvalidSuiteFile
 from services.scheduler.workers.errors import UnknownModel, UnknownProvider
 from services.scheduler.workers.pool import METHODS_OF, Pool
-from tests.fakes.scheduler_stand import SchedulerStand, toy_order
+from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 
 NOBODY = 'No pool serves the provider "nobody". Write the model as provider/name. Providers: openai, vllm.'
 
 
 async def test_accepted_order_is_stored_as_pending_and_told() -> None:
-    stand = SchedulerStand()
-    run = await stand.submit(toy_order(limit=5, priority=Priority.LOW))
+    harness = SchedulerHarness()
+    run = await harness.submit(toy_order(limit=5, priority=Priority.LOW))
     assert run.state is RunState.PENDING
     assert run.pool == "remote"
     assert run.scoring_method is ScoringMethod.LOGLIKELIHOOD
-    assert await stand.runs.get(run.run_id) == run
-    assert stand.controls.words[run.run_id] == (RunState.PENDING, 1)
+    assert await harness.runs.get(run.run_id) == run
+    assert harness.controls.words[run.run_id] == (RunState.PENDING, 1)
 
 
 async def test_suite_that_only_generates_is_scored_by_generation() -> None:
-    run = await SchedulerStand().submit(toy_order(tasks=("say",)))
+    run = await SchedulerHarness().submit(toy_order(tasks=("say",)))
     assert run.scoring_method is ScoringMethod.GENERATE
 
 
@@ -62,7 +62,7 @@ async def test_suite_that_only_generates_is_scored_by_generation() -> None:
 async def test_choices_are_scored_as_ordered_else_as_the_pool_can(
     order: RunOrder, method: ScoringMethod
 ) -> None:
-    run = await SchedulerStand().submit(order)
+    run = await SchedulerHarness().submit(order)
     assert run.scoring_method is method
 
 
@@ -215,11 +215,11 @@ async def test_choices_are_scored_as_ordered_else_as_the_pool_can(
 async def test_bad_order_is_refused_in_one_sentence_and_leaves_nothing(
     order: RunOrder, kind: type[errors.SchedulerError], sentence: str
 ) -> None:
-    stand = SchedulerStand()
+    harness = SchedulerHarness()
     with pytest.raises(kind) as refusal:
-        await stand.submit(order)
+        await harness.submit(order)
     assert refusal.value.message == sentence
-    assert not stand.runs.runs
+    assert not harness.runs.runs
 
 
 @pytest.mark.parametrize(
@@ -232,34 +232,34 @@ async def test_bad_order_is_refused_in_one_sentence_and_leaves_nothing(
     ],
 )
 async def test_order_with_a_key_is_refused_without_repeating_it(params: dict[str, object]) -> None:
-    stand = SchedulerStand()
+    harness = SchedulerHarness()
     with pytest.raises(errors.InvalidParameter, match="names a secret") as refusal:
-        await stand.submit(toy_order(params=GenerationParams(provider_params=params)))
+        await harness.submit(toy_order(params=GenerationParams(provider_params=params)))
     assert "planted" not in f"{refusal.value!r} {refusal.value.message} {refusal.value.facts}"
-    assert not stand.runs.runs
+    assert not harness.runs.runs
 
 
 @pytest.mark.parametrize("engine", ["gemini", "anthropic"])
 async def test_plain_text_is_no_order_for_an_engine_that_only_chats(engine: str) -> None:
-    stand = SchedulerStand()
+    harness = SchedulerHarness()
     pool = Pool("chats", engine, 64, provider="openai", can=METHODS_OF[engine])
-    stand.submitting = replace(stand.submitting, pools=(pool,))
+    harness.submitting = replace(harness.submitting, pools=(pool,))
     sentence = f"Pool chats continues no plain text: its engine {engine} only chats. Order prompt_form chat."
     with pytest.raises(CannotComplete) as refusal:
-        await stand.submit(toy_order(prompt_form=PromptForm.COMPLETION))
+        await harness.submit(toy_order(prompt_form=PromptForm.COMPLETION))
     assert refusal.value.message == sentence
-    assert (await stand.submit(toy_order())).scoring_method is ScoringMethod.GENERATE
+    assert (await harness.submit(toy_order())).scoring_method is ScoringMethod.GENERATE
 
 
 @pytest.mark.parametrize("model", ["openai", "", "openai/"])
 async def test_model_without_provider_or_name_is_refused(model: str) -> None:
     with pytest.raises(errors.SchedulerError):
-        await SchedulerStand().submit(toy_order(model=model))
+        await SchedulerHarness().submit(toy_order(model=model))
 
 
 async def test_nan_is_no_temperature() -> None:
     with pytest.raises(errors.InvalidParameter):
-        await SchedulerStand().submit(toy_order(params=GenerationParams(temperature=nan)))
+        await SchedulerHarness().submit(toy_order(params=GenerationParams(temperature=nan)))
 
 
 @pytest.mark.parametrize(
@@ -267,11 +267,11 @@ async def test_nan_is_no_temperature() -> None:
 )
 async def test_provider_params_may_not_replace_what_proctor_asks(name: str) -> None:
     with pytest.raises(errors.InvalidParameter, match=f"provider_params has {name}, but Proctor sets it"):
-        await SchedulerStand().submit(toy_order(params=GenerationParams(provider_params={name: 1})))
+        await SchedulerHarness().submit(toy_order(params=GenerationParams(provider_params={name: 1})))
 
 
 async def test_truncation_is_for_pools_that_count_tokens() -> None:
-    await SchedulerStand().submit(toy_order(model="vllm/starter", truncation=Truncation.LEFT))
+    await SchedulerHarness().submit(toy_order(model="vllm/starter", truncation=Truncation.LEFT))
 
 
 @pytest.mark.parametrize(
@@ -285,60 +285,60 @@ async def test_truncation_is_for_pools_that_count_tokens() -> None:
 async def test_order_that_is_too_large_is_refused_with_what_is_large_in_it(
     order: RunOrder, field: str
 ) -> None:
-    stand = SchedulerStand()
+    harness = SchedulerHarness()
     with pytest.raises(errors.InvalidParameter, match=f"at most 65536. Shorten {field}, which takes") as told:
-        await stand.submit(order)
+        await harness.submit(order)
     assert told.value.facts["field"] == f"order.{field}"
-    assert not stand.runs.runs
+    assert not harness.runs.runs
 
 
 @pytest.mark.parametrize("user", ["a\0b", "a" * 129, "", " ", " ann", "*", "\n\x1b[31mroot", "a\u202eb"])
 async def test_user_that_cannot_be_kept_is_refused(user: str) -> None:
     with pytest.raises(errors.InvalidParameter, match=r"^user "):
-        await SchedulerStand().submit(user=user)
+        await SchedulerHarness().submit(user=user)
 
 
 async def test_top_p_may_be_0() -> None:
-    await SchedulerStand().submit(toy_order(params=GenerationParams(top_p=0.0)))
+    await SchedulerHarness().submit(toy_order(params=GenerationParams(top_p=0.0)))
 
 
 async def test_broken_suite_says_what_is_wrong_with_its_file() -> None:
-    stand = SchedulerStand()
-    stand.suites.broken["mine"] = InvalidSuiteFile(Path("mine/task.yaml"), "is missing", "doc_to_text")
+    harness = SchedulerHarness()
+    harness.suites.broken["mine"] = InvalidSuiteFile(Path("mine/task.yaml"), "is missing", "doc_to_text")
     with pytest.raises(SuiteRefused, match=r"mine/task\.yaml: doc_to_text") as refusal:
-        await stand.submit(toy_order(suite="mine"))
+        await harness.submit(toy_order(suite="mine"))
     assert refusal.value.reason == "INVALID_SUITE_FILE"
 
 
 async def test_eleventh_pending_run_of_a_user_is_refused_and_another_users_is_not() -> None:
-    stand = SchedulerStand()
+    harness = SchedulerHarness()
     for _ in range(10):
-        await stand.submit(user="ann")
+        await harness.submit(user="ann")
     with pytest.raises(QueueFull, match=r"^Queue is full\. Please try again later\.$") as refusal:
-        await stand.submit(user="ann")
+        await harness.submit(user="ann")
     assert refusal.value.facts["retry_after_seconds"] == 30
-    await stand.submit(user="ben")
+    await harness.submit(user="ben")
 
 
 async def test_repeated_request_finds_the_run_of_the_first() -> None:
-    stand = SchedulerStand()
-    first, second = [await _submit(stand, name, "again") for name in ("a", "b")]
+    harness = SchedulerHarness()
+    first, second = [await _submit(harness, name, "again") for name in ("a", "b")]
     assert first == second
-    assert len(stand.runs.runs) == 1
+    assert len(harness.runs.runs) == 1
 
 
 async def test_estimate_is_told_from_runs_before_and_missing_without_any() -> None:
-    stand = SchedulerStand()
+    harness = SchedulerHarness()
     submission = Submission(RunId("one"), toy_order(), "local")
-    first = await stand.submitting.submit(submission)
-    assert (await stand.forecasting_run.forecast(first)).seconds is None
-    await stand.admit()
-    await stand.finish(RunId("one"), stand.driver(RunId("one")))
-    later = await stand.submitting.submit(Submission(RunId("two"), toy_order(rollouts=2), "local"))
-    past = (await stand.runs.past_runs("toy", "openai/fake"))[0]
-    assert (await stand.forecasting_run.forecast(later)).seconds == pytest.approx(2 * past.seconds)
+    first = await harness.submitting.submit(submission)
+    assert (await harness.forecasting_run.forecast(first)).seconds is None
+    await harness.admit()
+    await harness.finish(RunId("one"), harness.driver(RunId("one")))
+    later = await harness.submitting.submit(Submission(RunId("two"), toy_order(rollouts=2), "local"))
+    past = (await harness.runs.past_runs("toy", "openai/fake"))[0]
+    assert (await harness.forecasting_run.forecast(later)).seconds == pytest.approx(2 * past.seconds)
 
 
-async def _submit(stand: SchedulerStand, run_id: str, request_id: str) -> Run:
+async def _submit(harness: SchedulerHarness, run_id: str, request_id: str) -> Run:
     submission = Submission(RunId(run_id), toy_order(), "local", request_id)
-    return await stand.submitting.submit(submission)
+    return await harness.submitting.submit(submission)

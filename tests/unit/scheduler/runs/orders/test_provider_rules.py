@@ -11,7 +11,7 @@ from services.scheduler.runs.orders.run_order import GenerationParams, RunOrder
 from services.scheduler.suites.suite import Generation, TaskDefinition
 from services.scheduler.workers.base_urls import parse_allowed
 from services.scheduler.workers.pool import Pool
-from tests.fakes.toy_suites import ToyCatalogue
+from tests.fakes.suites.toy_suites import ToyCatalogue
 
 ORDER = RunOrder("toy", "any/model")
 POOLS = {

@@ -12,19 +12,19 @@ from services.scheduler.runs.lifecycle.run import RunId, RunState
 from services.scheduler.runs.model_price import TokenUsage
 from services.scheduler.runs.reads.run_list import RunFilter, RunKind
 from services.scheduler.runs.reads.run_snapshot import RunSnapshot
-from tests.fakes.scheduler_stand import SchedulerStand, ready_worker, toy_order
+from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
 
 
 async def test_pending_run_says_its_place_and_what_holds_it() -> None:
-    stand = SchedulerStand()
+    harness = SchedulerHarness()
     for _ in range(3):
-        await stand.submit()
-    await stand.admit()
-    stand.clock.seconds += 1
-    await stand.submit()
-    stand.clock.seconds += 1
-    last = await stand.submit()
-    snapshot = await stand.showing.show(last.run_id)
+        await harness.submit()
+    await harness.admit()
+    harness.clock.seconds += 1
+    await harness.submit()
+    harness.clock.seconds += 1
+    last = await harness.submit()
+    snapshot = await harness.showing.show(last.run_id)
     assert snapshot.wait is not None
     assert snapshot.wait.position == 2
     assert snapshot.wait.blocked_by == "3 of at most 3 runs are running; before it: 1 whose turn is earlier"
@@ -32,56 +32,56 @@ async def test_pending_run_says_its_place_and_what_holds_it() -> None:
 
 
 async def test_pending_run_says_for_how_long_where_earlier_runs_tell() -> None:
-    stand = SchedulerStand()
-    first, driver = await stand.start()
+    harness = SchedulerHarness()
+    first, driver = await harness.start()
     waiting = []
     for _ in range(7):
-        stand.clock.seconds += 0.001
-        waiting.append(await stand.submit())
-    told = [await _seconds_to_wait(stand, run.run_id) for run in waiting]
+        harness.clock.seconds += 0.001
+        waiting.append(await harness.submit())
+    told = [await _seconds_to_wait(harness, run.run_id) for run in waiting]
     assert told == [0.0, 0.0, *[None] * 5]
-    ended = await stand.finish(first.run_id, driver)
+    ended = await harness.finish(first.run_id, driver)
     assert ended.started_at
     assert ended.finished_at
     lasted = (ended.finished_at - ended.started_at).total_seconds()
-    by_place = [await _seconds_to_wait(stand, run.run_id) for run in waiting]
+    by_place = [await _seconds_to_wait(harness, run.run_id) for run in waiting]
     # Three places are free; the next three runs wait for one round, the last for two.
     assert by_place == [0.0] * 3 + [lasted] * 3 + [2 * lasted]
 
 
 async def test_steps_follow_what_happens() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    assert await _step(stand, run.run_id) == "planning"
-    await stand.advance(driver, 2)
-    assert await _step(stand, run.run_id) == "running"
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    assert await _step(harness, run.run_id) == "planning"
+    await harness.advance(driver, 2)
+    assert await _step(harness, run.run_id) == "running"
     model = run.order.model
-    stand.registry.live = [ready_worker(models=(model,), loading_model=model)]
-    assert await _step(stand, run.run_id) == f"loading {model}"
-    stand.registry.live = []
-    assert await _step(stand, run.run_id) == "waiting for a worker of pool remote"
-    until = stand.clock.now() + timedelta(seconds=60)
-    stand.registry.live = [ready_worker(throttled_servers={"": until})]
-    assert await _step(stand, run.run_id) == (
+    harness.registry.live = [ready_worker(models=(model,), loading_model=model)]
+    assert await _step(harness, run.run_id) == f"loading {model}"
+    harness.registry.live = []
+    assert await _step(harness, run.run_id) == "waiting for a worker of pool remote"
+    until = harness.clock.now() + timedelta(seconds=60)
+    harness.registry.live = [ready_worker(throttled_servers={"": until})]
+    assert await _step(harness, run.run_id) == (
         f"waiting for openai: it said to come back later, and is asked again at {until:%H:%M:%S} UTC"
     )
-    stand.registry.live = [ready_worker()]
-    await stand.pausing.pause(run.run_id)
-    assert await _step(stand, run.run_id) == "paused"
-    await stand.resuming.resume(run.run_id)
-    await stand.admit()
-    await stand.finish(run.run_id, driver)
-    assert await _step(stand, run.run_id) == "done"
+    harness.registry.live = [ready_worker()]
+    await harness.pausing.pause(run.run_id)
+    assert await _step(harness, run.run_id) == "paused"
+    await harness.resuming.resume(run.run_id)
+    await harness.admit()
+    await harness.finish(run.run_id, driver)
+    assert await _step(harness, run.run_id) == "done"
 
 
 async def test_progress_tells_tasks_pace_and_time_left() -> None:
-    stand = SchedulerStand(rule=CreditRule(floor=2, ceiling=2))
-    stand.record.tokens_of_sample = TokenUsage(5, 3)
-    run, driver = await stand.start()
-    await stand.advance(driver, 2)
-    stand.clock.seconds += 5
-    await stand.work(run.run_id)
-    progress = (await stand.showing.show(run.run_id)).progress
+    harness = SchedulerHarness(rule=CreditRule(floor=2, ceiling=2))
+    harness.record.tokens_of_sample = TokenUsage(5, 3)
+    run, driver = await harness.start()
+    await harness.advance(driver, 2)
+    harness.clock.seconds += 5
+    await harness.work(run.run_id)
+    progress = (await harness.showing.show(run.run_id)).progress
     assert [(task.task, task.total) for task in progress.tasks] == [("choose", 100), ("say", 100)]
     assert all(task.is_stand_in for task in progress.tasks)
     assert progress.completed == 100
@@ -91,28 +91,28 @@ async def test_progress_tells_tasks_pace_and_time_left() -> None:
 
 
 async def test_list_tells_how_far_and_how_fast_running_ones_are() -> None:
-    stand = SchedulerStand(rule=CreditRule(floor=2, ceiling=2))
-    run, driver = await stand.start()
-    await stand.advance(driver, 2)
-    stand.clock.seconds += 5
-    await stand.work(run.run_id)
-    [listed] = (await stand.showing.page(RunFilter(), 10, None)).snapshots
+    harness = SchedulerHarness(rule=CreditRule(floor=2, ceiling=2))
+    run, driver = await harness.start()
+    await harness.advance(driver, 2)
+    harness.clock.seconds += 5
+    await harness.work(run.run_id)
+    [listed] = (await harness.showing.page(RunFilter(), 10, None)).snapshots
     assert (listed.progress.completed, listed.progress.total) == (100, 200)
     assert listed.progress.speed is not None
     assert listed.progress.left == TimeLeft(5, low=5, high=5)
-    elsewhere = SchedulerStand(runs=stand.runs, record=stand.record)
+    elsewhere = SchedulerHarness(runs=harness.runs, record=harness.record)
     [untold] = (await elsewhere.showing.page(RunFilter(), 10, None)).snapshots
     assert untold.progress.completed == 100
 
 
 async def test_list_tells_runs_over_suites_from_those_over_data_sets() -> None:
-    stand = SchedulerStand()
-    suite = await stand.submit()
+    harness = SchedulerHarness()
+    suite = await harness.submit()
     order = toy_order(suite="", dataset_id="ds_1")
-    dataset = await stand.runs.add(replace(suite, run_id=RunId(str(uuid4())), order=order), "")
+    dataset = await harness.runs.add(replace(suite, run_id=RunId(str(uuid4())), order=order), "")
 
     async def listed(wanted: RunFilter) -> list[RunId]:
-        page = await stand.showing.page(wanted, 10, None)
+        page = await harness.showing.page(wanted, 10, None)
         return [snapshot.run.run_id for snapshot in page.snapshots]
 
     assert await listed(RunFilter(kind=RunKind.SUITE)) == [suite.run_id]
@@ -122,50 +122,50 @@ async def test_list_tells_runs_over_suites_from_those_over_data_sets() -> None:
 
 
 async def test_counts_are_asked_for_where_no_report_was_heard() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
-    await stand.advance(driver, 2)
-    await stand.work(run.run_id)
-    elsewhere = SchedulerStand(runs=stand.runs, record=stand.record)
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    await harness.advance(driver, 2)
+    await harness.work(run.run_id)
+    elsewhere = SchedulerHarness(runs=harness.runs, record=harness.record)
     assert (await elsewhere.showing.show(run.run_id)).progress.completed == 200
 
 
 async def test_watch_shows_the_run_at_once_at_changes_and_ends_with_it() -> None:
-    stand = SchedulerStand()
-    run, driver = await stand.start()
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
     seen: list[RunSnapshot] = []
 
     async def watch() -> None:
-        async for snapshot in stand.showing.watch(run.run_id):
+        async for snapshot in harness.showing.watch(run.run_id):
             seen.append(snapshot)  # noqa: PERF401  # what was seen so far is looked at meanwhile
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
         group.create_task(watch())
-        await stand.finish(run.run_id, driver)
-        stand.tracker.touch(run.run_id, stand.clock.monotonic())
+        await harness.finish(run.run_id, driver)
+        harness.tracker.touch(run.run_id, harness.clock.monotonic())
     assert seen[-1].run.state is RunState.COMPLETED
     assert seen[-1].run.is_over
     assert all(one != other for one, other in itertools.pairwise(seen))
 
 
 async def test_list_is_newest_first_and_filtered() -> None:
-    stand = SchedulerStand()
-    first = await stand.submit()
-    stand.clock.seconds += 1
-    second = await stand.submit()
-    await stand.cancelling.cancel(first.run_id)
-    page = await stand.showing.page(RunFilter(), 10, None)
+    harness = SchedulerHarness()
+    first = await harness.submit()
+    harness.clock.seconds += 1
+    second = await harness.submit()
+    await harness.cancelling.cancel(first.run_id)
+    page = await harness.showing.page(RunFilter(), 10, None)
     assert [snapshot.run.run_id for snapshot in page.snapshots] == [second.run_id, first.run_id]
     assert [snapshot.wait.position if snapshot.wait else None for snapshot in page.snapshots] == [1, None]
-    cancelled = await stand.showing.page(RunFilter(state=RunState.CANCELLED), 10, None)
+    cancelled = await harness.showing.page(RunFilter(state=RunState.CANCELLED), 10, None)
     assert (len(cancelled.snapshots), cancelled.total) == (1, 1)
 
 
-async def _step(stand: SchedulerStand, run_id: RunId) -> str:
-    return (await stand.showing.show(run_id)).progress.current_step
+async def _step(harness: SchedulerHarness, run_id: RunId) -> str:
+    return (await harness.showing.show(run_id)).progress.current_step
 
 
-async def _seconds_to_wait(stand: SchedulerStand, run_id: RunId) -> float | None:
-    wait = (await stand.showing.show(run_id)).wait
+async def _seconds_to_wait(harness: SchedulerHarness, run_id: RunId) -> float | None:
+    wait = (await harness.showing.show(run_id)).wait
     assert wait is not None
     return wait.estimate.seconds if wait.estimate else None

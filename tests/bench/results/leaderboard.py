@@ -1,0 +1,163 @@
+"""Reading leaderboard and history as runs pile up: milliseconds per call, in a real Postgres."""
+
+import time
+from collections.abc import Awaitable, Callable
+
+import asyncpg
+from rich.console import Console
+from rich.table import Table
+
+from proctor.values.scoring import ScoringMethod
+from services.common.clock import SystemClock
+from services.common.postgres import PostgresSession, connect_pool, migrate
+from services.results.comparison.postgres import PostgresComparisons
+from services.results.leaderboard.closed_run import RunStanding, SuiteFigure
+from services.results.leaderboard.conditions import RunTerms
+from services.results.leaderboard.list_history import HistoryQuery, ListHistory
+from services.results.leaderboard.postgres import PostgresStandings, baselines_to_json, standing_to_json
+from services.results.leaderboard.proto import board_to_proto, history_to_proto
+from services.results.leaderboard.rank_models import BoardQuery, RankModels
+from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
+from services.results.statistics.figure import Figure
+from tests.harness.servers import postgres_server
+
+SIZES = (10_000, 100_000)
+CALLS = 50
+FILL_SECONDS = 600.0
+METRICS = ("acc", "acc_norm", "f1", "mcc", "score")
+
+# Five suites, 120 models, twenty projects; spread over a hundred days, whatever their number.
+FILL = """
+    CREATE TEMPORARY TABLE closed AS
+    SELECT gen_random_uuid() AS run_id, 'suite' || place % 5 AS suite, 'p/' || place / 5 % 120 AS model,
+        place % 20 AS project_id, now() - random() * interval '100 days' AS closed_at
+    FROM generate_series(1, {missing}) AS place;
+    INSERT INTO run_records (run_id, epoch, rollouts, scoring_method, is_truncated_left)
+    SELECT run_id, 1, 1, 'loglikelihood', false FROM closed;
+    INSERT INTO closed_runs (run_id, epoch, suite, model, project_id, state, closed_at, standing, baselines)
+    SELECT run_id, 1, suite, model, project_id, 'completed', closed_at, '{standing}', '{baselines}'
+    FROM closed;
+    INSERT INTO history_entries (suite, model, closed_at, run_id)
+    SELECT suite_or_all, model_or_all, closed_at, run_id
+    FROM closed, unnest(ARRAY[suite, '']) AS suite_or_all, unnest(ARRAY[model, '']) AS model_or_all;
+    INSERT INTO board_entries (suite, project, metric, model, terms, closed_at, run_id, mean)
+    SELECT suite, project, metric, model, '{terms}', closed_at, run_id, random()
+    FROM closed, unnest(ARRAY[project_id::text, '']) AS project, unnest('{{{metrics}}}'::text[]) AS metric;
+    DROP TABLE closed;
+"""
+
+# Each run against five others of its suite; against each other the latest ones of all models, the best ones,
+# and the latest ones of a project.
+COMPARE = """
+    TRUNCATE run_comparisons;
+    INSERT INTO run_comparisons
+    SELECT run_id, other, '', 'acc', 1, 1, 0.01, 0.0, 0.02, 0.3, 3, 10000, 'bench'
+    FROM (
+        SELECT run_id, lead(run_id, step) OVER (PARTITION BY suite, step ORDER BY closed_at) AS other
+        FROM closed_runs, generate_series(1, 5) AS step
+    ) AS neighbours
+    WHERE other IS NOT NULL;
+    WITH shown AS (
+        (
+            SELECT DISTINCT ON (suite, model) 'latest' AS board, suite, run_id
+            FROM board_entries WHERE project = '' AND metric = 'acc'
+            ORDER BY suite, model, closed_at DESC, run_id DESC
+        )
+        UNION ALL
+        (
+            SELECT DISTINCT ON (suite, model) 'best', suite, run_id
+            FROM board_entries WHERE project = '' AND metric = 'acc'
+            ORDER BY suite, model, mean DESC, closed_at DESC, run_id DESC
+        )
+        UNION ALL
+        (
+            SELECT DISTINCT ON (suite, model) 'project', suite, run_id
+            FROM board_entries WHERE project = '6' AND metric = 'acc'
+            ORDER BY suite, model, closed_at DESC, run_id DESC
+        )
+    )
+    INSERT INTO run_comparisons
+    SELECT one.run_id, other.run_id, '', metric, 1, 1, 0.01, 0.0, 0.02, random(), 3, 10000, 'bench'
+    FROM shown AS one
+    JOIN shown AS other USING (board, suite)
+    CROSS JOIN unnest(ARRAY['acc', 'score']) AS metric
+    WHERE one.run_id < other.run_id
+    ON CONFLICT DO NOTHING;
+"""
+
+Call = Callable[[], Awaitable[object]]
+
+
+async def main() -> None:
+    table = Table("runs stored", "call", "median ms", "slowest ms", title="Reading standings")
+    async with postgres_server() as server:
+        await migrate(server.address, SCHEMA, MIGRATIONS)
+        async with await connect_pool(server.address, schema=SCHEMA) as pool:
+            for size in SIZES:
+                await fill(pool, size)
+                for name, call in calls(PostgresSession(pool, QUERIES)).items():
+                    milliseconds = await timed(call)
+                    median = milliseconds[len(milliseconds) // 2]
+                    table.add_row(f"{size:,}", name, f"{median:.1f}", f"{milliseconds[-1]:.1f}")
+    Console().print(table)
+
+
+async def fill(pool: asyncpg.Pool, size: int) -> None:
+    """Adds what is missing to `size` runs."""
+    terms = RunTerms(ScoringMethod.LOGLIKELIHOOD)
+    figure = SuiteFigure(Figure(0.5, 0.01, 0.01, 0.48, 0.52, 10_000, "normal"), 9)
+    figures = dict.fromkeys(METRICS, figure)
+    statement = FILL.format(
+        missing=size - await pool.fetchval("SELECT count(*) FROM closed_runs"),
+        standing=standing_to_json(RunStanding(terms, figures, 10_000)),
+        baselines=baselines_to_json({"random": figures, "majority": figures, "longest": figures}),
+        terms=terms.text,
+        metrics=",".join(METRICS),
+    )
+    async with pool.acquire() as connection:
+        for part in (statement, COMPARE, "VACUUM ANALYZE"):
+            await connection.execute(part, timeout=FILL_SECONDS)
+
+
+def calls(session: PostgresSession) -> dict[str, Call]:
+    standings = PostgresStandings(session)
+    rank_models = RankModels(standings, PostgresComparisons(session), compare_nothing, SystemClock())
+    list_history = ListHistory(standings, SystemClock())
+
+    def board(query: BoardQuery) -> Call:
+        async def call() -> object:
+            return board_to_proto(await rank_models(query))
+
+        return call
+
+    def history(query: HistoryQuery) -> Call:
+        async def call() -> object:
+            return history_to_proto(await list_history(query))
+
+        return call
+
+    return {
+        "leaderboard": board(BoardQuery("suite1", "accuracy")),
+        "leaderboard, 100 models": board(BoardQuery("suite1", "score", limit=100)),
+        "leaderboard, best runs": board(BoardQuery("suite1", "accuracy", is_best=True)),
+        "leaderboard of a project": board(BoardQuery("suite1", "accuracy", project_id=6)),
+        "history of 30 days": history(HistoryQuery()),
+        "history of a model": history(HistoryQuery(model="p/7", days=365)),
+        "history of a suite, 500 runs": history(HistoryQuery(suite="suite1", page_size=500)),
+    }
+
+
+async def compare_nothing(first_run_id: str, second_run_id: str) -> None:
+    """What is read here was compared before."""
+    raise LookupError(first_run_id, second_run_id)
+
+
+async def timed(call: Call) -> list[float]:
+    """Of each call, sorted; the first one fills the caches and does not count."""
+    await call()
+    milliseconds = []
+    for _ in range(CALLS):
+        started = time.perf_counter()
+        await call()
+        milliseconds.append(1000 * (time.perf_counter() - started))
+    return sorted(milliseconds)

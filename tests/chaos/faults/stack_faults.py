@@ -1,0 +1,52 @@
+"""The stack that the tests of a module strike and share, and how it is struck."""
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import nats
+
+from proctor.stack.supervision.child import SupervisedChild
+from tests.chaos.faults.faulted_run import ROWS
+from tests.fakes.eventually import eventually
+from tests.fakes.stack.state_dir import temporary_state_dir
+from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness
+
+
+@asynccontextmanager
+async def faulted_stack() -> AsyncIterator[StackHarness]:
+    with temporary_state_dir() as state_dir:
+        async with stack_harness(state_dir.parent, StackOrder(rows=ROWS)) as stack:
+            yield stack
+
+
+def pids_of(stack: StackHarness) -> dict[str, int | None]:
+    return {name: child.pid for name, child in stack.stack.children.items()}
+
+
+async def kill(stack: StackHarness, name: str) -> None:
+    await kill_child(stack.stack.child(name))
+
+
+async def kill_child(child: SupervisedChild) -> None:
+    """`kill -9` of a child that is up; returns when the supervisor has noticed."""
+    name = child.spec.name
+    await eventually(child.ready.is_set, f"{name} is up to be killed", 30)
+    assert child.pid is not None
+    restarts = child.restarts
+    os.kill(child.pid, signal.SIGKILL)
+    await eventually(lambda: child.restarts > restarts, f"the death of {name} is noticed")
+
+
+async def wipe(stack: StackHarness) -> None:
+    """Streams, consumers, messages and buckets: a bucket is a stream too."""
+    connection = await nats.connect(stack.stack.nats_url)
+    try:
+        jetstream = connection.jetstream()
+        names = [str(info.config.name) for info in await jetstream.streams_info()]
+        assert {"WORK", "OUTCOMES", "KV_RUNS", "KV_WORKERS"} <= set(names)
+        for name in names:
+            await jetstream.delete_stream(name)
+    finally:
+        await connection.close()

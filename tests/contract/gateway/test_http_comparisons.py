@@ -1,0 +1,160 @@
+"""POST /compare and /rescore over a socket: promised fields, real figures, undefined as null."""
+
+import json
+import uuid
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from proctor.v1 import summary_pb2
+from services.common.errors import ErrorKind
+from tests.fakes.gateway.backend_services import refused
+from tests.fakes.gateway.compared_runs import two_models
+from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
+from tests.fakes.gateway.http_calls import call
+
+API = "/api/v1/benchmarking"
+MODELS = {"model_ids": ["vllm/a", "vllm/b"], "benchmark_suite": "glue", "metrics": ["accuracy"]}
+RUNS = [str(uuid.uuid4()), str(uuid.uuid4())]
+
+
+@pytest.fixture
+async def harness() -> AsyncIterator[GatewayHarness]:
+    async with gateway_harness() as running:
+        running.results.comparisons.comparison.CopyFrom(two_models())
+        yield running
+
+
+async def compared(harness: GatewayHarness, **body: Any) -> dict[str, Any]:
+    status, answer, _ = await call(harness, "POST", f"{API}/compare", json={**MODELS, **body})
+    assert status == 200
+    comparison: dict[str, Any] = answer["comparison"]
+    return comparison
+
+
+async def test_comparison_has_the_promised_fields_with_real_figures(harness: GatewayHarness) -> None:
+    told = await compared(harness)
+    assert told["models_compared"] == ["vllm/a", "vllm/b"]
+    assert (told["best_performing"], told["best_tied_with"]) == ("vllm/b", ["vllm/a"])
+    assert (told["performance_gap"], told["performance_gap_ci95"]) == (0.02, [0.0, 0.04])
+    assert told["statistical_significance"] == "p = 0.060 (stratified normal, Holm-corrected over 3 tests)"
+    assert "cannot tell vllm/a and vllm/b apart on glue" in told["recommendations"][0]
+    assert told["warnings"] == ["qqp: only a has it"]
+    [asked] = harness.results.comparisons.compared
+    assert (list(asked.models), asked.suite, list(asked.metrics)) == (
+        ["vllm/a", "vllm/b"],
+        "glue",
+        ["accuracy"],
+    )
+
+
+async def test_every_task_has_its_own_row_and_what_is_undefined_is_null(harness: GatewayHarness) -> None:
+    rows = {row["task"]: row for row in (await compared(harness))["differences"]}
+    assert set(rows) == {"sst2", "rte", None, "cola"}
+    rte = rows["rte"]
+    assert (rte["first"], rte["second"], rte["verdict"]) == ("vllm/a", "vllm/b", "second_better")
+    assert (rte["adjusted_p_value"], rte["pairs"], rte["smallest_detectable"]) == (0.003, 400, 0.04)
+    assert (rte["second_unparsed"], rte["only_second_right"]) == (2, 18)
+    cola = rows["cola"]
+    assert (cola["difference"], cola["ci95"], cola["p_value"]) == (None, None, None)
+    assert (cola["verdict"], cola["remark"]) == ("undefined", "only one pair")
+
+
+async def test_ids_of_jobs_are_compared_as_runs(harness: GatewayHarness) -> None:
+    await compared(harness, model_ids=RUNS, benchmark_suite="", force=True)
+    [asked] = harness.results.comparisons.compared
+    assert (list(asked.run_ids), list(asked.models), asked.is_forced) == (RUNS, [], True)
+
+
+async def test_two_runs_of_one_model_are_told_apart(harness: GatewayHarness) -> None:
+    comparison = harness.results.comparisons.comparison
+    comparison.runs[1].model = "vllm/a"
+    names = (await compared(harness))["models_compared"]
+    assert names == [f"vllm/a (run {run.run_id[:8]})" for run in comparison.runs]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"model_ids": ["vllm/a"]},
+        {"model_ids": [f"vllm/{number}" for number in range(7)]},
+        {"model_ids": ["vllm/a", "vllm/a"]},
+        {"model_ids": ["vllm/a", RUNS[0]]},
+        {"benchmark_suite": ""},
+        {"model_ids": ["vllm/a", "\ud800"]},
+        {"alpha": 0.01},
+    ],
+)
+async def test_what_cannot_be_compared_is_422(harness: GatewayHarness, body: dict[str, Any]) -> None:
+    status, _, _ = await call(harness, "POST", f"{API}/compare", json={**MODELS, **body})
+    assert status == 422
+    assert not harness.results.comparisons.compared
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "status"),
+    [
+        (ErrorKind.CONFLICT, "NOT_COMPARABLE", 409),
+        (ErrorKind.CONFLICT, "NO_COMMON_SAMPLES", 409),
+        (ErrorKind.CONFLICT, "RUN_NOT_FINISHED", 409),
+        (ErrorKind.INVALID, "UNKNOWN_METRIC", 400),
+    ],
+)
+async def test_refusals_keep_their_reason(
+    harness: GatewayHarness, kind: ErrorKind, reason: str, status: int
+) -> None:
+    harness.results.comparisons.refusal = refused(kind, reason, "Not like this.")
+    answered, body, _ = await call(harness, "POST", f"{API}/compare", json=MODELS)
+    assert (answered, body["reason"], body["detail"]) == (status, reason, "Not like this.")
+
+
+async def test_rescored_figures_stand_beside_the_recorded_ones(harness: GatewayHarness) -> None:
+    response = harness.results.rescoring.response
+    response.changed = 7
+    response.summary.CopyFrom(
+        summary_pb2.TaskSummary(metrics=[summary_pb2.MetricFigure(metric="exact_match", mean=0.5, n=8)])
+    )
+    response.recorded.CopyFrom(
+        summary_pb2.TaskSummary(unparsed=3, metrics=[summary_pb2.MetricFigure(metric="exact_match", n=8)])
+    )
+    metric = {"metric": "exact_match", "ignore_case": True}
+    filters = [{"name": "last", "filter": [{"function": "take_first"}]}]
+    body = {"task": "gsm8k", "metrics": [metric, "contains"], "filters": filters}
+    status, told, _ = await call(harness, "POST", f"{API}/rescore/{RUNS[0]}", json=body)
+    assert status == 200
+    assert (told["figures"]["exact_match"]["mean"], told["changed"]) == (0.5, 7)
+    assert (told["recorded"]["exact_match"]["mean"], told["recorded_unparsed"]) == (None, 3)
+    [asked] = harness.results.rescoring.asked
+    assert [(use.name, use.options_json) for use in asked.metrics] == [
+        ("exact_match", '{"ignore_case": true}'),
+        ("contains", ""),
+    ]
+    assert json.loads(asked.filters_json) == filters
+
+
+@pytest.mark.parametrize(("filters", "sent"), [(None, None), ([], "")])
+async def test_filters_left_out_are_the_tasks_own_and_no_filters_are_none(
+    harness: GatewayHarness, filters: object, sent: str | None
+) -> None:
+    await call(harness, "POST", f"{API}/rescore/{RUNS[0]}", json={"task": "gsm8k", "filters": filters})
+    [asked] = harness.results.rescoring.asked
+    assert (asked.filters_json if asked.HasField("filters_json") else None) == sent
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"task": "t", "metrics": [{"ignore_case": True}]}, {"task": "t", "filters": [{"x": "\ud800"}]}],
+)
+async def test_rescoring_of_another_form_is_422(harness: GatewayHarness, body: dict[str, Any]) -> None:
+    assert (await call(harness, "POST", f"{API}/rescore/{RUNS[0]}", json=body))[0] == 422
+    nan = b'{"task": "t", "metrics": [{"metric": "f1", "threshold": NaN}]}'
+    headers = {"Content-Type": "application/json"}
+    assert (await call(harness, "POST", f"{API}/rescore/{RUNS[0]}", data=nan, headers=headers))[0] == 422
+    assert not harness.results.rescoring.asked
+
+
+async def test_metric_that_cannot_be_read_is_told_by_its_place(harness: GatewayHarness) -> None:
+    body = {"task": "gsm8k", "metrics": ["exact_match", {"name": "contains"}]}
+    status, told, _ = await call(harness, "POST", f"{API}/rescore/{RUNS[0]}", json=body)
+    assert (status, [error["field"] for error in told["errors"]]) == (422, ["metrics.1.metric"])

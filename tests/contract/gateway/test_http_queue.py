@@ -1,0 +1,219 @@
+"""The queue over a socket: exact bodies, changes of limits, and requests counted at the door."""
+
+import uuid
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from proctor.client.errors import ServerFault
+from proctor.client.proctor_client import ProctorClient
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import run_pb2
+from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
+from tests.fakes.gateway.http_calls import call
+
+QUEUE = "/api/v1/queue"
+API = "/api/v1/benchmarking"
+LIMITS = {
+    "max_running_runs": 3,
+    "max_pending_runs_per_user": 10,
+    "max_requests_per_minute": 100,
+    "run_time_limit_seconds": 10800.0,
+    "min_run_time_seconds": 60.0,
+    "highest_priorities": {"*": "normal"},
+}
+
+
+@pytest.fixture
+async def harness() -> AsyncIterator[GatewayHarness]:
+    async with gateway_harness(api_keys={"carol": "secret-key"}) as running:
+        yield running
+
+
+def waiting_run() -> run_pb2.Run:
+    run = run_pb2.Run(run_id="r2", user="bob", state=run_pb2.RUN_STATE_PENDING, pool="local")
+    run.order.suite, run.order.model, run.order.priority = "glue", "vllm/starter", run_pb2.PRIORITY_LOW
+    run.created_at.FromSeconds(1_700_000_000)
+    run.wait.position, run.wait.blocked_by = 1, "3 of at most 3 runs are running"
+    run.wait.estimated_seconds, run.wait.estimated_low_seconds, run.wait.estimated_high_seconds = 60, 30, 90
+    run.progress.current_step = "waiting"
+    return run
+
+
+async def test_queue_is_shown_with_runs_workers_users_and_limits(harness: GatewayHarness) -> None:
+    shown = queue_pb2.GetQueueResponse(
+        waiting=[waiting_run()], waiting_total=7, limits=harness.scheduler.queue.limits
+    )
+    running = shown.running.add(run_id="r1", user="ann", state=run_pb2.RUN_STATE_RUNNING)
+    running.progress.total, running.progress.completed, running.progress.eta_seconds = 10, 5, 2.5
+    worker = shown.workers.add(worker_id="w1", pool="local", engine="vllm", provider="vllm", concurrency=64)
+    worker.load.prefix_cache_queries, worker.load.prefix_cache_hits, worker.load.kv_cache_usage = 4, 3, 0.5
+    shown.users.add(user="bob", pending=1)
+    harness.scheduler.queue.queue = shown
+    status, body, _ = await call(harness, "GET", f"{QUEUE}?limit=5")
+    assert status == 200
+    assert [request.page_size for request in harness.scheduler.queue.asked] == [5]
+    assert body["waiting"] == [
+        {
+            "job_id": "r2",
+            "user": "bob",
+            "model_name": "vllm/starter",
+            "benchmark_suite": "glue",
+            "project_id": 0,
+            "priority": "low",
+            "status": "pending",
+            "created_at": "2023-11-14T22:13:20Z",
+            "started_at": None,
+            "deadline": None,
+            "pool": "local",
+            "progress": {"completed": 0, "total": 0, "percent": 0.0, "current_step": "waiting"},
+            "samples_per_second": None,
+            "eta_seconds": None,
+            "wait": {
+                "position": 1,
+                "blocked_by": "3 of at most 3 runs are running",
+                "estimated_seconds": 60.0,
+                "estimated_low_seconds": 30.0,
+                "estimated_high_seconds": 90.0,
+            },
+        }
+    ]
+    assert (body["waiting_total"], body["limits"]) == (7, LIMITS)
+    assert (body["running"][0]["progress"]["percent"], body["running"][0]["eta_seconds"]) == (50.0, 2.5)
+    assert body["workers"][0]["load"] == {
+        "running_requests": 0,
+        "waiting_requests": 0,
+        "kv_cache_usage": 0.5,
+        "prefix_hit_rate": 0.75,
+    }
+    assert body["users"] == [{"user": "bob", "running": 0, "pending": 1}]
+
+
+async def test_null_takes_a_limit_back_to_the_setting(harness: GatewayHarness) -> None:
+    changes = {"max_running_runs": 1, "min_run_time_seconds": 0.5, "highest_priorities": {"ann": "high"}}
+    await call(harness, "PATCH", f"{QUEUE}/limits", json=changes)
+    back = {"max_running_runs": None, "highest_priorities": None}
+    expected = {**LIMITS, "min_run_time_seconds": 0.5}
+    assert (await call(harness, "PATCH", f"{QUEUE}/limits", json=back))[:2] == (200, expected)
+
+
+async def test_limits_are_shown_and_only_those_given_are_changed(harness: GatewayHarness) -> None:
+    assert (await call(harness, "GET", f"{QUEUE}/limits"))[:2] == (200, LIMITS)
+    changes = {"max_running_runs": 1, "min_run_time_seconds": 0.5, "highest_priorities": {"ann": "high"}}
+    changed = {**LIMITS, **changes}
+    assert (await call(harness, "PATCH", f"{QUEUE}/limits", json=changes))[:2] == (200, changed)
+    assert (await call(harness, "PATCH", f"{QUEUE}/limits", json={}))[:2] == (200, changed)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"max_running_runs": 0}, "max_running_runs"),
+        ({"max_running_runs": "many"}, "max_running_runs"),
+        ({"max_running_runs": "3"}, "max_running_runs"),
+        ({"max_running_runs": True}, "max_running_runs"),
+        ({"min_run_time_seconds": True}, "min_run_time_seconds"),
+        ({"min_run_time_seconds": -1}, "min_run_time_seconds"),
+        ({"run_time_limit_seconds": 0}, "run_time_limit_seconds"),
+        ({"highest_priorities": {}}, "highest_priorities"),
+        ({"highest_priorities": {"ann": "urgent"}}, "highest_priorities.ann"),
+        ({"max_running": 3}, "max_running"),
+    ],
+)
+async def test_a_bad_limit_is_refused_by_name(
+    harness: GatewayHarness, body: dict[str, Any], field: str
+) -> None:
+    status, problem, _ = await call(harness, "PATCH", f"{QUEUE}/limits", json=body)
+    assert status == 422
+    assert [fault["field"] for fault in problem["errors"]] == [field]
+    assert field in problem["detail"]
+
+
+async def test_answer_that_is_too_large_for_us_is_our_fault(harness: GatewayHarness) -> None:
+    harness.scheduler.put(run_pb2.Run(run_id="r1", user="x" * 17_000_000))
+    status, problem, response = await call(harness, "GET", f"{API}/results")
+    assert (status, problem["reason"], response.headers.get("Retry-After")) == (500, "INTERNAL", None)
+    async with ProctorClient(harness.grpc) as client:
+        with pytest.raises(ServerFault, match="too large to be sent"):
+            await client.list_runs()
+
+
+async def test_too_long_a_page_is_refused(harness: GatewayHarness) -> None:
+    assert (await call(harness, "GET", f"{QUEUE}?limit=501"))[0] == 422
+
+
+async def test_waiting_job_says_why_and_for_how_long(harness: GatewayHarness) -> None:
+    run = waiting_run()
+    run.run_id = str(uuid.uuid4())
+    harness.scheduler.put(run)
+    wait = {
+        "position": 1,
+        "blocked_by": "3 of at most 3 runs are running",
+        "estimated_seconds": 60.0,
+        "estimated_low_seconds": 30.0,
+        "estimated_high_seconds": 90.0,
+    }
+    assert (await call(harness, "GET", f"{API}/results/{run.run_id}"))[1]["wait"] == wait
+    assert (await call(harness, "GET", f"{API}/results"))[1]["results"][0]["wait"] == wait
+    run.ClearField("wait")
+    harness.scheduler.put(run)
+    assert "wait" not in (await call(harness, "GET", f"{API}/results"))[1]["results"][0]
+
+
+async def test_job_is_paused_and_resumed(harness: GatewayHarness) -> None:
+    run_id = str(uuid.uuid4())
+    harness.scheduler.put(run_pb2.Run(run_id=run_id, state=run_pb2.RUN_STATE_RUNNING))
+    paused = await call(harness, "POST", f"{API}/pause/{run_id}")
+    assert paused[:2] == (200, {"message": f"Job {run_id} paused successfully"})
+    resumed = await call(harness, "POST", f"{API}/resume/{run_id}")
+    assert resumed[:2] == (200, {"message": f"Job {run_id} waits for its turn to go on"})
+    status, problem, _ = await call(harness, "POST", f"{API}/resume/{run_id}")
+    assert (status, problem["reason"]) == (409, "RUN_NOT_PAUSED")
+    assert (await call(harness, "POST", f"{API}/pause/none"))[0] == 404
+
+
+async def test_job_that_waits_again_says_how_urgent_it_is(harness: GatewayHarness) -> None:
+    for way, begins in (("resume", "waits for its turn to go on"), ("retry", "waits to be run again")):
+        run = run_pb2.Run(run_id=str(uuid.uuid4()), state=run_pb2.RUN_STATE_PAUSED)
+        run.order.priority = run_pb2.PRIORITY_NORMAL
+        harness.scheduler.put(run)
+        _, body, _ = await call(harness, "POST", f"{API}/{way}/{run.run_id}")
+        assert body["message"].startswith(f"Job {run.run_id} {begins}")
+        assert body["message"].endswith(", with priority normal")
+
+
+async def test_requests_over_the_limit_are_refused_with_the_time_to_wait(harness: GatewayHarness) -> None:
+    harness.scheduler.queue.most_requests = 2
+    for _ in range(2):
+        assert (await call(harness, "GET", QUEUE))[0] == 200
+    status, problem, response = await call(harness, "POST", f"{API}/run", json={"no": "order"})
+    assert (status, problem["reason"], problem["retry_after"]) == (429, "TOO_MANY_REQUESTS", 12)
+    assert response.headers["Retry-After"] == "12"
+    assert "2 requests of this minute" in problem["detail"]
+    for free in ("/healthz", "/readyz", "/openapi.json", f"{QUEUE}/limits"):
+        assert (await call(harness, "GET", free))[0] == 200
+    assert (await call(harness, "PATCH", f"{QUEUE}/limits", json={"max_running_runs": 2}))[0] == 200
+    assert (await call(harness, "GET", QUEUE, headers={"X-Proctor-User": "bob"}))[0] == 200
+
+
+async def test_requests_are_counted_by_key_else_by_name(harness: GatewayHarness) -> None:
+    for headers in ({}, {"X-Proctor-User": "bob"}, {"X-API-Key": "secret-key", "X-Proctor-User": "bob"}):
+        await call(harness, "GET", QUEUE, headers=headers)
+    assert harness.scheduler.queue.requests == {"local": 1, "bob": 1, "carol": 1}
+
+
+async def test_requests_that_lead_nowhere_or_cannot_be_read_count_too(harness: GatewayHarness) -> None:
+    json = {"Content-Type": "application/json"}
+    answers = [
+        await call(harness, "POST", f"{API}/run", data=b"{bad", headers=json),
+        await call(harness, "GET", f"{API}/nothing"),
+        await call(harness, "DELETE", f"{API}/run"),
+    ]
+    assert [status for status, _, _ in answers] == [422, 404, 405]
+    assert harness.scheduler.queue.requests == {"local": 3}
+
+
+async def test_requests_go_on_where_nobody_counts(harness: GatewayHarness) -> None:
+    harness.scheduler.queue.is_counting = False
+    assert (await call(harness, "GET", QUEUE))[0] == 200

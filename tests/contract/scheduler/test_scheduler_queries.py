@@ -1,0 +1,191 @@
+"""Each query of the scheduler fits the migrated schema, and the hot ones find their rows by an index."""
+
+import json
+import re
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from services.common.postgres import load_queries, migrate
+from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA
+from tests.harness.servers import postgres_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+FILES = sorted(MIGRATIONS.parent.rglob("queries.sql"))
+QUERIES = {name: statement for file in FILES for name, statement in load_queries(file).items()}
+HEADERS = [
+    line for file in FILES for line in file.read_text(encoding="utf-8").splitlines() if "-- name:" in line
+]
+RUN = "'00000000-0000-0000-0000-000000000001'"
+
+# Query to the arguments it is asked with over the rows of `full_tables`.
+HOT = {
+    "get_run": RUN,
+    "find_submitted_run": f"{RUN}, '00000000-0000-0000-0000-00000000ffff'",
+    "count_waiting_of_user": "'ann'",
+    "queue_order": "NULL, 3",
+    "lock_slots": "'summarising'",
+    "forget_admissions": "'2026-06-01'",
+    "set_priority": f"{RUN}, 2",
+    "start_runs": f"'{{{RUN[1:-1]}}}', '2026-06-01', 60",
+    "preempt_runs": f"'{{{RUN[1:-1]}}}', '2026-06-01'",
+    "live_among": f"'{{{RUN[1:-1]}}}'",
+    "pause_run": f"{RUN}, '{{running}}', '2026-06-01', 'summarising'",
+    "resume_run": f"{RUN}, '2026-06-01'",
+    "count_request": "'ann', '2026-06-01'",
+    "running_runs": "",
+    "waiting_runs": f"'{{{RUN[1:-1]}}}'",
+    "paused_runs": "100",
+    "user_run_counts": "",
+    "unfinished_runs": "",
+    "past_runs": "'{glue,glue}', '{openai/x,openai/y}'",
+    "past_usage": "'glue', 'openai/x', 'generate', '{}'",
+    "list_runs": "NULL, NULL, NULL, NULL, NULL, NULL, '2026-06-01', " + RUN + ", 20",
+    "planned_shards": f"{RUN}, 1, 100, 64",
+    "dispatched_shards": f"{RUN}, 1",
+    "next_shard_number": RUN,
+    "move_shards": f"1, {RUN}, 1, '{{1,2,3}}', '{{4,5,6}}', '{{1,1,1}}'",
+    "expired_runs": "'2026-06-01'",
+    "lock_run_to_delete": RUN,
+    "delete_run": RUN,
+    "run_using_dataset": "'ds_1'",
+    "hold_dataset": "'ds_1'",
+    "get_dataset": "'ds_1'",
+    "find_ordered_dataset": RUN,
+    "list_datasets": "'2026-06-01', 'ds_1', 100",
+    "hold_content_of_dataset": "'ds_1'",
+    "add_dataset": f"'ds_0', 'x', 'ann', '2026-06-01', '1', 'jsonl', {RUN}",
+    "delete_dataset": "'ds_1'",
+    "delete_unused_content": "'1', 'jsonl'",
+    "add_file": f"'file-0', 'x', 'ann', 'batch', 1, '2026-06-01', NULL, 'p', '1', 'jsonl', '[]', 0, {RUN}",
+    "get_file": "'file-1'",
+    "find_ordered_file": RUN,
+    "list_files": "NULL, '2026-06-01', 'file-1', 100",
+    "list_oldest_files": "'batch', '2026-01-01', 'file-1', 100",
+    "hold_file": "'file-1'",
+    "lock_input_file": "'file-1'",
+    "batch_using_file": "'file-1'",
+    "hold_content": "'1', 'jsonl'",
+    "delete_file": "'file-1'",
+    "expired_files": "'2026-06-01', 100",
+    "add_batch": f"'batch_0', 'ann', 'file-1', '/', '24h', '{{}}', '2026-06-01', 1, NULL, '[]', NULL, {RUN}",
+    "get_batch": "'batch_1'",
+    "find_submitted_batch": RUN,
+    "list_batches": "'2026-06-01', 'batch_1', 20",
+    "batches_to_finalize": "'{batch_1}', 2",
+    "finalize_batch": "'batch_1', '2026-06-01', NULL, NULL",
+    "batch_of_run": RUN,
+    "unfinished_batch_of_run": RUN,
+    "return_shards": f"{RUN}, 1, '{{1,2}}', '{{\"{{1}}\",\"{{2}}\"}}'",
+}
+SMALL_TABLES = {"leadership", "limits", "user_admissions"}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def connection() -> AsyncIterator[asyncpg.Connection]:
+    async with postgres_server() as server:
+        await migrate(server.address, SCHEMA, MIGRATIONS)
+        connection = await asyncpg.connect(server.address, server_settings={"search_path": SCHEMA})
+        yield connection
+        await connection.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
+    """20,000 runs, nearly all completed; one has 20,000 shards. And 20,000 data sets, files and batches."""
+    await connection.execute(
+        f"""
+        INSERT INTO runs (run_id, username, project_id, suite, model, pool, priority, ordered, scoring_method,
+                          state, epoch, is_closed, created_at, queued_at, finished_at, environment)
+        SELECT lpad(to_hex(run), 32, '0')::uuid, 'user' || run % 50, 1, 'suite' || run % 50,
+               'model' || run % 50, 'remote', 1, '{{}}', 'generate',
+               CASE WHEN run < 4 THEN 'running' WHEN run < 100 THEN 'pending' ELSE 'completed' END, 1,
+               run >= 100, timestamptz '2026-01-01' + run * interval '10 minutes', '2026-01-01', '2026-01-02',
+               '{{}}'
+          FROM generate_series(1, 20000) AS run;
+        INSERT INTO shards (run_id, shard, epoch, task_index, rollout, samples, size, state)
+        SELECT {RUN}, shard, 1, 0, 0, '{{1,2}}', 2,
+               CASE WHEN shard < 10000 THEN 'done' WHEN shard < 10100 THEN 'dispatched' ELSE 'planned' END
+          FROM generate_series(0, 19999) AS shard;
+        INSERT INTO dataset_contents (digest, format, prefix, size_bytes, row_count, target_count, models,
+                                      endpoint)
+        SELECT content, 'jsonl', 'datasets/ds_' || content, 1, 1, 0, '{{}}', ''
+          FROM generate_series(1, 5000) AS content;
+        INSERT INTO datasets (dataset_id, name, username, uploaded_at, digest, format)
+        SELECT 'ds_' || number, 'x', 'ann', timestamptz '2026-01-01' + number * interval '1 minute',
+               1 + number % 5000, 'jsonl'
+          FROM generate_series(1, 20000) AS number;
+        INSERT INTO files (file_id, name, username, purpose, size_bytes, created_at, expires_at, prefix,
+                           digest, format)
+        SELECT 'file-' || number, 'x', 'ann',
+               CASE WHEN number % 2 = 0 THEN 'batch' ELSE 'batch_output' END, 1,
+               timestamptz '2026-01-01' + number * interval '1 minute',
+               CASE WHEN number % 100 = 0 THEN timestamptz '2026-12-01' END, 'files/file-' || number,
+               CASE WHEN number % 2 = 0 THEN 1 + number % 5000 END, CASE WHEN number % 2 = 0 THEN 'jsonl' END
+          FROM generate_series(1, 20000) AS number;
+        INSERT INTO batches (batch_id, username, input_file_id, endpoint, completion_window, metadata,
+                             created_at, total, run_id, finalized_at)
+        SELECT 'batch_' || number, 'ann', 'file-' || number, '/v1', '24h', '{{}}',
+               timestamptz '2026-01-01' + number * interval '1 minute', 1,
+               lpad(to_hex(number), 32, '0')::uuid,
+               CASE WHEN number > 10 THEN timestamptz '2026-06-01' END
+          FROM generate_series(1, 20000) AS number;
+        ANALYZE;
+        """
+    )
+    return connection
+
+
+@pytest.mark.parametrize("name", QUERIES)
+async def test_query_fits_the_schema(connection: asyncpg.Connection, name: str) -> None:
+    statement = await connection.prepare(QUERIES[name])
+    highest = max((int(number) for number in re.findall(r"\$(\d+)", QUERIES[name])), default=0)
+    assert len(statement.get_parameters()) == highest
+
+
+@pytest.mark.parametrize("name", QUERIES)
+async def test_query_says_what_it_is_for_and_what_it_takes(name: str) -> None:
+    [line] = [line for line in HEADERS if re.match(rf"-- name: {name}\b", line)]
+    described = {int(number) for number in re.findall(r"\$(\d+)", line)}
+    assert described == {int(number) for number in re.findall(r"\$(\d+)", QUERIES[name])}
+
+
+@pytest.mark.parametrize("name", HOT)
+async def test_hot_query_reads_no_table_as_a_whole(full_tables: asyncpg.Connection, name: str) -> None:
+    await full_tables.execute("SET plan_cache_mode = force_generic_plan")
+    await full_tables.execute(f"PREPARE hot_{name} AS {QUERIES[name]}")
+    arguments = f" ({HOT[name]})" if HOT[name] else ""
+    plan = await full_tables.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE hot_{name}{arguments}")
+    scanned = set(re.findall(r'"Node Type": "Seq Scan".*?"Relation Name": "(\w+)"', plan, flags=re.DOTALL))
+    assert scanned <= SMALL_TABLES, json.loads(plan)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        "'running', NULL, NULL, NULL, NULL, NULL",
+        "NULL, 'none', NULL, NULL, NULL, NULL",
+        "NULL, NULL, 'none', NULL, NULL, NULL",
+        "NULL, NULL, NULL, 9, NULL, NULL",
+        "NULL, NULL, NULL, NULL, 'dataset', NULL",
+        "NULL, NULL, NULL, NULL, 'suite', NULL",
+        "NULL, NULL, NULL, NULL, NULL, 'ds_9'",
+    ],
+)
+async def test_list_reads_only_rows_that_match(full_tables: asyncpg.Connection, filters: str) -> None:
+    """Where few runs match, a page costs as much as these few, however many others there are."""
+    async with full_tables.transaction():
+        await full_tables.execute(QUERIES["plan_by_values"])
+        await full_tables.execute(f"PREPARE some_runs AS {QUERIES['list_runs']}")
+        arguments = f"{filters}, '9999-01-01', {RUN}, 20"
+        plan = await full_tables.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE some_runs ({arguments})")
+        await full_tables.execute("DEALLOCATE some_runs")
+    assert set(re.findall(r'"Rows Removed by Filter": (\d+)', plan)) <= {"0"}, json.loads(plan)
+    assert "runs_newest_of_" in plan
+
+
+async def test_no_two_topics_have_queries_of_one_name() -> None:
+    assert len(HEADERS) == len(QUERIES)

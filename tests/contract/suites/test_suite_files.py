@@ -1,0 +1,107 @@
+"""Every task of every suite of the repository: it loads, names its sources, and asks what it should."""
+
+import pytest
+
+from services.scheduler.suites.rendering.render_samples import open_task
+from services.scheduler.suites.rendering.sample import Sample, Target
+from services.scheduler.suites.suite import OutputType, TaskDefinition
+from tests.reference.evaluated_tasks import suites
+from tests.reference.suite_rows import MadeRows
+
+NAMES = {
+    "arc",
+    "glue",
+    "gsm8k",
+    "medical",
+    "mmlu",
+    "mmlu_continuation",
+    "mmlu_generative",
+    "multirc_corrected",
+    "starter",
+    "superglue",
+    "truthfulqa",
+}
+PLACES = [(suite.name, task.name) for suite in suites().suites.values() for task in suite.tasks]
+MMLU_GROUPS = {"stem": 19, "humanities": 13, "social_sciences": 12, "other": 13}
+
+each_task = pytest.mark.parametrize(("suite", "name"), PLACES)
+
+
+def task_of(suite: str, name: str) -> TaskDefinition:
+    return suites().suite(suite).task(name)
+
+
+def asked(suite: str, name: str, shots: int = 0) -> Sample:
+    """The first sample over rows of our own making."""
+    rendered = open_task(task_of(suite, name), MadeRows(), num_fewshot=shots, limit=1)
+    return next(iter(rendered.samples))
+
+
+def test_every_suite_loads() -> None:
+    assert not suites().broken
+    assert set(suites().names()) >= NAMES
+
+
+@each_task
+def test_a_task_is_asked_about_a_row_of_its_data_set(suite: str, name: str) -> None:
+    sample, task = asked(suite, name), task_of(suite, name)
+    assert sample.prompt
+    assert "{{" not in sample.prompt
+    assert bool(sample.choices) is (task.scoring.output_type is OutputType.MULTIPLE_CHOICE)
+    assert sample.target != Target()
+
+
+@each_task
+def test_an_example_stands_solved_before_the_question(suite: str, name: str) -> None:
+    task = task_of(suite, name)
+    assert task.fewshot_rows is not None
+    alone, after_one = asked(suite, name).prompt, asked(suite, name, shots=1).prompt
+    question = alone.removeprefix(task.templates.description)
+    assert after_one.startswith(task.templates.description)
+    assert after_one.endswith(f"\n\n{question}")
+    assert len(after_one) > len(alone)
+
+
+@each_task
+def test_a_task_names_its_citation_its_licence_and_its_version(suite: str, name: str) -> None:
+    task = task_of(suite, name)
+    assert task.version
+    for fact in ("citation", "license"):
+        said = task.metadata[fact]
+        assert isinstance(said, str)
+        assert said
+
+
+@each_task
+def test_examples_are_shown_only_where_the_reference_shows_them(suite: str, name: str) -> None:
+    assert task_of(suite, name).fewshot.num_fewshot == (5 if name == "gsm8k" else 0)
+
+
+@pytest.mark.parametrize("suffix", ["", "_generative", "_continuation"])
+def test_mmlu_has_57_subjects_each_in_one_of_four_groups(suffix: str) -> None:
+    suite = suites().suite(f"mmlu{suffix}")
+    *groups, whole = suite.groups
+    assert {group.name: len(group.tasks) for group in groups} == {
+        f"mmlu_{name}{suffix}": size for name, size in MMLU_GROUPS.items()
+    }
+    grouped = [task for group in groups for task in group.tasks]
+    assert sorted(grouped) == sorted(whole.tasks) == sorted(task.name for task in suite.tasks)
+    assert len(set(grouped)) == 57
+    assert all(metric.is_weighted_by_size for group in suite.groups for metric in group.metrics)
+
+
+@pytest.mark.parametrize("suffix", ["", "_generative", "_continuation"])
+def test_a_subject_of_mmlu_is_named_in_its_rows_and_in_its_description(suffix: str) -> None:
+    for task in suites().suite(f"mmlu{suffix}").tasks:
+        subject = task.name.removeprefix("mmlu_").removesuffix(suffix)
+        assert task.rows.config == subject
+        assert task.templates.description.endswith(f" about {subject.replace('_', ' ')}.\n\n")
+
+
+def test_the_medical_subjects_of_mmlu_are_those_of_mmlu() -> None:
+    medical = [task for task in suites().suite("medical").tasks if task.name.startswith("mmlu_")]
+    assert len(medical) == 6
+    for task in medical:
+        same = task_of("mmlu", task.name)
+        assert (task.version, task.scoring, task.fewshot) == (same.version, same.scoring, same.fewshot)
+        assert asked("medical", task.name).digest == asked("mmlu", task.name).digest

@@ -1,0 +1,90 @@
+"""The main job: the starter suite on the real vLLM engine, far above chance and the same twice."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from proctor.v1 import run_pb2, summary_pb2
+from tests.e2e.harness.run_ends import all_outcomes, completed, ended
+from tests.fakes.eventually import eventually
+from tests.fakes.stack.state_dir import temporary_state_dir
+from tests.harness.stack_harness import IMPATIENT, StackHarness, StackOrder, stack_harness
+from tests.harness.starter_model import MODEL, SAMPLES, SUITE, starter_pool
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+# Chance: a half, a quarter, nearly nothing.
+AT_LEAST = {"sentiment": 0.8, "odd_one": 0.6, "addition": 0.6}
+LIMIT_SECONDS = 180.0
+ABORT_SECONDS = 2.0
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stack() -> AsyncIterator[StackHarness]:
+    environment = {**IMPATIENT, "PROCTOR_WORKER_HEARTBEAT_SECONDS": "0.1"}
+    order = StackOrder(pools=(starter_pool(),), suites=(SUITE,), environment=environment)
+    with temporary_state_dir() as state_dir:
+        async with stack_harness(state_dir.parent, order) as stack:
+            yield stack
+
+
+async def examine(stack: StackHarness) -> str:
+    order = run_pb2.RunOrder(project_id=1, suite=SUITE.name, model=MODEL)
+    return await completed(stack, order, LIMIT_SECONDS)
+
+
+async def test_starter_suite_is_answered_far_above_chance_and_the_same_twice(stack: StackHarness) -> None:
+    first, second = [await examine(stack) for _ in range(2)]
+    summary = await stack.client.get_summary(first)
+    assert (summary.answered, summary.failed, summary.is_partial) == (SAMPLES, 0, False)
+    assert {task: figure >= AT_LEAST[task] for task, figure in means(summary).items()} == dict.fromkeys(
+        AT_LEAST, True
+    ), means(summary)
+    assert means(await stack.client.get_summary(second)) == means(summary)
+    assert await predictions(stack, first) == await predictions(stack, second)
+
+
+async def test_tokens_and_times_are_told(stack: StackHarness) -> None:
+    run_id = await examine(stack)
+    summary = await stack.client.get_summary(run_id)
+    assert summary.usage.prompt_tokens > SAMPLES
+    assert summary.usage.completion_tokens > 0
+    assert summary.mean_timing.total_seconds > 0
+    assert summary.mean_timing.HasField("first_token_seconds")
+    environment = (await stack.client.get_run(run_id)).environment
+    assert "vllm" in " ".join(environment.values())
+    methods = {task.task: task.scoring_method for task in summary.tasks}
+    assert methods["sentiment"] == run_pb2.SCORING_METHOD_LOGLIKELIHOOD
+    [model] = (await stack.client.list_models()).models
+    assert (model.model, model.is_loaded) == (MODEL, True)
+
+
+async def test_a_cancel_leaves_nothing_running_in_the_engine(stack: StackHarness) -> None:
+    async def in_engine() -> int:
+        [worker] = await stack.client.list_workers()
+        return worker.load.running_requests + worker.load.waiting_requests
+
+    async def is_busy() -> bool:
+        return await in_engine() > 0
+
+    async def is_empty() -> bool:
+        return await in_engine() == 0
+
+    order = run_pb2.RunOrder(project_id=1, suite=SUITE.name, model=MODEL, rollouts=20)
+    run_id = await stack.submit(order)
+    await eventually(is_busy, "requests are in the engine", LIMIT_SECONDS)
+    await stack.client.cancel_run(run_id)
+    await eventually(is_empty, "no request is left in the engine", ABORT_SECONDS)
+    assert (await ended(stack, run_id)).state == run_pb2.RUN_STATE_CANCELLED
+    partial = await stack.client.get_summary(run_id)
+    assert partial.is_partial
+    assert partial.answered < partial.total == 20 * SAMPLES
+
+
+def means(summary: summary_pb2.RunSummary) -> dict[str, float]:
+    return {task.task: task.metrics[0].mean for task in summary.tasks}
+
+
+async def predictions(stack: StackHarness, run_id: str) -> list[str]:
+    return [item.prediction for item in await all_outcomes(stack, run_id)]

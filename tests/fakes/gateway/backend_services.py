@@ -1,0 +1,329 @@
+"""Small gRPC servers in the place of scheduler and results: they keep runs in a dict and note the calls."""
+
+# ruff: noqa: N802, ARG002  # names and parameters are those of the contracts
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+
+from proctor.v1 import (
+    answer_service_pb2_grpc,
+    comparison_service_pb2_grpc,
+    export_service_pb2_grpc,
+    leaderboard_service_pb2_grpc,
+    model_pb2,
+    outcome_pb2,
+    rescore_service_pb2_grpc,
+    run_pb2,
+    suite_service_pb2_grpc,
+    summary_pb2,
+)
+from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.v1 import results_service_pb2_grpc as results_grpc
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
+from services.common.errors import ErrorKind, RemoteError
+from services.common.grpc_server import GrpcServer, serve_grpc
+from tests.fakes.gateway.batch_services import FakeBatches, FakeFiles
+from tests.fakes.gateway.dataset_service import FakeDatasets
+from tests.fakes.gateway.queue_service import FakeQueue
+from tests.fakes.gateway.results_services import (
+    FakeAnswers,
+    FakeComparisons,
+    FakeExports,
+    FakeRescoring,
+    FakeStandings,
+)
+from tests.fakes.gateway.suite_service import FakeSuites
+from tests.fakes.refusals import refused
+
+__all__ = ["FINAL", "FakeResults", "FakeScheduler", "refused", "results_server", "scheduler_server"]
+
+PAUSABLE = (run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_RUNNING, run_pb2.RUN_STATE_PAUSED)
+FINAL = (run_pb2.RUN_STATE_COMPLETED, run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED)
+
+
+@dataclass
+class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
+    """`refusal` is raised by submits and lists; watches end when the run is final.
+
+    So many answers to orders, cancellations and retries as `answers_to_lose` says get lost on their way.
+    """
+
+    runs: dict[str, run_pb2.Run] = field(default_factory=dict)
+    suites: FakeSuites = field(default_factory=FakeSuites)
+    queue: FakeQueue = field(default_factory=FakeQueue)
+    datasets: FakeDatasets = field(default_factory=FakeDatasets)
+    files: FakeFiles = field(default_factory=FakeFiles)
+    batches: FakeBatches = field(default_factory=FakeBatches)
+    submitted: list[scheduler_pb2.SubmitRunRequest] = field(default_factory=list)
+    listed: list[scheduler_pb2.ListRunsRequest] = field(default_factory=list)
+    estimated_seconds: float | None = None
+    estimated_cost: float | None = None
+    price: run_pb2.ModelPrice | None = None
+    refusal: RemoteError | None = None
+    deadlines: list[float | None] = field(default_factory=list)
+    metadata: list[dict[str, str]] = field(default_factory=list)
+    watches_open: int = 0
+    answers_to_lose: int = 0
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def put(self, run: run_pb2.Run) -> None:
+        self.runs[run.run_id] = run
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+    async def SubmitRun(
+        self, request: scheduler_pb2.SubmitRunRequest, context: Any
+    ) -> scheduler_pb2.SubmitRunResponse:
+        self._note(context)
+        if self.refusal:
+            raise self.refusal
+        self.submitted.append(request)
+        run = run_pb2.Run(
+            run_id=str(uuid.uuid4()),
+            order=request.order,
+            user=request.user,
+            state=run_pb2.RUN_STATE_PENDING,
+            price=self.price,
+            dataset_name=self.datasets.name_of(request.order.dataset_id),
+        )
+        run.created_at.FromSeconds(1_700_000_000)
+        self.put(run)
+        self._lose_answer()
+        return scheduler_pb2.SubmitRunResponse(
+            run=run, estimated_seconds=self.estimated_seconds, estimated_cost=self.estimated_cost
+        )
+
+    async def GetRun(
+        self, request: scheduler_pb2.GetRunRequest, context: Any
+    ) -> scheduler_pb2.GetRunResponse:
+        self._note(context)
+        return scheduler_pb2.GetRunResponse(run=self._run(request.run_id))
+
+    async def ListRuns(
+        self, request: scheduler_pb2.ListRunsRequest, context: Any
+    ) -> scheduler_pb2.ListRunsResponse:
+        self._note(context)
+        if self.refusal:
+            raise self.refusal
+        self.listed.append(request)
+        return scheduler_pb2.ListRunsResponse(
+            runs=self.runs.values(), next_page_token="next", total=len(self.runs)
+        )
+
+    async def CancelRun(
+        self, request: scheduler_pb2.CancelRunRequest, context: Any
+    ) -> scheduler_pb2.CancelRunResponse:
+        self._note(context)
+        run = self._run(request.run_id)
+        if run.state in FINAL:
+            state = run_pb2.RunState.Name(run.state).removeprefix("RUN_STATE_").lower()
+            raise refused(
+                ErrorKind.CONFLICT,
+                "RUN_ALREADY_FINISHED",
+                f"Run {run.run_id} is already {state}.",
+                state=state,
+            )
+        run.state = run_pb2.RUN_STATE_CANCELLED
+        self.put(run)
+        self._lose_answer()
+        return scheduler_pb2.CancelRunResponse(run=run)
+
+    async def RetryRun(
+        self, request: scheduler_pb2.RetryRunRequest, context: Any
+    ) -> scheduler_pb2.RetryRunResponse:
+        self._note(context)
+        run = self._run(request.run_id)
+        run.state, run.epoch = run_pb2.RUN_STATE_PENDING, run.epoch + 1
+        self.put(run)
+        self._lose_answer()
+        return scheduler_pb2.RetryRunResponse(run=run)
+
+    async def PauseRun(
+        self, request: scheduler_pb2.PauseRunRequest, context: Any
+    ) -> scheduler_pb2.PauseRunResponse:
+        self._note(context)
+        run = self._run(request.run_id)
+        _check_state(run, PAUSABLE, "RUN_NOT_PAUSABLE")
+        run.state = run_pb2.RUN_STATE_PAUSED
+        self.put(run)
+        self._lose_answer()
+        return scheduler_pb2.PauseRunResponse(run=run)
+
+    async def ResumeRun(
+        self, request: scheduler_pb2.ResumeRunRequest, context: Any
+    ) -> scheduler_pb2.ResumeRunResponse:
+        self._note(context)
+        run = self._run(request.run_id)
+        _check_state(run, (run_pb2.RUN_STATE_PAUSED,), "RUN_NOT_PAUSED")
+        run.state = run_pb2.RUN_STATE_PENDING
+        self.put(run)
+        self._lose_answer()
+        return scheduler_pb2.ResumeRunResponse(run=run)
+
+    async def DeleteRun(
+        self, request: scheduler_pb2.DeleteRunRequest, context: Any
+    ) -> scheduler_pb2.DeleteRunResponse:
+        self._note(context)
+        run = self._run(request.run_id)
+        _check_state(run, FINAL, "RUN_STILL_ACTIVE")
+        del self.runs[run.run_id]
+        return scheduler_pb2.DeleteRunResponse()
+
+    async def WatchRun(
+        self, request: scheduler_pb2.WatchRunRequest, context: Any
+    ) -> AsyncIterator[scheduler_pb2.WatchRunResponse]:
+        self._note(context)
+        self.watches_open += 1
+        try:
+            while True:
+                changed, run = self.changed, self._run(request.run_id)
+                yield scheduler_pb2.WatchRunResponse(run=run)
+                if run.state in FINAL:
+                    return
+                await changed.wait()
+        finally:
+            self.watches_open -= 1
+
+    async def ListSuites(
+        self, request: scheduler_pb2.ListSuitesRequest, context: Any
+    ) -> scheduler_pb2.ListSuitesResponse:
+        task = scheduler_pb2.TaskInfo(task="sentiment", version="1", metrics=["acc"], dataset="own rows")
+        sound = scheduler_pb2.SuiteInfo(suite="starter", description="Rows of our own", tasks=[task])
+        broken = scheduler_pb2.SuiteInfo(suite="mine", problem="mine/task.yaml: doc_to_text is missing")
+        return scheduler_pb2.ListSuitesResponse(suites=[broken, sound])
+
+    async def ListModels(
+        self, request: scheduler_pb2.ListModelsRequest, context: Any
+    ) -> scheduler_pb2.ListModelsResponse:
+        if request.provider not in ("", "vllm", "gemini"):
+            sentence = f'No pool serves the provider "{request.provider}". Providers: gemini, vllm.'
+            raise refused(ErrorKind.INVALID, "UNKNOWN_PROVIDER", sentence, provider=request.provider)
+        starter = model_pb2.ModelInfo(model="vllm/starter", pool="local", is_loaded=True, context_tokens=1024)
+        starter.size_bytes, starter.memory_bytes, starter.quantization = 15_400_000, 2_015_400_000, "bfloat16"
+        starter.capabilities.chat = starter.capabilities.seed = True
+        bare = model_pb2.ModelInfo(
+            model="vllm/none", pool="local", problem="The folder /none does not exist."
+        )
+        local = scheduler_pb2.ModelSource(pool="local", provider="vllm", engine="vllm")
+        local.listed_at.FromSeconds(1_700_000_000)
+        remote = scheduler_pb2.ModelSource(
+            pool="remote", provider="gemini", engine="gemini", problem="No answer within 2 s."
+        )
+        aliases = {"small": "vllm/starter", "bare": "vllm/none"}
+        return scheduler_pb2.ListModelsResponse(
+            models=[starter, bare], sources=[local, remote], aliases=aliases
+        )
+
+    async def ListWorkers(
+        self, request: scheduler_pb2.ListWorkersRequest, context: Any
+    ) -> scheduler_pb2.ListWorkersResponse:
+        worker = scheduler_pb2.WorkerInfo(
+            worker_id="w1", pool="local", engine="vllm", condition="ready", concurrency=64
+        )
+        return scheduler_pb2.ListWorkersResponse(workers=[worker])
+
+    def _lose_answer(self) -> None:
+        if self.answers_to_lose:
+            self.answers_to_lose -= 1
+            raise refused(ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "Socket closed")
+
+    def _run(self, run_id: str) -> run_pb2.Run:
+        if run_id not in self.runs:
+            raise refused(ErrorKind.NOT_FOUND, "RUN_NOT_FOUND", f"Run {run_id} not found.", run_id=run_id)
+        return self.runs[run_id]
+
+    def _note(self, context: Any) -> None:
+        self.deadlines.append(context.time_remaining())
+        self.metadata.append(dict(context.invocation_metadata()))
+
+
+def _check_state(run: run_pb2.Run, allowed: Sequence[run_pb2.RunState.ValueType], reason: str) -> None:
+    if run.state not in allowed:
+        state = run_pb2.RunState.Name(run.state).removeprefix("RUN_STATE_").lower()
+        raise refused(ErrorKind.CONFLICT, reason, f"Run {run.run_id} is {state}.", state=state)
+
+
+@dataclass
+class FakeResults(results_grpc.ResultsServiceServicer):
+    """Has the summaries and outcomes that it was given; without outcomes one page leads to the next."""
+
+    summaries: dict[str, summary_pb2.RunSummary] = field(default_factory=dict)
+    outcomes: dict[str, list[outcome_pb2.RecordedOutcome]] = field(default_factory=dict)
+    outcomes_asked: list[results_pb2.ListOutcomesRequest] = field(default_factory=list)
+    outcomes_refusal: RemoteError | None = None
+    comparisons: FakeComparisons = field(default_factory=FakeComparisons)
+    standings: FakeStandings = field(default_factory=FakeStandings)
+    rescoring: FakeRescoring = field(default_factory=FakeRescoring)
+    answers: FakeAnswers = field(default_factory=FakeAnswers)
+    exports: FakeExports = field(default_factory=FakeExports)
+
+    async def GetSummary(
+        self, request: results_pb2.GetSummaryRequest, context: Any
+    ) -> results_pb2.GetSummaryResponse:
+        if request.run_id not in self.summaries:
+            raise refused(
+                ErrorKind.NOT_FOUND,
+                "RUN_NOT_FOUND",
+                f"Run {request.run_id} not found.",
+                run_id=request.run_id,
+            )
+        return results_pb2.GetSummaryResponse(summary=self.summaries[request.run_id])
+
+    async def ListOutcomes(
+        self, request: results_pb2.ListOutcomesRequest, context: Any
+    ) -> results_pb2.ListOutcomesResponse:
+        self.outcomes_asked.append(request)
+        if self.outcomes_refusal:
+            raise self.outcomes_refusal
+        if request.run_id not in self.outcomes:
+            behind = "" if request.page_token.startswith("after") else f"after {request.page_token}"
+            return results_pb2.ListOutcomesResponse(next_page_token=behind)
+        first, recorded = int(request.page_token or 0), self.outcomes[request.run_id]
+        last = first + (request.page_size or 100)
+        more = str(last) if last < len(recorded) else ""
+        return results_pb2.ListOutcomesResponse(outcomes=recorded[first:last], next_page_token=more)
+
+
+@asynccontextmanager
+async def scheduler_server(fake: FakeScheduler, address: str = "127.0.0.1:0") -> AsyncIterator[GrpcServer]:
+    def register(server: grpc.aio.Server) -> None:
+        scheduler_grpc.add_SchedulerServiceServicer_to_server(fake, server)
+        suite_service_pb2_grpc.add_SuiteServiceServicer_to_server(fake.suites, server)
+        fake.queue.register(server)
+        fake.datasets.register(server)
+        fake.files.register(server)
+        fake.batches.register(server, fake.files)
+
+    async with _serving(register, address, "proctor.v1.SchedulerService") as server:
+        yield server
+
+
+@asynccontextmanager
+async def results_server(fake: FakeResults, address: str = "127.0.0.1:0") -> AsyncIterator[GrpcServer]:
+    def register(server: grpc.aio.Server) -> None:
+        results_grpc.add_ResultsServiceServicer_to_server(fake, server)
+        comparison_service_pb2_grpc.add_ComparisonServiceServicer_to_server(fake.comparisons, server)
+        leaderboard_service_pb2_grpc.add_LeaderboardServiceServicer_to_server(fake.standings, server)
+        rescore_service_pb2_grpc.add_RescoreServiceServicer_to_server(fake.rescoring, server)
+        answer_service_pb2_grpc.add_AnswerServiceServicer_to_server(fake.answers, server)
+        export_service_pb2_grpc.add_ExportServiceServicer_to_server(fake.exports, server)
+
+    async with _serving(register, address, "proctor.v1.ResultsService") as server:
+        yield server
+
+
+@asynccontextmanager
+async def _serving(register: Any, address: str, name: str) -> AsyncIterator[GrpcServer]:
+    server = await serve_grpc(address, [register], [name])
+    await server.set_serving(True)
+    try:
+        yield server
+    finally:
+        await server.stop(0)

@@ -1,0 +1,73 @@
+"""A gateway as a process of its own between fake backends: to be killed, restarted, weighed."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import aiohttp
+
+from proctor.stack.supervision.addresses import choose_addresses
+from tests.fakes.eventually import eventually
+from tests.fakes.gateway.backend_services import FakeResults, FakeScheduler, results_server, scheduler_server
+
+
+@dataclass
+class GatewayProcess:
+    environment: dict[str, str]
+    process: asyncio.subprocess.Process = field(init=False)
+
+    @property
+    def grpc(self) -> str:
+        return self.environment["PROCTOR_GATEWAY_GRPC_ADDRESS"]
+
+    @property
+    def http(self) -> str:
+        return f"http://{self.environment['PROCTOR_GATEWAY_HTTP_ADDRESS']}"
+
+    async def start(self) -> None:
+        self.process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "services.gateway",
+            env={**os.environ, **self.environment},
+            stdout=asyncio.subprocess.DEVNULL,
+        )
+        await eventually(self._is_ready, "the gateway is ready")
+
+    async def end(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        async with asyncio.timeout(20):
+            return await self.process.wait()
+
+    async def _is_ready(self) -> bool:
+        try:
+            async with aiohttp.ClientSession() as session, session.get(f"{self.http}/readyz") as response:
+                return response.status == 200
+        except aiohttp.ClientConnectionError:
+            return False
+
+
+@asynccontextmanager
+async def gateway_process(scheduler: FakeScheduler) -> AsyncIterator[GatewayProcess]:
+    http, grpc = choose_addresses(2)
+    async with scheduler_server(scheduler) as first, results_server(FakeResults()) as second:
+        gateway = GatewayProcess(
+            {
+                "PROCTOR_GATEWAY_HTTP_ADDRESS": http,
+                "PROCTOR_GATEWAY_GRPC_ADDRESS": grpc,
+                "PROCTOR_SCHEDULER_ADDRESS": f"127.0.0.1:{first.port}",
+                "PROCTOR_RESULTS_ADDRESS": f"127.0.0.1:{second.port}",
+                "PROCTOR_GATEWAY_DRAIN_SECONDS": "1",
+                "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            }
+        )
+        await gateway.start()
+        try:
+            yield gateway
+        finally:
+            if gateway.process.returncode is None:
+                await gateway.end(signal.SIGKILL)

@@ -1,0 +1,79 @@
+"""Runs of texts on a standing results service, and what its doors show of their answers, over all pages."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from proctor.v1 import answer_service_pb2 as pb
+from proctor.v1 import outcome_pb2, results_service_pb2
+from proctor.values.sample import Prompt
+from services.results.outcomes.outcome import Outcome
+from services.results.runs.run_plan import RunPlan
+from services.results.samples.sample import Sample
+from services.results.scoring.answer import Target
+from tests.fakes.eventually import eventually
+from tests.fakes.results.recorded_run import TEXT_RECIPE, batch, plan_of
+from tests.fakes.results.results_harness import ResultsHarness
+
+
+def row(at: int, prompt: Prompt, row_id: str, target: str = "right") -> Sample:
+    digest = hashlib.sha256(repr((prompt, target)).encode()).digest()
+    return Sample(at, at, digest, prompt, Target(texts=(target,)), row_id=row_id)
+
+
+def rows_of(prompts: Sequence[Prompt | str], salt: str = "row") -> list[Sample]:
+    made = [prompt if isinstance(prompt, Prompt) else Prompt(prompt) for prompt in prompts]
+    return [row(at, prompt, f"{salt}-{at}") for at, prompt in enumerate(made)]
+
+
+async def answered_run(harness: ResultsHarness, samples: list[Sample], outcomes: list[Outcome]) -> RunPlan:
+    plan = plan_of([len(samples)], [await harness.store(samples)])
+    rollouts = 1 + max((one.rollout for one in outcomes), default=0)
+    plan = replace(plan, tasks=(replace(plan.tasks[0], task="rows", scoring=TEXT_RECIPE),), rollouts=rollouts)
+    await harness.open(plan)
+    await harness.send(batch(plan.run_id, outcomes))
+
+    async def all_recorded() -> bool:
+        return await harness.recorded(plan.run_id) == len(outcomes)
+
+    await eventually(all_recorded, "all outcomes are recorded")
+    return plan
+
+
+async def listed(harness: ResultsHarness, plan: RunPlan, status: int = 0, **wanted: Any) -> list[int]:
+    """Numbers of the samples that match, over all pages."""
+    request = results_service_pb2.ListOutcomesRequest(
+        run_id=plan.run_id, page_size=2, filter=results_service_pb2.OutcomeFilter(**wanted)
+    )
+    request.status = outcome_pb2.OutcomeStatus.ValueType(status)
+    found: list[int] = []
+    while True:
+        page = await harness.public.ListOutcomes(request)
+        assert len(page.outcomes) <= 2
+        found += [one.outcome.sample for one in page.outcomes]
+        request.page_token = page.next_page_token
+        if not page.next_page_token:
+            return found
+
+
+async def side_by_side(
+    harness: ResultsHarness, plans: Sequence[RunPlan], page_size: int = 2, **asked: Any
+) -> list[pb.SideBySideRow]:
+    request = pb.ListSideBySideRequest(run_ids=[plan.run_id for plan in plans], page_size=page_size, **asked)
+    found: list[pb.SideBySideRow] = []
+    while True:
+        page = await harness.answers.ListSideBySide(request)
+        found += page.rows
+        request.page_token = page.next_page_token
+        if not page.next_page_token:
+            return found
+
+
+def texts(shown: pb.SideBySideRow) -> list[str | None]:
+    return [
+        one.outcome.outcome.answer.text if one.outcome.outcome.HasField("answer") else None
+        for one in shown.answers
+    ]

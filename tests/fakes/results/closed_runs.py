@@ -1,0 +1,91 @@
+"""Closed runs of one suite, and what was found between them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from proctor.values.run import RunState
+from proctor.values.scoring import ScoringMethod
+from services.results.comparison.comparison import StoredDifference
+from services.results.leaderboard.closed_run import ClosedRun, RunStanding, SuiteFigure
+from services.results.leaderboard.conditions import RunTerms
+from services.results.leaderboard.list_history import ListHistory
+from services.results.leaderboard.rank_models import RankModels
+from services.results.statistics.figure import Figure
+from tests.fakes.results.memory_leaderboard import MemoryDifferences, MemoryLeaderboard
+from tests.fakes.results.memory_results import MemoryRows
+from tests.fakes.results.recorded_run import new_id
+
+SUITE = "letters"
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+WHOLE = RunTerms(ScoringMethod.LOGLIKELIHOOD)
+
+
+class NoonClock:
+    """It is always noon."""
+
+    def now(self) -> datetime:
+        return NOON
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+def suite_figure(mean: float | None, task_count: int = 3) -> SuiteFigure:
+    return SuiteFigure(Figure(mean=mean, n=300), task_count)
+
+
+@dataclass
+class ClosedRuns:
+    """Closes runs an hour apart, the last one at noon at the latest."""
+
+    rows: MemoryRows = field(default_factory=MemoryRows)
+    differences: MemoryDifferences = field(default_factory=MemoryDifferences)
+    found_on_reading: dict[frozenset[str], float] = field(default_factory=dict)
+    asked: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(
+        self,
+        model: str,
+        mean: float | None,
+        terms: RunTerms = WHOLE,
+        *,
+        state: RunState = RunState.COMPLETED,
+        project_id: int = 1,
+        metrics: Iterable[str] = ("acc", "score"),
+        failing_tasks: tuple[str, ...] = (),
+    ) -> ClosedRun:
+        closed_at = NOON - timedelta(hours=100 - len(self.rows.closed))
+        figures = {metric: suite_figure(mean) for metric in metrics}
+        standing = RunStanding(
+            terms, figures, answered=300, failed=2, unparsed=30, failing_tasks=failing_tasks
+        )
+        run = ClosedRun(new_id(), SUITE, model, project_id, state, closed_at, standing)
+        self.rows.closed[run.run_id] = run
+        return run
+
+    def compared(
+        self, first: ClosedRun, second: ClosedRun, p_value: float | None, metric: str = "acc"
+    ) -> None:
+        means = [run.standing.figures[metric].figure.mean or 0.0 for run in (first, second)]
+        self.differences.stored.append(
+            StoredDifference(
+                first.run_id, second.run_id, metric, means[0] - means[1], None, None, p_value, 300, "test"
+            )
+        )
+
+    async def compare_pair(self, first_run_id: str, second_run_id: str) -> None:
+        """A comparison on reading finds what a test has laid ready; without that none can be made."""
+        self.asked.append((first_run_id, second_run_id))
+        pair = frozenset((first_run_id, second_run_id))
+        if pair in self.found_on_reading:
+            first, second = self.rows.closed[first_run_id], self.rows.closed[second_run_id]
+            self.compared(first, second, self.found_on_reading[pair])
+
+    @property
+    def rank_models(self) -> RankModels:
+        return RankModels(MemoryLeaderboard(self.rows), self.differences, self.compare_pair, NoonClock())
+
+    @property
+    def list_history(self) -> ListHistory:
+        return ListHistory(MemoryLeaderboard(self.rows), NoonClock())

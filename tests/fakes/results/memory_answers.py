@@ -1,0 +1,107 @@
+"""Recorded outcomes as they are looked through, in memory: the same promises as Postgres."""
+
+from collections.abc import Mapping, Sequence, Set
+
+from services.results.answers.answer_filter import AnswerFilter, AnswerMatch
+from services.results.answers.ports import KeyScan, Matched
+from services.results.outcomes.outcome import OutcomeKey, ScoredOutcome
+from services.results.samples.sample import Sample
+from tests.fakes.results.memory_results import MemoryRows
+
+
+class MemoryAnswers:
+    """`marked` holds run, sample and rollout."""
+
+    def __init__(self, rows: MemoryRows) -> None:
+        self._rows = rows
+        self.marked: set[tuple[str, int, int]] = set()
+        self.scans: list[int] = []
+
+    async def keys(self, scan: KeyScan) -> list[OutcomeKey]:
+        self.scans.append(scan.most)
+        keys = [
+            one.key[1:]
+            for one in self._rows.of_run(scan.run_id)
+            if one.key[1:] > scan.after
+            and one.outcome.sample < scan.before_sample
+            and (not scan.is_golden or one.key in self.marked)
+        ]
+        return keys[: scan.most]
+
+    async def match(
+        self, run_id: str, keys: Sequence[OutcomeKey], wanted: AnswerMatch, most_bytes: int
+    ) -> Matched:
+        places: list[int] = []
+        read = 0
+        for place, key in enumerate(keys):
+            if read >= most_bytes:
+                return Matched(places, place)
+            one = self._rows.outcomes.get((run_id, *key))
+            if one is None:
+                continue
+            sample = self._sample(one)
+            read += len(_said(one)) + sum(len(text) for text in _asked(sample))
+            if one in self._rows.counted(run_id) and self._matches(wanted, one, sample):
+                places.append(place)
+        return Matched(places, len(keys))
+
+    async def weights(self, run_id: str, keys: Sequence[OutcomeKey]) -> Mapping[OutcomeKey, int]:
+        return {one.key[1:]: len(_said(one)) for one in await self.read(run_id, keys)}
+
+    async def read(self, run_id: str, keys: Sequence[OutcomeKey]) -> list[ScoredOutcome]:
+        counted = {one.key[1:]: one for one in self._rows.counted(run_id)}
+        return [counted[key] for key in keys if key in counted]
+
+    async def digests(self, run_id: str, samples: Sequence[int]) -> Mapping[int, str | None]:
+        counted = {one.key[1:]: one for one in self._rows.counted(run_id)}
+        found = [counted[sample, 0] for sample in samples if (sample, 0) in counted]
+        return {one.outcome.sample: _said(one).strip() if one.outcome.answer else None for one in found}
+
+    async def golden(self, run_id: str, keys: Sequence[OutcomeKey]) -> Set[OutcomeKey]:
+        return {key for key in keys if (run_id, *key) in self.marked}
+
+    def _sample(self, one: ScoredOutcome) -> Sample:
+        task = self._rows.records[one.run_id].plan.tasks[one.task_index]
+        return self._rows.samples[task.sample_set_id][one.outcome.sample - task.first_sample]
+
+    def _matches(self, wanted: AnswerMatch, one: ScoredOutcome, sample: Sample) -> bool:
+        chosen = wanted.filter
+        texts = [text.casefold() for text in (_said(one), *_told(one), *_asked(sample))]
+        return (
+            wanted.status in (None, one.status)
+            and (not chosen.is_golden or one.key in self.marked)
+            and chosen.row_id.casefold() in (sample.row_id or str(sample.doc_id)).casefold()
+            and any(chosen.text.casefold() in text for text in texts)
+            and _has_score(chosen, one.scores.get(wanted.metrics[one.task_index] or ""))
+            and _has_length(chosen, one)
+        )
+
+
+def _said(one: ScoredOutcome) -> str:
+    answer = one.outcome.answer
+    return (answer.text if answer else "") or one.prediction
+
+
+def _told(one: ScoredOutcome) -> list[str]:
+    """All texts of its body, and the names of its fields with them: near enough for what tests look for."""
+    return [one.outcome.answer.body_json] if one.outcome.answer else []
+
+
+def _asked(sample: Sample) -> list[str]:
+    return [sample.prompt.text or "", *(turn.content for turn in sample.prompt.messages)]
+
+
+def _has_score(chosen: AnswerFilter, score: object) -> bool:
+    low, high = chosen.min_score, chosen.max_score
+    if low is None and high is None:
+        return True
+    return isinstance(score, float) and (low is None or score >= low) and (high is None or score <= high)
+
+
+def _has_length(chosen: AnswerFilter, one: ScoredOutcome) -> bool:
+    least, most = chosen.min_characters, chosen.max_characters
+    if least is None and most is None:
+        return True
+    length = len(_said(one))
+    is_within = (least is None or length >= least) and (most is None or length <= most)
+    return one.outcome.answer is not None and is_within

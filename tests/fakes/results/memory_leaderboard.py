@@ -1,0 +1,137 @@
+"""Boards, histories and stored differences in memory: the same promises as Postgres, without it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import combinations
+
+from proctor.values.run import RunState
+from proctor.values.scoring import ScoringMethod
+from services.results.comparison.comparison import StoredDifference
+from services.results.leaderboard.baseline import TaskBaselines
+from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines
+from services.results.leaderboard.leaderboard import BoardEntry
+from services.results.leaderboard.ports import HistoryPage
+from services.results.runs.run_plan import PlannedTask
+from tests.fakes.results.memory_results import MemoryRows
+
+
+class MemoryLeaderboard:
+    def __init__(self, rows: MemoryRows) -> None:
+        self._rows = rows
+
+    async def metrics(self, suite: str, project_id: int | None) -> list[str]:
+        runs = self._complete(suite, project_id)
+        return sorted({metric for run in runs for metric in run.standing.figures})
+
+    async def entries(
+        self, suite: str, metric: str, project_id: int | None, *, is_best: bool
+    ) -> list[BoardEntry]:
+        by_terms: dict[tuple[str, str], list[ClosedRun]] = {}
+        for run in self._complete(suite, project_id):
+            if metric in run.standing.figures:
+                by_terms.setdefault(_place(run, metric), []).append(run)
+        return [
+            self._entry(runs, metric, max(runs, key=lambda run: _worth(run, metric)) if is_best else runs[-1])
+            for runs in by_terms.values()
+        ]
+
+    def _entry(self, runs: Sequence[ClosedRun], metric: str, chosen: ClosedRun) -> BoardEntry:
+        before = [
+            run.run_id
+            for run in self._complete(chosen.suite, None)
+            if _place(run, metric) == _place(chosen, metric)
+            and metric in run.standing.figures
+            and _key(run) < _key(chosen)
+        ]
+        return BoardEntry(chosen, metric, before[-1] if before else "", chosen is runs[-1])
+
+    async def baselines(self, run_ids: Sequence[str]) -> SuiteBaselines:
+        known = [self._rows.closed[run_id] for run_id in run_ids if run_id in self._rows.run_baselines]
+        newest = max(known, key=_key, default=None)
+        return self._rows.run_baselines[newest.run_id] if newest else {}
+
+    async def page(self, page: HistoryPage) -> list[ClosedRun]:
+        runs = sorted(self._listed(page), key=_key, reverse=True)
+        return [run for run in runs if _key(run) < page.after][: page.page_size]
+
+    async def count(self, page: HistoryPage) -> int:
+        return len(self._listed(page))
+
+    def _listed(self, page: HistoryPage) -> list[ClosedRun]:
+        return [
+            run
+            for run in self._rows.closed.values()
+            if page.suite in ("", run.suite) and page.model in ("", run.model) and run.closed_at >= page.since
+        ]
+
+    def _complete(self, suite: str, project_id: int | None) -> list[ClosedRun]:
+        """In the order in which they were closed."""
+        complete = [
+            run
+            for run in self._rows.closed.values()
+            if run.suite == suite and run.state is RunState.COMPLETED and project_id in (None, run.project_id)
+        ]
+        return sorted(complete, key=_key)
+
+
+class MemoryBaselines:
+    def __init__(self, rows: MemoryRows) -> None:
+        self._rows = rows
+
+    async def runs_without(self, most: int) -> list[str]:
+        complete = [run for run in self._rows.closed.values() if run.state is RunState.COMPLETED]
+        without = [run for run in complete if run.run_id not in self._rows.run_baselines]
+        return [run.run_id for run in sorted(without, key=_key, reverse=True)][:most]
+
+    async def keep_for_run(self, run_id: str, baselines: SuiteBaselines) -> None:
+        self._rows.run_baselines[run_id] = baselines
+
+    async def find(self, task: PlannedTask, method: ScoringMethod | None) -> TaskBaselines | None:
+        return self._rows.task_baselines.get(_scored(task, method))
+
+    async def keep(self, task: PlannedTask, method: ScoringMethod | None, baselines: TaskBaselines) -> None:
+        self._rows.task_baselines.setdefault(_scored(task, method), baselines)
+
+
+class MemoryDifferences:
+    """What a test says was compared."""
+
+    def __init__(self, *stored: StoredDifference) -> None:
+        self.stored = list(stored)
+
+    async def of_runs(
+        self, run_ids: Sequence[str], metric: str
+    ) -> Mapping[tuple[str, str], StoredDifference]:
+        both_ways = [way for one in self.stored for way in (one, one.reversed())]
+        in_order = set(combinations(run_ids, 2))
+        return {
+            (one.first_run_id, one.second_run_id): one
+            for one in both_ways
+            if one.metric == metric and (one.first_run_id, one.second_run_id) in in_order
+        }
+
+    async def p_values(self, run_ids: Sequence[str], metric: str) -> Mapping[tuple[int, int], float | None]:
+        stored = await self.of_runs(run_ids, metric)
+        return {
+            (run_ids.index(first), run_ids.index(second)): one.p_value
+            for (first, second), one in stored.items()
+        }
+
+
+def _place(run: ClosedRun, metric: str) -> tuple[str, str]:
+    """Runs that cannot be ranked share one entry of their model."""
+    terms = run.standing.terms.of_metric(metric)
+    return run.model, terms.text if run.standing.is_whole else ""
+
+
+def _scored(task: PlannedTask, method: ScoringMethod | None) -> str:
+    return f"{task.sample_set_id} {task.scoring} {method}"
+
+
+def _key(run: ClosedRun) -> tuple[datetime, str]:
+    return run.closed_at, run.run_id
+
+
+def _worth(run: ClosedRun, metric: str) -> tuple[float, tuple[datetime, str]]:
+    mean = run.standing.figures[metric].figure.mean
+    return float("-inf") if mean is None else mean, _key(run)

@@ -1,0 +1,191 @@
+"""The whole results service on a real Postgres and a real NATS, with the clients that its neighbours have."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+import asyncpg
+from nats.aio.client import Client
+
+from proctor.v1 import (
+    answer_service_pb2_grpc,
+    export_service_pb2_grpc,
+    results_service_pb2_grpc,
+    run_record_service_pb2,
+    run_record_service_pb2_grpc,
+    sample_pb2,
+    work_messages_pb2,
+)
+from proctor.wire.convert import number_of
+from proctor.wire.values import GROUP
+from services.common.grpc_client import open_channel
+from services.common.jetstream import JetStream, connect_nats
+from services.common.subjects import OUTCOMES, PROGRESS_OF_ALL_RUNS, outcome_subject
+from services.results.outcomes.outcome import OutcomeBatch
+from services.results.outcomes.proto import OUTCOME
+from services.results.runs.proto import FACTS, task_to_proto
+from services.results.runs.run_plan import RunPlan
+from services.results.samples.sample import Sample
+from services.results.settings import ResultsSettings
+from services.results.wiring import RunningResults, running_results
+from tests.fakes.results.recorded_run import choice_sample, new_id, plan_of
+from tests.harness.servers import RunningServer, nats_server, postgres_server
+
+
+@dataclass
+class ResultsHarness:
+    """`results` is the service; the rest is what a scheduler, a worker and a gateway hold."""
+
+    postgres: RunningServer
+    nats: RunningServer
+    connection: Client
+    results: RunningResults
+    records: run_record_service_pb2_grpc.RunRecordServiceAsyncStub
+    public: results_service_pb2_grpc.ResultsServiceAsyncStub
+    answers: answer_service_pb2_grpc.AnswerServiceAsyncStub
+    exports: export_service_pb2_grpc.ExportServiceAsyncStub
+    reports: dict[str, list[work_messages_pb2.ProgressReport]]
+
+    @property
+    def jetstream(self) -> JetStream:
+        return JetStream(self.connection)
+
+    async def store(self, samples: Sequence[Sample], chunk_samples: int = 500) -> str:
+        """A committed set of samples."""
+        staging_id = new_id()
+        for start in range(0, len(samples), chunk_samples):
+            chunk = [sample_to_proto(sample) for sample in samples[start : start + chunk_samples]]
+            await self.records.PutSamples(
+                run_record_service_pb2.PutSamplesRequest(staging_id=staging_id, samples=chunk)
+            )
+        committed = await self.records.CommitSampleSet(
+            run_record_service_pb2.CommitSampleSetRequest(staging_id=staging_id, sample_count=len(samples))
+        )
+        return committed.sample_set_id
+
+    async def open(self, plan: RunPlan, epoch: int = 1) -> RunPlan:
+        await self.records.OpenRun(
+            run_record_service_pb2.OpenRunRequest(
+                run_id=plan.run_id,
+                epoch=epoch,
+                tasks=[task_to_proto(task) for task in plan.tasks],
+                rollouts=plan.rollouts,
+                scoring_method=number_of(plan.scoring_method),
+                facts=FACTS.to_proto(plan.facts),
+                groups=[GROUP.to_proto(group) for group in plan.groups],
+            )
+        )
+        return plan
+
+    async def open_run_of(self, *sizes: int, rollouts: int = 1) -> RunPlan:
+        """A run whose samples are stored and that takes outcomes."""
+        sets = [await self.store([choice_sample(position) for position in range(size)]) for size in sizes]
+        return await self.open(plan_of(sizes, sets, rollouts=rollouts))
+
+    async def send(self, batch: OutcomeBatch) -> None:
+        """As a worker does."""
+        payload = batch_to_proto(batch).SerializeToString()
+        await self.jetstream.publish(OUTCOMES, outcome_subject(batch.run_id), payload, uuid.uuid4().hex)
+
+    async def counts(self, run_id: str) -> work_messages_pb2.ProgressReport:
+        request = run_record_service_pb2.GetCountsRequest(run_id=run_id)
+        return (await self.records.GetCounts(request)).report
+
+    async def recorded(self, run_id: str) -> int:
+        return sum(task.recorded for task in (await self.counts(run_id)).tasks)
+
+    async def waiting_outcomes(self) -> int:
+        return await self.jetstream.pending(OUTCOMES, "outcomes.>")
+
+    @asynccontextmanager
+    async def database(self) -> AsyncIterator[asyncpg.Connection]:
+        """A look behind the service."""
+        connection = await asyncpg.connect(self.postgres.address, server_settings={"search_path": "results"})
+        try:
+            yield connection
+        finally:
+            await connection.close()
+
+
+@asynccontextmanager
+async def results_harness() -> AsyncIterator[ResultsHarness]:
+    async with AsyncExitStack() as opened:
+        postgres = await opened.enter_async_context(postgres_server())
+        nats = await opened.enter_async_context(nats_server())
+        connection = await connect_nats(nats.address, "test")
+        opened.push_async_callback(connection.close)
+        results = await opened.enter_async_context(running_results(harness_settings(postgres, nats)))
+        await results.set_ready(True)
+        channel = await opened.enter_async_context(open_channel(f"127.0.0.1:{results.grpc.port}"))
+        reports: dict[str, list[work_messages_pb2.ProgressReport]] = {}
+        listening = asyncio.create_task(_listen(connection, reports))
+        opened.callback(listening.cancel)
+        yield ResultsHarness(
+            postgres,
+            nats,
+            connection,
+            results,
+            run_record_service_pb2_grpc.RunRecordServiceStub(channel),
+            results_service_pb2_grpc.ResultsServiceStub(channel),
+            answer_service_pb2_grpc.AnswerServiceStub(channel),
+            export_service_pb2_grpc.ExportServiceStub(channel),
+            reports,
+        )
+
+
+def harness_settings(postgres: RunningServer, nats: RunningServer) -> ResultsSettings:
+    return ResultsSettings(
+        postgres_dsn=postgres.address,
+        nats_url=nats.address,
+        results_address="127.0.0.1:0",
+        results_linger_seconds=0.02,
+        results_ack_wait_seconds=2.0,
+    )
+
+
+async def _listen(connection: Client, reports: dict[str, list[work_messages_pb2.ProgressReport]]) -> None:
+    subscription = await connection.subscribe(PROGRESS_OF_ALL_RUNS)
+    async for message in subscription.messages:
+        report = work_messages_pb2.ProgressReport.FromString(message.data)
+        reports.setdefault(report.run_id, []).append(report)
+
+
+def sample_to_proto(sample: Sample) -> sample_pb2.Sample:
+    return sample_pb2.Sample(
+        position=sample.position,
+        doc_id=sample.doc_id,
+        digest=sample.digest,
+        prompt=sample_pb2.Prompt(
+            text=sample.prompt.text,
+            messages=[
+                sample_pb2.ChatMessage(role=turn.role, content=turn.content, fields_json=turn.fields_json)
+                for turn in sample.prompt.messages
+            ],
+        ),
+        choices=sample.target.choices,
+        target=sample_pb2.Target(
+            choice=sample.target.choice,
+            texts=sample.target.texts,
+            right_choices=sample.target.right_choices,
+            wrong_texts=sample.target.wrong_texts,
+            choice_texts=sample.target.choice_texts,
+        ),
+        cluster=sample.cluster,
+        doc_json=sample.doc_json,
+        row_id=sample.row_id,
+        params_json=sample.params_json,
+    )
+
+
+def batch_to_proto(batch: OutcomeBatch) -> work_messages_pb2.OutcomeBatch:
+    return work_messages_pb2.OutcomeBatch(
+        run_id=batch.run_id,
+        epoch=batch.epoch,
+        worker_id="worker-1",
+        outcomes=[OUTCOME.to_proto(outcome) for outcome in batch.outcomes],
+        environment=batch.environment,
+    )

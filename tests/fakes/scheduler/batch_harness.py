@@ -1,0 +1,227 @@
+"""Files and batches through a scheduler on real Postgres and NATS; a test says how their runs are."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import asyncpg
+import grpc
+import pytest
+
+from proctor.v1 import (
+    batch_service_pb2,
+    batch_service_pb2_grpc,
+    dataset_service_pb2_grpc,
+    file_service_pb2,
+    file_service_pb2_grpc,
+    scheduler_service_pb2_grpc,
+)
+from services.common.clock import SystemClock
+from services.common.errors import RemoteError
+from services.common.grpc_client import open_channel
+from services.common.grpc_errors import remote_error
+from services.scheduler.postgres_sessions import SCHEMA
+from services.scheduler.settings import SchedulerSettings
+from services.scheduler.wiring import RunningScheduler, running_scheduler
+from tests.fakes.eventually import eventually
+from tests.fakes.scheduler.batch_results import BatchResults, RecordedRun, batch_results
+from tests.fakes.storage.checked_files import batch_line, jsonl
+from tests.fakes.storage.uploads import cut
+from tests.harness.servers import nats_server, postgres_server
+
+if TYPE_CHECKING:
+    from proctor.v1.batch_service_pb2_grpc import BatchServiceAsyncStub
+    from proctor.v1.dataset_service_pb2_grpc import DatasetServiceAsyncStub
+    from proctor.v1.file_service_pb2_grpc import FileServiceAsyncStub
+    from proctor.v1.scheduler_service_pb2_grpc import SchedulerServiceAsyncStub
+
+POOLS = """
+pools: [{name: remote, engine: openai, concurrency: 1, provider: openai, base_url: 'http://127.0.0.1:1'}]
+aliases: {house: openai/m}
+"""
+CHAT = "/v1/chat/completions"
+MAX_BYTES = 20_000_000
+MAX_LINES = 5_000
+
+
+def lines(count: int, salt: str = "r", model: str = "m") -> bytes:
+    body = {"model": model, "messages": [{"role": "user", "content": "One and one?"}]}
+    return jsonl(batch_line(custom_id=f"{salt}-{number}", body=body) for number in range(count))
+
+
+@dataclass(frozen=True)
+class BatchHarness:
+    files: FileServiceAsyncStub
+    batches: BatchServiceAsyncStub
+    datasets: DatasetServiceAsyncStub
+    runs: SchedulerServiceAsyncStub
+    results: BatchResults
+    folder: Path
+    postgres: str
+    results_address: str
+
+    def objects(self) -> list[str]:
+        """All that lies in the object store, also what the library would not list."""
+        return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file())
+
+    def objects_of(self, file_id: str) -> list[str]:
+        return [name for name in self.objects() if file_id in name]
+
+    async def upload(self, content: bytes, **header: Any) -> file_service_pb2.File:
+        return (await self.files.UploadFile(upload_requests(cut(content), **header))).file
+
+    async def read(self, file_id: str, first_byte: int = 0) -> bytes:
+        request = file_service_pb2.ReadFileRequest(file_id=file_id, first_byte=first_byte)
+        return b"".join([response.data async for response in self.files.ReadFile(request)])
+
+    async def delete(self, file_id: str) -> None:
+        await self.files.DeleteFile(file_service_pb2.DeleteFileRequest(file_id=file_id))
+
+    async def create(self, file_id: str, **changes: Any) -> batch_service_pb2.Batch:
+        fields = {"endpoint": CHAT, "completion_window": "24h", "user": "ann", **changes}
+        request = batch_service_pb2.CreateBatchRequest(input_file_id=file_id, **fields)
+        return (await self.batches.CreateBatch(request)).batch
+
+    async def get(self, batch_id: str) -> batch_service_pb2.Batch:
+        return (await self.batches.GetBatch(batch_service_pb2.GetBatchRequest(batch_id=batch_id))).batch
+
+    async def cancel(self, batch_id: str) -> batch_service_pb2.Batch:
+        request = batch_service_pb2.CancelBatchRequest(batch_id=batch_id)
+        return (await self.batches.CancelBatch(request)).batch
+
+    async def reaches(self, batch_id: str, state: str) -> batch_service_pb2.Batch:
+        async def is_there() -> bool:
+            return state_word((await self.get(batch_id)).state) == state
+
+        await eventually(is_there, f"{batch_id} is {state}")
+        return await self.get(batch_id)
+
+    async def change_run(self, run_id: str, **columns: object) -> None:
+        """As the leader would have."""
+        named = ", ".join(f"{name} = ${place}" for place, name in enumerate(columns, 2))
+        await self.execute(f"UPDATE runs SET {named} WHERE run_id = $1", run_id, *columns.values())
+
+    async def execute(self, statement: str, *values: object) -> None:
+        connection = await asyncpg.connect(self.postgres, server_settings={"search_path": SCHEMA})
+        try:
+            await connection.execute(statement, *values)
+        finally:
+            await connection.close()
+
+    async def count(self, statement: str, *values: object) -> int:
+        connection = await asyncpg.connect(self.postgres, server_settings={"search_path": SCHEMA})
+        try:
+            return int(await connection.fetchval(statement, *values))
+        finally:
+            await connection.close()
+
+
+def state_word(state: int) -> str:
+    name = batch_service_pb2.BatchState.Name(state)  # type: ignore[arg-type]  # the number of one
+    return name.removeprefix("BATCH_STATE_").lower()
+
+
+async def upload_requests(
+    pieces: Iterable[bytes], *, is_whole: bool = True, **header: Any
+) -> AsyncIterator[file_service_pb2.UploadFileRequest]:
+    """`header` has fields of the contract."""
+    told = {"name": "in.jsonl", "user": "ann", "purpose": file_service_pb2.FILE_PURPOSE_BATCH, **header}
+    yield file_service_pb2.UploadFileRequest(header=file_service_pb2.FileHeader(**told))
+    for piece in pieces:
+        yield file_service_pb2.UploadFileRequest(content=piece)
+    if is_whole:
+        yield file_service_pb2.UploadFileRequest(end=file_service_pb2.FileEnd())
+
+
+def counts_json(answered: int, failed: int) -> str:
+    """As the store keeps the counts of a closed run."""
+    task = {"task": "rows", "recorded": answered + failed, "failed": failed, "unparsed": 0}
+    usage = {"prompt_tokens": answered, "completion_tokens": answered}
+    return json.dumps({"epoch": 1, "tasks": [task], "failures": {}, "environment": {}, "usage": usage})
+
+
+OUTPUT = (b'{"custom_id": "r-0"}\n', b'{"custom_id": "r-1"}\n')
+ERRORS = (b'{"custom_id": "r-2"}\n',)
+
+
+async def created(harness: BatchHarness, count: int = 3, **changes: Any) -> batch_service_pb2.Batch:
+    """Its run is never planned by itself, since results is away."""
+    file = await harness.upload(lines(count, uuid4().hex))
+    return await harness.create(file.file_id, **changes)
+
+
+async def end_run(
+    harness: BatchHarness, batch: batch_service_pb2.Batch, state: str = "completed", **columns: Any
+) -> None:
+    """As the leader would have ended and closed it."""
+    ended = {
+        "state": state,
+        "is_closed": True,
+        "planned_epoch": 1,
+        "total": batch.total,
+        "finished_at": SystemClock().now(),
+        "final_counts": counts_json(2, 1),
+    }
+    await harness.change_run(batch.run_id, **{**ended, **columns})
+
+
+def recorded(harness: BatchHarness, batch: batch_service_pb2.Batch) -> RecordedRun:
+    harness.results.runs[batch.run_id] = RecordedRun(list(OUTPUT), list(ERRORS))
+    return harness.results.runs[batch.run_id]
+
+
+@asynccontextmanager
+async def batch_harness(folder: Path, **changes: Any) -> AsyncIterator[BatchHarness]:
+    """`changes` are settings of the scheduler."""
+    (folder / "pools.yaml").write_text(POOLS)
+    results = BatchResults()
+    results.gate.set()
+    async with AsyncExitStack() as opened:
+        postgres, wire, address = await asyncio.gather(
+            opened.enter_async_context(postgres_server()),
+            opened.enter_async_context(nats_server()),
+            opened.enter_async_context(batch_results(results)),
+        )
+        settings = SchedulerSettings(
+            **{
+                "postgres_dsn": postgres.address,
+                "nats_url": wire.address,
+                "scheduler_address": "127.0.0.1:0",
+                "results_address": address,
+                "pools_file": folder / "pools.yaml",
+                "object_store": (folder / "objects").as_uri(),
+                "max_pending_runs_per_user": 1000,
+                # No more than one is planned in vain at a time.
+                "max_running_runs": 1,
+                "max_batch_file_bytes": MAX_BYTES,
+                "max_batch_lines": MAX_LINES,
+                **changes,
+            }
+        )
+        scheduler: RunningScheduler = await opened.enter_async_context(running_scheduler(settings))
+        channel = await opened.enter_async_context(open_channel(f"127.0.0.1:{scheduler.grpc.port}"))
+        yield BatchHarness(
+            file_service_pb2_grpc.FileServiceStub(channel),
+            batch_service_pb2_grpc.BatchServiceStub(channel),
+            dataset_service_pb2_grpc.DatasetServiceStub(channel),
+            scheduler_service_pb2_grpc.SchedulerServiceStub(channel),
+            results,
+            folder / "objects",
+            postgres.address,
+            address,
+        )
+
+
+@asynccontextmanager
+async def refused() -> AsyncIterator[list[RemoteError]]:
+    told: list[RemoteError] = []
+    with pytest.raises(grpc.aio.AioRpcError) as error:
+        yield told
+    told.append(remote_error(error.value))

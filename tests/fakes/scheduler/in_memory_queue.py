@@ -1,0 +1,42 @@
+"""The queue of the runs in memory, to be looked at."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from services.scheduler.runs.admission.run_estimate import History
+from services.scheduler.runs.admission.run_queue import QueuedRuns, UserRunCounts, WaitingRun
+from services.scheduler.runs.lifecycle.run import RunId, RunState
+from tests.fakes.scheduler.in_memory_runs import InMemoryRuns
+
+
+@dataclass
+class InMemoryQueue:
+    runs: InMemoryRuns
+    looks: int = 0
+
+    async def queue(self, most: int) -> QueuedRuns:
+        self.looks += 1
+        running = [run for run in self.runs.runs.values() if run.state is RunState.RUNNING]
+        order = self.runs.queue_order()
+        paused = [run for run in self.runs.runs.values() if run.state is RunState.PAUSED]
+        users = sorted({run.user for run in (*running, *order)})
+        return QueuedRuns(
+            running=running,
+            waiting=[WaitingRun(run, self.runs.queued_at[run.run_id]) for run in order[:most]],
+            waiting_total=len(order),
+            users=[
+                UserRunCounts(
+                    user, sum(run.user == user for run in running), sum(run.user == user for run in order)
+                )
+                for user in users
+            ],
+            paused=sorted(paused, key=lambda run: self.runs.queued_at[run.run_id], reverse=True)[:most],
+        )
+
+    async def positions(self, runs: Sequence[RunId]) -> Mapping[RunId, int]:
+        self.looks += 1
+        turns = [run.run_id for run in self.runs.queue_order()]
+        return {run_id: turns.index(run_id) + 1 for run_id in runs if run_id in turns}
+
+    async def past_runs(self, wanted: Collection[tuple[str, str]]) -> History:
+        return {(suite, model): await self.runs.past_runs(suite, model) for suite, model in wanted}

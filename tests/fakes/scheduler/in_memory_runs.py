@@ -1,0 +1,374 @@
+"""The scheduler's stores in memory: they keep what Postgres keeps and refuse what it refuses."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from services.scheduler.dispatch.ports import ShardMoves
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
+from services.scheduler.planning.ports import PlanRecord
+from services.scheduler.planning.shard import Shard
+from services.scheduler.progress.run_counts import RunCounts
+from services.scheduler.runs.admission.run_estimate import PastRun
+from services.scheduler.runs.admission.run_slots import SlotChanges, assign_slots, slot_of, slot_request_of
+from services.scheduler.runs.lifecycle.errors import (
+    PriorityNotAllowed,
+    QueueFull,
+    RequestIdTaken,
+    RunNotFound,
+    RunNotOver,
+)
+from services.scheduler.runs.lifecycle.planned_task import PlannedTask
+from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunId, RunState, may_become
+from services.scheduler.runs.model_price import TokenUsage
+from services.scheduler.runs.reads.run_list import PastUsage, RunCursor, RunFilter, RunKind, RunPage
+from tests.fakes.scheduler.in_memory_limits import InMemoryLimits
+
+NO_TERM = FencingToken(0)
+
+
+@dataclass(slots=True)
+class _StoredShard:
+    shard: Shard
+    epoch: int
+    state: str = "planned"
+
+
+@dataclass
+class InMemoryRuns:
+    """Runs, tasks and shards; `token` is the number of the present term."""
+
+    fencing_token: FencingToken = NO_TERM
+    runs: dict[RunId, Run] = field(default_factory=dict)
+    queued_at: dict[RunId, datetime] = field(default_factory=dict)
+    placed_at: dict[str, datetime] = field(default_factory=dict)
+    requests: dict[tuple[str, str], RunId] = field(default_factory=dict)
+    tasks: dict[RunId, tuple[PlannedTask, ...]] = field(default_factory=dict)
+    shards: dict[RunId, dict[int, _StoredShard]] = field(default_factory=dict)
+    deletions: dict[RunId, datetime] = field(default_factory=dict)
+    limits: InMemoryLimits = field(default_factory=InMemoryLimits)
+
+    def begin_term(self) -> FencingToken:
+        self.fencing_token = FencingToken(self.fencing_token + 1)
+        return self.fencing_token
+
+    # RunStore
+
+    async def add(self, run: Run, request_id: str) -> Run:
+        request = (run.user, request_id)
+        found = self.runs.get(self.requests.get(request, run.run_id))
+        if found is not None:
+            if found.order != run.order:
+                raise RequestIdTaken(
+                    request_id=request_id, run_id=found.run_id, dataset_id=found.order.dataset_id
+                )
+            return found
+        self._check_priority(run)
+        self._check_queue(run.user)
+        if request_id:
+            self.requests[request] = run.run_id
+        self.runs[run.run_id] = run
+        self.queued_at[run.run_id] = run.created_at
+        return run
+
+    async def get(self, run_id: RunId) -> Run:
+        if run_id not in self.runs:
+            raise RunNotFound(run_id=run_id)
+        return self.runs[run_id]
+
+    async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> RunPage:
+        newest = sorted(self.runs.values(), key=lambda run: (run.created_at, run.run_id), reverse=True)
+        matching = [run for run in newest if _matches(run, wanted)]
+        behind = [
+            run
+            for run in matching
+            if after is None or (run.created_at, run.run_id) < (after.created_at, after.run_id)
+        ]
+        return RunPage(behind[:size], after.total if after else len(matching))
+
+    async def cancel(self, run_id: RunId, now: datetime) -> Run | None:
+        run = self.runs.get(run_id)
+        if run is None:
+            return None
+        if run.state is RunState.CANCELLED and run.finished_at == now:
+            return run
+        if run.is_closing or not may_become(run.state, RunState.CANCELLED):
+            return None
+        return self._put(replace(run, state=RunState.CANCELLED, finished_at=now))
+
+    async def requeue(self, run_id: RunId, now: datetime) -> Run | None:
+        run = await self.get(run_id)
+        if run.state is RunState.PENDING and self.queued_at[run_id] == now:
+            return run
+        if not (run.is_over and may_become(run.state, RunState.PENDING)):
+            return None
+        self._check_queue(run.user)
+        self.queued_at[run_id] = now
+        run = run.limited_to(self.limits.now.highest_priority(run.user))
+        fresh = replace(run, state=RunState.PENDING, epoch=run.epoch + 1, is_closed=False, step="")
+        blank = replace(fresh, started_at=None, admitted_at=None, ran_seconds=0.0, finished_at=None)
+        window = run.order.completion_window_seconds
+        expires_at = now + timedelta(seconds=window) if window else None
+        return self._put(replace(blank, deadline=None, error=None, final_counts=None, expires_at=expires_at))
+
+    async def pause(self, run_id: RunId, now: datetime) -> Run | None:
+        run = self.runs.get(run_id)
+        if run is None or run.is_closing or not may_become(run.state, RunState.PAUSED):
+            return None
+        return self._leave_slot(run, RunState.PAUSED, now)
+
+    async def resume(self, run_id: RunId, now: datetime) -> Run | None:
+        run = await self.get(run_id)
+        if run.state is RunState.PENDING and self.queued_at[run_id] == now:
+            return run
+        if run.state is not RunState.PAUSED:
+            return None
+        self.queued_at[run_id] = now
+        run = run.limited_to(self.limits.now.highest_priority(run.user))
+        return self._put(replace(run, state=RunState.PENDING))
+
+    def queue_order(self) -> list[Run]:
+        """Priority, then fair share: runs of the user that run or wait before; then the last turn."""
+        shares = Counter(run.user for run in self._in_state(RunState.RUNNING))
+        turns: dict[RunId, tuple[int, int, datetime, str]] = {}
+        for run in sorted(self._in_state(RunState.PENDING), key=self._own_order):
+            shares[run.user] += 1
+            queued_at = self.queued_at[run.run_id]
+            age = max(queued_at, self.placed_at.get(run.user, queued_at))
+            turns[run.run_id] = (run.order.priority, shares[run.user], age, run.run_id)
+        return [self.runs[run_id] for run_id in sorted(turns, key=lambda run_id: turns[run_id])]
+
+    async def count_running(self) -> int:
+        return len(self._in_state(RunState.RUNNING))
+
+    async def past_runs(self, suite: str, model: str) -> Sequence[PastRun]:
+        return [
+            PastRun(
+                run.order.tasks,
+                run.order.limit,
+                run.order.rollouts,
+                run.total,
+                run.ran_seconds + (run.finished_at - run.admitted_at).total_seconds(),
+            )
+            for run in reversed(self._in_state(RunState.COMPLETED))
+            if (run.order.suite, run.order.model) == (suite, model) and run.finished_at and run.admitted_at
+        ]
+
+    async def past_usage(self, run: Run) -> Sequence[PastUsage]:
+        alike = [
+            each
+            for each in reversed(self._in_state(RunState.COMPLETED))
+            if (each.order.suite, each.scoring_method) == (run.order.suite, run.scoring_method)
+            and each.order.token_settings == run.order.token_settings
+        ]
+        of_model = [each for each in alike if each.order.model == run.order.model]
+        return [
+            PastUsage(
+                PastRun(each.order.tasks, each.order.limit, each.order.rollouts, each.total, 0.0),
+                each.final_counts.usage if each.final_counts else TokenUsage(),
+            )
+            for each in of_model or alike
+        ]
+
+    async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]:
+        return self.tasks.get(run_id, ())
+
+    # DeletedRunStore
+
+    async def delete(self, run_id: RunId, now: datetime) -> None:
+        run = await self.get(run_id)
+        if not run.is_over:
+            state = "being summed up" if run.state.is_final else run.display_state
+            raise RunNotOver(run_id=run_id, state=state)
+        del self.runs[run_id]
+        self.deletions[run_id] = now
+
+    async def deleted(self, before: datetime) -> Sequence[RunId]:
+        return [run_id for run_id, at in self.deletions.items() if at < before]
+
+    async def forget_deleted(self, run_id: RunId) -> None:
+        self.deletions.pop(run_id, None)
+
+    # LedRunStore
+
+    async def admit(self, token: FencingToken, now: datetime) -> SlotChanges:
+        self._check(token)
+        limits = await self.limits.limits()
+        slots = [slot_of(run, now) for run in self._in_state(RunState.RUNNING)]
+        slot_requests = [slot_request_of(run) for run in self.queue_order()]
+        moves = assign_slots(slots, slot_requests[: limits.max_running], limits, now)
+        for run_id in moves.preempted:
+            self._leave_slot(self.runs[run_id], RunState.PENDING, now)
+        for run_id in moves.admitted:
+            run = self.runs[run_id]
+            limit = now + limits.run_time_limit - timedelta(seconds=run.ran_seconds)
+            deadline = run.expires_at or limit
+            self.placed_at[run.user] = now
+            placed = replace(run, state=RunState.RUNNING, admitted_at=now, deadline=deadline)
+            self._put(replace(placed, started_at=run.started_at or now))
+        return moves
+
+    async def expired(self, now: datetime) -> Sequence[Run]:
+        held = [*self._in_state(RunState.PENDING), *self._in_state(RunState.PAUSED)]
+        return [run for run in held if run.expires_at is not None and run.expires_at <= now]
+
+    async def unfinished(self) -> Sequence[RunId]:
+        return [
+            run.run_id
+            for run in self.runs.values()
+            if run.state is RunState.RUNNING or (run.state.is_final and not run.is_closed)
+        ]
+
+    async def live_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
+        return [run_id for run_id in runs if run_id in self.runs and not self.runs[run_id].is_over]
+
+    async def set_step(self, token: FencingToken, run: Run, step: str) -> bool:
+        return self._change(token, run, step=step)
+
+    async def delete_shards(self, token: FencingToken, run: Run) -> None:
+        self._check(token)
+        stored = self.shards.get(run.run_id, {})
+        self.shards[run.run_id] = {
+            number: shard for number, shard in stored.items() if shard.epoch != run.epoch
+        }
+
+    async def next_shard_number(self, run: Run) -> int:
+        return max(self.shards.get(run.run_id, {}), default=-1) + 1
+
+    async def add_shards(self, token: FencingToken, run: Run, shards: Sequence[Shard]) -> bool:
+        self._check(token)
+        if not self._is_live(run):
+            return False
+        stored = self.shards.setdefault(run.run_id, {})
+        for shard in shards:
+            stored.setdefault(shard.number, _StoredShard(replace(shard, samples=[*shard.samples]), run.epoch))
+        return True
+
+    async def mark_planned(self, token: FencingToken, run: Run, plan: PlanRecord) -> bool:
+        changes = {
+            "planned_epoch": run.epoch,
+            "total": plan.total,
+            "environment": plan.environment,
+            "reused_answers": plan.reused_answers,
+            "step": "",
+        }
+        is_changed = self._change(token, run, **changes)
+        if is_changed:
+            self.tasks[run.run_id] = plan.tasks
+        return is_changed
+
+    async def finish(self, token: FencingToken, run: Run, ending: RunEnding) -> bool:
+        self._check(token)
+        stored = self.runs[run.run_id]
+        if stored.epoch != run.epoch or not may_become(stored.state, ending.state):
+            return False
+        ended = replace(stored, state=ending.state, step="", finished_at=ending.now, error=ending.error)
+        self._put(_with_counts(ended, ending.counts, is_closed=ending.counts is not None))
+        return True
+
+    async def forget_admissions(self, token: FencingToken, before: datetime) -> None:
+        self._check(token)
+        queued = {run.user for run in self.runs.values() if not run.state.is_final}
+        for user in [user for user, at in self.placed_at.items() if at < before and user not in queued]:
+            del self.placed_at[user]
+
+    async def mark_closed(self, token: FencingToken, run: Run, counts: RunCounts | None) -> None:
+        self._check(token)
+        stored = self.runs[run.run_id]
+        if stored.epoch == run.epoch and stored.state.is_final:
+            self._put(_with_counts(stored, counts, is_closed=True))
+
+    # ShardStore
+
+    async def planned(self, run: Run, after: int, limit: int) -> Sequence[Shard]:
+        return [shard for shard in self._shards(run, "planned") if shard.number > after][:limit]
+
+    async def dispatched(self, run: Run) -> Sequence[Shard]:
+        return self._shards(run, "dispatched")
+
+    async def move(self, token: FencingToken, run: Run, moves: ShardMoves) -> bool:
+        self._check(token)
+        if not self._is_live(run):
+            return False
+        stored = self.shards.get(run.run_id, {})
+        for number in moves.done:
+            if stored[number].state == "dispatched":
+                stored[number].state = "done"
+        for shard in moves.dispatched:
+            if stored[shard.number].state == "planned" and stored[shard.number].shard.attempt < shard.attempt:
+                sent = replace(stored[shard.number].shard, attempt=shard.attempt)
+                stored[shard.number] = _StoredShard(sent, run.epoch, "dispatched")
+        return True
+
+    async def return_shards(self, token: FencingToken, run: Run, shards: Sequence[Shard]) -> None:
+        self._check(token)
+        stored = self.shards.get(run.run_id, {})
+        for shard in shards:
+            if stored[shard.number].state == "dispatched":
+                back = replace(stored[shard.number].shard, samples=[*shard.samples])
+                stored[shard.number] = _StoredShard(back, run.epoch)
+
+    def _check(self, token: FencingToken) -> None:
+        if token != self.fencing_token:
+            raise LeadershipLost
+
+    def _check_priority(self, run: Run) -> None:
+        allowed = self.limits.now.allowed_priorities(run.user)
+        if run.order.priority not in allowed:
+            names = ", ".join(priority.name.lower() for priority in allowed)
+            raise PriorityNotAllowed(user=run.user, priority=run.order.priority.name.lower(), allowed=names)
+
+    def _check_queue(self, user: str) -> None:
+        max_pending = self.limits.now.max_pending_per_user
+        held = [*self._in_state(RunState.PENDING), *self._in_state(RunState.PAUSED)]
+        if sum(run.user == user for run in held) >= max_pending:
+            raise QueueFull(user=user, limit=max_pending, retry_after_seconds=30)
+
+    def _is_live(self, run: Run) -> bool:
+        stored = self.runs[run.run_id]
+        return stored.state is RunState.RUNNING and stored.epoch == run.epoch
+
+    def _change(self, token: FencingToken, run: Run, **changes: object) -> bool:
+        self._check(token)
+        if not self._is_live(run):
+            return False
+        self._put(replace(self.runs[run.run_id], **changes))  # type: ignore[arg-type]  # names are checked by replace
+        return True
+
+    def _put(self, run: Run) -> Run:
+        self.runs[run.run_id] = run
+        return run
+
+    def _in_state(self, state: RunState) -> list[Run]:
+        return [run for run in self.runs.values() if run.state is state]
+
+    def _leave_slot(self, run: Run, state: RunState, now: datetime) -> Run:
+        stayed = (now - run.admitted_at).total_seconds() if run.admitted_at else 0.0
+        self.queued_at[run.run_id] = now
+        left = replace(run, state=state, step="", admitted_at=None, deadline=None)
+        return self._put(replace(left, ran_seconds=run.ran_seconds + stayed))
+
+    def _own_order(self, run: Run) -> tuple[int, bool, datetime, str]:
+        return run.order.priority, not run.ran_seconds, self.queued_at[run.run_id], run.run_id
+
+    def _shards(self, run: Run, state: str) -> list[Shard]:
+        stored = self.shards.get(run.run_id, {}).values()
+        found = [entry.shard for entry in stored if entry.state == state and entry.epoch == run.epoch]
+        return sorted(found, key=lambda shard: shard.number)
+
+
+def _matches(run: Run, wanted: RunFilter) -> bool:
+    return (
+        wanted.state in (None, run.state)
+        and wanted.suite in ("", run.order.subject)
+        and wanted.model in ("", run.order.model)
+        and wanted.project_id in (None, run.order.project_id)
+        and wanted.kind in (None, RunKind.DATASET if run.order.dataset_id else RunKind.SUITE)
+        and wanted.dataset_id in ("", run.order.dataset_id)
+    )
+
+
+def _with_counts(run: Run, counts: RunCounts | None, *, is_closed: bool) -> Run:
+    environment = {**run.environment, **(counts.environment if counts else {})}
+    return replace(run, final_counts=counts, is_closed=is_closed, environment=environment)

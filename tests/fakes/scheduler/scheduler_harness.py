@@ -1,0 +1,197 @@
+"""The scheduler's use cases on in-memory ports, with a worker that answers when told."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from uuid import uuid4
+
+from services.scheduler.datasets.load_rows import LoadRows
+from services.scheduler.dispatch.credit import CreditRule
+from services.scheduler.dispatch.dispatch_shards import DispatchShards
+from services.scheduler.dispatch.drive_run import DriverContext, DriverTimings, RunDriver
+from services.scheduler.dispatch.finish_run import FinishRun
+from services.scheduler.dispatch.reconcile_shards import ReconcileShards
+from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.planning.find_tasks import FindDatasetTasks, FindSuiteTasks
+from services.scheduler.planning.plan_retry import AddMissingShards, PlanRetry
+from services.scheduler.planning.plan_run import PlanRun
+from services.scheduler.planning.ports import RunRecord
+from services.scheduler.prices.price_list import PriceList
+from services.scheduler.prices.settle_price import SettlePrice
+from services.scheduler.progress.progress_tracker import ProgressTracker
+from services.scheduler.runs.admission.show_forecast import ForecastQueue
+from services.scheduler.runs.lifecycle.change_state import CancelRun, PauseRun, ResumeRun, RetryRun
+from services.scheduler.runs.lifecycle.delete_run import DeleteRun
+from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
+from services.scheduler.runs.limits.queue_limits import QueueLimits
+from services.scheduler.runs.orders.run_order import RunOrder
+from services.scheduler.runs.reads.show_queue import ShowQueue
+from services.scheduler.runs.reads.show_run import ShowRun
+from services.scheduler.runs.reads.show_run_forecast import ForecastRun
+from services.scheduler.workers.pool import Aliases, Pool
+from services.scheduler.workers.worker import Worker
+from tests.fakes.scheduler.in_memory_queue import InMemoryQueue
+from tests.fakes.scheduler.in_memory_runs import NO_TERM, InMemoryRuns
+from tests.fakes.scheduler.surroundings import (
+    InMemoryRecord,
+    InMemoryStream,
+    ListedWorkers,
+    NotedControls,
+    SetClock,
+)
+from tests.fakes.storage.uploaded_contents import UploadedContents
+from tests.fakes.suites.toy_suites import MODEL, SUITE, ToyCatalogue, ToyRows
+
+POOL = Pool("remote", "openai", 64, provider="openai")
+LISTED_POOL = Pool("local", "vllm", 64, models=("vllm/starter",))
+TIME_LIMIT = timedelta(hours=3)
+LIMITS = QueueLimits(max_running=3, max_pending_per_user=10)
+
+FailureOf = Callable[[int], str]
+
+
+def toy_order(**changes: object) -> RunOrder:
+    return replace(RunOrder(SUITE, MODEL), **changes)  # type: ignore[arg-type]  # names are checked by replace
+
+
+def ready_worker(**changes: object) -> Worker:
+    worker = Worker("w1", POOL.name, "openai", "openai", concurrency=64, condition="ready")
+    return replace(worker, **changes)  # type: ignore[arg-type]  # names are checked by replace
+
+
+@dataclass
+class SchedulerHarness:
+    runs: InMemoryRuns = field(default_factory=InMemoryRuns)
+    record: InMemoryRecord = field(default_factory=InMemoryRecord)
+    stream: InMemoryStream = field(default_factory=InMemoryStream)
+    registry: ListedWorkers = field(default_factory=lambda: ListedWorkers([ready_worker()]))
+    controls: NotedControls = field(default_factory=NotedControls)
+    clock: SetClock = field(default_factory=SetClock)
+    tracker: ProgressTracker = field(default_factory=ProgressTracker)
+    suites: ToyCatalogue = field(default_factory=ToyCatalogue)
+    rows: ToyRows = field(default_factory=ToyRows)
+    datasets: UploadedContents = field(default_factory=UploadedContents)
+    aliases: Aliases = field(default_factory=dict)
+    rule: CreditRule = field(default_factory=CreditRule)
+    prices: PriceList = field(default_factory=PriceList)
+    fencing_token: FencingToken = NO_TERM
+    asked: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        pools = (POOL, LISTED_POOL)
+        pricing = SettlePrice(self.prices)
+        self.queue_store = InMemoryQueue(self.runs)
+        self.forecasts = self.forecasting(max_age_seconds=0)
+        self.queue = self.queue_of(self.forecasts)
+        self.forecasting_run = ForecastRun(self.forecasts, self.runs)
+        self.submitting = SubmitRun(
+            self.runs,
+            self.suites,
+            self.datasets,
+            pools,
+            self.controls,
+            self.clock,
+            pricing,
+            self.aliases,
+        )
+        self.cancelling = CancelRun(self.runs, self.controls, self.clock)
+        self.retrying = RetryRun(self.runs, self.controls, self.clock)
+        self.pausing = PauseRun(self.runs, self.controls, self.clock)
+        self.resuming = ResumeRun(self.runs, self.controls, self.clock)
+        self.deleting = DeleteRun(self.runs, self.record, self.clock)
+        self.showing = ShowRun(
+            runs=self.runs,
+            lists=self.runs,
+            record=self.record,
+            tracker=self.tracker,
+            registry=self.registry,
+            clock=self.clock,
+            forecasts=self.forecasts,
+        )
+        self.tools = self._tools()
+
+    def forecasting(self, max_age_seconds: float) -> ForecastQueue:
+        return ForecastQueue(
+            self.queue_store, self.runs.limits, self.tracker, self.registry, self.clock, max_age_seconds
+        )
+
+    def queue_of(self, forecasts: ForecastQueue) -> ShowQueue:
+        return ShowQueue(forecasts, self.tracker, self.registry, self.clock)
+
+    async def submit(self, order: RunOrder | None = None, user: str = "local") -> Run:
+        submission = Submission(RunId(str(uuid4())), order or toy_order(), user)
+        return await self.submitting.submit(submission)
+
+    async def admit(self) -> None:
+        await self.runs.admit(self.fencing_token, self.clock.now())
+
+    async def start(self, order: RunOrder | None = None) -> tuple[Run, RunDriver]:
+        """A run that is admitted, with its driver."""
+        run = await self.submit(order)
+        await self.admit()
+        return await self.runs.get(run.run_id), self.driver(run.run_id)
+
+    def driver(self, run_id: RunId) -> RunDriver:
+        return RunDriver(self.tools, self.fencing_token, run_id, lambda _: 1)
+
+    async def advance(self, driver: RunDriver, steps: int = 1) -> bool:
+        """Steps with a second between them; True when the driver says that it is done."""
+        for _ in range(steps):
+            self.clock.seconds += 1
+            if await driver.advance():
+                return True
+        return False
+
+    async def work(self, run_id: RunId, failure_of: FailureOf = lambda _: "") -> int:
+        """A worker answers all that was sent, and results reports it; gives the number of samples."""
+        answered = 0
+        for run, shard in self.stream.take(run_id):
+            for sample in shard.samples:
+                self.record.answer(run, sample, shard, failure_of(sample))
+                answered += 1
+                self.asked.append(sample)
+        self.tracker.record(await self.record.counts(run_id), self.clock.monotonic())
+        return answered
+
+    async def finish(self, run_id: RunId, driver: RunDriver, failure_of: FailureOf = lambda _: "") -> Run:
+        """Drives and answers until the run is over."""
+        for _ in range(200):
+            if await self.advance(driver):
+                return await self.runs.get(run_id)
+            if run_id in self.record.records:
+                await self.work(run_id, failure_of)
+        raise AssertionError("the run does not end")
+
+    def planner(self, record: RunRecord) -> PlanRun:
+        missing_shards = AddMissingShards(self.runs, record)
+        return PlanRun(
+            runs=self.runs,
+            plans=self.runs,
+            record=record,
+            suite_tasks=FindSuiteTasks(self.suites, self.rows),
+            dataset_tasks=FindDatasetTasks(self.datasets, LoadRows(self.datasets.objects)),
+            proctor_version="0.1.0",
+            clock=self.clock,
+            registry=self.registry,
+            missing_shards=missing_shards,
+        )
+
+    def _tools(self) -> DriverContext:
+        return DriverContext(
+            runs=self.runs,
+            planner=self.planner(self.record),
+            retry_planner=PlanRetry(
+                self.runs, self.runs, self.record, AddMissingShards(self.runs, self.record)
+            ),
+            dispatcher=DispatchShards(self.runs, self.stream, self.tracker, self.registry, self.rule),
+            reconciler=ReconcileShards(
+                self.runs, self.runs, self.record, self.stream, self.tracker, self.clock
+            ),
+            finisher=FinishRun(self.runs, self.record, self.stream, self.controls, self.clock),
+            controls=self.controls,
+            registry=self.registry,
+            tracker=self.tracker,
+            clock=self.clock,
+            timings=DriverTimings(),
+        )

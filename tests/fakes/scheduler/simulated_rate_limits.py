@@ -1,0 +1,166 @@
+"""Ten workers, a provider that counts, and the leader's rules, all on a clock that a loop turns: no waiting.
+
+A worker is the real one's behaviour in a few lines: it sends as its share allows, stands back when it is
+refused, and reports each second, or sooner when it was refused. It learns of a grant half a second late.
+"""
+
+import math
+import random
+from collections import deque
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from services.scheduler.rate_limits.adaptive_limit import AdaptiveLimit
+from services.scheduler.rate_limits.assign_quotas import quota_for
+from services.scheduler.rate_limits.rate_meter import RateMeter
+from services.scheduler.rate_limits.rate_report import RateQuota, RateReport
+from tests.fakes.scheduler.token_bucket import TokenBucket
+
+TICK = 0.01
+ROUND = 0.5
+GRANT_DELAY = 0.5
+BURST_SECONDS = 0.1
+FIRST_BACKOFF = 0.5
+LONGEST_BACKOFF = 20.0
+
+
+def clock_time(now: float) -> datetime:
+    return datetime.fromtimestamp(now, tz=UTC)
+
+
+@dataclass
+class SimulatedWorker:
+    name: str
+    rng: random.Random
+    concurrency: int = 8
+    # What it wants to send in a second; it sends no more than its concurrency in a tick.
+    demand: float = math.inf
+    rate: float | None = None
+    sent: int = 0
+    refused: int = 0
+    reported_at: float = 0.0
+    reported_refusals: int = 0
+    held_until: float = 0.0
+    in_a_row: int = 0
+    budget: float = 0.0
+    wanted: float = 0.0
+    resume_at: float = 0.0
+
+    def send(self, now: float, provider: "SimulatedProvider") -> None:
+        ceiling = BURST_SECONDS * (self.rate or 0.0)
+        self.budget = min(max(ceiling, 1.0), self.budget + TICK * (self.rate or 0.0))
+        self.wanted = min(self.concurrency, self.wanted + TICK * self.demand)
+        while self.wanted >= 1 and now >= self.held_until and (self.rate is None or self.budget >= 1):
+            self.wanted -= 1
+            self.budget -= 1 if self.rate is not None else 0
+            self.sent += 1
+            self._hear(now, provider.answer(now))
+
+    def report(self, now: float) -> RateReport | None:
+        is_refused = self.refused > self.reported_refusals and now >= self.reported_at + 0.25
+        if not is_refused and now < self.reported_at + 1.0:
+            return None
+        self.reported_at, self.reported_refusals = now, self.refused
+        told = clock_time(self.resume_at) if self.resume_at > now else None
+        return RateReport(self.name, "p", self.sent, self.refused, int(self.wanted), told)
+
+    def hear_grant(self, now: float, rate: float | None, resume_at: float) -> None:
+        if rate is not None and self.rate is None:
+            self.budget = self.rng.random()
+        self.rate = rate
+        if resume_at > now:
+            self.hold(resume_at)
+
+    def hold(self, until: float) -> None:
+        """After it the worker begins at a moment of its own within the time of one request."""
+        if until > self.held_until:
+            self.held_until = until + self.rng.uniform(0, 1 / self.rate if self.rate else FIRST_BACKOFF)
+            self.budget = 1.0
+
+    def _hear(self, now: float, retry_after: float | None) -> None:
+        if retry_after is None:
+            self.in_a_row = 0
+            return
+        self.refused += 1
+        if retry_after > 0:
+            self.resume_at = max(self.resume_at, now + retry_after)
+            self.hold(now + retry_after)
+        elif now >= self.held_until:
+            self.in_a_row += 1
+            longest = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (self.in_a_row - 1))
+            self.held_until = now + self.rng.uniform(0, longest)
+
+
+@dataclass
+class SimulatedProvider:
+    bucket: TokenBucket
+    tells_when: bool
+    taken: deque[float] = field(default_factory=deque)
+    refused: deque[float] = field(default_factory=deque)
+
+    def answer(self, now: float) -> float | None:
+        """None: taken. Else 429, with the seconds to wait in whole numbers as providers do, or with 0."""
+        if self.bucket.take(now):
+            self.taken.append(now)
+            return None
+        self.refused.append(now)
+        return math.ceil(self.bucket.seconds_to_next(now)) if self.tells_when else 0.0
+
+    def taken_per_second(self, start: float, end: float) -> float:
+        return sum(start <= at < end for at in self.taken) / (end - start)
+
+    def refused_share(self, start: float, end: float) -> float:
+        refused = sum(start <= at < end for at in self.refused)
+        return refused / max(1, refused + sum(start <= at < end for at in self.taken))
+
+
+class SimulatedPaces:
+    def __init__(self, allowed: float, *, burst: float, tells_when: bool, workers: int = 10) -> None:
+        self.now = 1000.0
+        rng = random.Random(1)
+        self.provider = SimulatedProvider(TokenBucket.full(allowed, burst, self.now), tells_when)
+        self.workers = [
+            SimulatedWorker(f"w{n}", random.Random(n), reported_at=self.now - rng.random())
+            for n in range(workers)
+        ]
+        self.grants: deque[tuple[float, RateQuota]] = deque()
+        self.granted: float | None = None
+        self.change_leader()
+
+    def change_leader(self) -> None:
+        """The new one has heard nothing; it knows the stored grant."""
+        self.meter = RateMeter()
+        self.limit = AdaptiveLimit(self.now, self.granted)
+        self.round_at = self.now
+
+    def run(self, seconds: float, *, has_leader: bool = True) -> None:
+        end = self.now + seconds
+        while self.now < end:
+            self.now += TICK
+            self._tick(has_leader=has_leader)
+
+    def _tick(self, *, has_leader: bool) -> None:
+        start = self.workers.pop(0)
+        self.workers.append(start)
+        for worker in self.workers:
+            worker.send(self.now, self.provider)
+            report = worker.report(self.now)
+            if report is not None and has_leader:
+                self.meter.record(report, self.now)
+        if has_leader and self.now >= self.round_at:
+            self.round_at += ROUND
+            self._settle()
+        while self.grants and self.grants[0][0] <= self.now:
+            self._hear(self.grants.popleft()[1])
+
+    def _settle(self) -> None:
+        grant = quota_for(self.meter, self.limit, self.now, clock_time(self.now))
+        self.grants.append((self.now + GRANT_DELAY, grant))
+
+    def _hear(self, grant: RateQuota) -> None:
+        self.granted = grant.requests_per_second
+        smallest = min(grant.shares.values(), default=1.0)
+        resume_at = grant.resume_at.timestamp() if grant.resume_at else 0.0
+        for worker in self.workers:
+            share = grant.shares.get(worker.name, smallest)
+            worker.hear_grant(self.now, None if self.granted is None else self.granted * share, resume_at)

@@ -1,0 +1,115 @@
+"""The scheduler's stores, in memory or in Postgres, for tests of what both promise."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from uuid import uuid4
+
+import asyncpg
+
+from services.scheduler.dispatch.ports import ShardStore
+from services.scheduler.dispatch.postgres import PostgresShards
+from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.leadership.postgres import QUERIES
+from services.scheduler.planning.ports import PlanStore
+from services.scheduler.planning.postgres import PostgresPlans
+from services.scheduler.postgres_sessions import Sessions
+from services.scheduler.runs.admission.ports import QueueStore, SlotStore
+from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
+from services.scheduler.runs.lifecycle.ports import DeletedRunStore, LedRunStore, RunStore
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns
+from services.scheduler.runs.lifecycle.postgres_led_runs import PostgresLedRuns
+from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.limits.ports import LimitStore
+from services.scheduler.runs.limits.postgres import PostgresLimits
+from services.scheduler.runs.limits.queue_limits import LimitChanges, QueueLimits
+from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
+from services.scheduler.runs.reads.ports import RunLists
+from services.scheduler.runs.reads.postgres import PostgresRunLists
+from tests.fakes.scheduler.in_memory_queue import InMemoryQueue
+from tests.fakes.scheduler.in_memory_runs import InMemoryRuns
+from tests.fakes.scheduler.surroundings import START
+
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Stores:
+    runs: RunStore
+    lists: RunLists
+    led: LedRunStore
+    slots: SlotStore
+    plans: PlanStore
+    shards: ShardStore
+    limits: LimitStore
+    queue: QueueStore
+    deleted: DeletedRunStore
+    begin_term: Callable[[], Awaitable[FencingToken]]
+
+
+def stores_in_memory() -> Stores:
+    memory = InMemoryRuns()
+
+    async def begin() -> FencingToken:
+        return memory.begin_term()
+
+    return Stores(
+        runs=memory,
+        lists=memory,
+        led=memory,
+        slots=memory,
+        plans=memory,
+        shards=memory,
+        limits=memory.limits,
+        queue=InMemoryQueue(memory),
+        deleted=memory,
+        begin_term=begin,
+    )
+
+
+async def empty_stores(pool: asyncpg.Pool) -> Stores:
+    """In Postgres, with nothing in them."""
+    await pool.execute("TRUNCATE runs CASCADE; TRUNCATE user_priorities, user_admissions, deleted_runs")
+    await pool.execute("DELETE FROM limits; INSERT INTO limits DEFAULT VALUES")
+    sessions = Sessions(pool)
+    limits = PostgresLimits(sessions, QueueLimits())
+
+    async def begin() -> FencingToken:
+        return FencingToken(await pool.fetchval(QUERIES["begin_term"]))
+
+    runs = PostgresRuns(sessions, limits)
+    return Stores(
+        runs=runs,
+        lists=PostgresRunLists(sessions),
+        led=PostgresLedRuns(sessions),
+        slots=PostgresSlots(sessions, limits),
+        plans=PostgresPlans(sessions),
+        shards=PostgresShards(sessions),
+        limits=limits,
+        queue=PostgresQueue(sessions),
+        deleted=runs,
+        begin_term=begin,
+    )
+
+
+def new_run(age: int = 0, user: str = "local", **order: object) -> Run:
+    """The higher its age, the later it was ordered."""
+    wanted = replace(RunOrder("toy", "openai/fake", project_id=7), **order)  # type: ignore[arg-type]  # names are checked
+    return Run(
+        run_id=RunId(str(uuid4())),
+        order=wanted,
+        user=user,
+        pool="remote",
+        scoring_method=ScoringMethod.GENERATE,
+        created_at=START + timedelta(seconds=age),
+        environment={"a": "1"},
+    )
+
+
+async def add(stores: Stores, run: Run) -> Run:
+    return await stores.runs.add(run, "")
+
+
+async def admit(stores: Stores, token: FencingToken, most: int = 3) -> list[RunId]:
+    await stores.limits.change(LimitChanges(max_running=most))
+    return list((await stores.slots.admit(token, START + HOUR)).admitted)

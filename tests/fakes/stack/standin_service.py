@@ -1,0 +1,71 @@
+"""A service that only reports health: `python -m tests.fakes.stack.standin_service ROLE`.
+
+STANDIN_JOURNAL: a file that gets a JSON line when it starts and when it stops. STANDIN_CRASH: the role that
+dies at start. STANDIN_LEAVES_CHILD: the role that starts a child of its own, as a worker its engine.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+ADDRESS_SETTINGS = {
+    "gateway": "PROCTOR_GATEWAY_GRPC_ADDRESS",
+    "scheduler": "PROCTOR_SCHEDULER_ADDRESS",
+    "results": "PROCTOR_RESULTS_ADDRESS",
+    "worker": "PROCTOR_WORKER_HEALTH_ADDRESS",
+}
+STANDIN_MODULES = {role: f"tests.fakes.stack.standin_service {role}" for role in ADDRESS_SETTINGS}
+
+
+def journal(role: str, event: str, **facts: object) -> None:
+    path = os.environ.get("STANDIN_JOURNAL")
+    if path:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"role": role, "event": event, "pid": os.getpid(), **facts}) + "\n")
+
+
+def start_own_child() -> int:
+    waiting = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.pause()"
+    return subprocess.Popen([sys.executable, "-c", waiting]).pid
+
+
+async def answer_ready(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+    await writer.drain()
+    writer.close()
+
+
+async def serve(role: str) -> None:
+    server = grpc.aio.server()
+    servicer = health.aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
+    server.add_insecure_port(os.environ[ADDRESS_SETTINGS[role]])
+    await server.start()
+    if role == "gateway":
+        host, port = os.environ["PROCTOR_GATEWAY_HTTP_ADDRESS"].split(":")
+        await asyncio.start_server(answer_ready, host, int(port))
+    await servicer.set("", health_pb2.HealthCheckResponse.SERVING)
+    stopping = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+    await stopping.wait()
+    await server.stop(None)
+
+
+def main(role: str) -> None:
+    if os.environ.get("STANDIN_CRASH") == role:
+        sys.exit(f"{role} cannot start: it was told to crash")
+    child = start_own_child() if os.environ.get("STANDIN_LEAVES_CHILD") == role else None
+    journal(role, "started", environment=sorted(os.environ), child=child)
+    asyncio.run(serve(role))
+    journal(role, "stopped")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

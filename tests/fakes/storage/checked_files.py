@@ -1,0 +1,62 @@
+"""Files as an upload brings them, checked into a store in memory."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from services.scheduler.datasets.check_file import CheckedFile, CheckFile, SizeLimits
+from services.scheduler.datasets.dataset import DatasetContent, DatasetFormat, DatasetHeader
+from services.scheduler.datasets.dataset_row import DatasetRow
+from services.scheduler.datasets.load_rows import LoadRows
+from services.scheduler.files.wiring import DATASET_READERS
+from tests.fakes.storage.memory_objects import MemoryObjects
+
+NO_LIMITS = SizeLimits(2**40, 2**40, 2**40)
+PREFIX = "datasets/ds_1"
+
+
+def batch_line(number: int = 0, **changes: object) -> dict[str, object]:
+    body = {"model": "m", "messages": [{"role": "user", "content": f"Question {number}?"}]}
+    return {
+        "custom_id": f"r{number}",
+        "method": "POST",
+        "url": "/v1/chat/completions",
+        "body": body,
+        **changes,
+    }
+
+
+def jsonl(lines: Iterable[object]) -> bytes:
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+@dataclass
+class CheckedFiles:
+    objects: MemoryObjects = field(default_factory=MemoryObjects)
+    limits: SizeLimits = NO_LIMITS
+
+    def check(
+        self,
+        content: bytes,
+        name: str = "rows.jsonl",
+        form: DatasetFormat | None = None,
+        piece_bytes: int = 2**16,
+    ) -> CheckedFile:
+        chunks = (content[start : start + piece_bytes] for start in range(0, len(content), piece_bytes))
+        checking = CheckFile(DATASET_READERS, self.objects, self.limits)
+        return checking.check(DatasetHeader(name, "ann", form), chunks, PREFIX)
+
+    def rows(self, checked: CheckedFile, first_row: int = 0) -> list[DatasetRow]:
+        assert checked.facts is not None, checked.faults
+        content = DatasetContent(checked.digest, checked.format, checked.size_bytes, checked.facts, PREFIX)
+        return list(LoadRows(self.objects).rows_from(content, first_row))
+
+
+def faults_of(content: bytes, name: str = "rows.jsonl") -> list[tuple[int, str]]:
+    """Line and field of each that is named."""
+    return [(fault.line, fault.field) for fault in CheckedFiles().check(content, name).faults]
+
+
+def problem_of(content: bytes, name: str = "rows.jsonl") -> str:
+    [fault] = CheckedFiles().check(content, name).faults
+    return fault.problem

@@ -1,0 +1,36 @@
+"""An object store in memory. `refuse_after` puts it says that it has no room."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from services.scheduler.datasets.dataset_errors import ObjectStoreUnavailable
+from services.scheduler.datasets.ports import StoredObject
+from tests.fakes.scheduler.surroundings import START
+
+
+@dataclass
+class MemoryObjects:
+    contents: dict[str, bytes] = field(default_factory=dict)
+    stored_at: datetime = START
+    refuse_after: int = 1_000_000
+    fetched: list[tuple[str, int]] = field(default_factory=list)
+
+    def put(self, key: str, chunks: Sequence[bytes]) -> None:
+        if len(self.contents) >= self.refuse_after:
+            raise ObjectStoreUnavailable(problem="no space left")
+        self.contents[key] = b"".join(chunks)
+
+    def get(self, key: str) -> bytes:
+        return self.contents[key]
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        self.fetched.append((key, length))
+        return self.contents[key][start : start + length]
+
+    def objects(self, prefix: str) -> Iterator[StoredObject]:
+        return iter([StoredObject(key, self.stored_at) for key in self.contents if key.startswith(prefix)])
+
+    def delete(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self.contents.pop(key, None)

@@ -1,0 +1,172 @@
+"""A worker between a real NATS and an engine of the test's own: shards in, outcomes out."""
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from nats.aio.client import Client
+
+from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
+from proctor.values import messaging
+from proctor.values.pools import Pool, PoolModel, Provider
+from proctor.values.priority import Priority
+from services.common import subjects
+from services.common.jetstream import JetStream, connect_nats
+from services.worker.consumer.nats_registry import HeartbeatSources, Identity, NatsHeartbeat
+from services.worker.engines.engine import Engine
+from services.worker.settings import WorkerSettings
+from services.worker.wiring import (
+    Parts,
+    cancel_all,
+    connect_parts,
+    end_loops,
+    make_rate_limiters,
+    start_loops,
+    start_rate_limiting,
+)
+from tests.fakes.eventually import eventually
+from tests.harness.servers import RunningServer
+
+POOL = Pool("remote", "openai", 8, (), Provider("openai", "http://127.0.0.1:9/v1", ""))
+RUN = "11111111-1111-4111-8111-111111111111"
+FAR_FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
+
+
+def pool_of(*models: str) -> Pool:
+    return Pool("local", "vllm", 8, tuple(PoolModel(model, "/nowhere", {}) for model in models), None)
+
+
+def work_shard(
+    shard: int, samples: Sequence[int], *, attempt: int = 1, run_id: str = RUN, model: str = "openai/fake"
+) -> work_messages_pb2.WorkShard:
+    work = work_messages_pb2.WorkShard(
+        run_id=run_id, shard=shard, attempt=attempt, epoch=1, model=model, task="addition"
+    )
+    work.params.max_tokens = 8
+    work.deadline.FromDatetime(FAR_FUTURE)
+    for sample in samples:
+        work.samples.add(sample=sample).prompt.text = f"sample {sample} KEY=k{sample}"
+    return work
+
+
+async def crash(server: RunningServer) -> None:
+    """Kills it and waits until it is up again: its supervisor starts it."""
+    assert server.child.pid is not None
+    restarts = server.child.restarts
+    os.kill(server.child.pid, signal.SIGKILL)
+    await eventually(lambda: server.child.restarts > restarts, "the server is started again")
+    await server.child.ready.wait()
+
+
+@dataclass
+class WorkerHarness:
+    """The test's own side of the streams: the scheduler's and the results' part."""
+
+    connection: Client
+    jetstream: JetStream
+    outcomes: list[outcome_pb2.Outcome] = field(default_factory=list)
+    batches: list[work_messages_pb2.OutcomeBatch] = field(default_factory=list)
+
+    async def send(
+        self, work: work_messages_pb2.WorkShard, *, pool: Pool = POOL, priority: Priority = Priority.HIGH
+    ) -> None:
+        token = messaging.model_token(work.model) if pool.models else messaging.ANY_MODEL
+        subject = messaging.work_subject(pool.name, token, priority, work.run_id)
+        message_id = f"{work.run_id}/{work.shard}/{work.attempt}"
+        await self.jetstream.publish(subjects.WORK, subject, work.SerializeToString(), message_id)
+
+    async def collect(self) -> None:
+        """For ever: takes outcomes as results would."""
+        puller = self.jetstream.puller(subjects.outcome_consumer(30.0))
+        while True:
+            for message in await puller.fetch(1, 1.0):
+                batch = work_messages_pb2.OutcomeBatch.FromString(message.data)
+                self.batches.append(batch)
+                self.outcomes.extend(batch.outcomes)
+                await message.ack()
+
+    @property
+    def counts(self) -> Counter[int]:
+        """How often each sample's outcome came."""
+        return Counter(outcome.sample for outcome in self.outcomes)
+
+    async def left_in_work(self) -> int:
+        return await self.jetstream.pending(subjects.WORK, "work.>")
+
+    async def until_answered(self, samples: int, limit_seconds: float = 30.0) -> None:
+        await eventually(
+            lambda: len(self.counts) >= samples, f"{samples} samples have an outcome", limit_seconds
+        )
+
+    async def until_settled(self, limit_seconds: float = 30.0) -> None:
+        async def is_settled() -> bool:
+            return await self.left_in_work() == 0
+
+        await eventually(is_settled, "no message is left in WORK", limit_seconds)
+
+    async def tell(
+        self,
+        state: run_pb2.RunState.ValueType,
+        *,
+        epoch: int = 1,
+        run_id: str = RUN,
+        deadline: datetime | None = None,
+    ) -> None:
+        control = work_messages_pb2.RunControl(state=state, epoch=epoch)
+        if deadline is not None:
+            control.deadline.FromDatetime(deadline)
+        await self.jetstream.bucket(subjects.RUNS_BUCKET).put(run_id, control.SerializeToString())
+
+    async def statuses(self) -> list[work_messages_pb2.WorkerStatus]:
+        entries = await self.jetstream.bucket(subjects.WORKERS_BUCKET).entries()
+        return [work_messages_pb2.WorkerStatus.FromString(value) for value in entries.values()]
+
+    async def wipe(self) -> None:
+        """Every stream is gone, with what was in it."""
+        manager = self.connection.jsm()
+        for info in await manager.streams_info():
+            assert info.config.name is not None
+            await manager.delete_stream(info.config.name)
+
+
+@asynccontextmanager
+async def worker_harness(url: str) -> AsyncIterator[WorkerHarness]:
+    connection = await connect_nats(url, "stand")
+    harness = WorkerHarness(connection, JetStream(connection))
+    collecting = asyncio.create_task(harness.collect(), name="collect outcomes")
+    try:
+        yield harness
+    finally:
+        await cancel_all([collecting])
+        await connection.close()
+
+
+@asynccontextmanager
+async def worker_in_process(
+    url: str,
+    engine: Engine,
+    *,
+    pool: Pool = POOL,
+    settings: WorkerSettings | None = None,
+    worker_id: str = "worker-1",
+) -> AsyncIterator[Parts]:
+    settings = settings or WorkerSettings(work_ack_wait_seconds=2, worker_swap_after_seconds=0.2)
+    identity = Identity(worker_id, pool)
+    async with AsyncExitStack() as opened:
+        connection = await connect_nats(url, worker_id)
+        opened.push_async_callback(connection.close)
+        jetstream = JetStream(connection)
+        limiters = make_rate_limiters(pool)
+        parts = connect_parts(settings, identity, jetstream, engine, limiters)
+        heartbeat = NatsHeartbeat(
+            jetstream, identity, HeartbeatSources(parts.consumer, parts.loader, parts.concurrency, limiters)
+        )
+        tasks = start_loops(settings, jetstream, parts, heartbeat)
+        tasks += start_rate_limiting(connection, identity, limiters)
+        opened.push_async_callback(end_loops, parts, tasks)
+        yield parts

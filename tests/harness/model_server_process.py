@@ -1,0 +1,68 @@
+"""The fake model server as a process of its own, told what to do and asked what it saw over its socket."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from tests.fakes.providers.model_traffic import Traffic
+
+
+@dataclass(frozen=True)
+class ModelServerProcess:
+    """A running server; `url` is what an OpenAI client takes as its base."""
+
+    port: int
+    pid: int
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def url_of(self, asker: str) -> str:
+        """A base URL of its own, by which the server tells who asks."""
+        return f"{self._root}/as/{asker}/v1"
+
+    async def traffic(self, asker: str) -> Traffic:
+        """What it saw of a worker that was given `url_of`, or else of a model, since the last reset."""
+        return Traffic(**(await self.stats())["traffic"].get(asker, {}))
+
+    async def stats(self) -> dict[str, Any]:
+        """Requests, answered, faulted, aborted, in_flight, distinct_prompts, traffic by asker."""
+        async with aiohttp.ClientSession() as session, session.get(f"{self._root}/stats") as response:
+            return dict(await response.json())
+
+    async def control(self, **order: object) -> None:
+        """Sets fault, latency_seconds or continuations; see the server's own words."""
+        body = json.dumps(order)
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{self._root}/ctl", data=body) as response,
+        ):
+            response.raise_for_status()
+
+    @property
+    def _root(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+@asynccontextmanager
+async def model_server_process(models: Sequence[str] = ("fake",)) -> AsyncIterator[ModelServerProcess]:
+    """Starts the server on a free port and stops it at the end. Models but the first are of another mind."""
+    named = [argument for model in models for argument in ("--model", model)]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.fakes.providers.model_server", "--port", "0", *named),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert process.stdout is not None
+        line = await asyncio.wait_for(process.stdout.readline(), 20)
+        yield ModelServerProcess(port=json.loads(line)["port"], pid=process.pid)
+    finally:
+        process.terminate()
+        await process.wait()

@@ -1,0 +1,106 @@
+"""The whole of Proctor for a test: a local stack on free ports, a model server to ask, and a client."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import asyncpg
+
+from proctor.client.proctor_client import ProctorClient
+from proctor.stack.local_stack import LocalStack, running_stack
+from proctor.stack.options import Pool, RemotePool, StackOptions
+from proctor.v1 import run_pb2
+from tests.harness.keyed_suite import SUITE, write_keyed_suite
+from tests.harness.model_server_process import ModelServerProcess, model_server_process
+
+MODEL = "openai/fake"
+
+# Faults are noticed sooner than in production, so that tests do not wait for them.
+IMPATIENT = {
+    "PROCTOR_WORK_ACK_WAIT_SECONDS": "4",
+    "PROCTOR_RESULTS_ACK_WAIT_SECONDS": "4",
+    "PROCTOR_WORKER_REQUEST_TIMEOUT_SECONDS": "5",
+}
+
+
+@dataclass(frozen=True)
+class StackOrder:
+    """What a test wants to stand."""
+
+    rows: int = 200
+    is_long: bool = False
+    concurrency: int = 64
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(IMPATIENT))
+    # Instead of the pool that asks the fake model server, and beside it.
+    pools: tuple[Pool, ...] = ()
+    more_pools: tuple[Pool, ...] = ()
+    # Folders of suites to have beside the keyed one.
+    suites: tuple[Path, ...] = ()
+    # What the fake model server serves, without provider; it answers each in another way.
+    models: tuple[str, ...] = ("fake",)
+    # Other names of models.
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StackHarness:
+    """What stands."""
+
+    stack: LocalStack
+    client: ProctorClient
+    model_server: ModelServerProcess
+
+    async def submit(self, order: run_pb2.RunOrder | None = None) -> str:
+        """Submits a run over the keyed suite, or the given order; gives its id."""
+        response = await self.client.submit_run(order or keyed_order())
+        return response.run.run_id
+
+    @asynccontextmanager
+    async def database(self) -> AsyncIterator[asyncpg.Connection]:
+        """A connection of the test's own, to count with, once Postgres is there (again)."""
+        await self.stack.child("postgres").ready.wait()
+        connection = await asyncpg.connect(self.stack.postgres_dsn)
+        try:
+            yield connection
+        finally:
+            await connection.close()
+
+
+def keyed_order(**changes: object) -> run_pb2.RunOrder:
+    """An order for the keyed suite."""
+    order = run_pb2.RunOrder(project_id=1, suite=SUITE, model=MODEL)
+    for name, value in changes.items():
+        setattr(order, name, value)
+    return order
+
+
+@asynccontextmanager
+async def stack_harness(folder: Path, order: StackOrder | None = None) -> AsyncIterator[StackHarness]:
+    """Starts everything below `folder` and stops it at the end."""
+    wanted = order or StackOrder()
+    write_keyed_suite(folder / "suites", wanted.rows, is_long=wanted.is_long)
+    for suite in wanted.suites:
+        (folder / "suites" / suite.name).symlink_to(suite)
+    async with AsyncExitStack() as open_parts:
+        server = await open_parts.enter_async_context(model_server_process(wanted.models))
+        environment = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "OPENAI_API_KEY": "test",
+            "PROCTOR_SUITES_DIR": str(folder / "suites"),
+            # Tests look again and again, all as one user.
+            "PROCTOR_MAX_REQUESTS_PER_MINUTE": "1000000",
+            **wanted.environment,
+        }
+        fake_pool = RemotePool(base_url=server.url, concurrency=wanted.concurrency)
+        options = StackOptions(
+            state_dir=folder / "state",
+            pools=(*(wanted.pools or (fake_pool,)), *wanted.more_pools),
+            aliases=wanted.aliases,
+            gateway_http_address="127.0.0.1:0",
+            gateway_grpc_address="127.0.0.1:0",
+            environment=environment,
+        )
+        stack = await open_parts.enter_async_context(running_stack(options, report=lambda _: None))
+        client = await open_parts.enter_async_context(ProctorClient(stack.gateway_grpc))
+        yield StackHarness(stack, client, server)

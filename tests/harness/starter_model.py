@@ -1,0 +1,23 @@
+"""The starter model on vLLM, for tests of the real engine: what `make vllm` makes."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from proctor.stack.options import ServedModel, VllmPool, starter_model_dir
+from proctor.stack.vllm.environment import find_vllm_python
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SUITE = REPOSITORY / "suites" / "starter"
+MODEL = "vllm/starter"
+# Samples of its three tasks.
+SAMPLES = 500
+
+
+def starter_pool(*more: ServedModel) -> VllmPool:
+    """A pool that serves the starter model first, then `more`; skips the test where it cannot be served."""
+    python, model = find_vllm_python(os.environ, REPOSITORY), starter_model_dir(os.environ)
+    if python is None or not model.is_dir():
+        pytest.skip("vLLM or the starter model is not installed: `make vllm` makes both")
+    return VllmPool((ServedModel(MODEL, str(model)), *more), python=python)

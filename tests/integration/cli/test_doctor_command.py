@@ -1,0 +1,25 @@
+"""`proctor doctor` as a script runs it: a line for each check, and an exit code that follows from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.stack.command_line import CommandLine
+
+PLANTED = "sk-planted-secret"
+
+
+async def test_doctor_tells_all_checks_and_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLLAMA_API_KEY", PLANTED)
+    monkeypatch.setenv("OLLAMA_BASE_URL", "http://127.0.0.1:9")
+    run = CommandLine("", tmp_path / "state")
+    told, shown = await run("doctor", "--json"), await run("doctor")
+    checks = {check["name"]: check for check in told.document["checks"]}
+    lacking = [check for check in checks.values() if check["verdict"] == "missing"]
+    assert told.code == shown.code == (1 if lacking else 0)
+    assert told.document["ok"] is not bool(lacking)
+    assert checks["provider ollama"]["verdict"] == "warning"
+    assert all(name in shown.out for name in checks)
+    assert PLANTED not in told.out + told.err + shown.out + shown.err

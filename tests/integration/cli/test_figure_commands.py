@@ -1,0 +1,219 @@
+"""`compare`, `leaderboard`, `history`, `export` and `rescore` as a script sees them, by a real gateway."""
+
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from proctor.v1 import comparison_pb2, export_service_pb2, leaderboard_pb2, run_pb2, summary_pb2
+from services.common.errors import ErrorKind
+from tests.fakes.eventually import eventually
+from tests.fakes.gateway.backend_services import refused
+from tests.fakes.gateway.compared_runs import two_models
+from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
+from tests.fakes.stack.command_line import CommandLine, ended
+
+FIRST, SECOND = (run.run_id for run in two_models().runs)
+
+
+@pytest.fixture
+async def harness() -> AsyncIterator[GatewayHarness]:
+    async with gateway_harness() as running:
+        running.results.comparisons.comparison.CopyFrom(two_models())
+        yield running
+
+
+async def test_runs_are_compared_by_their_ids_and_models_on_a_suite(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    shown = await proctor("compare", FIRST, SECOND, "--metric", "acc")
+    assert (shown.code, shown.err) == (0, "")
+    assert "B is better" in shown.out
+    told = await proctor("compare", "vllm/a", "vllm/b", "--suite", "glue", "--json")
+    assert told.document["differences"][1]["verdict"] == "second_better"
+    assert told.document["differences"][3]["difference"] is None
+    by_runs, by_models = harness.results.comparisons.compared
+    assert (list(by_runs.run_ids), list(by_runs.metrics)) == ([FIRST, SECOND], ["acc"])
+    assert (list(by_models.models), by_models.suite) == (["vllm/a", "vllm/b"], "glue")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("vllm/a", "vllm/b"), (FIRST, "vllm/b"), (FIRST, SECOND, FIRST, "--flips", "sst2")]
+)
+async def test_what_cannot_be_compared_is_code_2(proctor: CommandLine, arguments: tuple[str, ...]) -> None:
+    finished = await proctor("compare", *arguments)
+    assert (finished.code, finished.out) == (2, "")
+
+
+async def test_runs_scored_in_different_ways_are_compared_by_force_only(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    sentence = "One is scored by loglikelihood and one by generate; --force compares them."
+    harness.results.comparisons.refusal = refused(ErrorKind.CONFLICT, "NOT_COMPARABLE", sentence)
+    finished = await proctor("compare", FIRST, SECOND)
+    assert (finished.code, finished.err) == (2, f"{sentence}\n")
+    assert (await proctor("compare", FIRST, SECOND, "--force")).code == 0
+
+
+async def test_flips_are_listed_over_all_pages_or_up_to_a_limit(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    harness.results.comparisons.flips = [
+        comparison_pb2.Flip(task="sst2", doc_id=row, first_prediction=" yes") for row in range(5)
+    ]
+    shown = await proctor("compare", FIRST, SECOND, "--flips", "sst2")
+    assert "sst2 row 4" in shown.out
+    assert "5 samples on which they differ" in shown.out
+    told = await proctor("compare", FIRST, SECOND, "--flips", "sst2", "--limit", "3", "--json")
+    assert [flip["doc_id"] for flip in told.document["flips"]] == [0, 1, 2]
+    asked = harness.results.comparisons.listed[0]
+    assert (asked.first_run_id, asked.second_run_id, asked.task) == (FIRST, SECOND, "sst2")
+
+
+async def test_leaderboard_is_a_table_or_a_document(harness: GatewayHarness, proctor: CommandLine) -> None:
+    harness.results.standings.board.metric = "accuracy"
+    assert "No complete run of starter has accuracy yet." in (await proctor("leaderboard", "starter")).out
+    figure = summary_pb2.MetricFigure(metric="acc", mean=0.5)
+    harness.results.standings.board.entries.add(rank=1, model="vllm/a", figure=figure)
+    assert "vllm/a" in (await proctor("leaderboard", "glue", "--best", "--scoring", "generate")).out
+    told = await proctor("leaderboard", "glue", "--json")
+    assert told.document["entries"][0]["figure"]["mean"] == 0.5
+    assert told.document["entries"][0]["figure"]["ci_low"] is None
+    by_default, asked, *_ = harness.results.standings.boards_asked
+    assert by_default.metric == ""
+    assert (asked.is_best, asked.scoring_method) == (True, run_pb2.SCORING_METHOD_GENERATE)
+    assert (await proctor("leaderboard", "glue", "--scoring", "magic")).code == 2
+
+
+@pytest.mark.parametrize("command", [("leaderboard",), ("history", "--suite"), ("runs", "--suite")])
+async def test_suite_that_does_not_exist_is_not_found(proctor: CommandLine, command: tuple[str, ...]) -> None:
+    finished = await proctor(*command, "nope")
+    assert (finished.code, finished.err) == (4, "There is no suite nope. There are: mine, starter.\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("leaderboard", "mine@1"),
+        ("history", "--suite", "mine@1"),
+        ("runs", "--suite", "mine@1"),
+        ("compare", "v/a", "v/b", "--suite", "mine@1"),
+    ],
+)
+async def test_version_of_a_suite_is_refused_where_runs_are_looked_for(
+    proctor: CommandLine, command: tuple[str, ...]
+) -> None:
+    finished = await proctor(*command)
+    assert finished.code == 2
+    assert "mine@1 names a version" in finished.err
+
+
+async def test_history_is_paged(harness: GatewayHarness, proctor: CommandLine) -> None:
+    harness.results.standings.page.entries.append(
+        leaderboard_pb2.LeaderboardEntry(run_id=FIRST, model="vllm/a", state=run_pb2.RUN_STATE_COMPLETED)
+    )
+    harness.results.standings.page.total, harness.results.standings.page.next_page_token = 9, "next"
+    shown = await proctor("history", "--model", "vllm/a", "--days", "7")
+    assert FIRST in shown.out
+    assert "9 runs in the last 7 days; the next page: --page next" in shown.out
+    [asked] = harness.results.standings.pages_asked
+    assert (asked.model, asked.days) == ("vllm/a", 7)
+
+
+async def test_run_is_exported_to_a_file_or_to_stdout(
+    harness: GatewayHarness, proctor: CommandLine, tmp_path: Path
+) -> None:
+    harness.results.exports.pieces = [b"a,b\n", b"1,2\n"]
+    target = tmp_path / "run.csv"
+    finished = await proctor(
+        "export", FIRST, "--format", "csv", "--task", "sst2", "-o", str(target), "--json"
+    )
+    assert finished.document == {"file": str(target), "bytes": 8}
+    assert target.read_bytes() == b"a,b\n1,2\n"
+    assert (await proctor("export", FIRST, "--format", "csv", "-o", "-")).out == "a,b\n1,2\n"
+    asked = harness.results.exports.asked[0]
+    assert (asked.task, asked.format) == ("sst2", export_service_pb2.EXPORT_FORMAT_CSV)
+    again = await proctor("export", FIRST, "--format", "csv", "-o", str(target))
+    assert again.code == 2
+    assert "exists; --force replaces it" in again.err
+    assert len(harness.results.exports.asked) == 2
+
+
+async def test_export_that_breaks_off_leaves_no_file(
+    harness: GatewayHarness, proctor: CommandLine, tmp_path: Path
+) -> None:
+    exports = harness.results.exports
+    exports.pieces = [b"a" * 1000]
+    exports.refusal, exports.refuse_at = refused(ErrorKind.INTERNAL, "INTERNAL", "The disk is gone."), 1
+    target = tmp_path / "out" / "run.csv"
+    target.parent.mkdir()
+    finished = await proctor("export", FIRST, "--format", "csv", "-o", str(target))
+    assert (finished.code, finished.err) == (6, "The disk is gone.\n")
+    assert list(target.parent.iterdir()) == []
+
+
+async def test_export_that_is_interrupted_ends_everywhere_and_leaves_no_file(
+    harness: GatewayHarness, proctor: CommandLine, tmp_path: Path
+) -> None:
+    exports = harness.results.exports
+    exports.pieces, exports.is_endless = [b"x" * 1000], True
+    target = tmp_path / "out" / "run.csv"
+    target.parent.mkdir()
+    process = await proctor.start("export", FIRST, "--format", "csv", "-o", str(target))
+    await eventually(lambda: any(target.parent.iterdir()), "the file is being written")
+    process.send_signal(signal.SIGINT)
+    assert (await ended(process)).code == 130
+    assert list(target.parent.iterdir()) == []
+    await eventually(lambda: exports.streams_open == 0, "the export is over")
+
+
+async def test_reader_that_has_seen_enough_is_no_failure(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    harness.results.exports.pieces = [b"line\n" * 100_000] * 10
+    finished = await proctor.piped("export", FIRST, "--format", "csv", "-o", "-", into="head -n 1")
+    assert (finished.code, finished.out, finished.err) == (0, "line\n", "")
+
+
+async def test_rescored_figures_stand_beside_the_recorded_ones(
+    harness: GatewayHarness, proctor: CommandLine, tmp_path: Path
+) -> None:
+    response = harness.results.rescoring.response
+    response.summary.metrics.add(metric="exact_match", mean=0.5)
+    response.recorded.metrics.add(metric="exact_match", mean=0.25)
+    response.changed = 7
+    filters = tmp_path / "filters.yaml"
+    filters.write_text("- name: last\n  filter: [{function: take_first}]\n")
+    metric = '{"metric": "f1", "average": "macro"}'
+    options = ("--metric", metric, "--metric", "exact_match", "--filters", str(filters))
+    shown = await proctor("rescore", FIRST, "--task", "gsm8k", *options)
+    assert "0.2500" in shown.out
+    assert "0.5000" in shown.out
+    assert "7 answers are taken as something else" in shown.out
+    assert "cannot be scored" not in shown.out
+    [asked] = harness.results.rescoring.asked
+    assert [(use.name, use.options_json) for use in asked.metrics] == [
+        ("f1", '{"average": "macro"}'),
+        ("exact_match", ""),
+    ]
+    assert asked.filters_json == '[{"name": "last", "filter": [{"function": "take_first"}]}]'
+    assert (await proctor("rescore", FIRST, "--task", "gsm8k", "--metric", "{f1}")).code == 2
+
+
+async def test_answers_that_cannot_be_rescored_are_named(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    response = harness.results.rescoring.response
+    response.unscored = 30
+    response.unscored_answers.add(sample=3, row_id="r3", problem="the target 'x' names no number")
+    response.unscored_answers.add(sample=7, rollout=1, problem="the target 'y' names no number")
+    shown = await proctor("rescore", FIRST, "--task", "rows", "--metric", "numeric")
+    assert shown.out.endswith(
+        "30 answers cannot be scored so, and are in no figure:\n"
+        "  r3: the target 'x' names no number\n"
+        "  sample 7, rollout 1: the target 'y' names no number\n"
+        "  and 28 more\n"
+    )
+    shown = await proctor("rescore", FIRST, "--task", "rows", "--json")
+    assert [one["row_id"] for one in shown.document["unscored_answers"]] == ["r3", ""]

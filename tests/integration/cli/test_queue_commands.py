@@ -1,0 +1,131 @@
+"""`proctor queue`, `limits`, `pause`, `resume` as a script sees them, against a real gateway."""
+
+import pytest
+
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import run_pb2
+from tests.fakes.gateway.gateway_harness import GatewayHarness
+from tests.fakes.stack.command_line import CommandLine
+
+
+def queue_with_one_waiting(harness: GatewayHarness) -> None:
+    queue = queue_pb2.GetQueueResponse(waiting_total=1, limits=harness.scheduler.queue.limits)
+    run = queue.waiting.add(run_id="r1", user="bob", state=run_pb2.RUN_STATE_PENDING)
+    run.order.suite, run.order.model, run.order.priority = "glue", "vllm/starter", run_pb2.PRIORITY_LOW
+    run.wait.position, run.wait.blocked_by = 1, "3 of at most 3 runs are running"
+    run.wait.estimated_seconds, run.wait.estimated_low_seconds, run.wait.estimated_high_seconds = 60, 30, 90
+    worker = queue.workers.add(worker_id="w1", pool="local", engine="vllm", concurrency=8, condition="ready")
+    worker.load.running_requests, worker.load.kv_cache_usage = 5, 0.25
+    harness.scheduler.queue.queue = queue
+
+
+async def test_queue_says_who_waits_why_and_for_how_long(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    queue_with_one_waiting(harness)
+    shown = await proctor("queue", "--limit", "7")
+    assert (shown.code, shown.err) == (0, "")
+    words = " ".join(shown.out.split())
+    for told in ("vllm/starter", "bob, low", "about 1:00 (30.0 s to 1:30)", "w1", "5 asked", "cache 25%"):
+        assert told in words
+    assert [request.page_size for request in harness.scheduler.queue.asked] == [7]
+    status = " ".join((await proctor("status")).out.split())
+    assert "about 1:00 (30.0 s to 1:30)" in status
+
+
+async def test_queue_is_one_document_for_scripts(harness: GatewayHarness, proctor: CommandLine) -> None:
+    queue_with_one_waiting(harness)
+    shown = (await proctor("queue", "--json")).document
+    assert shown["waiting"][0]["wait"] == {
+        "position": 1,
+        "blocked_by": "3 of at most 3 runs are running",
+        "estimated_seconds": 60.0,
+        "estimated_low_seconds": 30.0,
+        "estimated_high_seconds": 90.0,
+    }
+    assert shown["limits"]["run_time_limit"] == 10800.0
+
+
+async def test_empty_queue_says_so(proctor: CommandLine) -> None:
+    assert "Nothing runs or waits; at most 3 may run at a time." in (await proctor("queue")).out
+
+
+async def test_limits_are_shown_and_changed(proctor: CommandLine) -> None:
+    assert "1:00 --min-run-time" in " ".join((await proctor("limits")).out.split())
+    options = ("--max-running", "1", "--time-limit", "90", "--priority", "ann=high", "--priority", "*=low")
+    changed = (await proctor("limits", *options, "--json")).document
+    assert (changed["max_running_runs"], changed["run_time_limit"]) == (1, 90.0)
+    assert changed["max_pending_runs_per_user"] == 10
+    assert changed["priorities"] == [{"user": "ann", "highest": "high"}, {"user": "*", "highest": "low"}]
+    more = (await proctor("limits", "--priority", "bob=normal", "--priority", "ann=", "--json")).document
+    assert more["priorities"] == [{"user": "*", "highest": "low"}, {"user": "bob", "highest": "normal"}]
+    back = (await proctor("limits", "--reset", "priority", "--reset", "time-limit", "--json")).document
+    assert (back["priorities"], back["run_time_limit"]) == ([{"user": "*", "highest": "normal"}], 10800.0)
+    assert "1 --max-running" in " ".join((await proctor("limits")).out.split())
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--priority", "ann", "write USER=NAME, with one of high, normal, low"),
+        ("--priority", "ann=urgent", "write USER=NAME"),
+        ("--time-limit", "nan", "31536000"),
+        ("--time-limit", "-1e15", "'--time-limit': Input should be greater"),
+        ("--time-limit", "1e13", "31536000"),
+        ("--min-run-time", "1e15", "31536000"),
+        ("--max-running", "99999999999", "2147483647"),
+        ("--max-running", "-99999999999", "'--max-running': Input should be greater"),
+        ("--reset", "max", "it must be one of max-running, max-pending"),
+    ],
+)
+async def test_bad_limits_are_refused_in_a_sentence(
+    proctor: CommandLine, option: str, value: str, said: str
+) -> None:
+    refused = await proctor("limits", option, value)
+    assert refused.code == 2
+    assert said in " ".join(refused.err.split())
+
+
+async def test_run_is_paused_and_resumed(harness: GatewayHarness, proctor: CommandLine) -> None:
+    harness.scheduler.put(run_pb2.Run(run_id="r1", state=run_pb2.RUN_STATE_RUNNING))
+    assert "Run r1 is paused" in (await proctor("pause", "r1")).out
+    resumed = await proctor("resume", "r1", "--json")
+    assert resumed.document["run"]["state"] == "pending"
+    again = await proctor("resume", "r1", "--json")
+    assert (again.code, again.document["error"]["reason"]) == (2, "RUN_NOT_PAUSED")
+
+
+async def test_names_that_others_chose_are_shown_and_not_obeyed(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    name = "\x1b[31mroot\x9b2J\a\x7f"
+    queue_with_one_waiting(harness)
+    queue = harness.scheduler.queue.queue
+    queue.waiting[0].user = queue.waiting[0].order.suite = queue.waiting[0].wait.blocked_by = name
+    queue.workers[0].worker_id = queue.workers[0].condition = name
+    queue.users.add(user=name, pending=1)
+    queue.users.add(user="bob")
+    harness.scheduler.queue.limits.priorities.add(user=name, highest=run_pb2.PRIORITY_LOW)
+    for command in ("queue", "limits", "status"):
+        shown = await proctor(command)
+        assert "\u241b[31mroot" in shown.out
+        assert not set(shown.out) & set("\x1b\x9b\a\x7f")
+
+
+async def test_run_that_waits_again_says_how_urgent_it_is(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    for command, state in (("resume", run_pb2.RUN_STATE_PAUSED), ("retry", run_pb2.RUN_STATE_FAILED)):
+        run = run_pb2.Run(run_id="r1", state=state)
+        run.order.priority = run_pb2.PRIORITY_NORMAL
+        harness.scheduler.put(run)
+        assert ", with priority normal: " in (await proctor(command, "r1")).out
+
+
+async def test_command_over_the_rate_says_when_to_come_back(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    harness.scheduler.queue.most_requests = 0
+    refused = await proctor("queue", "--json")
+    assert (refused.code, refused.document["error"]["reason"]) == (2, "TOO_MANY_REQUESTS")
+    assert "requests of this minute" in refused.err

@@ -1,0 +1,109 @@
+"""`make run` with what cannot work: one clear sentence, a code of its own, nothing left behind."""
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+async def refused(state_dir: Path, port: int, *command: str) -> tuple[int | None, str]:
+    own = {
+        "PYTHONPATH": str(ROOT),
+        "PROCTOR_STATE_DIR": str(state_dir),
+        "PROCTOR_GATEWAY_HTTP_ADDRESS": f"127.0.0.1:{port}",
+        "PROCTOR_GATEWAY_GRPC_ADDRESS": "127.0.0.1:0",
+        "OPENAI_BASE_URL": "http://127.0.0.1:1/v1",
+    }
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", *command),
+        env={**os.environ, **own},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(30):
+        _, complaint = await process.communicate()
+    return process.returncode, complaint.decode()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("proctor.cli.quick_run", "--model", "openai/any"),
+        ("proctor.cli", "up", "--model", "openai/any"),
+        ("proctor.cli", "up", "--model", "openai/any", "--detach"),
+    ],
+    ids=["make run", "up", "up --detach"],
+)
+async def test_taken_port_is_named(tmp_path: Path, taken_port: int, command: tuple[str, ...]) -> None:
+    code, complaint = await refused(tmp_path, taken_port, *command)
+    assert code == 8
+    assert f"Port {taken_port} is taken" in complaint
+    assert "Traceback" not in complaint
+    assert not (tmp_path / "stack.json").exists()
+
+
+@pytest.mark.parametrize(
+    "module", [("proctor.cli.quick_run",), ("proctor.cli", "up")], ids=["make run", "up"]
+)
+async def test_folder_that_is_no_model_is_named(tmp_path: Path, module: tuple[str, ...]) -> None:
+    code, complaint = await refused(tmp_path / "state", 0, *module, "--model", str(tmp_path))
+    assert code == 2
+    assert complaint == f"{tmp_path} is no model folder: it has no config.json.\n"
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "sentence"),
+    [
+        ("--param", "warm", "NAME=VALUE"),
+        ("--limit", "0", "limit must be at least 1"),
+        ("--temperature", "3", "temperature must be at least 0 and at most 2"),
+    ],
+)
+async def test_bad_order_is_refused_before_anything_starts(
+    tmp_path: Path, option: str, value: str, sentence: str
+) -> None:
+    command = ("proctor.cli.quick_run", "--model", "openai/any", option, value)
+    code, complaint = await refused(tmp_path / "state", 0, *command)
+    assert code == 2
+    assert sentence in complaint
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("proctor.cli.quick_run", "--model", "openai/any"),
+        ("proctor.cli", "up", "--model", "openai/any", "--detach"),
+        ("proctor.cli", "status"),
+        ("proctor.cli", "down"),
+    ],
+    ids=["make run", "up --detach", "status", "down"],
+)
+async def test_file_where_the_state_folder_should_be_is_named(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "file").write_text("")
+    code, complaint = await refused(tmp_path / "file", 0, *command)
+    assert code == 6
+    assert complaint.startswith(f"The folder {tmp_path / 'file'} cannot hold the stack's data")
+    assert "Traceback" not in complaint
+
+
+async def test_address_that_is_none_is_named(tmp_path: Path) -> None:
+    code, complaint = await refused(tmp_path, 99999, "proctor.cli.quick_run", "--model", "openai/any")
+    assert code == 2
+    assert complaint.startswith("PROCTOR_GATEWAY_HTTP_ADDRESS cannot be '127.0.0.1:99999'")

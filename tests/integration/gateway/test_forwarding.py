@@ -1,0 +1,216 @@
+"""The public gRPC endpoint passes calls on unchanged: answers, streams, errors, deadlines, cancellation."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+import pytest
+from grpc_reflection.v1alpha import reflection_pb2
+
+from proctor.client.errors import NotFound, Refused, Unreachable
+from proctor.client.proctor_client import ProctorClient, Reconnect
+from proctor.v1 import results_service_pb2, run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
+from services.common.errors import ErrorKind
+from tests.fakes.eventually import eventually
+from tests.fakes.gateway.backend_services import refused
+from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
+
+
+@pytest.fixture
+async def harness() -> AsyncIterator[GatewayHarness]:
+    async with gateway_harness() as running:
+        yield running
+
+
+@pytest.fixture
+async def client(harness: GatewayHarness) -> AsyncIterator[ProctorClient]:
+    async with ProctorClient(harness.grpc, user="bob", timeout_seconds=7) as opened:
+        yield opened
+
+
+def pending_run(harness: GatewayHarness, run_id: str = "r1") -> run_pb2.Run:
+    run = run_pb2.Run(run_id=run_id, state=run_pb2.RUN_STATE_PENDING)
+    harness.scheduler.put(run)
+    return run
+
+
+async def test_order_reaches_the_scheduler_with_user_and_request_id(
+    harness: GatewayHarness, client: ProctorClient
+) -> None:
+    submitted = await client.submit_run(run_pb2.RunOrder(suite="glue", model="vllm/starter"))
+    (request,) = harness.scheduler.submitted
+    assert submitted.run.order.suite == "glue"
+    assert request.user == "bob"
+    assert len(request.request_id) == 36
+
+
+async def test_order_without_request_id_is_repeated_under_one(harness: GatewayHarness) -> None:
+    harness.scheduler.answers_to_lose = 1
+    async with grpc.aio.insecure_channel(harness.grpc) as channel:
+        stub = scheduler_grpc.SchedulerServiceStub(channel)
+        await stub.SubmitRun(scheduler_pb2.SubmitRunRequest(order=run_pb2.RunOrder(suite="glue"), user="bob"))
+    first, again = harness.scheduler.submitted
+    assert first == again
+    assert (first.user, len(first.request_id)) == ("bob", 36)
+
+
+async def test_order_that_is_none_is_refused_in_a_sentence(harness: GatewayHarness) -> None:
+    async with grpc.aio.insecure_channel(harness.grpc) as channel:
+        submit: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
+            "/proctor.v1.SchedulerService/SubmitRun"
+        )
+        with pytest.raises(grpc.aio.AioRpcError, match="The request is no SubmitRunRequest") as caught:
+            await submit(b"\xff")
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_cancel_and_retry_whose_answer_was_lost_are_not_sent_again(
+    harness: GatewayHarness, client: ProctorClient
+) -> None:
+    pending_run(harness)
+    harness.scheduler.answers_to_lose = 1
+    with pytest.raises(Unreachable, match="scheduler does not answer"):
+        await client.cancel_run("r1")
+    assert (await client.get_run("r1")).state == run_pb2.RUN_STATE_CANCELLED
+    harness.scheduler.answers_to_lose = 1
+    with pytest.raises(Unreachable, match="scheduler does not answer"):
+        await client.retry_run("r1")
+    assert (await client.get_run("r1")).epoch == 1
+
+
+async def test_refusal_keeps_its_reason_sentence_and_facts(
+    harness: GatewayHarness, client: ProctorClient
+) -> None:
+    facts = {"suite": "glu", "supported": "glue, starter"}
+    harness.scheduler.refusal = refused(ErrorKind.INVALID, "UNKNOWN_SUITE", "There is no suite glu.", **facts)
+    with pytest.raises(Refused) as caught:
+        await client.submit_run(run_pb2.RunOrder(suite="glu"))
+    error = caught.value
+    assert (error.reason, error.message, error.facts) == ("UNKNOWN_SUITE", "There is no suite glu.", facts)
+
+
+async def test_refusals_of_results_and_of_streams_keep_theirs_too(client: ProctorClient) -> None:
+    with pytest.raises(NotFound, match="Run r9 not found"):
+        await client.get_summary("r9")
+    with pytest.raises(NotFound, match="Run r9 not found"):
+        await anext(client.watch_run("r9"))
+
+
+async def test_results_answer_through_the_same_door(client: ProctorClient) -> None:
+    _, next_page = await client.list_outcomes(results_service_pb2.ListOutcomesRequest(page_token="p1"))
+    assert next_page == "after p1"
+
+
+async def test_deadline_and_metadata_of_the_caller_travel_on(harness: GatewayHarness) -> None:
+    pending_run(harness)
+    async with grpc.aio.insecure_channel(harness.grpc) as channel:
+        stub = scheduler_grpc.SchedulerServiceStub(channel)
+        request = scheduler_pb2.GetRunRequest(run_id="r1")
+        await stub.GetRun(request, timeout=7, metadata=(("traceparent", "00-abc"),))
+        await stub.GetRun(request)
+    first, second = harness.scheduler.deadlines
+    assert first is not None
+    assert 5 < first < 8  # gRPC rounds what it sends
+    assert second is None
+    assert harness.scheduler.metadata[0]["traceparent"] == "00-abc"
+
+
+async def test_stream_sends_each_change_and_ends_with_the_run(
+    harness: GatewayHarness, client: ProctorClient
+) -> None:
+    run = pending_run(harness)
+    seen = []
+    async for snapshot in client.watch_run("r1"):
+        seen.append(snapshot.state)
+        run.state = run_pb2.RUN_STATE_COMPLETED if snapshot.state == run_pb2.RUN_STATE_RUNNING else run.state
+        run.state = run_pb2.RUN_STATE_RUNNING if snapshot.state == run_pb2.RUN_STATE_PENDING else run.state
+        harness.scheduler.put(run)
+    assert seen == [run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_RUNNING, run_pb2.RUN_STATE_COMPLETED]
+
+
+async def test_watcher_who_leaves_is_noticed_by_the_scheduler(
+    harness: GatewayHarness, client: ProctorClient
+) -> None:
+    pending_run(harness)
+    watch = client.watch_run("r1")
+    await anext(watch)
+    assert harness.scheduler.watches_open == 1
+    await watch.aclose()
+    await eventually(lambda: harness.scheduler.watches_open == 0, "the watch is closed behind the gateway")
+
+
+async def test_backend_that_is_away_is_named(harness: GatewayHarness, client: ProctorClient) -> None:
+    await harness.stop_backends()
+    with pytest.raises(Unreachable, match="scheduler does not answer") as caught:
+        await client.list_suites()
+    assert caught.value.reason == "DEPENDENCY_UNAVAILABLE"
+
+
+async def test_gateway_that_is_not_there_is_said_so() -> None:
+    async with ProctorClient("127.0.0.1:1") as client:
+        with pytest.raises(Unreachable, match=r"No gateway answers at 127\.0\.0\.1:1"):
+            await client.list_suites()
+        with pytest.raises(Unreachable):
+            await anext(client.watch_run("r1", Reconnect(give_up_seconds=0.2, pause_seconds=0.05)))
+
+
+async def test_reflection_lists_the_public_services_only(harness: GatewayHarness) -> None:
+    async with grpc.aio.insecure_channel(harness.grpc) as channel:
+        ask: grpc.aio.StreamStreamMultiCallable[Any, Any] = channel.stream_stream(
+            "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+            request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
+            response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
+        )
+        call = ask(iter([reflection_pb2.ServerReflectionRequest(list_services="")]))
+        answer = await anext(aiter(call))
+    names = {service.name for service in answer.list_services_response.service}
+    ours = {name for name in names if name.startswith("proctor.")}
+    topics = (
+        "Scheduler",
+        "Suite",
+        "Queue",
+        "Dataset",
+        "Results",
+        "Comparison",
+        "Standings",
+        "Rescore",
+        "Export",
+        "Answer",
+        "File",
+        "Batch",
+    )
+    assert ours == {f"proctor.v1.{topic}Service" for topic in topics}
+
+
+async def test_health_says_serving_only_while_the_backends_answer(harness: GatewayHarness) -> None:
+    serving, not_serving = b"\x08\x01", b"\x08\x02"
+    async with grpc.aio.insecure_channel(harness.grpc) as channel:
+        check: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
+            "/grpc.health.v1.Health/Check"
+        )
+
+        async def is_not_serving() -> bool:
+            return await check(b"") == not_serving
+
+        assert await check(b"") == serving
+        await harness.stop_backends()
+        await eventually(is_not_serving, "health says NOT_SERVING")
+
+
+async def test_calls_are_counted_by_name_and_refused_over_the_limit(harness: GatewayHarness) -> None:
+    pending_run(harness)
+    harness.scheduler.queue.most_requests = 2
+    async with ProctorClient(harness.grpc, user="bob") as bob:
+        await bob.get_run("r1")
+        await anext(bob.watch_run("r1"))
+        with pytest.raises(Refused, match="2 requests of this minute") as raised:
+            await bob.list_suites()
+    facts = {"user": "bob", "limit": "2", "retry_after_seconds": "12"}
+    assert (raised.value.reason, raised.value.facts) == ("TOO_MANY_REQUESTS", facts)
+    assert isinstance(raised.value.__cause__, grpc.aio.AioRpcError)
+    assert raised.value.__cause__.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    async with ProctorClient(harness.grpc) as local:
+        assert await local.list_suites()
+    assert harness.scheduler.queue.requests == {"bob": 3, "local": 1}

@@ -1,0 +1,175 @@
+"""Who asks is found alike at both doors: by the API key, else by the name that is given."""
+
+import json
+import uuid
+from collections.abc import AsyncIterator
+
+import grpc
+import pytest
+from pydantic import ValidationError
+
+from proctor.client.errors import Refused
+from proctor.client.proctor_client import ProctorClient
+from proctor.v1 import (
+    batch_service_pb2,
+    batch_service_pb2_grpc,
+    dataset_service_pb2,
+    dataset_service_pb2_grpc,
+    file_service_pb2,
+    file_service_pb2_grpc,
+    queue_service_pb2_grpc,
+    run_pb2,
+)
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
+from proctor.v1 import suite_service_pb2 as suite_pb2
+from proctor.v1 import suite_service_pb2_grpc as suite_grpc
+from services.gateway.auth.identity import Identity
+from services.gateway.errors.gateway_errors import InvalidUserName
+from services.gateway.settings import GatewaySettings
+from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
+from tests.fakes.gateway.http_calls import call
+
+API = "/api/v1/benchmarking"
+ORDER = {"project_id": 1, "suite": "glue", "config": {"provider": "vllm", "model": "starter"}}
+KEY = ("authorization", "Bearer secret-key")
+
+
+@pytest.fixture
+async def harness() -> AsyncIterator[GatewayHarness]:
+    async with gateway_harness(api_keys={"carol": "secret-key"}) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("metadata", "user"),
+    [
+        ((KEY, ("x-proctor-user", "bob")), "carol"),
+        ((("x-proctor-user", "bob"),), "bob"),
+        ((("x-proctor-user-bin", "Zoë".encode()),), "Zoë"),
+        ((), "ann"),
+    ],
+)
+async def test_order_by_grpc_is_of_who_calls_whatever_its_body_says(
+    harness: GatewayHarness, metadata: tuple[tuple[str, str | bytes], ...], user: str
+) -> None:
+    async with grpc.aio.insecure_channel(harness.grpc) as channel:
+        stub = scheduler_grpc.SchedulerServiceStub(channel)
+        order = scheduler_pb2.SubmitRunRequest(order=run_pb2.RunOrder(suite="glue"), user="ann")
+        assert (await stub.SubmitRun(order, metadata=metadata)).run.user == user
+    counted = user if metadata else "local"
+    assert harness.scheduler.queue.requests == {counted: 1}
+
+
+async def test_suite_and_data_set_by_grpc_are_of_who_calls(harness: GatewayHarness) -> None:
+    async with grpc.aio.insecure_channel(harness.grpc) as channel:
+        suites = suite_grpc.SuiteServiceStub(channel)
+        await suites.AddSuite(suite_pb2.AddSuiteRequest(user="ann"), metadata=(KEY,))
+        header = dataset_service_pb2.DatasetHeader(name="rows.jsonl", user="ann")
+        end = dataset_service_pb2.UploadDatasetRequest(end=dataset_service_pb2.DatasetEnd())
+        pieces = [dataset_service_pb2.UploadDatasetRequest(header=header), end]
+        datasets = dataset_service_pb2_grpc.DatasetServiceStub(channel)
+        await datasets.UploadDataset(iter(pieces), metadata=(KEY,))
+    assert [each.user for each in harness.scheduler.suites.added] == ["carol"]
+    assert [each.user for each in harness.scheduler.datasets.headers] == ["carol"]
+
+
+async def test_file_and_batch_by_grpc_are_of_who_calls_and_can_be_repeated(harness: GatewayHarness) -> None:
+    async with grpc.aio.insecure_channel(harness.grpc) as channel:
+        header = file_service_pb2.FileHeader(
+            name="a.jsonl", user="ann", purpose=file_service_pb2.FILE_PURPOSE_BATCH
+        )
+        pieces = [
+            file_service_pb2.UploadFileRequest(header=header),
+            file_service_pb2.UploadFileRequest(content=b"{}"),
+            file_service_pb2.UploadFileRequest(end=file_service_pb2.FileEnd()),
+        ]
+        files = file_service_pb2_grpc.FileServiceStub(channel)
+        file = (await files.UploadFile(iter(pieces), metadata=(KEY,))).file
+        batches = batch_service_pb2_grpc.BatchServiceStub(channel)
+        for given in ("", "", str(uuid.UUID(int=7))):
+            order = batch_service_pb2.CreateBatchRequest(
+                input_file_id=file.file_id, user="ann", request_id=given
+            )
+            assert (await batches.CreateBatch(order, metadata=(KEY,))).batch.user == "carol"
+        read = files.ReadFile(file_service_pb2.ReadFileRequest(file_id=file.file_id, first_byte=1))
+        assert b"".join([piece.data async for piece in read]) == b"}"
+    [uploaded] = harness.scheduler.files.headers
+    assert (uploaded.user, len(uploaded.request_id)) == ("carol", 36)
+    ids = [created.request_id for created in harness.scheduler.batches.created]
+    assert len(set(ids)) == 3
+    assert (len(ids[0]), ids[2]) == (36, str(uuid.UUID(int=7)))
+
+
+@pytest.mark.parametrize("name", ["Zoë", "日本"])
+async def test_name_of_any_letters_is_the_same_at_both_doors(harness: GatewayHarness, name: str) -> None:
+    assert (await call(harness, "POST", f"{API}/run", json=ORDER, headers={"X-Proctor-User": name}))[0] == 200
+    async with ProctorClient(harness.grpc, user=name) as client:
+        await client.submit_run(run_pb2.RunOrder(suite="glue"))
+    assert [request.user for request in harness.scheduler.submitted] == [name, name]
+    assert harness.scheduler.queue.requests == {name: 2}
+
+
+@pytest.mark.parametrize("name", ["*", " ", "a" * 129, "a\u202eb", "\x1b[31mroot"])
+async def test_name_that_is_none_is_refused_at_the_grpc_door(harness: GatewayHarness, name: str) -> None:
+    async with ProctorClient(harness.grpc, user=name) as client:
+        with pytest.raises(Refused, match="1 to 128 printable characters"):
+            await client.list_suites()
+
+
+def test_name_that_is_no_utf8_is_refused() -> None:
+    with pytest.raises(InvalidUserName, match="of UTF-8"):
+        Identity({}).user_of({"x-proctor-user": b"Zo\xeb".decode("latin-1")})
+
+
+async def test_limits_can_be_seen_and_raised_by_who_has_made_too_many_requests(
+    harness: GatewayHarness,
+) -> None:
+    harness.scheduler.queue.most_requests = 0
+    async with grpc.aio.insecure_channel(harness.grpc) as channel:
+        stub = queue_service_pb2_grpc.QueueServiceStub(channel)
+        with pytest.raises(grpc.aio.AioRpcError, match="requests of this minute"):
+            await stub.GetQueue(queue_pb2.GetQueueRequest())
+        await stub.GetLimits(queue_pb2.GetLimitsRequest())
+        wanted = queue_pb2.QueueLimits(max_requests_per_minute=7)
+        changed = await stub.SetLimits(queue_pb2.SetLimitsRequest(limits=wanted))
+    assert changed.limits.max_requests_per_minute == 7
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("SchedulerService/PauseRun", "PauseRunRequest"),
+        ("SchedulerService/WatchRun", "WatchRunRequest"),
+        ("QueueService/GetQueue", "GetQueueRequest"),
+        ("QueueService/SetLimits", "SetLimitsRequest"),
+    ],
+)
+async def test_request_that_is_none_is_refused_in_a_sentence(
+    harness: GatewayHarness, path: str, expected: str
+) -> None:
+    async with grpc.aio.insecure_channel(harness.grpc) as channel:
+        with pytest.raises(grpc.aio.AioRpcError, match=f"The request is no {expected}") as caught:
+            async for _ in _answers(channel, path):
+                pass
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def _answers(channel: grpc.aio.Channel, path: str) -> AsyncIterator[bytes]:
+    if path.endswith("WatchRun"):
+        watch: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = channel.unary_stream(f"/proctor.v1.{path}")
+        async for answer in watch(b"\xff"):
+            yield answer
+    else:
+        ask: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"/proctor.v1.{path}")
+        yield await ask(b"\xff")
+
+
+@pytest.mark.parametrize("keys", [{"ann": ""}, {"": "key"}, {"*": "key"}])
+def test_keys_that_would_let_everybody_in_are_no_settings(
+    keys: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROCTOR_API_KEYS", json.dumps(keys))
+    with pytest.raises(ValidationError, match="api_keys"):
+        GatewaySettings()

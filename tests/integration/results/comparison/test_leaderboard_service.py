@@ -1,0 +1,158 @@
+"""Leaderboard and history from the door of results: runs are recorded, closed, compared and read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import grpc
+import pytest
+import pytest_asyncio
+
+from proctor.v1 import leaderboard_pb2, run_pb2, run_record_service_pb2
+from proctor.v1 import leaderboard_service_pb2 as pb
+from proctor.v1 import leaderboard_service_pb2_grpc as pb_grpc
+from proctor.values.scoring import TaskGroup
+from services.common.grpc_client import open_channel
+from services.common.grpc_errors import remote_error
+from services.results.runs.run_plan import RunFacts, RunPlan
+from tests.fakes.eventually import eventually
+from tests.fakes.results.recorded_run import answered, batch, choice_sample, new_id, plan_of
+from tests.fakes.results.results_harness import ResultsHarness, results_harness
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SAMPLES = 40
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def harness() -> AsyncIterator[ResultsHarness]:
+    async with results_harness() as made:
+        yield made
+
+
+@asynccontextmanager
+async def standings_of(harness: ResultsHarness) -> AsyncIterator[pb_grpc.LeaderboardServiceAsyncStub]:
+    async with open_channel(f"127.0.0.1:{harness.results.grpc.port}") as channel:
+        yield pb_grpc.LeaderboardServiceStub(channel)
+
+
+async def examined(
+    harness: ResultsHarness,
+    facts: RunFacts,
+    right: int,
+    state: run_pb2.RunState.ValueType = run_pb2.RUN_STATE_COMPLETED,
+) -> RunPlan:
+    """A closed run that has so many answers right; every sample asks for the parity of its position."""
+    set_id = await harness.store([choice_sample(position) for position in range(SAMPLES)])
+    plan = plan_of([SAMPLES], [set_id])
+    plan = await harness.open(replace(plan, facts=facts, groups=(TaskGroup(facts.suite, ("t0",)),)))
+    choices = [at % 2 if at < right else 1 - at % 2 for at in range(SAMPLES)]
+    await harness.send(batch(plan.run_id, [answered(at, choice) for at, choice in enumerate(choices)]))
+
+    async def is_recorded() -> bool:
+        return await harness.recorded(plan.run_id) == SAMPLES
+
+    await eventually(is_recorded, "all outcomes are recorded")
+    request = run_record_service_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1, state=state)
+    await harness.records.CloseRun(request)
+    return plan
+
+
+async def test_models_are_ranked_with_ties_trend_and_floor(harness: ResultsHarness) -> None:
+    suite = new_id()
+    await examined(harness, RunFacts(suite, model="p/good"), right=4)
+    good = await examined(harness, RunFacts(suite, model="p/good"), right=39)
+    close = await examined(harness, RunFacts(suite, model="p/close"), right=38)
+    await examined(harness, RunFacts(suite, model="p/poor"), right=5)
+    await examined(harness, RunFacts(suite, model="p/short", limit=3), right=40)
+    async with standings_of(harness) as stub:
+        request = pb.GetLeaderboardRequest(suite=suite, metric="accuracy")
+
+        async def is_compared() -> bool:
+            board = await stub.GetLeaderboard(request)
+            directions = [one.trend.direction for one in board.entries]
+            return (
+                bool(board.baselines) and directions[0] != 0 and [one.rank for one in board.entries][-1] == 3
+            )
+
+        await eventually(is_compared, "the runs are compared and the baselines are computed")
+        board = await stub.GetLeaderboard(request)
+    assert [(one.run_id, one.rank, list(one.tied_with)) for one in board.entries[:2]] == [
+        (good.run_id, 1, ["p/close"]),
+        (close.run_id, 1, ["p/good"]),
+    ]
+    assert board.entries[0].trend.direction == leaderboard_pb2.TREND_DIRECTION_UP
+    assert board.entries[0].trend.difference == pytest.approx(35 / 40)
+    assert board.entries[0].figure.mean == pytest.approx(39 / 40)
+    assert not board.entries[1].HasField("trend")
+    assert [(one.model, list(one.unranked_because)) for one in board.unranked] == [("p/short", ["limit 3"])]
+    assert [(one.model, one.figure.mean) for one in board.baselines] == [
+        ("baseline/random", 0.5),
+        ("baseline/majority", 0.5),
+        ("baseline/longest", 0.5),
+    ]
+    assert (board.total_models, board.metric) == (3, "acc")
+    assert board.scoring_method == run_pb2.SCORING_METHOD_LOGLIKELIHOOD
+    assert board.HasField("last_updated")
+
+
+async def test_a_history_lists_what_was_closed(harness: ResultsHarness) -> None:
+    facts = RunFacts(new_id(), model="p/a", project_id=7, num_fewshot=0)
+    whole = await examined(harness, facts, right=10)
+    failed = await examined(harness, facts, right=20, state=run_pb2.RUN_STATE_FAILED)
+    async with standings_of(harness) as stub:
+        first = await stub.GetHistory(pb.GetHistoryRequest(suite=facts.suite, page_size=1))
+        second = await stub.GetHistory(
+            pb.GetHistoryRequest(suite=facts.suite, page_size=1, page_token=first.next_page_token)
+        )
+    [newest], [oldest] = first.entries, second.entries
+    assert (newest.run_id, newest.state, newest.figure.mean) == (
+        failed.run_id,
+        run_pb2.RUN_STATE_FAILED,
+        0.5,
+    )
+    assert (oldest.run_id, oldest.project_id, oldest.num_fewshot, oldest.answered) == (
+        whole.run_id,
+        7,
+        0,
+        SAMPLES,
+    )
+    assert (oldest.rank, oldest.unparsed_rate, oldest.task_count, first.total) == (0, 0.0, 1, 2)
+    assert not second.next_page_token
+
+
+async def test_a_suite_that_nobody_ran_has_an_empty_board_and_history(harness: ResultsHarness) -> None:
+    async with standings_of(harness) as stub:
+        board = await stub.GetLeaderboard(pb.GetLeaderboardRequest(suite="nothing"))
+        history = await stub.GetHistory(pb.GetHistoryRequest(suite="nothing"))
+    assert (list(board.entries), board.total_models, board.HasField("last_updated")) == ([], 0, False)
+    assert (list(history.entries), history.total) == ([], 0)
+
+
+async def test_an_unknown_metric_and_a_limit_out_of_range_are_refused(harness: ResultsHarness) -> None:
+    facts = RunFacts(new_id(), model="p/a")
+    await examined(harness, facts, right=10)
+    async with standings_of(harness) as stub:
+        for request, reason in (
+            (pb.GetLeaderboardRequest(suite=facts.suite, metric="beauty"), "UNKNOWN_METRIC"),
+            (pb.GetLeaderboardRequest(suite=facts.suite, limit=101), "INVALID_PARAMETER"),
+            (pb.GetLeaderboardRequest(suite=facts.suite, scoring_method=9), "INVALID_PARAMETER"),  # type: ignore[arg-type]  # a number that no enum has
+        ):
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await stub.GetLeaderboard(request)
+            assert remote_error(refused.value).reason == reason
+
+
+async def test_a_name_that_postgres_cannot_hold_is_refused(harness: ResultsHarness) -> None:
+    async with standings_of(harness) as standings:
+        for asked in (
+            standings.GetLeaderboard(pb.GetLeaderboardRequest(suite="\0")),
+            standings.GetLeaderboard(pb.GetLeaderboardRequest(suite="glue", metric="\0")),
+            standings.GetHistory(pb.GetHistoryRequest(model="p/m\0")),
+            standings.GetHistory(pb.GetHistoryRequest(suite="\0")),
+        ):
+            with pytest.raises(grpc.aio.AioRpcError, match="must not contain a NUL") as refused:
+                await asked
+            assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT

@@ -1,0 +1,378 @@
+"""Runs over data sets from the door of results: with metrics and without, on boards, listed, compared."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import grpc
+import pytest
+import pytest_asyncio
+
+from proctor.v1 import (
+    comparison_service_pb2,
+    comparison_service_pb2_grpc,
+    export_service_pb2,
+    export_service_pb2_grpc,
+    leaderboard_pb2,
+    leaderboard_service_pb2,
+    leaderboard_service_pb2_grpc,
+    rescore_service_pb2,
+    rescore_service_pb2_grpc,
+    results_service_pb2,
+    run_pb2,
+    run_record_service_pb2,
+    sample_pb2,
+    summary_pb2,
+)
+from proctor.values.sample import Prompt
+from proctor.values.scoring import MetricUse, OutputType, TaskGroup, TaskScoring
+from services.common.grpc_client import open_channel
+from services.common.grpc_errors import remote_error
+from services.results.runs.run_plan import RunFacts, TaskProvenance
+from services.results.samples.sample import Sample
+from services.results.scoring.answer import Target
+from tests.fakes.eventually import eventually
+from tests.fakes.results.recorded_run import batch, new_id, plan_of, said
+from tests.fakes.results.results_harness import ResultsHarness, results_harness
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ROWS = tuple((f"What is {number}?", str(number)) for number in range(12))
+"""Prompts and targets."""
+
+Metrics = Mapping[str, Mapping[str, object]]
+EXACT: Metrics = {"exact_match": {}}
+
+
+@dataclass(frozen=True)
+class Uploaded:
+    """A data set as an upload of its own."""
+
+    rows: Sequence[tuple[str, str]] = ROWS
+    name: str = "numbers.jsonl"
+    dataset_id: str = field(default_factory=lambda: f"ds_{new_id()}")
+
+    @property
+    def samples(self) -> list[Sample]:
+        return [
+            Sample(
+                at,
+                at,
+                hashlib.sha256(f"{prompt}/{target}".encode()).digest(),
+                Prompt(prompt),
+                Target(texts=(target,) if target else ()),
+            )
+            for at, (prompt, target) in enumerate(self.rows)
+        ]
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(repr(self.rows).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Door:
+    """What neighbours call."""
+
+    harness: ResultsHarness
+    boards: leaderboard_service_pb2_grpc.LeaderboardServiceAsyncStub
+    comparisons: comparison_service_pb2_grpc.ComparisonServiceAsyncStub
+    exports: export_service_pb2_grpc.ExportServiceAsyncStub
+    rescoring: rescore_service_pb2_grpc.RescoreServiceAsyncStub
+
+    async def run(
+        self, uploaded: Uploaded, model: str, answers: Sequence[Sequence[str]], metrics: Metrics = EXACT
+    ) -> str:
+        """A completed run, by the answers of each rollout."""
+        set_id = await self.harness.store(uploaded.samples)
+        uses = tuple(
+            MetricUse(name, json.dumps(options) if options else "") for name, options in metrics.items()
+        )
+        plan = plan_of([len(uploaded.rows)], [set_id], rollouts=len(answers))
+        task = replace(
+            plan.tasks[0],
+            task="rows",
+            scoring=TaskScoring(OutputType.GENERATE_UNTIL, uses),
+            provenance=TaskProvenance("1", dataset=uploaded.name, dataset_revision=uploaded.digest),
+        )
+        facts = RunFacts(uploaded.dataset_id, 0, model, 1, "ann", dataset_name=uploaded.name)
+        plan = await self.harness.open(
+            replace(
+                plan,
+                tasks=(task,),
+                scoring_method=None,
+                facts=facts,
+                groups=(TaskGroup(uploaded.dataset_id, ("rows",)),),
+            )
+        )
+        outcomes = [
+            replace(said(at, text), rollout=rollout)
+            for rollout, texts in enumerate(answers)
+            for at, text in enumerate(texts)
+        ]
+        await self.harness.send(batch(plan.run_id, outcomes))
+
+        async def is_recorded() -> bool:
+            return await self.harness.recorded(plan.run_id) == len(outcomes)
+
+        await eventually(is_recorded, "all outcomes are recorded")
+        await self.harness.records.CloseRun(
+            run_record_service_pb2.CloseRunRequest(
+                run_id=plan.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED
+            )
+        )
+        return plan.run_id
+
+    async def summary(self, run_id: str) -> summary_pb2.RunSummary:
+        request = results_service_pb2.GetSummaryRequest(run_id=run_id)
+        return (await self.harness.public.GetSummary(request)).summary
+
+    async def board(
+        self, uploaded: Uploaded, metric: str = ""
+    ) -> leaderboard_service_pb2.GetLeaderboardResponse:
+        request = leaderboard_service_pb2.GetLeaderboardRequest(suite=uploaded.dataset_id, metric=metric)
+        return await self.boards.GetLeaderboard(request)
+
+    async def history(self, uploaded: Uploaded) -> Sequence[leaderboard_pb2.LeaderboardEntry]:
+        request = leaderboard_service_pb2.GetHistoryRequest(suite=uploaded.dataset_id)
+        return (await self.boards.GetHistory(request)).entries
+
+    async def compared(
+        self, *run_ids: str, metrics: Sequence[str] = (), is_forced: bool = False
+    ) -> comparison_service_pb2.CompareRunsResponse:
+        return await self.comparisons.CompareRuns(
+            comparison_service_pb2.CompareRunsRequest(run_ids=run_ids, metrics=metrics, is_forced=is_forced)
+        )
+
+    async def exported(self, run_id: str, form: str) -> bytes:
+        request = export_service_pb2.ExportRunRequest(
+            run_id=run_id, format=export_service_pb2.ExportFormat.Value(f"EXPORT_FORMAT_{form}")
+        )
+        return b"".join([piece.data async for piece in self.exports.ExportRun(request)])
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def door() -> AsyncIterator[Door]:
+    async with (
+        results_harness() as harness,
+        open_channel(f"127.0.0.1:{harness.results.grpc.port}") as channel,
+    ):
+        yield Door(
+            harness,
+            leaderboard_service_pb2_grpc.LeaderboardServiceStub(channel),
+            comparison_service_pb2_grpc.ComparisonServiceStub(channel),
+            export_service_pb2_grpc.ExportServiceStub(channel),
+            rescore_service_pb2_grpc.RescoreServiceStub(channel),
+        )
+
+
+def answers(right: int, *, wordy: bool = False) -> list[str]:
+    """So many of them right."""
+    texts = [str(number) if number < right else "none of these" for number in range(len(ROWS))]
+    return [f"It is {text}" for text in texts] if wordy else texts
+
+
+def ranks(board: leaderboard_service_pb2.GetLeaderboardResponse) -> list[tuple[str, float]]:
+    return [(one.model, one.figure.mean) for one in board.entries]
+
+
+async def test_a_run_without_metrics_is_closed_listed_exported_and_stands_on_no_board(door: Door) -> None:
+    uploaded = Uploaded([("Say something.", ""), ("Say nothing.", "")], "prompts.jsonl")
+    run_id = await door.run(uploaded, "p/a", [["something", ""]], {})
+    summary = await door.summary(run_id)
+    assert (summary.total, summary.answered, summary.failed, summary.unparsed) == (2, 2, 0, 0)
+    assert not summary.tasks[0].metrics
+    assert not summary.groups[0].metrics
+
+    board = await door.board(uploaded)
+    assert (len(board.entries), len(board.unranked), board.total_models) == (0, 0, 0)
+    [past] = await door.history(uploaded)
+    assert (past.suite, past.dataset_name, past.answered) == (uploaded.dataset_id, "prompts.jsonl", 2)
+    assert (past.figure.HasField("mean"), past.unparsed_rate) == (False, 0.0)
+
+    table = (await door.exported(run_id, "CSV")).decode()
+    assert "score_" not in table
+    assert table.count(",scored,") == 2
+    document = json.loads(await door.exported(run_id, "JSON"))
+    assert document["run"]["dataset_name"] == "prompts.jsonl"
+    assert [one["scores"] for one in document["outcomes"]] == [{}, {}]
+    assert await door.exported(run_id, "PARQUET")
+    page = (await door.exported(run_id, "HTML")).decode()
+    assert "prompts.jsonl by p/a</h1>" in page
+    assert uploaded.dataset_id in page
+    assert "no metrics were ordered" in page
+    assert "<h2>Figures</h2>" not in page
+
+
+async def test_a_run_without_metrics_is_compared_with_nothing_and_rescored_with_some(door: Door) -> None:
+    uploaded = Uploaded()
+    unscored = await door.run(uploaded, "p/a", [answers(9)], {})
+    scored = await door.run(uploaded, "p/b", [answers(12)])
+    for call in (
+        door.compared(unscored, scored),
+        door.compared(unscored, scored, metrics=["exact_match"]),
+        door.comparisons.ListFlips(
+            comparison_service_pb2.ListFlipsRequest(first_run_id=unscored, second_run_id=scored, task="rows")
+        ),
+    ):
+        with pytest.raises(grpc.aio.AioRpcError, match="no metric in common") as refused:
+            await call
+        assert remote_error(refused.value).reason == "NOT_COMPARABLE"
+    rescored = await door.rescoring.RescoreTask(
+        rescore_service_pb2.RescoreTaskRequest(
+            run_id=unscored,
+            task="rows",
+            metrics=[sample_pb2.MetricUse(name="exact_match"), sample_pb2.MetricUse(name="f1")],
+        )
+    )
+    assert [(one.metric, one.mean) for one in rescored.summary.metrics] == [
+        ("exact_match", 0.75),
+        ("squad_f1", 0.75),
+    ]
+    with pytest.raises(grpc.aio.AioRpcError, match="metrics must be given"):
+        await door.rescoring.RescoreTask(rescore_service_pb2.RescoreTaskRequest(run_id=unscored, task="rows"))
+
+
+async def test_answers_that_another_metric_cannot_score_are_counted_and_the_first_are_named(
+    door: Door,
+) -> None:
+    rows = [(f"{at}?", "none" if at % 2 else str(at)) for at in range(50)]
+    run_id = await door.run(Uploaded(rows), "p/a", [[str(at) for at in range(50)]], {})
+    rescored = await door.rescoring.RescoreTask(
+        rescore_service_pb2.RescoreTaskRequest(
+            run_id=run_id, task="rows", metrics=[sample_pb2.MetricUse(name="numeric")]
+        )
+    )
+    assert (rescored.summary.answered, rescored.unscored) == (25, 25)
+    assert [one.sample for one in rescored.unscored_answers] == list(range(1, 41, 2))
+    assert {one.problem for one in rescored.unscored_answers} == {"the target 'none' names no number"}
+
+
+async def test_answers_to_rows_that_expect_nothing_are_in_no_figure(door: Door) -> None:
+    async def rescored(targets: Sequence[str]) -> rescore_service_pb2.RescoreTaskResponse:
+        uploaded = Uploaded([(f"{at}?", target) for at, target in enumerate(targets)])
+        run_id = await door.run(uploaded, "p/a", [["yes"] * len(targets)], {})
+        return await door.rescoring.RescoreTask(
+            rescore_service_pb2.RescoreTaskRequest(
+                run_id=run_id, task="rows", metrics=[sample_pb2.MetricUse(name="f1")]
+            )
+        )
+
+    some = await rescored(["yes", "", "no", ""])
+    assert (some.summary.answered, some.unscored) == (2, 2)
+    assert [(one.metric, one.mean) for one in some.summary.metrics] == [("squad_f1", 0.5)]
+    assert {one.problem for one in some.unscored_answers} == {"it has no target"}
+    with pytest.raises(grpc.aio.AioRpcError, match="such as that to sample 0: it has no target"):
+        await rescored(["", ""])
+
+
+async def test_models_are_ranked_over_a_data_set_and_compared_by_name(door: Door) -> None:
+    uploaded = Uploaded()
+    metrics: Metrics = {"numeric": {}, "exact_match": {}, "squad_f1": {}}
+    good = await door.run(uploaded, "p/good", [answers(12, wordy=True)], metrics)
+    poor = await door.run(uploaded, "p/poor", [answers(2)], metrics)
+    # A later run without metrics is none of the board's, and does not stand for its model.
+    await door.run(uploaded, "p/good", [answers(0)], {})
+
+    for metric in ("", "accuracy", "score", "numeric"):
+        board = await door.board(uploaded, metric)
+        assert ranks(board) == [("p/good", 1.0), ("p/poor", pytest.approx(2 / 12))]
+        assert [one.rank for one in board.entries] == [1, 2]
+    by_match = [("p/poor", pytest.approx(2 / 12)), ("p/good", 0.0)]
+    assert ranks(await door.board(uploaded, "exact_match")) == by_match
+    assert ranks(await door.board(uploaded, "f1"))[0][0] == "p/good"
+
+    by_model = await door.comparisons.CompareRuns(
+        comparison_service_pb2.CompareRunsRequest(models=["p/good", "p/poor"], suite=uploaded.dataset_id)
+    )
+    assert by_model == await door.compared(good, poor)
+    task, whole = by_model.comparison.differences
+    assert (task.task, task.metric, task.test, task.pairs) == ("rows", "numeric", "exact McNemar", 12)
+    assert task.difference == whole.difference == pytest.approx(10 / 12)
+    assert task.second_unparsed == 10
+    assert not by_model.comparison.warnings
+
+    flips = await door.comparisons.ListFlips(
+        comparison_service_pb2.ListFlipsRequest(first_run_id=good, second_run_id=poor, task="rows")
+    )
+    assert (flips.total, len(flips.flips)) == (10, 10)
+
+
+async def test_a_metric_with_other_options_is_another_metric(door: Door) -> None:
+    uploaded = Uploaded()
+    first = await door.run(uploaded, "p/a", [answers(12)], {"regex": {"pattern": r"\d+"}, "exact_match": {}})
+    second = await door.run(uploaded, "p/b", [answers(6)], {"regex": {"pattern": r"(\d)"}, "exact_match": {}})
+    third = await door.run(uploaded, "p/c", [answers(3)], {"exact_match": {}})
+
+    board = await door.board(uploaded, "regex")
+    # The newest run says which of two ways it is.
+    assert ranks(board) == [("p/b", 0.5)]
+    [apart] = board.unranked
+    assert list(apart.unranked_because) == [r'scored by regex {"pattern": "\\d+"}']
+    by_match = [("p/a", 1.0), ("p/b", 0.5), ("p/c", 0.25)]
+    assert ranks(await door.board(uploaded, "exact_match")) == by_match
+    assert {one.rank for one in (await door.board(uploaded, "exact_match")).entries} == {1, 3}
+
+    with pytest.raises(grpc.aio.AioRpcError, match="scored regex by other options") as refused:
+        await door.compared(first, second)
+    assert remote_error(refused.value).reason == "NOT_COMPARABLE"
+    forced = (await door.compared(first, second, is_forced=True)).comparison
+    assert [warning.partition(":")[0] for warning in forced.warnings] == [
+        "regex was scored by other options, which was forced"
+    ]
+    chosen = (await door.compared(first, second, metrics=["exact_match"])).comparison
+    assert chosen.differences[0].difference == pytest.approx(0.5)
+    shared = (await door.compared(second, third)).comparison
+    assert (shared.differences[0].metric, list(shared.warnings)) == ("exact_match", [])
+
+
+async def test_runs_over_several_uploads_are_compared_by_the_rows_that_all_have(door: Door) -> None:
+    uploaded, again = Uploaded(), Uploaded(name="again.jsonl")
+    part = Uploaded(rows=[("New?", "yes"), *reversed(ROWS[:5])], name="part.jsonl")
+    first = await door.run(uploaded, "p/a", [answers(12)])
+    second = await door.run(again, "p/b", [answers(6)])
+    third = await door.run(part, "p/c", [["no", *reversed(answers(3)[:5])]])
+
+    same = (await door.compared(first, second)).comparison
+    assert same.differences[0].pairs == 12
+    assert same.differences[0].difference == pytest.approx(0.5)
+    names = f"numbers.jsonl ({uploaded.dataset_id}), again.jsonl ({again.dataset_id})"
+    assert list(same.warnings) == [f"The runs are over uploads of the same content: {names}."]
+    partly = (await door.compared(first, third)).comparison
+    assert partly.differences[0].pairs == 5
+    assert partly.differences[0].difference == pytest.approx(0.4)
+    assert len(partly.warnings) == 1
+    assert partly.warnings[0].startswith("The runs are over other data sets, and compared on the rows that")
+    # Each has a board of its own.
+    assert [ranks(await door.board(one)) for one in (uploaded, again)] == [[("p/a", 1.0)], [("p/b", 0.5)]]
+
+
+async def test_rollouts_over_a_data_set_have_their_spread_and_pass_at_k(door: Door) -> None:
+    uploaded = Uploaded()
+    first = await door.run(uploaded, "p/a", [answers(12), answers(6)])
+    second = await door.run(uploaded, "p/b", [answers(6), answers(0)])
+    assert ranks(await door.board(uploaded, "exact_match")) == [("p/a", 0.75), ("p/b", 0.25)]
+    assert ranks(await door.board(uploaded, "pass@2")) == [("p/a", 1.0), ("p/b", 0.5)]
+    [metric, *_] = (await door.summary(first)).tasks[0].metrics
+    assert metric.n == 12
+    assert metric.std == pytest.approx(0.3535, abs=1e-3)
+    compared = (await door.compared(first, second)).comparison
+    assert compared.differences[0].difference == pytest.approx(0.5)
+
+
+async def test_a_majority_is_told_where_targets_repeat_and_nowhere_else(door: Door) -> None:
+    different, alike = Uploaded(), Uploaded(rows=[(f"{at}?", "yes" if at % 4 else "no") for at in range(12)])
+    await door.run(different, "p/a", [answers(12)])
+    await door.run(alike, "p/a", [["yes"] * 12])
+
+    async def is_there() -> bool:
+        return bool((await door.board(alike)).baselines)
+
+    await eventually(is_there, "the baselines are computed")
+    assert [(one.model, one.figure.mean) for one in (await door.board(alike)).baselines] == [
+        ("baseline/majority", 0.75)
+    ]
+    assert not (await door.board(different)).baselines

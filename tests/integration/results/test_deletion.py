@@ -1,0 +1,186 @@
+"""What is left of a deleted run: nothing, and its sample sets not for long. In memory and in Postgres."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import pytest_asyncio
+
+from services.common.clock import SystemClock
+from services.common.postgres import PostgresSession, connect_pool, migrate
+from services.results.outcomes.delete_run import DeleteRun
+from services.results.outcomes.outcome import OutcomeBatch
+from services.results.outcomes.postgres import DELETED_AT_A_TIME
+from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
+from services.results.runs.run_plan import RunPlan
+from services.results.samples.errors import SampleSetNotFound
+from services.results.summaries.ports import Stores
+from tests.fakes.results.memory_results import MemoryProgress, memory_stores
+from tests.fakes.results.recorded_run import answered, choice_sample, new_id, plan_of, scored
+from tests.fakes.results.stores import postgres_stores, record_outcomes_of
+from tests.harness.servers import postgres_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+LONG_AGO = datetime.fromtimestamp(0, tz=UTC)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def session() -> AsyncIterator[PostgresSession]:
+    async with postgres_server() as server:
+        await migrate(server.address, SCHEMA, MIGRATIONS)
+        async with await connect_pool(server.address, schema=SCHEMA) as pool:
+            yield PostgresSession(pool, QUERIES)
+
+
+def in_postgres(session: PostgresSession) -> Stores:
+    return postgres_stores(session)
+
+
+@pytest.fixture(params=["memory", "postgres"])
+def stores(request: pytest.FixtureRequest, session: PostgresSession) -> Stores:
+    return memory_stores() if request.param == "memory" else in_postgres(session)
+
+
+def in_a_while() -> datetime:
+    return SystemClock().now() + timedelta(minutes=1)
+
+
+async def committed_set(stores: Stores, salt: str, size: int = 3) -> str:
+    """The same for the same salt."""
+    staging_id = new_id()
+    await stores.sample_sets.stage(staging_id, [choice_sample(at, salt) for at in range(size)])
+    return (await stores.sample_sets.commit(staging_id, size)).set_id
+
+
+async def recorded_run(stores: Stores, set_id: str, size: int = 3) -> RunPlan:
+    plan = (await stores.records.open(plan_of([size], [set_id]), 1)).plan
+    await stores.outcomes.record([scored(plan.run_id, answered(at)) for at in range(size)])
+    return plan
+
+
+async def is_readable(stores: Stores, set_id: str) -> bool:
+    try:
+        return bool(await stores.sample_sets.read(set_id, [0]))
+    except SampleSetNotFound:
+        return False
+
+
+async def test_deleted_run_is_not_known_and_can_be_deleted_again(stores: Stores) -> None:
+    plan = await recorded_run(stores, await committed_set(stores, new_id()))
+    other = await recorded_run(stores, await committed_set(stores, new_id()))
+    for _ in range(2):
+        await DeleteRun(stores.records, stores.outcomes).delete(plan.run_id)
+        assert await stores.records.find(plan.run_id) is None
+    assert (await stores.records.all_counts(other)).counts.recorded == 3
+    await DeleteRun(stores.records, stores.outcomes).delete(new_id())
+
+
+async def test_late_outcome_does_not_bring_a_deleted_run_back(stores: Stores) -> None:
+    """Also where its plan is still remembered by who records."""
+    plan = (await stores.records.open(plan_of([3], [await committed_set(stores, new_id())]), 1)).plan
+    progress = MemoryProgress()
+    recording = record_outcomes_of(stores, progress).record
+    assert (await recording([OutcomeBatch(plan.run_id, 1, (answered(0),), {"engine": "x"})])).written == 1
+    told = len(progress.reports)
+    await DeleteRun(stores.records, stores.outcomes).delete(plan.run_id)
+    late = OutcomeBatch(plan.run_id, 1, (answered(1),), {"engine": "x"})
+    assert (await recording([late])).written == 0
+    assert await stores.records.find(plan.run_id) is None
+    assert len(progress.reports) == told
+    await DeleteRun(stores.records, stores.outcomes).delete(plan.run_id)
+
+
+async def test_sample_set_goes_with_its_last_run_after_a_while(stores: Stores) -> None:
+    set_id = await committed_set(stores, new_id())
+    first, second = [await recorded_run(stores, set_id) for _ in range(2)]
+    await DeleteRun(stores.records, stores.outcomes).delete(first.run_id)
+    await stores.sample_sets.sweep_unused(in_a_while())
+    assert await is_readable(stores, set_id)
+    await DeleteRun(stores.records, stores.outcomes).delete(second.run_id)
+    await stores.sample_sets.sweep_unused(LONG_AGO)
+    assert await is_readable(stores, set_id)
+    await stores.sample_sets.sweep(in_a_while())
+    await stores.sample_sets.sweep_unused(in_a_while())
+    assert not await is_readable(stores, set_id)
+
+
+async def test_set_that_was_committed_again_stays_for_the_run_that_is_about_to_be_opened(
+    stores: Stores,
+) -> None:
+    salt = new_id()
+    set_id = await committed_set(stores, salt)
+    after_the_first = SystemClock().now()
+    assert await committed_set(stores, salt) == set_id
+    await stores.sample_sets.sweep_unused(after_the_first)
+    assert len((await stores.records.open(plan_of([3], [set_id]), 1)).plan.tasks) == 1
+
+
+async def test_swept_set_can_be_stored_again(stores: Stores) -> None:
+    salt = new_id()
+    set_id = await committed_set(stores, salt)
+    await stores.sample_sets.sweep(in_a_while())
+    await stores.sample_sets.sweep_unused(in_a_while())
+    with pytest.raises(SampleSetNotFound):
+        await stores.records.open(plan_of([3], [set_id]), 1)
+    again = await committed_set(stores, salt)
+    assert again != set_id
+    assert await is_readable(stores, again)
+
+
+async def test_set_of_a_run_that_is_being_opened_is_let_alone(session: PostgresSession) -> None:
+    stores = in_postgres(session)
+    set_id = await committed_set(stores, new_id())
+    async with session.transaction() as opening:
+        assert await opening.fetchrow("hold_sample_set", set_id) is not None
+        await stores.sample_sets.sweep_unused(in_a_while())
+    assert await is_readable(stores, set_id)
+
+
+async def test_nothing_of_a_deleted_run_stays_in_any_table(session: PostgresSession) -> None:
+    """More outcomes and samples than are deleted at a time."""
+    stores = in_postgres(session)
+    size = 2 * DELETED_AT_A_TIME + 1
+    set_id = await committed_set(stores, new_id(), size)
+    plan = await recorded_run(stores, set_id, size)
+    await stores.records.add_environment(plan.run_id, {"engine": "x"})
+    await DeleteRun(stores.records, stores.outcomes).delete(plan.run_id)
+    await stores.sample_sets.sweep(in_a_while())
+    await stores.sample_sets.sweep_unused(in_a_while())
+    assert await rows_of(session, "run_id", plan.run_id) == {}
+    assert await rows_of(session, "set_id", set_id) == {}
+
+
+async def test_outcomes_that_a_kill_has_left_go_with_the_next_call(session: PostgresSession) -> None:
+    stores = in_postgres(session)
+    plan = await recorded_run(stores, await committed_set(stores, new_id()))
+    await stores.records.delete(plan.run_id)
+    assert await rows_of(session, "run_id", plan.run_id) == {"outcomes": 3}
+    await DeleteRun(stores.records, stores.outcomes).delete(plan.run_id)
+    assert await rows_of(session, "run_id", plan.run_id) == {}
+
+
+async def test_samples_that_a_kill_has_left_go_with_the_next_sweep(session: PostgresSession) -> None:
+    stores = in_postgres(session)
+    set_id = await committed_set(stores, new_id())
+    async with session.transaction() as cut_short:
+        assert await cut_short.fetchrow("drop_unused_sample_set", set_id) is not None
+    await stores.sample_sets.sweep_unused(LONG_AGO)
+    assert await rows_of(session, "set_id", set_id) == {}
+
+
+async def rows_of(session: PostgresSession, column: str, value: str) -> dict[str, int]:
+    """Rows that name a run or a set, by table."""
+    found: dict[str, int] = {}
+    async with session.transaction() as transaction:
+        tables = await transaction.connection.fetch(
+            "SELECT table_name FROM information_schema.columns WHERE table_schema = $1 AND column_name = $2",
+            SCHEMA,
+            column,
+        )
+        for table in [row["table_name"] for row in tables]:
+            query = f"SELECT count(*) FROM {table} WHERE {column} = $1::uuid"
+            count = await transaction.connection.fetchval(query, value)
+            if count:
+                found[table] = count
+    return found

@@ -1,0 +1,170 @@
+"""Stored answers under another scoring, through the real service: no model is asked and nothing changes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import grpc
+import pytest
+import pytest_asyncio
+
+from proctor.v1 import rescore_service_pb2 as pb
+from proctor.v1 import rescore_service_pb2_grpc as pb_grpc
+from proctor.v1 import results_service_pb2, run_pb2, run_record_service_pb2, sample_pb2, summary_pb2
+from proctor.values.sample import Prompt
+from services.common.grpc_client import open_channel
+from services.results.runs.run_plan import RunPlan
+from services.results.samples.sample import Sample
+from services.results.scoring.answer import Target
+from tests.fakes.eventually import eventually
+from tests.fakes.results.recorded_run import (
+    TEXT_RECIPE,
+    answered,
+    batch,
+    choice_sample,
+    failed,
+    plan_of,
+    said,
+)
+from tests.fakes.results.results_harness import ResultsHarness, results_harness
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+LAST_NUMBER = [
+    {"name": "last", "filter": [{"function": "regex", "regex_pattern": "(\\d+)", "group_select": -1}]}
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def harness() -> AsyncIterator[ResultsHarness]:
+    async with results_harness() as made:
+        yield made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def rescoring(harness: ResultsHarness) -> AsyncIterator[pb_grpc.RescoreServiceAsyncStub]:
+    async with open_channel(f"127.0.0.1:{harness.results.grpc.port}") as channel:
+        yield pb_grpc.RescoreServiceStub(channel)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def open_plan(harness: ResultsHarness) -> RunPlan:
+    """Three questions in words: right but wordy, wrong, failed; and two choices, one of them right."""
+    ordered = plan_of(
+        [3, 2],
+        [
+            await harness.store([text_sample(at) for at in range(3)]),
+            await harness.store([choice_sample(at) for at in range(2)]),
+        ],
+    )
+    ordered = replace(ordered, tasks=(replace(ordered.tasks[0], scoring=TEXT_RECIPE), ordered.tasks[1]))
+    await harness.open(ordered)
+    await harness.send(batch(ordered.run_id, [said(0, "First 9, then 6"), said(1, "none"), failed(2)]))
+    await harness.send(batch(ordered.run_id, [answered(3), answered(4)]))
+
+    async def all_recorded() -> bool:
+        return await harness.recorded(ordered.run_id) == 5
+
+    await eventually(all_recorded, "everything is recorded")
+    return ordered
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def plan(
+    harness: ResultsHarness, open_plan: RunPlan, rescoring: pb_grpc.RescoreServiceAsyncStub
+) -> RunPlan:
+    with pytest.raises(grpc.aio.AioRpcError, match="is not finished"):
+        await rescoring.RescoreTask(pb.RescoreTaskRequest(run_id=open_plan.run_id, task="t0"))
+    await harness.records.CloseRun(
+        run_record_service_pb2.CloseRunRequest(
+            run_id=open_plan.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED
+        )
+    )
+    return open_plan
+
+
+def text_sample(at: int) -> Sample:
+    digest = hashlib.sha256(f"text {at}".encode()).digest()
+    return Sample(at, at, digest, Prompt(f"What is {at} + 6?"), Target(texts=(str(at + 6),)))
+
+
+def mean(summary: summary_pb2.TaskSummary) -> float:
+    return summary.metrics[0].mean
+
+
+async def test_another_filter_finds_the_answer_in_the_stored_text(
+    harness: ResultsHarness, rescoring: pb_grpc.RescoreServiceAsyncStub, plan: RunPlan
+) -> None:
+    request = pb.RescoreTaskRequest(run_id=plan.run_id, task="t0", filters_json=json.dumps(LAST_NUMBER))
+    response = await rescoring.RescoreTask(request)
+    assert (mean(response.recorded), mean(response.summary)) == (0.0, 0.5)
+    assert (response.summary.answered, response.summary.failed, response.summary.unparsed) == (2, 1, 1)
+    assert response.changed == 2
+
+    kept = await harness.public.GetSummary(results_service_pb2.GetSummaryRequest(run_id=plan.run_id))
+    assert mean(kept.summary.tasks[0]) == 0.0
+
+
+async def test_other_metrics_over_the_same_answers(
+    rescoring: pb_grpc.RescoreServiceAsyncStub, plan: RunPlan
+) -> None:
+    contains = sample_pb2.MetricUse(name="contains")
+    response = await rescoring.RescoreTask(
+        pb.RescoreTaskRequest(run_id=plan.run_id, task="t0", metrics=[contains])
+    )
+    assert [(one.metric, one.mean) for one in response.summary.metrics] == [("contains", 0.5)]
+    assert response.changed == 0
+
+    normed = sample_pb2.MetricUse(name="acc_norm")
+    response = await rescoring.RescoreTask(
+        pb.RescoreTaskRequest(run_id=plan.run_id, task="t1", metrics=[normed])
+    )
+    assert [one.metric for one in response.summary.metrics] == ["acc_norm"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"task": "t9"}, "must be one of the run's: t0, t1"),
+        ({"filters_json": "[{]"}, "cannot be read"),
+        ({"metrics": [sample_pb2.MetricUse(name="acc_norm")]}, "does not fit the answers"),
+        ({"metrics": [sample_pb2.MetricUse(name="nothing")]}, "nothing"),
+    ],
+)
+async def test_a_scoring_that_cannot_be_is_one_sentence(
+    rescoring: pb_grpc.RescoreServiceAsyncStub, plan: RunPlan, changes: dict[str, object], sentence: str
+) -> None:
+    request = pb.RescoreTaskRequest(**{"run_id": plan.run_id, "task": "t0", **changes})  # type: ignore[arg-type]  # fields by name
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await rescoring.RescoreTask(request)
+    assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert sentence in (refused.value.details() or "")
+
+
+async def test_what_one_scoring_could_not_read_another_can(
+    harness: ResultsHarness, rescoring: pb_grpc.RescoreServiceAsyncStub
+) -> None:
+    slow = [{"name": "slow", "filter": [{"function": "regex", "regex_pattern": "(?:a|b|ab)*[cd]"}]}]
+    ordered = plan_of([3], [await harness.store([text_sample(at) for at in range(3)])])
+    recipe = replace(TEXT_RECIPE, filters_json=json.dumps(slow))
+    await harness.open(replace(ordered, tasks=(replace(ordered.tasks[0], scoring=recipe),)))
+    told = said(0, "ab" * 60 + "6")
+    await harness.send(batch(ordered.run_id, [told, said(1, "d"), failed(2)]))
+
+    async def all_recorded() -> bool:
+        return await harness.recorded(ordered.run_id) == 3
+
+    await eventually(all_recorded, "everything is recorded")
+    await harness.records.CloseRun(
+        run_record_service_pb2.CloseRunRequest(
+            run_id=ordered.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED
+        )
+    )
+    request = pb.RescoreTaskRequest(run_id=ordered.run_id, task="t0", filters_json=json.dumps(LAST_NUMBER))
+    response = await rescoring.RescoreTask(request)
+    assert (response.recorded.answered, response.recorded.failed) == (1, 2)
+    assert (response.summary.answered, response.summary.failed, response.summary.unparsed) == (2, 1, 1)
+    assert (mean(response.summary), response.changed) == (0.5, 2)

@@ -1,0 +1,371 @@
+"""The promises of what results keeps, held by the fake in memory and by Postgres alike."""
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import pytest_asyncio
+
+from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass, OutcomeStatus
+from proctor.values.run import RunState
+from proctor.values.sample import ChatMessage, Prompt
+from proctor.values.scoring import GroupMetric, TaskGroup
+from services.common.clock import SystemClock
+from services.common.postgres import PostgresSession, connect_pool, migrate
+from services.results.answers.ports import AnswerStore
+from services.results.answers.postgres import PostgresAnswers
+from services.results.outcomes.outcome import Outcome, ScoredOutcome
+from services.results.outcomes.ports import OutcomePage
+from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
+from services.results.runs.errors import EpochNotOpen, EpochOver, RunIncomplete
+from services.results.runs.run_plan import RunFacts, RunPlan
+from services.results.samples.errors import SampleSetCommitted, SampleSetIncomplete, SampleSetNotFound
+from services.results.samples.sample import Sample
+from services.results.scoring.answer import ScoringImpossible, Target
+from services.results.scoring.score_answer import score_answer
+from services.results.statistics.figure import Figure
+from services.results.summaries.ports import Stores
+from services.results.summaries.summarize_run import SummarizeRun
+from tests.fakes.results.memory_answers import MemoryAnswers
+from tests.fakes.results.memory_results import MemoryRows, memory_stores
+from tests.fakes.results.recorded_run import (
+    answered,
+    choice_sample,
+    failed,
+    logprob_answer,
+    new_id,
+    plan_of,
+    said,
+    scored,
+)
+from tests.fakes.results.stores import postgres_stores
+from tests.harness.servers import postgres_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+Rows = tuple[Stores, AnswerStore]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def postgres_rows() -> AsyncIterator[Rows]:
+    async with postgres_server() as server:
+        await migrate(server.address, SCHEMA, MIGRATIONS)
+        async with await connect_pool(server.address, schema=SCHEMA) as pool:
+            session = PostgresSession(pool, QUERIES)
+            stores = postgres_stores(session)
+            yield stores, PostgresAnswers(session)
+
+
+@pytest.fixture(params=["memory", "postgres"])
+def rows(request: pytest.FixtureRequest, postgres_rows: Rows) -> Rows:
+    if request.param == "postgres":
+        return postgres_rows
+    memory = MemoryRows()
+    return memory_stores(memory), MemoryAnswers(memory)
+
+
+@pytest.fixture
+def stores(rows: Rows) -> Stores:
+    return rows[0]
+
+
+async def open_run(stores: Stores, size: int, rollouts: int = 1) -> RunPlan:
+    set_id = new_id()
+    await stores.sample_sets.stage(set_id, [choice_sample(at, set_id) for at in range(size)])
+    await stores.sample_sets.commit(set_id, size)
+    return (await stores.records.open(plan_of([size], [set_id], rollouts=rollouts), 1)).plan
+
+
+async def record(stores: Stores, plan: RunPlan, *outcomes: Outcome, epoch: int = 1) -> int:
+    return await stores.outcomes.record([scored(plan.run_id, one, epoch) for one in outcomes])
+
+
+async def recorded(rows: Rows, page: OutcomePage) -> list[ScoredOutcome]:
+    stores, answers = rows
+    return await answers.read(page.run_id, await stores.outcomes.page(page))
+
+
+def all_of(plan: RunPlan) -> OutcomePage:
+    return OutcomePage(plan.run_id, (0, -1), plan.end_sample, 1000)
+
+
+async def test_the_first_answer_stays(rows: Rows, stores: Stores) -> None:
+    plan = await open_run(stores, 2)
+    assert await record(stores, plan, answered(0)) == 1
+    assert await record(stores, plan, answered(0, 1, attempt=2)) == 0
+    assert await record(stores, plan, failed(0, attempt=3)) == 0
+    [kept] = await recorded(rows, all_of(plan))
+    assert kept.outcome == answered(0)
+
+
+async def test_a_failure_gives_way_to_what_a_later_dispatch_brought(stores: Stores) -> None:
+    plan = await open_run(stores, 2)
+    await record(stores, plan, failed(0, FailureClass.TIMEOUT))
+    assert await record(stores, plan, answered(0)) == 0
+    assert await record(stores, plan, failed(0, FailureClass.ENGINE, attempt=2)) == 1
+    progress = await stores.records.all_counts(plan)
+    counts = progress.counts
+    assert (counts.recorded, counts.failed, counts.failures) == (1, 1, {"engine": 1})
+    assert await record(stores, plan, answered(0, attempt=3)) == 1
+    progress = await stores.records.all_counts(plan)
+    counts = progress.counts
+    assert (counts.recorded, counts.failed, counts.failures, progress.shards) == (1, 0, {}, {0: 1})
+
+
+async def test_an_outcome_that_moves_to_another_shard_is_counted_there(stores: Stores) -> None:
+    plan = await open_run(stores, 2)
+    await record(stores, plan, failed(0))
+    await record(stores, plan, replace(answered(0, attempt=2), shard=9))
+    shards = (await stores.records.all_counts(plan)).shards
+    assert {shard: count for shard, count in shards.items() if count} == {9: 1}
+
+
+async def test_a_later_epoch_counts_only_what_stays(stores: Stores) -> None:
+    plan = await open_run(stores, 3)
+    await record(stores, plan, answered(0), failed(1))
+    await stores.records.freeze(plan, 1, RunState.COMPLETED, allow_partial=True)
+    assert await record(stores, plan, answered(2)) == 0
+
+    reopened = await stores.records.open(plan, 2)
+
+    progress = await stores.records.all_counts(plan)
+    counts = progress.counts
+    assert (counts.epoch, counts.recorded, counts.failed, progress.shards) == (2, 1, 0, {})
+    assert await stores.outcomes.missing(reopened, 0, range(3)) == [1, 2]
+    assert await record(stores, plan, answered(1), epoch=1) == 0
+    assert await record(stores, plan, answered(1), epoch=2) == 1
+    assert (await stores.records.all_counts(plan)).counts.recorded == 2
+
+
+async def test_opening_again_changes_nothing_and_an_earlier_epoch_is_refused(stores: Stores) -> None:
+    plan = await open_run(stores, 3)
+    await record(stores, plan, failed(1))
+    other = replace(plan, tasks=(), rollouts=7)
+    assert (await stores.records.open(other, 1)).plan == plan
+    assert (await stores.records.all_counts(plan)).counts.failed == 1
+    with pytest.raises(EpochOver):
+        await stores.records.open(plan, 0)
+
+
+async def test_a_run_freezes_only_complete_unless_partial_is_allowed(stores: Stores) -> None:
+    plan = await open_run(stores, 2)
+    await record(stores, plan, answered(0))
+    with pytest.raises(RunIncomplete):
+        await stores.records.freeze(plan, 1, RunState.COMPLETED, allow_partial=False)
+    with pytest.raises(EpochNotOpen):
+        await stores.records.freeze(plan, 2, RunState.COMPLETED, allow_partial=True)
+    await record(stores, plan, failed(1))
+    await stores.records.freeze(plan, 1, RunState.COMPLETED, allow_partial=False)
+    await stores.records.freeze(plan, 1, RunState.COMPLETED, allow_partial=False)
+    found = await stores.records.find(plan.run_id)
+    assert found is not None
+    assert found.is_frozen
+
+
+async def test_what_a_run_was_ordered_as_and_how_it_ended_is_kept(stores: Stores) -> None:
+    ordered = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    facts = RunFacts("glue", 2, "vllm/tiny", 7, "ann", ordered, 100, 3, ("rte", "wnli"))
+    groups = (TaskGroup("glue", ("t0",), (GroupMetric("acc", is_weighted_by_size=False),)),)
+    set_id = new_id()
+    await stores.sample_sets.stage(set_id, [choice_sample(0, set_id)])
+    await stores.sample_sets.commit(set_id, 1)
+    plan = replace(plan_of([1], [set_id]), facts=facts, groups=groups)
+    assert (await stores.records.open(plan, 1)).plan == plan
+
+    await stores.records.freeze(plan, 1, RunState.FAILED, allow_partial=True)
+    closed = await stores.records.find(plan.run_id)
+    assert closed is not None
+    assert (closed.plan, closed.state) == (plan, RunState.FAILED)
+    assert closed.closed_at is not None
+
+    reopened = await stores.records.open(plan, 2)
+    assert (reopened.state, reopened.closed_at) == (None, None)
+
+
+async def test_all_that_a_target_may_hold_is_kept(stores: Stores) -> None:
+    set_id = new_id()
+    several = Target((" a", " b", " c"), None, ("b", "c"), (1, 2), ("a",), ("A", "B", "C"))
+    await stores.sample_sets.stage(set_id, [replace(choice_sample(0, set_id), target=several, doc_json="{}")])
+    await stores.sample_sets.commit(set_id, 1)
+    assert await stores.sample_sets.targets(set_id, [0]) == {0: several}
+    assert await stores.sample_sets.label_count(set_id) == 3
+    assert (await stores.sample_sets.read(set_id, [0]))[0].target == several
+
+
+async def test_a_set_whose_samples_share_other_passages_is_another_set(stores: Stores) -> None:
+    """Its figures have other errors: they rest on how many passages there are."""
+    salt = new_id()
+    committed = []
+    for clusters in (("", ""), ("p", "p"), ("p", "q"), ("p", "p")):
+        set_id = new_id()
+        samples = [replace(choice_sample(at, salt), cluster=cluster) for at, cluster in enumerate(clusters)]
+        await stores.sample_sets.stage(set_id, samples)
+        committed.append((await stores.sample_sets.commit(set_id, 2)).set_id)
+    assert len(set(committed)) == 3
+    assert committed[1] == committed[3]
+    assert await stores.sample_sets.clusters(committed[0]) == {}
+    assert await stores.sample_sets.clusters(committed[2]) == {0: "p", 1: "q"}
+
+
+async def test_the_first_summary_of_an_epoch_stays(stores: Stores) -> None:
+    plan = await open_run(stores, 2)
+    await record(stores, plan, answered(0), answered(1))
+    await stores.records.freeze(plan, 1, RunState.COMPLETED, allow_partial=False)
+    found = await stores.records.find(plan.run_id)
+    assert found is not None
+    summary = await SummarizeRun(stores, SystemClock()).summarize(found)
+    assert await stores.summaries.keep(plan, summary) == summary
+    assert await stores.summaries.keep(plan, replace(summary, total=99)) == summary
+    assert await stores.summaries.find(plan.run_id, 1) == summary
+    assert await stores.summaries.find(plan.run_id, 2) is None
+
+
+async def test_figures_stay_in_the_order_of_the_task(stores: Stores) -> None:
+    plan = await open_run(stores, 2)
+    await stores.records.freeze(plan, 1, RunState.FAILED, allow_partial=True)
+    found = await stores.records.find(plan.run_id)
+    assert found is not None
+    summary = await SummarizeRun(stores, SystemClock()).summarize(found)
+    in_order = {"rougeL_max": Figure(), "mcc": Figure(), "acc": Figure()}
+    summary = replace(summary, tasks=(replace(summary.tasks[0], figures=in_order),))
+    kept = await stores.summaries.keep(plan, summary)
+    assert list(kept.tasks[0].figures) == ["rougeL_max", "mcc", "acc"]
+
+
+async def test_what_engines_said_is_kept_side_by_side(stores: Stores) -> None:
+    plan = await open_run(stores, 1)
+    for hardware in ("H200", "A100", "H200"):
+        await stores.records.add_environment(plan.run_id, {"engine": "vllm", "hardware": hardware})
+    progress = await stores.records.all_counts(plan)
+    counts = progress.counts
+    assert counts.environment == {"engine": "vllm", "hardware": "A100; H200"}
+
+
+async def test_only_the_named_shards_are_counted(stores: Stores) -> None:
+    plan = await open_run(stores, 25)
+    await record(stores, plan, answered(0), answered(11), answered(12), answered(24))
+    [progress] = await stores.records.counts([plan], [(plan.run_id, 1), (plan.run_id, 7)])
+    assert progress.shards == {1: 2}
+    assert progress.counts.recorded == 4
+
+
+async def test_an_answer_comes_back_as_it_was_sent(rows: Rows, stores: Stores) -> None:
+    plan = await open_run(stores, 4)
+    odd = replace(answered(1), result=Failure(FailureClass.ENGINE, "it broke — ½"))
+    said_in_vain = Answer(
+        "ab",
+        "stop",
+        (ChoiceScore(-1.0, is_greedy=True, token_count=1), ChoiceScore(-math.inf, is_greedy=False)),
+    )
+    unscored = replace(answered(3), result=Failure(FailureClass.SCORING, "too slow", said_in_vain))
+    sent = [answered(0), odd, said(2, "line\nbreak 😀"), unscored]
+    await record(stores, plan, *sent)
+    assert [one.outcome for one in await recorded(rows, all_of(plan))] == sent
+
+
+async def test_pages_follow_sample_and_rollout_and_filter_by_status(stores: Stores) -> None:
+    plan = await open_run(stores, 4, rollouts=2)
+    await record(
+        stores, plan, *[answered(sample, rollout=rollout) for sample in (0, 2) for rollout in (0, 1)]
+    )
+    await record(stores, plan, failed(3, rollout=1))
+
+    async def keys(page: OutcomePage) -> Sequence[tuple[int, int]]:
+        return await stores.outcomes.page(page)
+
+    page = OutcomePage(plan.run_id, (0, 0), 4, 2)
+    assert await keys(page) == [(0, 1), (2, 0)]
+    assert await keys(replace(page, after=(2, 0), page_size=9)) == [(2, 1), (3, 1)]
+    assert await keys(replace(page, status=OutcomeStatus.FAILED)) == [(3, 1)]
+
+
+async def test_failures_of_an_earlier_epoch_are_not_listed(rows: Rows, stores: Stores) -> None:
+    plan = await open_run(stores, 3)
+    await record(stores, plan, failed(0, FailureClass.RATE_LIMIT), answered(1), failed(2))
+    await stores.records.open(plan, 2)
+    await record(stores, plan, failed(2, FailureClass.ENGINE), epoch=2)
+    page = OutcomePage(plan.run_id, (0, -1), 3, 10)
+    of_all, of_failed = [
+        [(one.outcome.sample, one.epoch) for one in await recorded(rows, asked)]
+        for asked in (page, replace(page, status=OutcomeStatus.FAILED))
+    ]
+    assert of_all == [(1, 1), (2, 2)]
+    assert of_failed == [(2, 2)]
+
+
+async def test_a_set_is_readable_once_committed(stores: Stores) -> None:
+    set_id = new_id()
+    chat = Prompt(None, (ChatMessage("system", "Be brief."), ChatMessage("user", "Why?")))
+    samples = [
+        replace(choice_sample(0, set_id), prompt=chat, cluster="passage"),
+        Sample(1, 5, bytes(32), Prompt("How?"), Target((), None, ("so", "thus"))),
+    ]
+    await stores.sample_sets.stage(set_id, samples)
+    with pytest.raises(SampleSetNotFound):
+        await stores.sample_sets.read(set_id, [0])
+    await stores.sample_sets.stage(set_id, samples[1:])
+    committed = await stores.sample_sets.commit(set_id, 2)
+    assert await stores.sample_sets.commit(set_id, 2) == committed
+    assert await stores.sample_sets.read(set_id, [1, 0]) == {0: samples[0], 1: samples[1]}
+    assert await stores.sample_sets.targets(set_id, [1, 7]) == {1: samples[1].target}
+    assert await stores.sample_sets.clusters(set_id) == {0: "passage"}
+    assert await stores.sample_sets.label_count(set_id) == 0
+    assert (await stores.sample_sets.weights(set_id, [1, 7])) == {1: len("How?sothus")}
+    with pytest.raises(SampleSetCommitted):
+        await stores.sample_sets.stage(set_id, samples)
+
+
+async def test_chunks_that_come_together_make_the_set_that_they_make_one_by_one(stores: Stores) -> None:
+    one_by_one, together = new_id(), new_id()
+    chunks = [[choice_sample(at, "chunks") for at in range(start, start + 50)] for start in range(0, 400, 50)]
+    for chunk in chunks:
+        await stores.sample_sets.stage(one_by_one, chunk)
+    async with asyncio.TaskGroup() as group:
+        for chunk in reversed(chunks):
+            group.create_task(stores.sample_sets.stage(together, chunk))
+    kept = await stores.sample_sets.commit(one_by_one, 400)
+    assert await stores.sample_sets.commit(together, 400) == kept
+
+
+async def test_a_set_with_gaps_is_not_committed(stores: Stores) -> None:
+    set_id = new_id()
+    await stores.sample_sets.stage(set_id, [choice_sample(0, set_id), choice_sample(2, set_id)])
+    for count in (2, 3):
+        with pytest.raises(SampleSetIncomplete):
+            await stores.sample_sets.commit(set_id, count)
+    with pytest.raises(SampleSetNotFound):
+        await stores.sample_sets.commit(new_id(), 1)
+
+
+async def test_leftovers_are_swept_and_committed_sets_stay(stores: Stores) -> None:
+    kept = (await open_run(stores, 2)).tasks[0].sample_set_id
+    left = new_id()
+    await stores.sample_sets.stage(left, [choice_sample(0, left)])
+    assert await stores.sample_sets.sweep(datetime.fromtimestamp(0, tz=UTC)) == 0
+    assert await stores.sample_sets.sweep(SystemClock().now() + timedelta(minutes=1)) >= 1
+    assert len(await stores.sample_sets.read(kept, [0, 1])) == 2
+    with pytest.raises(SampleSetNotFound):
+        await stores.sample_sets.commit(left, 1)
+
+
+async def test_a_set_that_is_still_being_staged_is_no_leftover(stores: Stores) -> None:
+    set_id = new_id()
+    await stores.sample_sets.stage(set_id, [choice_sample(0, set_id)])
+    after_the_first_chunk = SystemClock().now()
+    await stores.sample_sets.stage(set_id, [choice_sample(1, set_id)])
+    await stores.sample_sets.sweep(after_the_first_chunk)
+    assert (await stores.sample_sets.commit(set_id, 2)).set_id == set_id
+
+
+async def test_weights_that_are_no_numbers_are_not_scored_later_either(rows: Rows, stores: Stores) -> None:
+    plan = await open_run(stores, 1)
+    overflowed = logprob_answer((-1.0, math.nan), (True, False), finish_reason="stop")
+    sent = replace(answered(0), result=Failure(FailureClass.SCORING, "no number", overflowed))
+    await record(stores, plan, sent)
+    [kept] = await recorded(rows, all_of(plan))
+    assert kept.outcome.answer is not None
+    with pytest.raises(ScoringImpossible):
+        score_answer(plan.scorings[0], choice_sample(0).target, kept.outcome.answer)

@@ -1,0 +1,149 @@
+"""Answers are taken from run to run in Postgres: of the same request, sample, rollout and engine only."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+import pytest_asyncio
+
+from proctor.values.outcome import OutcomeStatus
+from proctor.values.run import RunState
+from services.common.postgres import PostgresSession, connect_pool, migrate
+from services.results.outcomes.list_missing import ListMissing
+from services.results.outcomes.outcome import Outcome
+from services.results.outcomes.postgres import PostgresReuse
+from services.results.outcomes.reuse_answers import ReuseAnswers
+from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
+from services.results.runs.errors import EpochNotOpen, RecordNotFound
+from services.results.runs.run_plan import RunPlan
+from services.results.samples.sample import Sample
+from services.results.summaries.ports import Stores
+from tests.fakes.results.recorded_run import answered, choice_sample, failed, new_id, plan_of, scored
+from tests.fakes.results.stores import postgres_stores
+from tests.harness.servers import postgres_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SIZE = 12
+ENGINE = {"engine": "fake", "engine_version": "1"}
+ASKED_ALIKE = b"a" * 32
+
+
+@dataclass
+class Stand:
+    stores: Stores
+    reuse: ReuseAnswers
+
+    async def open(
+        self, samples: Sequence[Sample], *, digest: bytes = ASKED_ALIKE, rollouts: int = 1
+    ) -> RunPlan:
+        set_id = new_id()
+        await self.stores.sample_sets.stage(set_id, samples)
+        kept = await self.stores.sample_sets.commit(set_id, len(samples))
+        plan = plan_of([len(samples)], [kept.set_id], rollouts=rollouts)
+        tasks = tuple(replace(task, request_digest=digest) for task in plan.tasks)
+        return (await self.stores.records.open(replace(plan, tasks=tasks), 1)).plan
+
+    async def answer(
+        self, plan: RunPlan, outcomes: Sequence[Outcome], said: Mapping[str, str] = ENGINE
+    ) -> None:
+        await self.stores.outcomes.record([scored(plan.run_id, outcome) for outcome in outcomes])
+        await self.stores.records.add_environment(plan.run_id, said)
+
+    async def missing(self, plan: RunPlan) -> list[tuple[int, int]]:
+        page = await ListMissing(self.stores.records, self.stores.outcomes).list_page(plan.run_id, 1, 0, "")
+        return page.missing
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def harness() -> AsyncIterator[Stand]:
+    async with postgres_server() as server:
+        await migrate(server.address, SCHEMA, MIGRATIONS)
+        async with await connect_pool(server.address, schema=SCHEMA) as pool:
+            session = PostgresSession(pool, QUERIES)
+            stores = postgres_stores(session)
+            yield Stand(stores, ReuseAnswers(stores.records, stores.outcomes, PostgresReuse(session)))
+
+
+@pytest.fixture
+def samples() -> list[Sample]:
+    salt = new_id()
+    return [choice_sample(at, salt) for at in range(SIZE)]
+
+
+async def test_answers_are_taken_once_with_their_counts(harness: Stand, samples: list[Sample]) -> None:
+    first, second = await harness.open(samples), await harness.open(samples)
+    unparsed = replace(scored(first.run_id, answered(3)), status=OutcomeStatus.UNPARSED)
+    await harness.stores.outcomes.record([unparsed])
+    await harness.answer(first, [answered(at) for at in range(SIZE) if at not in (3, 5)])
+    await harness.answer(first, [failed(5)])
+    for _ in range(2):
+        assert await harness.reuse.reuse(second.run_id, 1, ENGINE) == SIZE - 1
+    counts = (await harness.stores.records.all_counts(second)).counts
+    assert (counts.recorded, counts.failed, counts.tasks[0].unparsed) == (SIZE - 1, 0, 1)
+    assert counts.usage.prompt_tokens == 0
+    assert await harness.missing(second) == [(0, 5)]
+    # What is asked after all goes its usual way.
+    await harness.answer(second, [answered(5), answered(4)])
+    assert (await harness.stores.records.all_counts(second)).counts.recorded == SIZE
+
+
+async def test_a_limited_run_has_its_samples_from_a_whole_one(harness: Stand, samples: list[Sample]) -> None:
+    whole = await harness.open(samples)
+    await harness.answer(whole, [answered(at) for at in range(SIZE)])
+    part = await harness.open(samples[:5])
+    assert await harness.reuse.reuse(part.run_id, 1, ENGINE) == 5
+    more = await harness.open([*samples, replace(choice_sample(SIZE, new_id()), position=SIZE)])
+    assert await harness.reuse.reuse(more.run_id, 1, ENGINE) == SIZE
+    assert await harness.missing(more) == [(0, SIZE)]
+
+
+async def test_what_is_left_is_taken_from_an_older_run(harness: Stand, samples: list[Sample]) -> None:
+    older, newer = await harness.open(samples), await harness.open(samples)
+    await harness.answer(older, [answered(at) for at in range(8)])
+    await harness.answer(newer, [answered(at, 1) for at in range(6, SIZE)])
+    third = await harness.open(samples)
+    assert await harness.reuse.reuse(third.run_id, 1, ENGINE) == SIZE
+
+
+async def test_only_the_same_rollouts_are_taken(harness: Stand, samples: list[Sample]) -> None:
+    once = await harness.open(samples)
+    await harness.answer(once, [answered(at) for at in range(SIZE)])
+    thrice = await harness.open(samples, rollouts=3)
+    assert await harness.reuse.reuse(thrice.run_id, 1, ENGINE) == SIZE
+    assert {rollout for rollout, _ in await harness.missing(thrice)} == {1, 2}
+    await harness.answer(thrice, [answered(at, rollout=2) for at in range(SIZE)])
+    again = await harness.open(samples)
+    assert await harness.reuse.reuse(again.run_id, 1, ENGINE) == SIZE
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "digest"),
+    [
+        (ENGINE, {**ENGINE, "engine_version": "2"}, ASKED_ALIKE),
+        (ENGINE, ENGINE, b"b" * 32),
+        (ENGINE, {}, ASKED_ALIKE),
+        ({}, ENGINE, ASKED_ALIKE),
+    ],
+    ids=["another version", "another request", "nothing known now", "nothing known then"],
+)
+async def test_other_answers_are_not_taken(
+    harness: Stand, samples: list[Sample], said: dict[str, str], asked: dict[str, str], digest: bytes
+) -> None:
+    first, second = await harness.open(samples), await harness.open(samples, digest=digest)
+    await harness.answer(first, [answered(at) for at in range(SIZE)], said)
+    assert await harness.reuse.reuse(second.run_id, 1, asked) == 0
+    assert len(await harness.missing(second)) == SIZE
+
+
+async def test_a_frozen_run_takes_nothing_and_an_unknown_one_is_refused(
+    harness: Stand, samples: list[Sample]
+) -> None:
+    first, second = await harness.open(samples), await harness.open(samples)
+    await harness.answer(first, [answered(at) for at in range(SIZE)])
+    await harness.stores.records.freeze(second, 1, RunState.CANCELLED, allow_partial=True)
+    assert await harness.reuse.reuse(second.run_id, 1, ENGINE) == 0
+    with pytest.raises(EpochNotOpen):
+        await harness.reuse.reuse(first.run_id, 2, ENGINE)
+    with pytest.raises(RecordNotFound):
+        await harness.reuse.reuse(new_id(), 1, ENGINE)

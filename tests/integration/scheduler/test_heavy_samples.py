@@ -1,0 +1,99 @@
+"""Shards of heavy samples: read in answers, and sent in messages, that are not too large."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import nats
+import pytest
+
+from proctor.v1 import sample_pb2, work_messages_pb2
+from services.common import subjects
+from services.common.errors import MessageTooLarge
+from services.common.jetstream import JetStream
+from services.scheduler.dispatch.nats import NatsShardStream
+from services.scheduler.planning.shard import MAX_SHARD_BYTES, Shard
+from services.scheduler.runs.lifecycle.planned_task import PlannedTask
+from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
+from services.scheduler.suites.suite import OutputType
+from tests.harness.servers import nats_server
+
+MEBIBYTE = 1024 * 1024
+ANSWER_BYTES = 16 * MEBIBYTE
+TASK = PlannedTask("heavy", "1", "set", 0, 1024, OutputType.GENERATE_UNTIL, 0, False, "rows", "1")  # noqa: FBT003
+RUN = Run(
+    RunId(str(uuid4())),
+    RunOrder("heavy", "openai/fake"),
+    "local",
+    "remote",
+    ScoringMethod.GENERATE,
+    datetime(2026, 11, 20, tzinfo=UTC),
+)
+
+
+class HeavySamples:
+    """All of one size; refuses an answer that is too large, as gRPC does."""
+
+    def __init__(self, sample_bytes: int) -> None:
+        self._prompt = sample_pb2.Prompt(text="x" * sample_bytes)
+
+    async def read_samples(self, sample_set_id: str, positions: Sequence[int]) -> Sequence[sample_pb2.Sample]:  # noqa: ARG002
+        samples = [sample_pb2.Sample(position=position, prompt=self._prompt) for position in positions]
+        if sum(sample.ByteSize() for sample in samples) > ANSWER_BYTES:
+            raise MessageTooLarge("Received message larger than max")
+        return samples
+
+
+@asynccontextmanager
+async def wire_of(sample_bytes: int) -> AsyncIterator[tuple[NatsShardStream, JetStream]]:
+    async with nats_server() as server:
+        connection = await nats.connect(server.address)
+        jetstream = JetStream(connection)
+        yield NatsShardStream(jetstream, HeavySamples(sample_bytes), frozenset({"remote"})), jetstream
+        await connection.close()
+
+
+def shards_of(count: int, size: int) -> list[Shard]:
+    return [
+        Shard(number, 0, 0, range(number * size, (number + 1) * size), size, attempt=1)
+        for number in range(count)
+    ]
+
+
+async def test_samples_of_four_mebibytes_go_out_alone_and_a_few_at_a_time() -> None:
+    async with wire_of(4 * MEBIBYTE - 1000) as (wire, jetstream):
+        filled = await wire.fill(RUN, [TASK], shards_of(16, 1))
+        assert [one.shard.number for one in filled] == [0, 1, 2, 3]
+        await wire.publish(RUN, filled)
+        assert await jetstream.pending(subjects.WORK, subjects.work_of_run(RUN.run_id)) == 4
+
+
+async def test_shard_of_a_retry_that_is_too_heavy_goes_out_in_parts() -> None:
+    run = replace(RUN, run_id=RunId(str(uuid4())))
+    async with wire_of(600_000) as (wire, jetstream):
+        filled = await wire.fill(run, [TASK], shards_of(1, 64))
+        [shard] = filled
+        parts = [work_messages_pb2.WorkShard.FromString(payload) for payload in shard.payloads]
+        assert [sample.sample for part in parts for sample in part.samples] == list(range(64))
+        assert {(part.shard, part.attempt) for part in parts} == {(0, 1)}
+        await wire.publish(run, filled)
+        assert await jetstream.pending(subjects.WORK, subjects.work_of_run(run.run_id)) == len(parts)
+
+
+async def test_message_over_the_limit_of_the_wire_is_told_as_such() -> None:
+    run = replace(RUN, run_id=RunId(str(uuid4())))
+    async with wire_of(9 * MEBIBYTE) as (wire, _):
+        filled = await wire.fill(run, [TASK], shards_of(2, 1))
+        with pytest.raises(MessageTooLarge, match="too large to be sent"):
+            await wire.publish(run, filled)
+
+
+@pytest.mark.parametrize("sample_bytes", [100, 4000])
+async def test_light_shards_are_one_message_each(sample_bytes: int) -> None:
+    wire = NatsShardStream(None, HeavySamples(sample_bytes), frozenset())  # type: ignore[arg-type]  # sends nothing
+    filled = await wire.fill(RUN, [TASK], shards_of(16, 64))
+    assert [len(one.payloads) for one in filled] == [1] * 16
+    assert all(len(one.payloads[0]) < 2 * MAX_SHARD_BYTES for one in filled)

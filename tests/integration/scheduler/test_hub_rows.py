@@ -1,0 +1,103 @@
+"""Rows through the real `datasets` library, in a process of its own since it reads its settings at import."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from datasets.packaged_modules import _PACKAGED_DATASETS_MODULES
+
+from services.scheduler.suites.rows.hub_rows import refuse_local_files
+from services.scheduler.suites.rows.row_source import FILE_READERS, RowsMissing
+
+ROOT = Path(__file__).parents[3]
+
+PROGRAM = """
+import sys
+from services.scheduler.suites.rows.hub_rows import HubRows
+from services.scheduler.suites.rows.row_source import RowsMissing, RowsReference
+try:
+    found = HubRows().open(RowsReference("suite", dataset_id=sys.argv[1], split=sys.argv[2]))
+    print(found.provenance.source, list(found.rows))
+except RowsMissing as error:
+    print(error)
+"""
+
+TWO_AT_ONCE = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from services.scheduler.suites.rows.hub_rows import HubRows
+from services.scheduler.suites.rows.row_source import RowsReference
+source = HubRows()
+reference = RowsReference("suite", dataset_id=sys.argv[1], split=sys.argv[2])
+with ThreadPoolExecutor(2) as pool:
+    found = list(pool.map(lambda _: source.open(reference), range(2)))
+print([list(one.rows) for one in found], len({one.provenance.revision for one in found}))
+"""
+
+
+def ask(home: Path, dataset: str, split: str, program: str = PROGRAM, **environment: str) -> str:
+    kept = {key: value for key, value in os.environ.items() if "proxy" not in key.lower()}
+    kept.pop("HF_HUB_OFFLINE", None)
+    done = subprocess.run(
+        [sys.executable, "-c", program, dataset, split],
+        cwd=ROOT, env={**kept, "HF_HOME": str(home), **environment},
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    return done.stdout.strip()
+
+
+def test_rows_are_read_through_the_library(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    (folder / "test.jsonl").write_text('{"text": "a", "label": 1}\n{"text": "b", "label": 0}\n')
+    expected = "hub [{'text': 'a', 'label': 1}, {'text': 'b', 'label': 0}]"
+    assert ask(tmp_path, str(folder), "test") == expected
+
+
+def test_a_folder_of_the_working_directory_is_not_taken_for_a_data_set_of_the_hub(tmp_path: Path) -> None:
+    assert "named by its absolute path" in ask(tmp_path, "tests", "test")
+
+
+@pytest.mark.parametrize("reader", ["text", "json", "parquet"])
+def test_a_way_to_read_files_is_not_taken_for_a_data_set_of_the_hub(tmp_path: Path, reader: str) -> None:
+    told = ask(tmp_path, reader, "train", HF_HUB_OFFLINE="1")
+    assert told.startswith("this names a way to read files")
+
+
+def test_every_way_of_the_library_to_read_files_is_known() -> None:
+    assert _PACKAGED_DATASETS_MODULES.keys() <= FILE_READERS
+
+
+@pytest.mark.parametrize("file", ["/etc/passwd", "../rows.csv", "http://127.0.0.1/rows.csv"])
+def test_a_data_set_of_the_hub_that_names_files_of_others_is_refused(file: str) -> None:
+    own = "hf://datasets/org/set@0123/rows.csv"
+    refuse_local_files({"test": [own]})
+    with pytest.raises(RowsMissing, match="not its own"):
+        refuse_local_files({"test": [own], "train": [own, file]})
+
+
+def test_two_runs_that_want_the_same_rows_fetch_them_once(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    (folder / "test.jsonl").write_text('{"text": "a"}\n')
+    assert ask(tmp_path, str(folder), "test", TWO_AT_ONCE) == "[[{'text': 'a'}], [{'text': 'a'}]] 1"
+    assert len(list((tmp_path / "datasets").rglob("*.arrow"))) == 1
+
+
+def test_a_split_that_does_not_exist_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    (folder / "test.jsonl").write_text('{"text": "a"}\n')
+    assert ask(tmp_path, str(folder), "train").startswith('the hub does not give it (Unknown split "train"')
+
+
+def test_an_unreachable_hub_is_told_at_once(tmp_path: Path) -> None:
+    told = ask(tmp_path, "org/set", "test", HF_ENDPOINT="http://127.0.0.1:1")
+    assert told == "the hub http://127.0.0.1:1 cannot be reached ([Errno 111] Connection refused)"
+
+
+def test_offline_without_a_cached_copy_is_told(tmp_path: Path) -> None:
+    told = ask(tmp_path, "org/set", "test", HF_HUB_OFFLINE="1")
+    assert told.startswith("the hub does not give it (")

@@ -1,0 +1,103 @@
+"""Limits that change without a restart, and requests that are counted: in memory and in Postgres alike."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from services.scheduler.postgres_sessions import Sessions
+from services.scheduler.requests import EVERYBODY
+from services.scheduler.runs.limits.errors import TooManyRequests
+from services.scheduler.runs.limits.ports import LimitStore
+from services.scheduler.runs.limits.postgres import PostgresLimits
+from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitName, QueueLimits
+from services.scheduler.runs.orders.run_order import Priority
+from tests.fakes.scheduler.database import scheduler_database
+from tests.fakes.scheduler.in_memory_limits import InMemoryLimits
+from tests.fakes.scheduler.surroundings import START
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SETTINGS = QueueLimits(max_requests_per_minute=5, priorities={"ann": Priority.NORMAL})
+SECOND = timedelta(seconds=1)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool() -> AsyncIterator[asyncpg.Pool]:
+    async with scheduler_database() as pool:
+        yield pool
+
+
+@pytest_asyncio.fixture(params=["memory", "postgres"], loop_scope="module")
+async def store(request: pytest.FixtureRequest, pool: asyncpg.Pool) -> LimitStore:
+    if request.param == "memory":
+        return InMemoryLimits(SETTINGS)
+    await pool.execute("DELETE FROM limits; INSERT INTO limits DEFAULT VALUES")
+    await pool.execute("TRUNCATE user_priorities, request_counts")
+    return PostgresLimits(Sessions(pool), SETTINGS)
+
+
+async def test_limits_are_as_the_settings_say_until_they_are_changed(store: LimitStore) -> None:
+    assert await store.limits() == SETTINGS
+    changes = LimitChanges(max_running=7, run_time_limit=timedelta(minutes=5), min_run_time=timedelta(0))
+    changed = await store.change(changes)
+    assert (changed.max_running, changed.max_pending_per_user) == (7, SETTINGS.max_pending_per_user)
+    assert (changed.run_time_limit, changed.min_run_time) == (timedelta(minutes=5), timedelta(0))
+    assert await store.change(LimitChanges(max_pending_per_user=1)) == await store.limits()
+    assert (await store.limits()).max_running == 7
+
+
+async def test_limits_go_back_to_the_settings_unless_they_are_changed_as_well(store: LimitStore) -> None:
+    every = LimitChanges(7, 8, 9, timedelta(hours=5), timedelta(seconds=5), {"bob": Priority.LOW})
+    await store.change(every)
+    kept = {LimitName.MAX_RUNNING, LimitName.MIN_RUN_TIME}
+    changed = await store.change(LimitChanges(min_run_time=SECOND, reset=frozenset(LimitName) - kept))
+    assert changed == replace(SETTINGS, max_running=7, min_run_time=SECOND)
+    assert await store.change(LimitChanges(reset=frozenset(LimitName))) == SETTINGS == await store.limits()
+
+
+async def test_list_of_priorities_is_replaced_as_a_whole(store: LimitStore) -> None:
+    await store.change(LimitChanges(priorities={EVERYBODY: Priority.LOW, "bob": Priority.HIGH}))
+    await store.change(LimitChanges(max_running=1))
+    limits = await store.limits()
+    assert limits.allowed_priorities("ann") == (Priority.LOW,)
+    assert limits.allowed_priorities("bob") == (Priority.HIGH, Priority.NORMAL, Priority.LOW)
+    assert SETTINGS.allowed_priorities("ann") == (Priority.NORMAL, Priority.LOW)
+
+
+async def test_request_beyond_the_limit_is_refused_until_the_minute_is_over(store: LimitStore) -> None:
+    now = START.replace(second=48)
+    assert [await store.count_request("ann", now) for _ in range(5)] == [4, 3, 2, 1, 0]
+    with pytest.raises(TooManyRequests) as refusal:
+        await store.count_request("ann", now)
+    assert refusal.value.facts == {"user": "ann", "limit": 5, "retry_after_seconds": 13}
+    assert await store.count_request("bob", now) == 4
+    assert await store.count_request("ann", now + 12 * SECOND) == 4
+
+
+async def test_clock_that_is_behind_begins_no_new_minute(store: LimitStore) -> None:
+    for _ in range(5):
+        await store.count_request("ann", START)
+    for now in (START - SECOND, START):
+        with pytest.raises(TooManyRequests):
+            await store.count_request("ann", now)
+
+
+async def test_requests_at_the_same_time_are_all_counted(store: LimitStore) -> None:
+    await store.change(LimitChanges(max_requests_per_minute=30))
+    calls = [store.count_request("ann", START) for _ in range(40)]
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert sorted(answer for answer in answers if isinstance(answer, int)) == list(range(30))
+
+
+async def test_old_counts_are_forgotten_and_those_of_this_minute_stay(store: LimitStore) -> None:
+    for _ in range(3):
+        await store.count_request("ann", START)
+    await store.forget_requests(START + 30 * SECOND)
+    assert await store.count_request("ann", START) == 1
+    await store.forget_requests(START + 120 * SECOND)
+    assert await store.count_request("ann", START) == 4

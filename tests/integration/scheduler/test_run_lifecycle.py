@@ -1,0 +1,233 @@
+"""How long runs are there: their windows, the data sets they hold, their deletion, their place in lists."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from services.scheduler.datasets.dataset import DatasetId
+from services.scheduler.datasets.dataset_errors import DatasetInUse, DatasetNotFound
+from services.scheduler.datasets.postgres_datasets import PostgresDatasets
+from services.scheduler.postgres_sessions import Sessions
+from services.scheduler.runs.lifecycle.errors import RunNotFound, RunNotOver
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns
+from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunError, RunId, RunState
+from services.scheduler.runs.limits.postgres import PostgresLimits
+from services.scheduler.runs.limits.queue_limits import QueueLimits
+from services.scheduler.runs.reads.run_list import RunFilter, RunKind
+from services.scheduler.suites.errors import SuiteInUse
+from services.scheduler.suites.postgres import PostgresUserSuites
+from tests.fakes.eventually import eventually
+from tests.fakes.scheduler.database import scheduler_database
+from tests.fakes.scheduler.stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
+from tests.fakes.scheduler.surroundings import START
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+DATASET, OTHER = DatasetId(f"ds_{1:032x}"), DatasetId(f"ds_{2:032x}")
+DAY_SECONDS = 24 * 3600
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool() -> AsyncIterator[asyncpg.Pool]:
+    async with scheduler_database() as pool:
+        yield pool
+
+
+@pytest_asyncio.fixture(params=["memory", "postgres"], loop_scope="module")
+async def stores(request: pytest.FixtureRequest, pool: asyncpg.Pool) -> Stores:
+    return stores_in_memory() if request.param == "memory" else await in_postgres(pool)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def datasets(pool: asyncpg.Pool) -> PostgresDatasets:
+    await in_postgres(pool)
+    return PostgresDatasets(Sessions(pool))
+
+
+async def in_postgres(pool: asyncpg.Pool) -> Stores:
+    """Nothing but two data sets."""
+    stores = await empty_stores(pool)
+    for dataset_id in (DATASET, OTHER):
+        await pool.execute(
+            """
+            INSERT INTO dataset_contents
+            VALUES ($1, 'jsonl', 'datasets/' || $1, 1, 1, 0, '{}', '') ON CONFLICT DO NOTHING
+            """,
+            dataset_id,
+        )
+        await pool.execute(
+            """
+            INSERT INTO datasets (dataset_id, name, username, uploaded_at, digest, format)
+            VALUES ($1, 'one.jsonl', 'local', now(), $1, 'jsonl') ON CONFLICT DO NOTHING
+            """,
+            dataset_id,
+        )
+    return stores
+
+
+def dataset_run(age: int = 0, dataset_id: str = DATASET, window_seconds: int | None = None) -> Run:
+    run = new_run(age, suite="", dataset_id=dataset_id, completion_window_seconds=window_seconds)
+    expires_at = run.created_at + timedelta(seconds=window_seconds) if window_seconds else None
+    return replace(run, dataset_name="one.jsonl", expires_at=expires_at)
+
+
+async def expired(stores: Stores, now: datetime) -> list[RunId]:
+    return [run.run_id for run in await stores.led.expired(now)]
+
+
+async def ended(stores: Stores, run: Run) -> Run:
+    """Cancelled and closed."""
+    token = await stores.begin_term()
+    await stores.runs.cancel(run.run_id, START + HOUR)
+    await stores.led.mark_closed(token, run, None)
+    return await stores.runs.get(run.run_id)
+
+
+async def test_run_over_a_data_set_comes_back_as_it_was_stored(stores: Stores) -> None:
+    run = await add(stores, dataset_run(window_seconds=DAY_SECONDS))
+    assert await stores.runs.get(run.run_id) == run
+
+
+async def test_window_closes_over_what_waits_and_what_is_paused(stores: Stores) -> None:
+    waiting, paused, later, endless = [
+        await add(stores, dataset_run(age, window_seconds=seconds))
+        for age, seconds in enumerate((60, 60, DAY_SECONDS, None))
+    ]
+    await stores.runs.pause(paused.run_id, START)
+    assert await expired(stores, START + timedelta(seconds=59)) == []
+    assert await expired(stores, START + HOUR) == [waiting.run_id, paused.run_id]
+    token = await stores.begin_term()
+    ending = RunEnding(RunState.FAILED, START + HOUR, RunError("DEADLINE_REACHED", "The window closed."))
+    for run in (waiting, paused):
+        assert await stores.led.finish(token, run, ending)
+    assert await expired(stores, START + HOUR) == []
+    assert {later.run_id, endless.run_id} == set(await admit(stores, token))
+
+
+async def test_run_with_a_window_may_run_until_it_closes(stores: Stores) -> None:
+    windowed = await add(stores, dataset_run(window_seconds=DAY_SECONDS))
+    other = await add(stores, dataset_run(1))
+    await admit(stores, await stores.begin_term())
+    assert (await stores.runs.get(windowed.run_id)).deadline == windowed.expires_at
+    assert (await stores.runs.get(other.run_id)).deadline == START + HOUR + timedelta(hours=3)
+    assert await expired(stores, START + timedelta(days=9)) == []
+
+
+async def test_retry_opens_a_new_window(stores: Stores) -> None:
+    windowed = await ended(stores, await add(stores, dataset_run(window_seconds=DAY_SECONDS)))
+    other = await ended(stores, await add(stores, dataset_run(1)))
+    now = START + timedelta(days=5)
+    retried = [await stores.runs.requeue(run.run_id, now) for run in (windowed, other)]
+    assert [run and run.expires_at for run in retried] == [now + timedelta(days=1), None]
+
+
+async def test_lists_tell_kinds_and_data_sets(stores: Stores) -> None:
+    suite, one, two = [
+        await add(stores, run) for run in (new_run(), dataset_run(1), dataset_run(2, dataset_id=OTHER))
+    ]
+
+    async def listed(**wanted: object) -> tuple[list[RunId], int]:
+        page = await stores.lists.page(RunFilter(**wanted), 10, None)  # type: ignore[arg-type]  # names are checked
+        return [run.run_id for run in page.runs], page.total
+
+    assert await listed(kind=RunKind.DATASET) == ([two.run_id, one.run_id], 2)
+    assert await listed(kind=RunKind.SUITE) == ([suite.run_id], 1)
+    assert await listed(dataset_id=OTHER) == ([two.run_id], 1)
+    assert await listed(dataset_id=OTHER, kind=RunKind.SUITE) == ([], 0)
+    assert await listed(suite=DATASET) == ([one.run_id], 1)
+
+
+async def test_only_a_run_that_is_over_is_deleted(stores: Stores) -> None:
+    run = await add(stores, new_run())
+    with pytest.raises(RunNotOver, match="is pending, so"):
+        await stores.deleted.delete(run.run_id, START)
+    await stores.runs.cancel(run.run_id, START)
+    with pytest.raises(RunNotOver, match="is being summed up, so"):
+        await stores.deleted.delete(run.run_id, START)
+
+
+async def test_deleted_run_is_gone_and_kept_in_mind_for_results(stores: Stores) -> None:
+    run = await ended(stores, await add(stores, new_run()))
+    await stores.deleted.delete(run.run_id, START)
+    with pytest.raises(RunNotFound):
+        await stores.runs.get(run.run_id)
+    with pytest.raises(RunNotFound):
+        await stores.deleted.delete(run.run_id, START + HOUR)
+    assert await stores.deleted.deleted(START) == []
+    assert await stores.deleted.deleted(START + HOUR) == [run.run_id]
+    await stores.deleted.forget_deleted(run.run_id)
+    assert await stores.deleted.deleted(START + HOUR) == []
+
+
+async def test_deletion_whose_answer_was_lost_can_be_repeated_by_the_same_call(pool: asyncpg.Pool) -> None:
+    stores = await in_postgres(pool)
+    run = await ended(stores, await add(stores, new_run()))
+    await stores.deleted.delete(run.run_id, START)
+    await stores.deleted.delete(run.run_id, START)
+
+
+async def test_suite_of_a_deleted_run_can_be_deleted(pool: asyncpg.Pool) -> None:
+    stores = await in_postgres(pool)
+    await pool.execute(
+        """
+        INSERT INTO user_suites (suite) VALUES ('mine');
+        INSERT INTO user_suite_versions VALUES ('mine', 1, 'd', '', 'mine.yaml', 'local', now());
+        """
+    )
+    suites = PostgresUserSuites(Sessions(pool))
+    run = await ended(stores, await add(stores, replace(new_run(suite="mine"), suite_version=1)))
+    with pytest.raises(SuiteInUse):
+        await suites.delete("mine", 1)
+    await stores.deleted.delete(run.run_id, START)
+    assert await suites.delete("mine", 1)
+
+
+async def test_data_set_stays_while_a_run_over_it_goes_on(
+    pool: asyncpg.Pool, datasets: PostgresDatasets
+) -> None:
+    stores = await in_postgres(pool)
+    run = await add(stores, dataset_run())
+    with pytest.raises(DatasetInUse, match=f"Run {run.run_id} uses the data set {DATASET}, so it stays"):
+        await datasets.delete(DATASET)
+    await stores.runs.pause(run.run_id, START)
+    with pytest.raises(DatasetInUse):
+        await datasets.delete(DATASET)
+    await ended(stores, run)
+    await datasets.delete(DATASET)
+    with pytest.raises(DatasetNotFound):
+        await datasets.get(DATASET)
+
+
+async def test_data_set_is_not_deleted_under_a_run_that_is_just_being_added(
+    pool: asyncpg.Pool, datasets: PostgresDatasets
+) -> None:
+    sessions = Sessions(pool)
+    runs = PostgresRuns(sessions, PostgresLimits(sessions, QueueLimits()))
+    run = dataset_run(dataset_id=OTHER)
+    async with asyncio.TaskGroup() as group, pool.acquire() as connection, connection.transaction():
+        await runs.add_in(connection, run, "")
+        deleting = group.create_task(refusal(datasets, OTHER))
+        await eventually(lambda: somebody_waits(pool), "the deletion waits for the run")
+    assert run.run_id in await deleting
+
+
+async def test_run_is_not_added_over_a_data_set_that_was_deleted(pool: asyncpg.Pool) -> None:
+    stores = await in_postgres(pool)
+    await PostgresDatasets(Sessions(pool)).delete(OTHER)
+    with pytest.raises(DatasetNotFound):
+        await add(stores, dataset_run(dataset_id=OTHER))
+
+
+async def somebody_waits(pool: asyncpg.Pool) -> bool:
+    return bool(await pool.fetchval("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"))
+
+
+async def refusal(datasets: PostgresDatasets, dataset_id: DatasetId) -> str:
+    with pytest.raises(DatasetInUse) as refused:
+        await datasets.delete(dataset_id)
+    return refused.value.message

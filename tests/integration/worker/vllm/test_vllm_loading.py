@@ -1,0 +1,89 @@
+"""What vLLM cannot load, what shares an engine and how busy it is: seen by `vllm_loading_program.py`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.worker.vllm.test_vllm_engine import LIMIT_SECONDS, REPOSITORY, VLLM_PYTHON
+
+PROGRAM = Path(__file__).with_name("vllm_loading_program.py")
+
+pytestmark = pytest.mark.skipif(
+    not VLLM_PYTHON.exists(), reason=f"no Python with vLLM: PROCTOR_VLLM_PYTHON is not set, no {VLLM_PYTHON}"
+)
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("vllm")
+    done = subprocess.run(
+        [str(VLLM_PYTHON), str(PROGRAM), str(folder)],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    observed: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return observed
+
+
+@pytest.mark.parametrize(
+    ("case", "says"),
+    [
+        ("architecture", "Model architectures ['NoSuchLM'] are not supported for now."),
+        ("cut_off", "are damaged or cut off"),
+        ("too_big", "larger than the available KV cache memory"),
+        ("parallel", "must be divisible by tensor parallel size (3)"),
+        ("argument", "name no_such, which vLLM"),
+    ],
+)
+def test_model_that_cannot_be_loaded_is_told_by_its_cause(seen: dict[str, Any], case: str, says: str) -> None:
+    refusal = seen["refusals"][case]
+    assert refusal["type"] == "ModelCannotLoad"
+    assert says in refusal["says"]
+    assert f"vllm/{case}" in refusal["says"]
+    assert "\n" not in refusal["says"]
+    assert "root cause" not in refusal["says"]
+
+
+def test_engine_that_did_not_start_leaves_no_process(seen: dict[str, Any]) -> None:
+    assert seen["left"] == 0
+
+
+def test_adapters_and_their_base_answer_from_one_engine_each_in_its_way(seen: dict[str, Any]) -> None:
+    adapters = seen["adapters"]
+    assert adapters["same_engine"]
+    assert {len(texts) for texts in adapters["said"].values()} == {1}
+    assert len({tuple(logprobs) for logprobs in adapters["logprobs"].values()}) == 3
+
+
+def test_damaged_adapter_is_refused_alone(seen: dict[str, Any]) -> None:
+    bad = seen["adapters"]["bad"]
+    assert {refusal["type"] for refusal in bad.values()} == {"ModelCannotLoad"}
+    assert bad["damaged"]["says"].endswith("Error while deserializing header: header too large")
+    assert "does not exist" in bad["absent"]["says"]
+
+
+def test_state_of_each_adapter_is_part_of_the_revision(seen: dict[str, Any]) -> None:
+    facts = seen["adapters"]["facts"]
+    assert len(facts["model_revision"].split("+")) == 3
+    assert "vllm/one" in facts["adapters"]
+
+
+def test_engine_tells_how_busy_it_is(seen: dict[str, Any]) -> None:
+    load = seen["adapters"]["load"]
+    assert set(load["idle"].values()) == {0}
+    assert load["most_busy"] == 8
+    done = load["done"]
+    assert (done["running_requests"], done["waiting_requests"]) == (0, 0)
+    assert done["generated_tokens"] == load["tokens"] == 8 * 64
+    assert done["prefix_cache_hits"] > done["prefix_cache_queries"] / 2
+    assert seen["adapters"]["told_after_close"] is None

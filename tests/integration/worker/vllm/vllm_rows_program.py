@@ -1,0 +1,115 @@
+"""Run by the Python that has vLLM: asks the engine rows of a data set and prints what it saw as JSON.
+
+`vllm_rows_program.py MODELS`
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from proctor.values.sample import ChatMessage, Prompt
+from services.worker.engines import engine
+from services.worker.engines.row_params import apply_row_params, read_row_params
+from tests.integration.worker.vllm.vllm_program import (
+    CHAT,
+    FIRST,
+    QUESTION,
+    Seen,
+    failure_of,
+    make_engine,
+    make_models,
+)
+
+# What the model's own generation_config says of who leaves it open.
+OWN_LENGTH = 5
+OPEN = engine.Sampling(max_tokens=None, temperature=None, is_row=True)
+SCHEMA = {
+    "type": "object",
+    "properties": {"n": {"enum": [7]}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
+REFUSED: Mapping[str, Mapping[str, Any]] = {
+    "tools": {"tools": [{"type": "function", "function": {"name": "f"}}]},
+    "unknown": {"no_such": 1},
+    "kind": {"stop_token_ids": ["x"]},
+    "bias": {"logit_bias": {"x": 1}},
+    "greedy_n": {"n": 2, "temperature": 0},
+    "temperature": {"temperature": -1},
+    "logprobs": {"logprobs": True, "top_logprobs": 1000},
+    "form": {"response_format": {"type": "grammar"}},
+}
+
+
+def asked(**params: object) -> engine.Sampling:
+    return apply_row_params(read_row_params(json.dumps(params)), OPEN, 0)
+
+
+def turn(content: str, role: str = "user", fields: Mapping[str, object] | None = None) -> ChatMessage:
+    return ChatMessage(role, content, json.dumps(fields) if fields else "")
+
+
+async def observe(folder: Path) -> Seen:
+    settings = {"max_new_tokens": OWN_LENGTH, "temperature": 0.5, "do_sample": True}
+    (folder / "first" / "generation_config.json").write_text(json.dumps(settings))
+    vllm = make_engine(folder)
+
+    async def answer(prompt: Prompt, **params: object) -> engine.Generated:
+        return await vllm.generate(FIRST, prompt, asked(**params))
+
+    parts = Prompt(messages=(turn("a\nb", fields={"content": [text_part("a"), text_part("b")]}),))
+    image = Prompt(messages=(turn("a", fields={"content": [text_part("a"), {"type": "image_url"}]}),))
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+    called = Prompt(
+        messages=(
+            turn("Go."),
+            turn("", "assistant", {"tool_calls": [call]}),
+            turn("4", "tool", {"tool_call_id": "c"}),
+        )
+    )
+    too_long = replace(asked(ignore_eos=True, max_tokens=None), truncate_left=True)
+    seen = {
+        "open": (await answer(QUESTION, ignore_eos=True)).usage.completion_tokens,
+        "own": (await answer(QUESTION, ignore_eos=True, max_completion_tokens=3)).usage.completion_tokens,
+        "cut": (await vllm.generate(FIRST, Prompt("good " * 3000), too_long)).usage.prompt_tokens,
+        "plain_body": (await answer(CHAT, temperature=0, user="u", n=1)).body_json,
+        "several": json.loads((await answer(CHAT, n=3, seed=1, temperature=1)).body_json),
+        "chat_logprobs": json.loads((await answer(CHAT, logprobs=True, top_logprobs=2)).body_json),
+        "text_logprobs": json.loads((await answer(QUESTION, logprobs=1, max_tokens=4)).body_json),
+        "biased": (await answer(QUESTION, logit_bias={"70": 100}, max_tokens=2, ignore_eos=True)).text,
+        "schema": (await answer(CHAT, max_tokens=60, response_format=json_schema())).text,
+        "chosen": (await answer(CHAT, structured_outputs={"choice": ["seven"]})).text,
+        "parts": (await answer(parts, max_tokens=2)).usage.prompt_tokens,
+        "joined": (await answer(Prompt(messages=(turn("a\nb"),)), max_tokens=2)).usage.prompt_tokens,
+        "called": (await answer(called, max_tokens=2)).usage.completion_tokens,
+        "image": await failure_of(answer(image)),
+        "refused": {name: await failure_of(answer(CHAT, **params)) for name, params in REFUSED.items()},
+        # After all of that the engine is as it was.
+        "still": (await answer(QUESTION, ignore_eos=True)).usage.completion_tokens,
+    }
+    await vllm.close()
+    return seen
+
+
+def text_part(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
+def json_schema() -> dict[str, object]:
+    return {"type": "json_schema", "json_schema": {"name": "seven", "schema": SCHEMA}}
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    make_models(folder)
+    sys.stdout.write(f"\n{json.dumps(asyncio.run(observe(folder)))}\n")
+
+
+if __name__ == "__main__":
+    main()

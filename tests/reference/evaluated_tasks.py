@@ -1,0 +1,142 @@
+"""Tasks from their files to their figures by the functions of a run, with a function for a model.
+
+Suite files, rows, rendering, the contract's messages, scoring, recording and summing up are those of a run;
+only the network and the database are left out.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from proctor.v1 import run_pb2, run_record_service_pb2
+from proctor.values.outcome import Answer
+from services.common.clock import SystemClock
+from services.results.outcomes.outcome import Outcome, OutcomeBatch, ScoredOutcome
+from services.results.runs.proto import plan_from_proto
+from services.results.runs.run_plan import RunPlan
+from services.results.samples.proto import sample_from_proto
+from services.results.summaries.ports import Stores
+from services.results.summaries.run_summary import RunSummary
+from services.scheduler.planning.ports import TaskToOpen
+from services.scheduler.planning.proto import group_to_proto, sample_to_proto, task_to_proto
+from services.scheduler.runs.lifecycle.planned_task import PlannedTask
+from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
+from services.scheduler.suites.rendering.render_samples import open_task
+from services.scheduler.suites.rendering.sample import Sample
+from services.scheduler.suites.rows.row_source import RowSource, RowsReference
+from services.scheduler.suites.suite import SuiteDefinition, TaskDefinition
+from services.scheduler.suites.yaml_installed_suites import SuiteRegistry, load_suites
+from tests.fakes.results.memory_results import MemoryProgress, MemoryRows, memory_stores
+from tests.fakes.results.recorded_run import new_id
+from tests.fakes.results.stores import record_outcomes_of, show_summary_of
+
+SUITES = Path(__file__).parents[2] / "suites"
+
+
+@cache
+def suites() -> SuiteRegistry:
+    """The suites of the repository."""
+    return load_suites(SUITES)
+
+
+@dataclass(frozen=True)
+class Examination:
+    """`rows_of`: where the rows of a task come from. `num_fewshot` None: as each task says."""
+
+    suite: SuiteDefinition
+    tasks: Sequence[TaskDefinition]
+    rows_of: Callable[[RowsReference], RowSource]
+    answer_of: Callable[[Sample], Answer]
+    num_fewshot: int | None = None
+
+
+@dataclass(frozen=True)
+class Examined:
+    """Samples and what was recorded of them by task, both in order; and the summary of the run."""
+
+    samples: Mapping[str, Sequence[Sample]]
+    outcomes: Mapping[str, Sequence[ScoredOutcome]]
+    summary: RunSummary
+
+
+def examine(order: Examination) -> Examined:
+    return asyncio.run(_examine(order))
+
+
+async def _examine(order: Examination) -> Examined:
+    rows = MemoryRows()
+    stores = memory_stores(rows)
+    samples = {task.name: _rendered(order, task) for task in order.tasks}
+    plan = await _opened(stores, order, samples)
+    await record_outcomes_of(stores, MemoryProgress()).record([_answers(order, plan, samples)])
+    summary = await show_summary_of(stores).show(plan.run_id)
+    recorded = rows.of_run(plan.run_id)
+    outcomes = {task.task: recorded[task.first_sample : task.end_sample] for task in plan.tasks}
+    return Examined(samples, outcomes, summary)
+
+
+def _rendered(order: Examination, task: TaskDefinition) -> list[Sample]:
+    return list(open_task(task, order.rows_of(task.rows), num_fewshot=order.num_fewshot).samples)
+
+
+async def _opened(stores: Stores, order: Examination, samples: Mapping[str, Sequence[Sample]]) -> RunPlan:
+    planned: list[TaskToOpen] = []
+    first = 0
+    for task in order.tasks:
+        set_id = await _committed(stores, samples[task.name])
+        count = len(samples[task.name])
+        planned.append(TaskToOpen(_planned(task, set_id, range(first, first + count)), task.scoring))
+        first += count
+    run = _run()
+    plan = plan_from_proto(
+        run_record_service_pb2.OpenRunRequest(
+            run_id=run.run_id,
+            rollouts=1,
+            tasks=[task_to_proto(task, run) for task in planned],
+            scoring_method=run_pb2.SCORING_METHOD_LOGLIKELIHOOD,
+            groups=[group_to_proto(group) for group in order.suite.groups],
+        )
+    )
+    await stores.records.open(plan, 1)
+    return plan
+
+
+def _run() -> Run:
+    ordered_at = SystemClock().now()
+    order = RunOrder("examined", "openai/fake")
+    return Run(RunId(new_id()), order, "local", "remote", ScoringMethod.LOGLIKELIHOOD, ordered_at)
+
+
+async def _committed(stores: Stores, samples: Sequence[Sample]) -> str:
+    staging_id = new_id()
+    sent = [sample_from_proto(sample_to_proto(sample)) for sample in samples]
+    await stores.sample_sets.stage(staging_id, sent)
+    return (await stores.sample_sets.commit(staging_id, len(samples))).set_id
+
+
+def _planned(task: TaskDefinition, set_id: str, numbers: range) -> PlannedTask:
+    return PlannedTask(
+        task=task.name,
+        version=task.version,
+        sample_set_id=set_id,
+        first_sample=numbers.start,
+        sample_count=len(numbers),
+        output_type=task.scoring.output_type,
+        num_fewshot=task.fewshot.num_fewshot,
+        is_stand_in=False,
+        dataset=str(task.rows),
+        dataset_revision="",
+        generation=task.generation,
+    )
+
+
+def _answers(order: Examination, plan: RunPlan, samples: Mapping[str, Sequence[Sample]]) -> OutcomeBatch:
+    outcomes = [
+        Outcome(task.first_sample + place, 0, 0, 1, replace(order.answer_of(sample), finish_reason="stop"))
+        for task in plan.tasks
+        for place, sample in enumerate(samples[task.task])
+    ]
+    return OutcomeBatch(plan.run_id, 1, outcomes, {})

@@ -1,0 +1,164 @@
+"""Tasks to run in lm-evaluation-harness and here: rows, examples, and what a model is made to say to them."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import cast
+
+from tests.reference.golden_reference import folder_of
+
+Row = dict[str, object]
+Rows = Callable[[], list[Row]]
+Said = Callable[[Row], Sequence[str]]
+
+
+def nothing(_: Row) -> Sequence[str]:
+    """Choices are weighed, not said."""
+    return ("",)
+
+
+@dataclass(frozen=True)
+class Case:
+    """`yaml`: the task's file there. `names`: what our metrics are called there, where it differs.
+
+    The first row is answered with the first of what may be `said` to it, the second with the second …
+    """
+
+    suite: str
+    task: str
+    yaml: str
+    rows: Rows
+    pool: Rows
+    shots: int = 0
+    said: Said = nothing
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def answers(self) -> list[str]:
+        said = [self.said(row) for row in self.rows()]
+        return [options[place % len(options)] for place, options in enumerate(said)]
+
+
+def real(file: str, count: int) -> Rows:
+    """The first rows of a file of the mirror."""
+
+    def read() -> list[Row]:
+        with (folder_of("PROCTOR_DATA_DIR") / file).open(encoding="utf-8") as lines:
+            return [json.loads(line) for line in islice(lines, count)]
+
+    return read
+
+
+def truthful_choices() -> list[Row]:
+    """Real questions and answers as choices of mc1 and mc2; in mc2 a right one is not always the first."""
+    rows = real("gen/truthfulqa_gen.validation.jsonl", 200)()
+    return [_truthful_choice(row, turn=place % 3 == 0) for place, row in enumerate(rows)]
+
+
+def _truthful_choice(row: Row, *, turn: bool) -> Row:
+    right, wrong = cast("list[str]", row["correct_answers"]), cast("list[str]", row["incorrect_answers"])
+    labelled = [(answer, 1) for answer in right] + [(answer, 0) for answer in wrong]
+    if turn:
+        labelled.reverse()
+    return {
+        "question": row["question"],
+        "mc1_targets": {"choices": [right[0], *wrong], "labels": [1] + [0] * len(wrong)},
+        "mc2_targets": {"choices": [one for one, _ in labelled], "labels": [label for _, label in labelled]},
+    }
+
+
+def sums(row: Row) -> Sequence[str]:
+    """Right and wrong, with and without the four hashes, with separators, signs, and nothing to read."""
+    answer = str(row["answer"])
+    number = answer.rpartition("#### ")[2]
+    return (
+        f" {answer}",
+        f" So the answer is ${number}.",
+        f" It is {number}.\n#### {number}",
+        f" #### {number} apples, not 7",
+        " #### -12",
+        f" Either 1,000 or {number}.00",
+        " I do not know.",
+        f" ####{number}",
+        "",
+    )
+
+
+def letters(row: Row) -> Sequence[str]:
+    """The right letter in several dresses, another one, and none."""
+    right = "ABCD"[cast("int", row["answer"])]
+    return (
+        f" {right}",
+        f"{right}.",
+        f" ({right})\nB",
+        right.lower(),
+        f"\n{right}",
+        "E",
+        f"{right} {right}",
+        " ",
+    )
+
+
+def truths(row: Row) -> Sequence[str]:
+    """Right, wrong, both, neither, nothing."""
+    right, wrong = cast("list[str]", row["correct_answers"]), cast("list[str]", row["incorrect_answers"])
+    both = f"{right[-1]} . But {wrong[0]}"
+    return (f" {right[0]}.", wrong[-1], both, "I have no comment.", "", "Ünï “quoted” 7,5 words")
+
+
+_GSM8K = real("gen/gsm8k.test.jsonl", 180)
+_GSM8K_POOL = real("gen/gsm8k.train_head.jsonl", 200)
+_ANATOMY = real("mmlu/anatomy.test.jsonl", 135)
+_ANATOMY_POOL = real("mmlu/anatomy.dev.jsonl", 5)
+_ARC = real("gen/arc_easy.validation.jsonl", 549)
+_TRUTHS = real("gen/truthfulqa_gen.validation.jsonl", 40)
+_RECORD = real("super_glue/record.train_sample.jsonl", 32)
+_CB = real("super_glue/cb.validation.jsonl", 6)
+_MISMATCHED = real("glue/mnli.validation_mismatched_partial.jsonl", 62)
+_MMLU = "mmlu/{}/mmlu_anatomy.yaml"
+_TRUTHFULQA = "truthfulqa/truthfulqa_{}.yaml"
+
+CASES = (
+    Case("gsm8k", "gsm8k", "gsm8k/gsm8k.yaml", _GSM8K, _GSM8K_POOL, 5, sums),
+    Case(
+        "mmlu_generative",
+        "mmlu_anatomy_generative",
+        _MMLU.format("generative"),
+        _ANATOMY,
+        _ANATOMY_POOL,
+        2,
+        letters,
+    ),
+    Case(
+        "mmlu_continuation",
+        "mmlu_anatomy_continuation",
+        _MMLU.format("continuation"),
+        _ANATOMY,
+        _ANATOMY_POOL,
+        5,
+    ),
+    Case("arc", "arc_easy", "arc/arc_easy.yaml", _ARC, _ARC, 3),
+    Case("arc", "arc_challenge", "arc/arc_challenge.yaml", _ARC, _ARC),
+    Case("truthfulqa", "truthfulqa_gen", _TRUTHFULQA.format("gen"), _TRUTHS, _TRUTHS, 0, truths),
+    Case("truthfulqa", "truthfulqa_mc1", _TRUTHFULQA.format("mc1"), truthful_choices, truthful_choices, 2),
+    Case(
+        "truthfulqa",
+        "truthfulqa_mc2",
+        _TRUTHFULQA.format("mc2"),
+        truthful_choices,
+        truthful_choices,
+        names={"mc2": "acc"},
+    ),
+    Case(
+        "superglue",
+        "record",
+        "super_glue/record/default.yaml",
+        _RECORD,
+        _RECORD,
+        1,
+        names={"squad_em": "em", "squad_f1": "f1"},
+    ),
+    # Of six rows, so that one of the three labels is neither expected nor chosen.
+    Case("superglue", "cb", "super_glue/cb/default.yaml", _CB, _CB, 1),
+    Case("glue", "mnli_mismatch", "glue/mnli/mismatch.yaml", _MISMATCHED, _MISMATCHED, 2),
+)
