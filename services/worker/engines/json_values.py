@@ -13,6 +13,7 @@ _LARGEST_COUNT = 2**63 - 1
 # More than any answer has, so that sums over a run fit a message.
 MOST_TOKENS = 10**9
 _LONGEST_WORD = 64
+_ANSWER = "answer"
 
 
 def read_document(body: bytes) -> Json:
@@ -56,9 +57,6 @@ def object_of(value: object) -> Json:
 def objects_of(value: object) -> list[Json]:
     """The objects in a list; its other items are left out."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-
-
-_ANSWER = "answer"
 
 
 def choice_schema(texts: Sequence[str]) -> Json:

@@ -6,31 +6,6 @@ from dataclasses import dataclass
 from proctor.values.providers import ProviderRules
 from services.worker.engines.engine import RequestRefused, Sampling, UnsupportedRequest
 
-
-def refuse_parameters(sampling: Sampling, rules: ProviderRules) -> None:
-    """Refuses the first parameter that is set and that the provider does not take."""
-    for name in sorted(rules.unknown):
-        if getattr(sampling, name) is not None:
-            raise _not_taken(sampling, name, rules.name)
-
-
-def refuse_temperature(sampling: Sampling, rules: ProviderRules) -> None:
-    """Accepts the greedy default of suites; a row's own temperature is applied or refused."""
-    accepted = {rules.only_temperature} if sampling.is_row else rules.temperatures
-    if rules.only_temperature is not None and sampling.temperature not in {None, *accepted}:
-        raise _not_taken(sampling, "temperature", rules.name)
-
-
-def _not_taken(sampling: Sampling, name: str, provider: str) -> RequestRefused:
-    place = "the line" if sampling.is_row else "the run's parameters"
-    return RequestRefused(f"{provider} takes no {name}; leave it out of {place}.")
-
-
-def refuse_constraint(sampling: Sampling, provider: str) -> None:
-    if sampling.allowed_texts:
-        raise UnsupportedRequest(f"{provider} constrains no answer; order the scoring method generate.")
-
-
 # Only an engine that applies the chat template itself supports it.
 TEMPLATE_FIELD = "chat_template_kwargs"
 # For the bookkeeping of a provider; they change no answer.
@@ -67,6 +42,30 @@ _NO_OP_VALUES: Mapping[str, Collection[object]] = {
 _MORE_THAN_TEXT = frozenset(
     {"n", "best_of", "logprobs", "top_logprobs", "tools", "functions", "modalities", "audio"}
 )
+
+
+def refuse_parameters(sampling: Sampling, rules: ProviderRules) -> None:
+    """Refuses the first parameter that is set and that the provider does not take."""
+    for name in sorted(rules.unknown):
+        if getattr(sampling, name) is not None:
+            raise _not_taken(sampling, name, rules.name)
+
+
+def refuse_temperature(sampling: Sampling, rules: ProviderRules) -> None:
+    """Accepts the greedy default of suites; a row's own temperature is applied or refused."""
+    accepted = {rules.only_temperature} if sampling.is_row else rules.temperatures
+    if rules.only_temperature is not None and sampling.temperature not in {None, *accepted}:
+        raise _not_taken(sampling, "temperature", rules.name)
+
+
+def _not_taken(sampling: Sampling, name: str, provider: str) -> RequestRefused:
+    place = "the line" if sampling.is_row else "the run's parameters"
+    return RequestRefused(f"{provider} takes no {name}; leave it out of {place}.")
+
+
+def refuse_constraint(sampling: Sampling, provider: str) -> None:
+    if sampling.allowed_texts:
+        raise UnsupportedRequest(f"{provider} constrains no answer; order the scoring method generate.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,12 @@ _STATUSES = {
     "overloaded_error": 529,
 }
 _MEANINGS = {"billing_error": ErrorMeaning.NO_CREDIT, "request_too_large": ErrorMeaning.TOO_LONG}
+_FINISH_REASONS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+}
 
 
 def parse_error(body: bytes) -> ProviderError:
@@ -41,14 +47,6 @@ def parse_error(body: bytes) -> ProviderError:
 def status_of_error(document: Json) -> int:
     """The HTTP status for the type of an error event."""
     return _STATUSES.get(text_of(object_of(document.get("error")).get("type")), 500)
-
-
-_FINISH_REASONS = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-}
 
 
 def read_generated(document: Json) -> engine.Generated:

@@ -25,6 +25,19 @@ from services.worker.engines.json_values import (
 )
 
 _KEY_REASONS = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_SERVICE_BLOCKED"})
+_FINISH_REASONS = {"STOP": "stop", "MAX_TOKENS": "length"}
+_BLOCKS = frozenset(
+    {
+        "SAFETY",
+        "RECITATION",
+        "LANGUAGE",
+        "BLOCKLIST",
+        "PROHIBITED_CONTENT",
+        "SPII",
+        "ESCALATION",
+        "MODEL_ARMOR",
+    }
+)
 
 
 def parse_error(body: bytes) -> ProviderError:
@@ -46,21 +59,6 @@ def _retry_delay(details: list[Json]) -> float | None:
         return within_a_day(float(delays[0].removesuffix("s"))) if delays else None
     except ValueError:
         return None
-
-
-_FINISH_REASONS = {"STOP": "stop", "MAX_TOKENS": "length"}
-_BLOCKS = frozenset(
-    {
-        "SAFETY",
-        "RECITATION",
-        "LANGUAGE",
-        "BLOCKLIST",
-        "PROHIBITED_CONTENT",
-        "SPII",
-        "ESCALATION",
-        "MODEL_ARMOR",
-    }
-)
 
 
 def read_generated(document: Json) -> engine.Generated:

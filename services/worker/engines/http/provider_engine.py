@@ -9,6 +9,12 @@ from proctor.values.sample import Prompt
 from services.worker.engines import engine
 from services.worker.engines.engine import Generated
 
+# One more than is listed of a pool, so that the listing notices that some are left out.
+_ENOUGH_MODELS = 2001
+_MOST_PAGES = 100
+# Takes the name of a page, empty for the first; returns its models and the next name, empty after the last.
+ReadPage = Callable[[str], Awaitable[tuple[Iterable[ModelInfo], str]]]
+
 
 def cut_at_stops(generated: Generated, stops: Sequence[str]) -> Generated:
     """The text up to the first stop sequence; the tokens after it stay counted."""
@@ -16,14 +22,6 @@ def cut_at_stops(generated: Generated, stops: Sequence[str]) -> Generated:
     if not found:
         return generated
     return replace(generated, text=generated.text[: min(found)], finish_reason="stop")
-
-
-# One more than is listed of a pool, so that the listing notices that some are left out.
-_ENOUGH_MODELS = 2001
-_MOST_PAGES = 100
-
-# Takes the name of a page, empty for the first; returns its models and the next name, empty after the last.
-ReadPage = Callable[[str], Awaitable[tuple[Iterable[ModelInfo], str]]]
 
 
 async def read_pages(read_page: ReadPage) -> tuple[ModelInfo, ...]:

@@ -14,6 +14,14 @@ from services.worker.engines.engine import LONGEST_ANSWER_CHARACTERS, ProviderFa
 from services.worker.engines.http.event_stream import END_OF_STREAM, EventReader, StreamEvent
 from services.worker.engines.json_values import Json
 
+# The longest answer may be a million characters, each written as an escape of twelve bytes.
+MOST_BYTES = 16 * 1024 * 1024
+# Each token of an echoed prompt comes back with its offset and its log-probabilities.
+_ECHOED_BYTES_PER_BYTE = 32
+_STREAMED_TYPES = frozenset({"text/event-stream", "application/x-ndjson"})
+# How long to wait for the end of the body after the last event, so that the connection can be reused.
+_END_OF_BODY_SECONDS = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
@@ -39,12 +47,6 @@ class HttpResponse:
 def between_tokens(first: float | None, total: float, tokens: int) -> float | None:
     """The mean after the first token, like TPOT in vLLM's own benchmark (vllm/benchmarks/serve.py)."""
     return None if first is None or tokens < 2 else (total - first) / (tokens - 1)
-
-
-# The longest answer may be a million characters, each written as an escape of twelve bytes.
-MOST_BYTES = 16 * 1024 * 1024
-# Each token of an echoed prompt comes back with its offset and its log-probabilities.
-_ECHOED_BYTES_PER_BYTE = 32
 
 
 async def read_body(content: aiohttp.StreamReader, request_bytes: int) -> bytes:
@@ -118,11 +120,6 @@ class StreamedText:
     def text(self) -> str | None:
         """None where no part arrived, not even an empty one."""
         return "".join(self._parts) if self._has_parts else None
-
-
-_STREAMED_TYPES = frozenset({"text/event-stream", "application/x-ndjson"})
-# How long to wait for the end of the body after the last event, so that the connection can be reused.
-_END_OF_BODY_SECONDS = 1.0
 
 
 def is_streamed(response: aiohttp.ClientResponse) -> bool:

@@ -39,6 +39,19 @@ _STATUSES = {
     "not_found_error": 404,
 }
 _FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
+# The server ended the answer, not the model: vLLM, SGLang, OpenRouter, TensorRT-LLM, DeepSeek.
+_BREAKS = frozenset({"error", "abort", "timeout", "cancelled", "insufficient_system_resource"})
+# The log-probability of a nearly certain token may be rounded to a little above 0.
+_MOST_LOGPROB = 1e-3
+# The fields of a message that every answer keeps.
+_TEXT_FIELDS = frozenset({"role", "content"})
+# Usage comes in an event of its own, which is sent only on request.
+STREAM_FIELDS: Json = {"stream": True, "stream_options": {"include_usage": True}}
+_END = b"[DONE]"
+# Servers name reasoning differently.
+_REASONING = ("reasoning_content", "reasoning")
+# Fields that may replace the content.
+_INSTEAD = ("tool_calls", "refusal")
 
 
 def parse_error(body: bytes) -> ProviderError:
@@ -64,14 +77,6 @@ def _meaning(code: str, message: str) -> ErrorMeaning | None:
     if code in _TOO_LONG_CODES or is_too_long(message):
         return ErrorMeaning.TOO_LONG
     return ErrorMeaning.FILTERED if code in _FILTER_CODES else None
-
-
-# The server ended the answer, not the model: vLLM, SGLang, OpenRouter, TensorRT-LLM, DeepSeek.
-_BREAKS = frozenset({"error", "abort", "timeout", "cancelled", "insufficient_system_resource"})
-# The log-probability of a nearly certain token may be rounded to a little above 0.
-_MOST_LOGPROB = 1e-3
-# The fields of a message that every answer keeps.
-_TEXT_FIELDS = frozenset({"role", "content"})
 
 
 def read_choices(document: Json) -> Sequence[Json]:
@@ -174,15 +179,6 @@ def _sum_tokens(logprobs: Mapping[str, Any], span: EchoedPrompt) -> ChoiceScore:
 
 def _is_logprob(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value <= _MOST_LOGPROB
-
-
-# Usage comes in an event of its own, which is sent only on request.
-STREAM_FIELDS: Json = {"stream": True, "stream_options": {"include_usage": True}}
-_END = b"[DONE]"
-# Servers name reasoning differently.
-_REASONING = ("reasoning_content", "reasoning")
-# Fields that may replace the content.
-_INSTEAD = ("tool_calls", "refusal")
 
 
 class OpenAIStream:

@@ -16,6 +16,10 @@ _ENVIRONMENT = {
     "VLLM_LOGGING_LEVEL": "WARNING",
     "TOKENIZERS_PARALLELISM": "false",
 }
+_LENGTH_BYTES = 8
+_LONGEST_HEADER = 100_000_000
+_SMALL_FILES = ("*.json", "*.model", "*.txt", "*.jinja")
+_WEIGHTS = ("*.safetensors", "*.bin")
 
 
 def is_folder(path: str) -> bool:
@@ -104,10 +108,6 @@ def cpu_engine_args(settings: VllmSettings, config: Mapping[str, object]) -> Map
     return {**settings.cpu_engine_args, "max_model_len": min(longest, settings.cpu_longest_context)}
 
 
-_LENGTH_BYTES = 8
-_LONGEST_HEADER = 100_000_000
-
-
 def check_weights(model: PoolModel) -> None:
     """Raises ModelCannotLoad for a damaged *.safetensors file, for which vLLM's own message is unclear."""
     if not is_folder(model.path):
@@ -132,10 +132,6 @@ def _is_whole(file: Path) -> bool:
             return size == _LENGTH_BYTES + length + max(ends, default=0)
         except (ValueError, TypeError, KeyError, IndexError, AttributeError):
             return False
-
-
-_SMALL_FILES = ("*.json", "*.model", "*.txt", "*.jinja")
-_WEIGHTS = ("*.safetensors", "*.bin")
 
 
 def weights_revision(folder: Path) -> str:

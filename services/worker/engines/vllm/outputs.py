@@ -17,6 +17,10 @@ from proctor.values.usage import Timing, TokenUsage
 from services.worker.engines import engine
 from services.worker.engines.vllm.token_split import TokenSplit
 
+Json = dict[str, Any]
+# JSON has no infinity; the protocol uses this for an impossible token.
+_LEAST_LOGPROB = -9999.0
+
 
 def single_token_params(splits: Sequence[TokenSplit]) -> SamplingParams:
     """Requests the log-probability of each choice's single token, and of the likeliest token."""
@@ -97,12 +101,6 @@ def _scoring_timing(outputs: Iterable[RequestOutput], total_seconds: float) -> T
     """The longest queue time of the requests; scoring has no first token."""
     waits = [each.metrics.scheduled_ts - each.metrics.queued_ts for each in outputs if each.metrics]
     return Timing(queue_seconds=max(waits, default=None), total_seconds=total_seconds)
-
-
-Json = dict[str, Any]
-
-# JSON has no infinity; the protocol uses this for an impossible token.
-_LEAST_LOGPROB = -9999.0
 
 
 def body_json(output: RequestOutput, model: str, usage: TokenUsage, *, is_chat: bool) -> str:

@@ -17,7 +17,7 @@ from vllm.v1.engine.async_llm import AsyncLLM
 
 from proctor.values.pools import PoolModel
 from services.worker.engines import engine
-from services.worker.engines.vllm import error_text as failed_start
+from services.worker.engines.vllm import error_text
 from services.worker.engines.vllm.adapters import adapter_arguments
 from services.worker.engines.vllm.lifeline import children_die_with_us
 from services.worker.engines.vllm.model_files import (
@@ -32,6 +32,10 @@ from services.worker.engines.vllm.runtime import VllmRuntime
 _KEPT_LINES = 400
 # Failed processes end soon; one that hangs must not delay the answer.
 _LAST_OUTPUT_SECONDS = 2.0
+_SILENT_END = (
+    "a process of the engine ended while it started and did not say why; "
+    "most often too little memory was free, so try a smaller max_model_len or max_num_seqs"
+)
 
 
 class VllmOutput:
@@ -56,12 +60,6 @@ class VllmOutput:
             for line in lines:
                 self._kept.append(line.rstrip())
                 sys.stderr.write(line)
-
-
-_SILENT_END = (
-    "a process of the engine ended while it started and did not say why; "
-    "most often too little memory was free, so try a smaller max_model_len or max_num_seqs"
-)
 
 
 def start_runtime(group: Sequence[PoolModel], settings: VllmSettings) -> VllmRuntime:
@@ -109,6 +107,6 @@ def _arguments(group: Sequence[PoolModel], settings: VllmSettings) -> Mapping[st
 def _reason(error: Exception, printed: Sequence[str]) -> str:
     """The error itself, unless it only reports that a process of the engine failed."""
     text = str(error)
-    if failed_start.is_echo(text):
-        return failed_start.reason_in_output(printed) or _SILENT_END
-    return failed_start.reason_in_error(text) or type(error).__name__
+    if error_text.is_echo(text):
+        return error_text.reason_in_output(printed) or _SILENT_END
+    return error_text.reason_in_error(text) or type(error).__name__
