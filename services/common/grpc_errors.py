@@ -22,7 +22,7 @@ from services.common.errors import DomainError, ErrorKind, MessageTooLarge, Remo
 
 ERROR_DOMAIN = "proctor"
 
-_CODES: dict[ErrorKind, int] = {
+CODES: dict[ErrorKind, int] = {
     ErrorKind.INVALID: code_pb2.INVALID_ARGUMENT,
     ErrorKind.NOT_FOUND: code_pb2.NOT_FOUND,
     ErrorKind.CONFLICT: code_pb2.FAILED_PRECONDITION,
@@ -30,7 +30,7 @@ _CODES: dict[ErrorKind, int] = {
     ErrorKind.UNAVAILABLE: code_pb2.UNAVAILABLE,
     ErrorKind.INTERNAL: code_pb2.INTERNAL,
 }
-_KINDS: dict[int, ErrorKind] = {code: kind for kind, code in _CODES.items()}
+_KINDS: dict[int, ErrorKind] = {code: kind for kind, code in CODES.items()}
 _KINDS[code_pb2.DEADLINE_EXCEEDED] = ErrorKind.UNAVAILABLE
 
 _MESSAGE_BYTES = 1200
@@ -44,7 +44,7 @@ def status_of(error: DomainError) -> status_pb2.Status:
     detail = any_pb2.Any()
     detail.Pack(info)
     message = _bounded(error.message, _MESSAGE_BYTES)
-    return status_pb2.Status(code=_CODES[error.kind], message=message, details=[detail])
+    return status_pb2.Status(code=CODES[error.kind], message=message, details=[detail])
 
 
 def _bounded(text: str, most_bytes: int) -> str:

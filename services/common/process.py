@@ -8,10 +8,11 @@ import socket
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from importlib.metadata import PackageNotFoundError, version
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import uvloop
 from pydantic import ValidationError
+from pydantic_settings import SettingsConfigDict
 
 from services.common.errors import DomainError, ErrorKind
 from services.common.lifecycle import RunningService, run_service
@@ -20,6 +21,8 @@ from services.common.structured_logs import configure_logs, get_logger
 
 class ProcessSettings(Protocol):
     """What every service's settings have."""
+
+    model_config: ClassVar[SettingsConfigDict]
 
     @property
     def log_level(self) -> str:
@@ -32,29 +35,37 @@ S = TypeVar("S", bound=ProcessSettings)
 
 def start_process(
     name: str,
-    read_settings: Callable[[], S],
+    settings_class: type[S],
     context: Callable[[S], AbstractAsyncContextManager[RunningService]],
 ) -> int:
     """Runs the service until a signal stops it; returns its exit code. A failed start is logged."""
     try:
-        settings = read_settings()
+        settings = settings_class()
         configure_logs(name, settings.log_level)
     except (ValidationError, KeyError) as error:
         configure_logs(name, "INFO")
-        get_logger().error("settings refused", message=_sentence(error))
+        get_logger().error(
+            "settings refused", message=_sentence(error, settings_class.model_config["env_prefix"])
+        )
         return 1
     # What was imported lives as long as the process: collections need not walk it again and again.
     gc.freeze()
     return uvloop.run(run_service(name, lambda: context(settings)))
 
 
-def _sentence(error: ValidationError | KeyError) -> str:
+def _sentence(error: ValidationError | KeyError, prefix: str) -> str:
     """Names variables and problems, never values: one of them may be a secret."""
     if isinstance(error, KeyError):
         level = os.environ.get("PROCTOR_LOG_LEVEL")
         return f"PROCTOR_LOG_LEVEL is {level}; it can be DEBUG, INFO, WARNING or ERROR."
-    problems = [f"PROCTOR_{'.'.join(map(str, one['loc'])).upper()}: {one['msg']}" for one in error.errors()]
+    problems = [f"{_variable(one['loc'], prefix)}: {one['msg']}" for one in error.errors()]
     return f"Correct these variables: {'; '.join(problems)}."
+
+
+def _variable(place: tuple[int | str, ...], prefix: str) -> str:
+    """A shared setting is reported by its variable, any other one by its field."""
+    name = ".".join(map(str, place)).upper()
+    return name if name.startswith("PROCTOR_") else f"{prefix}{name}"
 
 
 def release() -> str:

@@ -1,11 +1,12 @@
-"""What an operator can set of the gateway: environment variables that begin with PROCTOR_."""
+"""Settings of the gateway, read from environment variables."""
 
 from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings
 
+from services.common.shared_settings import LogLevel, ResultsAddress, SchedulerAddress, settings_of
 from services.gateway.auth.user_name import user_name
 from services.gateway.errors.gateway_errors import InvalidUserName
 
@@ -18,28 +19,36 @@ def _user_name(name: str) -> str:
 
 
 UserName = Annotated[str, AfterValidator(_user_name)]
-# An empty one would be presented by everybody who presents none.
+# A request without a key presents an empty one.
 ApiKey = Annotated[SecretStr, Field(min_length=1)]
 
 
 class GatewaySettings(BaseSettings):
     """Read once, at the start."""
 
-    model_config = SettingsConfigDict(env_prefix="PROCTOR_", frozen=True)
+    model_config = settings_of("gateway")
 
-    gateway_http_address: str = "127.0.0.1:8080"
-    gateway_grpc_address: str = "127.0.0.1:8081"
-    scheduler_address: str = "127.0.0.1:8082"
-    results_address: str = "127.0.0.1:8083"
-    log_level: str = "INFO"
-    # Name of a user to the key that speaks for it, as a JSON object.
+    http_address: str = "127.0.0.1:8080"
+    """host:port for REST and the API page."""
+    grpc_address: str = "127.0.0.1:8081"
+    """host:port for the public gRPC API."""
+    scheduler_address: SchedulerAddress = "127.0.0.1:8082"
+    results_address: ResultsAddress = "127.0.0.1:8083"
+    log_level: LogLevel = "INFO"
     api_keys: Mapping[UserName, ApiKey] = Field(default_factory=dict)
-    gateway_max_body_bytes: int = Field(default=1024 * 1024, ge=1024)
-    # A suite with its data files may hold 3 MiB; as JSON with escapes it takes more.
-    gateway_max_suite_body_bytes: int = Field(default=6 * 1024 * 1024, ge=1024)
-    # As large as the scheduler takes one, and a form around it.
-    gateway_max_upload_bytes: int = Field(default=8 * 1024**3 + 1024 * 1024, ge=1024)
-    # A file of 200 MB for a batch, and a form around it.
-    gateway_max_file_bytes: int = Field(default=201 * 1024**2, ge=1024)
-    gateway_call_timeout_seconds: float = Field(default=30.0, gt=0)
-    gateway_drain_seconds: int = Field(default=10, ge=0)
+    """JSON object from user name to API key. Empty: requests need no key."""
+    max_body_bytes: int = Field(default=1024 * 1024, ge=1024)
+    """Largest body of a request that is neither a suite nor an upload."""
+    # A suite with its data files may have 3 MiB; JSON escapes make it larger.
+    max_suite_body_bytes: int = Field(default=6 * 1024 * 1024, ge=1024)
+    """Largest body of a request with a suite."""
+    # The scheduler's limit for a data set, and the form around it.
+    max_upload_bytes: int = Field(default=8 * 1024**3 + 1024 * 1024, ge=1024)
+    """Largest body of an upload of a data set."""
+    # 200 MB, the scheduler's limit for a file of a batch, and the form around it.
+    max_file_bytes: int = Field(default=201 * 1024**2, ge=1024)
+    """Largest body of an upload to `/v1/files`."""
+    call_timeout_seconds: float = Field(default=30.0, gt=0)
+    """Time limit of one call to the scheduler or to results."""
+    drain_seconds: int = Field(default=10, ge=0)
+    """Time for open requests to finish after SIGTERM."""

@@ -67,27 +67,27 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
         AsyncExitStack() as opened,
     ):
         health = BackendHealth({SCHEDULER: scheduler, RESULTS: results})
-        drain_seconds = settings.gateway_drain_seconds
+        drain_seconds = settings.drain_seconds
         doorkeeping = Doorkeeping(Identity(settings.api_keys), RequestCounts(scheduler))
         grpc_server = await _open_grpc(settings, public_services(scheduler, results, doorkeeping))
         opened.push_async_callback(grpc_server.stop, drain_seconds)
         parts = HttpParts(
-            scheduler=SchedulerBackend(scheduler, timeout_seconds=settings.gateway_call_timeout_seconds),
-            results=ResultsBackend(results, timeout_seconds=settings.gateway_call_timeout_seconds),
+            scheduler=SchedulerBackend(scheduler, timeout_seconds=settings.call_timeout_seconds),
+            results=ResultsBackend(results, timeout_seconds=settings.call_timeout_seconds),
             health=health,
-            queue=QueueBackend(scheduler, timeout_seconds=settings.gateway_call_timeout_seconds),
-            datasets=DatasetBackend(scheduler, timeout_seconds=settings.gateway_call_timeout_seconds),
-            files=FileBackend(scheduler, timeout_seconds=settings.gateway_call_timeout_seconds),
-            batches=BatchBackend(scheduler, timeout_seconds=settings.gateway_call_timeout_seconds),
+            queue=QueueBackend(scheduler, timeout_seconds=settings.call_timeout_seconds),
+            datasets=DatasetBackend(scheduler, timeout_seconds=settings.call_timeout_seconds),
+            files=FileBackend(scheduler, timeout_seconds=settings.call_timeout_seconds),
+            batches=BatchBackend(scheduler, timeout_seconds=settings.call_timeout_seconds),
             request_counts=doorkeeping.counts,
             identity=doorkeeping.identity,
             clock=SystemClock(),
-            max_body_bytes=settings.gateway_max_body_bytes,
-            max_suite_body_bytes=settings.gateway_max_suite_body_bytes,
-            max_upload_bytes=settings.gateway_max_upload_bytes,
-            max_file_bytes=settings.gateway_max_file_bytes,
+            max_body_bytes=settings.max_body_bytes,
+            max_suite_body_bytes=settings.max_suite_body_bytes,
+            max_upload_bytes=settings.max_upload_bytes,
+            max_file_bytes=settings.max_file_bytes,
         )
-        address = settings.gateway_http_address
+        address = settings.http_address
         http = await HttpServer.start(address, http_app(parts), drain_seconds=drain_seconds)
         opened.push_async_callback(http.stop)
         gateway = RunningGateway(http, grpc_server, health, drain_seconds)
@@ -98,7 +98,7 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
 
 async def _open_grpc(settings: GatewaySettings, forwarded: Sequence[Forwarded]) -> GrpcServer:
     return await serve_grpc(
-        settings.gateway_grpc_address,
+        settings.grpc_address,
         [each.register for each in forwarded],
         [each.service.full_name for each in forwarded],
     )

@@ -139,25 +139,27 @@ class RunningResults:
 async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningResults]:
     async with AsyncExitStack() as opened:
         await migrate(settings.postgres_dsn, SCHEMA, MIGRATIONS)
-        pool = await connect_pool(settings.postgres_dsn, schema=SCHEMA, max_size=settings.results_pool_size)
+        pool = await connect_pool(
+            settings.postgres_dsn, schema=SCHEMA, max_size=settings.postgres_connections
+        )
         opened.push_async_callback(close_pool, pool)
         nats = await connect_nats(settings.nats_url, "results")
         opened.push_async_callback(nats.close)
         parts = await _parts(settings, pool, nats)
         opened.push_async_callback(parts.grpc.stop, 0)
-        results = RunningResults(parts, settings.results_drain_seconds)
+        results = RunningResults(parts, settings.drain_seconds)
         opened.push_async_callback(results.close)
         yield results
 
 
 async def _parts(settings: ResultsSettings, pool: asyncpg.Pool, nats: Client) -> ResultsParts:
-    session = PostgresSession(pool, QUERIES, patience_seconds=settings.results_patience_seconds)
+    session = PostgresSession(pool, QUERIES, patience_seconds=settings.patience_seconds)
     clock = SystemClock()
     stores = _stores(session)
     sample_sets = StoreSampleSet(
         sample_sets=stores.sample_sets,
         clock=clock,
-        keep_staged=timedelta(seconds=settings.results_keep_staged_seconds),
+        keep_staged=timedelta(seconds=settings.keep_staged_seconds),
     )
     summarize_run = SummarizeRun(stores=stores, clock=clock)
     show_summary = ShowSummary(
@@ -248,7 +250,7 @@ def _export_api(stores: Stores, session: PostgresSession, show_summary: ShowSumm
 
 
 def _consumer(settings: ResultsSettings, stores: Stores, nats: Client) -> NatsOutcomeConsumer:
-    ack_wait_seconds = settings.results_ack_wait_seconds
+    ack_wait_seconds = settings.ack_wait_seconds
     record_outcomes = RecordOutcomes(
         records=stores.records,
         sample_sets=stores.sample_sets,
@@ -259,8 +261,8 @@ def _consumer(settings: ResultsSettings, stores: Stores, nats: Client) -> NatsOu
         puller=JetStream(nats).puller(outcome_consumer(ack_wait_seconds)),
         record=record_outcomes.record,
         limits=BatchLimits(
-            outcomes=settings.results_batch_outcomes,
-            linger_seconds=settings.results_linger_seconds,
+            outcomes=settings.batch_outcomes,
+            linger_seconds=settings.linger_seconds,
             ack_wait_seconds=ack_wait_seconds,
         ),
     )

@@ -1,4 +1,4 @@
-"""What an operator can set of the scheduler: environment variables that begin with PROCTOR_."""
+"""Settings of the scheduler, read from environment variables."""
 
 from os import getuid
 from pathlib import Path
@@ -6,71 +6,92 @@ from tempfile import gettempdir
 from typing import Literal
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings
+
+from services.common.shared_settings import (
+    DataDir,
+    LogLevel,
+    NatsUrl,
+    PoolsFile,
+    PostgresDsn,
+    ResultsAddress,
+    SchedulerAddress,
+    settings_of,
+)
 
 _OWN_SUITES = Path(__file__).parents[2] / "suites"
 _OWN_PRICES = Path(__file__).parent / "prices" / "prices.yaml"
 
 
 class SchedulerSettings(BaseSettings):
-    """Read once, at the start."""
+    """Read once, at the start. The limits of the queue can be changed while the system runs."""
 
-    model_config = SettingsConfigDict(env_prefix="PROCTOR_", frozen=True)
+    model_config = settings_of("scheduler")
 
-    postgres_dsn: str = Field(default="postgresql://proctor@127.0.0.1:5432/proctor", repr=False)
-    nats_url: str = "nats://127.0.0.1:4222"
-    # Where the gRPC server listens, and where others dial.
-    scheduler_address: str = "127.0.0.1:8082"
-    results_address: str = "127.0.0.1:8083"
-    pools_file: Path = Path("pools.yaml")
-    # What tokens of models cost; read again when it changes.
+    postgres_dsn: PostgresDsn = "postgresql://proctor@127.0.0.1:5432/proctor"
+    nats_url: NatsUrl = "nats://127.0.0.1:4222"
+    scheduler_address: SchedulerAddress = "127.0.0.1:8082"
+    results_address: ResultsAddress = "127.0.0.1:8083"
+    pools_file: PoolsFile = Path("pools.yaml")
+    data_dir: DataDir = None
+    log_level: LogLevel = "INFO"
     prices_file: Path = _OWN_PRICES
+    """YAML file with the prices of models per million tokens. It is read again when it changes."""
     suites_dir: Path = _OWN_SUITES
-    # Where the data files of users' suites are unpacked; may be emptied at any time.
+    """Folder with the suites of the installation."""
     suite_cache_dir: Path = Path(gettempdir()) / f"proctor-suites-{getuid()}"
-    # A local mirror of hub data sets, with its mirror.yaml.
-    data_dir: Path | None = None
-    # Where data sets lie: file:///…, s3://bucket/…, gs://bucket/… or az://container/…; credentials are read
-    # from the environment, as the own tools of each cloud do.
+    """Folder for unpacked data files of users' suites. It may be emptied at any time."""
     object_store: str = (Path(gettempdir()) / f"proctor-objects-{getuid()}").as_uri()
-    log_level: str = "INFO"
-    # Servers that an order may name by base_url, each with all below it; between commas. None by default.
+    """Where uploaded files are stored: file:///…, s3://bucket/…, gs://bucket/… or az://container/….
+    Credentials are read from the environment, by the rules of each cloud's own tools."""
     allowed_base_urls: str = ""
+    """Servers that an order may name by `base_url`, separated by commas; each includes all paths below it."""
 
-    # These limits hold until they are changed while the system runs.
     max_running_runs: int = Field(default=3, ge=1)
+    """Runs that execute at a time, in the whole system."""
     max_pending_runs_per_user: int = Field(default=10, ge=1)
+    """Waiting and paused runs of one user."""
     max_requests_per_minute: int = Field(default=100, ge=1)
+    """Requests of one user per minute."""
     run_time_limit_seconds: float = Field(default=3 * 3600.0, gt=0)
-    # A run keeps its place so long before it has to let a run of another user go first.
+    """Time that a run may execute before it fails as timed out."""
     min_run_time_seconds: float = Field(default=60.0, ge=0)
-    # The highest priority that a user may ask for, as {"*": "normal", "ann": "high"}; "*" is everybody else.
+    """Time that a run executes before a run of another user may preempt it."""
     highest_priorities: dict[str, Literal["high", "normal", "low"]] = Field(default_factory=dict)
+    """Highest priority per user, as {"*": "normal", "ann": "high"}; "*" is every other user."""
 
-    # A run with a larger share of machinery failures has failed.
     max_failed_share: float = Field(default=0.05, ge=0, le=1)
-    # Requests of a run that may be sent again after failures, by the sample; a hundred in any case.
+    """A run with a larger share of failed samples has failed."""
     max_retried_share: float = Field(default=0.2, ge=0)
+    """Retries that a run may use after failures, per sample. Every run may use at least a hundred."""
 
-    # Shards of a run on the wire: at least, at most, and what its workers get through in this time.
     dispatch_floor_shards: int = Field(default=4, ge=1)
+    """Fewest shards of a run that are in flight."""
     dispatch_ceiling_shards: int = Field(default=256, ge=1)
+    """Most shards of a run that are in flight."""
     dispatch_seconds_ahead: float = Field(default=1.0, gt=0)
-    # Without progress for so long, and without a message on its way, a run is searched for what is lost.
+    """Between the two: as many shards as the workers finish in this time."""
     reconcile_quiet_seconds: float = Field(default=3.0, gt=0)
+    """A run without progress and without messages in flight for this time is searched for lost shards."""
 
-    # Uploads of data sets: bytes as they come and unpacked, rows; how many at a time, how long one may take.
     max_upload_bytes: int = Field(default=8 * 1024**3, ge=1)
+    """Largest file of a data set, as uploaded."""
     max_unpacked_bytes: int = Field(default=64 * 1024**3, ge=1)
+    """Largest file of a data set, decompressed."""
     max_dataset_rows: int = Field(default=50_000_000, ge=1)
+    """Most rows of a data set."""
     max_uploads: int = Field(default=8, ge=1)
+    """Uploads at a time, of all users."""
     max_upload_seconds: float = Field(default=3600.0, gt=0)
-    # Files of batches: their bytes, and their lines.
+    """Time limit of one upload."""
     max_batch_file_bytes: int = Field(default=200 * 1000**2, ge=1)
+    """Largest file of a batch."""
     max_batch_lines: int = Field(default=50_000, ge=1)
+    """Most lines of a batch."""
 
-    # How long one who lists models waits for a pool to tell of its own.
     list_models_wait_seconds: float = Field(default=2.0, gt=0)
-
-    scheduler_pool_size: int = Field(default=8, ge=2)
-    scheduler_drain_seconds: float = Field(default=5.0, gt=0)
+    """Time that a list of models waits for the answer of a pool."""
+    postgres_connections: int = Field(default=8, ge=2)
+    """Most connections to Postgres."""
+    drain_seconds: float = Field(default=5.0, gt=0)
+    """Time for open calls to finish after SIGTERM."""

@@ -192,7 +192,9 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
     return_freed_memory()
     async with AsyncExitStack() as opened:
         await migrate(settings.postgres_dsn, SCHEMA, MIGRATIONS)
-        pool = await connect_pool(settings.postgres_dsn, schema=SCHEMA, max_size=settings.scheduler_pool_size)
+        pool = await connect_pool(
+            settings.postgres_dsn, schema=SCHEMA, max_size=settings.postgres_connections
+        )
         opened.push_async_callback(_close_pool, pool)
         nats = await connect_nats(settings.nats_url, "scheduler")
         opened.push_async_callback(nats.close)
@@ -216,7 +218,7 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
             )
         )
         opened.push_async_callback(_cancelled, vital)
-        yield RunningScheduler(server, vital, settings.scheduler_drain_seconds)
+        yield RunningScheduler(server, vital, settings.drain_seconds)
 
 
 def _definitions(settings: SchedulerSettings) -> Definitions:

@@ -109,10 +109,10 @@ class RunningWorker:
 
 @asynccontextmanager
 async def running_worker(settings: WorkerSettings) -> AsyncIterator[RunningWorker]:
-    pool = read_pool(settings.pools_file, settings.worker_pool)
+    pool = read_pool(settings.pools_file, settings.pool)
     identity = Identity(f"{pool.name}-{socket.gethostname()}-{uuid.uuid4().hex[:8]}", pool)
     async with AsyncExitStack() as opened:
-        health = await serve_grpc(settings.worker_health_address, (), ())
+        health = await serve_grpc(settings.health_address, (), ())
         opened.push_async_callback(health.stop, 0)
         connection = await connect_nats(settings.nats_url, identity.worker_id)
         opened.push_async_callback(connection.close)
@@ -125,12 +125,12 @@ async def running_worker(settings: WorkerSettings) -> AsyncIterator[RunningWorke
         heartbeat = make_heartbeat(jetstream, identity, parts, limiters)
         opened.push_async_callback(leave, heartbeat)
         tasks = start_loops(settings, jetstream, parts, heartbeat)
-        lister = ListEngineModels(engine=engine, limit_seconds=settings.worker_list_seconds)
+        lister = ListEngineModels(engine=engine, limit_seconds=settings.list_seconds)
         lists = NatsModelLists(connection=connection, pool=pool.name, lister=lister)
         tasks.append(asyncio.create_task(lists.answer(), name="list models"))
         tasks += start_rate_limiting(connection, identity, limiters)
         opened.push_async_callback(end_loops, parts, tasks)
-        yield RunningWorker(parts, tasks, health, settings.worker_drain_seconds)
+        yield RunningWorker(parts, tasks, health, settings.drain_seconds)
 
 
 def make_rate_limiters(pool: Pool) -> RateLimiters:
@@ -161,7 +161,7 @@ def _make_remote(pool: Pool, provider: Provider, settings: WorkerSettings, limit
         provider=provider.name,
         api_key=read_key(provider.api_key_env, os.environ),
         api_key_variable=provider.api_key_env,
-        timeout_seconds=settings.worker_request_timeout_seconds,
+        timeout_seconds=settings.request_timeout_seconds,
         connections=pool.concurrency + _LIST_CONNECTIONS,
         on_advertised=limiters.on_advertised,
     )
@@ -203,7 +203,7 @@ def connect_parts(
 ) -> Parts:
     pool, clock = identity.pool, SystemClock()
     loader = ModelLoader(
-        engine=engine, groups=pool.groups, clock=clock, retry_seconds=settings.worker_retry_load_seconds
+        engine=engine, groups=pool.groups, clock=clock, retry_seconds=settings.retry_load_seconds
     )
     publisher = NatsOutcomePublisher(
         jetstream=jetstream, worker_id=identity.worker_id, environment=lambda: loader.environment
@@ -220,7 +220,7 @@ def connect_parts(
     execute_sample = ExecuteSample(
         engines=engines,
         clock=clock,
-        retry_policy=RetryPolicy(backoff=Backoff(), max_tries=settings.worker_max_tries),
+        retry_policy=RetryPolicy(backoff=Backoff(), max_tries=settings.max_tries),
         rate_limiters=limiters,
         run_states=context.run_states,
         refused_runs=context.refused_runs,
@@ -228,7 +228,7 @@ def connect_parts(
     executor = ExecuteShard(
         execute_sample=execute_sample, batcher=batcher, concurrency=concurrency, prefetch=context.prefetch
     )
-    source = NatsShardSource(jetstream=jetstream, pool=pool, ack_wait_seconds=settings.work_ack_wait_seconds)
+    source = NatsShardSource(jetstream=jetstream, pool=pool, ack_wait_seconds=settings.ack_wait_seconds)
     consumer = ShardConsumer(
         source=source,
         loader=loader,
@@ -250,8 +250,8 @@ def _make_selector(
     settings: WorkerSettings, registry: NatsWorkerRegistry, source: NatsShardSource, loader: ModelLoader
 ) -> SelectModel:
     policy = SwitchPolicy(
-        idle_seconds=settings.worker_swap_after_seconds,
-        min_residency_seconds=settings.worker_min_stay_seconds,
+        idle_seconds=settings.switch_when_idle_seconds,
+        min_residency_seconds=settings.min_model_residency_seconds,
     )
     return SelectModel(source=source, registry=registry, loader=loader, clock=SystemClock(), policy=policy)
 
@@ -272,9 +272,9 @@ def start_loops(
     settings: WorkerSettings, jetstream: JetStream, parts: Parts, heartbeat: NatsHeartbeat
 ) -> list[asyncio.Task[None]]:
     """The worker fails where any of them ends by itself."""
-    extend_seconds = settings.work_ack_wait_seconds / 3
+    extend_seconds = settings.ack_wait_seconds / 3
     in_flight, run_states = parts.context.in_flight, parts.context.run_states
-    beat = partial(heartbeat.send_if_due, settings.worker_heartbeat_seconds)
+    beat = partial(heartbeat.send_if_due, settings.heartbeat_seconds)
     loops: dict[str, Coroutine[None, None, None]] = {
         "consume shards": parts.consumer.run(),
         "publish outcomes": parts.batcher.run(),

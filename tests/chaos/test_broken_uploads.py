@@ -179,7 +179,7 @@ async def test_store_that_is_full_in_the_middle_is_told_and_nothing_is_left(
 async def test_bucket_that_fails_in_the_middle_is_told_and_nothing_is_left(content: bytes) -> None:
     with s3_server() as bucket:
         environment = {
-            "PROCTOR_OBJECT_STORE": f"s3://{BUCKET}/below",
+            "PROCTOR_SCHEDULER_OBJECT_STORE": f"s3://{BUCKET}/below",
             "AWS_ENDPOINT_URL": bucket.endpoint,
             "AWS_ACCESS_KEY_ID": "any",
             "AWS_SECRET_ACCESS_KEY": "any",

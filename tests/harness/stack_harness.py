@@ -18,7 +18,7 @@ MODEL = "openai/fake"
 
 # Faults are noticed sooner than in production, so that tests do not wait for them.
 IMPATIENT = {
-    "PROCTOR_WORK_ACK_WAIT_SECONDS": "4",
+    "PROCTOR_WORKER_ACK_WAIT_SECONDS": "4",
     "PROCTOR_RESULTS_ACK_WAIT_SECONDS": "4",
     "PROCTOR_WORKER_REQUEST_TIMEOUT_SECONDS": "5",
 }
@@ -87,9 +87,9 @@ async def stack_harness(folder: Path, order: StackOrder | None = None) -> AsyncI
         environment = {
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "OPENAI_API_KEY": "test",
-            "PROCTOR_SUITES_DIR": str(folder / "suites"),
+            "PROCTOR_SCHEDULER_SUITES_DIR": str(folder / "suites"),
             # Tests look again and again, all as one user.
-            "PROCTOR_MAX_REQUESTS_PER_MINUTE": "1000000",
+            "PROCTOR_SCHEDULER_MAX_REQUESTS_PER_MINUTE": "1000000",
             **wanted.environment,
         }
         fake_pool = RemotePool(base_url=server.url, concurrency=wanted.concurrency)

@@ -73,7 +73,7 @@ def server_environment(options: StackOptions, wiring: Wiring) -> dict[str, str]:
         if name not in keys and not name.endswith(PROVIDER_KEY_SUFFIX)
     }
     # A person may name a bucket instead.
-    objects = {"PROCTOR_OBJECT_STORE": (options.state_dir.absolute() / "objects").as_uri()}
+    objects = {"PROCTOR_SCHEDULER_OBJECT_STORE": (options.state_dir.absolute() / "objects").as_uri()}
     wired = {**wiring.environment(), "PROCTOR_POSTGRES_DSN": wiring.postgres_dsn}
     return _joined({**objects, **inherited}, wired)
 
@@ -111,7 +111,7 @@ def _joined(inherited: Mapping[str, str], wired: Mapping[str, str]) -> dict[str,
     """What a person sets wins over our defaults, but not over what this stack has wired together."""
     defaults = {"PATH": os.defpath, "PYTHONUNBUFFERED": "1"}
     if SUITES_OF_CHECKOUT.is_dir():
-        defaults["PROCTOR_SUITES_DIR"] = str(SUITES_OF_CHECKOUT)
+        defaults["PROCTOR_SCHEDULER_SUITES_DIR"] = str(SUITES_OF_CHECKOUT)
     kept = {name: value for name, value in inherited.items() if name not in STACK_OWNED}
     return {**defaults, **kept, **wired}
 

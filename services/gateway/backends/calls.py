@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import grpc
 
-from proctor.client.calls import answer_to
+from proctor.client.calls import send_chunks
 from services.common.errors import DependencyUnavailable, DomainError
 from services.common.grpc_errors import remote_error
 
@@ -62,7 +62,7 @@ class BackendCalls:
     async def give(self, method: grpc.aio.StreamUnaryMultiCallable[Q, A], pieces: AsyncIterable[Q]) -> A:
         """Without a limit of time: it lasts as long as its pieces come."""
         try:
-            return await answer_to(method(), pieces)
+            return await send_chunks(method(), pieces)
         except grpc.aio.AioRpcError as error:
             raise backend_error(error, self._backend) from error
 

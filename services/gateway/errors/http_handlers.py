@@ -78,7 +78,7 @@ def handle_problems(app: FastAPI) -> None:
 
 def problem_of(error: DomainError, instance: str) -> Problem:
     message, facts = in_words_of_door(error, instance)
-    status = _status(error)
+    status = http_status(error.kind, error.reason)
     return Problem(
         type=f"urn:proctor:problem:{error.reason.lower().replace('_', '-')}",
         title=error.reason.replace("_", " ").capitalize(),
@@ -100,8 +100,8 @@ def problem_response(problem: Problem, field: str = "") -> JSONResponse:
     return JSONResponse(body, problem.status, headers=headers, media_type=MEDIA_TYPE)
 
 
-def _status(error: DomainError) -> int:
-    return _STATUS_OF_REASON.get(error.reason, _STATUS[error.kind])
+def http_status(kind: ErrorKind, reason: str) -> int:
+    return _STATUS_OF_REASON.get(reason, _STATUS[kind])
 
 
 def _detail(reason: str, facts: Mapping[str, str], message: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeAlias
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
-from proctor.client.calls import answer_to
+from proctor.client.calls import send_chunks
 from proctor.v1 import (
     answer_service_pb2,
     batch_service_pb2,
@@ -122,7 +122,7 @@ class Forwarded:
             start: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = self.channel.stream_unary(path)
             call = start(timeout=context.time_remaining(), metadata=_metadata(context))
             try:
-                return await answer_to(call, _first_amended(pieces, amend, named))
+                return await send_chunks(call, _first_amended(pieces, amend, named))
             except grpc.aio.AioRpcError as error:
                 await _pass_on(error, context, self.backend)
 

@@ -96,6 +96,6 @@ class ObjectStoreUnavailable(SchedulerError):
 
 
 class InvalidObjectStore(SchedulerError):
-    """PROCTOR_OBJECT_STORE cannot be used: {problem}. Give file:///…, s3://…, gs://… or az://…."""
+    """PROCTOR_SCHEDULER_OBJECT_STORE cannot be used: {problem}. Give file:///…, s3://…, gs://… or az://…."""
 
     kind = ErrorKind.CONFLICT

@@ -5,7 +5,7 @@ from services.scheduler.errors import SchedulerError
 
 
 class InvalidPricesFile(SchedulerError):
-    """The price file {file} cannot be used: {problem}. Correct it or set PROCTOR_PRICES_FILE to another."""
+    """The price file {file} cannot be used: {problem}. Correct it or set PROCTOR_SCHEDULER_PRICES_FILE."""
 
     kind = ErrorKind.CONFLICT
 

@@ -20,13 +20,13 @@ class UnknownTask(SchedulerError):
 
 
 class SuitesFolderMissing(SchedulerError):
-    """The suites folder {folder} is not there. Set PROCTOR_SUITES_DIR to one that is."""
+    """The suites folder {folder} is not there. Set PROCTOR_SCHEDULER_SUITES_DIR to one that is."""
 
     kind = ErrorKind.CONFLICT
 
 
 class SuiteCacheOfAnother(SchedulerError):
-    """The folder {folder} belongs to another user. Set PROCTOR_SUITE_CACHE_DIR to one of your own."""
+    """The folder {folder} belongs to another user. Set PROCTOR_SCHEDULER_SUITE_CACHE_DIR to your own."""
 
     kind = ErrorKind.CONFLICT
 

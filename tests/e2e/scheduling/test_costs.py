@@ -39,7 +39,7 @@ async def stack(prices_file: Path) -> AsyncIterator[StackHarness]:
         order = StackOrder(
             rows=ROWS,
             models=("fake", "dear"),
-            environment={**IMPATIENT, "PROCTOR_PRICES_FILE": str(prices_file)},
+            environment={**IMPATIENT, "PROCTOR_SCHEDULER_PRICES_FILE": str(prices_file)},
         )
         async with stack_harness(state_dir.parent, order) as stack:
             yield stack

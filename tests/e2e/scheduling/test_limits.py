@@ -32,7 +32,7 @@ ROWS = 200
 async def stack() -> AsyncIterator[StackHarness]:
     environment = {
         **IMPATIENT,
-        "PROCTOR_RUN_TIME_LIMIT_SECONDS": str(TIME_LIMIT_SECONDS),
+        "PROCTOR_SCHEDULER_RUN_TIME_LIMIT_SECONDS": str(TIME_LIMIT_SECONDS),
         "PROCTOR_WORKER_REQUEST_TIMEOUT_SECONDS": "60",
     }
     with temporary_state_dir() as state_dir:

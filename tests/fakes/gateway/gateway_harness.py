@@ -39,11 +39,11 @@ async def gateway_harness(**settings: object) -> AsyncIterator[GatewayHarness]:
         scheduler = await harness.backends.enter_async_context(scheduler_server(harness.scheduler))
         results = await harness.backends.enter_async_context(results_server(harness.results))
         values = {
-            "gateway_http_address": "127.0.0.1:0",
-            "gateway_grpc_address": "127.0.0.1:0",
+            "http_address": "127.0.0.1:0",
+            "grpc_address": "127.0.0.1:0",
             "scheduler_address": f"127.0.0.1:{scheduler.port}",
             "results_address": f"127.0.0.1:{results.port}",
-            "gateway_drain_seconds": 1,
+            "drain_seconds": 1,
         }
         async with running_gateway(GatewaySettings.model_validate({**values, **settings})) as harness.gateway:
             await harness.gateway.set_ready(True)

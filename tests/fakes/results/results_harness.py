@@ -142,8 +142,8 @@ def harness_settings(postgres: RunningServer, nats: RunningServer) -> ResultsSet
         postgres_dsn=postgres.address,
         nats_url=nats.address,
         results_address="127.0.0.1:0",
-        results_linger_seconds=0.02,
-        results_ack_wait_seconds=2.0,
+        linger_seconds=0.02,
+        ack_wait_seconds=2.0,
     )
 
 

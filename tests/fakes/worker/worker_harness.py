@@ -155,7 +155,7 @@ async def worker_in_process(
     settings: WorkerSettings | None = None,
     worker_id: str = "worker-1",
 ) -> AsyncIterator[Parts]:
-    settings = settings or WorkerSettings(work_ack_wait_seconds=2, worker_swap_after_seconds=0.2)
+    settings = settings or WorkerSettings(ack_wait_seconds=2, switch_when_idle_seconds=0.2)
     identity = Identity(worker_id, pool)
     async with AsyncExitStack() as opened:
         connection = await connect_nats(url, worker_id)

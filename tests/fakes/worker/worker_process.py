@@ -20,14 +20,14 @@ def worker_process(
     pools_file = folder / "pools.yaml"
     pools_file.write_text(json.dumps({"pools": [{**pool, "base_url": base_url}]}))
     chosen = {
-        "nats_url": nats_url,
-        "pools_file": str(pools_file),
-        "worker_pool": pool_name,
-        "worker_health_address": "127.0.0.1:0",
-        "work_ack_wait_seconds": "2",
+        "pool": pool_name,
+        "health_address": "127.0.0.1:0",
+        "ack_wait_seconds": "2",
         **settings,
     }
-    environment = {**os.environ, **{f"PROCTOR_{name.upper()}": value for name, value in chosen.items()}}
+    own = {f"PROCTOR_WORKER_{name.upper()}": value for name, value in chosen.items()}
+    shared = {"PROCTOR_NATS_URL": nats_url, "PROCTOR_POOLS_FILE": str(pools_file)}
+    environment = {**os.environ, **shared, **own}
     with (folder / "worker.log").open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "services.worker"], env=environment, stdout=log, stderr=log

@@ -46,7 +46,7 @@ async def test_file_is_uploaded_listed_shown_and_deleted(
     in_use = await proctor("datasets", "delete", ID)
     assert (in_use.code, in_use.err) == (2, "Run r1 uses this data set.\n")
     datasets.in_use = set()
-    assert (await proctor("datasets", "delete", ID)).out == f"{ID} is gone.\n"
+    assert (await proctor("datasets", "delete", ID)).out == f"{ID} is deleted.\n"
     gone = await proctor("datasets", "show", ID)
     assert (gone.code, gone.err) == (4, f"There is no data set {ID}.\n")
 
@@ -56,7 +56,7 @@ async def test_faults_are_a_table_of_lines_and_fields(proctor: CommandLine, rows
     refusal = await proctor("datasets", "upload", str(rows))
     assert (refusal.code, refusal.out) == (2, "")
     first, *table = refusal.err.splitlines()
-    kept = "rows.jsonl is refused and nothing of it is kept: 30 faults, of which these are the first 20."
+    kept = "rows.jsonl is rejected and nothing of it is stored: 30 faults, of which these are the first 20."
     assert first == kept
     row = next(line for line in table if "broken" in line)
     assert " ".join(row.split()) == "2 body broken is no row"

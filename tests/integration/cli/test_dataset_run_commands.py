@@ -84,12 +84,12 @@ async def test_what_cannot_be_run_is_said_in_a_sentence_and_orders_nothing(
     sentence = "rowz.jsonl is neither a file nor the id of a data set (see `proctor datasets`)."
     assert (missing.code, missing.err) == (2, f"{sentence}\n")
     contradiction = await proctor(*order(rows, "--task", "rte"))
-    assert (contradiction.code, contradiction.err[:21]) == (2, "--task is of a suite ")
+    assert (contradiction.code, contradiction.err[:21]) == (2, "--task is for suites ")
     assert not datasets.headers
     rows.write_text("broken\n")
     faulty = await proctor(*order(rows))
     assert (faulty.code, faulty.out) == (2, "")
-    assert faulty.err.startswith("rows.jsonl is refused and nothing of it is kept: 1 fault.")
+    assert faulty.err.startswith("rows.jsonl is rejected and nothing of it is stored: 1 fault.")
     assert (await proctor(*order(rows, "--json"))).document["fault_count"] == 1
     assert not harness.scheduler.submitted
     harness.scheduler.refusal = refused(ErrorKind.INVALID, "NO_TARGETS", "2 rows have no target.")
@@ -118,7 +118,7 @@ async def test_run_that_is_over_is_deleted(harness: GatewayHarness, proctor: Com
     assert (refusal.code, refusal.err) == (2, f"Run {run.run_id} is running.\n")
     run.state = run_pb2.RUN_STATE_COMPLETED
     gone = await proctor("runs", "delete", run.run_id)
-    assert (gone.code, gone.out) == (0, f"Run {run.run_id} is gone, with its answers.\n")
+    assert (gone.code, gone.out) == (0, f"Run {run.run_id} is deleted, with its answers.\n")
     assert (await proctor("runs", "delete", run.run_id)).code == 4
 
 

@@ -190,7 +190,7 @@ async def test_rescored_figures_stand_beside_the_recorded_ones(
     shown = await proctor("rescore", FIRST, "--task", "gsm8k", *options)
     assert "0.2500" in shown.out
     assert "0.5000" in shown.out
-    assert "7 answers are taken as something else" in shown.out
+    assert "7 answers are parsed differently" in shown.out
     assert "cannot be scored" not in shown.out
     [asked] = harness.results.rescoring.asked
     assert [(use.name, use.options_json) for use in asked.metrics] == [

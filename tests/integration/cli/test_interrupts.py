@@ -4,11 +4,12 @@ import asyncio
 import os
 import signal
 
-from proctor.cli.render.terminal import ExitCode, Terminal
-from proctor.cli.runs import follow as interrupts
+from proctor.cli.render.terminal import Terminal
+from proctor.cli.runs.follow import cancel
 from proctor.cli.runs.run import submit_and_follow
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import run_pb2
+from proctor.values.exit_codes import ExitCode
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.gateway_harness import gateway_harness
 
@@ -17,7 +18,7 @@ async def test_run_that_would_not_go_on_is_cancelled() -> None:
     order = run_pb2.RunOrder(suite="glue", model="vllm/starter")
     async with gateway_harness() as harness, ProctorClient(harness.grpc) as client:
         following = asyncio.create_task(
-            submit_and_follow(client, order, Terminal(is_json=True), unasked=interrupts.cancel)
+            submit_and_follow(client, order, Terminal(is_json=True), on_interrupt=cancel)
         )
         await eventually(lambda: harness.scheduler.watches_open > 0, "the run is watched")
         os.kill(os.getpid(), signal.SIGINT)

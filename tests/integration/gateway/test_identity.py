@@ -170,6 +170,6 @@ async def _answers(channel: grpc.aio.Channel, path: str) -> AsyncIterator[bytes]
 def test_keys_that_would_let_everybody_in_are_no_settings(
     keys: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PROCTOR_API_KEYS", json.dumps(keys))
+    monkeypatch.setenv("PROCTOR_GATEWAY_API_KEYS", json.dumps(keys))
     with pytest.raises(ValidationError, match="api_keys"):
         GatewaySettings()

@@ -29,10 +29,10 @@ from tests.harness.servers import RunningServer
 A, B = "vllm/a", "vllm/b"
 POOL = pool_of(A, B)
 QUICK = WorkerSettings(
-    work_ack_wait_seconds=2,
-    worker_swap_after_seconds=0.2,
-    worker_min_stay_seconds=1,
-    worker_heartbeat_seconds=1,
+    ack_wait_seconds=2,
+    switch_when_idle_seconds=0.2,
+    min_model_residency_seconds=1,
+    heartbeat_seconds=1,
 )
 
 

@@ -40,7 +40,7 @@ from tests.fakes.worker.worker_process import worker_process
 from tests.harness.model_server_process import ModelServerProcess, model_server_process
 from tests.harness.servers import RunningServer
 
-ONE_TRY = {"worker_max_tries": "1"}
+ONE_TRY = {"max_tries": "1"}
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ async def test_time_in_the_rate_limiter_is_no_request_time(
 ) -> None:
     await model_server.control(rate_limit={"rate": 16, "burst": 8, "tells": "seconds"})
     await send_samples(harness, 32)
-    limits = {**ONE_TRY, "worker_request_timeout_seconds": "0.8"}
+    limits = {**ONE_TRY, "request_timeout_seconds": "0.8"}
     with worker_process(nats.address, model_server.url, tmp_path, **limits):
         await harness.until_answered(32)
     assert all(outcome.HasField("answer") for outcome in harness.outcomes)

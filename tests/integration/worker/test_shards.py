@@ -221,10 +221,10 @@ async def test_a_crash_of_nats_loses_nothing_and_asks_nothing_twice(
 async def test_a_shard_that_takes_longer_than_its_message_is_kept_from_other_workers(
     nats: RunningServer, harness: WorkerHarness
 ) -> None:
-    settings = WorkerSettings(work_ack_wait_seconds=1)
+    settings = WorkerSettings(ack_wait_seconds=1)
 
     async def slow(text: str) -> str:
-        await asyncio.sleep(3 * settings.work_ack_wait_seconds)
+        await asyncio.sleep(3 * settings.ack_wait_seconds)
         return text
 
     engine = ScriptedEngine(slow)

@@ -54,7 +54,7 @@ async def test_a_worker_that_is_terminated_forwards_its_shards_and_exits_cleanly
     for shard in range(8):
         await harness.send(work_shard(shard, range(shard * 32, shard * 32 + 32)))
     address = (nats.address, model_server.url, tmp_path)
-    with worker_process(*address, worker_drain_seconds="0.2") as worker:
+    with worker_process(*address, drain_seconds="0.2") as worker:
         await harness.until_answered(40)
         worker.send_signal(signal.SIGTERM)
         await eventually(lambda: worker.poll() is not None, "the worker ends", 10)
@@ -90,7 +90,7 @@ async def test_a_passing_provider_failure_fails_no_sample(
 ) -> None:
     await model_server.control(fault=fault)
     await harness.send(work_shard(1, range(16)))
-    with worker_process(nats.address, model_server.url, tmp_path, worker_request_timeout_seconds="2"):
+    with worker_process(nats.address, model_server.url, tmp_path, request_timeout_seconds="2"):
         await harness.until_answered(16)
         await harness.until_settled()
     assert set(harness.counts.values()) == {1}
@@ -102,7 +102,7 @@ async def test_a_provider_that_stays_dead_is_reported_and_never_an_answer(
     harness: WorkerHarness, nats: RunningServer, tmp_path: Path
 ) -> None:
     await harness.send(work_shard(1, range(4)))
-    with worker_process(nats.address, "http://127.0.0.1:9/v1", tmp_path, worker_max_tries="2"):
+    with worker_process(nats.address, "http://127.0.0.1:9/v1", tmp_path, max_tries="2"):
         await harness.until_answered(4)
     classes = {outcome.failure.failure_class for outcome in harness.outcomes}
     assert classes == {outcome_pb2.FAILURE_CLASS_PROVIDER_ERROR}

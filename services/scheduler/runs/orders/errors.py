@@ -33,7 +33,7 @@ class CannotAskElsewhere(SchedulerError):
 
 
 class BaseUrlNotAllowed(SchedulerError):
-    """The base URL {base_url} is not allowed. An operator allows servers by PROCTOR_ALLOWED_BASE_URLS."""
+    """The base URL {base_url} is not allowed. Operators set PROCTOR_SCHEDULER_ALLOWED_BASE_URLS."""
 
     kind = ErrorKind.CONFLICT
     reason = "BASE_URL_NOT_ALLOWED"

@@ -147,7 +147,7 @@ def test_address_that_is_no_object_store_is_told_at_the_start(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
-    with pytest.raises(InvalidObjectStore, match="PROCTOR_OBJECT_STORE cannot be used: "):
+    with pytest.raises(InvalidObjectStore, match="PROCTOR_SCHEDULER_OBJECT_STORE cannot be used: "):
         ObstoreObjects(url)
 
 

@@ -126,7 +126,7 @@ def test_a_gap_is_told_in_one_sentence_that_names_model_and_key(
     with pytest.raises(InvalidPricesFile) as refused:
         read_prices(file)
     assert refused.value.message == (
-        f"The price file {file} cannot be used: {problem}. Correct it or set PROCTOR_PRICES_FILE to another."
+        f"The price file {file} cannot be used: {problem}. Correct it or set PROCTOR_SCHEDULER_PRICES_FILE."
     )
 
 

@@ -12,7 +12,7 @@ from tests.harness.keyed_suite import SUITE, write_keyed_suite
 
 
 def test_missing_folder_is_refused_with_what_to_set(tmp_path: Path) -> None:
-    with pytest.raises(SuitesFolderMissing, match="PROCTOR_SUITES_DIR"):
+    with pytest.raises(SuitesFolderMissing, match="PROCTOR_SCHEDULER_SUITES_DIR"):
         YamlInstalledSuites(tmp_path / "nowhere")
 
 

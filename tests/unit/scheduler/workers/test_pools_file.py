@@ -48,7 +48,9 @@ def test_pools_file_is_read(tmp_path: Path) -> None:
 def test_list_of_allowed_servers_with_an_odd_one_keeps_the_scheduler_from_starting(
     tmp_path: Path, allowed: str
 ) -> None:
-    with pytest.raises(InvalidAllowedBaseUrls, match="PROCTOR_ALLOWED_BASE_URLS cannot be") as raised:
+    with pytest.raises(
+        InvalidAllowedBaseUrls, match="PROCTOR_SCHEDULER_ALLOWED_BASE_URLS cannot be"
+    ) as raised:
         read_pools(tmp_path / "pools.yaml", allowed)
     assert "secret" not in raised.value.message
 

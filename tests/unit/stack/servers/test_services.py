@@ -38,9 +38,9 @@ def test_servers_get_the_database_and_no_provider_key() -> None:
 
 
 def test_data_sets_lie_in_the_state_folder_or_in_a_bucket_that_a_person_named() -> None:
-    assert server_environment(options(), WIRING)["PROCTOR_OBJECT_STORE"] == "file:///state/objects"
-    named = options(PROCTOR_OBJECT_STORE="s3://mine")
-    assert server_environment(named, WIRING)["PROCTOR_OBJECT_STORE"] == "s3://mine"
+    assert server_environment(options(), WIRING)["PROCTOR_SCHEDULER_OBJECT_STORE"] == "file:///state/objects"
+    named = options(PROCTOR_SCHEDULER_OBJECT_STORE="s3://mine")
+    assert server_environment(named, WIRING)["PROCTOR_SCHEDULER_OBJECT_STORE"] == "s3://mine"
 
 
 def test_a_worker_gets_the_keys_and_no_database() -> None:
@@ -54,11 +54,11 @@ def test_a_worker_gets_the_keys_and_no_database() -> None:
 
 def test_what_a_person_sets_reaches_the_services_but_not_the_wiring() -> None:
     given = options(
-        PROCTOR_LOG_LEVEL="DEBUG", PROCTOR_SUITES_DIR="/mine", PROCTOR_NATS_URL="nats://elsewhere"
+        PROCTOR_LOG_LEVEL="DEBUG", PROCTOR_SCHEDULER_SUITES_DIR="/mine", PROCTOR_NATS_URL="nats://elsewhere"
     )
     environment = server_environment(given, WIRING)
     assert environment["PROCTOR_LOG_LEVEL"] == "DEBUG"
-    assert environment["PROCTOR_SUITES_DIR"] == "/mine"
+    assert environment["PROCTOR_SCHEDULER_SUITES_DIR"] == "/mine"
     assert environment["PROCTOR_NATS_URL"] == "nats://127.0.0.1:1"
 
 

@@ -161,7 +161,7 @@ async def test_choices_are_scored_as_ordered_else_as_the_pool_can(
             BaseUrlNotAllowed,
             (
                 "The base URL http://inside:8000/v1 is not allowed. "
-                "An operator allows servers by PROCTOR_ALLOWED_BASE_URLS."
+                "Operators set PROCTOR_SCHEDULER_ALLOWED_BASE_URLS."
             ),
         ),
         (

@@ -92,7 +92,7 @@ async def test_server_of_an_order_is_asked_only_where_an_operator_allowed_it() -
     order = replace(ORDER, base_url="http://inside:8000/v1")
     allowing = replace(POOLS["server"], may_ask=parse_allowed("http://inside:8000"))
     refuse_unfit(order, await tasks(), allowing)
-    with pytest.raises(BaseUrlNotAllowed, match="PROCTOR_ALLOWED_BASE_URLS"):
+    with pytest.raises(BaseUrlNotAllowed, match="PROCTOR_SCHEDULER_ALLOWED_BASE_URLS"):
         refuse_unfit(order, await tasks(), POOLS["server"])
     with pytest.raises(CannotAskElsewhere, match="Pool gemini asks no other server"):
         refuse_unfit(order, await tasks(), POOLS["gemini"])

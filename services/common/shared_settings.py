@@ -1,0 +1,60 @@
+"""Settings that several services read under one name, so that a deployment sets each of them once."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+from pydantic_settings import SettingsConfigDict
+
+PostgresDsn = Annotated[
+    str,
+    Field(
+        validation_alias="PROCTOR_POSTGRES_DSN",
+        description="DSN of Postgres. Each service has a schema of its own in the database.",
+        repr=False,
+    ),
+]
+NatsUrl = Annotated[
+    str, Field(validation_alias="PROCTOR_NATS_URL", description="URL of NATS, which needs JetStream.")
+]
+PoolsFile = Annotated[
+    Path,
+    Field(
+        validation_alias="PROCTOR_POOLS_FILE",
+        description="YAML file with the pools, their models and the aliases of models.",
+    ),
+]
+SchedulerAddress = Annotated[
+    str,
+    Field(
+        validation_alias="PROCTOR_SCHEDULER_ADDRESS",
+        description="host:port where the scheduler listens for gRPC, and where the gateway calls it.",
+    ),
+]
+ResultsAddress = Annotated[
+    str,
+    Field(
+        validation_alias="PROCTOR_RESULTS_ADDRESS",
+        description="host:port where results listens for gRPC, and where other services call it.",
+    ),
+]
+DataDir = Annotated[
+    Path | None,
+    Field(
+        validation_alias="PROCTOR_DATA_DIR",
+        description="Local mirror of hub data sets: a folder with a `mirror.yaml`.",
+    ),
+]
+LogLevel = Annotated[
+    str, Field(validation_alias="PROCTOR_LOG_LEVEL", description="DEBUG, INFO, WARNING or ERROR.")
+]
+
+
+def settings_of(service: str) -> SettingsConfigDict:
+    """Variables with the prefix of the service. The text below a field describes it in the reference."""
+    return SettingsConfigDict(
+        env_prefix=f"PROCTOR_{service.upper()}_",
+        frozen=True,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+    )
