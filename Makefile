@@ -26,7 +26,7 @@ down: $(VENV)/.installed ## Stop the local stack
 
 ##@ Checks
 .PHONY: check format format-check lint types architecture protos protos-check
-check: format-check lint types architecture protos-check ## Everything that needs no server; all blocking
+check: format-check lint types architecture protos-check docs-check ## Everything that needs no server; all blocking
 
 format: $(VENV)/.installed ## Rewrite code and contracts in the one format
 	$(BIN)/ruff format .
@@ -57,6 +57,13 @@ protos-check: $(VENV)/.installed ## The generated code is current, and no contra
 	elif [ "$$(git show origin/main:protos/baseline 2>/dev/null)" = "$$(cat protos/baseline)" ]; then \
 		$(BIN)/buf breaking protos --against '.git#ref=origin/main,subdir=protos'; \
 	else echo "The contracts restart by decision $$(cat protos/baseline); the next change is compared again."; fi
+
+.PHONY: docs docs-check
+docs: $(VENV)/.installed ## Generate docs/reference from the code
+	$(BIN)/python docs/generate_reference.py
+
+docs-check: $(VENV)/.installed
+	$(BIN)/python docs/generate_reference.py --check
 
 ##@ Tests
 .PHONY: test test-unit test-contract test-integration test-e2e test-chaos bench

@@ -1,20 +1,67 @@
-"""Options that several commands share."""
+"""Options that several commands have, and values written as text: metrics, JSON."""
 
+import json
 from typing import Annotated
 
 import typer
+
+from proctor.cli.render.documents import Json
+from proctor.client.errors import Refused
+from proctor.v1 import sample_pb2
 
 Gateway = Annotated[
     str | None,
     typer.Option(
         envvar="PROCTOR_GATEWAY",
         metavar="HOST:PORT",
-        help="gRPC address of the gateway; else the local stack's, else PROCTOR_GATEWAY_GRPC_ADDRESS.",
+        help="gRPC address of the gateway; default: the local stack's, else PROCTOR_GATEWAY_GRPC_ADDRESS.",
     ),
 ]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else there.")
-]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else.")]
 RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run (see `proctor runs`).")]
-User = Annotated[str, typer.Option(envvar="PROCTOR_USER", help="Who orders, for limits per user.")]
-Page = Annotated[str, typer.Option(help="Token of the page, from the page before.")]
+User = Annotated[str, typer.Option(envvar="PROCTOR_USER", help="Name of the user, for limits per user.")]
+Page = Annotated[str, typer.Option(help="Token of the page, printed below the page before.")]
+OutputFile = Annotated[
+    str, typer.Option("--output", "-o", metavar="FILE|-", help="File to write; - is stdout.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
+
+_METRIC_FORM = 'write it as NAME, NAME:OPTION=VALUE or {"metric": "f1", "average": "macro"}'
+
+
+def metric_use(text: str) -> sample_pb2.MetricUse:
+    """A name, a name with one option, or a JSON object in the form of a metric_list entry."""
+    if text.lstrip().startswith("{"):
+        return _metric_of_json(text)
+    name, separator, option = text.partition(":")
+    if not separator:
+        return sample_pb2.MetricUse(name=text)
+    key, equals, value = option.partition("=")
+    if not (name and key and equals):
+        raise Refused(f"--metric {text}: {_METRIC_FORM}.", "INVALID_PARAMETER")
+    return sample_pb2.MetricUse(name=name, options_json=json_text({key: json_or_text(value)}))
+
+
+def json_text(value: Json) -> str:
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:  # YAML has dates and NaN
+        raise Refused(f"This cannot be sent: {error}.", "INVALID_PARAMETER") from error
+
+
+def json_or_text(text: str) -> Json:
+    """A number, a list, true; otherwise the text itself."""
+    try:
+        value: Json = json.loads(text)
+    except ValueError:
+        return text
+    return value
+
+
+def _metric_of_json(text: str) -> sample_pb2.MetricUse:
+    try:
+        options = json.loads(text)
+        name = options.pop("metric")
+    except (ValueError, KeyError) as error:
+        raise Refused(f"--metric {text}: {_METRIC_FORM}.", "INVALID_PARAMETER") from error
+    return sample_pb2.MetricUse(name=name, options_json=json_text(options) if options else "")

@@ -1,4 +1,4 @@
-"""What `make run` runs: one command that starts the stack, examines a model, and shows the figures."""
+"""`make run`: starts the stack, evaluates a model, and shows the figures."""
 
 import argparse
 import asyncio
@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from proctor.cli.gateway_address import program_name
-from proctor.cli.render.terminal import ExitCode, Terminal, code_of_error, say
-from proctor.cli.runs import follow as interrupts
-from proctor.cli.runs.follow import Ask
-from proctor.cli.runs.order import Form, OrderOptions, Selection, order_of, refuse_out_of_range
+from proctor.cli.gateway import program_name
+from proctor.cli.render.terminal import Terminal, complain_of, say
+from proctor.cli.runs.follow import Ask, cancel, detach
+from proctor.cli.runs.order import OrderOptions, Selection, order_of, refuse_out_of_range
 from proctor.cli.runs.run import submit_and_follow
 from proctor.cli.stack.running_stack import refuse_what_differs
 from proctor.client.errors import ClientError
@@ -24,13 +23,14 @@ from proctor.stack.options import default_state_dir, options_from_environment
 from proctor.stack.pools.models import STARTER_MODEL, ChosenModel, choose_model, pools_for
 from proctor.stack.state import read_stack_state
 from proctor.v1 import run_pb2
+from proctor.values.exit_codes import ExitCode
 
 TERMINATED = 128 + signal.SIGTERM
 
 
 @dataclass(frozen=True, slots=True)
-class Examination:
-    """A model and what it is asked."""
+class Evaluation:
+    """A model and the order for it."""
 
     model: ChosenModel
     order: run_pb2.RunOrder
@@ -44,21 +44,17 @@ def main() -> int:
         model = choose_model(options.model or STARTER_MODEL)
         order = order_of(_order(options, model))
         refuse_out_of_range(order)
-        return asyncio.run(_terminable(Examination(model, order, terminal)))
-    except StackError as error:
-        terminal.complain(str(error))
-        return ExitCode(error.exit_code)
-    except ClientError as error:
-        terminal.complain(error.message, error.reason)
-        return code_of_error(error)
+        return asyncio.run(_terminable(Evaluation(model, order, terminal)))
+    except (StackError, ClientError) as error:
+        return complain_of(terminal, error)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except asyncio.CancelledError:
         return TERMINATED
 
 
-async def _terminable(examination: Examination) -> ExitCode:
-    """SIGTERM stops as Ctrl-C does: in order, with nothing left behind."""
+async def _terminable(evaluation: Evaluation) -> ExitCode:
+    """SIGTERM stops everything in order, like Ctrl-C."""
     task = asyncio.current_task()
     assert task is not None
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -66,29 +62,31 @@ async def _terminable(examination: Examination) -> ExitCode:
     state_dir = default_state_dir(os.environ, Path.cwd())
     stack = read_stack_state(state_dir)
     if stack and stack.phase == "running":
-        refuse_what_differs(stack, examination.model, os.environ)
-        examination.terminal.progress.print(f"Using the stack that runs on {state_dir}.")
-        return await _examine(examination, stack.gateway_grpc, interrupts.detach)
-    return await _examine_on_own_stack(examination)
+        refuse_what_differs(stack, evaluation.model, os.environ)
+        evaluation.terminal.progress.print(f"Using the stack that runs on {state_dir}.")
+        return await _evaluate(evaluation, stack.gateway_grpc, detach)
+    return await _evaluate_on_own_stack(evaluation)
 
 
-async def _examine_on_own_stack(examination: Examination) -> ExitCode:
-    report = examination.terminal.progress.print
-    pools = pools_for([examination.model], os.environ, report)
+async def _evaluate_on_own_stack(evaluation: Evaluation) -> ExitCode:
+    report = evaluation.terminal.progress.print
+    pools = pools_for([evaluation.model], os.environ, report)
     report("Starting Postgres, NATS, the four services and the model…")
     async with running_stack(options_from_environment(os.environ, pools), report) as stack:
-        # This stack ends with us, and so would the run.
-        code = await _examine(examination, stack.gateway_grpc, interrupts.cancel)
-        if examination.terminal.can_ask:
-            await _keep_serving(stack, examination.terminal)
+        # The run would not survive this stack, so an interrupt cancels it.
+        code = await _evaluate(evaluation, stack.gateway_grpc, cancel)
+        if evaluation.terminal.can_ask:
+            await _keep_serving(stack, evaluation.terminal)
         else:
-            report("The stack stops now; `make up` starts it again, with what it holds.")
+            report("The stack stops now; `make up` starts it again with its data.")
         return code
 
 
-async def _examine(examination: Examination, gateway: str, unasked: Ask) -> ExitCode:
+async def _evaluate(evaluation: Evaluation, gateway: str, on_interrupt: Ask) -> ExitCode:
     async with ProctorClient(gateway) as client:
-        return await submit_and_follow(client, examination.order, examination.terminal, unasked=unasked)
+        return await submit_and_follow(
+            client, evaluation.order, evaluation.terminal, on_interrupt=on_interrupt
+        )
 
 
 async def _keep_serving(stack: LocalStack, terminal: Terminal) -> None:
@@ -112,13 +110,15 @@ async def _keep_serving(stack: LocalStack, terminal: Terminal) -> None:
 
 
 def _order(options: argparse.Namespace, model: ChosenModel) -> OrderOptions:
-    selection = Selection(options.suite, options.task, options.limit, options.num_fewshot)
+    selection = Selection(
+        suite=options.suite, tasks=options.task, limit=options.limit, num_fewshot=options.num_fewshot
+    )
     params = {"temperature": options.temperature}
-    return OrderOptions(selection, model.name, Form(), params, options.param)
+    return OrderOptions(model.name, selection, params=params, extra=options.param)
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="make run", description="Examine a model on this machine.")
+    parser = argparse.ArgumentParser(prog="make run", description="Evaluate a model on this machine.")
     parser.add_argument("--suite", default="starter", help="SUITE=…")
     parser.add_argument("--model", help=f"MODEL=…: {STARTER_MODEL}, a model folder, a hub id, openai/NAME")
     parser.add_argument("--limit", type=int, help="LIMIT=…: first rows of each task")

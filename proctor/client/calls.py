@@ -1,6 +1,4 @@
-"""Streams of pieces that go up to a server: the client's to the gateway, the gateway's to a service.
-Calls of a gateway: patient with one that restarts, failures as exceptions of `client_errors`.
-"""
+"""Calls of a gateway: retried while it restarts, failures raised as exceptions of `errors`."""
 
 import asyncio
 import logging
@@ -9,39 +7,7 @@ from typing import TypeVar
 
 import grpc
 
-from proctor.client import errors as client_errors
-
-Q = TypeVar("Q")
-A = TypeVar("A")
-
-
-async def answer_to(call: grpc.aio.StreamUnaryCall[Q, A], pieces: AsyncIterable[Q]) -> A:
-    """Sends pieces as they are taken. An early answer ends it; pieces that fail cancel the call."""
-    sending = asyncio.create_task(_send(call, pieces), name="send pieces")
-
-    def stop_sending(_: object) -> None:
-        """A write that fails because the call is over puts its failure in the place of the answer."""
-        sending.cancel()
-
-    call.add_done_callback(stop_sending)
-    try:
-        await asyncio.wait((sending,))
-        if not sending.cancelled():
-            sending.result()
-        return await call
-    finally:
-        call.cancel()
-        await asyncio.gather(sending, return_exceptions=True)
-
-
-async def _send(call: grpc.aio.StreamUnaryCall[Q, A], pieces: AsyncIterable[Q]) -> None:
-    async for piece in pieces:
-        try:
-            await call.write(piece)
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            return  # The call is over, and its answer says why.
-    await call.done_writing()
-
+from proctor.client.errors import ClientError, Unreachable, client_error
 
 # A gateway that restarts is back within these pauses.
 _RETRY_PAUSES_SECONDS = (0.2, 0.5, 1.0)
@@ -56,15 +22,18 @@ _CHANNEL_OPTIONS = (
 )
 _USER_KEY = "x-proctor-user"
 
+Q = TypeVar("Q")
+A = TypeVar("A")
+
 log = logging.getLogger(__name__)
 
 
 class GatewayCalls:
-    """A channel to a gateway, and how it is asked."""
+    """A channel to a gateway, and the ways to call it."""
 
     def __init__(self, address: str, timeout_seconds: float, user: str = "") -> None:
         self.address = address
-        self._metadata = _named(user)
+        self._metadata = _user_metadata(user)
         self.channel = grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
         self._timeout_seconds = timeout_seconds
 
@@ -77,11 +46,11 @@ class GatewayCalls:
         request: Q,
         timeout_seconds: float | None = None,
     ) -> A:
-        """Tries again where nobody answered; where the gateway did, it has tried for us."""
+        """Retries while no gateway answers. An outage behind the gateway has been retried by the gateway."""
         for pause_seconds in _RETRY_PAUSES_SECONDS:
             try:
                 return await self.call_once(method, request, timeout_seconds)
-            except client_errors.Unreachable as outage:
+            except Unreachable as outage:
                 if outage.reason:
                     raise
                 log.info("call found no gateway: %s", outage)
@@ -94,41 +63,69 @@ class GatewayCalls:
         request: Q,
         timeout_seconds: float | None = None,
     ) -> A:
-        """For what would be refused the second time, where only the answer to the first was lost."""
+        """For requests that are rejected when they arrive twice, although only the first answer was lost."""
         try:
             seconds = timeout_seconds or self._timeout_seconds
             return await method(request, timeout=seconds, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
-            raise client_errors.client_error(error, self.address) from error
+            raise client_error(error, self.address) from error
 
     async def stream(self, method: grpc.aio.UnaryStreamMultiCallable[Q, A], request: Q) -> AsyncGenerator[A]:
-        """As fast as it is taken; who stops taking ends it on the other side."""
+        """Closing the generator cancels the call."""
         call = method(request, metadata=self._metadata)
         try:
             async for response in call:
                 yield response
         except grpc.aio.AioRpcError as error:
-            raise self._stream_failure(error) from error
+            raise self._stream_error(error) from error
         finally:
             call.cancel()
 
-    async def give(self, method: grpc.aio.StreamUnaryMultiCallable[Q, A], pieces: AsyncIterable[Q]) -> A:
-        """As fast as they are taken and as long as it lasts; pieces that fail end it on the other side."""
+    async def upload(self, method: grpc.aio.StreamUnaryMultiCallable[Q, A], chunks: AsyncIterable[Q]) -> A:
+        """Without a timeout. An error of `chunks` cancels the call."""
         try:
-            return await answer_to(method(metadata=self._metadata), pieces)
+            return await send_chunks(method(metadata=self._metadata), chunks)
         except grpc.aio.AioRpcError as error:
-            raise self._stream_failure(error) from error
+            raise self._stream_error(error) from error
 
-    def _stream_failure(self, error: grpc.aio.AioRpcError) -> client_errors.ClientError:
-        """A stream that a stopping gateway cut is an outage as well."""
-        failure = client_errors.client_error(error, self.address)
+    def _stream_error(self, error: grpc.aio.AioRpcError) -> ClientError:
+        """A gateway that stops cancels its streams: an outage as well."""
+        failure = client_error(error, self.address)
         if error.code() == grpc.StatusCode.CANCELLED:
-            return client_errors.Unreachable(failure.message, failure.reason, failure.facts)
+            return Unreachable(failure.message, failure.reason, failure.facts)
         return failure
 
 
-def _named(user: str) -> tuple[tuple[str, str | bytes], ...]:
-    """Metadata holds text of ASCII only, and bytes under a name of their own."""
+async def send_chunks(call: grpc.aio.StreamUnaryCall[Q, A], chunks: AsyncIterable[Q]) -> A:
+    """An early answer stops the sending; an error of `chunks` cancels the call."""
+    sending = asyncio.create_task(_send(call, chunks), name="send chunks")
+
+    def stop_sending(_: object) -> None:
+        """Otherwise a write to the ended call would fail and hide the answer."""
+        sending.cancel()
+
+    call.add_done_callback(stop_sending)
+    try:
+        await asyncio.wait((sending,))
+        if not sending.cancelled():
+            sending.result()
+        return await call
+    finally:
+        call.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+
+
+async def _send(call: grpc.aio.StreamUnaryCall[Q, A], chunks: AsyncIterable[Q]) -> None:
+    async for chunk in chunks:
+        try:
+            await call.write(chunk)
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            return  # The call has ended, and its answer says why.
+    await call.done_writing()
+
+
+def _user_metadata(user: str) -> tuple[tuple[str, str | bytes], ...]:
+    """gRPC metadata holds ASCII text, and bytes only under a name that ends with -bin."""
     if not user:
         return ()
     is_plain = user.isascii() and user.isprintable()

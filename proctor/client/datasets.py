@@ -1,4 +1,4 @@
-"""Data sets: upload, list, look into, delete."""
+"""Data sets: upload, list, preview, delete."""
 
 import asyncio
 import hashlib
@@ -15,27 +15,27 @@ from proctor.v1 import dataset_service_pb2_grpc as dataset_grpc
 if TYPE_CHECKING:
     from proctor.v1.dataset_service_pb2_grpc import DatasetServiceAsyncStub
 
-_PIECE_BYTES = 512 * 1024
-# Of the request ids that stand for the content of a file.
-_OF_CONTENT = uuid.UUID("21c458b7-8c4e-406e-b6ba-52ee3300f041")
+_CHUNK_BYTES = 512 * 1024
+# Namespace of the request ids that are derived from the content of a file.
+_CONTENT_NAMESPACE = uuid.UUID("21c458b7-8c4e-406e-b6ba-52ee3300f041")
 
 
-def _tell_nobody(_: int) -> None:
-    """Not everyone wants to know how much was sent."""
+def _ignore(_: int) -> None:
+    """The default of the progress callbacks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file to upload; a `request_id` again finds the first, before it is sent where its `digest` is said.
+    """A file to upload. The same `request_id` returns the first data set, with `digest` without sending it.
 
-    `on_sent` is told the bytes sent so far, `on_read` those read before, where it is looked for first.
+    `on_sent` receives the bytes sent so far; `on_read` those read for the digest before.
     """
 
     content: BinaryIO
     name: str
     format: dataset_pb2.DatasetFormat.ValueType = dataset_pb2.DATASET_FORMAT_UNSPECIFIED
-    on_sent: Callable[[int], None] = _tell_nobody
-    on_read: Callable[[int], None] = _tell_nobody
+    on_sent: Callable[[int], None] = _ignore
+    on_read: Callable[[int], None] = _ignore
     request_id: str = ""
     digest: str = ""
 
@@ -49,17 +49,16 @@ class DatasetClient:
         self._stub: DatasetServiceAsyncStub = dataset_grpc.DatasetServiceStub(calls.channel)
 
     async def upload(self, upload: Upload) -> dataset_pb2.UploadDatasetResponse:
-        """The data set, or what is wrong with the file, of which nothing is kept then."""
-        return await self._calls.give(self._stub.UploadDataset, self._pieces(upload))
+        """The data set, or the faults of the file, of which nothing is stored then."""
+        return await self._calls.upload(self._stub.UploadDataset, self._chunks(upload))
 
     async def upload_once(self, upload: Upload) -> dataset_pb2.UploadDatasetResponse:
-        """As `upload`, but what this user has uploaded by this name is found again and not sent.
+        """Like `upload`, but the same content under the same name and user is not sent again.
 
-        The content is read twice: it has to be a file, not a pipe.
+        Reads the content twice, so it must be a file, not a pipe.
         """
         digest = await asyncio.to_thread(_digest, upload)
-        stands_for = f"{digest} {upload.format} {upload.name}"
-        request_id = str(uuid.uuid5(_OF_CONTENT, stands_for))
+        request_id = str(uuid.uuid5(_CONTENT_NAMESPACE, f"{digest} {upload.format} {upload.name}"))
         try:
             uploaded = await self.upload(replace(upload, request_id=request_id, digest=digest))
             if not uploaded.HasField("dataset") or uploaded.dataset.digest == digest:
@@ -67,7 +66,7 @@ class DatasetClient:
         except Refused as refused:
             if refused.reason != "REQUEST_ID_TAKEN":
                 raise
-        # The file was changed while it was read, now or the first time.
+        # The file changed while it was read, in this upload or in the first one.
         await asyncio.to_thread(upload.content.seek, 0)
         return await self.upload(upload)
 
@@ -91,13 +90,12 @@ class DatasetClient:
         request = dataset_pb2.DeleteDatasetRequest(dataset_id=dataset_id)
         await self._calls.call_once(self._stub.DeleteDataset, request)
 
-    async def _pieces(self, upload: Upload) -> AsyncIterator[dataset_pb2.UploadDatasetRequest]:
-        request_id = upload.request_id or str(uuid.uuid4())
+    async def _chunks(self, upload: Upload) -> AsyncIterator[dataset_pb2.UploadDatasetRequest]:
         header = dataset_pb2.DatasetHeader(
             name=upload.name,
             user=self._user,
             format=upload.format,
-            request_id=request_id,
+            request_id=upload.request_id or str(uuid.uuid4()),
             digest=upload.digest,
         )
         yield dataset_pb2.UploadDatasetRequest(header=header)
@@ -110,7 +108,7 @@ class DatasetClient:
 
 
 def _digest(upload: Upload) -> str:
-    """Of the whole content, from which it is read again afterwards."""
+    """SHA-256 of the content, which is rewound afterwards."""
     digest, read = hashlib.sha256(), 0
     while content := _read(upload):
         digest.update(content)
@@ -122,6 +120,6 @@ def _digest(upload: Upload) -> str:
 
 def _read(upload: Upload) -> bytes:
     try:
-        return upload.content.read(_PIECE_BYTES)
+        return upload.content.read(_CHUNK_BYTES)
     except OSError as error:
         raise Refused(f"{upload.name} cannot be read: {error.strerror or error}.", "CANNOT_READ") from error

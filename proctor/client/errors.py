@@ -1,10 +1,10 @@
-"""What a call of the client can raise, with the reason and the sentence of the service that refused.
+"""What a call of the client can raise, with the reason and the sentence of the service.
 
 ClientError
 ├── Refused       the request is not acceptable as it is
-│   └── NotFound  what it names does not exist
-├── Unreachable   the gateway, or a service behind it, does not answer; trying again may help
-└── ServerFault   a fault on the other side
+│   └── NotFound  something that the request names does not exist
+├── Unreachable   the gateway, or a service behind it, does not answer; a retry may help
+└── ServerFault   an internal error of a service
 """
 
 from collections.abc import Mapping
@@ -23,21 +23,14 @@ _REFUSALS = frozenset(
         grpc.StatusCode.UNIMPLEMENTED,
     }
 )
-# What a request names and is nowhere, which for a service is a bad request.
-_NOWHERE = frozenset(
-    {
-        "UNKNOWN_SUITE",
-        "UNKNOWN_TASK",
-        "UNKNOWN_MODEL",
-        "UNKNOWN_PROVIDER",
-        "UNKNOWN_METRIC",
-        "ROW_NOT_FOUND",
-    }
+# Invalid arguments for a service; for a user, something that does not exist.
+_UNKNOWN_NAMES = frozenset(
+    {"UNKNOWN_SUITE", "UNKNOWN_TASK", "UNKNOWN_MODEL", "UNKNOWN_PROVIDER", "UNKNOWN_METRIC", "ROW_NOT_FOUND"}
 )
 
 
 class ClientError(Exception):
-    """`reason` is a name of ErrorReason without its prefix, empty when no service gave one."""
+    """`reason` is a name of ErrorReason without its prefix, or empty."""
 
     def __init__(self, message: str, reason: str = "", facts: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -51,15 +44,15 @@ class Refused(ClientError):
 
 
 class NotFound(Refused):
-    """What the request names does not exist."""
+    """Something that the request names does not exist."""
 
 
 class Unreachable(ClientError):
-    """Nobody answered; trying again may help."""
+    """No answer; a retry may help."""
 
 
 class ServerFault(ClientError):
-    """A fault on the other side."""
+    """An internal error of a service."""
 
 
 def client_error(error: grpc.aio.AioRpcError, address: str) -> ClientError:
@@ -76,9 +69,9 @@ def client_error(error: grpc.aio.AioRpcError, address: str) -> ClientError:
 
 
 def error_info(error: grpc.aio.AioRpcError) -> tuple[str, dict[str, str]]:
-    """The reason and facts of google.rpc.ErrorInfo; empty when the error carries none."""
+    """The reason and the facts of google.rpc.ErrorInfo; empty if the error has none."""
     try:
-        # The stubs know only the call of the synchronous API; the fields that are read are the same.
+        # The stubs accept only calls of the synchronous API; the attributes that are read are the same.
         status = rpc_status.from_call(error)  # type: ignore[arg-type]
     except ValueError:
         return "", {}
@@ -90,7 +83,7 @@ def error_info(error: grpc.aio.AioRpcError) -> tuple[str, dict[str, str]]:
 
 
 def _kind(code: grpc.StatusCode, reason: str) -> type[ClientError]:
-    if code == grpc.StatusCode.NOT_FOUND or reason in _NOWHERE:
+    if code == grpc.StatusCode.NOT_FOUND or reason in _UNKNOWN_NAMES:
         return NotFound
     if code in _REFUSALS:
         return Refused

@@ -19,7 +19,7 @@ class QueueClient:
         self._stub: QueueServiceAsyncStub = queue_grpc.QueueServiceStub(calls.channel)
 
     async def show(self, size: int = 100) -> queue_pb2.GetQueueResponse:
-        """With at most so many waiting and as many paused runs."""
+        """`size` limits the waiting runs, and the paused runs."""
         return await self._calls.call(self._stub.GetQueue, queue_pb2.GetQueueRequest(page_size=size))
 
     async def limits(self) -> queue_pb2.QueueLimits:
@@ -28,6 +28,6 @@ class QueueClient:
     async def change_limits(
         self, limits: queue_pb2.QueueLimits, reset: Sequence[str] = ()
     ) -> queue_pb2.QueueLimits:
-        """Those that are set, and those to go back to the settings by name; gives all, as they are then."""
+        """Sets the given limits, reverts those named in `reset` to the settings, and returns all limits."""
         request = queue_pb2.SetLimitsRequest(limits=limits, reset=reset)
         return (await self._calls.call(self._stub.SetLimits, request)).limits

@@ -1,7 +1,4 @@
-"""Stored answers of runs: under another scoring, side by side, marked, or as a file.
-What runs prove about each other.
-Runs of a suite in order: the leaderboard and the history.
-"""
+"""Results of runs: stored answers, comparisons, the leaderboard and the history."""
 
 import uuid
 from collections.abc import AsyncGenerator, Sequence
@@ -18,7 +15,7 @@ from proctor.v1 import comparison_service_pb2_grpc as comparing_grpc
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import export_service_pb2_grpc as export_grpc
 from proctor.v1 import leaderboard_service_pb2 as leaderboard_pb2
-from proctor.v1 import leaderboard_service_pb2_grpc as standings_grpc
+from proctor.v1 import leaderboard_service_pb2_grpc as leaderboard_grpc
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
 
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
     from proctor.v1.leaderboard_service_pb2_grpc import LeaderboardServiceAsyncStub
     from proctor.v1.rescore_service_pb2_grpc import RescoreServiceAsyncStub
 
-# A whole run is scored again: longer than looking something up.
+# Rescoring reads a whole run.
 _RESCORE_SECONDS = 300.0
 
 
@@ -46,15 +43,21 @@ class AnswerClient:
         return await self._calls.call(self._rescoring.RescoreTask, request, _RESCORE_SECONDS)
 
     def export(self, request: export_pb2.ExportRunRequest) -> AsyncGenerator[export_pb2.ExportRunResponse]:
-        """Pieces of the file; the first one has its name. A file is whole only when the last piece came."""
+        """Chunks of the file, the first one with its name. The file is complete only after the last chunk."""
         return self._calls.stream(self._exports.ExportRun, request)
+
+    def export_golden(
+        self, request: export_pb2.ExportGoldenAnswersRequest
+    ) -> AsyncGenerator[export_pb2.ExportGoldenAnswersResponse]:
+        """Chunks, like `export`."""
+        return self._calls.stream(self._exports.ExportGoldenAnswers, request)
 
     async def side_by_side(
         self, request: answer_pb2.ListSideBySideRequest
     ) -> tuple[list[answer_pb2.SideBySideRow], str]:
-        """As many rows as a page is to have, and the token of the next, empty on the last.
+        """One full page of rows, and the token of the next page, empty on the last one.
 
-        A gateway looks through many rows in several calls.
+        The server examines a limited number of rows per call, so a page may take several calls.
         """
         asked = answer_pb2.ListSideBySideRequest()
         asked.CopyFrom(request)
@@ -69,20 +72,14 @@ class AnswerClient:
             asked.page_size = max(0, request.page_size - len(found))
 
     async def mark(self, run_id: str, answers: Sequence[answer_pb2.AnswerKey], *, is_golden: bool) -> int:
-        """All of them, or none; gives how many golden answers the run has then."""
+        """Marks all answers, or none. Returns the number of golden answers of the run."""
         request = answer_pb2.MarkAnswersRequest(run_id=run_id, answers=answers, is_golden=is_golden)
         return (await self._calls.call(self._answers.MarkAnswers, request)).golden_count
-
-    def export_golden(
-        self, request: export_pb2.ExportGoldenAnswersRequest
-    ) -> AsyncGenerator[export_pb2.ExportGoldenAnswersResponse]:
-        """As `export`."""
-        return self._calls.stream(self._exports.ExportGoldenAnswers, request)
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Ids of runs, or models "provider/name" by their latest complete run of the suite."""
+    """Ids of runs, or models "provider/name", which stand for their latest complete runs of the suite."""
 
     names: Sequence[str]
     suite: str = ""
@@ -91,7 +88,7 @@ class Compared:
     is_forced: bool = False
 
     def request(self) -> comparing_pb2.CompareRunsRequest:
-        """Raises Refused for names of both kinds."""
+        """Raises Refused for ids and models mixed, and for models without a suite."""
         are_runs = {_is_run(name) for name in self.names}
         if len(are_runs) > 1:
             raise Refused("Compare either runs by their ids or models, not both.", "INVALID_PARAMETER")
@@ -115,24 +112,35 @@ class ComparisonClient:
         self._stub: ComparisonServiceAsyncStub = comparing_grpc.ComparisonServiceStub(calls.channel)
 
     async def compare(self, compared: Compared) -> comparison_pb2.Comparison:
-        response = await self._calls.call(self._stub.CompareRuns, compared.request())
-        return response.comparison
-
-    async def list_flips(self, request: comparing_pb2.ListFlipsRequest) -> comparing_pb2.ListFlipsResponse:
-        """One page."""
-        return await self._calls.call(self._stub.ListFlips, request)
+        return (await self._calls.call(self._stub.CompareRuns, compared.request())).comparison
 
     async def flips(self, request: comparing_pb2.ListFlipsRequest) -> AsyncGenerator[comparison_pb2.Flip]:
-        """Every sample on which the two differ, page after page from the one asked for."""
+        """Every sample with different scores, from the requested page to the last one."""
         asked = comparing_pb2.ListFlipsRequest()
         asked.CopyFrom(request)
         while True:
-            page = await self.list_flips(asked)
+            page = await self._calls.call(self._stub.ListFlips, asked)
             for flip in page.flips:
                 yield flip
             if not page.next_page_token:
                 return
             asked.page_token = page.next_page_token
+
+
+class LeaderboardClient:
+    """`client.leaderboard`."""
+
+    def __init__(self, calls: GatewayCalls) -> None:
+        self._calls = calls
+        self._stub: LeaderboardServiceAsyncStub = leaderboard_grpc.LeaderboardServiceStub(calls.channel)
+
+    async def get(
+        self, request: leaderboard_pb2.GetLeaderboardRequest
+    ) -> leaderboard_pb2.GetLeaderboardResponse:
+        return await self._calls.call(self._stub.GetLeaderboard, request)
+
+    async def history(self, request: leaderboard_pb2.GetHistoryRequest) -> leaderboard_pb2.GetHistoryResponse:
+        return await self._calls.call(self._stub.GetHistory, request)
 
 
 def _is_run(name: str) -> bool:
@@ -141,19 +149,3 @@ def _is_run(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-class StandingsClient:
-    """`client.standings`."""
-
-    def __init__(self, calls: GatewayCalls) -> None:
-        self._calls = calls
-        self._stub: LeaderboardServiceAsyncStub = standings_grpc.LeaderboardServiceStub(calls.channel)
-
-    async def leaderboard(
-        self, request: leaderboard_pb2.GetLeaderboardRequest
-    ) -> leaderboard_pb2.GetLeaderboardResponse:
-        return await self._calls.call(self._stub.GetLeaderboard, request)
-
-    async def history(self, request: leaderboard_pb2.GetHistoryRequest) -> leaderboard_pb2.GetHistoryResponse:
-        return await self._calls.call(self._stub.GetHistory, request)

@@ -1,4 +1,4 @@
-"""Suites of one's own, and a look at what a model would be asked."""
+"""Suites of users, and samples as a model would be asked."""
 
 from typing import TYPE_CHECKING
 

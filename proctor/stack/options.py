@@ -18,6 +18,16 @@ SERVICE_MODULES: Mapping[str, str] = MappingProxyType(
         "worker": "services.worker",
     }
 )
+# Environment variables of the command line and of the stack: default and meaning, for the reference.
+VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "PROCTOR_STATE_DIR": ("`.proctor` of the project", "Folder of the stack's data, logs and state."),
+        "PROCTOR_CACHE_DIR": ("`~/.cache/proctor`", "Folder of what can be rebuilt: the starter model."),
+        "PROCTOR_VLLM_PYTHON": ("`.venv-vllm/bin/python`", "Python of the environment that has vLLM."),
+        "PROCTOR_GATEWAY": ("the local stack's", "gRPC address of the gateway that commands call."),
+        "PROCTOR_USER": ("`local`", "Name of the user who orders, for limits per user."),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,11 +52,12 @@ class StackLock:
             state_dir.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(state_dir / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise StateFolderUnusable(state_dir, error.strerror or str(error)) from error
+            raise _unusable(state_dir, error) from error
         if not _lock_soon(descriptor):
             os.close(descriptor)
             state = _read_file(state_dir)
-            raise StackAlreadyRunning(state_dir, state.supervisor_pid if state else None)
+            process = f" (process {state.supervisor_pid})" if state else ""
+            raise StackAlreadyRunning(state_dir=state_dir, process=process)
         return cls(descriptor)
 
     def release(self) -> None:
@@ -81,7 +82,7 @@ def is_locked(state_dir: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise StateFolderUnusable(state_dir, error.strerror or str(error)) from error
+        raise _unusable(state_dir, error) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -89,6 +90,10 @@ def is_locked(state_dir: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+def _unusable(state_dir: Path, error: OSError) -> StateFolderUnusable:
+    return StateFolderUnusable(folder=state_dir, reason=error.strerror or str(error))
 
 
 def read_stack_state(state_dir: Path) -> StackState | None:

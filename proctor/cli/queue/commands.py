@@ -1,4 +1,4 @@
-"""Commands about the queue: `queue`, `limits`, `pause`, `resume`."""
+"""`proctor queue`, `limits`, `pause` and `resume`."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -6,24 +6,22 @@ from typing import Annotated
 
 import typer
 
-from proctor.cli.gateway_address import find_gateway, program_name
+from proctor.cli.gateway import program_name, with_gateway
 from proctor.cli.options import AsJson, Gateway, RunId
-from proctor.cli.parsing import PRIORITIES
-from proctor.cli.queue.tables import limits_table, print_queue
-from proctor.cli.render import words as run_words
+from proctor.cli.queue.tables import print_limits, print_queue
 from proctor.cli.render.documents import document
-from proctor.cli.render.terminal import ExitCode, Terminal, execute, tell_changed
+from proctor.cli.render.terminal import Terminal
+from proctor.cli.render.words import enum_value, enum_words, priority_note
 from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import run_pb2
 
-_PRIORITY_HELP = (
-    "The highest priority that USER may ask for, * for everybody else; USER= takes USER off the list."
-)
-# What fits the contract; how large a limit may be is said by the scheduler.
-_MOST = 2**31 - 1
+_PRIORITY_HELP = "The highest priority of USER, or of all others for *; USER= removes USER from the list."
+# The widest range of the contract; the scheduler checks the limit itself.
+_INT32_MAX = 2**31 - 1
 _YEAR_SECONDS = 365 * 24 * 3600.0
-# Limits by the names of their options.
+# Fields of QueueLimits by the names of their options.
 _LIMITS = {
     "max-running": "max_running_runs",
     "max-pending": "max_pending_runs_per_user",
@@ -32,7 +30,6 @@ _LIMITS = {
     "min-run-time": "min_run_time",
     "priority": "priorities",
 }
-_RESET_HELP = f"Limit that goes back to its setting: {', '.join(_LIMITS)}."
 
 
 def queue(
@@ -40,29 +37,24 @@ def queue(
     gateway: Gateway = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what runs, what waits, why and for how long, and the workers."""
-    terminal = Terminal(as_json)
+    """Show the running runs, the waiting ones with reason and expected start, and the workers."""
 
-    async def work() -> ExitCode:
-        async with ProctorClient(find_gateway(gateway)) as client:
-            shown = await client.queue.show(limit)
-        if as_json:
-            terminal.emit(document(shown))
-        else:
-            print_queue(terminal.out, shown)
-        return ExitCode.OK
+    async def work(client: ProctorClient, terminal: Terminal) -> None:
+        terminal.show(await client.queue.show(limit), print_queue)
 
-    execute(terminal, work)
+    with_gateway(work, gateway, as_json)
 
 
 def limits(
     *,
-    max_running: Annotated[int | None, typer.Option(min=1, max=_MOST, help="Runs running at a time.")] = None,
+    max_running: Annotated[
+        int | None, typer.Option(min=1, max=_INT32_MAX, help="Runs that execute at a time.")
+    ] = None,
     max_pending: Annotated[
-        int | None, typer.Option(min=1, max=_MOST, help="Waiting and paused runs of a user.")
+        int | None, typer.Option(min=1, max=_INT32_MAX, help="Waiting and paused runs of a user.")
     ] = None,
     max_requests: Annotated[
-        int | None, typer.Option(min=1, max=_MOST, help="Requests of a user in a minute.")
+        int | None, typer.Option(min=1, max=_INT32_MAX, help="Requests of a user per minute.")
     ] = None,
     time_limit: Annotated[
         float | None, typer.Option(min=0, max=_YEAR_SECONDS, help="Seconds that a run may take.")
@@ -70,71 +62,64 @@ def limits(
     min_run_time: Annotated[
         float | None,
         typer.Option(
-            min=0, max=_YEAR_SECONDS, help="Seconds that a run keeps its place before others may take it."
+            min=0, max=_YEAR_SECONDS, help="Seconds that a run executes before it may be preempted."
         ),
     ] = None,
     priority: Annotated[list[str] | None, typer.Option(metavar="USER=NAME", help=_PRIORITY_HELP)] = None,
-    reset: Annotated[list[str] | None, typer.Option(metavar="NAME", help=_RESET_HELP)] = None,
+    reset: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help=f"Return a limit to its setting: {', '.join(_LIMITS)}."),
+    ] = None,
     gateway: Gateway = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the limits of the whole system, or change those that are given: at once, without a restart."""
-    terminal = Terminal(as_json)
+    """Show the limits of the whole system, or change them at once, without a restart."""
 
-    async def work() -> ExitCode:
+    async def work(client: ProctorClient, terminal: Terminal) -> None:
         changes = queue_pb2.QueueLimits(
             max_running_runs=max_running,
             max_pending_runs_per_user=max_pending,
             max_requests_per_minute=max_requests,
         )
-        if time_limit is not None:
-            changes.run_time_limit.FromTimedelta(timedelta(seconds=time_limit))
-        if min_run_time is not None:
-            changes.min_run_time.FromTimedelta(timedelta(seconds=min_run_time))
-        back = [_limit_name(each) for each in reset or ()]
-        async with ProctorClient(find_gateway(gateway)) as client:
-            shown = await client.queue.limits()
-            if priority:
-                changes.priorities.extend(_changed_priorities(shown.priorities, priority))
-            if changes.ListFields() or back:
-                shown = await client.queue.change_limits(changes, back)
-        if as_json:
-            terminal.emit(document(shown))
-        else:
-            terminal.out.print(limits_table(terminal.out, shown))
-        return ExitCode.OK
+        for field, seconds in ((changes.run_time_limit, time_limit), (changes.min_run_time, min_run_time)):
+            if seconds is not None:
+                field.FromTimedelta(timedelta(seconds=seconds))
+        to_reset = [_limit_field(each) for each in reset or ()]
+        shown = await client.queue.limits()
+        if priority:
+            changes.priorities.extend(_changed_priorities(shown.priorities, priority))
+        if changes.ListFields() or to_reset:
+            shown = await client.queue.change_limits(changes, to_reset)
+        terminal.show(shown, print_limits)
 
-    execute(terminal, work)
+    with_gateway(work, gateway, as_json)
 
 
 def pause(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> None:
-    """Pause a run: no sample goes out, what is being asked is finished and recorded."""
-    terminal = Terminal(as_json)
+    """Pause a run: no further sample is sent; samples in flight are finished and recorded."""
 
-    async def work() -> ExitCode:
-        async with ProctorClient(find_gateway(gateway)) as client:
-            run = await client.pause_run(run_id)
-        return tell_changed(
-            terminal, run, f"Run {run_id} is paused; `{program_name()} resume {run_id}` lets it go on."
-        )
+    async def work(client: ProctorClient, terminal: Terminal) -> None:
+        run = await client.pause_run(run_id)
+        sentence = f"Run {run_id} is paused; `{program_name()} resume {run_id}` continues it."
+        terminal.report({"run": document(run)}, sentence)
 
-    execute(terminal, work)
+    with_gateway(work, gateway, as_json)
 
 
 def resume(run_id: RunId, gateway: Gateway = None, as_json: AsJson = False) -> None:
-    """Let a paused run wait for its turn again; it goes on where it stopped."""
-    terminal = Terminal(as_json)
+    """Put a paused run back into the queue; it continues where it stopped."""
 
-    async def work() -> ExitCode:
-        async with ProctorClient(find_gateway(gateway)) as client:
-            run = await client.resume_run(run_id)
-        turn = f"waits for its turn again{run_words.urgency(run)}"
-        return tell_changed(terminal, run, f"Run {run_id} {turn}: `{program_name()} watch {run_id}`.")
+    async def work(client: ProctorClient, terminal: Terminal) -> None:
+        run = await client.resume_run(run_id)
+        sentence = (
+            f"Run {run_id} is in the queue again{priority_note(run)}: `{program_name()} watch {run_id}`."
+        )
+        terminal.report({"run": document(run)}, sentence)
 
-    execute(terminal, work)
+    with_gateway(work, gateway, as_json)
 
 
-def _limit_name(text: str) -> str:
+def _limit_field(text: str) -> str:
     if text not in _LIMITS:
         raise Refused(f"--reset {text}: it must be one of {', '.join(_LIMITS)}.", "INVALID_PARAMETER")
     return _LIMITS[text]
@@ -143,16 +128,16 @@ def _limit_name(text: str) -> str:
 def _changed_priorities(
     present: Iterable[queue_pb2.UserPriority], changes: Iterable[str]
 ) -> list[queue_pb2.UserPriority]:
-    """The whole list, which is what can be changed; an empty one would change nothing."""
-    wanted = {each.user: each.highest for each in present}
+    """The whole list, because only the whole list can be changed, and an empty one changes nothing."""
+    highest_of = {each.user: each.highest for each in present}
     for text in changes:
         user, _, name = text.rpartition("=")
-        if not user or (name and name not in PRIORITIES):
-            known = ", ".join(PRIORITIES)
-            sentence = f"--priority {text}: write USER=NAME, with one of {known}, or USER= to take one off."
-            raise Refused(sentence, "INVALID_PARAMETER")
-        wanted.pop(user, None)
+        known = enum_words(run_pb2.Priority)
+        if not user or (name and name not in known):
+            form = f"write USER=NAME, with one of {', '.join(known)}, or USER= to remove USER"
+            raise Refused(f"--priority {text}: {form}.", "INVALID_PARAMETER")
+        highest_of.pop(user, None)
         if name:
-            wanted[user] = PRIORITIES[name]
-    wanted = wanted or {"*": PRIORITIES["high"]}
-    return [queue_pb2.UserPriority(user=user, highest=highest) for user, highest in wanted.items()]
+            highest_of[user] = enum_value(run_pb2.Priority, name, "--priority")
+    highest_of = highest_of or {"*": run_pb2.PRIORITY_HIGH}
+    return [queue_pb2.UserPriority(user=user, highest=highest) for user, highest in highest_of.items()]

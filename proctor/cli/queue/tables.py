@@ -1,158 +1,104 @@
-"""The queue for people: what runs, what waits, why and for how long, the workers and the limits."""
+"""The queue as text: running, waiting and paused runs, workers, users, limits."""
 
-from collections.abc import Iterable
 from textwrap import wrap
 
 from google.protobuf.duration_pb2 import Duration
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from proctor.cli.render import words as run_words
-from proctor.cli.render.documents import enum_word
-from proctor.cli.render.table import RUN_ID_WIDTH, compact_table, two_lines
+from proctor.cli.render import words
+from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, numbers, table, texts, two_lines
 from proctor.cli.render.terminal import say
+from proctor.v1 import model_pb2, run_pb2, scheduler_service_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
-from proctor.v1 import run_pb2, scheduler_service_pb2
+
+_RUN = (Column("model, run", "whole"), Column("suite, user"))
 
 
 def print_queue(console: Console, queue: queue_pb2.GetQueueResponse) -> None:
-    most = queue.limits.max_running_runs
+    max_running = queue.limits.max_running_runs
     if queue.running:
-        console.print(
-            _running_table(console, queue.running, f"running: {len(queue.running)} of at most {most}")
-        )
+        title = f"running: {len(queue.running)} of at most {max_running}"
+        columns = (*_RUN, *texts("done, step", "rate, time left"))
+        console.print(table(console, columns, map(_running_cells, queue.running), title))
     if queue.waiting:
-        console.print(_waiting_table(console, queue.waiting, f"waiting: {queue.waiting_total}"))
+        columns = (*numbers("no."), *_RUN, *texts("starts in, blocked by"))
+        title = f"waiting: {queue.waiting_total}"
+        console.print(table(console, columns, map(_waiting_cells, queue.waiting), title))
     if queue.paused:
-        console.print(_paused_table(console, queue.paused))
+        console.print(table(console, _RUN, map(_run_cells, queue.paused), "paused"))
     if not (queue.running or queue.waiting or queue.paused):
-        say(console, f"Nothing runs or waits; at most {most} may run at a time.")
-    console.print(workers_table(console, queue.workers))
+        say(console, f"Nothing runs or waits; at most {max_running} may run at a time.")
+    columns = (*texts("worker, pool", "model, engine"), *numbers("in flight"), *texts("condition"))
+    console.print(table(console, columns, map(_worker_cells, queue.workers), "workers"))
     if len(queue.users) > 1:
-        console.print(_users_table(console, queue.users))
+        rows = ((each.user, str(each.running), str(each.pending)) for each in queue.users)
+        console.print(table(console, (*texts("user"), *numbers("running", "waiting")), rows, "users"))
 
 
-def workers_table(console: Console, workers: Iterable[scheduler_service_pb2.WorkerInfo]) -> Table:
-    table = compact_table(console, "workers")
-    table.add_column("worker, pool", overflow="fold")
-    table.add_column("model, engine", overflow="fold")
-    table.add_column("in flight", justify="right")
-    table.add_column("condition", overflow="fold")
-    for worker in workers:
-        table.add_row(
-            two_lines(worker.worker_id, worker.pool),
-            two_lines(_models(worker), worker.engine),
-            f"{worker.in_flight}/{worker.concurrency}",
-            two_lines(_condition(worker), _load(worker)),
-        )
-    return table
-
-
-def limits_table(console: Console, limits: queue_pb2.QueueLimits) -> Table:
-    table = compact_table(console, "limits")
-    table.add_column("limit")
-    table.add_column("is", justify="right")
-    table.add_column("change with")
-    rows = (
-        ("runs running at a time", str(limits.max_running_runs), "--max-running"),
+def print_limits(console: Console, limits: queue_pb2.QueueLimits) -> None:
+    rows = [
+        ("runs executing at a time", str(limits.max_running_runs), "--max-running"),
         ("waiting runs of a user", str(limits.max_pending_runs_per_user), "--max-pending"),
-        ("requests of a user in a minute", str(limits.max_requests_per_minute), "--max-requests"),
+        ("requests of a user per minute", str(limits.max_requests_per_minute), "--max-requests"),
         ("time that a run may take", _time(limits.run_time_limit), "--time-limit"),
-        ("time that a run keeps its place", _time(limits.min_run_time), "--min-run-time"),
-    )
-    for row in rows:
-        table.add_row(*row)
+        ("time before a run may be preempted", _time(limits.min_run_time), "--min-run-time"),
+    ]
     for each in limits.priorities:
-        who = "everybody else" if each.user == "*" else each.user
-        table.add_row(f"highest priority of {who}", _priority(each), "--priority")
-    return table
+        user = "all others" if each.user == "*" else each.user
+        rows.append((f"highest priority of {user}", _priority(each.highest), "--priority"))
+    columns = (Column("limit"), *numbers("is"), Column("change with", "whole"))
+    console.print(table(console, columns, rows, "limits"))
 
 
-def _running_table(console: Console, runs: Iterable[run_pb2.Run], title: str) -> Table:
-    table = compact_table(console, title)
-    table.add_column("model, run", no_wrap=True)
-    for column in ("suite, user", "done, step", "pace, to go"):
-        table.add_column(column, overflow="fold")
-    for run in runs:
-        progress = run.progress
-        share = f"{100 * progress.completed / progress.total:.0f} %" if progress.total else ""
-        rate = f"{progress.samples_per_second:.1f}/s" if progress.HasField("samples_per_second") else ""
-        table.add_row(
-            *_who(run),
-            two_lines(share, progress.current_step),
-            two_lines(
-                rate, run_words.duration(progress.eta_seconds) if progress.HasField("eta_seconds") else ""
-            ),
-        )
-    return table
+def _running_cells(run: run_pb2.Run) -> tuple[Cell, ...]:
+    progress = run.progress
+    share = f"{100 * progress.completed / progress.total:.0f} %" if progress.total else ""
+    rate = f"{progress.samples_per_second:.1f}/s" if progress.HasField("samples_per_second") else ""
+    left = words.duration(progress.eta_seconds) if progress.HasField("eta_seconds") else ""
+    return *_run_cells(run), two_lines(share, progress.current_step), two_lines(rate, left)
 
 
-def _waiting_table(console: Console, runs: Iterable[run_pb2.Run], title: str) -> Table:
-    table = compact_table(console, title)
-    table.add_column("no.", justify="right")
-    table.add_column("model, run", no_wrap=True)
-    table.add_column("suite, user", overflow="fold")
-    table.add_column("starts in, held by", overflow="fold")
-    for run in runs:
-        turn = run_words.turn(run.wait) or "nothing tells when"
-        table.add_row(str(run.wait.position), *_who(run), two_lines(turn, run.wait.blocked_by))
-    return table
+def _waiting_cells(run: run_pb2.Run) -> tuple[Cell, ...]:
+    start = words.expected_start(run.wait) or "no estimate"
+    return str(run.wait.position), *_run_cells(run), two_lines(start, run.wait.blocked_by)
 
 
-def _paused_table(console: Console, runs: Iterable[run_pb2.Run]) -> Table:
-    table = compact_table(console, "paused")
-    table.add_column("model, run", no_wrap=True)
-    table.add_column("suite, user", overflow="fold")
-    for run in runs:
-        table.add_row(*_who(run))
-    return table
-
-
-def _users_table(console: Console, users: Iterable[queue_pb2.UserRunCounts]) -> Table:
-    table = compact_table(console, "users")
-    table.add_column("user", overflow="fold")
-    table.add_column("running", justify="right")
-    table.add_column("waiting", justify="right")
-    for each in users:
-        table.add_row(each.user, str(each.running), str(each.pending))
-    return table
-
-
-def _who(run: run_pb2.Run) -> tuple[Text, Text]:
-    priority = enum_word(run.order.DESCRIPTOR.fields_by_name["priority"], run.order.priority)
-    user = run.user if priority == "high" else f"{run.user}, {priority}"
-    # Folded here: a column that may be folded is squeezed below the width of an id.
+def _run_cells(run: run_pb2.Run) -> tuple[Text, Text]:
+    is_high = run.order.priority == run_pb2.PRIORITY_HIGH
+    user = run.user if is_high else f"{run.user}, {_priority(run.order.priority)}"
+    # Folded here, because rich would squeeze a foldable column below the width of an id.
     model = "\n".join(wrap(run.order.model, RUN_ID_WIDTH))
-    return two_lines(model, run.run_id), two_lines(run_words.subject(run), user)
+    return two_lines(model, run.run_id), two_lines(words.subject(run), user)
 
 
-def _models(worker: scheduler_service_pb2.WorkerInfo) -> str:
-    if worker.engine != "vllm":
-        return worker.loaded_model or "any"
-    return ", ".join(worker.ready_models or [worker.loaded_model])
+def _worker_cells(worker: scheduler_service_pb2.WorkerInfo) -> tuple[Cell, ...]:
+    is_vllm = worker.engine == "vllm"
+    ready = ", ".join(worker.ready_models or [worker.loaded_model])
+    condition = worker.condition
+    if worker.loading_model:
+        verb = "loading" if condition == "loading" else "switches to"
+        condition = f"{verb} {worker.loading_model}"
+    return (
+        two_lines(worker.worker_id, worker.pool),
+        two_lines(ready if is_vllm else worker.loaded_model or "any", worker.engine),
+        f"{worker.in_flight}/{worker.concurrency}",
+        two_lines(condition, _load(worker.load) if worker.HasField("load") else ""),
+    )
 
 
-def _condition(worker: scheduler_service_pb2.WorkerInfo) -> str:
-    if not worker.loading_model:
-        return worker.condition
-    is_loading = worker.condition == "loading"
-    return f"{'loading' if is_loading else 'turns to'} {worker.loading_model}"
-
-
-def _load(worker: scheduler_service_pb2.WorkerInfo) -> str:
-    if not worker.HasField("load"):
-        return ""
-    load = worker.load
-    parts = [f"{load.running_requests} asked, {load.waiting_requests} wait, cache {load.kv_cache_usage:.0%}"]
-    if load.prefix_cache_queries:
-        parts.append(f"prefix hits {load.prefix_cache_hits / load.prefix_cache_queries:.0%}")
-    return ", ".join(parts)
+def _load(load: model_pb2.EngineLoad) -> str:
+    shown = (
+        f"{load.running_requests} running, {load.waiting_requests} waiting, cache {load.kv_cache_usage:.0%}"
+    )
+    if not load.prefix_cache_queries:
+        return shown
+    return f"{shown}, prefix hits {load.prefix_cache_hits / load.prefix_cache_queries:.0%}"
 
 
 def _time(duration: Duration) -> str:
-    return run_words.duration(duration.ToTimedelta().total_seconds())
+    return words.duration(duration.ToTimedelta().total_seconds())
 
 
-def _priority(each: queue_pb2.UserPriority) -> str:
-    return enum_word(each.DESCRIPTOR.fields_by_name["highest"], each.highest)
+def _priority(priority: run_pb2.Priority.ValueType) -> str:
+    return words.enum_word(run_pb2.Priority.DESCRIPTOR, priority)

@@ -1,77 +1,42 @@
-"""Exit codes, so that scripts can tell how a command ended.
-Where a command speaks: figures on stdout, complaints on stderr; with --json one document and no more.
-Commands about runs that exist: `runs`, `runs delete`, `results`, `cancel`, `retry`.
-"""
+"""What a command prints: results on stdout, errors on stderr; with --json one document on stdout."""
 
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import typer
+from google.protobuf.message import Message
 from rich.console import Console
 from rich.text import Text
 
 from proctor.cli.render.documents import Json, document
 from proctor.cli.render.verbatim import HarmlessConsole
-from proctor.client import errors as client_errors
+from proctor.client import errors
 from proctor.stack.errors import StackError
 from proctor.v1 import run_pb2
+from proctor.values.exit_codes import ExitCode
 
-
-class ExitCode(IntEnum):
-    OK = 0
-    RUN_FAILED = 1
-    SOMETHING_MISSING = 1
-    REFUSED = 2
-    UNREACHABLE = 3
-    NOT_FOUND = 4
-    CANCELLED = 5
-    FAULT = 6
-    STACK_RUNNING = 7
-    PORT_TAKEN = 8
-    INTERRUPTED = 130
-
-
-EXIT_CODES_HELP = (
-    "Exit codes: 0 done, run completed · 1 run failed, or something is missing (doctor) · "
-    "2 wrong usage or refused input · "
-    "3 no gateway answers · 4 something named does not exist · 5 run cancelled · "
-    "6 a fault inside · 7 a stack is already running · 8 a port is taken · "
-    "130 interrupted; the run goes on."
-)
-
-_BY_STATE = {
+EXIT_CODES_HELP = f"Exit codes: {' · '.join(f'{code:d} {code.meaning}' for code in ExitCode)}."
+_PLAIN_WIDTH = 120
+_CODE_OF_STATE = {
     run_pb2.RUN_STATE_COMPLETED: ExitCode.OK,
-    run_pb2.RUN_STATE_FAILED: ExitCode.RUN_FAILED,
+    run_pb2.RUN_STATE_FAILED: ExitCode.FAILED,
     run_pb2.RUN_STATE_CANCELLED: ExitCode.CANCELLED,
 }
+_CODE_OF_ERROR: Mapping[type[errors.ClientError], ExitCode] = {
+    errors.NotFound: ExitCode.NOT_FOUND,
+    errors.Refused: ExitCode.REFUSED,
+    errors.Unreachable: ExitCode.UNREACHABLE,
+}
 
-
-def code_of_run(run: run_pb2.Run) -> ExitCode:
-    """For a final run."""
-    return _BY_STATE.get(run.state, ExitCode.FAULT)
-
-
-def code_of_error(error: client_errors.ClientError) -> ExitCode:
-    match error:
-        case client_errors.NotFound():
-            return ExitCode.NOT_FOUND
-        case client_errors.Refused():
-            return ExitCode.REFUSED
-        case client_errors.Unreachable():
-            return ExitCode.UNREACHABLE
-    return ExitCode.FAULT
-
-
-_PLAIN_WIDTH = 120
+M = TypeVar("M", bound=Message)
 
 
 def _console(*, stderr: bool) -> Console:
-    """Text in a pipe is not folded to the 80 columns that rich would guess."""
+    """Text in a pipe is not folded to the 80 columns that rich would assume."""
     stream = sys.stderr if stderr else sys.stdout
     return HarmlessConsole(
         stderr=stderr,
@@ -83,7 +48,7 @@ def _console(*, stderr: bool) -> Console:
 
 
 def say(console: Console, text: str | Text, style: str = "") -> None:
-    """A sentence: folded between words on a terminal, one line anywhere else."""
+    """Prints a sentence: folded between words on a terminal, one line anywhere else."""
     console.print(text, style=style, soft_wrap=not console.is_terminal)
 
 
@@ -95,16 +60,30 @@ class Terminal:
 
     @property
     def progress(self) -> Console:
-        """Stdout belongs to the document where one was asked for."""
+        """With --json stdout is for the document alone."""
         return self.err if self.is_json else self.out
 
     @property
     def can_ask(self) -> bool:
         return sys.stdin.isatty() and self.progress.is_terminal
 
-    def emit(self, document: Json) -> None:
-        sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    def emit(self, shown: Json) -> None:
+        sys.stdout.write(json.dumps(shown, indent=2, ensure_ascii=False) + "\n")
         sys.stdout.flush()
+
+    def show(self, message: M, render: Callable[[Console, M], None]) -> None:
+        """The message as a document with --json, else as `render` prints it."""
+        if self.is_json:
+            self.emit(document(message))
+        else:
+            render(self.out, message)
+
+    def report(self, shown: Json, sentence: str) -> None:
+        """A document with --json, else a sentence."""
+        if self.is_json:
+            self.emit(shown)
+        else:
+            say(self.out, sentence)
 
     def complain(self, message: str, reason: str = "") -> None:
         say(self.err, message, style="red")
@@ -112,31 +91,40 @@ class Terminal:
             self.emit({"error": {"reason": reason, "message": message}})
 
 
-def execute(terminal: Terminal, work: Callable[[], Coroutine[Any, Any, ExitCode]]) -> NoReturn:
-    """Runs a command to its exit code; a refusal or an outage is one sentence, never a traceback."""
+def execute(terminal: Terminal, work: Callable[[], Coroutine[Any, Any, ExitCode | None]]) -> NoReturn:
+    """Runs a command and exits; None of `work` is OK. An error is printed as one sentence."""
     try:
-        code = asyncio.run(work())
-    except client_errors.ClientError as error:
-        terminal.complain(_in_words_of_options(error), error.reason)
-        code = code_of_error(error)
-    except StackError as error:
-        terminal.complain(str(error))
-        code = ExitCode(error.exit_code)
+        code = asyncio.run(work()) or ExitCode.OK
+    except (errors.ClientError, StackError) as error:
+        code = complain_of(terminal, error)
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
     raise typer.Exit(int(code))
 
 
-def _in_words_of_options(error: client_errors.ClientError) -> str:
-    """Where to go on in a list is --page in every command."""
-    if error.reason != "INVALID_PAGE_TOKEN":
-        return error.message
-    return error.message.replace("page_token", "--page")
+def complain_of(terminal: Terminal, error: errors.ClientError | StackError) -> ExitCode:
+    if isinstance(error, StackError):
+        terminal.complain(str(error))
+        return error.exit_code
+    # Every list calls its page token --page.
+    is_page = error.reason == "INVALID_PAGE_TOKEN"
+    message = error.message.replace("page_token", "--page") if is_page else error.message
+    terminal.complain(message, error.reason)
+    return _CODE_OF_ERROR.get(type(error), ExitCode.FAULT)
 
 
-def tell_changed(terminal: Terminal, run: run_pb2.Run, sentence: str) -> ExitCode:
-    if terminal.is_json:
-        terminal.emit({"run": document(run)})
-    else:
-        say(terminal.out, sentence)
-    return ExitCode.OK
+def command_group(
+    commands: Mapping[str, Callable[..., None]], default: Callable[..., None] | None = None, about: str = ""
+) -> typer.Typer:
+    """`default` runs when no command of the group is named; without it the help is shown."""
+    group = typer.Typer(epilog=EXIT_CODES_HELP, help=about or None, no_args_is_help=default is None)
+    if default:
+        group.callback(invoke_without_command=True, epilog=EXIT_CODES_HELP)(default)
+    for name, command in commands.items():
+        group.command(name, epilog=EXIT_CODES_HELP)(command)
+    return group
+
+
+def code_of_run(run: run_pb2.Run) -> ExitCode:
+    """For a run in a final state."""
+    return _CODE_OF_STATE.get(run.state, ExitCode.FAULT)

@@ -1,4 +1,4 @@
-"""Texts that others chose, shown as they are and without harm to a terminal."""
+"""Texts of users and models, shown as they are and without effect on the terminal."""
 
 import json
 from collections.abc import Iterable
@@ -6,32 +6,31 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-# A text may hold control characters; on a terminal they are shown and not obeyed.
+# Control characters in a text are shown as signs, so that the terminal does not obey them.
 _SHOWN_CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"}
-# Those beyond ASCII have no sign of their own.
+# Unicode has no signs for those beyond ASCII.
 _SHOWN_CONTROLS |= {127: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 
 
 class HarmlessConsole(Console):
-    """Whatever it shows, a user's name or a server's sentence, is nothing that a terminal would obey."""
+    """Prints names and sentences of others without the control characters in them."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
             is_plain = segment.control or segment.text.isprintable()
-            yield segment if is_plain else Segment(harmless(segment.text), segment.style)
+            yield segment if is_plain else Segment(_harmless(segment.text), segment.style)
 
 
 def write_verbatim(console: Console, text: str) -> None:
-    """Past rich, which would fold lines and expand tabs."""
-    safe = harmless(text) if console.is_terminal else text
+    """Bypasses rich, which would fold lines and expand tabs."""
+    safe = _harmless(text) if console.is_terminal else text
     console.file.write(f"{safe}\n")
 
 
-def harmless(text: str) -> str:
-    """A name that someone else chose, without what a terminal would obey."""
-    return text.translate(_SHOWN_CONTROLS)
-
-
 def quoted(text: str) -> str:
-    """So that blanks at its ends are seen."""
+    """As a JSON string, so that spaces at its ends are visible."""
     return json.dumps(text, ensure_ascii=False)
+
+
+def _harmless(text: str) -> str:
+    return text.translate(_SHOWN_CONTROLS)

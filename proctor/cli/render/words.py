@@ -1,39 +1,13 @@
-"""Figures in words for people. What is undefined is a dash, never a number.
-Runs in words for people: states, durations, counts.
-"""
+"""Values as words: enums, durations, rates, figures. An undefined figure is a dash."""
 
+from typing import Protocol, TypeVar
+
+from google.protobuf.descriptor import EnumDescriptor
+
+from proctor.client.errors import Refused
 from proctor.v1 import run_pb2, summary_pb2
 
 NONE = "–"
-
-
-def mean_and_half_width(figure: summary_pb2.MetricFigure) -> str:
-    if not figure.HasField("mean"):
-        return NONE
-    if not has_interval(figure):
-        return f"{figure.mean:z.4f}"
-    return f"{figure.mean:z.4f} ± {(figure.ci_high - figure.ci_low) / 2:.4f}"
-
-
-def interval(figure: summary_pb2.MetricFigure) -> str:
-    return f"{figure.ci_low:z.4f} to {figure.ci_high:z.4f}" if has_interval(figure) else NONE
-
-
-def has_interval(figure: summary_pb2.MetricFigure) -> bool:
-    return figure.HasField("ci_low") and figure.HasField("ci_high")
-
-
-def scoring_word(method: run_pb2.ScoringMethod.ValueType) -> str:
-    """Empty where there are no choices to score."""
-    if method == run_pb2.SCORING_METHOD_UNSPECIFIED:
-        return ""
-    return run_pb2.ScoringMethod.Name(method).removeprefix("SCORING_METHOD_").lower()
-
-
-def p_word(p_value: float) -> str:
-    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
-
-
 STATE_STYLES = {
     run_pb2.RUN_STATE_COMPLETED: "green",
     run_pb2.RUN_STATE_FAILED: "red",
@@ -41,19 +15,116 @@ STATE_STYLES = {
     run_pb2.RUN_STATE_RUNNING: "cyan",
 }
 
+V_co = TypeVar("V_co", covariant=True)
+
+
+class ProtoEnum(Protocol[V_co]):
+    """A generated enum, such as `run_pb2.Priority`."""
+
+    @property
+    def DESCRIPTOR(self) -> EnumDescriptor: ...  # noqa: N802  # protobuf's name
+
+    def Value(self, name: str) -> V_co: ...  # noqa: N802
+
+
+def enum_word(enum: EnumDescriptor, number: int) -> str:
+    """RUN_STATE_COMPLETED of RunState is "completed"."""
+    value = enum.values_by_number.get(number)
+    return value.name.removeprefix(_prefix(enum)).lower() if value else str(number)
+
+
+def enum_words(enum: ProtoEnum[object]) -> list[str]:
+    """All but the unspecified value."""
+    return [enum_word(enum.DESCRIPTOR, value.number) for value in enum.DESCRIPTOR.values if value.number]
+
+
+def enum_value(enum: ProtoEnum[V_co], word: str, option: str, unset: str = "") -> V_co:
+    """The value that an option names. `unset` stands for the unspecified value; other words raise Refused."""
+    prefix = _prefix(enum.DESCRIPTOR)
+    words = [*([unset] if unset else []), *enum_words(enum)]
+    if word == unset:
+        return enum.Value(f"{prefix}UNSPECIFIED")
+    if word not in words:
+        raise Refused(f"{option} {word}: it must be {one_of(words)}.", "INVALID_PARAMETER")
+    return enum.Value(f"{prefix}{word.upper()}")
+
+
+def one_of(words: list[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def counted(count: int, noun: str) -> str:
+    """1 row, 2,000 rows."""
+    return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
+
 
 def state_word(state: run_pb2.RunState.ValueType) -> str:
-    return run_pb2.RunState.Name(state).removeprefix("RUN_STATE_").lower()
+    return enum_word(run_pb2.RunState.DESCRIPTOR, state)
 
 
-def state_of_word(word: str) -> run_pb2.RunState.ValueType:
-    """Raises ValueError for what is no state."""
-    return run_pb2.RunState.Value(f"RUN_STATE_{word.upper()}")
+def scoring_word(method: run_pb2.ScoringMethod.ValueType) -> str:
+    """Empty where there are no choices to score."""
+    return enum_word(run_pb2.ScoringMethod.DESCRIPTOR, method) if method else ""
+
+
+def priority_note(run: run_pb2.Run) -> str:
+    """Only for a priority below high: it may be lower than the order asked for."""
+    is_lowered = run.order.priority in (run_pb2.PRIORITY_NORMAL, run_pb2.PRIORITY_LOW)
+    word = enum_word(run_pb2.Priority.DESCRIPTOR, run.order.priority)
+    return f", with priority {word}" if is_lowered else ""
 
 
 def subject(run: run_pb2.Run) -> str:
-    """What it is over: a suite, or a data set by its name."""
+    """The suite of a run, or the name of its data set."""
     return run.order.suite or run.dataset_name or run.order.dataset_id
+
+
+def step(run: run_pb2.Run) -> str:
+    """The current step; for a waiting run the reason."""
+    if run.state == run_pb2.RUN_STATE_PENDING and run.HasField("wait"):
+        reason = f"waiting, number {run.wait.position} in the queue: {run.wait.blocked_by}"
+        start = expected_start(run.wait)
+        return f"{reason}; starts in {start}" if start else reason
+    if run.state in (run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED):
+        return state_word(run.state)
+    return run.progress.current_step or state_word(run.state)
+
+
+def expected_start(wait: run_pb2.RunWait) -> str:
+    """Time until the run starts, with its range; empty without an estimate."""
+    if not wait.HasField("estimated_seconds"):
+        return ""
+    low, high = wait.estimated_low_seconds, wait.estimated_high_seconds
+    return f"about {_with_range(wait.estimated_seconds, low, high)}"
+
+
+def rate(progress: run_pb2.RunProgress) -> str:
+    """Samples and tokens per second and the time left, as far as they are measured."""
+    parts = []
+    if progress.HasField("samples_per_second"):
+        parts.append(f"{progress.samples_per_second:.1f} samples/s")
+    if progress.tokens_per_second:
+        parts.append(f"{progress.tokens_per_second:,.0f} tok/s")
+    if progress.HasField("eta_seconds") and progress.completed < progress.total:
+        has_range = progress.HasField("eta_low_seconds")
+        low, high = (progress.eta_low_seconds, progress.eta_high_seconds) if has_range else (0.0, 0.0)
+        parts.append(f"ETA {_with_range(progress.eta_seconds, low, high)}")
+    return " · ".join(parts)
+
+
+def cost(run: run_pb2.Run) -> str:
+    """Cost of the recorded answers; empty for a model without a price."""
+    has_cost = run.progress.HasField("cost")
+    return f"cost {money(run.progress.cost, run.price.currency)}" if has_cost else ""
+
+
+def money(amount: float, currency: str) -> str:
+    return f"{amount:.6g} {currency}"
+
+
+def failures(run_failures: dict[str, int]) -> str:
+    present = sorted((name, count) for name, count in run_failures.items() if count)
+    return ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in present)
 
 
 def duration(seconds: float) -> str:
@@ -65,73 +136,38 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def urgency(run: run_pb2.Run) -> str:
-    """Said where it is not the highest: it may be lower than it was ordered with."""
-    is_lowered = run.order.priority in (run_pb2.PRIORITY_NORMAL, run_pb2.PRIORITY_LOW)
-    name = run_pb2.Priority.Name(run.order.priority).removeprefix("PRIORITY_").lower()
-    return f", with priority {name}" if is_lowered else ""
-
-
-def step(run: run_pb2.Run) -> str:
-    """What happens now; why it waits while it does."""
-    if run.state == run_pb2.RUN_STATE_PENDING and run.HasField("wait"):
-        return _waiting(run.wait)
-    if run.state in (run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED):
-        return state_word(run.state)
-    return run.progress.current_step or state_word(run.state)
-
-
-def _waiting(wait: run_pb2.RunWait) -> str:
-    why = f"waiting, number {wait.position} in the queue: {wait.blocked_by}"
-    when = turn(wait)
-    return f"{why}; starts in {when}" if when else why
-
-
-def turn(wait: run_pb2.RunWait) -> str:
-    """About when its turn comes, with the band; empty where nothing tells."""
-    if not wait.HasField("estimated_seconds"):
-        return ""
-    low, high = duration(wait.estimated_low_seconds), duration(wait.estimated_high_seconds)
-    told = duration(wait.estimated_seconds)
-    return f"about {told}" if low == high else f"about {told} ({low} to {high})"
-
-
-def pace(progress: run_pb2.RunProgress) -> str:
-    """Rate and time left, as far as measured."""
-    parts = []
-    if progress.HasField("samples_per_second"):
-        parts.append(f"{progress.samples_per_second:.1f} samples/s")
-    if progress.tokens_per_second:
-        parts.append(f"{progress.tokens_per_second:,.0f} tok/s")
-    if progress.HasField("eta_seconds") and progress.completed < progress.total:
-        parts.append(f"ETA {_time_left(progress)}")
-    return " · ".join(parts)
-
-
-def _time_left(progress: run_pb2.RunProgress) -> str:
-    told = duration(progress.eta_seconds)
-    low, high = duration(progress.eta_low_seconds), duration(progress.eta_high_seconds)
-    has_band = progress.HasField("eta_low_seconds") and low != high
-    return f"{told} ({low} to {high})" if has_band else told
-
-
-def cost(run: run_pb2.Run) -> str:
-    """Of what is recorded; empty where the model has no price."""
-    has_cost = run.progress.HasField("cost")
-    return f"cost {money(run.progress.cost, run.price.currency)}" if has_cost else ""
-
-
-def money(amount: float, currency: str) -> str:
-    return f"{amount:.6g} {currency}"
-
-
-def failures(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in sorted(counts.items()) if count)
-
-
 def elapsed_seconds(run: run_pb2.Run) -> float:
-    """For which it was running, whatever it waited or was paused; 0 until it is finished."""
+    """Time in state running, without waiting and pauses; 0 until the run has finished."""
     if not run.HasField("finished_at"):
         return 0.0
-    stay = run.finished_at.ToDatetime() - run.admitted_at.ToDatetime()
-    return run.ran_seconds + (stay.total_seconds() if run.HasField("admitted_at") else 0.0)
+    last = run.finished_at.ToDatetime() - run.admitted_at.ToDatetime()
+    return run.ran_seconds + (last.total_seconds() if run.HasField("admitted_at") else 0.0)
+
+
+def mean_and_half_width(figure: summary_pb2.MetricFigure) -> str:
+    if not figure.HasField("mean"):
+        return NONE
+    if not _has_interval(figure):
+        return f"{figure.mean:z.4f}"
+    return f"{figure.mean:z.4f} ± {(figure.ci_high - figure.ci_low) / 2:.4f}"
+
+
+def interval(figure: summary_pb2.MetricFigure) -> str:
+    return f"{figure.ci_low:z.4f} to {figure.ci_high:z.4f}" if _has_interval(figure) else NONE
+
+
+def p_word(p_value: float) -> str:
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
+def _prefix(enum: EnumDescriptor) -> str:
+    return enum.values[0].name.removesuffix("UNSPECIFIED")
+
+
+def _with_range(seconds: float, low: float, high: float) -> str:
+    shown = f"{duration(low)} to {duration(high)}"
+    return duration(seconds) if duration(low) == duration(high) else f"{duration(seconds)} ({shown})"
+
+
+def _has_interval(figure: summary_pb2.MetricFigure) -> bool:
+    return figure.HasField("ci_low") and figure.HasField("ci_high")

@@ -1,6 +1,4 @@
-"""How the times of a run's answers are spread, as a table.
-The figures of a run as a table, with all that one must know to read them.
-"""
+"""The figures of a run as a table, with the facts that one needs to read them."""
 
 from collections.abc import Iterator, Mapping
 
@@ -8,56 +6,24 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from proctor.cli.render import words as run_words
-from proctor.cli.render.table import compact_table, is_wide
+from proctor.cli.render import words
+from proctor.cli.render.table import Cell, Column, is_wide, numbers, table, texts
 from proctor.cli.render.terminal import say
-from proctor.cli.render.words import NONE, interval, mean_and_half_width, scoring_word
 from proctor.client.errors import NotFound
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import run_pb2, summary_pb2
 
-_SHARES = ("mean", "p50", "p90", "p95", "p99")
-
-
-def timing_table(console: Console, timing: summary_pb2.TimingSummary) -> Table | None:
-    """None where no answer tells its time, as in runs of earlier releases."""
-    times = {
-        "queue": timing.queue,
-        "first token": timing.first_token,
-        "between tokens": timing.between_tokens,
-        "whole answer": timing.total,
-    }
-    rows = [(name, spread, *_unit(spread)) for name, spread in times.items()]
-    rows.append(("tokens", timing.tokens_per_second, "/s", 1.0))
-    told = [row for row in rows if row[1].n]
-    if not told:
-        return None
-    table = compact_table(console)
-    table.add_column("time of an answer")
-    for column in ("", *_SHARES, "n"):
-        table.add_column(column, justify="right" if column else "left", no_wrap=True)
-    for name, spread, unit, factor in told:
-        figures = (_number(factor * getattr(spread, share)) for share in _SHARES)
-        table.add_row(name, unit, *figures, str(spread.n))
-    return table
-
-
-def _unit(spread: summary_pb2.Percentiles) -> tuple[str, float]:
-    """One for the whole row, so that its figures can be told apart at a glance."""
-    return ("s", 1.0) if spread.p50 >= 1 else ("ms", 1000.0)
-
-
-def _number(value: float) -> str:
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
-
-
-_INTERVAL = "95 % interval"
-_TEXTS = ("task", "metric", "scored by")
-_COLUMNS = ("task", "metric", "mean ± 95 %", _INTERVAL, "n", "failed", "unparsed", "scored by")
+_MEAN, _INTERVAL = "mean ± 95 %", "95 % interval"
+_COLUMNS = (
+    *texts("task", "metric"),
+    *numbers(_MEAN, _INTERVAL, "n", "failed", "unparsed"),
+    Column("scored by"),
+)
+_PERCENTILES = ("mean", "p50", "p90", "p95", "p99")
 
 
 async def figures_so_far(client: ProctorClient, run_id: str) -> summary_pb2.RunSummary:
-    """Empty for a run that ended, or is looked at, before it was planned."""
+    """Empty for a run that has not been planned, or ended before."""
     try:
         return await client.get_summary(run_id)
     except NotFound:
@@ -65,98 +31,103 @@ async def figures_so_far(client: ProctorClient, run_id: str) -> summary_pb2.RunS
 
 
 def print_summary(console: Console, run: run_pb2.Run, summary: summary_pb2.RunSummary) -> None:
-    if any(task.metrics for task in summary.tasks) or not run.order.dataset_id:
-        # The one group of a data set has the figures of its one task.
-        console.print(figures_table(console, summary, has_groups=not run.order.dataset_id))
-    for line in facts(run, summary):
-        say(console, line)
-    times = timing_table(console, summary.timing)
-    if times is not None:
-        console.print(times)
+    is_over_suite = not run.order.dataset_id
+    if is_over_suite or any(task.metrics for task in summary.tasks):
+        # The only group of a data set repeats the figures of its only task.
+        console.print(_figures_table(console, summary, has_groups=is_over_suite))
+    for name, value in _facts(run, summary):
+        say(console, Text.assemble((f"{name}: ", "bold"), value) if name else value)
+    times = list(_timing_rows(summary.timing))
+    if times:
+        columns = (Column("time of an answer"), Column("", "whole"), *numbers(*_PERCENTILES, "n"))
+        console.print(table(console, columns, times))
 
 
-def figures_table(console: Console, summary: summary_pb2.RunSummary, *, has_groups: bool = True) -> Table:
-    """Where there is no room for the interval, its half width stands alone."""
-    table = compact_table(console, "Partial figures" if summary.is_partial else None)
-    for column in _COLUMNS:
-        is_number = column not in _TEXTS
-        if column != _INTERVAL or is_wide(console):
-            table.add_column(
-                column, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold"
-            )
-    for task in summary.tasks:
-        _add_task(table, task)
+def _figures_table(console: Console, summary: summary_pb2.RunSummary, *, has_groups: bool) -> Table:
+    """Without the interval on a narrow terminal: its half width stands beside the mean."""
+    columns = [each for each in _COLUMNS if each.header != _INTERVAL or is_wide(console)]
+    headers = [each.header for each in columns]
+    tasks = (row for task in summary.tasks for row in _task_rows(task))
+    made = table(
+        console, columns, _ordered(headers, tasks), "Partial figures" if summary.is_partial else None
+    )
     for group in summary.groups if has_groups else ():
-        table.add_section()
-        _add_group(table, group, summary)
-    return table
+        made.add_section()
+        for row in _ordered(headers, _group_rows(group, summary)):
+            made.add_row(*row)
+    return made
 
 
-def facts(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> list[Text]:
-    """What stands below the table."""
-    lines = [_state_line(run)]
-    if not summary.tasks:
-        return lines
-    if run.order.dataset_id:
-        lines.append(_fact("Answers", _answers(run, summary)))
-    failed = run_words.failures(dict(summary.failures)) or "none"
-    lines.append(_fact("Failures of the machinery", f"{failed} (of {summary.total} samples; never scored)"))
-    if run.order.metrics or not run.order.dataset_id:
-        lines.append(_fact("Unparsed answers", _unparsed(summary)))
-    lines.append(_fact("Tokens", _tokens(summary)))
-    if summary.HasField("cost"):
-        lines.append(_fact("Cost", run_words.money(summary.cost, summary.price.currency)))
-    lines.append(_fact("Time", _times(run, summary)))
-    if run.order.reuse_answers:
-        lines.append(_fact("Answers of earlier runs", f"{run.reused_answers}, without times and costs"))
-    lines.extend(_notes(summary))
-    return lines
+def _ordered(headers: list[str], rows: Iterator[Mapping[str, str]]) -> Iterator[list[str]]:
+    for row in rows:
+        yield [row.get(header, "") for header in headers]
 
 
-def _add_task(table: Table, task: summary_pb2.TaskSummary) -> None:
-    """What the figures share stands once, in the first row."""
+def _task_rows(task: summary_pb2.TaskSummary) -> Iterator[dict[str, str]]:
+    """What the figures of a task share is only in its first row."""
     shared = {
         "task": f"{task.task} (stand-in)" if task.is_stand_in else task.task,
         "failed": str(task.failed),
         "unparsed": str(task.unparsed),
-        "scored by": scoring_word(task.scoring_method),
+        "scored by": words.scoring_word(task.scoring_method),
     }
-    for place, figure in enumerate(task.metrics or [summary_pb2.MetricFigure(metric=NONE)]):
-        _add_row(table, figure, {} if place else shared)
+    for figure in task.metrics or [summary_pb2.MetricFigure(metric=words.NONE)]:
+        yield _figure_row(figure) | shared
+        shared = {}
 
 
-def _add_group(table: Table, group: summary_pb2.GroupSummary, summary: summary_pb2.RunSummary) -> None:
+def _group_rows(group: summary_pb2.GroupSummary, summary: summary_pb2.RunSummary) -> Iterator[dict[str, str]]:
     members = [task for task in summary.tasks if task.task in group.tasks]
-    for place, figure in enumerate(group.metrics):
-        # A figure that no task has is one of all of them.
+    for index, figure in enumerate(group.metrics):
+        # A metric that no single task has is computed from all of them.
         having = [task for task in members if any(each.metric == figure.metric for each in task.metrics)]
-        ways = dict.fromkeys(scoring_word(task.scoring_method) for task in having or members)
-        scored_by = ", ".join(way for way in ways if way)
-        _add_row(table, figure, {"task": "" if place else group.group, "scored by": scored_by})
+        methods = dict.fromkeys(words.scoring_word(task.scoring_method) for task in having or members)
+        scored_by = ", ".join(method for method in methods if method)
+        yield _figure_row(figure) | {"task": "" if index else group.group, "scored by": scored_by}
 
 
-def _add_row(table: Table, figure: summary_pb2.MetricFigure, more: Mapping[str, str]) -> None:
-    cells = {
+def _figure_row(figure: summary_pb2.MetricFigure) -> dict[str, str]:
+    return {
         "metric": figure.metric,
-        "mean ± 95 %": mean_and_half_width(figure),
-        _INTERVAL: interval(figure),
+        _MEAN: words.mean_and_half_width(figure),
+        _INTERVAL: words.interval(figure),
         "n": str(figure.n),
-        **more,
     }
-    table.add_row(*(cells.get(str(column.header), "") for column in table.columns))
 
 
-def _notes(summary: summary_pb2.RunSummary) -> Iterator[Text]:
-    """What makes a figure another one than it seems."""
+def _facts(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> Iterator[tuple[str, Cell]]:
+    """Lines below the table, each with its name in bold."""
+    yield "", _state_line(run)
+    if not summary.tasks:
+        return
+    if run.order.dataset_id:
+        yield "Answers", _answers(run, summary)
+    failed = words.failures(dict(summary.failures)) or "none"
+    yield "Failures of the machinery", f"{failed} (of {summary.total} samples; never scored)"
+    if run.order.metrics or not run.order.dataset_id:
+        yield "Unparsed answers", _unparsed(summary)
+    usage = summary.usage
+    cached = f" ({usage.cached_tokens} from a cache)" if usage.cached_tokens else ""
+    yield "Tokens", f"{usage.prompt_tokens} of prompts{cached}, {usage.completion_tokens} generated"
+    if summary.HasField("cost"):
+        yield "Cost", words.money(summary.cost, summary.price.currency)
+    yield "Time", _time(run, summary)
+    if run.order.reuse_answers:
+        yield "Answers of earlier runs", f"{run.reused_answers}, without times and costs"
+    yield from _caveats(summary)
+
+
+def _caveats(summary: summary_pb2.RunSummary) -> Iterator[tuple[str, Cell]]:
+    """Conditions under which a figure means something else than its name says."""
     stand_ins = [task for task in summary.tasks if task.is_stand_in]
     if stand_ins:
         names = (f"{task.task} ({task.dataset})" if task.dataset else task.task for task in stand_ins)
-        yield _fact("Stand-in rows, not the official split", "; ".join(names))
+        yield "Stand-in rows, not the official split", "; ".join(names)
     for group in summary.groups:
         if group.missing_tasks:
-            yield _fact(f"{group.group} without", ", ".join(group.missing_tasks))
+            yield f"{group.group} without", ", ".join(group.missing_tasks)
     if summary.is_truncated_left:
-        yield _fact("Long prompts", "cut from the left to fit the model's context")
+        yield "Long prompts", "cut from the left to fit the model's context"
     spreads = [
         f"{task.task} {figure.metric} {figure.within_std:.4f}"
         for task in summary.tasks
@@ -164,24 +135,20 @@ def _notes(summary: summary_pb2.RunSummary) -> Iterator[Text]:
         if figure.HasField("within_std")
     ]
     if spreads:
-        yield _fact("Mean spread of a sample over its rollouts", ", ".join(spreads))
+        yield "Mean spread of a sample over its rollouts", ", ".join(spreads)
 
 
 def _state_line(run: run_pb2.Run) -> Text:
-    word = run_words.state_word(run.state)
-    line = Text.assemble("Run ", (run.run_id, "bold"), " ", (word, run_words.STATE_STYLES.get(run.state, "")))
+    style = words.STATE_STYLES.get(run.state, "")
+    line = Text.assemble("Run ", (run.run_id, "bold"), " ", (words.state_word(run.state), style))
     if run.state == run_pb2.RUN_STATE_FAILED and run.error.message:
         line.append(f": {run.error.message}")
     return line
 
 
-def _fact(name: str, value: str) -> Text:
-    return Text.assemble((f"{name}: ", "bold"), value)
-
-
 def _answers(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> str:
-    told = f"{summary.answered:,} of {summary.total:,} to {run_words.subject(run)}"
-    return told if run.order.metrics else f"{told}, kept and not scored: no metric was ordered"
+    answered = f"{summary.answered:,} of {summary.total:,} to {words.subject(run)}"
+    return answered if run.order.metrics else f"{answered}, kept and not scored: no metric was ordered"
 
 
 def _unparsed(summary: summary_pb2.RunSummary) -> str:
@@ -191,16 +158,31 @@ def _unparsed(summary: summary_pb2.RunSummary) -> str:
     return f"{summary.unparsed} ({share:.1%} of the answers; they count as not right)"
 
 
-def _tokens(summary: summary_pb2.RunSummary) -> str:
-    usage = summary.usage
-    cached = f" ({usage.cached_tokens} from a cache)" if usage.cached_tokens else ""
-    return f"{usage.prompt_tokens} of prompts{cached}, {usage.completion_tokens} generated"
-
-
-def _times(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> str:
-    total = run_words.elapsed_seconds(run)
-    parts = [f"{run_words.duration(total)} in all"] if total else []
+def _time(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> str:
+    total = words.elapsed_seconds(run)
+    parts = [f"{words.duration(total)} in all"] if total else []
     if total and summary.answered:
         parts.append(f"{summary.answered / total:.1f} samples/s")
     parts.append(f"{summary.mean_timing.total_seconds * 1000:.0f} ms per answer")
     return ", ".join(parts)
+
+
+def _timing_rows(timing: summary_pb2.TimingSummary) -> Iterator[list[str]]:
+    """One unit per row. Times that no answer has are left out."""
+    times = {
+        "queue": timing.queue,
+        "first token": timing.first_token,
+        "between tokens": timing.between_tokens,
+        "whole answer": timing.total,
+        "tokens": timing.tokens_per_second,
+    }
+    for name, spread in times.items():
+        is_rate = name == "tokens"
+        unit, factor = ("/s", 1.0) if is_rate else ("s", 1.0) if spread.p50 >= 1 else ("ms", 1000.0)
+        if spread.n:
+            figures = (_three_digits(factor * getattr(spread, each)) for each in _PERCENTILES)
+            yield [name, unit, *figures, str(spread.n)]
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"

@@ -1,6 +1,4 @@
-"""The leaderboard and the history as a person reads them.
-`proctor leaderboard` and `proctor history`: runs of a suite in order.
-"""
+"""`proctor leaderboard` and `proctor history`: the runs of a suite by rank and by time."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,17 +9,23 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from proctor.cli.gateway_address import find_gateway
+from proctor.cli.gateway import with_gateway
 from proctor.cli.options import AsJson, Gateway, Page
-from proctor.cli.parsing import SCORING_METHODS, chosen
-from proctor.cli.render import words as run_words
-from proctor.cli.render.documents import document
-from proctor.cli.render.table import RUN_ID_WIDTH, compact_table, two_lines
-from proctor.cli.render.terminal import ExitCode, Terminal, execute, say
-from proctor.cli.render.words import NONE, interval, mean_and_half_width, scoring_word
+from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, numbers, table, texts, two_lines
+from proctor.cli.render.terminal import Terminal, say
+from proctor.cli.render.words import (
+    NONE,
+    STATE_STYLES,
+    enum_value,
+    enum_words,
+    interval,
+    mean_and_half_width,
+    scoring_word,
+    state_word,
+)
 from proctor.cli.suites.commands import refuse_unknown_suite
 from proctor.client.proctor_client import ProctorClient
-from proctor.v1 import leaderboard_pb2
+from proctor.v1 import leaderboard_pb2, run_pb2
 from proctor.v1 import leaderboard_service_pb2 as service_pb2
 
 _TRENDS = {
@@ -29,96 +33,15 @@ _TRENDS = {
     leaderboard_pb2.TREND_DIRECTION_DOWN: ("down", "red"),
     leaderboard_pb2.TREND_DIRECTION_STEADY: ("steady", ""),
 }
+_MAX_LIMIT = 100
 
-
-def print_leaderboard(console: Console, suite: str, board: service_pb2.GetLeaderboardResponse) -> None:
-    how = scoring_word(board.scoring_method)
-    title = f"{suite} by {board.metric}{f', scored by {how}' if how else ''}"
-    # Not the title of the table: that is folded to the width of its figures.
-    say(console, title, style="bold")
-    console.print(_board_table(console, board))
-    more = board.total_models - len(board.entries)
-    if more > 0:
-        say(console, f"{more} more: --limit {min(board.total_models, 100)}", style="dim")
-    if any(standing.is_selected_best for standing in board.entries):
-        say(console, "* the best of several runs: selected, so its figure flatters", style="yellow")
-    if any(standing.not_compared_with for standing in board.entries):
-        say(
-            console, "some pairs are not compared: a shared rank proves nothing of them (--json)", style="dim"
-        )
-    if board.unranked:
-        console.print(_apart_table(console, board.unranked))
-
-
-def history_table(console: Console, found: Sequence[leaderboard_pb2.LeaderboardEntry]) -> Table:
-    """Two lines for each run: its id is needed and takes a line of its own."""
-    table = compact_table(console)
-    table.add_column("model, run", overflow="fold", min_width=RUN_ID_WIDTH)
-    for column in ("suite", "closed", "scored, by", "trend"):
-        table.add_column(column, overflow="fold")
-    for standing in found:
-        style = run_words.STATE_STYLES.get(standing.state, "")
-        table.add_row(
-            two_lines(standing.model, standing.run_id),
-            standing.suite,
-            two_lines(
-                f"{standing.closed_at.ToDatetime():%Y-%m-%d}", run_words.state_word(standing.state), style
-            ),
-            two_lines(mean_and_half_width(standing.figure), scoring_word(standing.scoring_method)),
-            _trend(standing.trend, "\n"),
-        )
-    return table
-
-
-def _board_table(console: Console, board: service_pb2.GetLeaderboardResponse) -> Table:
-    table = compact_table(console)
-    table.add_column("rank", justify="right", no_wrap=True)
-    table.add_column("model", overflow="fold")
-    for column in ("score", "95 % interval", "tasks"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("trend", no_wrap=True)
-    holders = Counter(standing.rank for standing in board.entries)
-    for standing in board.entries:
-        tie = "=" if holders[standing.rank] > 1 else ""
-        mark = " *" if standing.is_selected_best else ""
-        table.add_row(f"{standing.rank}{tie}", f"{standing.model}{mark}", *_figures(standing))
-    table.add_section()
-    for standing in board.baselines:
-        table.add_row("", standing.model, *_figures(standing), style="dim")
-    return table
-
-
-def _apart_table(console: Console, apart: Sequence[leaderboard_pb2.LeaderboardEntry]) -> Table:
-    table = compact_table(console, "Not ranked with the others")
-    table.add_column("model", overflow="fold")
-    table.add_column("score", justify="right", no_wrap=True)
-    table.add_column("because", overflow="fold")
-    for standing in apart:
-        table.add_row(standing.model, _score(standing), "; ".join(standing.unranked_because))
-    return table
-
-
-def _figures(standing: leaderboard_pb2.LeaderboardEntry) -> tuple[str | Text, ...]:
-    return _score(standing), interval(standing.figure), str(standing.task_count or ""), _trend(standing.trend)
-
-
-def _score(standing: leaderboard_pb2.LeaderboardEntry) -> str:
-    return f"{standing.figure.mean:.4f}" if standing.figure.HasField("mean") else NONE
-
-
-def _trend(trend: leaderboard_pb2.Trend, between: str = " ") -> Text:
-    """Its p-value is in the JSON."""
-    word, style = _TRENDS.get(trend.direction, ("", ""))
-    size = f"{between}{trend.difference:+z.4f}" if word and trend.HasField("difference") else ""
-    return Text(f"{word}{size}", style)
-
-
-_METRIC_HELP = (
-    "accuracy, score (the mean of each task's main metric), or any metric of the suite; "
-    "else accuracy, or score where no task has it."
-)
-
-Metric = Annotated[str, typer.Option(help=_METRIC_HELP)]
+Metric = Annotated[
+    str,
+    typer.Option(
+        help="accuracy, score (the mean of each task's main metric), or any metric of the suite; "
+        "default: accuracy, or score if no task has it."
+    ),
+]
 
 
 def leaderboard(
@@ -126,11 +49,14 @@ def leaderboard(
     suite: Annotated[str, typer.Argument(metavar="SUITE", help="A suite, such as glue.")],
     metric: Metric = "",
     best: Annotated[
-        bool, typer.Option("--best", help="By each model's best run, not its latest; such are marked.")
+        bool, typer.Option("--best", help="Rank by each model's best run, not its latest; it is marked.")
     ] = False,
-    limit: Annotated[int, typer.Option(min=1, max=100, help="Models listed.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, max=_MAX_LIMIT, help="Models listed.")] = 10,
     scoring: Annotated[
-        str, typer.Option(help=" | ".join(SCORING_METHODS) + "; auto: as most of them were scored.")
+        str,
+        typer.Option(
+            help=f"auto | {' | '.join(enum_words(run_pb2.ScoringMethod))}; auto: the most frequent."
+        ),
     ] = "auto",
     num_fewshot: Annotated[int | None, typer.Option(min=0, help="Examples in each prompt.")] = None,
     project: Annotated[int | None, typer.Option(min=0, help="Only runs of this project.")] = None,
@@ -138,38 +64,34 @@ def leaderboard(
     as_json: AsJson = False,
 ) -> None:
     """Rank the models of a suite by their latest complete run; ties share a rank."""
-    terminal = Terminal(as_json)
 
-    async def work() -> ExitCode:
+    async def work(client: ProctorClient, terminal: Terminal) -> None:
         request = service_pb2.GetLeaderboardRequest(
             suite=suite,
             metric=metric,
             limit=limit,
             is_best=best,
-            scoring_method=chosen(SCORING_METHODS, scoring, "--scoring"),
+            scoring_method=enum_value(run_pb2.ScoringMethod, scoring, "--scoring", unset="auto"),
             num_fewshot=num_fewshot,
             project_id=project,
         )
-        async with ProctorClient(find_gateway(gateway)) as client:
-            board = await client.standings.leaderboard(request)
-            if not board.entries and not board.unranked:
-                await refuse_unknown_suite(client, suite)
-        if as_json:
-            terminal.emit(document(board))
-        elif board.entries or board.unranked:
-            print_leaderboard(terminal.out, suite, board)
+        found = await client.leaderboard.get(request)
+        is_empty = not (found.entries or found.unranked)
+        if is_empty:
+            await refuse_unknown_suite(client, suite)
+        if is_empty and not terminal.is_json:
+            say(terminal.out, f"No complete run of {suite} has {found.metric} yet.")
         else:
-            say(terminal.out, f"No complete run of {suite} has {board.metric} yet.")
-        return ExitCode.OK
+            terminal.show(found, lambda console, shown: print_leaderboard(console, suite, shown))
 
-    execute(terminal, work)
+    with_gateway(work, gateway, as_json)
 
 
 def history(
     *,
     model: Annotated[str, typer.Option(help="Only this model, provider/name.")] = "",
     suite: Annotated[str, typer.Option(help="Only this suite.")] = "",
-    days: Annotated[int, typer.Option(min=1, max=3650, help="Runs closed in the last so many days.")] = 30,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="Runs closed in the last N days.")] = 30,
     metric: Metric = "",
     limit: Annotated[int, typer.Option(min=1, max=500, help="Runs per page.")] = 20,
     page: Page = "",
@@ -177,22 +99,89 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """List closed runs with their figures, newest first."""
-    terminal = Terminal(as_json)
     request = service_pb2.GetHistoryRequest(
         model=model, suite=suite, days=days, metric=metric, page_size=limit, page_token=page
     )
 
-    async def work() -> ExitCode:
-        async with ProctorClient(find_gateway(gateway)) as client:
-            found = await client.standings.history(request)
-            if not found.total:
-                await refuse_unknown_suite(client, suite)
-        if as_json:
-            terminal.emit(document(found))
-            return ExitCode.OK
-        terminal.out.print(history_table(terminal.out, found.entries))
+    def show(console: Console, found: service_pb2.GetHistoryResponse) -> None:
+        console.print(history_table(console, found.entries))
         rest = f"; the next page: --page {found.next_page_token}" if found.next_page_token else ""
-        say(terminal.out, f"{found.total} runs in the last {days} days{rest}", style="dim")
-        return ExitCode.OK
+        say(console, f"{found.total} runs in the last {days} days{rest}", style="dim")
 
-    execute(terminal, work)
+    async def work(client: ProctorClient, terminal: Terminal) -> None:
+        found = await client.leaderboard.history(request)
+        if not found.total:
+            await refuse_unknown_suite(client, suite)
+        terminal.show(found, show)
+
+    with_gateway(work, gateway, as_json)
+
+
+def print_leaderboard(console: Console, suite: str, found: service_pb2.GetLeaderboardResponse) -> None:
+    method = scoring_word(found.scoring_method)
+    # The title of a rich table would be folded to the width of its columns.
+    say(console, f"{suite} by {found.metric}{f', scored by {method}' if method else ''}", style="bold")
+    console.print(_ranked_table(console, found))
+    if found.total_models > len(found.entries):
+        more = found.total_models - len(found.entries)
+        say(console, f"{more} more: --limit {min(found.total_models, _MAX_LIMIT)}", style="dim")
+    if any(entry.is_selected_best for entry in found.entries):
+        say(console, "* the best of several runs: selected, so its figure flatters", style="yellow")
+    if any(entry.not_compared_with for entry in found.entries):
+        note = "some pairs are not compared: a shared rank does not prove them equal (--json)"
+        say(console, note, style="dim")
+    if found.unranked:
+        columns = (Column("model"), *numbers("score"), Column("because"))
+        rows = ((each.model, _score(each), "; ".join(each.unranked_because)) for each in found.unranked)
+        console.print(table(console, columns, rows, "Not ranked with the others"))
+
+
+def history_table(console: Console, entries: Sequence[leaderboard_pb2.LeaderboardEntry]) -> Table:
+    """Two lines per run, because its id takes a whole line."""
+    columns = (Column("model, run", min_width=RUN_ID_WIDTH), *texts("suite", "closed", "scored, by", "trend"))
+    return table(console, columns, map(_history_cells, entries))
+
+
+def _history_cells(entry: leaderboard_pb2.LeaderboardEntry) -> tuple[Cell, ...]:
+    closed, style = f"{entry.closed_at.ToDatetime():%Y-%m-%d}", STATE_STYLES.get(entry.state, "")
+    return (
+        two_lines(entry.model, entry.run_id),
+        entry.suite,
+        two_lines(closed, state_word(entry.state), style),
+        two_lines(mean_and_half_width(entry.figure), scoring_word(entry.scoring_method)),
+        _trend(entry.trend, "\n"),
+    )
+
+
+def _ranked_table(console: Console, found: service_pb2.GetLeaderboardResponse) -> Table:
+    columns = (
+        *numbers("rank"),
+        Column("model"),
+        *numbers("score", "95 % interval", "tasks"),
+        Column("trend", "whole"),
+    )
+    made = table(console, columns)
+    entries_of_rank = Counter(entry.rank for entry in found.entries)
+    for entry in found.entries:
+        tie = "=" if entries_of_rank[entry.rank] > 1 else ""
+        mark = " *" if entry.is_selected_best else ""
+        made.add_row(f"{entry.rank}{tie}", f"{entry.model}{mark}", *_figures(entry))
+    made.add_section()
+    for entry in found.baselines:
+        made.add_row("", entry.model, *_figures(entry), style="dim")
+    return made
+
+
+def _figures(entry: leaderboard_pb2.LeaderboardEntry) -> tuple[Cell, ...]:
+    return _score(entry), interval(entry.figure), str(entry.task_count or ""), _trend(entry.trend)
+
+
+def _score(entry: leaderboard_pb2.LeaderboardEntry) -> str:
+    return f"{entry.figure.mean:.4f}" if entry.figure.HasField("mean") else NONE
+
+
+def _trend(trend: leaderboard_pb2.Trend, between: str = " ") -> Text:
+    """Without its p-value, which --json has."""
+    word, style = _TRENDS.get(trend.direction, ("", ""))
+    size = f"{between}{trend.difference:+z.4f}" if word and trend.HasField("difference") else ""
+    return Text(f"{word}{size}", style)

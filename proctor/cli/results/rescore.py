@@ -1,4 +1,4 @@
-"""`proctor export` and `proctor rescore`: stored answers as a file, or under another scoring."""
+"""`proctor rescore`: the stored answers of a task under other filters or metrics."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,14 +6,11 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from proctor.cli.gateway_address import find_gateway
-from proctor.cli.options import AsJson, Gateway, RunId
-from proctor.cli.parsing import json_text, metric_use
-from proctor.cli.render.documents import document
-from proctor.cli.render.table import compact_table
-from proctor.cli.render.terminal import ExitCode, Terminal, execute, say
+from proctor.cli.gateway import with_gateway
+from proctor.cli.options import AsJson, Gateway, RunId, json_text, metric_use
+from proctor.cli.render.table import numbers, table, texts
+from proctor.cli.render.terminal import Terminal, say
 from proctor.cli.render.words import mean_and_half_width
 from proctor.cli.suites.files import filter_list
 from proctor.client.proctor_client import ProctorClient
@@ -40,53 +37,43 @@ def rescore(
     as_json: AsJson = False,
 ) -> None:
     """Score stored answers with other filters or metrics, without asking the model. The record stays."""
-    terminal = Terminal(as_json)
 
-    async def work() -> ExitCode:
+    async def work(client: ProctorClient, terminal: Terminal) -> None:
         request = rescore_pb2.RescoreTaskRequest(
             run_id=run_id,
             task=task,
             metrics=[metric_use(text) for text in metric or ()],
             filters_json=None if filters is None else filters_json(filters),
         )
-        async with ProctorClient(find_gateway(gateway)) as client:
-            response = await client.answers.rescore(request)
-        if as_json:
-            terminal.emit(document(response))
-            return ExitCode.OK
-        terminal.out.print(_rescored_table(terminal.out, response))
-        say(terminal.out, f"{response.changed} answers are taken as something else than recorded.")
-        unparsed = f"Unparsed: {response.summary.unparsed}, recorded {response.recorded.unparsed}"
-        say(terminal.out, f"{unparsed}, of {response.summary.answered}.")
-        _tell_unscored(terminal.out, response)
-        return ExitCode.OK
+        terminal.show(await client.answers.rescore(request), _print_rescored)
 
-    execute(terminal, work)
+    with_gateway(work, gateway, as_json)
 
 
 def filters_json(path: Path) -> str:
-    """Empty for no filters at all."""
+    """Empty for an empty list of filters."""
     filters = filter_list(path)
     return json_text(filters) if filters else ""
 
 
-def _rescored_table(console: Console, response: rescore_pb2.RescoreTaskResponse) -> Table:
-    table = compact_table(console)
-    table.add_column("metric")
-    for column in ("recorded", "now"):
-        table.add_column(column, justify="right")
+def _print_rescored(console: Console, response: rescore_pb2.RescoreTaskResponse) -> None:
     recorded, now = _by_metric(response.recorded.metrics), _by_metric(response.summary.metrics)
-    for name in dict.fromkeys((*recorded, *now)):
-        table.add_row(name, recorded.get(name, ""), now.get(name, ""))
-    return table
+    metrics = dict.fromkeys((*recorded, *now))
+    rows = ((name, recorded.get(name, ""), now.get(name, "")) for name in metrics)
+    console.print(table(console, (*texts("metric"), *numbers("recorded", "now")), rows))
+    say(console, f"{response.changed} answers are parsed differently than recorded.")
+    unparsed = f"Unparsed: {response.summary.unparsed}, recorded {response.recorded.unparsed}"
+    say(console, f"{unparsed}, of {response.summary.answered}.")
+    _print_unscored(console, response)
 
 
-def _tell_unscored(console: Console, response: rescore_pb2.RescoreTaskResponse) -> None:
-    """By the ids of rows, else by the numbers of samples."""
+def _print_unscored(console: Console, response: rescore_pb2.RescoreTaskResponse) -> None:
+    """Names each answer by the id of its row, or by the number of its sample if the row has none."""
     if not response.unscored:
         return
-    verb = "1 answer cannot" if response.unscored == 1 else f"{response.unscored} answers cannot"
-    say(console, f"{verb} be scored so, and {'is' if response.unscored == 1 else 'are'} in no figure:")
+    is_one = response.unscored == 1
+    subject = "1 answer" if is_one else f"{response.unscored} answers"
+    say(console, f"{subject} cannot be scored so, and {'is' if is_one else 'are'} in no figure:")
     for answer in response.unscored_answers:
         name = answer.row_id or f"sample {answer.sample}"
         rollout = f", rollout {answer.rollout}" if answer.rollout else ""

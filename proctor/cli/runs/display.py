@@ -1,4 +1,4 @@
-"""A run as it goes: bars on a terminal, a line now and then elsewhere."""
+"""Progress of a run: bars on a terminal, a line now and then elsewhere."""
 
 import time
 from collections.abc import Callable
@@ -10,31 +10,29 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from proctor.cli.render import words as run_words
+from proctor.cli.render import words
 from proctor.cli.render.terminal import say
 from proctor.v1 import run_pb2
 
 _BAR_WIDTH = 40
-_PLAIN_EVERY_SECONDS = 10.0
-_PLAIN_EVERY_SHARE = 0.25
+_LINE_EVERY_SECONDS = 10.0
+_LINE_EVERY_SHARE = 0.25
 
 
 class RunDisplay(Protocol):
-    """Shows a run again and again until it is closed."""
+    """Shows a run repeatedly until it is closed."""
 
     def show(self, run: run_pb2.Run) -> None: ...
 
     def note(self, text: str) -> None:
-        """Says something beside the run: the gateway is away."""
+        """Prints a sentence beside the run, such as an outage."""
         ...
 
     def pause(self) -> None:
-        """Leaves the terminal to a question."""
+        """Clears the terminal for a question."""
         ...
 
-    def resume(self) -> None:
-        """Takes the terminal back."""
-        ...
+    def resume(self) -> None: ...
 
     def close(self) -> None: ...
 
@@ -81,30 +79,29 @@ class PlainDisplay:
     def __init__(self, console: Console, now: Callable[[], float] = time.monotonic) -> None:
         self._console = console
         self._now = now
-        self._told_step = ""
-        self._told_share = 0.0
-        self._told_at = -_PLAIN_EVERY_SECONDS
+        self._printed: tuple[str, float, float] = ("", 0.0, -_LINE_EVERY_SECONDS)
 
     def show(self, run: run_pb2.Run) -> None:
         progress = run.progress
         share = progress.completed / progress.total if progress.total else 0.0
-        step = run_words.step(run)
-        is_due = self._now() - self._told_at >= _PLAIN_EVERY_SECONDS
-        if step != self._told_step or share - self._told_share >= _PLAIN_EVERY_SHARE or is_due:
-            self._told_step, self._told_share, self._told_at = step, share, self._now()
+        step, now = words.step(run), self._now()
+        last_step, last_share, last_time = self._printed
+        is_due = now - last_time >= _LINE_EVERY_SECONDS or share - last_share >= _LINE_EVERY_SHARE
+        if is_due or step != last_step:
+            self._printed = step, share, now
             say(self._console, progress_line(run))
 
     def note(self, text: str) -> None:
         say(self._console, text)
 
     def pause(self) -> None:
-        """Lines are in nobody's way."""
+        """Printed lines need no clearing."""
 
     def resume(self) -> None:
-        """It was never gone."""
+        """Nothing was cleared."""
 
     def close(self) -> None:
-        """Every line is out already."""
+        """Every line is printed at once."""
 
 
 def display_for(console: Console) -> RunDisplay:
@@ -113,42 +110,39 @@ def display_for(console: Console) -> RunDisplay:
 
 def progress_line(run: run_pb2.Run) -> str:
     progress = run.progress
-    share = f"{progress.completed}/{progress.total} ({_percent(progress)})" if progress.total else ""
-    failed = run_words.failures(dict(progress.failures))
+    percent = 100 * progress.completed / progress.total if progress.total else 0.0
+    share = f"{progress.completed}/{progress.total} ({percent:.0f} %)" if progress.total else ""
+    failed = words.failures(dict(progress.failures))
     failures = f"failed: {failed}" if failed else ""
-    parts = (run_words.step(run), share, run_words.pace(progress), run_words.cost(run), failures)
-    return " · ".join(part for part in parts if part)
+    return _joined(words.step(run), share, words.rate(progress), words.cost(run), failures)
 
 
 def draw_progress(run: run_pb2.Run) -> RenderableType:
-    head = Text.assemble(
-        (f"{run_words.subject(run)} × {run.order.model}", "bold"),
-        "  ",
-        (run_words.step(run), run_words.STATE_STYLES.get(run.state, "")),
-    )
-    foot = [f"{run.progress.completed}/{run.progress.total} samples"] if run.progress.total else []
-    foot += [run_words.pace(run.progress), run_words.cost(run)]
+    progress = run.progress
+    title = f"{words.subject(run)} × {run.order.model}"
+    step = (words.step(run), words.STATE_STYLES.get(run.state, ""))
+    samples = f"{progress.completed}/{progress.total} samples" if progress.total else ""
     lines: list[RenderableType] = [
-        head,
-        _bars(run.progress),
-        Text(" · ".join(part for part in foot if part), "dim"),
+        Text.assemble((title, "bold"), "  ", step),
+        _bars(progress),
+        Text(_joined(samples, words.rate(progress), words.cost(run)), "dim"),
     ]
-    failed = run_words.failures(dict(run.progress.failures))
+    failed = words.failures(dict(progress.failures))
     if failed:
         lines.append(Text(f"failed: {failed}", "red"))
     return Group(*lines)
 
 
 def _bars(progress: run_pb2.RunProgress) -> Table:
-    table = Table.grid(padding=(0, 1))
+    bars = Table.grid(padding=(0, 1))
     for task in progress.tasks:
         bar = ProgressBar(total=max(task.total, 1), completed=task.completed, width=_BAR_WIDTH)
         name = f"{task.task} (stand-in)" if task.is_stand_in else task.task
         unparsed = Text(f"{task.unparsed} unparsed", "yellow") if task.unparsed else Text("")
         failed = Text(f"{task.failed} failed", "red") if task.failed else Text("")
-        table.add_row(name, bar, f"{task.completed}/{task.total}", unparsed, failed)
-    return table
+        bars.add_row(name, bar, f"{task.completed}/{task.total}", unparsed, failed)
+    return bars
 
 
-def _percent(progress: run_pb2.RunProgress) -> str:
-    return f"{100 * progress.completed / progress.total:.0f} %"
+def _joined(*parts: str) -> str:
+    return " · ".join(part for part in parts if part)

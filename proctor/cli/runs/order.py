@@ -1,11 +1,11 @@
-"""What `proctor run` was asked for, and the order that it stands for."""
+"""The order of `proctor run`: its options as one value, and the message made from them."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proctor.cli.parsing import PRIORITIES, SCORING_METHODS, chosen, metric_use
+from proctor.cli.options import json_or_text, metric_use
+from proctor.cli.render.words import enum_value
 from proctor.client.errors import Refused
 from proctor.completion_window import window_seconds
 from proctor.v1 import run_pb2
@@ -20,19 +20,19 @@ _OWN_PARAMS = frozenset(run_pb2.GenerationParams.DESCRIPTOR.fields_by_name) - {"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which samples are asked, and how often: those of a suite or of a data set."""
+    """The samples of a suite or of a data set, and how often each is sent."""
 
     suite: str = ""
+    dataset: str = ""
     tasks: Sequence[str] = ()
     limit: int | None = None
     num_fewshot: int | None = None
     rollouts: int | None = None
-    dataset: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetTerms:
-    """What is said of a run over a data set only. `window` is text such as "24h"."""
+class DatasetOptions:
+    """For a data set only. `window` is a text such as "24h"."""
 
     metrics: Sequence[str] = ()
     line_models: Sequence[str] = ()
@@ -40,8 +40,8 @@ class DatasetTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """How they are asked and scored."""
+class AnswerForm:
+    """How samples are sent and scored."""
 
     scoring: str = "auto"
     is_chat: bool | None = None
@@ -52,43 +52,44 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class OrderOptions:
-    """`params` are GenerationParams by name; `extra` are NAME=VALUE texts and win over them."""
+    """`params` are fields of GenerationParams; `extra` are NAME=VALUE texts, which override them."""
 
-    selection: Selection
     model: str
-    form: Form = field(default_factory=Form)
+    selection: Selection
+    base_url: str = ""
+    dataset: DatasetOptions = field(default_factory=DatasetOptions)
+    form: AnswerForm = field(default_factory=AnswerForm)
     params: Mapping[str, int | float | None] = field(default_factory=dict)
     extra: Sequence[str] = ()
     project_id: int = 0
-    # Unset it is that of what is ordered.
     priority: str = ""
     max_cost: float | None = None
-    base_url: str = ""
-    terms: DatasetTerms = field(default_factory=DatasetTerms)
 
 
 def order_of(options: OrderOptions) -> run_pb2.RunOrder:
-    """Ranges are checked by the scheduler; here only what the wire cannot carry is refused."""
-    refuse_contradictions(options)
-    selection, form, terms = options.selection, options.form, options.terms
+    """Raises Refused for contradictions and unknown words; the scheduler checks the ranges."""
+    _refuse_contradictions(options)
+    selection, dataset, form = options.selection, options.dataset, options.form
     params = _params(options)
     try:
         return run_pb2.RunOrder(
             project_id=options.project_id,
             suite=selection.suite,
             dataset_id=selection.dataset,
-            metrics=[metric_use(text) for text in terms.metrics],
-            line_models=terms.line_models,
-            completion_window_seconds=_window_seconds(terms.window) if terms.window else None,
+            metrics=[metric_use(text) for text in dataset.metrics],
+            line_models=dataset.line_models,
+            completion_window_seconds=_window_seconds(dataset.window) if dataset.window else None,
             tasks=selection.tasks,
             model=options.model,
             base_url=options.base_url,
             limit=selection.limit,
             num_fewshot=selection.num_fewshot,
             rollouts=selection.rollouts,
-            priority=_priority(options),
+            priority=enum_value(
+                run_pb2.Priority, options.priority or _default_priority(options), "--priority"
+            ),
             params=params if params.ListFields() else None,
-            scoring_method=chosen(SCORING_METHODS, form.scoring, "--scoring"),
+            scoring_method=enum_value(run_pb2.ScoringMethod, form.scoring, "--scoring", unset="auto"),
             truncation=run_pb2.TRUNCATION_LEFT if form.is_truncated_left else run_pb2.TRUNCATION_NONE,
             prompt_form=_PROMPT_FORMS[form.is_chat],
             max_cost=options.max_cost,
@@ -96,56 +97,53 @@ def order_of(options: OrderOptions) -> run_pb2.RunOrder:
             stream_answers=form.is_streamed,
         )
     except ValueError as error:
-        raise Refused(f"A number of the order is too large: {error}.", "INVALID_PARAMETER") from error
+        raise _refused(f"A number of the order is too large: {error}.") from error
 
 
 def refuse_out_of_range(order: run_pb2.RunOrder) -> None:
-    """What the scheduler would refuse as well: for who would start a whole stack to hear it."""
+    """Rejects some orders before a whole stack is started for them; the scheduler would reject them too."""
     if order.HasField("limit") and order.limit < 1:
-        raise Refused(f"limit must be at least 1, not {order.limit}.", "INVALID_PARAMETER")
+        raise _refused(f"limit must be at least 1, not {order.limit}.")
     temperature = order.params.temperature
     if not 0 <= temperature <= 2:
-        raise Refused(
-            f"temperature must be at least 0 and at most 2, not {temperature:g}.", "INVALID_PARAMETER"
-        )
+        raise _refused(f"temperature must be at least 0 and at most 2, not {temperature:g}.")
 
 
-def refuse_contradictions(options: OrderOptions) -> None:
-    """What is said of a suite makes no sense of a data set, and the other way round."""
-    selection, terms = options.selection, options.terms
+def _refuse_contradictions(options: OrderOptions) -> None:
+    selection, dataset = options.selection, options.dataset
     if bool(selection.suite) == bool(selection.dataset):
         either = "--suite NAME or --dataset FILE"
         both = f"A run is over a suite or over a data set, not both: leave out one of {either}."
-        none = f"Say what the model is examined by: {either}."
-        raise Refused(both if selection.suite else none, "INVALID_PARAMETER")
-    of_suites = {
+        raise _refused(both if selection.suite else f"Name what the model is evaluated on: {either}.")
+    only_suites = {
         "--task": selection.tasks,
         "--num-fewshot": selection.num_fewshot is not None,
         "--scoring": options.form.scoring != "auto",
     }
-    of_datasets = {"--metric": terms.metrics, "--alias": terms.line_models, "--window": terms.window}
-    astray = [name for name, given in (of_suites if selection.dataset else of_datasets).items() if given]
-    if astray:
-        kind = "a suite and says nothing of a data set" if selection.dataset else "a data set, not of a suite"
-        raise Refused(f"{astray[0]} is of {kind}: leave it out.", "INVALID_PARAMETER")
+    only_datasets = {"--metric": dataset.metrics, "--alias": dataset.line_models, "--window": dataset.window}
+    misplaced = [
+        name for name, given in (only_suites if selection.dataset else only_datasets).items() if given
+    ]
+    if misplaced:
+        kind = "suites" if selection.dataset else "data sets"
+        raise _refused(f"{misplaced[0]} is for {kind} only: leave it out.")
 
 
-def _priority(options: OrderOptions) -> run_pb2.Priority.ValueType:
-    if not options.priority:
-        return run_pb2.PRIORITY_UNSPECIFIED if options.selection.dataset else run_pb2.PRIORITY_HIGH
-    return chosen(PRIORITIES, options.priority, "--priority")
+def _default_priority(options: OrderOptions) -> str:
+    """The scheduler chooses the priority of a run over a data set."""
+    return "" if options.selection.dataset else "high"
 
 
 def _window_seconds(text: str) -> int:
     try:
         return window_seconds(text)
     except ValueError as error:
-        raise Refused(f"--window {text}: {error}.", "INVALID_PARAMETER") from error
+        raise _refused(f"--window {text}: {error}.") from error
 
 
 def _params(options: OrderOptions) -> run_pb2.GenerationParams:
     given: dict[str, Any] = {name: value for name, value in options.params.items() if value is not None}
-    given |= dict(_parsed(text) for text in options.extra)
+    given |= dict(map(_named_value, options.extra))
     params = run_pb2.GenerationParams()
     for name, value in given.items():
         try:
@@ -154,19 +152,16 @@ def _params(options: OrderOptions) -> run_pb2.GenerationParams:
             else:
                 params.provider_params.update({name: value})
         except (TypeError, ValueError) as error:
-            raise Refused(
-                f"The parameter {name} cannot be {value!r}: {error}.", "INVALID_PARAMETER"
-            ) from error
+            raise _refused(f"The parameter {name} cannot be {value!r}: {error}.") from error
     return params
 
 
-def _parsed(text: str) -> tuple[str, Any]:
+def _named_value(text: str) -> tuple[str, Any]:
     name, separator, value = text.partition("=")
     if not (name and separator):
-        raise Refused(
-            f"--param {text}: write it as NAME=VALUE, such as --param min_p=0.1.", "INVALID_PARAMETER"
-        )
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
+        raise _refused(f"--param {text}: write it as NAME=VALUE, such as --param min_p=0.1.")
+    return name, json_or_text(value)
+
+
+def _refused(sentence: str) -> Refused:
+    return Refused(sentence, "INVALID_PARAMETER")

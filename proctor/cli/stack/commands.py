@@ -1,24 +1,24 @@
-"""The local stack: `proctor up`, `proctor down`, `proctor status`."""
+"""`proctor up`, `proctor down` and `proctor status`: the local stack."""
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from proctor.cli.gateway_address import find_gateway, local_stack
+from proctor.cli.gateway import find_gateway, local_stack
 from proctor.cli.options import AsJson, Gateway
 from proctor.cli.queue.tables import print_queue
-from proctor.cli.render.documents import Json, document, stack_document
-from proctor.cli.render.terminal import ExitCode, Terminal, execute, say
+from proctor.cli.render.documents import Json, document
+from proctor.cli.render.terminal import Terminal, complain_of, execute, say
 from proctor.client.errors import Unreachable
 from proctor.client.proctor_client import ProctorClient
 from proctor.stack.errors import StackError
 from proctor.stack.options import default_state_dir
 from proctor.stack.state import StackState
-
-_NEEDS_STACK = "The local stack is not installed: pip install 'proctor[stack]'."
+from proctor.values.exit_codes import ExitCode
 
 
 def up(  # noqa: PLR0917  # options of a command, given by name
@@ -32,86 +32,88 @@ def up(  # noqa: PLR0917  # options of a command, given by name
     ] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="HTTP port; 0 picks one.")] = None,
     grpc_port: Annotated[int | None, typer.Option(min=0, max=65535, help="gRPC port; 0 picks one.")] = None,
-    detach: Annotated[bool, typer.Option("--detach", help="Come back once it serves.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Return once the stack serves.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Start Postgres, NATS and the services on this machine, and keep them running until Ctrl-C."""
     terminal = Terminal(as_json)
     try:
-        from proctor.cli.stack import start as stack_start  # noqa: PLC0415  # needs the extra `stack`, other commands do not
+        from proctor.cli.stack import start  # noqa: PLC0415  # needs the extra `stack`, other commands do not
     except ModuleNotFoundError:
-        terminal.complain(_NEEDS_STACK)
+        terminal.complain("The local stack is not installed: pip install 'proctor[stack]'.")
         raise typer.Exit(ExitCode.REFUSED) from None
     if as_json and not detach:
         terminal.complain("--json needs --detach: in the foreground `up` prints as it goes.")
         raise typer.Exit(ExitCode.REFUSED)
-    ports = stack_start.Ports(http=port, grpc=grpc_port)
-    asked = stack_start.AskedStack(model or [], alias or [], ports)
-    start = stack_start.start_detached if detach else stack_start.serve
-    raise typer.Exit(start(asked, terminal))
+    request = start.StackRequest(model or [], alias or [], http_port=port, grpc_port=grpc_port)
+    raise typer.Exit((start.start_detached if detach else start.serve)(request, terminal))
 
 
 def down(as_json: AsJson = False) -> None:
-    """Stop the local stack; its data stays."""
-    from proctor.stack.stop import stop_stack  # noqa: PLC0415  # one command's need
+    """Stop the local stack; its data is kept."""
+    from proctor.stack.stop import stop_stack  # noqa: PLC0415  # needs the extra `stack`
 
     terminal = Terminal(as_json)
     state_dir = default_state_dir(os.environ, Path.cwd())
     try:
         was_running = stop_stack(state_dir)
     except StackError as error:
-        terminal.complain(str(error))
-        raise typer.Exit(error.exit_code) from None
-    if as_json:
-        terminal.emit({"stopped": was_running})
-    else:
-        terminal.out.print("The stack was stopped." if was_running else f"No stack runs on {state_dir}.")
+        raise typer.Exit(complain_of(terminal, error)) from None
+    sentence = "The stack was stopped." if was_running else f"No stack runs on {state_dir}."
+    terminal.report({"stopped": was_running}, sentence)
 
 
 def status(gateway: Gateway = None, as_json: AsJson = False) -> None:
-    """Show the local stack, the live workers and what runs."""
+    """Show the local stack, the live workers and the runs."""
     terminal = Terminal(as_json)
 
     async def work() -> ExitCode:
         stack = None if gateway else local_stack()
+        shown: dict[str, Json] = {"stack": stack_document(stack)}
+        if stack and not as_json:
+            _print_stack(terminal, stack)
         async with ProctorClient(find_gateway(gateway), timeout_seconds=5) as client:
             try:
                 queue = await client.queue.show()
             except Unreachable as error:
-                return _tell_unreachable(terminal, stack, error)
+                if as_json:
+                    terminal.emit(shown | {"error": {"reason": error.reason, "message": error.message}})
+                say(terminal.err, error.message, style="red")
+                return ExitCode.UNREACHABLE
         if as_json:
-            shown: dict[str, Json] = {"stack": stack_document(stack)}
-            shown |= {"workers": [document(worker) for worker in queue.workers]}
-            terminal.emit({**shown, "runs": [document(run) for run in (*queue.running, *queue.waiting)]})
+            shown["workers"] = [document(worker) for worker in queue.workers]
+            shown["runs"] = [document(run) for run in (*queue.running, *queue.waiting)]
+            terminal.emit(shown)
         else:
-            _print_stack(terminal, stack)
             print_queue(terminal.out, queue)
         return ExitCode.OK
 
     execute(terminal, work)
 
 
-def _tell_unreachable(terminal: Terminal, stack: StackState | None, error: Unreachable) -> ExitCode:
-    if terminal.is_json:
-        failure: Json = {"reason": error.reason, "message": error.message}
-        terminal.emit({"stack": stack_document(stack), "error": failure})
-    else:
-        _print_stack(terminal, stack)
-    say(terminal.err, error.message, style="red")
-    return ExitCode.UNREACHABLE
-
-
-def _print_stack(terminal: Terminal, stack: StackState | None) -> None:
+def stack_document(stack: StackState | None) -> Json:
+    """Without the environment and the DSN, which contain a password."""
     if stack is None:
-        return
+        return None
+    return {
+        "supervisor_pid": stack.supervisor_pid,
+        "phase": stack.phase,
+        "gateway_http": stack.gateway_http,
+        "gateway_grpc": stack.gateway_grpc,
+        "nats_url": stack.nats_url,
+        "children": {name: asdict(child) for name, child in stack.children.items()},
+    }
+
+
+def _print_stack(terminal: Terminal, stack: StackState) -> None:
     say(
         terminal.out,
         f"Stack {stack.phase}: http://{stack.gateway_http} (page: /docs), gRPC {stack.gateway_grpc}, "
         f"supervisor {stack.supervisor_pid}",
     )
-    table = Table()
+    made = Table()
     for column in ("child", "state", "pid", "restarts", "log"):
-        table.add_column(column)
+        made.add_column(column)
     for name, child in stack.children.items():
-        table.add_row(name, child.state, str(child.pid or ""), str(child.restarts), child.log)
-    terminal.out.print(table)
+        made.add_row(name, child.state, str(child.pid or ""), str(child.restarts), child.log)
+    terminal.out.print(made)

@@ -1,24 +1,24 @@
-"""What is missing on this machine and how to get it: `proctor doctor`."""
+"""`proctor doctor`: what is missing on this machine, and how to get it."""
 
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from rich.table import Table
 from rich.text import Text
 
 from proctor.cli.options import AsJson
-from proctor.cli.render.table import compact_table
-from proctor.cli.render.terminal import ExitCode, Terminal, execute, say
+from proctor.cli.render.table import Cell, table, texts
+from proctor.cli.render.terminal import Terminal, execute, say
 from proctor.stack.doctor.examine import examine
 from proctor.stack.doctor.finding import Finding, Verdict
+from proctor.values.exit_codes import ExitCode
 
 _STYLES = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.MISSING: "red"}
 
 
 def doctor(as_json: AsJson = False) -> None:
-    """Say what this machine has for the local stack, what is missing and how to get it."""
+    """Check what this machine has for the local stack, what is missing and how to get it."""
     terminal = Terminal(as_json)
 
     async def work() -> ExitCode:
@@ -27,23 +27,18 @@ def doctor(as_json: AsJson = False) -> None:
         if as_json:
             terminal.emit({"ok": not is_missing, "checks": [asdict(finding) for finding in found]})
         else:
-            terminal.out.print(findings_table(terminal, found))
+            terminal.out.print(table(terminal.out, texts("", "check", "found"), map(_cells, found)))
             say(terminal.out, _summary(found))
-        return ExitCode.SOMETHING_MISSING if is_missing else ExitCode.OK
+        return ExitCode.FAILED if is_missing else ExitCode.OK
 
     execute(terminal, work)
 
 
-def findings_table(terminal: Terminal, found: Sequence[Finding]) -> Table:
-    table = compact_table(terminal.out)
-    for column in ("", "check", "found"):
-        table.add_column(column, overflow="fold")
-    for finding in found:
-        says = Text(finding.says)
-        if finding.advice:
-            says.append(f"\n→ {finding.advice}", style="bold")
-        table.add_row(Text(finding.verdict.value, style=_STYLES[finding.verdict]), finding.name, says)
-    return table
+def _cells(finding: Finding) -> tuple[Cell, ...]:
+    found = Text(finding.says)
+    if finding.advice:
+        found.append(f"\n→ {finding.advice}", style="bold")
+    return Text(finding.verdict.value, style=_STYLES[finding.verdict]), finding.name, found
 
 
 def _summary(found: Sequence[Finding]) -> str:

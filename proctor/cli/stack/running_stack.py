@@ -1,4 +1,4 @@
-"""Whether the stack that stands would examine what was asked for, or something else of the same name."""
+"""Checks that a running stack serves the requested model, and not another one of the same name."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -8,37 +8,34 @@ from proctor.stack.options import Pool, RemotePool, VllmPool, starter_model_dir
 from proctor.stack.pools.file import read_pools_file
 from proctor.stack.pools.models import STARTER_MODEL, ChosenModel, base_url_of
 from proctor.stack.state import StackState
+from proctor.values.exit_codes import ExitCode
 
 
-class StandingStackDiffers(StackError):
-    """The stack that stands was started for something else of the same name."""
+class RunningStackDiffers(StackError):
+    """{what} is {wanted} here, but {running} for the running stack: stop it with `make down`, or set
+    PROCTOR_STATE_DIR to another folder."""
 
-    exit_code = 2
-
-    def __init__(self, what: str, wanted: str, standing: str) -> None:
-        super().__init__(
-            f"{what} is {wanted or 'not set'} here, but {standing or 'not set'} for the stack that runs: "
-            "stop it with `make down`, or set PROCTOR_STATE_DIR to another folder."
-        )
+    exit_code = ExitCode.REFUSED
 
 
 def refuse_what_differs(stack: StackState, model: ChosenModel, environ: Mapping[str, str]) -> None:
-    """A name that the stack does not have at all is left to its scheduler, which knows all workers."""
+    """Accepts a model that the stack does not serve: its scheduler, which knows all workers, decides."""
     pools = read_pools_file(Path(stack.environment["PROCTOR_POOLS_FILE"]))
     if model.source:
         wanted = str(starter_model_dir(environ)) if model.source == STARTER_MODEL else model.source
         _compare(model.name, wanted, _sources(pools, model.name))
     else:
         _compare(model.name, base_url_of(model.provider, environ), _servers(pools, model.provider))
-    data, standing = environ.get("PROCTOR_DATA_DIR", ""), stack.environment.get("PROCTOR_DATA_DIR", "")
-    if _place(data and str(Path(data).absolute())) != _place(standing):
-        raise StandingStackDiffers("PROCTOR_DATA_DIR", data, standing)
+    data, running = environ.get("PROCTOR_DATA_DIR", ""), stack.environment.get("PROCTOR_DATA_DIR", "")
+    if _normalized(data and str(Path(data).absolute())) != _normalized(running):
+        unset = "not set"
+        raise RunningStackDiffers(what="PROCTOR_DATA_DIR", wanted=data or unset, running=running or unset)
 
 
-def _compare(what: str, wanted: str, standing: Iterable[str]) -> None:
-    others = list(standing)
-    if others and _place(wanted) not in map(_place, others):
-        raise StandingStackDiffers(what, wanted, others[0])
+def _compare(what: str, wanted: str, running: Iterable[str]) -> None:
+    others = list(running)
+    if others and _normalized(wanted) not in map(_normalized, others):
+        raise RunningStackDiffers(what=what, wanted=wanted, running=others[0])
 
 
 def _sources(pools: Iterable[Pool], name: str) -> list[str]:
@@ -51,7 +48,7 @@ def _servers(pools: Iterable[Pool], provider: str) -> list[str]:
     return [pool.base_url for pool in remote if pool.provider == provider]
 
 
-def _place(text: str) -> str:
-    """Equal for two ways to write one folder; hub ids and addresses stay what they are."""
+def _normalized(text: str) -> str:
+    """Equal for two spellings of one folder; hub ids and addresses are unchanged."""
     is_folder = text.startswith(("/", ".", "~"))
     return str(Path(text).expanduser().resolve()) if is_folder else text.rstrip("/")

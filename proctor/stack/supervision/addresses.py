@@ -17,7 +17,7 @@ LOOPBACK = "127.0.0.1"
 def split_address(address: str, setting: str = "An address") -> tuple[str, int]:
     host, separator, port = address.rpartition(":")
     if not (separator and port.isdecimal() and int(port) in PORTS):
-        raise AddressInvalid(address, setting)
+        raise AddressInvalid(address=address, setting=setting)
     return host or LOOPBACK, int(port)
 
 
@@ -36,7 +36,7 @@ def free_or_chosen(address: str, setting: str, chosen: str) -> str:
         try:
             _hold(held, host, port)
         except socket.gaierror as error:
-            raise AddressInvalid(address, setting) from error
+            raise AddressInvalid(address=address, setting=setting) from error
         except OSError as error:
             raise PortTaken(address, setting) from error
     return address

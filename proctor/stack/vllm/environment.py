@@ -51,7 +51,7 @@ def ensure_vllm_environment(report: Report, repository: Path = CHECKOUT) -> Path
     python = folder / "bin" / "python"
     if not (repository / CPU_PINS).exists():
         raise EnvironmentBroken(
-            f"vLLM's environment is made from a checkout: {repository} has no {CPU_PINS}."
+            problem=f"vLLM's environment is made from a checkout: {repository} has no {CPU_PINS}."
         )
     digest = wanted_digest(repository)
     if _stamp_says(folder, digest):
@@ -112,7 +112,9 @@ def _build_model(python: Path, folder: Path, environ: Mapping[str, str]) -> None
     command = (str(python), "-m", "proctor.starter.make_model", str(folder))
     done = subprocess.run(command, env={**environ, "PYTHONUNBUFFERED": "1"}, check=False)
     if done.returncode != 0 or not is_current(folder):
-        raise EnvironmentBroken(f"The starter model was not built: `{' '.join(command)}` failed (see above).")
+        raise EnvironmentBroken(
+            problem=f"The starter model was not built: `{' '.join(command)}` failed (see above)."
+        )
 
 
 @contextmanager

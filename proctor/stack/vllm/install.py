@@ -41,7 +41,9 @@ class Installation:
             done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)
         if done.returncode != 0:
             what = " ".join(command[:6])
-            raise EnvironmentBroken(f"`{what} …` failed. The end of {self.log_path}:\n{tail(self.log_path)}")
+            raise EnvironmentBroken(
+                problem=f"`{what} …` failed. The end of {self.log_path}:\n{tail(self.log_path)}"
+            )
 
 
 def gpu_answers() -> bool:

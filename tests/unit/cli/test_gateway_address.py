@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.cli.gateway_address import find_gateway
+from proctor.cli.gateway import find_gateway
 from proctor.client.errors import Unreachable
 from proctor.stack.state import StackLock, StackState, write_stack_state
 

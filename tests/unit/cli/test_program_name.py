@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.cli.gateway_address import program_name
+from proctor.cli.gateway import program_name
 
 
 @pytest.fixture

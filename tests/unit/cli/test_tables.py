@@ -9,7 +9,7 @@ from proctor.cli.models import print_models
 from proctor.cli.results.compare import print_comparison, print_flips
 from proctor.cli.results.figures import print_summary
 from proctor.cli.results.leaderboard import history_table, print_leaderboard
-from proctor.cli.runs.commands import runs_table
+from proctor.cli.runs.commands import print_runs
 from proctor.cli.suites.commands import suites_table
 from proctor.cli.suites.sample import print_sample
 from proctor.v1 import (
@@ -81,7 +81,7 @@ def test_flips_show_both_answers_with_their_blanks() -> None:
     flip = comparison_pb2.Flip(
         task="sst2", doc_id=17, prompt="Q: \x1b[31m?", target="yes", first_prediction=" yes", first_score=1
     )
-    print_flips(shown.console, two_models(), [flip])
+    print_flips(shown.console, [flip])
     assert shown.lines("sst2 row 17")
     assert shown.lines("A 1", '" yes"')
     assert shown.lines("B 0", '""')
@@ -140,7 +140,7 @@ def test_runs_show_the_whole_run_id_on_80_columns() -> None:
     order = run_pb2.RunOrder(suite="truthfulqa", model="vllm/Qwen/Qwen3-0.6B", project_id=7)
     run = run_pb2.Run(run_id=RUN, order=order, state=run_pb2.RUN_STATE_COMPLETED)
     run.created_at.FromSeconds(1_700_000_000)
-    shown.console.print(runs_table(shown.console, [run]))
+    print_runs(shown.console, scheduler_service_pb2.ListRunsResponse(runs=[run]))
     assert shown.lines("vllm/Qwen/Qwen3-0.6B", "truthfulqa", "2023-11-14", "completed")
     assert shown.lines(RUN, "7", "22:13:20")
 

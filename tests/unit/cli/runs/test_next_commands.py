@@ -3,7 +3,7 @@
 import pytest
 
 from proctor.cli.render.terminal import Terminal
-from proctor.cli.runs.run import _print_next, _tell_where_next
+from proctor.cli.runs.run import next_commands, print_next_commands
 from proctor.v1 import run_pb2
 from tests.unit.cli.test_tables import RUN, Shown
 
@@ -13,7 +13,9 @@ _EXPORT = f"export {RUN} --format jsonl -o answers.jsonl"
 @pytest.mark.parametrize("width", [40, 80, 100, 160])
 def test_commands_can_be_copied_whole_at_any_width(width: int) -> None:
     shown = Shown(width)
-    _print_next(Terminal(is_json=False, out=shown.console), {_EXPORT: "as a file", "runs": "all runs"})
+    print_next_commands(
+        Terminal(is_json=False, out=shown.console), {_EXPORT: "as a file", "runs": "all runs"}
+    )
     assert len(shown.lines(_EXPORT)) == 1
     # What it is for stands beside it, or on a line of its own.
     assert all(len(line) <= width for line in shown.lines("as a file"))
@@ -23,6 +25,6 @@ def test_commands_can_be_copied_whole_at_any_width(width: int) -> None:
 def test_answers_are_offered_where_there_are_some(completed: int) -> None:
     shown, run = Shown(), run_pb2.Run(run_id=RUN, state=run_pb2.RUN_STATE_FAILED)
     run.order.dataset_id, run.progress.completed = "ds_1", completed
-    _tell_where_next(run, Terminal(is_json=False, out=shown.console))
+    print_next_commands(Terminal(is_json=False, out=shown.console), next_commands(run))
     assert shown.lines(f"retry {RUN}")
     assert bool(shown.lines(f"results {RUN} --outcomes")) is bool(shown.lines(_EXPORT)) is bool(completed)

@@ -1,15 +1,37 @@
 """Options of `proctor run` become an order; what the wire cannot carry is refused in one sentence."""
 
+from typing import Any, TypeVar
+
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from proctor.cli.runs.order import DatasetTerms, Form, OrderOptions, Selection, order_of, refuse_out_of_range
+from proctor.cli.runs.order import (
+    AnswerForm,
+    DatasetOptions,
+    OrderOptions,
+    Selection,
+    order_of,
+    refuse_out_of_range,
+)
 from proctor.client.errors import Refused
 from proctor.v1 import run_pb2
 
+T = TypeVar("T", Selection, DatasetOptions, AnswerForm)
+
+
+def options(**given: Any) -> OrderOptions:
+    """Fields of all parts side by side; over the suite s unless the case says otherwise."""
+    given.setdefault("suite", "" if "dataset" in given else "s")
+
+    def part(kind: type[T]) -> T:
+        return kind(**{name: given.pop(name) for name in kind.__match_args__ if name in given})
+
+    selection, dataset, form = part(Selection), part(DatasetOptions), part(AnswerForm)
+    return OrderOptions("m", selection, dataset=dataset, form=form, **given)
+
 
 def test_what_is_not_given_stays_unset() -> None:
-    order = order_of(OrderOptions(Selection("glue"), "vllm/starter"))
+    order = order_of(options(suite="glue"))
     assert not order.HasField("limit")
     assert not order.HasField("max_cost")
     assert not order.HasField("params")
@@ -18,19 +40,23 @@ def test_what_is_not_given_stays_unset() -> None:
 
 
 def test_everything_given_is_in_the_order() -> None:
-    selection = Selection("glue", ["sst2", "rte"], 0, 3, 2)
-    options = OrderOptions(
-        selection,
-        "vllm/starter",
-        Form("generate", is_chat=True, is_truncated_left=True, is_streamed=True),
-        {"temperature": 0.0, "seed": None},
-        [],
-        7,
-        "low",
-        2.5,
-        "http://inside:8000/v1",
+    given = options(
+        suite="glue",
+        tasks=["sst2", "rte"],
+        limit=0,
+        num_fewshot=3,
+        rollouts=2,
+        scoring="generate",
+        is_chat=True,
+        is_truncated_left=True,
+        is_streamed=True,
+        params={"temperature": 0.0, "seed": None},
+        project_id=7,
+        priority="low",
+        max_cost=2.5,
+        base_url="http://inside:8000/v1",
     )
-    order = order_of(options)
+    order = order_of(given)
     assert list(order.tasks) == ["sst2", "rte"]
     assert (order.limit, order.num_fewshot, order.rollouts, order.project_id) == (0, 3, 2, 7)
     assert order.params.HasField("temperature")
@@ -45,7 +71,7 @@ def test_everything_given_is_in_the_order() -> None:
 
 def test_known_parameters_are_typed_and_others_reach_the_provider() -> None:
     extra = ["top_p=0.5", "min_p=0.1", "mode=fast", "stop_token_ids=[1, 2]"]
-    params = order_of(OrderOptions(Selection("s"), "m", extra=extra)).params
+    params = order_of(options(extra=extra)).params
     assert params.top_p == 0.5
     assert MessageToDict(params.provider_params) == {
         "min_p": 0.1,
@@ -55,36 +81,36 @@ def test_known_parameters_are_typed_and_others_reach_the_provider() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "word"),
+    ("given", "word"),
     [
-        (OrderOptions(Selection("s"), "m", priority="urgent"), "--priority urgent"),
-        (OrderOptions(Selection("s"), "m", Form("best")), "--scoring best"),
-        (OrderOptions(Selection("s", limit=2**40), "m"), "too large"),
-        (OrderOptions(Selection("s"), "m", extra=["top_p"]), "NAME=VALUE"),
-        (OrderOptions(Selection("s"), "m", extra=["top_k=many"]), "top_k cannot be 'many'"),
+        (options(priority="urgent"), "--priority urgent"),
+        (options(scoring="best"), "--scoring best"),
+        (options(limit=2**40), "too large"),
+        (options(extra=["top_p"]), "NAME=VALUE"),
+        (options(extra=["top_k=many"]), "top_k cannot be 'many'"),
     ],
 )
-def test_what_the_wire_cannot_carry_is_refused(options: OrderOptions, word: str) -> None:
+def test_what_the_wire_cannot_carry_is_refused(given: OrderOptions, word: str) -> None:
     with pytest.raises(Refused, match=word):
-        order_of(options)
+        order_of(given)
 
 
 @pytest.mark.parametrize(
-    ("options", "word"),
+    ("given", "word"),
     [
-        (OrderOptions(Selection("s", limit=0), "m"), "limit must be at least 1, not 0"),
-        (OrderOptions(Selection("s"), "m", params={"temperature": 2.5}), "temperature .* not 2.5"),
-        (OrderOptions(Selection("s"), "m", extra=["temperature=NaN"]), "temperature .* not nan"),
+        (options(limit=0), "limit must be at least 1, not 0"),
+        (options(params={"temperature": 2.5}), "temperature .* not 2.5"),
+        (options(extra=["temperature=NaN"]), "temperature .* not nan"),
     ],
 )
-def test_what_needs_no_scheduler_to_be_refused_is_refused_without(options: OrderOptions, word: str) -> None:
+def test_what_needs_no_scheduler_to_be_refused_is_refused_without(given: OrderOptions, word: str) -> None:
     with pytest.raises(Refused, match=word):
-        refuse_out_of_range(order_of(options))
+        refuse_out_of_range(order_of(given))
 
 
-@pytest.mark.parametrize("selection", [Selection("s"), Selection("s", limit=1)])
-def test_order_in_its_ranges_is_let_through(selection: Selection) -> None:
-    refuse_out_of_range(order_of(OrderOptions(selection, "m", params={"temperature": 2.0})))
+@pytest.mark.parametrize("limit", [None, 1])
+def test_order_in_its_ranges_is_let_through(limit: int | None) -> None:
+    refuse_out_of_range(order_of(options(limit=limit, params={"temperature": 2.0})))
 
 
 def test_order_over_a_data_set_says_how_its_answers_are_scored_and_by_when_it_ends() -> None:
@@ -94,8 +120,7 @@ def test_order_over_a_data_set_says_how_its_answers_are_scored_and_by_when_it_en
         "regex:pattern=^a=b:c",
         '{"metric": "choice", "choices": ["x"]}',
     ]
-    terms = DatasetTerms(metrics, ["gpt-4o"], "90m")
-    order = order_of(OrderOptions(Selection(dataset="ds_1"), "vllm/starter", terms=terms))
+    order = order_of(options(dataset="ds_1", metrics=metrics, line_models=["gpt-4o"], window="90m"))
     assert (order.dataset_id, order.suite, list(order.line_models)) == ("ds_1", "", ["gpt-4o"])
     assert [(metric.name, metric.options_json) for metric in order.metrics] == [
         ("exact_match", ""),
@@ -104,29 +129,26 @@ def test_order_over_a_data_set_says_how_its_answers_are_scored_and_by_when_it_en
         ("choice", '{"choices": ["x"]}'),
     ]
     assert (order.completion_window_seconds, order.priority) == (5400, run_pb2.PRIORITY_UNSPECIFIED)
-    assert order_of(OrderOptions(Selection("glue"), "m")).priority == run_pb2.PRIORITY_HIGH
-
-
-OVER = Selection(dataset="ds_1")
+    assert order_of(options(suite="glue")).priority == run_pb2.PRIORITY_HIGH
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("given", "sentence"),
     [
-        (OrderOptions(Selection(), "m"), "Say what the model is examined by: --suite NAME or"),
-        (OrderOptions(Selection("glue", dataset="ds_1"), "m"), "A run is over a suite or over a data set"),
-        (OrderOptions(Selection(dataset="ds_1", tasks=["rte"]), "m"), "--task is of a suite"),
-        (OrderOptions(Selection(dataset="ds_1", num_fewshot=0), "m"), "--num-fewshot is of a suite"),
-        (OrderOptions(OVER, "m", Form("generate")), "--scoring is of a suite"),
-        (OrderOptions(Selection("s"), "m", terms=DatasetTerms(["f1"])), "--metric is of a data set"),
-        (OrderOptions(Selection("s"), "m", terms=DatasetTerms((), ["x"])), "--alias is of a data set"),
-        (OrderOptions(Selection("s"), "m", terms=DatasetTerms(window="1h")), "--window is of a data set"),
-        (OrderOptions(OVER, "m", terms=DatasetTerms(window="1d")), "--window 1d: a window is written in"),
-        (OrderOptions(OVER, "m", terms=DatasetTerms(["numeric:x"])), "--metric numeric:x: write it as"),
-        (OrderOptions(OVER, "m", terms=DatasetTerms(['{"f": 1}'])), '--metric {"f": 1}: write it as'),
+        (options(suite=""), "Name what the model is evaluated on: --suite NAME or"),
+        (options(suite="glue", dataset="ds_1"), "A run is over a suite or over a data set"),
+        (options(dataset="ds_1", tasks=["rte"]), "--task is for suites only"),
+        (options(dataset="ds_1", num_fewshot=0), "--num-fewshot is for suites only"),
+        (options(dataset="ds_1", scoring="generate"), "--scoring is for suites only"),
+        (options(metrics=["f1"]), "--metric is for data sets only"),
+        (options(line_models=["x"]), "--alias is for data sets only"),
+        (options(window="1h"), "--window is for data sets only"),
+        (options(dataset="ds_1", window="1d"), "--window 1d: a window is written in"),
+        (options(dataset="ds_1", metrics=["numeric:x"]), "--metric numeric:x: write it as"),
+        (options(dataset="ds_1", metrics=['{"f": 1}']), '--metric {"f": 1}: write it as'),
     ],
 )
-def test_what_makes_no_sense_together_is_refused_in_a_sentence(options: OrderOptions, sentence: str) -> None:
+def test_what_makes_no_sense_together_is_refused_in_a_sentence(given: OrderOptions, sentence: str) -> None:
     with pytest.raises(Refused) as raised:
-        order_of(options)
+        order_of(given)
     assert raised.value.message.startswith(sentence)

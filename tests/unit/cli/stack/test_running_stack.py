@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.cli.stack.running_stack import StandingStackDiffers, refuse_what_differs
+from proctor.cli.stack.running_stack import RunningStackDiffers, refuse_what_differs
 from proctor.stack.options import RemotePool, ServedModel, VllmPool
 from proctor.stack.pools.file import read_pools_file, write_pools_file
 from proctor.stack.pools.models import STARTER_MODEL, ChosenModel, choose_model
@@ -63,7 +63,7 @@ def test_the_same_and_what_the_stack_does_not_have_are_let_through(
         (
             ChosenModel("vllm/final", "/b/final"),
             {},
-            "vllm/final is /b/final here, but /a/final for the stack",
+            "vllm/final is /b/final here, but /a/final for the running stack",
         ),
         (ChosenModel(STARTER_MODEL, "/own/starter"), {}, "is /own/starter here, but /cache/starter-model"),
         (
@@ -82,5 +82,5 @@ def test_the_same_and_what_the_stack_does_not_have_are_let_through(
 def test_something_else_of_that_name_is_refused(
     stack: StackState, model: ChosenModel, environ: dict[str, str], sentence: str
 ) -> None:
-    with pytest.raises(StandingStackDiffers, match=sentence):
+    with pytest.raises(RunningStackDiffers, match=sentence):
         refuse_what_differs(stack, model, {**ENVIRON, **environ})

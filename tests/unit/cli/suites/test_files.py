@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.cli.parsing import metric_use
+from proctor.cli.options import metric_use
 from proctor.cli.results.rescore import filters_json
 from proctor.cli.suites.files import filter_list, suite_document
 from proctor.client.errors import Refused

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from proctor.stack.errors import ModelUnusable
 from proctor.stack.options import RemotePool, ServedModel, VllmPool
-from proctor.stack.pools.models import STARTER_MODEL, ModelUnusable, aliases_of, choose_model, pools_for
+from proctor.stack.pools.models import STARTER_MODEL, aliases_of, choose_model, pools_for
 
 
 @pytest.mark.parametrize(

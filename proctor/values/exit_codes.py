@@ -1,0 +1,27 @@
+"""Exit codes of the command line and of the local stack."""
+
+from enum import IntEnum
+from typing import Self
+
+
+class ExitCode(IntEnum):
+    """Each value has its `meaning`: the text of `--help` and of the reference."""
+
+    meaning: str
+
+    def __new__(cls, code: int, meaning: str) -> Self:
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.meaning = meaning
+        return member
+
+    OK = 0, "done; a run that was followed has completed"
+    FAILED = 1, "a run failed, or `doctor` found something missing"
+    REFUSED = 2, "wrong usage, or the input was rejected"
+    UNREACHABLE = 3, "no gateway answers"
+    NOT_FOUND = 4, "something that was named does not exist"
+    CANCELLED = 5, "the run was cancelled"
+    FAULT = 6, "an internal error"
+    STACK_RUNNING = 7, "a stack is already running"
+    PORT_TAKEN = 8, "a port is taken"
+    INTERRUPTED = 130, "interrupted; the run goes on"
