@@ -26,11 +26,7 @@ async def stack() -> AsyncIterator[StackHarness]:
 
 async def test_workers_share_a_run(stack: StackHarness) -> None:
     async def both_are_known() -> bool:
-<<<<<<< HEAD
-        return len(await stack.client.list_workers()) == 2
-=======
-        return len((await standing.client.queue.show()).workers) == 2
->>>>>>> 8fe02a5 (settings: one prefix per service, one name for what several services read)
+        return len((await stack.client.queue.show()).workers) == 2
 
     await eventually(both_are_known, "both workers are known")
     run = await FaultedRun.start(stack)

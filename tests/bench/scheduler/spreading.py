@@ -58,11 +58,7 @@ async def staffed_stack(folder: Path, workers: int, setting: Setting) -> AsyncIt
             await opened.enter_async_context(replica(stack, "worker", name, PROCTOR_POOLS_FILE=str(own)))
 
         async def all_are_known() -> bool:
-<<<<<<< HEAD:tests/bench/scheduler/spreading.py
-            return len(await stack.client.list_workers()) == workers
-=======
-            return len((await standing.client.queue.show()).workers) == workers
->>>>>>> 8fe02a5 (settings: one prefix per service, one name for what several services read):tests/bench/spreading.py
+            return len((await stack.client.queue.show()).workers) == workers
 
         await eventually(all_are_known, f"{workers} workers are known")
         yield stack

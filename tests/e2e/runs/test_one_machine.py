@@ -7,18 +7,11 @@ import psutil
 import pytest
 
 from proctor.stack.state import is_locked
-<<<<<<< HEAD:tests/e2e/runs/test_one_machine.py
+from proctor.values.exit_codes import ExitCode
 from tests.e2e.harness.entry_points import CommandEnd, proctor_with
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.keyed_suite import write_keyed_suite
 from tests.harness.model_server_process import ModelServerProcess, model_server_process
-=======
-from proctor.values.exit_codes import ExitCode
-from tests.e2e.doors import CommandEnd, proctor_with
-from tests.fakes.state_dir import temporary_state_dir
-from tests.keyed_suite import write_keyed_suite
-from tests.model_server_process import ModelServerProcess, model_server_process
->>>>>>> 8fe02a5 (settings: one prefix per service, one name for what several services read):tests/e2e/test_one_machine.py
 
 ROWS = 150
 CHILDREN = {"postgres", "nats", "results", "scheduler", "gateway", "worker.remote-openai"}

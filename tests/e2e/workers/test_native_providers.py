@@ -148,13 +148,8 @@ async def test_key_that_is_missing_or_wrong_fails_the_run_and_says_so(
     assert await all_outcomes(stack, run.run_id) == []
 
 
-<<<<<<< HEAD:tests/e2e/workers/test_native_providers.py
 async def test_server_that_an_order_names_is_asked_without_the_key_of_the_pool(stack: StackHarness) -> None:
     allowed = stack.stack.options.environment["PROCTOR_SCHEDULER_ALLOWED_BASE_URLS"]
-=======
-async def test_server_that_an_order_names_is_asked_without_the_key_of_the_pool(standing: WholeStack) -> None:
-    allowed = standing.stack.options.environment["PROCTOR_SCHEDULER_ALLOWED_BASE_URLS"]
->>>>>>> 8fe02a5 (settings: one prefix per service, one name for what several services read):tests/e2e/test_native_providers.py
     order = keyed_order(model="openai/any", base_url=allowed, prompt_form=run_pb2.PROMPT_FORM_CHAT)
     run_id = await completed(stack, order)
     assert len(await all_outcomes(stack, run_id)) == ROWS == len(ELSEWHERE.asked)

@@ -62,11 +62,7 @@ async def test_tokens_and_times_are_told(stack: StackHarness) -> None:
 
 async def test_a_cancel_leaves_nothing_running_in_the_engine(stack: StackHarness) -> None:
     async def in_engine() -> int:
-<<<<<<< HEAD:tests/e2e/workers/test_vllm_run.py
-        [worker] = await stack.client.list_workers()
-=======
-        [worker] = (await standing.client.queue.show()).workers
->>>>>>> 8fe02a5 (settings: one prefix per service, one name for what several services read):tests/e2e/test_vllm_run.py
+        [worker] = (await stack.client.queue.show()).workers
         return worker.load.running_requests + worker.load.waiting_requests
 
     async def is_busy() -> bool:

@@ -120,7 +120,7 @@ async def test_runs_stand_side_by_side_within_a_hundred_columns(
     one = await proctor("side-by-side", first.run_id)
     assert (one.code, one.err) == (2, "Name 2 to 6 runs.\n")
     harness.results.answers.rows = []
-    assert "No row is like that." in (await proctor("side-by-side", *runs)).out
+    assert "No row matches." in (await proctor("side-by-side", *runs)).out
 
 
 async def test_answers_are_marked_by_id_or_number(harness: GatewayHarness, proctor: CommandLine) -> None:

@@ -125,13 +125,8 @@ async def test_other_paths_keep_their_form(harness: GatewayHarness) -> None:
 
 
 async def test_body_of_a_batch_is_bounded() -> None:
-<<<<<<< HEAD:tests/contract/gateway/openai/test_errors.py
-    async with gateway_harness(gateway_max_body_bytes=1024) as harness:
+    async with gateway_harness(max_body_bytes=1024) as harness:
         status, body, _ = await call(harness, "POST", "/v1/batches", data=b"x" * 2000)
-=======
-    async with gateway_stand(max_body_bytes=1024) as stand:
-        status, body, _ = await call(stand, "POST", "/v1/batches", data=b"x" * 2000)
->>>>>>> 8fe02a5 (settings: one prefix per service, one name for what several services read):tests/contract/test_openai_errors.py
         assert (status, body["error"]["type"]) == (413, "invalid_request_error")
 
 

@@ -312,15 +312,9 @@ async def test_file_that_a_batch_uses_is_a_conflict_that_no_client_repeats(
 
 
 async def test_file_has_a_limit_of_its_own() -> None:
-<<<<<<< HEAD:tests/contract/gateway/openai/test_files.py
-    async with gateway_harness(gateway_max_body_bytes=1024, gateway_max_file_bytes=200_000) as harness:
+    async with gateway_harness(max_body_bytes=1024, max_file_bytes=200_000) as harness:
         assert (await call(harness, "POST", FILES, **form(PURPOSE, content=b"x" * 190_000)))[0] == 200
         status, body, _ = await call(harness, "POST", FILES, **form(PURPOSE, content=b"x" * 210_000))
-=======
-    async with gateway_stand(max_body_bytes=1024, max_file_bytes=200_000) as stand:
-        assert (await call(stand, "POST", FILES, **form(PURPOSE, content=b"x" * 190_000)))[0] == 200
-        status, body, _ = await call(stand, "POST", FILES, **form(PURPOSE, content=b"x" * 210_000))
->>>>>>> 8fe02a5 (settings: one prefix per service, one name for what several services read):tests/contract/test_openai_files.py
         assert (status, body["error"]["type"]) == (413, "invalid_request_error")
         assert body["error"]["message"] == "The body is larger than 200000 bytes; send a smaller one."
         assert len(harness.scheduler.files.kept) == 1
