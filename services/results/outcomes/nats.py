@@ -27,12 +27,11 @@ from services.results.runs.run_progress import RunProgress
 log = get_logger()
 
 Record = Callable[[Sequence[OutcomeBatch]], Awaitable[Recorded]]
-"""What is called with a batch of messages; RecordOutcomes is one."""
-
+"""Records the batches of several messages; RecordOutcomes.record is one."""
 
 # One batch is collected while the one before is being recorded.
 WRITERS = 2
-# A batch that takes longer, as slow patterns do, goes on by itself: so many are held in all.
+# A batch that takes longer, as slow patterns do, goes on by itself: this is the most in flight.
 PATIENCE_SECONDS = 1.0
 MOST_BATCHES = 6
 MESSAGES_PER_PULL = 4
@@ -40,7 +39,7 @@ IDLE_SECONDS = 1.0
 MOST_BYTES = 32 * 1024 * 1024
 # An answer whose values are wrong is wrong however often it is tried.
 UNRECORDABLE: tuple[type[Exception], ...] = (*WRONG_DATA, re.error)
-UNSETTLED: tuple[type[Exception], ...] = (*TRANSIENT_NATS, MsgAlreadyAckdError)
+ACK_FAILURES: tuple[type[Exception], ...] = (*TRANSIENT_NATS, MsgAlreadyAckdError)
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 5.0
 
@@ -55,8 +54,8 @@ class BatchLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldMessage:
-    """A message that is neither recorded nor given back yet."""
+class InFlightMessage:
+    """A message that is neither acknowledged nor returned yet."""
 
     message: Msg
     batch: OutcomeBatch
@@ -72,7 +71,7 @@ class NatsOutcomeConsumer:
         self._is_stopping = False
 
     async def run(self) -> None:
-        """Until told to stop; what is held then is recorded first."""
+        """Runs until `stop`; messages in flight are recorded first."""
         async with asyncio.TaskGroup() as tasks:
             for number in range(WRITERS):
                 tasks.create_task(self._write(tasks), name=f"outcome writer {number}")
@@ -88,23 +87,23 @@ class NatsOutcomeConsumer:
             if held is None:
                 self._free.release()
                 return
-            settling = tasks.create_task(self._settle_and_free(held))
-            await asyncio.wait((settling,), timeout=PATIENCE_SECONDS)
+            recording = tasks.create_task(self._finish_batch(held))
+            await asyncio.wait((recording,), timeout=PATIENCE_SECONDS)
 
-    async def _settle_and_free(self, held: Sequence[HeldMessage]) -> None:
+    async def _finish_batch(self, held: Sequence[InFlightMessage]) -> None:
         try:
             if held:
-                async with self._kept(held):
-                    await self._settle(held)
+                async with self._deadlines_extended(held):
+                    await self._record_and_ack(held)
         finally:
             self._free.release()
 
-    async def _next_batch(self) -> list[HeldMessage] | None:
-        """None once there is to be no more."""
+    async def _next_batch(self) -> list[InFlightMessage] | None:
+        """None once the consumer is stopping."""
         async with self._collecting:
             return None if self._is_stopping else await self._collect()
 
-    async def _collect(self) -> list[HeldMessage]:
+    async def _collect(self) -> list[InFlightMessage]:
         """Waits for a first message, then a little for those that follow it."""
         held = await self._pull(1, IDLE_SECONDS)
         deadline = time.monotonic() + self._limits.linger_seconds
@@ -115,11 +114,11 @@ class NatsOutcomeConsumer:
             held += await self._pull(MESSAGES_PER_PULL, remaining)
         return held
 
-    def _is_full(self, held: Sequence[HeldMessage]) -> bool:
+    def _is_full(self, held: Sequence[InFlightMessage]) -> bool:
         outcomes = sum(len(one.batch.outcomes) for one in held)
         return outcomes >= self._limits.outcomes or sum(len(one.message.data) for one in held) >= MOST_BYTES
 
-    async def _pull(self, count: int, timeout_seconds: float) -> list[HeldMessage]:
+    async def _pull(self, count: int, timeout_seconds: float) -> list[InFlightMessage]:
         held = []
         for message in await self._puller.fetch(count, timeout_seconds):
             try:
@@ -128,11 +127,11 @@ class NatsOutcomeConsumer:
                 log.error("outcome message not readable", subject=message.subject, error=repr(error))
                 await _quietly(message.term())
                 continue
-            held.append(HeldMessage(message, batch))
+            held.append(InFlightMessage(message, batch))
         return held
 
-    async def _settle(self, held: Sequence[HeldMessage]) -> None:
-        """Records and acknowledges; while Postgres is away the messages stay held."""
+    async def _record_and_ack(self, held: Sequence[InFlightMessage]) -> None:
+        """While Postgres is away the messages stay in flight."""
         pause = FIRST_PAUSE_SECONDS
         while True:
             try:
@@ -142,7 +141,7 @@ class NatsOutcomeConsumer:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
             except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
-                return await self._settle_one_by_one(held, error)
+                return await self._record_one_by_one(held, error)
             else:
                 log.debug("outcomes recorded", received=recorded.received, written=recorded.written)
                 if recorded.unknown:
@@ -151,22 +150,22 @@ class NatsOutcomeConsumer:
                     await _quietly(one.message.ack())
                 return None
 
-    async def _settle_one_by_one(self, held: Sequence[HeldMessage], error: Exception) -> None:
-        """One message that cannot be recorded must not hold back the others."""
+    async def _record_one_by_one(self, held: Sequence[InFlightMessage], error: Exception) -> None:
+        """A message that cannot be recorded does not block the others."""
         if len(held) > 1:
             for one in held:
-                await self._settle([one])
+                await self._record_and_ack([one])
             return
         [one] = held
         log.error("outcomes not recorded", run_id=one.batch.run_id, exc_info=error)
         if isinstance(error, UNRECORDABLE):
-            await self._settle_apart(one)
+            await self._record_separately(one)
         else:
-            # Nothing says that these answers are at fault: they wait, however long it takes to mend what is.
+            # These answers need not be at fault: they are redelivered until the cause is mended.
             await _quietly(one.message.nak(LONGEST_PAUSE_SECONDS))
 
-    async def _settle_apart(self, one: HeldMessage) -> None:
-        """One answer that cannot be recorded must not spoil the others of its message."""
+    async def _record_separately(self, one: InFlightMessage) -> None:
+        """An answer that cannot be recorded does not spoil the others of its message."""
         try:
             for batch in one_by_one(one.batch):
                 await self._record_or_fail(batch)
@@ -177,34 +176,34 @@ class NatsOutcomeConsumer:
             await _quietly(one.message.ack())
 
     async def _record_or_fail(self, batch: OutcomeBatch) -> None:
-        """What cannot be recorded as an answer is recorded as a failure, so that the run can end."""
+        """An answer that cannot be recorded becomes a failure, so that the run can end."""
         try:
             await self._record([batch])
         except UNRECORDABLE:
             await self._record([as_unrecordable(batch)])
 
     @asynccontextmanager
-    async def _kept(self, held: Sequence[HeldMessage]) -> AsyncIterator[None]:
-        """Says now and then that the messages are being worked on, so that they do not come again."""
-        keeping = asyncio.ensure_future(self._keep(held))
+    async def _deadlines_extended(self, held: Sequence[InFlightMessage]) -> AsyncIterator[None]:
+        """Extends the ack deadlines of the messages, so that they are not redelivered meanwhile."""
+        extending = asyncio.ensure_future(self._extend_deadlines(held))
         try:
             yield
         finally:
-            keeping.cancel()
+            extending.cancel()
 
-    async def _keep(self, held: Sequence[HeldMessage]) -> None:
+    async def _extend_deadlines(self, held: Sequence[InFlightMessage]) -> None:
         while True:
             await asyncio.sleep(self._limits.ack_wait_seconds / 3)
             for one in held:
                 await _quietly(one.message.in_progress())
 
 
-async def _quietly(settling: Awaitable[object]) -> None:
-    """A settlement that is lost only brings the message again, and recording it again changes nothing."""
+async def _quietly(acking: Awaitable[object]) -> None:
+    """A lost ack only causes a redelivery, and recording outcomes again changes nothing."""
     try:
-        await settling
-    except UNSETTLED as error:
-        log.debug("settlement lost", error=repr(error))
+        await acking
+    except ACK_FAILURES as error:
+        log.debug("ack lost", error=repr(error))
 
 
 class NatsProgressPublisher:
@@ -216,4 +215,4 @@ class NatsProgressPublisher:
         try:
             await self._connection.publish(progress_subject(progress.run_id), payload)
         except TRANSIENT_NATS as error:
-            log.info("progress not told", run_id=progress.run_id, error=repr(error))
+            log.info("progress not published", run_id=progress.run_id, error=repr(error))

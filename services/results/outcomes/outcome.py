@@ -10,7 +10,7 @@ from services.results.samples.sample import Sample
 from services.results.scoring.answer import ScoreValue
 
 UNRECORDABLE = "The answer could not be recorded; the log of results says why."
-# What no answer comes near, and sums, squares and quotients over any run can still be taken of.
+# No answer comes near these, and sums, squares and quotients over any run stay finite.
 MOST_TOKENS = 10**10
 LEAST_SECONDS, MOST_SECONDS = 1e-9, 1e9
 
@@ -62,7 +62,7 @@ class ScoredOutcome:
 
     @property
     def key(self) -> tuple[str, int, int]:
-        """What an outcome is recorded once for."""
+        """The key for which one outcome is recorded."""
         return self.run_id, self.outcome.sample, self.outcome.rollout
 
     @property
@@ -73,7 +73,7 @@ class ScoredOutcome:
 
 
 def supersedes(new: ScoredOutcome, stored: ScoredOutcome) -> bool:
-    """Only a machinery failure gives way, and only to a later dispatch. All else is a duplicate."""
+    """Only a machinery failure is replaced, and only by a later attempt. All else is a duplicate."""
     dispatched = (new.epoch, new.outcome.attempt)
     return stored.status is OutcomeStatus.FAILED and dispatched > (stored.epoch, stored.outcome.attempt)
 
@@ -93,7 +93,7 @@ def without_duplicates(outcomes: Sequence[ScoredOutcome]) -> list[ScoredOutcome]
 
 
 def with_failure(outcome: Outcome, failure: Failure) -> Outcome:
-    """What is recorded in place of an answer that cannot be used."""
+    """The outcome with a failure in place of an answer that cannot be used."""
     return replace(outcome, result=failure)
 
 
@@ -103,7 +103,7 @@ def one_by_one(batch: OutcomeBatch) -> list[OutcomeBatch]:
 
 
 def as_unrecordable(batch: OutcomeBatch) -> OutcomeBatch:
-    """A batch whose answers cannot be recorded: nothing is kept that might be at fault."""
+    """The batch as failures, without anything that may have made it unrecordable."""
     failure = Failure(FailureClass.PROVIDER_ERROR, UNRECORDABLE)
     outcomes = [
         Outcome(failed.sample, failed.rollout, failed.shard, failed.attempt, failure)

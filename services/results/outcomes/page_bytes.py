@@ -8,7 +8,7 @@ BYTES_OF_NUMBERS = 256
 
 
 def fitting_count(weights: Sequence[int]) -> int:
-    """How many of some bytes, one after the other, make one message: at least one, however large."""
+    """How many items of these sizes, in order, fit into one message: at least one, however large."""
     total = 0
     for count, bytes_of_one in enumerate(weights):
         total += bytes_of_one

@@ -23,12 +23,12 @@ class OutcomePage:
 
 
 class OutcomeStore(Protocol):
-    """Keeps outcomes, once each."""
+    """Stores outcomes, once each."""
 
     async def record(self, outcomes: Sequence[ScoredOutcome]) -> int:
-        """Records what is new and counts it in one transaction; gives how many rows changed.
+        """Records what is new and counts it in one transaction; returns how many rows changed.
 
-        Outcomes of a frozen run or of another epoch than the present one are refused in silence. No key may
+        Outcomes of a frozen run or of another epoch than the present one are ignored. No key may
         occur twice in an epoch.
         """
         ...
@@ -50,21 +50,21 @@ class OutcomeStore(Protocol):
         ...
 
     async def count_reused(self, run_id: str) -> int:
-        """Answers of a run that were taken from others."""
+        """How many answers of a run were copied from other runs."""
         ...
 
     async def timing(self, run_id: str) -> TimingSummary:
-        """Over the answers that were asked for in the run."""
+        """Over the answers that models gave in this run, without reused ones."""
         ...
 
 
 MOST_SOURCES = 20
-"""Of the runs whose answers fit a task, so many of the latest are read."""
+"""The most earlier runs whose answers are considered for a task, the latest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A task of an earlier run that asked the same in the same way."""
+    """A task of an earlier run that sent the same requests."""
 
     run_id: str
     task_index: int
@@ -72,18 +72,18 @@ class Source:
 
 class ReuseStore(Protocol):
     async def sources(self, run_id: str, task_index: int, environment: Mapping[str, str]) -> Sequence[Source]:
-        """Of engines that said the same of themselves, the latest first, at most `MOST_SOURCES`."""
+        """Tasks answered by engines with the same environment, the latest first, at most `MOST_SOURCES`."""
         ...
 
     async def take(self, run_id: str, epoch: int, task_index: int, source: Source) -> int:
-        """Copies answers to the same samples and rollouts that the run lacks; gives how many it took.
+        """Copies answers to the same samples and rollouts that the run lacks; returns how many it copied.
 
-        With their counts, in one transaction. A frozen run, or one in another epoch, takes none.
+        With their counts, in one transaction. A frozen run, or one in another epoch, gets none.
         """
         ...
 
 
 class ProgressPublisher(Protocol):
-    """Tells whoever listens how far a run is. Lost reports are made good by asking for the counts."""
+    """Publishes progress of runs. A subscriber that misses a report can read the counts instead."""
 
     async def publish(self, progress: RunProgress) -> None: ...

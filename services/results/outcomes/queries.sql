@@ -1,4 +1,4 @@
--- name: delete_outcomes: some outcomes of a run whose record is gone; gives the last one ($1 run, $2 after sample, $3 after rollout, $4 rows)
+-- name: delete_outcomes: some outcomes of a run whose record is gone; returns the last one ($1 run, $2 after sample, $3 after rollout, $4 rows)
 WITH chunk AS (
     SELECT o.sample, o.rollout
     FROM outcomes AS o
@@ -82,13 +82,13 @@ WITH open_runs AS (
 SELECT count(*) AS written FROM written;
 
 -- name: list_missing: sample numbers of a rollout without a final outcome in the epoch ($1 run, $2 epoch, $3 rollout, $4 from, $5 to, exclusive)
-SELECT asked.sample
+SELECT wanted.sample
 FROM run_tasks AS t
 CROSS JOIN LATERAL generate_series(
     greatest(t.first_sample, $4::bigint), least(t.first_sample + t.sample_count, $5::bigint) - 1
-) AS asked (sample)
+) AS wanted (sample)
 WHERE t.run_id = $1::uuid
-    AND asked.sample NOT IN (
+    AND wanted.sample NOT IN (
         SELECT o.sample
         FROM outcomes AS o
         WHERE o.run_id = $1::uuid
@@ -97,7 +97,7 @@ WHERE t.run_id = $1::uuid
             AND o.rollout = $3::integer
             AND (o.status <> 'failed' OR o.epoch = $2::integer)
     )
-ORDER BY asked.sample;
+ORDER BY wanted.sample;
 
 -- name: list_outcomes: what counts in the present epoch, by sample and rollout ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows)
 SELECT sample, rollout
@@ -124,11 +124,11 @@ FROM outcomes
 WHERE run_id = $1::uuid AND sample >= $2::bigint AND sample < $3::bigint AND status <> 'failed'
 ORDER BY sample, rollout;
 
--- name: summarize_timing: how each time of the answers is spread, where any answer tells it ($1 run)
+-- name: summarize_timing: mean, deviation and percentiles of each time that answers report ($1 run)
 -- In one pass over the rows. Between two answers percentiles are interpolated, as numpy does.
 SELECT
-    told.name, count(*) AS n, avg(told.value) AS mean, stddev_pop(told.value) AS std,
-    percentile_cont(ARRAY[0.5, 0.9, 0.95, 0.99]) WITHIN GROUP (ORDER BY told.value) AS percentiles
+    reported.name, count(*) AS n, avg(reported.value) AS mean, stddev_pop(reported.value) AS std,
+    percentile_cont(ARRAY[0.5, 0.9, 0.95, 0.99]) WITHIN GROUP (ORDER BY reported.value) AS percentiles
 FROM outcomes AS o
 CROSS JOIN LATERAL (
     VALUES
@@ -137,11 +137,11 @@ CROSS JOIN LATERAL (
         ('between_tokens', o.between_tokens_seconds),
         ('total', o.total_seconds),
         ('tokens_per_second', nullif(o.completion_tokens, 0) / nullif(o.total_seconds, 0))
-) AS told (name, value)
-WHERE o.run_id = $1::uuid AND o.status <> 'failed' AND NOT o.is_reused AND told.value IS NOT NULL
-GROUP BY told.name;
+) AS reported (name, value)
+WHERE o.run_id = $1::uuid AND o.status <> 'failed' AND NOT o.is_reused AND reported.value IS NOT NULL
+GROUP BY reported.name;
 
--- name: find_same_requests: tasks of earlier runs that asked as a task does, latest first ($1 run, $2 task, $3, $4 names and values that its engine says of itself, $5 rows)
+-- name: find_same_requests: tasks of earlier runs that sent the same requests as a task, latest first ($1 run, $2 task, $3, $4 names and values of its environment, $5 rows)
 SELECT theirs.run_id::text AS run_id, theirs.task_index
 FROM run_tasks AS mine
 JOIN run_tasks AS theirs USING (request_digest, scoring)
@@ -149,18 +149,18 @@ JOIN run_records AS r ON r.run_id = theirs.run_id
 WHERE mine.run_id = $1::uuid
     AND mine.task_index = $2::smallint
     AND theirs.run_id <> mine.run_id
-    AND EXISTS (SELECT FROM run_environments AS said WHERE said.run_id = theirs.run_id)
+    AND EXISTS (SELECT FROM run_environments AS reported WHERE reported.run_id = theirs.run_id)
     AND NOT EXISTS (
         SELECT
-        FROM run_environments AS said
-        JOIN unnest($3::text[], $4::text[]) AS asked (name, value) ON asked.name = said.name
-        WHERE said.run_id = theirs.run_id AND said.value <> asked.value
+        FROM run_environments AS reported
+        JOIN unnest($3::text[], $4::text[]) AS wanted (name, value) ON wanted.name = reported.name
+        WHERE reported.run_id = theirs.run_id AND reported.value <> wanted.value
     )
 ORDER BY r.opened_at DESC, r.run_id
 LIMIT $5::integer;
 
--- name: take_answers: copy answers that a task lacks from another run's task, by what the samples are ($1 run, $2 epoch, $3 task, $4 other run, $5 its task)
--- Shard -1: no shard of the run holds them, and none waits for them.
+-- name: take_answers: copy answers that a task lacks from another run's task, matched by the digest of their samples ($1 run, $2 epoch, $3 task, $4 other run, $5 its task)
+-- Shard -1: no shard of the run contains them.
 WITH open_run AS (
     SELECT run_id, epoch, rollouts
     FROM run_records
@@ -204,10 +204,10 @@ WITH open_run AS (
 )
 SELECT count(*) AS taken FROM taken;
 
--- name: count_reused: answers of a run that were taken from others ($1 run)
+-- name: count_reused: answers of a run that were copied from others ($1 run)
 SELECT count(*) AS reused FROM outcomes WHERE run_id = $1::uuid AND is_reused;
 
--- name: join_by_hash: within a transaction; a run closed just now has no statistics, and by any other join that trusts them 100,000 pairs take hours
+-- name: join_by_hash: for one transaction, join by hashing only: a run closed just now has no statistics, and other joins of 100,000 pairs would take hours
 SELECT
     set_config('plan_cache_mode', 'force_custom_plan', true),
     set_config('enable_nestloop', 'off', true),

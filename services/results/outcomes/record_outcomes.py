@@ -1,7 +1,7 @@
-"""Outcomes come in: each is scored against its target, recorded once, counted, and the counts are told.
+"""Records outcomes: each is scored against its target, stored once and counted; the counts are published.
 
-Runs are scored side by side. What is scored soon is recorded together; a run with slow patterns comes after,
-and has one thread however much of it there is: it holds up nobody else.
+Runs are scored concurrently. Outcomes that are scored soon are recorded together. A run with slow patterns is
+recorded later, and uses one thread at a time, so it does not delay other runs.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What became of some batches. What is neither written nor unknown was a duplicate, or was refused."""
+    """The result of some batches. Outcomes neither written nor unknown were duplicates, or were rejected."""
 
     received: int = 0
     written: int = 0
@@ -65,10 +65,10 @@ class RecordOutcomes:
         self._plans: OrderedDict[str, RunPlan] = OrderedDict()
         self._environments: OrderedDict[tuple[str, frozenset[tuple[str, str]]], None] = OrderedDict()
         self._threads = ThreadPoolExecutor(SCORING_THREADS, "scoring")
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._run_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def record(self, batches: Sequence[OutcomeBatch]) -> Recorded:
-        """Returns when all that is to be kept is durable. Can be repeated without harm."""
+        """Returns when all accepted outcomes are durable. Can be repeated without harm."""
         plans = await self._plans_of(batches)
         known = [batch for batch in batches if batch.run_id in plans]
         received = sum(len(batch.outcomes) for batch in batches)
@@ -133,10 +133,10 @@ class RecordOutcomes:
                 for batch, outcome, index in placed
             ]
 
-        # Words are read by regexes and held against texts, which may take milliseconds; numbers never do.
-        if all(plan.scorings[index].is_weighed for index in wanted):
+        # Texts are read by regexes and compared, which may take milliseconds; log-probabilities never do.
+        if all(plan.scorings[index].is_loglikelihood for index in wanted):
             return scored()
-        async with self._turns.setdefault(plan.run_id, asyncio.Lock()):
+        async with self._run_locks.setdefault(plan.run_id, asyncio.Lock()):
             return await asyncio.get_running_loop().run_in_executor(self._threads, scored)
 
     async def _targets(self, plan: RunPlan, task_index: int, samples: set[int]) -> Mapping[int, Target]:
@@ -153,7 +153,7 @@ class RecordOutcomes:
             _remember(self._environments, said, None, MOST_REMEMBERED_ENVIRONMENTS)
 
     async def _report(self, scored: Sequence[ScoredOutcome], plans: Mapping[str, RunPlan]) -> None:
-        """Also where all were duplicates: whoever recorded them may have died before telling."""
+        """Also for duplicates: the recorder before may have died before it published."""
         shards: set[ShardKey] = {(one.run_id, one.outcome.shard) for one in scored}
         if not shards:
             return
@@ -189,7 +189,7 @@ def _failed(batch: OutcomeBatch, task_index: int, outcome: Outcome) -> ScoredOut
 
 
 def _unscored(outcome: Outcome, answer: Answer, error: Exception) -> Outcome:
-    """Not a wrong answer: it is kept, so that another scoring can read it later."""
+    """A failure that keeps the answer, so that another scoring can read it later."""
     failure = Failure(FailureClass.SCORING, f"The answer could not be scored: {error}.", answer)
     return with_failure(outcome, failure)
 

@@ -1,4 +1,4 @@
-"""Takes stored answers of earlier runs for a run that asked for it, before a model is asked anything."""
+"""Reuses stored answers of earlier runs, before any request of a run is sent."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ class ReuseAnswers:
     answers: ReuseStore
 
     async def reuse(self, run_id: str, epoch: int, environment: Mapping[str, str]) -> int:
-        """Answers that the run has from others by now; can be repeated.
+        """Returns how many answers the run has from other runs by now; can be repeated.
 
-        An answer is taken where request, sample and rollout are the same, and nothing that was said of the
-        engine then differs from `environment`. For an engine of which nothing is known none is taken.
+        An answer is copied if request, sample and rollout are the same, and no known value of the engine
+        then differs from `environment`. With an empty environment none is copied.
         """
         record = await self.records.get(run_id)
         check_epoch(record, epoch)

@@ -1,4 +1,4 @@
-"""How the times of a run's answers are spread."""
+"""Mean, deviation and percentiles of the times of a run's answers."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from proctor.values.usage import Timing
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """Taken as vLLM's own benchmark takes them (`vllm bench serve`, vllm/benchmarks/serve.py).
+    """Computed as vLLM's own benchmark computes them (`vllm bench serve`, vllm/benchmarks/serve.py).
 
-    Percentiles by linear interpolation (numpy.percentile), standard deviation of all there are (numpy.std).
+    Percentiles by linear interpolation (numpy.percentile), population standard deviation (numpy.std).
     """
 
     n: int
@@ -23,9 +23,9 @@ class Percentiles:
 
 @dataclass(frozen=True, slots=True)
 class TimingSummary:
-    """In seconds, over the answers of which each is known; None where no answer tells.
+    """In seconds, over the answers that report each time; None if none does.
 
-    Times between tokens are those of answers with more than one token, as in that benchmark (TPOT), and
+    Times between tokens are over answers with more than one token, as in that benchmark (TPOT), and
     `tokens_per_second` is an answer's generated tokens by its total time. Reused answers took no time.
     """
 

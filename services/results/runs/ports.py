@@ -12,10 +12,10 @@ ShardKey = tuple[str, int]
 
 
 class RunRecordStore(Protocol):
-    """Keeps the records of runs."""
+    """Stores the records of runs."""
 
     async def open(self, plan: RunPlan, epoch: int) -> RunRecord:
-        """Makes the record, or opens a later epoch of it; gives what is recorded. Raises EpochOver."""
+        """Makes the record, or opens a later epoch of it; returns the record. Raises EpochOver."""
         ...
 
     async def get(self, run_id: str) -> RunRecord:
@@ -35,16 +35,16 @@ class RunRecordStore(Protocol):
         ...
 
     async def freeze(self, plan: RunPlan, epoch: int, state: RunState | None, *, allow_partial: bool) -> None:
-        """Refuses outcomes from now on and notes how the run ended.
+        """Rejects outcomes from now on and stores how the run ended.
 
         Raises EpochOver, EpochNotOpen, and RunIncomplete unless allowed.
         """
         ...
 
     async def add_environment(self, run_id: str, environment: Mapping[str, str]) -> None:
-        """Keeps what an engine says of itself."""
+        """Stores what an engine reports about itself."""
         ...
 
     async def delete(self, run_id: str) -> None:
-        """Removes the record and all that hangs on it; outcomes stay, and no more of them are taken."""
+        """Deletes the record and all that refers to it; its outcomes stay, and no more are accepted."""
         ...

@@ -1,4 +1,4 @@
--- name: hold_sample_set: whether a set can be read; it is not swept before this transaction is over ($1 set)
+-- name: hold_sample_set: whether a set can be read; it is not dropped before this transaction ends ($1 set)
 SELECT true AS is_committed FROM sample_sets WHERE set_id = $1::uuid AND digest IS NOT NULL FOR KEY SHARE;
 
 -- name: add_run_record: make the record of a run ($1 run, $2 epoch, $3 rollouts, $4 scoring method, $5 cut left, $6 suite, $7 its version, $8 model, $9 project, $10 user, $11 ordered at, $12 limit, $13 shots, $14 missing tasks, $15 groups, $16 price, $17 name of its data set)
@@ -13,7 +13,7 @@ VALUES (
 ON CONFLICT (run_id) DO NOTHING
 RETURNING run_id::text AS run_id;
 
--- name: add_run_task: one planned task ($1 run, $2 place, $3 name, $4 set, $5 first, $6 count, $7 scoring, $8 origin, $9 digest of how it asks or null)
+-- name: add_run_task: one planned task ($1 run, $2 place, $3 name, $4 set, $5 first, $6 count, $7 scoring, $8 origin, $9 digest of its requests or null)
 INSERT INTO run_tasks
     (run_id, task_index, task, set_id, first_sample, sample_count, scoring, provenance, request_digest)
 VALUES ($1::uuid, $2::smallint, $3::text, $4::uuid, $5::bigint, $6::integer, $7::jsonb, $8::jsonb, $9::bytea);
@@ -21,7 +21,7 @@ VALUES ($1::uuid, $2::smallint, $3::text, $4::uuid, $5::bigint, $6::integer, $7:
 -- name: lock_run_record: epoch and state of a run; recorders wait until the transaction ends ($1 run)
 SELECT epoch, is_frozen FROM run_records WHERE run_id = $1::uuid FOR UPDATE;
 
--- name: open_epoch: a later epoch takes outcomes again ($1 run, $2 epoch)
+-- name: open_epoch: a later epoch accepts outcomes again ($1 run, $2 epoch)
 UPDATE run_records SET epoch = $2::integer, is_frozen = false, state = NULL, closed_at = NULL WHERE run_id = $1::uuid;
 
 -- name: uncount_failures: failures of the epochs before count as missing from now on ($1 run)
@@ -30,7 +30,7 @@ DELETE FROM task_counts WHERE run_id = $1::uuid AND failure_class IS NOT NULL;
 -- name: uncount_shards: shards of the epochs before are over ($1 run)
 DELETE FROM shard_counts WHERE run_id = $1::uuid;
 
--- name: freeze_run: refuse outcomes from now on ($1 run, $2 final state)
+-- name: freeze_run: reject outcomes from now on ($1 run, $2 final state)
 UPDATE run_records SET is_frozen = true, state = $2::text, closed_at = now() WHERE run_id = $1::uuid;
 
 -- name: read_run_record: the record of a run ($1 run)
@@ -57,19 +57,19 @@ DELETE FROM shard_counts WHERE run_id = $1::uuid;
 
 -- name: read_task_counts: epoch, environment, and counts per task and failure class, where there are any ($1 runs)
 SELECT
-    r.run_id::text AS run_id, r.epoch, said.environment, c.task_index, c.failure_class, c.recorded, c.unparsed,
+    r.run_id::text AS run_id, r.epoch, reported.environment, c.task_index, c.failure_class, c.recorded, c.unparsed,
     c.prompt_tokens, c.completion_tokens, c.cached_tokens, c.reasoning_tokens
 FROM run_records AS r
 LEFT JOIN task_counts AS c USING (run_id)
 LEFT JOIN LATERAL (
-    SELECT jsonb_object_agg(named.name, named.said) AS environment
+    SELECT jsonb_object_agg(named.name, named.reported) AS environment
     FROM (
-        SELECT e.name, string_agg(e.value, '; ' ORDER BY e.value) AS said
+        SELECT e.name, string_agg(e.value, '; ' ORDER BY e.value) AS reported
         FROM run_environments AS e
         WHERE e.run_id = r.run_id
         GROUP BY e.name
     ) AS named
-) AS said ON true
+) AS reported ON true
 WHERE r.run_id = ANY ($1::uuid[]);
 
 -- name: read_shard_counts: counts of some shards; the n-th shard belongs to the n-th run ($1 runs, $2 shards)
@@ -80,10 +80,10 @@ JOIN shard_counts AS c USING (run_id, shard);
 -- name: read_all_shard_counts: counts of every shard of a run ($1 run)
 SELECT shard, recorded FROM shard_counts WHERE run_id = $1::uuid;
 
--- name: add_environment: what an engine says of itself ($1 run, $2 names, $3 values)
+-- name: add_environment: values that an engine reports about itself ($1 run, $2 names, $3 values)
 INSERT INTO run_environments (run_id, name, value)
-SELECT r.run_id, said.name, said.value
-FROM run_records AS r CROSS JOIN unnest($2::text[], $3::text[]) AS said (name, value)
+SELECT r.run_id, engine.name, engine.value
+FROM run_records AS r CROSS JOIN unnest($2::text[], $3::text[]) AS engine (name, value)
 WHERE r.run_id = $1::uuid AND NOT r.is_frozen
 ON CONFLICT (run_id, name, value) DO NOTHING;
 

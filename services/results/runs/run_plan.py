@@ -16,7 +16,7 @@ from services.results.scoring.timed_regex import SlowTime
 
 @dataclass(frozen=True, slots=True)
 class TaskProvenance:
-    """Where the rows of a task came from and how they were put; `temperature` None where nobody said it."""
+    """The source of a task's rows and how they were sent; `temperature` None where it was not set."""
 
     version: str = ""
     num_fewshot: int = 0
@@ -32,7 +32,7 @@ class TaskProvenance:
 class PlannedTask:
     """A task of a run: its samples have the numbers first_sample … first_sample + sample_count - 1.
 
-    `request_digest`: of how they are asked; empty where nobody said it.
+    `request_digest`: of all that makes their requests beside the samples; empty where unknown.
     """
 
     task: str
@@ -51,7 +51,7 @@ class PlannedTask:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What a run was ordered as. `num_fewshot` None: as each task says; `limit` None: all rows.
+    """The order of a run. `num_fewshot` None: as each task says; `limit` None: all rows.
 
     `dataset_name`: of the data set whose id is the `suite`; "" where it is a suite.
     """
@@ -74,7 +74,7 @@ class RunFacts:
 
     @property
     def title(self) -> str:
-        """What people call what was asked."""
+        """The name of the suite or data set."""
         return self.dataset_name or self.suite
 
 
@@ -84,7 +84,7 @@ UNSPECIFIED = "unspecified"
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What never changes once a run is opened. The last of the `groups` is the suite itself."""
+    """The part of a run that never changes once it is opened. The last group is the suite itself."""
 
     run_id: str
     tasks: tuple[PlannedTask, ...]
@@ -105,12 +105,12 @@ class RunPlan:
         return max((task.end_sample for task in self.tasks), default=0)
 
     def scoring_method_of(self, task_index: int) -> ScoringMethod | None:
-        """What the run settled on is about choices; a task of free text is always generated."""
+        """The method of the run is for choices; a task of free text is always generated."""
         is_generated = self.scorings[task_index].output_type is OutputType.GENERATE_UNTIL
         return ScoringMethod.GENERATE if is_generated else self.scoring_method
 
     def task_index_of(self, sample: int) -> int | None:
-        """Place of the task that owns a sample number."""
+        """Index of the task that owns a sample number."""
         place = bisect_right(self._first_samples, sample) - 1
         if place < 0:
             return None
@@ -118,7 +118,7 @@ class RunPlan:
         return index if sample < self.tasks[index].end_sample else None
 
     def task_index_named(self, task: str) -> int | None:
-        """Place of a task by its name."""
+        """Index of a task by its name."""
         return next((index for index, planned in enumerate(self.tasks) if planned.task == task), None)
 
     @cached_property
@@ -129,7 +129,7 @@ class RunPlan:
 
     @cached_property
     def _by_first_sample(self) -> list[int]:
-        # Empty tasks own no number and would hide the task that starts where they stand.
+        # Empty tasks own no number and would hide the task that starts at the same number.
         owners = [index for index, task in enumerate(self.tasks) if task.sample_count]
         return sorted(owners, key=lambda index: self.tasks[index].first_sample)
 
@@ -140,7 +140,7 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A run as recorded. A frozen one refuses outcomes until a later epoch is opened."""
+    """A run as recorded. A frozen one rejects outcomes until a later epoch is opened."""
 
     plan: RunPlan
     epoch: int

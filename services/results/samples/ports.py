@@ -19,10 +19,10 @@ class SampleReader(Protocol[Read_co]):
 
 
 class SampleSetStore(SampleReader[Sample], Protocol):
-    """Keeps sample sets. Every call can be repeated without harm."""
+    """Stores sample sets. Every call can be repeated without harm."""
 
     async def stage(self, staging_id: str, samples: Sequence[Sample]) -> None:
-        """Keeps samples aside; those at the same positions are replaced. Raises SampleSetCommitted."""
+        """Stores samples, in place of those at their positions. Raises SampleSetCommitted."""
         ...
 
     async def commit(self, staging_id: str, sample_count: int) -> SampleSet:
@@ -30,15 +30,15 @@ class SampleSetStore(SampleReader[Sample], Protocol):
         ...
 
     async def weights(self, set_id: str, positions: Sequence[int]) -> Mapping[int, int]:
-        """Bytes of each sample, nearly, by position."""
+        """Approximate size of each sample in bytes, by position."""
         ...
 
     async def targets(self, set_id: str, positions: Sequence[int]) -> Mapping[int, Target]:
-        """What is expected, by position; positions that are not there are left out."""
+        """Targets by position; unknown positions are left out."""
         ...
 
     async def clusters(self, set_id: str) -> Mapping[int, str]:
-        """The passage of each sample that shares one, by position."""
+        """The passage of each sample that shares one with others, by position."""
         ...
 
     async def label_count(self, set_id: str) -> int:
@@ -46,9 +46,9 @@ class SampleSetStore(SampleReader[Sample], Protocol):
         ...
 
     async def sweep(self, touched_before: datetime) -> int:
-        """Drops sets never committed whose last chunk came before a moment; gives how many."""
+        """Drops uncommitted sets whose last chunk came before a moment; returns how many."""
         ...
 
-    async def sweep_unused(self, touched_before: datetime) -> int:
-        """Drops some committed sets that no run has and nobody has committed again since; gives how many."""
+    async def drop_unused(self, touched_before: datetime) -> int:
+        """Drops some committed sets that no run uses, last committed before a moment; returns how many."""
         ...

@@ -1,4 +1,4 @@
-"""Samples between the contract and the domain."""
+"""Converts samples from messages."""
 
 from proctor.v1 import sample_pb2
 from proctor.values.sample import ChatMessage, Prompt
@@ -25,7 +25,7 @@ def sample_from_proto(message: sample_pb2.Sample) -> Sample:
 
 
 def _target(message: sample_pb2.Sample) -> Target:
-    """Most rows of a data set expect nothing, and to look into each list would cost as much as all else."""
+    """Most rows of a data set have no target; reading each empty list would double the cost."""
     choices = tuple(message.choices)
     if not choices and not message.HasField("target"):
         return _NOTHING_EXPECTED

@@ -7,7 +7,7 @@ SELECT digest, same_as::text AS same_as FROM sample_sets WHERE set_id = $1::uuid
 -- name: unstage_samples: drop what a repeated chunk replaces ($1 set, $2 positions)
 DELETE FROM samples WHERE set_id = $1::uuid AND position = ANY ($2::integer[]);
 
--- name: measure_samples: what is staged: how many, gaps, digest over the ordered digests, what shares a passage, and what names a row ($1 set)
+-- name: measure_samples: the staged samples: count, range of positions, and the digest over digests, passages and named rows ($1 set)
 SELECT
     count(*) AS staged,
     coalesce(max(position), -1) + 1 AS end_position,
@@ -23,10 +23,10 @@ WHERE set_id = $1::uuid;
 -- name: lock_digest: commits of equal sets wait for each other until their transactions end ($1 digest)
 SELECT pg_advisory_xact_lock(hashtextextended(encode($1::bytea, 'hex'), 0));
 
--- name: touch_sample_set_of_digest: the committed set of a digest, which is not swept for a while ($1 digest)
+-- name: touch_sample_set_of_digest: the committed set of a digest, which is not collected for a while ($1 digest)
 UPDATE sample_sets SET touched_at = now() WHERE digest = $1::bytea RETURNING set_id::text AS set_id;
 
--- name: touch_sample_set: the digest of a committed set, which is not swept for a while ($1 set)
+-- name: touch_sample_set: the digest of a committed set, which is not collected for a while ($1 set)
 UPDATE sample_sets SET touched_at = now() WHERE set_id = $1::uuid AND digest IS NOT NULL RETURNING digest;
 
 -- name: commit_sample_set: name a staged set by its digest ($1 set, $2 digest)
@@ -38,13 +38,13 @@ UPDATE sample_sets SET same_as = $2::uuid WHERE set_id = $1::uuid;
 -- name: drop_samples: drop all samples of a set ($1 set)
 DELETE FROM samples WHERE set_id = $1::uuid;
 
--- name: sweep_sample_sets: drop staged leftovers and aliases ($1 last touched before)
+-- name: sweep_sample_sets: drop uncommitted sets and aliases ($1 last touched before)
 WITH swept AS (
     DELETE FROM sample_sets WHERE digest IS NULL AND touched_at < $1::timestamptz RETURNING set_id
 ), dropped AS (
     INSERT INTO dropped_sample_sets (set_id) SELECT set_id FROM swept ON CONFLICT (set_id) DO NOTHING
 )
-SELECT count(*) AS swept FROM swept;
+SELECT count(*) AS dropped FROM swept;
 
 -- name: list_unused_sample_sets: committed sets that no run has ($1 last touched before, $2 rows)
 SELECT s.set_id::text AS set_id
@@ -61,7 +61,7 @@ FROM sample_sets
 WHERE set_id = $1::uuid AND digest IS NOT NULL AND touched_at < $2::timestamptz
 FOR UPDATE SKIP LOCKED;
 
--- name: drop_unused_sample_set: drop a held set that no run has, with its baselines ($1 set)
+-- name: drop_unused_sample_set: drop a locked set that no run uses, with its baselines ($1 set)
 WITH swept AS (
     DELETE FROM sample_sets AS s
     WHERE s.set_id = $1::uuid
@@ -77,7 +77,7 @@ RETURNING set_id;
 -- name: list_dropped_sample_sets: sets that are gone and whose samples may still be there ($1 rows)
 SELECT set_id::text AS set_id FROM dropped_sample_sets LIMIT $1::integer;
 
--- name: delete_dropped_samples: some samples of a set that is gone; gives the last one ($1 set, $2 after position, $3 rows)
+-- name: delete_dropped_samples: some samples of a set that is gone; returns the last one ($1 set, $2 after position, $3 rows)
 -- Not where the set is being staged again, under the same id.
 WITH chunk AS (
     SELECT s.position
@@ -111,7 +111,7 @@ WHERE s.set_id = $1::uuid
     AND s.position = ANY ($2::integer[])
     AND EXISTS (SELECT FROM sample_sets AS c WHERE c.set_id = $1::uuid AND c.digest IS NOT NULL);
 
--- name: weigh_samples: bytes of samples as they are listed, nearly ($1 set, $2 positions)
+-- name: weigh_samples: approximate sizes of listed samples in bytes ($1 set, $2 positions)
 SELECT
     position,
     octet_length(coalesce(prompt_text, prompt_messages::text, ''))
@@ -120,7 +120,7 @@ SELECT
 FROM samples
 WHERE set_id = $1::uuid AND position = ANY ($2::integer[]);
 
--- name: read_targets: what is expected of samples ($1 set, $2 positions)
+-- name: read_targets: targets of samples ($1 set, $2 positions)
 SELECT position, choices, target_choice, target_texts, right_choices, wrong_texts, choice_texts
 FROM samples
 WHERE set_id = $1::uuid AND position = ANY ($2::integer[]);

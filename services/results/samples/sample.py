@@ -1,4 +1,4 @@
-"""Samples and sample sets: what is asked, and what is expected of the answer."""
+"""Samples and sample sets: prompts with the targets of their answers."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from services.results.scoring.answer import Target
 class Sample:
     """`target` holds the choices too: together they are all that scoring needs.
 
-    `doc_json` is the row it was made from; it is kept, and empty when samples are read to be asked. `row_id`
+    `doc_json` is the row it was made from; it is kept, and empty when samples are read to be sent. `row_id`
     and `params_json`, the row's own parameters as JSON object text, are those of a data set.
     """
 
@@ -34,7 +34,7 @@ class SampleSet:
 
 
 def target_as_text(target: Target, target_delimiter: str) -> str:
-    """What was expected, for reading."""
+    """The target for a person or a table."""
     if target.choice is not None and 0 <= target.choice < len(target.choices):
         return target.choices[target.choice].removeprefix(target_delimiter)
     if target.right_choices:

@@ -1,4 +1,4 @@
-"""Keeps what the scheduler renders: staged chunk by chunk, committed as a whole."""
+"""Stores rendered samples: staged chunk by chunk, committed as a whole set."""
 
 import asyncio
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class StoreSampleSet:
     async def stage(
         self, staging_id: str, samples: Sequence[Sample], recipe: TaskScoring | None = None
     ) -> None:
-        """With a recipe only samples are taken that it can score."""
+        """With a recipe, samples that it cannot score are rejected."""
         for sample in samples:
             if len(sample.digest) != DIGEST_BYTES:
                 raise InvalidField(field=f"digest of sample {sample.position}", problem="must have 32 bytes")
@@ -50,9 +50,9 @@ class StoreSampleSet:
         return await self.sample_sets.commit(staging_id, sample_count)
 
     async def sweep(self) -> int:
-        """Drops what a planning that died has left behind, and what no run has any more."""
+        """Drops what a planning that died has left behind, and sets that no run uses any more."""
         now = self.clock.now()
-        return await self.sample_sets.sweep(now - self.keep_staged) + await self.sample_sets.sweep_unused(
+        return await self.sample_sets.sweep(now - self.keep_staged) + await self.sample_sets.drop_unused(
             now - KEEP_UNUSED
         )
 

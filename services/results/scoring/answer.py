@@ -1,4 +1,4 @@
-"""What is expected of a sample, what a model answered, and what that scored."""
+"""Targets of samples, and scores of answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is expected of a sample. `choices` are continuations, delimiter included, as the model sees.
+    """The target of a sample. `choices` are continuations, delimiter included, as the model sees.
 
     Either `choice` or, where several are right, `right_choices`. `wrong_texts` is what `texts` is weighed
     against; `choice_texts`, what a choice says where a metric holds it against `texts`.
@@ -46,8 +46,8 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a metric took an answer for. `value` None: it lacks what the metric needs; `prediction` None: it
-    could not be read. `vote` stands for the reading where the rollouts of a sample vote.
+    """One metric's reading of an answer. `value` None: it lacks what the metric needs; `prediction` None: it
+    could not be read. `vote` identifies the reading where the rollouts of a sample vote.
     """
 
     value: ScoreValue | None

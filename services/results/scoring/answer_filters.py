@@ -13,7 +13,7 @@ from services.results.scoring.timed_regex import TimedRegex
 class FilterStep:
     """One of FILTERS, with the options of `regex`.
 
-    lm-evaluation-harness's `fallback` is overlooked: what is not found is unread.
+    lm-evaluation-harness's `fallback` is ignored: what is not found is unread.
     """
 
     function: str
@@ -83,4 +83,4 @@ FILTERS: Mapping[str, Callable[[FilterStep, str], str | None]] = {
 }
 
 MAJORITY_VOTE = "majority_vote"
-"""The last step of a pipeline. It needs all rollouts of a sample, so the figures see to it."""
+"""The last step of a pipeline. It needs all rollouts of a sample, so it is applied with the figures."""

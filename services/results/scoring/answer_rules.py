@@ -105,7 +105,7 @@ _PER_CENT = 100
 class SameNumber:
     """The answer's last number is the target's, or no farther from it than one of the tolerances allows.
 
-    Reckoned exactly: 0.1 is a tenth. Where one of the two has a percent sign, it may stand for a hundredth or
+    Computed exactly: 0.1 is a tenth. Where one of the two has a percent sign, it may stand for a hundredth or
     for nothing: 80 % is 80, and 0.8.
     """
 

@@ -61,8 +61,8 @@ SPACED = r"[^\W\u0e00-\u0eff\u1100-\u11ff\u2e80-\uffff]"
 """A letter of a script that sets words apart: not of Thai, Lao, Chinese, Japanese, Korean."""
 
 
-_IS_APART_BEFORE = re.compile(rf"(?<!{SPACED})")
-_IS_APART_AFTER = re.compile(rf"(?!{SPACED})")
+_IS_WORD_START = re.compile(rf"(?<!{SPACED})")
+_IS_WORD_END = re.compile(rf"(?!{SPACED})")
 _BULLET = re.compile(r"\A\s*-\s+(?!\d)")
 
 
@@ -80,13 +80,13 @@ def unmarked(text: str) -> str:
 
 
 def bare(text: str) -> str:
-    """What is compared: also without case, and what stands at the ends."""
+    """The compared form: also without case, and without punctuation at the ends."""
     words = _BULLET.sub("", unmarked(text)).casefold().split()
     return " ".join(words).lstrip(_OPENING).rstrip(_CLOSING)
 
 
 def caseless(text: str) -> str:
-    """As long as the text, so that what is found in one is found in the other."""
+    """Folded without change of length, so that positions are the same in both."""
     folded = text.casefold()
     return (
         folded
@@ -95,9 +95,9 @@ def caseless(text: str) -> str:
     )
 
 
-def is_apart(text: str, start: int, end: int) -> bool:
+def is_whole_word(text: str, start: int, end: int) -> bool:
     """Not a part of a longer word."""
-    return bool(_IS_APART_BEFORE.match(text, start) and _IS_APART_AFTER.match(text, end))
+    return bool(_IS_WORD_START.match(text, start) and _IS_WORD_END.match(text, end))
 
 
 def mentions(text: str, forms: Sequence[str]) -> list[Mention]:
@@ -114,6 +114,6 @@ def _occurrences(text: str, form: str, label: int) -> Iterator[Mention]:
     start = text.find(form) if form else -1
     while start >= 0:
         end = start + len(form)
-        if is_apart(text, start, end):
+        if is_whole_word(text, start, end):
             yield Mention(start, end, label)
         start = text.find(form, end)

@@ -1,4 +1,4 @@
-"""The metrics of multiple choice: over the choice that was taken, and over how all of them were weighed."""
+"""Metrics of multiple choice: by the chosen choice, or by the log-probabilities of all."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -10,8 +10,8 @@ from services.results.scoring.text_match import squad_exact_match, squad_f1
 
 
 @dataclass(frozen=True, slots=True)
-class TakenChoice:
-    """`texts`: the choices without delimiter; `label`: the one that was taken, or UNREAD.
+class ChosenChoice:
+    """`texts`: the choices without delimiter; `label`: the chosen one, or UNREAD.
 
     `scores` of the choices are empty where the model generated its choice.
     """
@@ -72,24 +72,24 @@ class TakenChoice:
         return max(measure(said, text) for text in self.target.texts)
 
 
-ChoiceMetric = Callable[[TakenChoice], float | LabelPair]
+ChoiceMetric = Callable[[ChosenChoice], float | LabelPair]
 
-SPOKEN_METRICS: Mapping[str, ChoiceMetric] = {
-    "acc": TakenChoice.accuracy,
-    "exact_match": TakenChoice.accuracy,
-    "f1": TakenChoice.label_pair,
-    "mcc": TakenChoice.label_pair,
-    "squad_em": TakenChoice.squad_exact_match,
-    "squad_f1": TakenChoice.squad_f1,
+GENERATED_METRICS: Mapping[str, ChoiceMetric] = {
+    "acc": ChosenChoice.accuracy,
+    "exact_match": ChosenChoice.accuracy,
+    "f1": ChosenChoice.label_pair,
+    "mcc": ChosenChoice.label_pair,
+    "squad_em": ChosenChoice.squad_exact_match,
+    "squad_f1": ChosenChoice.squad_f1,
 }
-"""All that can be had where a choice is said in words, without log-probabilities."""
+"""Metrics that need no log-probabilities."""
 
-WEIGHED_METRICS: Mapping[str, ChoiceMetric] = {
-    **SPOKEN_METRICS,
-    "acc_norm": TakenChoice.accuracy_per_character,
-    "acc_bytes": TakenChoice.accuracy_per_byte,
-    "exact_match": TakenChoice.greedy_match,
-    "mc2": TakenChoice.right_mass,
+LOGLIKELIHOOD_METRICS: Mapping[str, ChoiceMetric] = {
+    **GENERATED_METRICS,
+    "acc_norm": ChosenChoice.accuracy_per_character,
+    "acc_bytes": ChosenChoice.accuracy_per_byte,
+    "exact_match": ChosenChoice.greedy_match,
+    "mc2": ChosenChoice.right_mass,
 }
 
 

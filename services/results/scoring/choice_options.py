@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from string import ascii_uppercase
 
-from services.results.scoring.answer_text import SPACED, Mention, bare, caseless, is_apart, mentions
+from services.results.scoring.answer_text import SPACED, Mention, bare, caseless, is_whole_word, mentions
 
 _OWN_LETTER = re.compile(r"[(\[]?([A-Za-z])[)\].:]\s+(?=\S)")
 _OPENING = re.compile(r"[ \t(\[{$'「『]{0,3}")
@@ -36,12 +36,12 @@ class Options:
 
     @cached_property
     def are_letters(self) -> bool:
-        """What the letters stand for is said in the prompt only."""
+        """Only the prompt says what the letters stand for."""
         return not any(self._words)
 
     @cached_property
     def _words(self) -> Sequence[str]:
-        """A choice of one letter is named as a letter: "a" is too many other things."""
+        """A choice of one letter is named as a letter: "a" has too many other meanings."""
         return ["" if len(form) == 1 and form.isalpha() and form.isascii() else form for form in self.forms]
 
     def being(self, text: str) -> int | None:
@@ -94,13 +94,13 @@ class Options:
         found = [
             Named(label, start + len(form))
             for label, form in enumerate(self._words)
-            if form and said.startswith(form) and is_apart(said, 0, len(form))
+            if form and said.startswith(form) and is_whole_word(said, 0, len(form))
         ]
         return sorted(found, key=lambda named: -named.end)
 
 
 def options_of(choices: Sequence[str]) -> Options | None:
-    """None where only the exact text tells the choices apart."""
+    """None where only the exact text distinguishes the choices."""
     texts = [choice.strip() for choice in choices]
     own = [_OWN_LETTER.match(text) for text in texts]
     letters = {found[1].upper(): label for label, found in enumerate(own) if found}

@@ -38,7 +38,7 @@ EXPLAINS = (
 _EXPLAINS = re.compile(rf"\s*{EXPLAINS}", re.IGNORECASE)
 # Not "A. 10%" and not the initials of "C. S. Lewis".
 _SAYS_WHAT_A_LETTER_IS = re.compile(r"\s*(?![A-Z]\.|\d+\s*[%/])[A-Z\d$]")
-# Of the choice itself: "A. Incorrect.", "Paris. This is wrong."
+# About the choice itself: "A. Incorrect.", "Paris. This is wrong."
 _VERDICT = _any_of(
     "correct|incorrect|wrong|right|true|false|yes|no|not|never|none|nothing|neither|or|and|narrow|broad|vague",
     r"ruled|rejected|eliminated|excluded|discarded|irrelevant|mistaken|un\w+|im\w+|plausible|tempting",
@@ -207,7 +207,7 @@ class Claim:
 
 
 def claims_of(answer: str, options: Options) -> list[Claim]:
-    """In order of their ends."""
+    """All claims, in the order of their ends."""
     found = [*_boxed(answer, options), *_on_lines(answer, options), *_in_sentences(answer, options)]
     return sorted(found, key=lambda claim: claim.end)
 
@@ -220,7 +220,7 @@ def _boxed(answer: str, options: Options) -> Iterator[Claim]:
 
 
 def _on_lines(answer: str, options: Options) -> Iterator[Claim]:
-    """Whole lines that are a choice; one amid others, or that ends a sentence, is only in the way."""
+    """Lines that are a choice as a whole; one amid others, or ending a sentence, is unclear."""
     start = 0
     for line in answer.splitlines(keepends=True):
         end = start + len(line)

@@ -11,7 +11,7 @@ from services.results.scoring.text_match import TextMatch
 
 
 class Average(StrEnum):
-    """What the f1 of several labels is: of label 1, of all labels the same, of all answers, by frequency."""
+    """How f1 averages over labels: label 1 only, all labels alike, all answers, or by frequency."""
 
     BINARY = "binary"
     MACRO = "macro"
@@ -21,9 +21,9 @@ class Average(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric by name. `match`: what exact_match and contains overlook; `average`: for f1.
+    """A metric by name. `match`: what exact_match and contains ignore; `average`: for f1.
 
-    `rule`: of a metric that reads answers in a way of its own.
+    `rule`: how a metric with a rule of its own reads answers.
     """
 
     name: str
@@ -43,21 +43,21 @@ class ScoredMetric:
 
 @dataclass(frozen=True)
 class CompiledScoring:
-    """How answers to a task are scored. `is_spoken`: the model generates its choice in words."""
+    """How answers to a task are scored. `is_generated`: the model generates its choice in words."""
 
     output_type: OutputType
     metrics: tuple[Metric, ...]
     filters: tuple[FilterPipeline, ...] = ()
     target_delimiter: str = " "
-    is_spoken: bool = False
+    is_generated: bool = False
 
     @property
-    def is_weighed(self) -> bool:
-        return self.output_type is OutputType.MULTIPLE_CHOICE and not self.is_spoken
+    def is_loglikelihood(self) -> bool:
+        return self.output_type is OutputType.MULTIPLE_CHOICE and not self.is_generated
 
     @property
     def is_unscored(self) -> bool:
-        """Answers are kept as they are, and held against nothing."""
+        """Answers are stored and not compared with anything."""
         return self.output_type is OutputType.GENERATE_UNTIL and not self.metrics
 
     @property
@@ -67,8 +67,8 @@ class CompiledScoring:
 
     @cached_property
     def pipelines(self) -> tuple[FilterPipeline, ...]:
-        """The ways to read what the model said; log-probabilities are read in one way."""
-        return (FilterPipeline(),) if self.is_weighed or not self.filters else self.filters
+        """The ways to read an answer; log-probabilities are read in one way."""
+        return (FilterPipeline(),) if self.is_loglikelihood or not self.filters else self.filters
 
     @cached_property
     def scored_metrics(self) -> tuple[ScoredMetric, ...]:

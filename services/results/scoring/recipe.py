@@ -8,7 +8,7 @@ from dataclasses import fields
 from proctor.values.scoring import OutputType, ScoringMethod, TaskScoring
 from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE, FilterPipeline, FilterStep
 from services.results.scoring.answer_rules import RULE_OPTIONS, read_rule
-from services.results.scoring.choice_metrics import SPOKEN_METRICS
+from services.results.scoring.choice_metrics import GENERATED_METRICS
 from services.results.scoring.compiled_scoring import Average, CompiledScoring, InvalidScoring, Metric
 from services.results.scoring.text_match import TextMatch
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
@@ -26,7 +26,7 @@ REGEX_OPTIONS = frozenset({"regex_pattern", "group_select", "fallback"})
 
 
 def read_metric(name: str, options_json: str, slow_time: SlowTime | None = None) -> Metric:
-    """Raises InvalidScoring; whether the metric fits the answers is told when one is scored."""
+    """Raises InvalidScoring. Whether the metric fits the answers is checked when one is scored."""
     try:
         options = dict(json.loads(options_json or "{}"))
         if name in RULE_OPTIONS and set(options) <= RULE_OPTIONS[name]:
@@ -82,7 +82,7 @@ def _step(options: Options, slow_time: SlowTime | None) -> FilterStep:
     return FilterStep(function, TimedRegex(str(options["regex_pattern"]), slow_time), group_select)
 
 
-SPOKEN_METHODS = frozenset({ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED})
+GENERATING_METHODS = frozenset({ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED})
 """The model generates its choice."""
 
 
@@ -95,13 +95,13 @@ def compile_scoring(
 
     Where the model generates its choice, metrics that need log-probabilities are left out.
     """
-    is_spoken = scoring.output_type is OutputType.MULTIPLE_CHOICE and method in SPOKEN_METHODS
+    is_generated = scoring.output_type is OutputType.MULTIPLE_CHOICE and method in GENERATING_METHODS
     slow_time = slow_time or SlowTime()
     metrics = [read_metric(use.name, use.options_json, slow_time) for use in scoring.metrics]
     return CompiledScoring(
         scoring.output_type,
-        tuple(metric for metric in metrics if not is_spoken or metric.name in SPOKEN_METRICS),
+        tuple(metric for metric in metrics if not is_generated or metric.name in GENERATED_METRICS),
         read_filters(scoring.filters_json, slow_time),
         scoring.target_delimiter,
-        is_spoken,
+        is_generated,
     )

@@ -16,9 +16,9 @@ from services.results.scoring.answer import (
 )
 from services.results.scoring.answer_filters import FilterPipeline, read_answer
 from services.results.scoring.choice_metrics import (
-    SPOKEN_METRICS,
-    WEIGHED_METRICS,
-    TakenChoice,
+    GENERATED_METRICS,
+    LOGLIKELIHOOD_METRICS,
+    ChosenChoice,
     first_largest,
     has_logprobs_only,
 )
@@ -28,7 +28,7 @@ from services.results.scoring.text_metrics import ReadText
 
 
 class Reading(Protocol):
-    """What one filter made of an answer. `prediction`: None where it found nothing."""
+    """An answer read by one filter. `prediction`: None where it found nothing."""
 
     @property
     def prediction(self) -> str | None: ...
@@ -38,39 +38,41 @@ class Reading(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _ReadChoice:
-    """A choice that was said in words, or none."""
+    """A choice that the model generated, or none."""
 
-    choice: TakenChoice
+    choice: ChosenChoice
 
     @property
     def prediction(self) -> str | None:
         return None if self.choice.label == UNREAD else self.choice.texts[self.choice.label]
 
     def score(self, metric: Metric) -> Taken:
-        if metric.name not in SPOKEN_METRICS:
+        if metric.name not in GENERATED_METRICS:
             raise ScoringImpossible(f"no metric {metric.name!r} for a choice that is said in words")
-        return Taken(SPOKEN_METRICS[metric.name](self.choice), self.prediction, self.choice.label)
+        return Taken(GENERATED_METRICS[metric.name](self.choice), self.prediction, self.choice.label)
 
 
 def score_text(scoring: CompiledScoring, target: Target, answer: Answer) -> Score:
     return _score(scoring, lambda pipeline: ReadText(target, read_answer(pipeline, answer.text)))
 
 
-def score_spoken_choice(scoring: CompiledScoring, target: Target, texts: tuple[str, ...], said: str) -> Score:
-    """What names no choice, or more than one, is unparsed: no choice ever stands in for it."""
+def score_generated_choice(
+    scoring: CompiledScoring, target: Target, texts: tuple[str, ...], said: str
+) -> Score:
+    """An answer that names no choice, or more than one, is unparsed; no default is assumed."""
 
     def read(pipeline: FilterPipeline) -> _ReadChoice:
         reading = read_answer(pipeline, said) or ""
         label = named_choice(reading, texts)
         if label is None and target.choice_texts:
             label = named_choice(reading, target.choice_texts)
-        return _ReadChoice(TakenChoice(target, texts, UNREAD if label is None else label))
+        return _ReadChoice(ChosenChoice(target, texts, UNREAD if label is None else label))
 
     return _score(scoring, read)
 
 
 def _score(scoring: CompiledScoring, read: Callable[[FilterPipeline], Reading]) -> Score:
-    """What a filter left is unread where a metric can make nothing of it; the first one says what it is."""
+    """Unparsed where no filter leaves text that each metric can read; the first that does predicts."""
     readings = {pipeline.name: read(pipeline) for pipeline in scoring.pipelines}
     said: dict[str, list[str | None]] = {name: [] for name in readings}
     scores: dict[str, ScoreValue] = {}
@@ -83,7 +85,7 @@ def _score(scoring: CompiledScoring, read: Callable[[FilterPipeline], Reading]) 
             scores[scored.key] = (taken.value, taken.vote)
         else:
             scores[scored.key] = taken.value
-    # A choice is read also where no metric is left of the task's.
+    # A choice is read even where the task has no metric left.
     found = [one or [readings[name].prediction] for name, one in said.items()]
     prediction = next((one[0] for one in found if None not in one), None)
     return Score(prediction or "", scores, is_unparsed=prediction is None)
@@ -97,12 +99,12 @@ def score_answer(scoring: CompiledScoring, target: Target, answer: Answer) -> Sc
     if target.choice is None and not target.right_choices:
         raise ScoringImpossible("the sample has no right choice")
     texts = tuple([choice.removeprefix(scoring.target_delimiter) for choice in target.choices])
-    if scoring.is_spoken:
-        return score_spoken_choice(scoring, target, texts, answer.text)
-    return _score_weighed_choices(scoring, target, texts, answer)
+    if scoring.is_generated:
+        return score_generated_choice(scoring, target, texts, answer.text)
+    return _score_by_loglikelihood(scoring, target, texts, answer)
 
 
-def _score_weighed_choices(
+def _score_by_loglikelihood(
     scoring: CompiledScoring, target: Target, texts: tuple[str, ...], answer: Answer
 ) -> Score:
     given, wanted = len(answer.choices), len(texts)
@@ -112,10 +114,10 @@ def _score_weighed_choices(
         # The first choice would always win.
         raise ScoringImpossible("a log-probability is not a number")
     chosen = first_largest([choice.logprob for choice in answer.choices])
-    choice = TakenChoice(target, texts, chosen, answer.choices)
+    choice = ChosenChoice(target, texts, chosen, answer.choices)
     scores: dict[str, ScoreValue] = {}
     for metric in scoring.metrics:
-        if metric.name not in WEIGHED_METRICS:
+        if metric.name not in LOGLIKELIHOOD_METRICS:
             raise ScoringImpossible(f"no metric {metric.name!r} for multiple choice")
-        scores[metric.name] = WEIGHED_METRICS[metric.name](choice)
+        scores[metric.name] = LOGLIKELIHOOD_METRICS[metric.name](choice)
     return Score(prediction=texts[chosen], scores=scores)

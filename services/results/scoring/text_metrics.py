@@ -1,4 +1,4 @@
-"""The metrics of a generated text, as it was read, against the texts that are expected."""
+"""Metrics that compare a generated text, as it was read, with the expected texts."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from services.results.scoring.text_match import squad_exact_match, squad_f1
 from services.results.scoring.written_numbers import named_number
 
 SHORT_NAMES: Mapping[str, str] = {"f1": "squad_f1", "rouge": "rougeL_max"}
-"""What metrics of text are called where no other metric can be meant."""
+"""Short names of text metrics, where they are unambiguous."""
 
 NUMBER_METRICS = frozenset({"pearson", "spearman"})
 
@@ -40,14 +40,14 @@ MATCH_METRICS: Mapping[str, Callable[[Metric, str, str], float]] = {
     "squad_em": _squad_em,
     "squad_f1": _squad_f1,
 }
-"""Of a reading and one of the accepted texts: the best one counts."""
+"""Scores of a reading against one accepted text; the best one counts."""
 
 TEXT_METRICS = frozenset(MATCH_METRICS) | frozenset(OVERLAP_METRICS) | NUMBER_METRICS | RULE_METRICS
 
 
 @dataclass(frozen=True)
 class ReadText:
-    """`prediction`: what a filter left of the answer; None where it found nothing, which matches no text."""
+    """`prediction`: the answer as filtered; None where the filter found nothing, which matches no text."""
 
     target: Target
     prediction: str | None
@@ -92,7 +92,7 @@ class ReadText:
 
 
 def check_target(metric: Metric, target: Target) -> None:
-    """Raises ScoringImpossible where no answer to the sample can be held against what is expected of it."""
+    """Raises ScoringImpossible where no answer can be compared with the sample's target."""
     if not target.texts:
         raise ScoringImpossible("it has no target")
     if metric.rule:

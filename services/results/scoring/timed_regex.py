@@ -1,4 +1,4 @@
-"""Regular expressions as Python's `re` reads them, with limits on how long they may take over answers."""
+"""Regular expressions with the semantics of Python's `re` and limits on their run time."""
 
 import re
 import time
@@ -14,7 +14,7 @@ from services.results.scoring.answer import ScoringImpossible
 MOST_SECONDS = 0.5
 MOST_SECONDS_LATER = 0.1
 """Once the time for slow ones is spent."""
-# Over less an answer may be read as often as there are answers; more than that adds up.
+# Shorter times are not counted, however many answers there are.
 SLOW_SECONDS = 0.05
 MOST_SLOW_SECONDS = 5.0
 
@@ -28,7 +28,7 @@ Found = TypeVar("Found")
 
 
 class SlowTime:
-    """What is left to the patterns of one plan for answers that they are slow with. Threads may share it."""
+    """The time left to the patterns of one plan for slow answers. Threads may share it."""
 
     def __init__(self, seconds: float = MOST_SLOW_SECONDS) -> None:
         self.left = seconds
@@ -61,7 +61,7 @@ class TimedRegex:
     def findall(self, text: str) -> list[str] | list[tuple[str, ...]]:
         if self._plain:
             return self._plain.findall(text)
-        # Without the interpreter's lock: a slow pattern holds up nobody else.
+        # Without the interpreter's lock: a slow pattern delays no other thread.
         return self._in_time(lambda seconds: self._timed.findall(text, timeout=seconds, concurrent=True))
 
     def first(self, text: str) -> str | None:
@@ -82,7 +82,7 @@ class TimedRegex:
             raise self._too_slow()
         # Where each target is a pattern of its own, there is always one more that was never slow.
         seconds = MOST_SECONDS if self._slow_time.left > 0 else MOST_SECONDS_LATER
-        # Of this thread alone: on a busy machine a quick pattern is no slow one.
+        # CPU time of this thread: on a busy machine a quick pattern is not slow.
         start = time.thread_time()
         try:
             found = search(seconds)

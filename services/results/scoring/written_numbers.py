@@ -41,14 +41,14 @@ _BETWEEN_MIXED = re.compile(r" (?:and )?")
 _SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 # "5k" and "5M" may be thousands and millions, or units.
 _UNITS_OF_MANY = frozenset({"k", "K", "M", "B", "bn", "mn"})
-# What comes near to these is no answer to a question, and reckoning with it takes long.
+# What comes near to these is no answer to a question, and computing with it takes long.
 _MOST_DIGITS, _LARGEST_POWER = 400, 400
 _LONGEST_POWER = len("-400")
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenNumber:
-    """`text` as it stands; a percent sign is not reckoned in."""
+    """`text` as written; `value` without regard to a percent sign."""
 
     text: str
     value: Fraction
@@ -56,7 +56,7 @@ class WrittenNumber:
 
 
 def last_number(text: str) -> WrittenNumber | None:
-    """Of what is boxed, where something is, else of the whole text; None where that is no plain number."""
+    """The last number of the last box, or of the whole text without one; None if it is not plain."""
     boxed = [found[1] for found in _BOXED.finditer(text)]
     tokens = (
         token for token in _TOKEN.finditer(_in_one_form(boxed[-1] if boxed else text)) if token["digits"]
@@ -101,7 +101,7 @@ def _number(found: re.Match[str]) -> WrittenNumber | None:
 
 
 def _is_power(found: re.Match[str]) -> bool:
-    """What stands there is raised to it."""
+    """The number is an exponent."""
     return bool(_RAISES.search(found.string, max(0, found.start() - 4), found.start()))
 
 

@@ -1,4 +1,4 @@
-"""From the figures of tasks to those of a group of them, as lm-evaluation-harness sums up its groups."""
+"""Figures of a group of tasks, aggregated as lm-evaluation-harness aggregates its groups."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -72,7 +72,7 @@ def _with_interval(whole: Figure, figures: Sequence[Figure], weights: Sequence[f
 
 
 def _pooled_error(errors: Sequence[float | None], sizes: Sequence[int]) -> float | None:
-    """Of a mean weighted by size, from the pooled variance of the samples: Σ (n−1)·n·se² / (Σn − k) / Σn."""
+    """For a mean weighted by size, from the pooled variance of the samples: Σ (n−1)·n·se² / (Σn − k) / Σn."""
     numbers, degrees_of_freedom = _defined(errors), sum(sizes) - len(sizes)
     if numbers is None or degrees_of_freedom == 0:
         return None
@@ -81,13 +81,13 @@ def _pooled_error(errors: Sequence[float | None], sizes: Sequence[int]) -> float
 
 
 def _unweighted_error(errors: Sequence[float | None], sizes: Sequence[int]) -> float | None:
-    """Of the plain mean of k independent figures: √(Σ se²) / k."""
+    """The error of the plain mean of k independent figures: √(Σ se²) / k."""
     numbers = _defined(errors)
     return None if numbers is None else math.sqrt(sum(error**2 for error in numbers)) / len(sizes)
 
 
 def _defined(values: Iterable[float | None]) -> list[float] | None:
-    """All of them, or none where one is undefined."""
+    """All values, or None where one is undefined."""
     found = list(values)
     numbers = [value for value in found if value is not None]
     return numbers if len(numbers) == len(found) else None

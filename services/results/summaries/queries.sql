@@ -1,9 +1,9 @@
--- name: add_summary: keep the figures of a frozen epoch; the first ones stay ($1 run, $2 epoch, $3 summary)
+-- name: add_summary: store the summary of a frozen epoch; an existing one stays ($1 run, $2 epoch, $3 summary)
 INSERT INTO run_summaries (run_id, epoch, summary)
 VALUES ($1::uuid, $2::integer, $3::json)
 ON CONFLICT (run_id, epoch) DO NOTHING;
 
--- name: read_summary: the figures kept for an epoch ($1 run, $2 epoch)
+-- name: read_summary: the summary stored for an epoch ($1 run, $2 epoch)
 SELECT summary FROM run_summaries WHERE run_id = $1::uuid AND epoch = $2::integer;
 
 -- name: hold_closed_epoch: keep a frozen epoch from being left before the transaction ends ($1 run, $2 epoch)

@@ -62,7 +62,7 @@ class RunSummary:
 
     @property
     def cost(self) -> float | None:
-        """Of the tokens that were asked for in the run; None where its model has no price."""
+        """Cost of the tokens of this run, without reused answers; None where its model has no price."""
         return self.price.cost(self.usage) if self.price else None
 
     @property

@@ -16,7 +16,7 @@ from services.results.summaries.ports import SummaryStore
 from services.results.summaries.run_summary import RunSummary
 
 LEAST_KEPT_SECONDS = 3.0
-# Who watches a large run all the time costs at most a tenth of a core.
+# Polling a large run all the time costs at most a tenth of a core.
 KEPT_PER_SECOND_OF_COMPUTING = 10.0
 MOST_RUNS_KEPT = 64
 
@@ -25,7 +25,7 @@ Compute = Callable[[RunRecord], Coroutine[object, object, RunSummary]]
 
 @dataclass(slots=True)
 class _Partial:
-    """The figures of an epoch, there or under way."""
+    """The figures of an epoch, computed or in computation."""
 
     epoch: int
     computing: asyncio.Task[RunSummary]
@@ -39,7 +39,7 @@ class PartialSummaries:
         self._partials: OrderedDict[str, _Partial] = OrderedDict()
 
     async def of(self, record: RunRecord) -> RunSummary:
-        """Who leaves before the figures are there does not take them from the others."""
+        """A caller that is cancelled does not cancel the computation for the others."""
         partial = self._partials.get(record.plan.run_id)
         if partial is None or partial.epoch != record.epoch or self._clock.monotonic() >= partial.kept_until:
             partial = self._start(record)
@@ -56,7 +56,7 @@ class PartialSummaries:
         return partial
 
     def _keep(self, partial: _Partial, started: float) -> None:
-        """A failure is told to those who wait for it, and not kept."""
+        """A failure is raised to the callers that wait, and not kept."""
         now, computing = self._clock.monotonic(), partial.computing
         is_failed = computing.cancelled() or computing.exception() is not None
         cost = KEPT_PER_SECOND_OF_COMPUTING * (now - started)

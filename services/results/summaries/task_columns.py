@@ -1,4 +1,4 @@
-"""The scores of the answers to one task, gathered row by row and made into figures."""
+"""Collects the scores of a task's answers row by row and computes its figures."""
 
 import math
 from array import array
@@ -23,7 +23,7 @@ Clusters = Callable[[Numbers], Numbers]
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """What the rows belong to: `rollouts` is None with one rollout, `clusters` without any."""
+    """Sample, rollout, cluster of each row: `rollouts` is None with one rollout, `clusters` without any."""
 
     samples: Numbers
     rollouts: Numbers | None
@@ -35,7 +35,7 @@ class _Places:
         return {"samples": samples, "rollouts": self.rollouts, "clusters": self.clusters}
 
     def of_majority(self, votes: Array) -> tuple[Numbers, "_Places"]:
-        """The rows that stand for their samples, and where these belong."""
+        """The rows that represent their samples, with their sample and cluster."""
         if self.rollouts is None:
             return np.arange(len(votes)), self
         rows = rows_of_majority(self.samples, self.rollouts, votes)
@@ -68,7 +68,7 @@ class _Column:
         return not self.is_majority and is_right_or_wrong(self.key)
 
     def add(self, rows: Sequence[ScoredRow]) -> None:
-        """A stored null, which stands for what JSON has no number for, becomes NaN: no figure counts it."""
+        """A stored null (NaN or infinity) becomes NaN, which no figure counts."""
         if not self.is_pair:
             scored = np.array([scores[self.key] for _, _, scores in rows], dtype=np.float64)
             self.first.frombytes(scored.tobytes())

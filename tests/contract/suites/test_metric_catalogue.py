@@ -11,7 +11,7 @@ from proctor.values.scoring import OutputType as RecordedType
 from proctor.values.scoring import TaskScoring
 from services.results.scoring.answer import Target
 from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE
-from services.results.scoring.choice_metrics import WEIGHED_METRICS
+from services.results.scoring.choice_metrics import LOGLIKELIHOOD_METRICS
 from services.results.scoring.compiled_scoring import Average, InvalidScoring
 from services.results.scoring.recipe import METRIC_OPTIONS, compile_scoring, read_filters, read_metric
 from services.results.scoring.score_answer import score_answer
@@ -28,7 +28,7 @@ SCHEMA = json.loads((Path(__file__).parents[3] / "suites" / "task.schema.json").
 @pytest.mark.parametrize(
     ("output_type", "scored"),
     [
-        (OutputType.MULTIPLE_CHOICE, frozenset(WEIGHED_METRICS)),
+        (OutputType.MULTIPLE_CHOICE, frozenset(LOGLIKELIHOOD_METRICS)),
         (OutputType.GENERATE_UNTIL, TEXT_METRICS),
     ],
 )

@@ -113,7 +113,7 @@ class MemorySampleSets:
             del self._rows.samples[set_id]
         return len(leftovers)
 
-    async def sweep_unused(self, touched_before: datetime) -> int:
+    async def drop_unused(self, touched_before: datetime) -> int:
         rows = self._rows
         used = {task.sample_set_id for record in rows.records.values() for task in record.plan.tasks}
         sets = {kept.set_id for kept in rows.committed.values()}

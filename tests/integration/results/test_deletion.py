@@ -95,13 +95,13 @@ async def test_sample_set_goes_with_its_last_run_after_a_while(stores: Stores) -
     set_id = await committed_set(stores, new_id())
     first, second = [await recorded_run(stores, set_id) for _ in range(2)]
     await DeleteRun(stores.records, stores.outcomes).delete(first.run_id)
-    await stores.sample_sets.sweep_unused(in_a_while())
+    await stores.sample_sets.drop_unused(in_a_while())
     assert await is_readable(stores, set_id)
     await DeleteRun(stores.records, stores.outcomes).delete(second.run_id)
-    await stores.sample_sets.sweep_unused(LONG_AGO)
+    await stores.sample_sets.drop_unused(LONG_AGO)
     assert await is_readable(stores, set_id)
     await stores.sample_sets.sweep(in_a_while())
-    await stores.sample_sets.sweep_unused(in_a_while())
+    await stores.sample_sets.drop_unused(in_a_while())
     assert not await is_readable(stores, set_id)
 
 
@@ -112,7 +112,7 @@ async def test_set_that_was_committed_again_stays_for_the_run_that_is_about_to_b
     set_id = await committed_set(stores, salt)
     after_the_first = SystemClock().now()
     assert await committed_set(stores, salt) == set_id
-    await stores.sample_sets.sweep_unused(after_the_first)
+    await stores.sample_sets.drop_unused(after_the_first)
     assert len((await stores.records.open(plan_of([3], [set_id]), 1)).plan.tasks) == 1
 
 
@@ -120,7 +120,7 @@ async def test_swept_set_can_be_stored_again(stores: Stores) -> None:
     salt = new_id()
     set_id = await committed_set(stores, salt)
     await stores.sample_sets.sweep(in_a_while())
-    await stores.sample_sets.sweep_unused(in_a_while())
+    await stores.sample_sets.drop_unused(in_a_while())
     with pytest.raises(SampleSetNotFound):
         await stores.records.open(plan_of([3], [set_id]), 1)
     again = await committed_set(stores, salt)
@@ -133,7 +133,7 @@ async def test_set_of_a_run_that_is_being_opened_is_let_alone(session: PostgresS
     set_id = await committed_set(stores, new_id())
     async with session.transaction() as opening:
         assert await opening.fetchrow("hold_sample_set", set_id) is not None
-        await stores.sample_sets.sweep_unused(in_a_while())
+        await stores.sample_sets.drop_unused(in_a_while())
     assert await is_readable(stores, set_id)
 
 
@@ -146,7 +146,7 @@ async def test_nothing_of_a_deleted_run_stays_in_any_table(session: PostgresSess
     await stores.records.add_environment(plan.run_id, {"engine": "x"})
     await DeleteRun(stores.records, stores.outcomes).delete(plan.run_id)
     await stores.sample_sets.sweep(in_a_while())
-    await stores.sample_sets.sweep_unused(in_a_while())
+    await stores.sample_sets.drop_unused(in_a_while())
     assert await rows_of(session, "run_id", plan.run_id) == {}
     assert await rows_of(session, "set_id", set_id) == {}
 
@@ -165,7 +165,7 @@ async def test_samples_that_a_kill_has_left_go_with_the_next_sweep(session: Post
     set_id = await committed_set(stores, new_id())
     async with session.transaction() as cut_short:
         assert await cut_short.fetchrow("drop_unused_sample_set", set_id) is not None
-    await stores.sample_sets.sweep_unused(LONG_AGO)
+    await stores.sample_sets.drop_unused(LONG_AGO)
     assert await rows_of(session, "set_id", set_id) == {}
 
 
@@ -174,7 +174,9 @@ async def rows_of(session: PostgresSession, column: str, value: str) -> dict[str
     found: dict[str, int] = {}
     async with session.transaction() as transaction:
         tables = await transaction.connection.fetch(
-            "SELECT table_name FROM information_schema.columns WHERE table_schema = $1 AND column_name = $2",
+            "SELECT table_name FROM information_schema.columns JOIN information_schema.tables"
+            " USING (table_schema, table_name)"
+            " WHERE table_schema = $1 AND column_name = $2 AND table_type = 'BASE TABLE'",
             SCHEMA,
             column,
         )

@@ -25,7 +25,7 @@ def weighed(
 
 
 def spoken(target: Target, text: str, *metrics: str) -> Score:
-    scoring = CompiledScoring(OutputType.MULTIPLE_CHOICE, tuple(map(Metric, metrics)), is_spoken=True)
+    scoring = CompiledScoring(OutputType.MULTIPLE_CHOICE, tuple(map(Metric, metrics)), is_generated=True)
     return score_answer(scoring, target, Answer(text))
 
 

@@ -33,7 +33,7 @@ def rollouts_of(*scores: list[float]) -> ScoreColumns:
 def task(*metrics: str, filters: str = "", spoken: bool = False) -> CompiledScoring:
     output_type = OutputType.MULTIPLE_CHOICE if spoken else OutputType.GENERATE_UNTIL
     used = tuple(Metric(name) for name in metrics)
-    return CompiledScoring(output_type, used, read_filters(filters), is_spoken=spoken)
+    return CompiledScoring(output_type, used, read_filters(filters), is_generated=spoken)
 
 
 def figures(scoring: CompiledScoring, target: Target, *samples: list[str]) -> dict[str, Figure]:
