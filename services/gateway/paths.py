@@ -1,4 +1,4 @@
-"""Where the HTTP interfaces begin."""
+"""Paths of the HTTP APIs."""
 
 BENCHMARKING = "/api/v1/benchmarking"
 SUITES = "/api/v1/suites"
@@ -9,12 +9,12 @@ ADMIN = "/admin"
 DATASETS = f"{ADMIN}/datasets"
 UPLOADS = f"{DATASETS}/upload"
 DATASET_RUNS = f"{ADMIN}/benchmarks"
-# Where clients of the OpenAI protocol point their base_url.
+# The base_url of clients of the OpenAI protocol.
 OPENAI = "/v1"
 FILES = f"{OPENAI}/files"
 BATCHES = f"{OPENAI}/batches"
 OPENAI_MODELS = f"{OPENAI}/models"
 
-# Everything below counts as a request of its user, but what an operator needs who has made too many.
-COUNTED = ("/api/", f"{ADMIN}/", f"{OPENAI}/")
-UNCOUNTED = frozenset({LIMITS})
+# Paths below these count towards the request limit. An operator above the limit must be able to raise it.
+RATE_LIMITED = ("/api/", f"{ADMIN}/", f"{OPENAI}/")
+RATE_LIMIT_EXEMPT = frozenset({LIMITS})

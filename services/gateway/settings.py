@@ -6,16 +6,15 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import BaseSettings
 
+from proctor.values.user_name import is_user_name
 from services.common.shared_settings import LogLevel, ResultsAddress, SchedulerAddress, settings_of
-from services.gateway.auth.user_name import user_name
-from services.gateway.errors.gateway_errors import InvalidUserName
 
 
-def _user_name(name: str) -> str:
-    try:
-        return user_name(name)
-    except InvalidUserName as error:
-        raise ValueError("a name must have 1 to 128 printable characters, and not be *") from error
+def _user_name(given: str) -> str:
+    name = given.strip()
+    if not is_user_name(name):
+        raise ValueError("a name must have 1 to 128 printable characters, and not be *")
+    return name
 
 
 UserName = Annotated[str, AfterValidator(_user_name)]

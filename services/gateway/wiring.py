@@ -1,4 +1,4 @@
-"""The only module that knows all concrete parts of the gateway: makes them, joins them, closes them."""
+"""Constructs and connects all parts of the gateway, and closes them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -9,30 +9,25 @@ from services.common.grpc_client import open_channel
 from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.lifecycle import every
 from services.gateway.auth.identity import Identity
-from services.gateway.auth.rate_limit import RequestCounts
-from services.gateway.backends.calls import RESULTS, SCHEDULER, SENT_ONCE
+from services.gateway.auth.rate_limit import RequestLimit
+from services.gateway.backends.backends import Results, Scheduler
+from services.gateway.backends.channel import RESULTS, SCHEDULER, SENT_ONCE
 from services.gateway.backends.health import BackendHealth, is_ready
-from services.gateway.backends.results import ResultsBackend
-from services.gateway.backends.scheduler import (
-    BatchBackend,
-    DatasetBackend,
-    FileBackend,
-    QueueBackend,
-    SchedulerBackend,
-)
-from services.gateway.grpc_proxy.proxy import Doorkeeping, Forwarded, public_services
+from services.gateway.grpc_proxy.proxy import CallerPolicy, ForwardedService, public_services
+from services.gateway.paths import FILES, SUITES, UPLOADS
 from services.gateway.server.app import HttpParts, http_app
 from services.gateway.server.http_server import HttpServer
+from services.gateway.server.middleware import BodyLimit
 from services.gateway.settings import GatewaySettings
 
 _HEALTH_SECONDS = 0.5
 
 
 class RunningGateway:
-    """Both doors, open. SERVING while the gateway wants work and both backends answer."""
+    """The HTTP and the gRPC server. SERVING while the gateway takes requests and both backends respond."""
 
     def __init__(
-        self, http: HttpServer, grpc_server: GrpcServer, health: BackendHealth, drain_seconds: int
+        self, *, http: HttpServer, grpc_server: GrpcServer, health: BackendHealth, drain_seconds: int
     ) -> None:
         self.http = http
         self.grpc = grpc_server
@@ -46,7 +41,7 @@ class RunningGateway:
 
     async def check_backends(self) -> None:
         ready = self._is_ready and is_ready(await self._health.check())
-        # Asked again: the gateway may have begun to stop while the backends were asked.
+        # Read again: the gateway may have begun to stop during the check.
         await self.grpc.set_serving(ready and self._is_ready)
 
     async def wait_failed(self) -> None:
@@ -56,49 +51,56 @@ class RunningGateway:
         await asyncio.gather(self.http.stop(), self.grpc.stop(self._drain_seconds))
 
     async def drain(self) -> None:
-        """Nothing is left: both doors closed after their last call."""
+        """Both servers stopped after their last call, so nothing is left to drain."""
 
 
 @asynccontextmanager
 async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGateway]:
     async with (
-        open_channel(settings.scheduler_address, sent_once=SENT_ONCE) as scheduler,
-        open_channel(settings.results_address) as results,
+        open_channel(settings.scheduler_address, sent_once=SENT_ONCE) as scheduler_channel,
+        open_channel(settings.results_address) as results_channel,
         AsyncExitStack() as opened,
     ):
-        health = BackendHealth({SCHEDULER: scheduler, RESULTS: results})
+        timeout_seconds = settings.call_timeout_seconds
+        scheduler = Scheduler(scheduler_channel, timeout_seconds=timeout_seconds)
+        health = BackendHealth({SCHEDULER: scheduler_channel, RESULTS: results_channel})
+        policy = CallerPolicy(identity=Identity(settings.api_keys), limit=RequestLimit(scheduler))
+        services = public_services(scheduler_channel, results_channel, policy)
         drain_seconds = settings.drain_seconds
-        doorkeeping = Doorkeeping(Identity(settings.api_keys), RequestCounts(scheduler))
-        grpc_server = await _open_grpc(settings, public_services(scheduler, results, doorkeeping))
+        grpc_server = await _open_grpc(settings, services)
         opened.push_async_callback(grpc_server.stop, drain_seconds)
         parts = HttpParts(
-            scheduler=SchedulerBackend(scheduler, timeout_seconds=settings.call_timeout_seconds),
-            results=ResultsBackend(results, timeout_seconds=settings.call_timeout_seconds),
+            scheduler=scheduler,
+            results=Results(results_channel, timeout_seconds=timeout_seconds),
             health=health,
-            queue=QueueBackend(scheduler, timeout_seconds=settings.call_timeout_seconds),
-            datasets=DatasetBackend(scheduler, timeout_seconds=settings.call_timeout_seconds),
-            files=FileBackend(scheduler, timeout_seconds=settings.call_timeout_seconds),
-            batches=BatchBackend(scheduler, timeout_seconds=settings.call_timeout_seconds),
-            request_counts=doorkeeping.counts,
-            identity=doorkeeping.identity,
+            identity=policy.identity,
+            limit=policy.limit,
+            body_limit=_body_limit(settings),
             clock=SystemClock(),
-            max_body_bytes=settings.max_body_bytes,
-            max_suite_body_bytes=settings.max_suite_body_bytes,
-            max_upload_bytes=settings.max_upload_bytes,
-            max_file_bytes=settings.max_file_bytes,
         )
         address = settings.http_address
         http = await HttpServer.start(address, http_app(parts), drain_seconds=drain_seconds)
         opened.push_async_callback(http.stop)
-        gateway = RunningGateway(http, grpc_server, health, drain_seconds)
+        gateway = RunningGateway(
+            http=http, grpc_server=grpc_server, health=health, drain_seconds=drain_seconds
+        )
         watch = asyncio.create_task(every(_HEALTH_SECONDS, gateway.check_backends, name="backend health"))
         opened.callback(watch.cancel)
         yield gateway
 
 
-async def _open_grpc(settings: GatewaySettings, forwarded: Sequence[Forwarded]) -> GrpcServer:
+def _body_limit(settings: GatewaySettings) -> BodyLimit:
+    by_path = {
+        SUITES: settings.max_suite_body_bytes,
+        UPLOADS: settings.max_upload_bytes,
+        FILES: settings.max_file_bytes,
+    }
+    return BodyLimit(settings.max_body_bytes, by_path)
+
+
+async def _open_grpc(settings: GatewaySettings, services: Sequence[ForwardedService]) -> GrpcServer:
     return await serve_grpc(
         settings.grpc_address,
-        [each.register for each in forwarded],
-        [each.service.full_name for each in forwarded],
+        [each.register for each in services],
+        [each.service.full_name for each in services],
     )

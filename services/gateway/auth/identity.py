@@ -1,6 +1,6 @@
-"""Who asks at either door: the name of the API key, else X-Proctor-User, else `local`.
+"""The user of a request: the name of the API key, else X-Proctor-User, else `local`.
 
-Unverified, for limits only. On gRPC the same names stand in the metadata of a call.
+Names are unverified and serve limits only. gRPC calls carry the same names in their metadata.
 """
 
 import secrets
@@ -10,40 +10,41 @@ from pydantic import SecretStr
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from services.gateway.auth.user_name import user_name
+from proctor.values.user_name import is_user_name
 from services.gateway.errors.gateway_errors import InvalidUserName
 
 USER_HEADER = "X-Proctor-User"
 DEFAULT_USER = "local"
-# gRPC carries bytes, and with them letters that are not ASCII, under names that end so.
-_OF_BYTES = "-bin"
+# Metadata with this suffix holds bytes, and so can hold letters that are not ASCII.
+_BINARY_SUFFIX = "-bin"
 
 
 class Identity:
-    """Knows the API keys by the name of who holds them."""
+    """Finds the user of a request by its API key and headers."""
 
     def __init__(self, api_keys: Mapping[str, SecretStr]) -> None:
+        """`api_keys` maps the name of a user to its key."""
         self._api_keys = api_keys
 
     async def user(self, request: Request) -> str:
         return self.user_of(request.headers)
 
     async def known_key(self, request: Request) -> None:
-        """A dependency of paths whose clients always send a key: where there are any it is one of them."""
+        """A dependency of paths whose clients always send a key. Raises 401 for an unknown one."""
         presented = _presented_key(request.headers)
         if self._api_keys and presented and not self._key_holder(presented):
-            told = "This API key belongs to nobody here; use one that the operator gave, or none."
-            raise HTTPException(401, told, {"WWW-Authenticate": "Bearer"})
+            problem = "This API key is unknown; use one that the operator gave, or none."
+            raise HTTPException(401, problem, {"WWW-Authenticate": "Bearer"})
 
     def user_of(self, headers: Mapping[str, str]) -> str:
-        """By headers whose case does not matter."""
+        """`headers` are case-insensitive. Raises `InvalidUserName`."""
         return self._named(headers) or DEFAULT_USER
 
     def named_by(self, metadata: Iterable[tuple[str, str | bytes]]) -> str:
-        """By the metadata of a gRPC call; "" where it names nobody."""
+        """The user that the metadata of a gRPC call names; "" for none."""
         return self._named(
             {
-                key.removesuffix(_OF_BYTES): value if isinstance(value, str) else value.decode("latin-1")
+                key.removesuffix(_BINARY_SUFFIX): value if isinstance(value, str) else value.decode("latin-1")
                 for key, value in metadata
             }
         )
@@ -68,7 +69,10 @@ def _given_name(headers: Mapping[str, str]) -> str:
     if given is None:
         return ""
     try:
-        # HTTP hands each byte on as a letter.
-        return user_name(given.encode("latin-1").decode())
+        # HTTP passes each byte of UTF-8 as one character.
+        name = given.encode("latin-1").decode().strip()
     except UnicodeError as error:
         raise InvalidUserName from error
+    if not is_user_name(name):
+        raise InvalidUserName
+    return name

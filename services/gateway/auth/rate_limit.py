@@ -1,34 +1,27 @@
-"""Counts each request of a user at the doors, in one place for all gateways; over the limit it is refused."""
+"""The request limit of users, counted by the scheduler for all replicas of the gateway."""
 
-from typing import TYPE_CHECKING
-
-import grpc
-
-from proctor.v1 import request_count_service_pb2 as count_pb2
-from proctor.v1 import request_count_service_pb2_grpc as count_grpc
+from proctor.v1.request_count_service_pb2 import CountRequestRequest
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
-from services.gateway.backends.calls import SCHEDULER, BackendCalls
-
-if TYPE_CHECKING:
-    from proctor.v1.request_count_service_pb2_grpc import RequestCountServiceAsyncStub
+from services.gateway.backends.backends import Scheduler
 
 log = get_logger()
 
-_PATIENCE_SECONDS = 1.0
+_TIMEOUT_SECONDS = 1.0
 
 
-class RequestCounts:
-    """The scheduler's, which all gateways share."""
+class RequestLimit:
+    """Counts requests of users."""
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
-        self._stub: RequestCountServiceAsyncStub = count_grpc.RequestCountServiceStub(channel)
-        self._calls = BackendCalls(SCHEDULER, timeout_seconds=_PATIENCE_SECONDS)
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
 
     async def count(self, user: str) -> None:
-        """Raises `TOO_MANY_REQUESTS`. Where nobody counts the request goes on: its own call will tell."""
+        """Raises `TOO_MANY_REQUESTS` above the limit. While the scheduler is away, requests pass."""
         try:
-            await self._calls.ask(self._stub.CountRequest, count_pb2.CountRequestRequest(user=user))
+            await self._scheduler.request_counts.CountRequest(
+                CountRequestRequest(user=user), timeout=_TIMEOUT_SECONDS
+            )
         except DomainError as error:
             if error.kind is ErrorKind.EXHAUSTED:
                 raise

@@ -1,4 +1,4 @@
-"""Whether scheduler and results answer: what readiness is made of."""
+"""Health of the backends, for readiness."""
 
 import asyncio
 from collections.abc import Mapping
@@ -6,35 +6,35 @@ from collections.abc import Mapping
 import grpc
 from grpc_health.v1 import health_pb2
 
-_METHOD = "/grpc.health.v1.Health/Check"
+_PATH = "/grpc.health.v1.Health/Check"
 _TIMEOUT_SECONDS = 2.0
 
 
 class BackendHealth:
-    """Asks the health service of each backend."""
+    """Calls the health service of each backend."""
 
     def __init__(self, channels: Mapping[str, grpc.aio.Channel]) -> None:
         self._channels = dict(channels)
 
     async def check(self) -> dict[str, str]:
         """Backend to "serving", "not serving" or "unreachable"."""
-        words = await asyncio.gather(*(_ask(channel) for channel in self._channels.values()))
-        return dict(zip(self._channels, words, strict=True))
+        states = await asyncio.gather(*(_state(channel) for channel in self._channels.values()))
+        return dict(zip(self._channels, states, strict=True))
 
 
 def is_ready(health: Mapping[str, str]) -> bool:
-    return all(word == "serving" for word in health.values())
+    return all(state == "serving" for state in health.values())
 
 
-async def _ask(channel: grpc.aio.Channel) -> str:
+async def _state(channel: grpc.aio.Channel) -> str:
     check: grpc.aio.UnaryUnaryMultiCallable[health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse]
     check = channel.unary_unary(
-        _METHOD,
+        _PATH,
         request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
         response_deserializer=health_pb2.HealthCheckResponse.FromString,
     )
     try:
-        answer = await check(health_pb2.HealthCheckRequest(), timeout=_TIMEOUT_SECONDS)
+        response = await check(health_pb2.HealthCheckRequest(), timeout=_TIMEOUT_SECONDS)
     except grpc.aio.AioRpcError:
         return "unreachable"
-    return "serving" if answer.status == health_pb2.HealthCheckResponse.SERVING else "not serving"
+    return "serving" if response.status == health_pb2.HealthCheckResponse.SERVING else "not serving"

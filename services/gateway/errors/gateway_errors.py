@@ -1,16 +1,23 @@
-"""What the gateway refuses by itself; all else is refused by the service that a request is for."""
+"""Errors that the gateway raises itself; all others come from the service that a request is for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from services.common.errors import DomainError, ErrorKind
 
 
 class GatewayError(DomainError):
-    """The gateway refused the request."""
+    """The gateway rejected the request."""
 
     kind = ErrorKind.INVALID
     reason = "INVALID_PARAMETER"
+    # The HTTP status; 0 means that of the reason or kind.
+    http_status = 0
+
+    @property
+    def problem_fields(self) -> dict[str, object]:
+        """Fields of the problem document beside the usual ones."""
+        return {}
 
 
 class InvalidUserName(GatewayError):
@@ -75,32 +82,6 @@ class NotSuiteText(GatewayError):
     """The body is no UTF-8 text; send the YAML file as it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteFault:
-    """Something wrong with a suite: `file` is empty for the document itself, `line` 0 where unknown."""
-
-    file: str
-    line: int
-    key: str
-    problem: str
-
-    def sentence(self) -> str:
-        place = " ".join(
-            part for part in (self.file, f"line {self.line}" if self.line else "", self.key) if part
-        )
-        return f"{place}: {self.problem}" if place else self.problem
-
-
-class SuiteRefused(GatewayError):
-    """The suite cannot be run. {sentences}"""
-
-    reason = "INVALID_SUITE_FILE"
-
-    def __init__(self, faults: Sequence[SuiteFault]) -> None:
-        super().__init__(sentences=" · ".join(fault.sentence() for fault in faults))
-        self.faults = tuple(faults)
-
-
 class MalformedForm(GatewayError):
     """The form cannot be read: {problem}. Send the file as the field `file` of multipart/form-data."""
 
@@ -114,16 +95,43 @@ class BodyCutOff(GatewayError):
 
 
 @dataclass(frozen=True, slots=True)
+class SuiteFault:
+    """A problem in a suite: `file` is empty for the document itself, `line` 0 when unknown."""
+
+    file: str
+    line: int
+    key: str
+    problem: str
+
+
+class SuiteRefused(GatewayError):
+    """The suite cannot be run. {sentences}"""
+
+    reason = "INVALID_SUITE_FILE"
+    # The suite is the request itself, unlike an installed suite that is broken (409).
+    http_status = 422
+
+    def __init__(self, faults: Sequence[SuiteFault]) -> None:
+        sentences = (fault_sentence(each.file, each.line, each.key, each.problem) for each in faults)
+        super().__init__(sentences=" · ".join(sentences))
+        self.faults = tuple(faults)
+
+    @property
+    def problem_fields(self) -> dict[str, object]:
+        return {"problems": [asdict(each) | {"line": each.line or None} for each in self.faults] or None}
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetFault:
-    """Something wrong with an upload: `line` is 0 for the whole file, `field` empty for the whole line."""
+    """A problem in an upload: `line` is 0 for the whole file, `field` empty for the whole line."""
 
     line: int
     field: str
     problem: str
 
+    @property
     def sentence(self) -> str:
-        place = " ".join(part for part in (f"line {self.line}" if self.line else "", self.field) if part)
-        return f"{place}: {self.problem}" if place else self.problem
+        return fault_sentence("", self.line, self.field, self.problem)
 
 
 class DatasetRefused(GatewayError):
@@ -132,9 +140,20 @@ class DatasetRefused(GatewayError):
     reason = "INVALID_DATASET"
 
     def __init__(self, faults: Sequence[DatasetFault], count: int) -> None:
-        super().__init__(
-            faults="1 fault" if count == 1 else f"{count} faults",
-            first=faults[0].sentence() if faults else "",
-        )
+        super().__init__(faults=fault_count_text(count), first=faults[0].sentence if faults else "")
         self.faults = tuple(faults)
         self.count = count
+
+    @property
+    def problem_fields(self) -> dict[str, object]:
+        return {"faults": [asdict(each) for each in self.faults], "fault_count": self.count}
+
+
+def fault_sentence(file: str, line: int, key: str, problem: str) -> str:
+    """The problem after its file, line and key, as far as they are known."""
+    where = " ".join(part for part in (file, f"line {line}" if line else "", key) if part)
+    return f"{where}: {problem}" if where else problem
+
+
+def fault_count_text(count: int) -> str:
+    return "1 fault" if count == 1 else f"{count} faults"

@@ -1,4 +1,4 @@
-"""Errors on HTTP: the sentence that clients know as `detail`, with the fields of RFC 9457 beside it.
+"""Errors as HTTP responses: RFC 9457 problem documents, whose `detail` is the sentence for people.
 
 DomainError
 ├── kind INVALID      → 400 (422 for a parameter out of range, a suite or a file with faults, 404 for a row)
@@ -7,10 +7,10 @@ DomainError
 ├── kind EXHAUSTED    → 429 with Retry-After
 ├── kind UNAVAILABLE  → 503 with Retry-After
 └── kind INTERNAL     → 500
-a malformed body      → 422, every faulty field named
-anything else         → 500, masked, with an incident id that the log explains
+a malformed body      → 422, with every faulty field
+anything else         → 500, masked, with an incident id that the log has too
 
-Below /v1 all of them go out in the form of the OpenAI protocol.
+Below /v1 all of them have the form of the OpenAI protocol.
 """
 
 import uuid
@@ -25,14 +25,9 @@ from starlette.exceptions import HTTPException
 from services.common.errors import DomainError, ErrorKind
 from services.common.secret_names import secret_word
 from services.common.structured_logs import get_logger
-from services.gateway.errors.api_errors import in_words_of_door
-from services.gateway.errors.gateway_errors import DatasetRefused, SuiteRefused
-from services.gateway.errors.http_problem import (
-    FieldProblem,
-    FileProblem,
-    LineProblem,
-    Problem,
-)
+from services.gateway.errors.api_errors import with_client_ids
+from services.gateway.errors.gateway_errors import GatewayError
+from services.gateway.errors.http_problem import FieldProblem, Problem
 from services.gateway.errors.openai_errors import openai_response
 from services.gateway.paths import FILES, OPENAI, UPLOADS
 
@@ -46,17 +41,17 @@ _STATUS = {
     ErrorKind.UNAVAILABLE: 503,
     ErrorKind.INTERNAL: 500,
 }
-# Where the reason says more than the kind.
+# Reasons with a status of their own.
 _STATUS_OF_REASON = {
     "INVALID_PARAMETER": 422,
     "INVALID_DATASET": 422,
     "ROW_NOT_FOUND": 404,
     "DATASET_TOO_LARGE": 413,
     "FILE_TOO_LARGE": 413,
-    # Of an upload that took too long; a run that did says so itself.
+    # An upload that took too long; runs report it in their state.
     "DEADLINE_REACHED": 408,
 }
-# Sentences that existing clients look for.
+# Sentences that existing clients depend on.
 _DETAILS = {
     "UNKNOWN_SUITE": "Invalid benchmark suite. Supported: {supported}",
     "RUN_NOT_FOUND": "Benchmark job {run_id} not found",
@@ -69,30 +64,30 @@ log = get_logger()
 
 def handle_problems(app: FastAPI) -> None:
     app.add_exception_handler(DomainError, _domain_problem)
-    app.add_exception_handler(SuiteRefused, _suite_problem)
-    app.add_exception_handler(DatasetRefused, _dataset_problem)
     app.add_exception_handler(RequestValidationError, _malformed_problem)
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(Exception, _masked_problem)
 
 
 def problem_of(error: DomainError, instance: str) -> Problem:
-    message, facts = in_words_of_door(error, instance)
-    status = http_status(error.kind, error.reason)
-    return Problem(
+    message, facts = with_client_ids(error, instance)
+    own = error if isinstance(error, GatewayError) else None
+    status = (own and own.http_status) or http_status(error.kind, error.reason)
+    problem = Problem(
         type=f"urn:proctor:problem:{error.reason.lower().replace('_', '-')}",
         title=error.reason.replace("_", " ").capitalize(),
         status=status,
-        # An upload stands in no queue of runs, nor does it name a suite.
+        # Sentences about runs and suites do not fit uploads.
         detail=message if instance in (UPLOADS, FILES) else _detail(error.reason, facts, message),
         instance=instance,
         reason=error.reason,
         retry_after=_retry_after(status, facts),
     )
+    return Problem.model_validate(problem.model_dump() | own.problem_fields) if own else problem
 
 
 def problem_response(problem: Problem, field: str = "") -> JSONResponse:
-    """`field` is what of the request is at fault, where that is known."""
+    """`field` is the faulty field of the request, if known."""
     if f"{problem.instance}/".startswith(f"{OPENAI}/"):
         return openai_response(problem, field)
     headers = {} if problem.retry_after is None else {"Retry-After": str(problem.retry_after)}
@@ -132,24 +127,6 @@ async def _domain_problem(request: Request, error: Exception) -> JSONResponse:
     return problem_response(problem_of(error, request.url.path), str(error.facts.get("field", "")))
 
 
-async def _suite_problem(request: Request, error: Exception) -> JSONResponse:
-    """Unlike a broken suite of the installation (409), a refused one is the request itself."""
-    assert isinstance(error, SuiteRefused)
-    named = [
-        FileProblem(file=fault.file, line=fault.line or None, key=fault.key, problem=fault.problem)
-        for fault in error.faults
-    ]
-    problem = problem_of(error, request.url.path)
-    return problem_response(problem.model_copy(update={"status": 422, "problems": named or None}))
-
-
-async def _dataset_problem(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, DatasetRefused)
-    named = [LineProblem(line=fault.line, field=fault.field, problem=fault.problem) for fault in error.faults]
-    problem = problem_of(error, request.url.path)
-    return problem_response(problem.model_copy(update={"faults": named, "fault_count": error.count}))
-
-
 async def _malformed_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     faults = [_field_problem(fault) for fault in error.errors()]
@@ -159,18 +136,18 @@ async def _malformed_problem(request: Request, error: Exception) -> JSONResponse
 
 
 def _field_problem(fault: Mapping[str, object]) -> FieldProblem:
-    place, context = fault["loc"], fault.get("ctx")
-    assert isinstance(place, tuple)
+    location, context = fault["loc"], fault.get("ctx")
+    assert isinstance(location, tuple)
     if fault.get("type") == "json_invalid" and isinstance(context, dict):
-        # The second part is where the JSON breaks off.
-        message = f"{fault['msg']}: {context.get('error')} (character {place[-1]})"
-        return FieldProblem(field=str(place[0]), message=message)
-    # The first part says where it came from: "body", "query".
-    path = ".".join(str(part) for part in place[1:]) or str(place[0])
+        # The second part is the position of the error in the JSON.
+        message = f"{fault['msg']}: {context.get('error')} (character {location[-1]})"
+        return FieldProblem(field=str(location[0]), message=message)
+    # The first part is "body" or "query".
+    path = ".".join(str(part) for part in location[1:]) or str(location[0])
     message = str(fault["msg"]).removeprefix("Value error, ")
     given = fault.get("input")
-    may_be_told = not any(secret_word(str(part)) for part in (*place, given))
-    if may_be_told and isinstance(given, str | int | float):
+    is_secret = any(secret_word(str(part)) for part in (*location, given))
+    if not is_secret and isinstance(given, str | int | float):
         message += f" (it is {given!r:.80})"
     return FieldProblem(field=path, message=message)
 

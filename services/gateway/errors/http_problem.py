@@ -1,4 +1,4 @@
-"""The body of every refusal over HTTP, and how a path declares which ones it can answer with."""
+"""Problem documents: the body of every error over HTTP, and how a path declares its errors."""
 
 from http import HTTPStatus
 
@@ -12,14 +12,14 @@ class FieldProblem(BaseModel):
 
 class FileProblem(BaseModel):
     file: str = Field(description="Empty for the document itself")
-    line: int | None = Field(description="From 1; null where unknown")
-    key: str = Field(description='Such as "tasks.0.doc_to_text"; may be empty')
+    line: int | None = Field(description="From 1; null when unknown")
+    key: str = Field(description='For example "tasks.0.doc_to_text"; may be empty')
     problem: str
 
 
 class LineProblem(BaseModel):
     line: int = Field(description="From 1; 0 for the whole file")
-    field: str = Field(description='Such as "body.messages[0].role"; empty for the whole line')
+    field: str = Field(description='For example "body.messages[0].role"; empty for the whole line')
     problem: str
 
 
@@ -34,18 +34,16 @@ class Problem(BaseModel):
     reason: str
     retry_after: int | None = Field(default=None, description="Seconds; only with 429 and 503")
     errors: list[FieldProblem] | None = Field(default=None, description="Only for a malformed body")
-    problems: list[FileProblem] | None = Field(
-        default=None, description="Only for a suite that cannot be run"
-    )
+    problems: list[FileProblem] | None = Field(default=None, description="Only for an invalid suite")
     faults: list[LineProblem] | None = Field(
-        default=None, description="Only for a data set that was refused: the first 20, by line"
+        default=None, description="Only for an invalid data set: the first 20, by line"
     )
-    fault_count: int | None = Field(default=None, description="All faults of a data set that was refused")
+    fault_count: int | None = Field(default=None, description="Number of all faults of an invalid data set")
 
 
 Described = dict[int | str, dict[str, object]]
 
 
 def problems(*statuses: int) -> Described:
-    """For the description of a path."""
+    """Responses of a path, for its description."""
     return {status: {"model": Problem, "description": HTTPStatus(status).phrase} for status in statuses}

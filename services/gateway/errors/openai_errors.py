@@ -1,7 +1,6 @@
-"""Problems in the form of the OpenAI protocol, for all paths below /v1; clients tell them by their status.
+"""Problems in the form of the OpenAI protocol, for all paths below /v1. Clients distinguish them by status.
 
-400 what is wrong with the request itself, also where the rest of the gateway says 422; 401 a key that nobody
-holds; 404, 409, 413, 416 as everywhere; 429 and 503 with Retry-After.
+An invalid request has 400, also where other APIs have 422; an unknown key 401; 429 and 503 have Retry-After.
 """
 
 from http import HTTPStatus
@@ -12,7 +11,7 @@ from pydantic import BaseModel, Field
 from services.gateway.errors.http_problem import Described, Problem
 from services.gateway.paths import BATCHES, FILES
 
-# Words that clients know; any other reason is its own word.
+# Codes that clients know; other reasons are their own code.
 _CODES = {
     "TOO_MANY_REQUESTS": "rate_limit_exceeded",
     "UNKNOWN_MODEL": "model_not_found",
@@ -20,7 +19,7 @@ _CODES = {
     "NOT_FOUND": "unknown_url",
 }
 _PARAMS = {"FILE_NOT_FOUND": "file_id", "BATCH_NOT_FOUND": "batch_id", "UNKNOWN_MODEL": "model"}
-# Where the path names none: of a list it is where to go on from.
+# Paths without such a parameter: for a list it is the position to continue from.
 _PARAMS_AT = {
     (BATCHES, "FILE_NOT_FOUND"): "input_file_id",
     (BATCHES, "BATCH_NOT_FOUND"): "after",
@@ -30,7 +29,7 @@ _NOT_JSON = "JSON decode error"
 
 
 def openai_response(problem: Problem, field: str) -> JSONResponse:
-    """`field` is empty where nobody told."""
+    """`field` is empty when unknown."""
     status = 400 if problem.status == 422 else problem.status
     error = ErrorFields(
         message=_message(problem),
@@ -40,13 +39,13 @@ def openai_response(problem: Problem, field: str) -> JSONResponse:
     )
     headers = {} if problem.retry_after is None else {"Retry-After": str(problem.retry_after)}
     if status == 409:
-        # The client takes a conflict for a matter of moments; ours last.
+        # The client retries conflicts, but ours do not pass by themselves.
         headers["X-Should-Retry"] = "false"
     return JSONResponse(ErrorBody(error=error).model_dump(), status, headers=headers)
 
 
 def openai_problems(*statuses: int) -> Described:
-    """For the description of a path."""
+    """Responses of a path, for its description."""
     return {status: {"model": ErrorBody, "description": HTTPStatus(status).phrase} for status in statuses}
 
 
@@ -84,6 +83,6 @@ class ErrorFields(BaseModel):
 
 
 class ErrorBody(BaseModel):
-    """What every refusal below /v1 says."""
+    """Body of every error below /v1."""
 
     error: ErrorFields

@@ -1,4 +1,4 @@
-"""The id of a run over a data set as its clients know it: "bm_" and the digits of the run's UUID."""
+"""Ids of runs as clients know them: "bm_" or "batch_" and the 32 hexadecimal digits of the UUID."""
 
 import re
 import uuid
@@ -13,8 +13,12 @@ def benchmark_id(run_id: str) -> str:
     return f"{_PREFIX}{uuid.UUID(run_id).hex}"
 
 
+def batch_id(run_id: str) -> str:
+    return f"batch_{uuid.UUID(run_id).hex}"
+
+
 def run_id_of(given: str) -> str:
-    """A name that no run can have names no run."""
+    """The UUID of a "bm_…". Raises `DatasetRunNotFound` for any other form."""
     if not _FORM.fullmatch(given):
         raise DatasetRunNotFound(benchmark_id=given)
     return str(uuid.UUID(given.removeprefix(_PREFIX)))

@@ -1,20 +1,26 @@
-"""The Range of a request for a file whose length is known.
-Which part of some content a request wants, and on what condition (RFC 9110, sections 13 and 14).
-"""
+"""Files as responses: byte ranges and conditions (RFC 9110, sections 13 and 14), and streamed content."""
 
 import re
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Generic, Protocol, TypeVar, cast
+from urllib.parse import quote
 
 from fastapi import Header
+from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
 _ONE_RANGE = re.compile(r"bytes=\s*([0-9]{0,19})-([0-9]{0,19})\s*", re.IGNORECASE)
+_ANY = "*"
+# An ETag may hold commas. If-None-Match ignores whether it is weak.
+_TAG = re.compile(r'(?:W/)?("[^"]*")')
+_UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """From the byte `first`, counted from 0, to before the byte `end`."""
+    """From byte `first`, counted from 0, to before byte `end`."""
 
     first: int
     end: int
@@ -25,57 +31,127 @@ class ByteRange:
 
 
 def byte_range(header: str, size: int) -> ByteRange | None:
-    """What `header` asks of a file of `size` bytes; None for all of it. Raises 416 for what it does not have.
+    """The range that a Range header requests of a file of `size` bytes; None for the whole file.
 
-    Several ranges at once and other units are not understood: RFC 9110 has them answered with the whole file.
+    Raises 416 for a range outside the file. Several ranges and other units mean the whole file (RFC 9110).
     """
     found = _ONE_RANGE.fullmatch(header)
     if found is None or found.groups() == ("", ""):
         return None
     first, last = found.groups()
     if not first:
-        # The last so many bytes.
-        asked = ByteRange(max(size - int(last), 0), size)
+        requested = ByteRange(max(size - int(last), 0), size)
     else:
         if last and int(last) < int(first):
             return None
-        asked = ByteRange(int(first), min(int(last) + 1, size) if last else size)
-    if asked.length <= 0:
+        requested = ByteRange(int(first), min(int(last) + 1, size) if last else size)
+    if requested.length <= 0:
         headers = {"Content-Range": f"bytes */{size}"}
         raise HTTPException(416, f"The file has {size} bytes, and none in this range.", headers)
-    return asked
-
-
-_ANY = "*"
-# An ETag may hold commas. Whether it is weak does not matter to If-None-Match.
-_TAG = re.compile(r'(?:W/)?("[^"]*")')
+    return requested
 
 
 class ContentConditions:
-    """A dependency of paths whose answer may be gone on with. `range` is as it came; "" for all."""
+    """A dependency of paths that return files. `range` is the Range header; "" means the whole file."""
 
     def __init__(
         self,
         byte_range: Annotated[
-            str, Header(alias="Range", description='One of bytes, such as "bytes=9-"')
+            str, Header(alias="Range", description='One range of bytes, for example "bytes=9-"')
         ] = "",
-        if_range: Annotated[str, Header(description="The range only if this is its ETag")] = "",
+        if_range: Annotated[str, Header(description="Apply the range only if this is the ETag")] = "",
         if_none_match: Annotated[
-            list[str] | None, Header(description="ETags of what the client has, or *")
+            list[str] | None, Header(description="ETags that the client has, or *")
         ] = None,
     ) -> None:
         self.range = byte_range
         self._if_range = if_range.strip()
-        # A header that comes in several lines is one list.
+        # A header may come in several lines, which form one list.
         self._if_none_match = ",".join(if_none_match or ()).strip()
 
     def range_of(self, tag: str) -> str:
-        """The range that is wanted of the content with this ETag.
+        """The range to send of the content with this ETag.
 
-        A weak tag, or a time, says too little of bytes: then all of them are sent.
+        A weak tag or a time does not identify bytes: then the whole file is sent.
         """
         return self.range if self._if_range in ("", tag) else ""
 
     def has(self, tag: str) -> bool:
-        """Whether the client has the content with this ETag; `tag` is "" where it has none."""
+        """Whether the client has the content with this ETag; `tag` is "" for content without one."""
         return self._if_none_match == _ANY or (bool(tag) and tag in _TAG.findall(self._if_none_match))
+
+
+class Chunk(Protocol):
+    """A message of a streamed file."""
+
+    data: bytes
+
+
+C = TypeVar("C", bound=Chunk)
+
+
+@dataclass(frozen=True, slots=True)
+class Download(Generic[C]):
+    """A streamed file. Its first chunk is received, so errors are reported before the response starts."""
+
+    head: C
+    rest: AsyncGenerator[C]
+
+    async def close(self) -> None:
+        await self.rest.aclose()
+
+    async def data(self, length: int | None = None) -> AsyncIterator[bytes]:
+        """At most `length` bytes. If there are fewer, the server breaks off the response."""
+        async with aclosing(self.rest) as rest:
+            chunk: C | None = self.head
+            while chunk is not None and length != 0:
+                if data := chunk.data[:length]:
+                    yield data
+                length = None if length is None else length - len(data)
+                chunk = None if length == 0 else await anext(rest, None)
+
+
+async def begin(chunks: AsyncIterable[C], empty: C) -> Download[C]:
+    """`empty` is the first chunk of a stream without chunks."""
+    # The calls of a BackendChannel are async generators, which their stubs cannot say.
+    rest = cast("AsyncGenerator[C]", chunks)
+    return Download(await anext(rest, empty), rest)
+
+
+@dataclass(frozen=True, slots=True)
+class FileHeaders:
+    """Without a `tag` a download cannot be resumed; without `total_bytes` its length is not announced."""
+
+    disposition: str
+    media_type: str = "application/octet-stream"
+    tag: str = ""
+    total_bytes: int | None = None
+
+    def of(self, requested: ByteRange | None) -> Mapping[str, str]:
+        headers = {"Content-Disposition": self.disposition}
+        if self.tag:
+            headers |= {"ETag": self.tag, "Accept-Ranges": "bytes"}
+        if requested:
+            headers["Content-Range"] = f"bytes {requested.first}-{requested.end - 1}/{self.total_bytes}"
+        length = self.length(requested)
+        return headers if length is None else headers | {"Content-Length": str(length)}
+
+    def length(self, requested: ByteRange | None) -> int | None:
+        return requested.length if requested else self.total_bytes
+
+
+def file_response(
+    download: Download[C], headers: FileHeaders, requested: ByteRange | None = None
+) -> StreamingResponse:
+    return StreamingResponse(
+        download.data(headers.length(requested)),
+        status_code=206 if requested else 200,
+        media_type=headers.media_type,
+        headers=headers.of(requested),
+    )
+
+
+def attachment(name: str, *, is_ascii: bool = False) -> str:
+    """A Content-Disposition with the name in ASCII and, unless `is_ascii`, as it is."""
+    plain = f'attachment; filename="{_UNSAFE_IN_NAMES.sub("_", name)}"'
+    return plain if is_ascii else f"{plain}; filename*=UTF-8''{quote(name, safe='')}"

@@ -1,70 +1,132 @@
-"""Proto values in the words of the REST interface: enum names without prefix, times as datetimes."""
+"""Messages as bodies of the REST API: fields of the same name are converted by their types."""
 
+import functools
+import json
+from collections.abc import Callable
 from datetime import UTC, datetime
+from operator import attrgetter
+from types import NoneType
+from typing import Any, Protocol, TypeVar, get_args
 
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
+from pydantic import BaseModel
 
-from proctor.v1 import comparison_pb2, leaderboard_pb2, outcome_pb2, run_pb2, sample_pb2
+from proctor.v1 import comparison_pb2, run_pb2, summary_pb2
 
-STATES: dict[str, run_pb2.RunState.ValueType] = {
-    name.removeprefix("RUN_STATE_").lower(): value for name, value in run_pb2.RunState.items() if value
-}
+M = TypeVar("M", bound=BaseModel)
 
-PRIORITIES: dict[str, run_pb2.Priority.ValueType] = {
-    name.removeprefix("PRIORITY_").lower(): value for name, value in run_pb2.Priority.items() if value
-}
-
-# "unspecified" with them: no choice was made.
-SCORING_METHODS: dict[str, run_pb2.ScoringMethod.ValueType] = {
-    name.removeprefix("SCORING_METHOD_").lower(): value for name, value in run_pb2.ScoringMethod.items()
-}
+WithInterval = summary_pb2.MetricFigure | comparison_pb2.Difference
 
 
-def state_word(state: run_pb2.RunState.ValueType) -> str:
-    return run_pb2.RunState.Name(state).removeprefix("RUN_STATE_").lower()
+def present(model: type[M], message: Message, **given: object) -> M:
+    """A body of type `model` with the fields of `message` that have the same names; `given` takes precedence.
+
+    Enum values become words; timestamps become datetimes, or seconds since 1970 for fields of type int.
+    What is unset, empty or unspecified becomes None where the model allows None.
+    """
+    readers = _readers(model, message.DESCRIPTOR)
+    return model(**{name: read(message) for name, read in readers if name not in given}, **given)
 
 
-def status_word(status: outcome_pb2.OutcomeStatus.ValueType) -> str:
-    return outcome_pb2.OutcomeStatus.Name(status).removeprefix("OUTCOME_STATUS_").lower()
-
-
-def failure_word(failure_class: outcome_pb2.FailureClass.ValueType) -> str:
-    return outcome_pb2.FailureClass.Name(failure_class).removeprefix("FAILURE_CLASS_").lower()
-
-
-def board_of(order: run_pb2.RunOrder) -> str:
-    """Under which its figures are listed: its suite, or its data set in the place of one."""
-    return order.suite or order.dataset_id
-
-
-def priority_word(priority: run_pb2.Priority.ValueType) -> str:
-    return run_pb2.Priority.Name(priority).removeprefix("PRIORITY_").lower()
-
-
-def scoring_word(method: run_pb2.ScoringMethod.ValueType) -> str:
-    return run_pb2.ScoringMethod.Name(method).removeprefix("SCORING_METHOD_").lower()
-
-
-def choice_scoring(method: run_pb2.ScoringMethod.ValueType) -> str:
-    """Empty where there are no choices to score."""
-    return "" if method == run_pb2.SCORING_METHOD_UNSPECIFIED else scoring_word(method)
-
-
-def output_word(output_type: sample_pb2.OutputType.ValueType) -> str:
-    return sample_pb2.OutputType.Name(output_type).removeprefix("OUTPUT_TYPE_").lower()
-
-
-def verdict_word(verdict: comparison_pb2.Verdict.ValueType) -> str:
-    return comparison_pb2.Verdict.Name(verdict).removeprefix("VERDICT_").lower()
-
-
-def trend_word(direction: leaderboard_pb2.TrendDirection.ValueType) -> str | None:
-    """None where there is no previous run."""
-    if direction == leaderboard_pb2.TREND_DIRECTION_UNSPECIFIED:
-        return None
-    return leaderboard_pb2.TrendDirection.Name(direction).removeprefix("TREND_DIRECTION_").lower()
+def optional(message: Message, field: str) -> float | None:
+    """The number of a field with presence; None when it is unset."""
+    return getattr(message, field) if message.HasField(field) else None
 
 
 def moment(timestamp: Timestamp) -> datetime | None:
-    """None for a time that has not come."""
+    """None when the timestamp is unset."""
     return timestamp.ToDatetime(UTC) if timestamp.seconds else None
+
+
+def interval(message: WithInterval) -> tuple[float, float] | None:
+    """The 95 % interval of a figure; None when it is undefined."""
+    has_interval = message.HasField("ci_low") and message.HasField("ci_high")
+    return (message.ci_low, message.ci_high) if has_interval else None
+
+
+def json_value(text: str) -> Any:
+    """The value of a JSON text. None for an empty text, and for a NaN in it, which JSON does not have."""
+    return json.loads(text, parse_constant=lambda _: None) if text else None
+
+
+class ProtoEnum(Protocol):
+    """An enum of a contract."""
+
+    DESCRIPTOR: EnumDescriptor
+
+
+def word(enum: ProtoEnum, number: int) -> str:
+    """The name of an enum value in lower case, without the prefix of its enum."""
+    return _word(enum.DESCRIPTOR, number)
+
+
+def numbers(enum: ProtoEnum) -> dict[str, Any]:
+    """Words to values of an enum, "unspecified" among them."""
+    return {_word(enum.DESCRIPTOR, value.number): value.number for value in enum.DESCRIPTOR.values}
+
+
+def subject_of(order: run_pb2.RunOrder) -> str:
+    """What the run evaluates the model on: the suite or the id of the data set."""
+    return order.suite or order.dataset_id
+
+
+Reader = Callable[[Message], object]
+
+
+@functools.cache
+def _readers(model: type[BaseModel], descriptor: Descriptor) -> tuple[tuple[str, Reader], ...]:
+    fields = descriptor.fields_by_name
+    return tuple(
+        (name, _reader(fields[name], info.annotation))
+        for name, info in model.model_fields.items()
+        if name in fields
+    )
+
+
+def _reader(field: FieldDescriptor, annotation: object) -> Reader:
+    name, nullable = field.name, NoneType in get_args(annotation)
+    if field.is_repeated:
+        return _repeated_reader(field, _model_in(annotation))
+    if field.message_type is Timestamp.DESCRIPTOR and int in (annotation, *get_args(annotation)):
+        return lambda message: getattr(message, name).seconds or (None if nullable else 0)
+    if field.message_type is Timestamp.DESCRIPTOR:
+        return lambda message: moment(getattr(message, name))
+    if field.message_type:
+        nested = _model_in(annotation)
+        return lambda message: (
+            present(nested, getattr(message, name)) if message.HasField(name) or not nullable else None
+        )
+    if field.enum_type:
+        enum = field.enum_type
+        return lambda message: (
+            _word(enum, getattr(message, name)) if getattr(message, name) or not nullable else None
+        )
+    if field.has_presence:
+        return lambda message: getattr(message, name) if message.HasField(name) else None
+    if nullable and field.cpp_type != FieldDescriptor.CPPTYPE_BOOL:
+        return lambda message: getattr(message, name) or None
+    return attrgetter(name)
+
+
+def _repeated_reader(field: FieldDescriptor, nested: type[BaseModel]) -> Reader:
+    name = field.name
+    if field.message_type and field.message_type.GetOptions().map_entry:
+        return lambda message: dict(getattr(message, name))
+    if nested is not BaseModel:
+        return lambda message: [present(nested, each) for each in getattr(message, name)]
+    return lambda message: list(getattr(message, name))
+
+
+def _model_in(annotation: object) -> type[BaseModel]:
+    """The model of `Model`, `Model | None` or `list[Model]`; BaseModel for none."""
+    candidates = (annotation, *get_args(annotation))
+    return next(
+        (each for each in candidates if isinstance(each, type) and issubclass(each, BaseModel)), BaseModel
+    )
+
+
+def _word(enum: EnumDescriptor, number: int) -> str:
+    prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
+    return enum.values_by_number[number].name.removeprefix(prefix).lower()

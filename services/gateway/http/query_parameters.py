@@ -1,4 +1,4 @@
-"""Parameters of a query that no path has are refused, like keys of a body that nobody reads."""
+"""Rejects query parameters that a path does not have, as bodies reject unknown keys."""
 
 from fastapi import Request
 from fastapi.dependencies.utils import get_flat_dependant
@@ -13,5 +13,5 @@ async def known_parameters(request: Request) -> None:
     known = [parameter.alias for parameter in get_flat_dependant(route.dependant).query_params]
     unknown = [name for name in request.query_params if name not in known]
     if unknown:
-        told = f"there is no such parameter; there are: {', '.join(known) or 'none'}"
-        raise RequestValidationError([{"loc": ("query", name), "msg": told} for name in unknown])
+        problem = f"there is no such parameter; there are: {', '.join(known) or 'none'}"
+        raise RequestValidationError([{"loc": ("query", name), "msg": problem} for name in unknown])

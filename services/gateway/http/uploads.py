@@ -1,6 +1,4 @@
-"""A multipart form as it comes in, piece by piece: what a part is called, then its content.
-The body of a request as it comes, for uploads: cut into pieces of a bounded size, never whole.
-"""
+"""Uploads: the body of a request and the parts of a multipart form, read in chunks and never as a whole."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
@@ -15,11 +13,14 @@ from services.gateway.errors.gateway_errors import BodyCutOff, MalformedForm
 
 FORM = "multipart/form-data"
 _MAX_BOUNDARY_BYTES = 70
+_MESSAGE_BYTES = 1024 * 1024
+# A client that sends nothing for this long is gone.
+_IDLE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class FormPart:
-    """A part that begins: `file_name` is None for a field that is no file."""
+    """The start of a part; `file_name` is None for a field that is not a file."""
 
     name: str
     file_name: str | None
@@ -29,7 +30,7 @@ Found = FormPart | bytes
 
 
 async def form_parts(content_type: str, body: AsyncIterable[bytes]) -> AsyncIterator[Found]:
-    """Each part and then the bytes of its content. Ends after the form's own end, or raises."""
+    """Each part, followed by the chunks of its content. Raises `MalformedForm`."""
     form = _Form(_boundary(content_type))
     async for chunk in body:
         for found in form.feed(chunk):
@@ -38,7 +39,7 @@ async def form_parts(content_type: str, body: AsyncIterable[bytes]) -> AsyncIter
 
 
 class _Form:
-    """What the parser calls back with, in the order of the form."""
+    """Collects what the parser calls back with, in the order of the form."""
 
     def __init__(self, boundary: bytes) -> None:
         self._found: list[Found] = []
@@ -110,19 +111,15 @@ def _boundary(content_type: str) -> bytes:
     return boundary
 
 
-_PIECE_BYTES = 1024 * 1024
-# Who sends nothing for so long has gone, and others wait for the place.
-_PATIENCE_SECONDS = 60.0
-
-
 async def body_chunks(request: Request) -> AsyncGenerator[bytes]:
+    """The body as it arrives. Raises 408 for a silent client and `BodyCutOff` for one that disconnects."""
     stream = request.stream()
     while True:
         try:
-            async with asyncio.timeout(_PATIENCE_SECONDS):
+            async with asyncio.timeout(_IDLE_SECONDS):
                 chunk = await anext(stream, None)
         except TimeoutError as error:
-            raise HTTPException(408, f"No byte came for {_PATIENCE_SECONDS:.0f} s; send it again.") from error
+            raise HTTPException(408, f"No byte came for {_IDLE_SECONDS:.0f} s; send it again.") from error
         except ClientDisconnect as error:
             raise BodyCutOff from error
         if chunk is None:
@@ -131,10 +128,14 @@ async def body_chunks(request: Request) -> AsyncGenerator[bytes]:
 
 
 def cut(content: bytes) -> list[bytes]:
-    """What one message of an upload may carry at most, and the rest in others."""
-    return [content[start : start + _PIECE_BYTES] for start in range(0, len(content), _PIECE_BYTES)]
+    """Chunks of the size that one message of an upload may have."""
+    return [content[start : start + _MESSAGE_BYTES] for start in range(0, len(content), _MESSAGE_BYTES)]
 
 
-def last_part(file_name: str) -> str:
-    """Some browsers send a whole path."""
+def is_form(content_type: str) -> bool:
+    return content_type.partition(";")[0].strip().lower() == FORM
+
+
+def base_name(file_name: str) -> str:
+    """The file name without folders: some browsers send a whole path."""
     return file_name.replace("\\", "/").rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""uvicorn inside our own event loop: we bind the port, we hear the signals, it serves."""
+"""uvicorn inside our own event loop; the port and the signals are handled outside of it."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ from services.common.process import bound_socket
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to `lifecycle` and says when it listens."""
+    """Leaves signals to `lifecycle` and reports when it listens."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -52,10 +52,10 @@ class HttpServer:
         return running
 
     async def wait_failed(self) -> None:
-        """Ends when the server has ended."""
+        """Returns when the server has ended."""
         await asyncio.shield(self._serving)
 
     async def stop(self) -> None:
-        """Refuses new connections and gives running requests their limit."""
+        """Rejects new connections and waits for running requests up to their limit."""
         self._server.should_exit = True
         await self._serving

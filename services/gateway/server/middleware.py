@@ -1,6 +1,7 @@
-"""What surrounds every HTTP request: a count, a bound on its body and one log line when it is done."""
+"""Around every HTTP request: the request limit, a limit of its body and one log line."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -10,68 +11,77 @@ from services.common.clock import Clock
 from services.common.errors import DomainError
 from services.common.structured_logs import get_logger
 from services.gateway.auth.identity import USER_HEADER, Identity
-from services.gateway.auth.rate_limit import RequestCounts
+from services.gateway.auth.rate_limit import RequestLimit
 from services.gateway.errors.http_handlers import problem_of, problem_response
-from services.gateway.paths import COUNTED, UNCOUNTED
+from services.gateway.paths import RATE_LIMIT_EXEMPT, RATE_LIMITED
 
 log = get_logger()
 
 _PROBES = frozenset({"/healthz", "/readyz"})
 
 
-class BodyBound:
-    """Refuses a body that says it is too large, and one that turns out to be, when it is read."""
+@dataclass(frozen=True, slots=True)
+class BodyLimit:
+    """Bytes that a body may have; `by_path` has paths with a limit of their own."""
 
-    def __init__(self, app: ASGIApp, *, max_bytes: int, of_paths: Mapping[str, int]) -> None:
-        """`of_paths` are bounds of their own."""
+    max_bytes: int
+    by_path: Mapping[str, int]
+
+    def of(self, path: str) -> int:
+        return self.by_path.get(path, self.max_bytes)
+
+
+class LimitedBodies:
+    """Rejects a body that declares too many bytes, and one that turns out to have them."""
+
+    def __init__(self, app: ASGIApp, *, limit: BodyLimit) -> None:
         self._app = app
-        self._max_bytes = max_bytes
-        self._of_paths = of_paths
+        self._limit = limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        bounded = self._bounded(scope, receive) if scope["type"] == "http" else receive
-        await self._app(scope, bounded, send)
+        limited = self._limited(scope, receive) if scope["type"] == "http" else receive
+        await self._app(scope, limited, send)
 
-    def _bounded(self, scope: Scope, receive: Receive) -> Receive:
-        declared, taken = _declared_bytes(scope), 0
-        max_bytes = self._of_paths.get(scope["path"], self._max_bytes)
-        # FastAPI lets an error of this class pass and takes any other for a body that cannot be parsed.
+    def _limited(self, scope: Scope, receive: Receive) -> Receive:
+        declared, received = _declared_bytes(scope), 0
+        max_bytes = self._limit.of(scope["path"])
+        # FastAPI reports any other class of error as a malformed body.
         too_large = HTTPException(413, f"The body is larger than {max_bytes} bytes; send a smaller one.")
 
-        async def bounded() -> Message:
-            nonlocal taken
+        async def limited() -> Message:
+            nonlocal received
             if declared > max_bytes:
                 raise too_large
             message = await receive()
-            taken += len(message.get("body", b""))
-            if taken > max_bytes:
+            received += len(message.get("body", b""))
+            if received > max_bytes:
                 raise too_large
             return message
 
-        return bounded
+        return limited
 
 
-class CountedRequests:
-    """Counts each request for its user before it is read: also what is malformed or leads nowhere."""
+class RateLimit:
+    """Counts each request of a user before it is parsed, malformed ones too."""
 
-    def __init__(self, app: ASGIApp, *, identity: Identity, counts: RequestCounts) -> None:
+    def __init__(self, app: ASGIApp, *, identity: Identity, limit: RequestLimit) -> None:
         self._app = app
         self._identity = identity
-        self._counts = counts
+        self._limit = limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and _is_counted(scope["path"]):
+        if scope["type"] == "http" and _is_limited(scope["path"]):
             try:
-                await self._counts.count(self._identity.user_of(Headers(scope=scope)))
+                await self._limit.count(self._identity.user_of(Headers(scope=scope)))
             except DomainError as error:
-                # Errors out here are seen by no handler.
+                # Exception handlers do not see errors of middleware.
                 await problem_response(problem_of(error, scope["path"]))(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
 
-class CanonicalLine:
-    """Logs each request once, with what it was and how it went."""
+class RequestLog:
+    """Logs one line per request."""
 
     def __init__(self, app: ASGIApp, *, clock: Clock) -> None:
         self._app = app
@@ -84,22 +94,22 @@ class CanonicalLine:
         status = 500
         started = self._clock.monotonic()
 
-        async def noted(message: Message) -> None:
+        async def with_status(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self._app(scope, receive, noted)
+            await self._app(scope, receive, with_status)
         finally:
             milliseconds = round((self._clock.monotonic() - started) * 1000, 2)
             facts = {"method": scope["method"], "path": scope["path"], "user": _header(scope, USER_HEADER)}
             log.info("http request", status=status, ms=milliseconds, **facts)
 
 
-def _is_counted(path: str) -> bool:
-    return path.startswith(COUNTED) and path not in UNCOUNTED
+def _is_limited(path: str) -> bool:
+    return path.startswith(RATE_LIMITED) and path not in RATE_LIMIT_EXEMPT
 
 
 def _declared_bytes(scope: Scope) -> int:

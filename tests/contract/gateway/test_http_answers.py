@@ -110,7 +110,7 @@ async def test_what_cannot_be_shown_is_said_in_a_sentence(harness: GatewayHarnes
     assert await refusal(f"side-by-side?ids={ids}") == (409, "NO_COMMON_SAMPLES")
 
 
-async def test_an_empty_id_is_told_as_such(harness: GatewayHarness) -> None:
+async def test_an_empty_id_is_reported_as_such(harness: GatewayHarness) -> None:
     ids = f"{shown_id(stored_run(harness))},"
     for path in (f"side-by-side?ids={ids}", f"golden/export?ids={ids}&form=test", "side-by-side?ids="):
         status, body, _ = await call(harness, "GET", f"{API}/{path}")
@@ -150,8 +150,8 @@ async def test_fields_are_named_as_the_caller_wrote_them(
         ("PUT", f"{first}/golden", marks),
         ("DELETE", f"{first}/golden", marks),
     ):
-        status, told, _ = await call(harness, method, f"{API}/{path}", json=body)
-        assert (status, told["detail"]) == (422, detail), path
+        status, reported, _ = await call(harness, method, f"{API}/{path}", json=body)
+        assert (status, reported["detail"]) == (422, detail), path
 
 
 async def test_answers_are_marked_by_number_or_id_in_the_name_of_who_does(harness: GatewayHarness) -> None:

@@ -200,7 +200,7 @@ async def test_results_of_a_finished_job_have_the_promised_fields(harness: Gatew
     assert body["summary"]["benchmarks_run"] == ["sst2"]
 
 
-async def test_what_a_job_costs_is_told_where_its_model_has_a_price(harness: GatewayHarness) -> None:
+async def test_what_a_job_costs_is_reported_where_its_model_has_a_price(harness: GatewayHarness) -> None:
     price = run_pb2.ModelPrice(input_per_million=2, output_per_million=10, currency="EUR")
     harness.scheduler.estimated_cost, harness.scheduler.price = 0.25, price
     _, started, _ = await call(harness, "POST", f"{API}/run", json={**ORDER, "max_cost": 0.5})

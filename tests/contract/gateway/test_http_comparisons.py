@@ -34,13 +34,15 @@ async def compared(harness: GatewayHarness, **body: Any) -> dict[str, Any]:
 
 
 async def test_comparison_has_the_promised_fields_with_real_figures(harness: GatewayHarness) -> None:
-    told = await compared(harness)
-    assert told["models_compared"] == ["vllm/a", "vllm/b"]
-    assert (told["best_performing"], told["best_tied_with"]) == ("vllm/b", ["vllm/a"])
-    assert (told["performance_gap"], told["performance_gap_ci95"]) == (0.02, [0.0, 0.04])
-    assert told["statistical_significance"] == "p = 0.060 (stratified normal, Holm-corrected over 3 tests)"
-    assert "cannot tell vllm/a and vllm/b apart on glue" in told["recommendations"][0]
-    assert told["warnings"] == ["qqp: only a has it"]
+    reported = await compared(harness)
+    assert reported["models_compared"] == ["vllm/a", "vllm/b"]
+    assert (reported["best_performing"], reported["best_tied_with"]) == ("vllm/b", ["vllm/a"])
+    assert (reported["performance_gap"], reported["performance_gap_ci95"]) == (0.02, [0.0, 0.04])
+    assert (
+        reported["statistical_significance"] == "p = 0.060 (stratified normal, Holm-corrected over 3 tests)"
+    )
+    assert "no significant difference between vllm/a and vllm/b on glue" in reported["recommendations"][0]
+    assert reported["warnings"] == ["qqp: only a has it"]
     [asked] = harness.results.comparisons.compared
     assert (list(asked.models), asked.suite, list(asked.metrics)) == (
         ["vllm/a", "vllm/b"],
@@ -67,7 +69,7 @@ async def test_ids_of_jobs_are_compared_as_runs(harness: GatewayHarness) -> None
     assert (list(asked.run_ids), list(asked.models), asked.is_forced) == (RUNS, [], True)
 
 
-async def test_two_runs_of_one_model_are_told_apart(harness: GatewayHarness) -> None:
+async def test_two_runs_of_one_model_are_distinguished(harness: GatewayHarness) -> None:
     comparison = harness.results.comparisons.comparison
     comparison.runs[1].model = "vllm/a"
     names = (await compared(harness))["models_compared"]
@@ -121,10 +123,10 @@ async def test_rescored_figures_stand_beside_the_recorded_ones(harness: GatewayH
     metric = {"metric": "exact_match", "ignore_case": True}
     filters = [{"name": "last", "filter": [{"function": "take_first"}]}]
     body = {"task": "gsm8k", "metrics": [metric, "contains"], "filters": filters}
-    status, told, _ = await call(harness, "POST", f"{API}/rescore/{RUNS[0]}", json=body)
+    status, reported, _ = await call(harness, "POST", f"{API}/rescore/{RUNS[0]}", json=body)
     assert status == 200
-    assert (told["figures"]["exact_match"]["mean"], told["changed"]) == (0.5, 7)
-    assert (told["recorded"]["exact_match"]["mean"], told["recorded_unparsed"]) == (None, 3)
+    assert (reported["figures"]["exact_match"]["mean"], reported["changed"]) == (0.5, 7)
+    assert (reported["recorded"]["exact_match"]["mean"], reported["recorded_unparsed"]) == (None, 3)
     [asked] = harness.results.rescoring.asked
     assert [(use.name, use.options_json) for use in asked.metrics] == [
         ("exact_match", '{"ignore_case": true}'),
@@ -154,7 +156,7 @@ async def test_rescoring_of_another_form_is_422(harness: GatewayHarness, body: d
     assert not harness.results.rescoring.asked
 
 
-async def test_metric_that_cannot_be_read_is_told_by_its_place(harness: GatewayHarness) -> None:
+async def test_metric_that_cannot_be_read_is_reported_by_its_place(harness: GatewayHarness) -> None:
     body = {"task": "gsm8k", "metrics": ["exact_match", {"name": "contains"}]}
-    status, told, _ = await call(harness, "POST", f"{API}/rescore/{RUNS[0]}", json=body)
-    assert (status, [error["field"] for error in told["errors"]]) == (422, ["metrics.1.metric"])
+    status, reported, _ = await call(harness, "POST", f"{API}/rescore/{RUNS[0]}", json=body)
+    assert (status, [error["field"] for error in reported["errors"]]) == (422, ["metrics.1.metric"])

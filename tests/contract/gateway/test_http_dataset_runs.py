@@ -103,10 +103,10 @@ async def test_order_that_cannot_be_read_is_422_and_orders_nothing(
     assert not harness.scheduler.submitted
 
 
-async def test_order_that_is_no_json_is_told_where_it_breaks_off(harness: GatewayHarness) -> None:
+async def test_order_that_is_no_json_is_reported_where_it_breaks_off(harness: GatewayHarness) -> None:
     headers = {"Content-Type": "application/json"}
-    _, told, _ = await call(harness, "POST", f"{API}/run", data=b'{"model_id":', headers=headers)
-    assert told["detail"] == "body: JSON decode error: Expecting value (character 12)"
+    _, reported, _ = await call(harness, "POST", f"{API}/run", data=b'{"model_id":', headers=headers)
+    assert reported["detail"] == "body: JSON decode error: Expecting value (character 12)"
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "[" * 40 + "]" * 40])
@@ -114,8 +114,8 @@ async def test_option_of_a_metric_that_cannot_be_sent_is_422(harness: GatewayHar
     metrics = f'[{{"name": "numeric", "options": {{"tolerance": {value}}}}}]'
     body = f'{{"model_id": "vllm/starter", "dataset_id": "{DATASET}", "metrics": {metrics}}}'
     headers = {"Content-Type": "application/json"}
-    status, told, _ = await call(harness, "POST", f"{API}/run", data=body.encode(), headers=headers)
-    assert (status, told["reason"]) == (422, "INVALID_PARAMETER")
+    status, reported, _ = await call(harness, "POST", f"{API}/run", data=body.encode(), headers=headers)
+    assert (status, reported["reason"]) == (422, "INVALID_PARAMETER")
     assert not harness.scheduler.submitted
 
 
@@ -222,14 +222,14 @@ async def test_one_that_failed_says_why(harness: GatewayHarness) -> None:
 async def test_run_is_paused_resumed_cancelled_retried_and_deleted(harness: GatewayHarness) -> None:
     run = stored_run(harness, run_pb2.RUN_STATE_RUNNING)
     path, name = f"{API}/{shown_id(run)}", shown_id(run)
-    for method, tail, told, state in (
+    for method, tail, reported, state in (
         ("POST", "/pause", "paused", run_pb2.RUN_STATE_PAUSED),
-        ("POST", "/resume", "waits for its turn to go on", run_pb2.RUN_STATE_PENDING),
-        ("POST", "/cancel", "cancelled; what it has stays", run_pb2.RUN_STATE_CANCELLED),
-        ("POST", "/retry", "waits to be run again for what is missing", run_pb2.RUN_STATE_PENDING),
+        ("POST", "/resume", "is queued to resume", run_pb2.RUN_STATE_PENDING),
+        ("POST", "/cancel", "cancelled; recorded answers are kept", run_pb2.RUN_STATE_CANCELLED),
+        ("POST", "/retry", "is queued to retry what is missing", run_pb2.RUN_STATE_PENDING),
     ):
         status, body, _ = await call(harness, method, path + tail)
-        assert (status, body) == (200, {"benchmark_id": name, "message": f"Benchmark {name} {told}"})
+        assert (status, body) == (200, {"benchmark_id": name, "message": f"Benchmark {name} {reported}"})
         assert harness.scheduler.runs[run.run_id].state == state
     status, body, _ = await call(harness, "DELETE", path)
     assert (status, body["reason"]) == (409, "RUN_STILL_ACTIVE")

@@ -209,9 +209,9 @@ async def test_upload_has_a_limit_of_its_own() -> None:
         below = io.BytesIO(b"x" * 1_900_000)
         assert (await call(harness, "POST", path, data=below, headers=headers))[0] == 200
         for above in (io.BytesIO(b"x" * 2_100_000), slowly(b"x" * 2_100_000)):
-            status, told, _ = await call(harness, "POST", path, data=above, headers=headers)
+            status, reported, _ = await call(harness, "POST", path, data=above, headers=headers)
             assert status == 413
-            assert told["detail"] == "The body is larger than 2000000 bytes; send a smaller one."
+            assert reported["detail"] == "The body is larger than 2000000 bytes; send a smaller one."
         assert len(harness.scheduler.datasets.kept) == 1
 
 

@@ -103,7 +103,7 @@ async def closed(harness: GatewayHarness) -> GatewayHarness:
 
 
 @pytest.mark.parametrize(
-    ("asked", "body", "told"),
+    ("asked", "body", "reported"),
     [
         ("bytes=0-", b"0123456789", "bytes 0-9/10"),
         ("bytes=3-", b"3456789", "bytes 3-9/10"),
@@ -114,9 +114,11 @@ async def closed(harness: GatewayHarness) -> GatewayHarness:
         ("bytes=-4", b"6789", "bytes 6-9/10"),
     ],
 )
-async def test_range_is_answered_alone(closed: GatewayHarness, asked: str, body: bytes, told: str) -> None:
+async def test_range_is_answered_alone(
+    closed: GatewayHarness, asked: str, body: bytes, reported: str
+) -> None:
     status, got, headers = await fetched(closed, Range=asked)
-    assert (status, got, headers["Content-Range"]) == (206, body, told)
+    assert (status, got, headers["Content-Range"]) == (206, body, reported)
     assert (headers["ETag"], headers["Content-Length"]) == (TAG, str(len(body)))
     await eventually(lambda: closed.results.exports.streams_open == 0, "nothing is read on")
 

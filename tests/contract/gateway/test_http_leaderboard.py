@@ -100,7 +100,7 @@ async def test_version_of_a_suite_is_refused_where_runs_are_looked_for(
     assert body["detail"].endswith("name it mine.")
 
 
-async def test_leaderboard_of_a_metric_that_nobody_has_is_refused(harness: GatewayHarness) -> None:
+async def test_leaderboard_of_a_metric_that_no_model_has_is_refused(harness: GatewayHarness) -> None:
     harness.results.standings.refusal = refused(ErrorKind.INVALID, "UNKNOWN_METRIC", "No run has it.")
     status, body, _ = await call(harness, "GET", f"{API}/leaderboard?metric=beauty")
     assert (status, body["reason"]) == (400, "UNKNOWN_METRIC")

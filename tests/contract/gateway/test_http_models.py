@@ -1,8 +1,8 @@
-"""Models over a socket: with what they need and can, and with the pools that told nothing."""
+"""Models over a socket: memory, capabilities, and pools that could not be listed."""
 
 import pytest
 
-from services.gateway.api.models.schemas import byte_text
+from services.gateway.api.models.routes import byte_text
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.gateway.http_calls import call
 
@@ -69,5 +69,5 @@ async def test_admin_pages_get_name_size_and_memory_needed(harness: GatewayHarne
         (10**18, "1000.0 PB"),
     ],
 )
-def test_bytes_are_told_in_the_unit_that_fits(count: int, text: str) -> None:
+def test_bytes_are_shown_in_the_unit_that_fits(count: int, text: str) -> None:
     assert byte_text(count) == text

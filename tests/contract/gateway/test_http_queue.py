@@ -1,4 +1,4 @@
-"""The queue over a socket: exact bodies, changes of limits, and requests counted at the door."""
+"""The queue over a socket: exact bodies, changes of limits, and the request limit."""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -167,14 +167,14 @@ async def test_job_is_paused_and_resumed(harness: GatewayHarness) -> None:
     paused = await call(harness, "POST", f"{API}/pause/{run_id}")
     assert paused[:2] == (200, {"message": f"Job {run_id} paused successfully"})
     resumed = await call(harness, "POST", f"{API}/resume/{run_id}")
-    assert resumed[:2] == (200, {"message": f"Job {run_id} waits for its turn to go on"})
+    assert resumed[:2] == (200, {"message": f"Job {run_id} is queued to resume"})
     status, problem, _ = await call(harness, "POST", f"{API}/resume/{run_id}")
     assert (status, problem["reason"]) == (409, "RUN_NOT_PAUSED")
     assert (await call(harness, "POST", f"{API}/pause/none"))[0] == 404
 
 
 async def test_job_that_waits_again_says_how_urgent_it_is(harness: GatewayHarness) -> None:
-    for way, begins in (("resume", "waits for its turn to go on"), ("retry", "waits to be run again")):
+    for way, begins in (("resume", "is queued to resume"), ("retry", "is queued to retry")):
         run = run_pb2.Run(run_id=str(uuid.uuid4()), state=run_pb2.RUN_STATE_PAUSED)
         run.order.priority = run_pb2.PRIORITY_NORMAL
         harness.scheduler.put(run)
@@ -214,6 +214,6 @@ async def test_requests_that_lead_nowhere_or_cannot_be_read_count_too(harness: G
     assert harness.scheduler.queue.requests == {"local": 3}
 
 
-async def test_requests_go_on_where_nobody_counts(harness: GatewayHarness) -> None:
+async def test_requests_pass_while_the_scheduler_is_away(harness: GatewayHarness) -> None:
     harness.scheduler.queue.is_counting = False
     assert (await call(harness, "GET", QUEUE))[0] == 200

@@ -6,12 +6,36 @@ import aiohttp
 import pytest
 
 from proctor.v1 import export_service_pb2 as export_pb2
-from proctor.v1 import outcome_pb2
+from proctor.v1 import outcome_pb2, run_pb2
 from tests.fakes.gateway.dataset_runs import recorded, shown_id, stored_run
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.gateway.http_calls import call
 
 API = "/admin/benchmarks"
+
+
+def completion_of(run: run_pb2.Run) -> dict[str, object]:
+    return {
+        "id": f"chatcmpl-{shown_id(run).removeprefix('bm_')[:20]}{0:012x}",
+        "object": "chat.completion",
+        "created": run.created_at.seconds,
+        "model": "vllm/org/starter",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "answer 0", "refusal": None},
+                "logprobs": None,
+                "finish_reason": "stop",
+            }
+        ],
+        "usage": {
+            "prompt_tokens": 7,
+            "completion_tokens": 2,
+            "total_tokens": 9,
+            "prompt_tokens_details": {"cached_tokens": 0},
+            "completion_tokens_details": {"reasoning_tokens": 0},
+        },
+    }
 
 
 async def test_answers_come_page_by_page_in_the_form_of_batch_lines(harness: GatewayHarness) -> None:
@@ -33,18 +57,7 @@ async def test_answers_come_page_by_page_in_the_form_of_batch_lines(harness: Gat
         "custom_id": "request-0",
         "response": {
             "status_code": 200,
-            "body": {
-                "object": "chat.completion",
-                "model": "vllm/org/starter",
-                "choices": [
-                    {
-                        "index": 0,
-                        "message": {"role": "assistant", "content": "answer 0"},
-                        "finish_reason": "stop",
-                    }
-                ],
-                "usage": {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9},
-            },
+            "body": completion_of(run),
         },
         "error": None,
         "row": 0,

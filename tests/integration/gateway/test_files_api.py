@@ -66,7 +66,7 @@ async def test_reader_that_goes_away_ends_the_reading_behind_the_gateway() -> No
             await response.content.readexactly(1000)
             assert files.open_reads == 1
             response.close()
-        await eventually(lambda: not files.open_reads, "nobody reads any more")
+        await eventually(lambda: not files.open_reads, "all reads end")
 
 
 async def test_slow_reader_holds_back_who_sends() -> None:

@@ -98,7 +98,7 @@ async def test_refusals_of_results_and_of_streams_keep_theirs_too(client: Procto
         await anext(client.watch_run("r9"))
 
 
-async def test_results_answer_through_the_same_door(client: ProctorClient) -> None:
+async def test_results_answer_through_the_same_proxy(client: ProctorClient) -> None:
     _, next_page = await client.list_outcomes(results_service_pb2.ListOutcomesRequest(page_token="p1"))
     assert next_page == "after p1"
 
@@ -174,7 +174,7 @@ async def test_reflection_lists_the_public_services_only(harness: GatewayHarness
         "Dataset",
         "Results",
         "Comparison",
-        "Standings",
+        "Leaderboard",
         "Rescore",
         "Export",
         "Answer",

@@ -1,4 +1,4 @@
-"""Who asks is found alike at both doors: by the API key, else by the name that is given."""
+"""HTTP and gRPC identify users alike: by the API key, else by the given name."""
 
 import json
 import uuid
@@ -103,7 +103,7 @@ async def test_file_and_batch_by_grpc_are_of_who_calls_and_can_be_repeated(harne
 
 
 @pytest.mark.parametrize("name", ["Zoë", "日本"])
-async def test_name_of_any_letters_is_the_same_at_both_doors(harness: GatewayHarness, name: str) -> None:
+async def test_name_of_any_letters_is_the_same_over_http_and_grpc(harness: GatewayHarness, name: str) -> None:
     assert (await call(harness, "POST", f"{API}/run", json=ORDER, headers={"X-Proctor-User": name}))[0] == 200
     async with ProctorClient(harness.grpc, user=name) as client:
         await client.submit_run(run_pb2.RunOrder(suite="glue"))
@@ -112,7 +112,7 @@ async def test_name_of_any_letters_is_the_same_at_both_doors(harness: GatewayHar
 
 
 @pytest.mark.parametrize("name", ["*", " ", "a" * 129, "a\u202eb", "\x1b[31mroot"])
-async def test_name_that_is_none_is_refused_at_the_grpc_door(harness: GatewayHarness, name: str) -> None:
+async def test_name_that_is_none_is_refused_over_grpc(harness: GatewayHarness, name: str) -> None:
     async with ProctorClient(harness.grpc, user=name) as client:
         with pytest.raises(Refused, match="1 to 128 printable characters"):
             await client.list_suites()

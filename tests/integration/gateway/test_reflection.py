@@ -27,7 +27,7 @@ PUBLIC = {
         "Batch",
         "Results",
         "Comparison",
-        "Standings",
+        "Leaderboard",
         "Rescore",
         "Export",
     )
@@ -39,11 +39,11 @@ class Stranger:
 
     def __init__(self, address: str) -> None:
         self._channel = grpc.insecure_channel(address)
-        self._told = ProtoReflectionDescriptorDatabase(self._channel)
-        self._pool = DescriptorPool(self._told)
+        self._database = ProtoReflectionDescriptorDatabase(self._channel)
+        self._pool = DescriptorPool(self._database)
 
     def services(self) -> set[str]:
-        return set(self._told.get_services())
+        return set(self._database.get_services())
 
     def methods(self, service: str) -> list[str]:
         return [method.name for method in self._pool.FindServiceByName(service).methods]
@@ -106,7 +106,7 @@ async def test_stranger_asks_for_models_and_the_queue(harness: GatewayHarness) -
     assert [request.page_size for request in harness.scheduler.queue.asked] == [3]
 
 
-async def test_health_is_told_of_the_whole_and_of_each_service(harness: GatewayHarness) -> None:
+async def test_health_is_reported_of_the_whole_and_of_each_service(harness: GatewayHarness) -> None:
     def ask(stranger: Stranger) -> set[int]:
         return {stranger.health(service) for service in ("", *PUBLIC)}
 

@@ -1,4 +1,4 @@
-"""A gateway is killed and comes back: who watches goes on watching. It goes down in order when told to."""
+"""A killed gateway comes back and watches continue. SIGTERM stops it in order."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ async def test_watch_goes_on_after_the_gateway_was_killed_and_restarted() -> Non
     assert lost == [True]
 
 
-async def test_gateway_that_is_told_to_stop_leaves_with_code_0_though_somebody_watches() -> None:
+async def test_gateway_that_is_stopped_ends_with_code_0_during_a_watch() -> None:
     scheduler = FakeScheduler()
     scheduler.put(run_pb2.Run(run_id="r1", state=run_pb2.RUN_STATE_RUNNING))
     async with gateway_process(scheduler) as gateway, ProctorClient(gateway.grpc) as client:

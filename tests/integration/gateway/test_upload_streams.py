@@ -1,4 +1,4 @@
-"""Uploads pass both doors piece by piece: held back, cut off and refused as the other side says."""
+"""Uploads pass HTTP and gRPC in chunks, with back-pressure, cancellation and errors of the backend."""
 
 import asyncio
 import io
@@ -103,7 +103,7 @@ async def test_upload_that_ends_without_its_end_is_refused(
     ],
 )
 @pytest.mark.parametrize("after_bytes", [0, 1_500_000])
-async def test_refusal_in_the_middle_is_told_by_its_own_reason(
+async def test_refusal_in_the_middle_is_reported_by_its_own_reason(
     harness: GatewayHarness,
     datasets: FakeDatasets,
     refusal: RemoteError,
@@ -130,11 +130,11 @@ async def test_backend_that_goes_away_in_the_middle_is_named(
     assert raised.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
-@pytest.mark.parametrize("door", ["http", "grpc"])
-async def test_memory_of_the_gateway_does_not_grow_with_the_file(door: str) -> None:
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+async def test_memory_of_the_gateway_does_not_grow_with_the_file(protocol: str) -> None:
     async with gateway_process(FakeScheduler()) as gateway:
         weighed = psutil.Process(gateway.process.pid)
-        upload = upload_by_http if door == "http" else upload_by_grpc
+        upload = upload_by_http if protocol == "http" else upload_by_grpc
         await upload(gateway, 2_000_000)
         before = private_bytes(weighed)
         uploading = asyncio.create_task(upload(gateway, SIZE_BYTES), name="upload")

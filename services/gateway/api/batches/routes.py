@@ -1,4 +1,4 @@
-"""Batches of the OpenAI protocol over HTTP: start, look at, list, cancel."""
+"""Batches of the OpenAI protocol: create, list, show and cancel."""
 
 from typing import Annotated
 
@@ -7,23 +7,23 @@ from starlette.requests import Request
 
 from proctor.v1 import batch_service_pb2 as batch_pb2
 from services.gateway.api.openai.idempotency import RequestId
-from services.gateway.api.openai.schemas import BatchObject, BatchRequest, Page, batch_object
+from services.gateway.api.openai.schemas import BatchObject, BatchRequest, Page, batch_object, page_of
 from services.gateway.auth.identity import Identity
-from services.gateway.backends.scheduler import BatchBackend
+from services.gateway.backends.backends import Scheduler
 from services.gateway.errors.openai_errors import openai_problems
 from services.gateway.http.fields import Text
 from services.gateway.paths import BATCHES
 
 BatchId = Annotated[Text, Path(description='"batch_…"', max_length=255)]
 PageSize = Annotated[int, Query(ge=1, le=100)]
-After = Annotated[Text, Query(max_length=255, description="last_id of the page before")]
+After = Annotated[Text, Query(max_length=255, description="last_id of the previous page")]
 
 
 class BatchApi:
-    """The handlers, with what they ask."""
+    """The handlers and their backend."""
 
-    def __init__(self, batches: BatchBackend, identity: Identity) -> None:
-        self._batches = batches
+    def __init__(self, scheduler: Scheduler, identity: Identity) -> None:
+        self._batches = scheduler.batches
         self._identity = identity
 
     def router(self) -> APIRouter:
@@ -39,7 +39,7 @@ class BatchApi:
         router.post(
             f"{path}/cancel",
             responses=openai_problems(404, 409, 503),
-            summary="Cancel a batch; what was answered is written to its files",
+            summary="Cancel a batch; its answers so far are written to its files",
         )(self.cancel)
         return router
 
@@ -54,20 +54,18 @@ class BatchApi:
             request_id=request_id,
             output_expires_after_seconds=expiry.seconds if expiry else None,
         )
-        return batch_object(await self._batches.create(order))
+        return batch_object((await self._batches.CreateBatch(order)).batch)
 
     async def list_batches(self, limit: PageSize = 20, after: After = "") -> Page[BatchObject]:
-        listed = await self._batches.list_page(limit, after)
-        batches = [batch_object(batch) for batch in listed.batches]
-        return Page(
-            data=batches,
-            first_id=batches[0].id if batches else None,
-            last_id=batches[-1].id if batches else None,
-            has_more=listed.has_more,
-        )
+        request = batch_pb2.ListBatchesRequest(page_size=limit, after_batch_id=after)
+        listed = await self._batches.ListBatches(request)
+        return page_of([batch_object(batch) for batch in listed.batches], has_more=listed.has_more)
 
     async def get(self, batch_id: BatchId) -> BatchObject:
-        return batch_object(await self._batches.get(batch_id))
+        return batch_object(
+            (await self._batches.GetBatch(batch_pb2.GetBatchRequest(batch_id=batch_id))).batch
+        )
 
     async def cancel(self, batch_id: BatchId) -> BatchObject:
-        return batch_object(await self._batches.cancel(batch_id))
+        request = batch_pb2.CancelBatchRequest(batch_id=batch_id)
+        return batch_object((await self._batches.CancelBatch(request)).batch)

@@ -1,32 +1,33 @@
-"""What a comparison says, in sentences: significance and what to conclude."""
+"""Conclusions from a comparison, in sentences."""
 
 from collections.abc import Sequence
 
-from services.gateway.api.comparisons.difference import Difference, Lead, Verdict
+from proctor.values.comparison import Verdict
+from services.gateway.api.comparisons.difference import Difference, Lead
 
 
-def significance_words(lead: Lead | None, corrected_over: int) -> str:
-    """Of the gap between the first and the second."""
+def significance(lead: Lead | None, corrected_over: int) -> str:
+    """Significance of the gap between the best run and the next."""
     if lead is None:
         return "undefined: no pair of runs has a figure"
     gap = lead.gap
     if gap.verdict is Verdict.UNDEFINED:
         return f"undefined: {gap.remark or 'the data allow no test'}"
-    return _p_words(gap, corrected_over)
+    return _p_value(gap, corrected_over)
 
 
 def recommendations(
     differences: Sequence[Difference], names: Sequence[str], suite: str, corrected_over: int
 ) -> list[str]:
-    """Pair by pair: what is shown, what is not and what it would take, and what disturbs the figures."""
+    """For each pair: its conclusion, its tasks, and what biases its figures."""
     return [
         sentence
-        for over_all in differences
-        if over_all.is_over_all
+        for overall in differences
+        if overall.is_overall
         for sentence in (
-            _conclusion(over_all, names, suite, corrected_over),
-            _by_task(over_all, differences, names),
-            _disturbed(over_all, names),
+            _conclusion(overall, names, suite, corrected_over),
+            _by_task(overall, differences, names),
+            _biases(overall, names),
         )
         if sentence
     ]
@@ -40,38 +41,39 @@ def _conclusion(each: Difference, names: Sequence[str], suite: str, corrected_ov
             is_first = each.verdict is Verdict.FIRST_BETTER
             better, worse = (first, second) if is_first else (second, first)
             value, interval = each.seen_from(each.first if is_first else each.second)
-            told = f"{better} is better than {worse} {on} by {_sized(value, interval)}"
-            return f"{told}, {_p_words(each, corrected_over)}."
+            shown = f"{better} is better than {worse} {on} by {_sized(value, interval)}"
+            return f"{shown}, {_p_value(each, corrected_over)}."
         case Verdict.NOT_SHOWN:
-            told = f"The data cannot tell {first} and {second} apart {on}: the difference is "
-            return f"{told}{_sized(each.value, each.interval)}. {_what_it_takes(each)}"
+            size = _sized(each.value, each.interval)
+            not_shown = f"There is no significant difference between {first} and {second} {on}"
+            return f"{not_shown}: the difference is {size}. {_pairs_needed(each)}"
         case Verdict.UNDEFINED:
             return f"{first} and {second} cannot be compared {on}: {each.remark or 'the data allow no test'}."
 
 
-def _what_it_takes(each: Difference) -> str:
+def _pairs_needed(each: Difference) -> str:
     if each.smallest_detectable is None:
-        return "That does not show them equal."
+        return "That does not prove them equal."
     shown = f"{each.pairs:,} pairs of answers would have shown a difference of {each.smallest_detectable:.4g}"
     needed = each.pairs_needed()
     if needed is None or needed <= each.pairs:
-        return f"That does not show them equal: {shown} with a power of 80 %."
+        return f"That does not prove them equal: {shown} with a power of 80 %."
     more = f"to show one as small as {abs(each.value or 0):.2g}, about {needed:,} would be needed"
-    return f"That does not show them equal: {shown} with a power of 80 %; {more}."
+    return f"That does not prove them equal: {shown} with a power of 80 %; {more}."
 
 
-def _by_task(over_all: Difference, differences: Sequence[Difference], names: Sequence[str]) -> str:
-    pair = (over_all.first, over_all.second)
+def _by_task(overall: Difference, differences: Sequence[Difference], names: Sequence[str]) -> str:
+    pair = (overall.first, overall.second)
     of_pair = [each for each in differences if each.task and (each.first, each.second) == pair]
     parts = []
-    for verdict, place in ((Verdict.FIRST_BETTER, pair[0]), (Verdict.SECOND_BETTER, pair[1])):
+    for verdict, run in ((Verdict.FIRST_BETTER, pair[0]), (Verdict.SECOND_BETTER, pair[1])):
         tasks = dict.fromkeys(each.task for each in of_pair if each.verdict is verdict)
         if tasks:
-            parts.append(f"{names[place]} is better on {', '.join(tasks)}")
+            parts.append(f"{names[run]} is better on {', '.join(tasks)}")
     return f"Task by task: {'; '.join(parts)}." if parts else ""
 
 
-def _disturbed(each: Difference, names: Sequence[str]) -> str:
+def _biases(each: Difference, names: Sequence[str]) -> str:
     parts = []
     if each.if_parsed is not None and each.value is not None:
         parts.append(
@@ -80,15 +82,15 @@ def _disturbed(each: Difference, names: Sequence[str]) -> str:
         )
     if each.first_failed or each.second_failed:
         parts.append(
-            f"the machinery failed on {each.first_failed} samples of the first and {each.second_failed} of "
-            "the second, which are left out: retry what failed"
+            f"{each.first_failed} samples of the first and {each.second_failed} of the second failed and are "
+            "excluded: retry what failed"
         )
     if not parts:
         return ""
     return f"{names[each.first]} against {names[each.second]}: {'; '.join(parts)}."
 
 
-def _p_words(each: Difference, corrected_over: int) -> str:
+def _p_value(each: Difference, corrected_over: int) -> str:
     p_value = each.p_value if each.adjusted_p_value is None else each.adjusted_p_value
     if p_value is None:
         return "without a p-value"

@@ -1,29 +1,18 @@
-"""The difference of two runs in one metric, and what follows from all of them about who is ahead.
-Differences from their messages: for conclusions, and as they go out.
-"""
+"""The difference of two runs in one metric, and who leads by all differences."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from proctor.v1 import comparison_pb2
-from services.gateway.api.comparisons.schemas import DifferenceShown
-from services.gateway.http.presentation import verdict_word
-
-
-class Verdict(StrEnum):
-    """What a difference proves."""
-
-    FIRST_BETTER = "first_better"
-    SECOND_BETTER = "second_better"
-    NOT_SHOWN = "not_shown"
-    UNDEFINED = "undefined"
+from proctor.values.comparison import Verdict
+from proctor.wire.convert import member_of
+from services.gateway.http.presentation import interval, optional
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """First minus second; runs by their places in the comparison. None is undefined."""
+    """First minus second. Runs are indexes into the comparison's list; None means undefined."""
 
     first: int
     second: int
@@ -43,20 +32,20 @@ class Difference:
     remark: str
 
     @property
-    def is_over_all(self) -> bool:
+    def is_overall(self) -> bool:
         return not self.task
 
-    def seen_from(self, place: int) -> tuple[float | None, tuple[float, float] | None]:
-        """Difference and interval with the run at this place first."""
-        if place == self.first or self.value is None:
+    def seen_from(self, run: int) -> tuple[float | None, tuple[float, float] | None]:
+        """Difference and interval with this run as the first."""
+        if run == self.first or self.value is None:
             return self.value, self.interval
-        turned = (-self.interval[1], -self.interval[0]) if self.interval else None
-        return -self.value, turned
+        reversed_interval = (-self.interval[1], -self.interval[0]) if self.interval else None
+        return -self.value, reversed_interval
 
     def pairs_needed(self) -> int | None:
-        """Pairs that would show a true difference of the observed size with a power of 80 %.
+        """Pairs needed to detect a true difference of the observed size with a power of 80 %.
 
-        What can be detected shrinks with the square root of the pairs. None where nothing tells.
+        The smallest detectable difference shrinks with the square root of the pairs. None when undefined.
         """
         if not self.value or not self.smallest_detectable:
             return None
@@ -65,7 +54,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """Who is ahead by the samples shared, who comes next, and who cannot be told apart from the first."""
+    """The best run on the shared samples, the next one, and the runs that tie with the best."""
 
     best: int
     runner_up: int
@@ -74,15 +63,15 @@ class Lead:
 
 
 def lead_of(run_count: int, differences: Sequence[Difference]) -> Lead | None:
-    """By pairs won, since each pair shares samples of its own; None where no pair has a figure.
+    """Ranks by pairs won, since each pair has its own shared samples. None when no pair has a figure.
 
     `differences` are those of one metric over all tasks, one per pair.
     """
     defined = [each for each in differences if each.value is not None]
     if not defined:
         return None
-    won = [sum(_ahead(each, place) for each in defined) for place in range(run_count)]
-    best, runner_up, *_ = sorted(range(run_count), key=lambda place: -won[place])
+    won = [sum(_points(each, run) for each in defined) for run in range(run_count)]
+    best, runner_up, *_ = sorted(range(run_count), key=lambda run: -won[run])
     between = next((each for each in defined if {each.first, each.second} == {best, runner_up}), None)
     if between is None:
         return None
@@ -92,11 +81,11 @@ def lead_of(run_count: int, differences: Sequence[Difference]) -> Lead | None:
     return Lead(best, runner_up, between, tuple(each.first + each.second - best for each in tied))
 
 
-def _ahead(difference: Difference, place: int) -> float:
-    """1 for the run that is ahead in this pair, a half for each where there is no difference."""
-    if place not in (difference.first, difference.second):
+def _points(difference: Difference, run: int) -> float:
+    """1 for the better run of a pair, a half for each of two equal ones, 0 for others."""
+    if run not in (difference.first, difference.second):
         return 0.0
-    value, _ = difference.seen_from(place)
+    value, _ = difference.seen_from(run)
     assert value is not None
     return 0.5 if value == 0 else float(value > 0)
 
@@ -107,55 +96,16 @@ def difference_of(message: comparison_pb2.Difference) -> Difference:
         second=message.second,
         task=message.task,
         metric=message.metric,
-        value=message.difference if message.HasField("difference") else None,
-        interval=_interval(message),
-        p_value=message.p_value if message.HasField("p_value") else None,
-        adjusted_p_value=message.adjusted_p_value if message.HasField("adjusted_p_value") else None,
+        value=optional(message, "difference"),
+        interval=interval(message),
+        p_value=optional(message, "p_value"),
+        adjusted_p_value=optional(message, "adjusted_p_value"),
         test=message.test,
         pairs=message.pairs,
-        smallest_detectable=message.smallest_detectable if message.HasField("smallest_detectable") else None,
+        smallest_detectable=optional(message, "smallest_detectable"),
         first_failed=message.first_failed,
         second_failed=message.second_failed,
-        if_parsed=message.difference_if_parsed if message.HasField("difference_if_parsed") else None,
-        verdict=_verdict(message),
+        if_parsed=optional(message, "difference_if_parsed"),
+        verdict=member_of(Verdict, message.verdict) or Verdict.UNDEFINED,
         remark=message.remark,
     )
-
-
-def difference_shown(message: comparison_pb2.Difference, names: Sequence[str]) -> DifferenceShown:
-    each = difference_of(message)
-    return DifferenceShown(
-        first=names[message.first],
-        second=names[message.second],
-        task=message.task or None,
-        metric=message.metric,
-        first_mean=message.first_mean if message.HasField("first_mean") else None,
-        second_mean=message.second_mean if message.HasField("second_mean") else None,
-        difference=each.value,
-        ci95=each.interval,
-        p_value=each.p_value,
-        adjusted_p_value=each.adjusted_p_value,
-        test=message.test,
-        pairs=message.pairs,
-        clusters=message.clusters,
-        smallest_detectable=each.smallest_detectable,
-        first_failed=message.first_failed,
-        second_failed=message.second_failed,
-        first_unparsed=message.first_unparsed,
-        second_unparsed=message.second_unparsed,
-        difference_if_parsed=each.if_parsed,
-        only_first_right=message.only_first_right,
-        only_second_right=message.only_second_right,
-        verdict=each.verdict,
-        remark=message.remark,
-    )
-
-
-def _interval(message: comparison_pb2.Difference) -> tuple[float, float] | None:
-    has_interval = message.HasField("ci_low") and message.HasField("ci_high")
-    return (message.ci_low, message.ci_high) if has_interval else None
-
-
-def _verdict(message: comparison_pb2.Difference) -> Verdict:
-    is_known = message.verdict != comparison_pb2.VERDICT_UNSPECIFIED
-    return Verdict(verdict_word(message.verdict)) if is_known else Verdict.UNDEFINED

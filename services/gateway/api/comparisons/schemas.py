@@ -1,4 +1,4 @@
-"""A comparison as it is asked for over HTTP, and as it is told."""
+"""Bodies of comparisons."""
 
 import uuid
 from typing import Self
@@ -19,13 +19,13 @@ class CompareRequest(BaseModel):
         min_length=2, max_length=6, description='Models as "provider/name", or ids of jobs'
     )
     benchmark_suite: SuiteName = Field(
-        default="", max_length=128, description="Needed with models; of all its versions"
+        default="", max_length=128, description="Required with models; all its versions"
     )
     metrics: list[Text] = Field(
         default_factory=list, description='Empty means each task\'s main metric; "accuracy" means acc'
     )
     tasks: list[Text] = Field(default_factory=list, description="Empty means all that the runs share")
-    force: bool = Field(default=False, description="Compare although scored in different ways; says so")
+    force: bool = Field(default=False, description="Compare different scoring methods, with a warning")
 
     @model_validator(mode="after")
     def of_one_kind(self) -> Self:
@@ -35,7 +35,7 @@ class CompareRequest(BaseModel):
         if are_runs == {False} and not self.benchmark_suite:
             raise ValueError("with models, name the benchmark_suite")
         if len(set(self.model_ids)) < len(self.model_ids):
-            raise ValueError("each of model_ids must be another one")
+            raise ValueError("model_ids must be distinct")
         return self
 
     def to_proto(self) -> comparing_pb2.CompareRunsRequest:
@@ -53,13 +53,13 @@ class CompareRequest(BaseModel):
 class ComparedJob(BaseModel):
     job_id: str
     model: str
-    scoring: str | None = Field(description="How choices were scored; null where there are none")
+    scoring: str | None = Field(description="Scoring method of choices; null without choices")
     limit: int | None = Field(description="First rows of each task only; null means all")
-    score: float | None = Field(description="The suite's own figure of the main metric")
+    score: float | None = Field(description="The suite's figure of the main metric")
 
 
 class DifferenceShown(BaseModel):
-    """First minus second. Null is undefined, never zero."""
+    """First minus second. Null means undefined, never zero."""
 
     first: str
     second: str
@@ -72,14 +72,14 @@ class DifferenceShown(BaseModel):
     p_value: float | None = Field(description="Two-sided, before correction")
     adjusted_p_value: float | None = Field(description="Holm")
     test: str
-    pairs: int = Field(description="Samples that both answered")
+    pairs: int = Field(description="Samples that both runs answered")
     clusters: int
     smallest_detectable: float | None = Field(description="With a power of 80 %")
-    first_failed: int = Field(description="Samples left out since the machinery failed on them")
+    first_failed: int = Field(description="Failed samples, which are excluded")
     second_failed: int
-    first_unparsed: int = Field(description="Answers among the pairs that count as not right")
+    first_unparsed: int = Field(description="Unparsed answers among the pairs, which count as wrong")
     second_unparsed: int
-    difference_if_parsed: float | None = Field(description="Over pairs that both parsed; null if all were")
+    difference_if_parsed: float | None = Field(description="Over pairs parsed in both; null if all were")
     only_first_right: int
     only_second_right: int
     verdict: str = Field(description="first_better, second_better, not_shown or undefined")
@@ -89,18 +89,20 @@ class DifferenceShown(BaseModel):
 class ComparisonShown(BaseModel):
     models_compared: list[str]
     benchmark_suite: str
-    metric: str | None = Field(description="By which the best one is named")
-    best_performing: str | None = Field(description="Ahead on the shared samples; see best_tied_with")
-    best_tied_with: list[str] = Field(description="Those that the data cannot tell apart from the best")
-    gap_between: list[str] = Field(description="The best one and the next")
-    performance_gap: float | None = Field(description="Of these two, on the samples that both answered")
+    metric: str | None = Field(description="Metric of best_performing")
+    best_performing: str | None = Field(description="The best on the shared samples; see best_tied_with")
+    best_tied_with: list[str] = Field(description="Those without a significant difference to the best")
+    gap_between: list[str] = Field(description="The best and the next one")
+    performance_gap: float | None = Field(description="Difference of these two on their shared samples")
     performance_gap_ci95: tuple[float, float] | None
-    statistical_significance: str = Field(description="Of this gap")
+    statistical_significance: str = Field(description="Significance of this gap")
     recommendations: list[str]
     warnings: list[str]
     runs: list[ComparedJob]
-    differences: list[DifferenceShown] = Field(description="Every pair × task × metric, and the suite's own")
-    corrected_over: int = Field(description="Tests that the correction was made over")
+    differences: list[DifferenceShown] = Field(
+        description="Per pair, task and metric; and for the whole suite"
+    )
+    corrected_over: int = Field(description="Number of tests in the Holm correction")
 
 
 class Compared(BaseModel):

@@ -1,6 +1,4 @@
-"""The order of a run over a data set as it comes in over HTTP, and a page of runs that is asked for.
-Which answers to a data set are wanted, and in which form.
-"""
+"""Requests for runs over data sets: orders, lists of runs and pages of answers."""
 
 import json
 from typing import Annotated, Any, Literal
@@ -12,8 +10,10 @@ from proctor.completion_window import window_seconds
 from proctor.v1 import outcome_pb2, run_pb2, sample_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.values.priority import Priority
+from proctor.values.run import RunState
+from proctor.wire.convert import number_of
 from services.gateway.api.runs.requests import (
-    PRIORITIES,
     PROMPT_FORMS,
     BaseUrl,
     Count,
@@ -22,16 +22,14 @@ from services.gateway.api.runs.requests import (
     ProjectId,
     PromptForm,
     Rollouts,
-    Urgency,
-    refuse_deep,
+    StreamAnswers,
+    check_nesting,
 )
 from services.gateway.errors.gateway_errors import FileIsWhole
-from services.gateway.http.fields import Text
-from services.gateway.http.presentation import STATES
+from services.gateway.http.fields import INT32_MAX, Text
 
-_MOST_NAMES = 100
+_MAX_NAMES = 100
 
-Status = Literal["pending", "running", "paused", "completed", "failed", "cancelled"]
 ModelName = Annotated[Text, Field(min_length=1, max_length=512)]
 
 
@@ -43,7 +41,7 @@ def _is_window(text: str) -> str:
 Window = Annotated[
     str,
     AfterValidator(_is_window),
-    Field(description='"24h", "90m": the run fails when it has not ended by then, waiting included'),
+    Field(description='"24h", "90m": the run fails when it has not ended by then, including waiting'),
 ]
 
 
@@ -58,7 +56,7 @@ class MetricChoice(BaseModel):
     @field_validator("options")
     @classmethod
     def can_be_sent(cls, options: dict[str, Any]) -> dict[str, Any]:
-        refuse_deep(options)
+        check_nesting(options)
         json.dumps(options, allow_nan=False, ensure_ascii=False).encode()
         return options
 
@@ -69,7 +67,7 @@ class MetricChoice(BaseModel):
 
 
 def _named(given: object) -> object:
-    """Read as one form, so that what is wrong is told of the form that it has."""
+    """Parsed as one form, so that an error is about the form that was given."""
     return {"name": given} if isinstance(given, str) else given
 
 
@@ -82,38 +80,33 @@ class DatasetRunRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     model_id: ModelName = Field(
-        description='"provider/name", or an alias that an operator gave', examples=["vllm/starter"]
+        description='"provider/name", or an alias from the pools file', examples=["vllm/starter"]
     )
     dataset_id: Text = Field(
         min_length=1, max_length=255, description='"ds_…", or "file-…" of a file for batches'
     )
     metrics: list[Metric] = Field(
         default_factory=list,
-        max_length=_MOST_NAMES,
-        description="How answers are held against the targets of the rows; none: they are kept, not scored",
+        max_length=_MAX_NAMES,
+        description="Metrics of the answers against the targets of the rows; empty means no scoring",
         examples=[["exact_match"]],
     )
-    params: Params | None = Field(
-        default=None, description="For rows that say nothing else; what a row says of itself wins"
-    )
+    params: Params | None = Field(default=None, description="Defaults; parameters of a row override them")
     limit: Count = Field(default=None, description="First N rows")
     rollouts: Rollouts = None
-    priority: Urgency | None = Field(default=None, description="normal if unset")
+    priority: Priority | None = Field(default=None, description="normal if unset")
     project_id: ProjectId = 0
     line_models: list[ModelName] = Field(
         default_factory=list,
-        max_length=_MOST_NAMES,
-        description="Names that lines may call the model by, beside its own and its aliases",
+        max_length=_MAX_NAMES,
+        description="Further names of the model that lines may use, besides its own name and aliases",
     )
     completion_window: Window | None = None
     reuse_answers: bool = Field(
         default=False,
-        description="Take stored answers of earlier runs to the same requests of the same engine",
+        description="Reuse stored answers of earlier runs to the same requests of the same engine",
     )
-    stream_answers: bool = Field(
-        default=False,
-        description="Ask a provider over HTTP to stream: shows the time to the first token, costs CPU",
-    )
+    stream_answers: StreamAnswers = False
     max_cost: MaxCost = None
     prompt_form: PromptForm = "auto"
     base_url: BaseUrl = ""
@@ -131,7 +124,7 @@ class DatasetRunRequest(BaseModel):
             ),
             limit=self.limit,
             rollouts=self.rollouts,
-            priority=PRIORITIES[self.priority] if self.priority else run_pb2.PRIORITY_UNSPECIFIED,
+            priority=number_of(self.priority),
             params=self.params.to_proto() if self.params else None,
             prompt_form=PROMPT_FORMS[self.prompt_form],
             max_cost=self.max_cost,
@@ -146,22 +139,21 @@ class DatasetRunsQuery:
     def __init__(
         self,
         limit: Annotated[int, Query(ge=1, le=500)] = 20,
-        cursor: Annotated[Text, Query(description="next_cursor of the page before")] = "",
-        status: Status | None = None,
+        cursor: Annotated[Text, Query(description="next_cursor of the previous page")] = "",
+        status: RunState | None = None,
         model: Annotated[Text, Query(description='"provider/name"')] = "",
         dataset_id: Annotated[Text, Query(description='"ds_…"')] = "",
     ) -> None:
         self.request = scheduler_pb2.ListRunsRequest(
             page_size=limit,
             page_token=cursor,
-            state=STATES[status] if status else run_pb2.RUN_STATE_UNSPECIFIED,
+            state=number_of(status),
             model=model,
             kind=scheduler_pb2.RUN_KIND_DATASET,
             dataset_id=dataset_id,
         )
 
 
-_INT32_MAX = 2**31 - 1
 _STATUSES = {
     "answered": outcome_pb2.OUTCOME_STATUS_SCORED,
     "scored": outcome_pb2.OUTCOME_STATUS_SCORED,
@@ -169,24 +161,24 @@ _STATUSES = {
     "failed": outcome_pb2.OUTCOME_STATUS_FAILED,
 }
 
-Characters = Annotated[int | None, Query(ge=0, le=_INT32_MAX, description="Of the answer")]
-Score = Annotated[float | None, Query(allow_inf_nan=False, description="Of the metric")]
+Characters = Annotated[int | None, Query(ge=0, le=INT32_MAX, description="Length of the answer")]
+Score = Annotated[float | None, Query(allow_inf_nan=False, description="Score of the metric")]
 
 
 class WithoutStatus:
-    """What has to be true of an answer; all that is given."""
+    """Filter of answers; all given conditions must match."""
 
-    def __init__(  # noqa: PLR0913  # a query has as many parameters as it has words
+    def __init__(  # noqa: PLR0913  # the parameters of the query
         self,
-        row_id: Annotated[Text, Query(alias="id", description="A part of the id of the row")] = "",
-        text: Annotated[Text, Query(description="A part of the prompt or the answer")] = "",
-        metric: Annotated[Text, Query(description="That min_score and max_score are about")] = "",
+        row_id: Annotated[Text, Query(alias="id", description="Substring of the row's id")] = "",
+        text: Annotated[Text, Query(description="Substring of the prompt or the answer")] = "",
+        metric: Annotated[Text, Query(description="Metric of min_score and max_score")] = "",
         min_score: Score = None,
         *,
         max_score: Score = None,
         min_length: Characters = None,
         max_length: Characters = None,
-        golden: Annotated[bool, Query(description="Only those that were marked as golden")] = False,
+        golden: Annotated[bool, Query(description="Only golden answers")] = False,
     ) -> None:
         self.filter = results_pb2.OutcomeFilter(
             row_id=row_id,
@@ -205,7 +197,7 @@ class WithoutStatus:
 
 
 class AnswerFilter:
-    """The same, and how the answer ended."""
+    """Filter of answers, also by status."""
 
     def __init__(
         self,
@@ -221,18 +213,18 @@ class AnswerFilter:
 
 
 class AnswerPage:
-    """Where a page begins, and how much is on it."""
+    """Position and size of a page."""
 
     def __init__(
         self,
-        limit: Annotated[int, Query(ge=1, le=1000, description="A page of heavy answers has fewer")] = 100,
-        cursor: Annotated[Text, Query(description="next_cursor of the page before")] = "",
+        limit: Annotated[int, Query(ge=1, le=1000, description="A page of large answers has fewer")] = 100,
+        cursor: Annotated[Text, Query(description="next_cursor of the previous page")] = "",
     ) -> None:
         self.limit = limit
         self.cursor = cursor
 
 
-def outcomes_wanted(run_id: str, chosen: AnswerFilter, page: AnswerPage) -> results_pb2.ListOutcomesRequest:
+def outcomes_request(run_id: str, chosen: AnswerFilter, page: AnswerPage) -> results_pb2.ListOutcomesRequest:
     return results_pb2.ListOutcomesRequest(
         run_id=run_id,
         page_size=page.limit,
@@ -242,7 +234,7 @@ def outcomes_wanted(run_id: str, chosen: AnswerFilter, page: AnswerPage) -> resu
     )
 
 
-def refuse_chosen(chosen: AnswerFilter, page: AnswerPage) -> None:
-    """A file that looks whole and is not would be taken for the run."""
+def check_unfiltered(chosen: AnswerFilter, page: AnswerPage) -> None:
+    """Raises `FileIsWhole`: a filtered file could be mistaken for all answers."""
     if chosen.is_set or page.cursor:
         raise FileIsWhole(parameters="cursor and the filters")

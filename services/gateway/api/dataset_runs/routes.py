@@ -1,4 +1,4 @@
-"""Runs over data sets: order, list, look, read, stop, delete. Each handler converts, calls, converts back."""
+"""Runs over data sets: start, list, show, read answers, cancel, pause, resume, retry and delete."""
 
 import uuid
 from typing import Annotated, Literal
@@ -7,7 +7,6 @@ from fastapi import APIRouter, Depends, Header, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.common.clock import Clock
 from services.common.errors import RemoteError
@@ -15,15 +14,15 @@ from services.gateway.api.dataset_runs.dataset_run import (
     dataset_run_listed,
     dataset_run_shown,
     dataset_run_started,
-    found_dataset_run,
+    get_dataset_run,
 )
 from services.gateway.api.dataset_runs.requests import (
     AnswerFilter,
     AnswerPage,
     DatasetRunRequest,
     DatasetRunsQuery,
-    outcomes_wanted,
-    refuse_chosen,
+    check_unfiltered,
+    outcomes_request,
 )
 from services.gateway.api.dataset_runs.rows import dataset_run_results
 from services.gateway.api.dataset_runs.schemas import (
@@ -35,9 +34,8 @@ from services.gateway.api.dataset_runs.schemas import (
 )
 from services.gateway.api.exports.routes import FILE_RESPONSES, ExportApi, Format
 from services.gateway.auth.identity import Identity
-from services.gateway.backends.results import ResultsBackend
-from services.gateway.backends.scheduler import SchedulerBackend
-from services.gateway.errors.api_errors import in_words_of_rest
+from services.gateway.backends.backends import Results, Scheduler
+from services.gateway.errors.api_errors import with_parameter_names
 from services.gateway.errors.http_problem import problems
 from services.gateway.errors.run_ids import benchmark_id
 from services.gateway.http.downloads import ContentConditions
@@ -45,7 +43,8 @@ from services.gateway.http.path_ids import BenchmarkRunId
 from services.gateway.paths import DATASET_RUNS
 
 RequestKey = Annotated[
-    uuid.UUID | None, Header(alias="Idempotency-Key", description="The same again finds the run of the first")
+    uuid.UUID | None,
+    Header(alias="Idempotency-Key", description="A repeated call returns the first run"),
 ]
 Form = Annotated[
     Literal["json", "jsonl", "csv"],
@@ -54,12 +53,12 @@ Form = Annotated[
 
 
 class DatasetRunApi:
-    """The handlers, with what they ask."""
+    """The handlers and their backends."""
 
     def __init__(
         self,
-        scheduler: SchedulerBackend,
-        results: ResultsBackend,
+        scheduler: Scheduler,
+        results: Results,
         exports: ExportApi,
         identity: Identity,
         clock: Clock,
@@ -79,9 +78,7 @@ class DatasetRunApi:
         router.get("", responses=problems(400, 422, 503), summary="List runs over data sets, newest first")(
             self.list_runs
         )
-        router.get("/{benchmark_id}", responses=one, summary="One of them, with its figures so far")(
-            self.show
-        )
+        router.get("/{benchmark_id}", responses=one, summary="One run, with its figures so far")(self.show)
         router.get(
             "/{benchmark_id}/results",
             responses=problems(400, 404, 409, 422, 503),
@@ -94,23 +91,23 @@ class DatasetRunApi:
             response_class=Response,
             summary="All answers as a file",
         )(self.export)
-        router.post("/{benchmark_id}/cancel", responses=change, summary="Cancel it; what it has stays")(
+        router.post("/{benchmark_id}/cancel", responses=change, summary="Cancel it and keep its answers")(
             self.cancel
         )
         router.post("/{benchmark_id}/pause", responses=change, summary="Pause it")(self.pause)
-        router.post("/{benchmark_id}/resume", responses=change, summary="Let it go on")(self.resume)
-        router.post("/{benchmark_id}/retry", responses=change, summary="Ask again for what is missing")(
+        router.post("/{benchmark_id}/resume", responses=change, summary="Resume it")(self.resume)
+        router.post("/{benchmark_id}/retry", responses=change, summary="Retry what is missing or failed")(
             self.retry
         )
-        router.delete(
-            "/{benchmark_id}", responses=change, summary="Delete one that is over, with its answers"
-        )(self.delete)
+        router.delete("/{benchmark_id}", responses=change, summary="Delete a finished run with its answers")(
+            self.delete
+        )
         return router
 
     async def start(
         self, body: DatasetRunRequest, request: Request, request_key: RequestKey = None
     ) -> DatasetRunStarted:
-        response = await self._scheduler.submit_run(
+        response = await self._scheduler.runs.SubmitRun(
             scheduler_pb2.SubmitRunRequest(
                 order=body.to_order(),
                 user=await self._identity.user(request),
@@ -120,7 +117,7 @@ class DatasetRunApi:
         return dataset_run_started(response)
 
     async def list_runs(self, query: Annotated[DatasetRunsQuery, Depends()]) -> DatasetRunPage:
-        page = await self._scheduler.list_runs(query.request)
+        page = await self._scheduler.runs.ListRuns(query.request)
         now = self._clock.now()
         return DatasetRunPage(
             benchmarks=[dataset_run_listed(run, now) for run in page.runs],
@@ -129,8 +126,8 @@ class DatasetRunApi:
         )
 
     async def show(self, run_id: BenchmarkRunId) -> DatasetRunShown:
-        run = await self._run(run_id)
-        return dataset_run_shown(run, await self._results.summary_so_far(run_id), self._clock.now())
+        run = await get_dataset_run(self._scheduler, run_id)
+        return dataset_run_shown(run, await self._results.summary(run_id), self._clock.now())
 
     async def results(
         self,
@@ -141,15 +138,15 @@ class DatasetRunApi:
         form: Form = "json",
     ) -> Response:
         if form != "json":
-            refuse_chosen(chosen, page)
+            check_unfiltered(chosen, page)
             return await self.export(run_id, conditions, form)
-        run = await self._run(run_id)
+        run = await get_dataset_run(self._scheduler, run_id)
         try:
-            outcomes = await self._results.outcomes_so_far(outcomes_wanted(run_id, chosen, page))
+            outcomes = await self._results.recorded_outcomes(outcomes_request(run_id, chosen, page))
         except RemoteError as error:
-            raise in_words_of_rest(error) from error
+            raise with_parameter_names(error) from error
         results = dataset_run_results(run, outcomes, self._clock.now())
-        # A page may be heavy: it is not checked once more, as FastAPI would.
+        # Pages may be large, so FastAPI does not validate them a second time.
         return Response(results.model_dump_json(), media_type="application/json")
 
     async def export(
@@ -158,38 +155,35 @@ class DatasetRunApi:
         conditions: Annotated[ContentConditions, Depends()],
         form: Annotated[Format, Query(alias="format")] = "jsonl",
     ) -> Response:
-        await self._run(run_id)
+        await get_dataset_run(self._scheduler, run_id)
         return await self._exports.export(run_id, conditions, form)
 
     async def cancel(self, run_id: BenchmarkRunId) -> DatasetRunMessage:
-        await self._run(run_id)
-        await self._scheduler.cancel_run(run_id)
-        return _told(run_id, "cancelled; what it has stays")
+        await get_dataset_run(self._scheduler, run_id)
+        await self._scheduler.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=run_id))
+        return _message(run_id, "cancelled; recorded answers are kept")
 
     async def pause(self, run_id: BenchmarkRunId) -> DatasetRunMessage:
-        await self._run(run_id)
-        await self._scheduler.pause_run(run_id)
-        return _told(run_id, "paused")
+        await get_dataset_run(self._scheduler, run_id)
+        await self._scheduler.runs.PauseRun(scheduler_pb2.PauseRunRequest(run_id=run_id))
+        return _message(run_id, "paused")
 
     async def resume(self, run_id: BenchmarkRunId) -> DatasetRunMessage:
-        await self._run(run_id)
-        await self._scheduler.resume_run(run_id)
-        return _told(run_id, "waits for its turn to go on")
+        await get_dataset_run(self._scheduler, run_id)
+        await self._scheduler.runs.ResumeRun(scheduler_pb2.ResumeRunRequest(run_id=run_id))
+        return _message(run_id, "is queued to resume")
 
     async def retry(self, run_id: BenchmarkRunId) -> DatasetRunMessage:
-        await self._run(run_id)
-        await self._scheduler.retry_run(run_id)
-        return _told(run_id, "waits to be run again for what is missing")
+        await get_dataset_run(self._scheduler, run_id)
+        await self._scheduler.runs.RetryRun(scheduler_pb2.RetryRunRequest(run_id=run_id))
+        return _message(run_id, "is queued to retry what is missing")
 
     async def delete(self, run_id: BenchmarkRunId) -> DatasetRunMessage:
-        await self._run(run_id)
-        await self._scheduler.delete_run(run_id)
-        return _told(run_id, "deleted, with its answers")
-
-    async def _run(self, run_id: str) -> run_pb2.Run:
-        return await found_dataset_run(self._scheduler, run_id)
+        await get_dataset_run(self._scheduler, run_id)
+        await self._scheduler.runs.DeleteRun(scheduler_pb2.DeleteRunRequest(run_id=run_id))
+        return _message(run_id, "deleted, with its answers")
 
 
-def _told(run_id: str, what: str) -> DatasetRunMessage:
+def _message(run_id: str, what: str) -> DatasetRunMessage:
     shown = benchmark_id(run_id)
     return DatasetRunMessage(benchmark_id=shown, message=f"Benchmark {shown} {what}")

@@ -1,27 +1,48 @@
-"""Runs over data sets as they go out over HTTP."""
+"""Bodies of runs over data sets."""
 
 from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, Field, JsonValue
 
-from services.gateway.api.runs.schemas import Figure, JobUsage, JobWait, TimingBody
+from services.gateway.api.runs.schemas import Estimate, Figure, JobUsage, JobWait, TimingBody
 
 
-class DatasetRunStarted(BaseModel):
+class RowError(BaseModel):
+    code: str = Field(description="Failure class")
+    message: str
+
+
+class DatasetRunIdentity(BaseModel):
+    benchmark_id: str = Field(description='"bm_…"')
+    model_id: str = Field(description='"provider/name"')
+    model_name: str = Field(description="Without the provider")
+    dataset_id: str
+    dataset_name: str
+    status: str = Field(description="pending, running, paused, completed, failed, cancelled")
+
+
+class DatasetRunStarted(Estimate):
     benchmark_id: str = Field(description='"bm_…"')
     status: str
-    started_at: datetime = Field(description="When it was accepted")
     model_id: str
     dataset_id: str
     dataset_name: str
-    deadline: datetime | None = Field(
-        description="When it fails as timed out; null while it waits without a completion window"
-    )
-    estimated_duration: str = Field(description='Text such as "10-30 minutes"')
-    estimated_seconds: float | None = Field(description="Null while nothing was measured to tell from")
-    estimated_cost: float | None = Field(description="Null without a price, or a run to tell from")
-    currency: str | None = Field(description="Of the model's price; null where it has none")
+    started_at: datetime = Field(description="When it was accepted")
+    deadline: datetime | None = Field(description="When it fails as timed out; null without a deadline yet")
+
+
+class ShownAnswer(BaseModel):
+    """What every body about an answer has."""
+
+    sample: int = Field(description="Number of the sample; identifies the answer together with rollout")
+    rollout: int
+    status: str = Field(description="answered (not scored), scored, unparsed or failed")
+    prediction: str = Field(description="The extracted answer")
+    error: RowError | None
+    scores: dict[str, float]
+    is_golden: bool
+    total_seconds: float | None = Field(description="To the last token; null for failures and reused answers")
 
 
 class DatasetRunMessage(BaseModel):
@@ -31,38 +52,32 @@ class DatasetRunMessage(BaseModel):
 
 class MetricShown(BaseModel):
     name: str
-    options: JsonValue = Field(description="Null where there are none")
+    options: JsonValue = Field(description="Null without options")
 
 
-class DatasetRunListed(BaseModel):
-    benchmark_id: str = Field(description='"bm_…"')
-    model_id: str = Field(description='"provider/name"')
-    model_name: str = Field(description="Without the provider")
-    dataset_id: str
-    dataset_name: str
-    status: str = Field(description="pending, running, paused, completed, failed, cancelled")
-    progress: int = Field(description="Per cent of the rows that came to an end, 0 to 100")
+class DatasetRunListed(DatasetRunIdentity):
+    progress: int = Field(description="Percentage of finished rows, 0 to 100")
     completed: int
     total: int = Field(description="Rows times rollouts; 0 until planned")
     throughput: float = Field(
-        description="Generated tokens per second: over the last seconds while it runs, else over its time"
+        description="Generated tokens per second: current while it runs, else over its whole time"
     )
-    eta_seconds: float | None = Field(description="Until its end; null until measured, and when it has ended")
-    eta_low_seconds: float | None = Field(description="The same if all goes as fast as at its best")
-    eta_high_seconds: float | None = Field(description="The same if all goes as slowly as at its worst")
+    eta_seconds: float | None = Field(description="Seconds to its end; null until measured and after its end")
+    eta_low_seconds: float | None = Field(description="The same at the highest rate observed")
+    eta_high_seconds: float | None = Field(description="The same at the lowest rate observed")
     started_at: datetime = Field(description="When it was accepted")
     completed_at: datetime | None
     deadline: datetime | None = Field(
-        description="When it fails as timed out; null where it has ended, or waits without a window"
+        description="When it fails as timed out; null without a deadline, and when it has ended"
     )
     current_step: str
-    failed: int = Field(description="Rows that the machinery failed on; never scored")
-    metrics: list[MetricShown] = Field(description="None: answers are kept, not scored")
+    failed: int = Field(description="Failed rows; never scored")
+    metrics: list[MetricShown] = Field(description="Empty: answers are not scored")
     project_id: int
     user: str
     priority: str
-    error: str | None = Field(description="Why it failed; null where it did not")
-    wait: JobWait | None = Field(description="Why it waits; null where it does not")
+    error: str | None = Field(description="Why it failed; null unless it did")
+    wait: JobWait | None = Field(description="Why it waits; null unless it does")
 
 
 class DatasetRunPage(BaseModel):
@@ -72,16 +87,16 @@ class DatasetRunPage(BaseModel):
 
 
 class DatasetRunShown(DatasetRunListed):
-    """One of them, with its figures so far."""
+    """A run over a data set with its figures, partial while it runs."""
 
-    total_time_seconds: float = Field(description="For which it was running")
-    samples_per_second: float | None = Field(description="Over the last seconds; null until measured")
-    scores: dict[str, Figure] = Field(description="By metric; empty where it has none")
+    total_time_seconds: float = Field(description="Total time that it was running")
+    samples_per_second: float | None = Field(description="Current rate; null until measured")
+    scores: dict[str, Figure] = Field(description="By metric; empty without metrics")
     answered: int
     unparsed: int = Field(description="Answers that could not be parsed")
-    failures: dict[str, int] = Field(description="Class of machinery failure to count")
+    failures: dict[str, int] = Field(description="Failure class → count")
     usage: JobUsage
-    cost: float | None = Field(description="Of the tokens; null where the model has no price")
+    cost: float | None = Field(description="Cost of its tokens; null without a price")
     currency: str | None
     timing: TimingBody
     reused_answers: int
@@ -89,37 +104,18 @@ class DatasetRunShown(DatasetRunListed):
 
 class RowResponse(BaseModel):
     status_code: int = 200
-    body: dict[str, Any] = Field(description="As the endpoint answers that the row is a request of")
+    body: dict[str, Any] = Field(description="Response body of the endpoint that the row is a request for")
 
 
-class RowError(BaseModel):
-    code: str = Field(description="Class of the machinery failure")
-    message: str
-
-
-class RowResult(BaseModel):
+class RowResult(ShownAnswer):
     custom_id: str = Field(description='"custom_id" or "id" of the row; else its number')
-    response: RowResponse | None = Field(description="Null where the machinery failed")
-    error: RowError | None
+    response: RowResponse | None = Field(description="Null for a failure")
     row: int = Field(description="From 0")
-    sample: int = Field(description="Names the answer in the run, together with rollout")
-    rollout: int
-    status: str = Field(description="answered (not scored), scored, unparsed or failed")
     prompt: str
     target: str
-    prediction: str = Field(description="What the answer was taken as")
-    scores: dict[str, float]
-    is_golden: bool
-    total_seconds: float | None = Field(description="To the last token; null where it was not asked for here")
 
 
-class DatasetRunResults(BaseModel):
-    benchmark_id: str
-    model_id: str
-    model_name: str
-    dataset_id: str
-    dataset_name: str
-    status: str
+class DatasetRunResults(DatasetRunIdentity):
     total_time_seconds: float
     throughput: float
     results: list[RowResult] = Field(description="In the order of the data set")

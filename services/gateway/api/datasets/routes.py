@@ -1,4 +1,4 @@
-"""Data sets over HTTP: upload, list, look into, delete."""
+"""Data sets: upload, list, preview and delete."""
 
 import uuid
 from contextlib import aclosing
@@ -9,29 +9,27 @@ from starlette.requests import Request
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from services.gateway.api.datasets.schemas import (
-    FORMATS,
     DatasetListed,
     DatasetMessage,
     DatasetPage,
     DatasetPreview,
     DatasetUploaded,
     Format,
-    dataset_fault,
     dataset_listed,
     dataset_row,
-    dataset_uploaded,
 )
-from services.gateway.api.datasets.upload import Upload, upload_pieces
+from services.gateway.api.datasets.upload import upload_requests
 from services.gateway.auth.identity import Identity
-from services.gateway.backends.scheduler import DatasetBackend
-from services.gateway.errors.gateway_errors import DatasetRefused
+from services.gateway.backends.backends import Scheduler
+from services.gateway.errors.gateway_errors import DatasetFault, DatasetRefused
 from services.gateway.errors.http_problem import problems
-from services.gateway.http.fields import Text
+from services.gateway.http.fields import INT64_MAX, Text
+from services.gateway.http.presentation import numbers, present
 from services.gateway.paths import DATASETS, UPLOADS
 
-_INT64_MAX = 2**63 - 1
+_FORMATS = numbers(dataset_pb2.DatasetFormat)
 _CONTENT = {"type": "string", "format": "binary", "description": "JSONL, CSV or Parquet; gzip and zstd too"}
-# A body that is read as it comes has no signature that FastAPI could derive this from.
+# FastAPI cannot derive the description of a streamed body.
 _BODY = {
     "requestBody": {
         "required": True,
@@ -40,42 +38,44 @@ _BODY = {
                 "schema": {"type": "object", "required": ["file"], "properties": {"file": _CONTENT}}
             },
             "application/octet-stream": {
-                "schema": _CONTENT | {"description": "The file as it is, with ?name="}
+                "schema": _CONTENT | {"description": "The file itself, with ?name="}
             },
         },
     }
 }
 
 DatasetId = Annotated[Text, Path(description='"ds_…"', max_length=255)]
-FirstRow = Annotated[int, Query(ge=0, le=_INT64_MAX, description="From 0")]
-RowCount = Annotated[int, Query(ge=1, le=100, description="Fewer come where they are heavy")]
+FirstRow = Annotated[int, Query(ge=0, le=INT64_MAX, description="From 0")]
+RowCount = Annotated[int, Query(ge=1, le=100, description="Large rows may come in smaller pages")]
 PageSize = Annotated[int, Query(ge=1, le=500)]
-Cursor = Annotated[Text, Query(description="next_cursor of the page before")]
+Cursor = Annotated[Text, Query(description="next_cursor of the previous page")]
 
 
 class UploadQuery:
-    """What may be said of a file beside its content."""
+    """What a request says of a file beside its content."""
 
     def __init__(
         self,
-        name: Annotated[Text, Query(max_length=255, description="Instead of the file's own")] = "",
+        name: Annotated[Text, Query(max_length=255, description="Replaces the name of the file")] = "",
         form: Annotated[
-            Format | None, Query(alias="format", description="Told from the name if unset")
+            Format | None, Query(alias="format", description="Detected from the name if unset")
         ] = None,
         idempotency_key: Annotated[
-            uuid.UUID | None, Header(description="The same again finds the data set of the first")
+            uuid.UUID | None, Header(description="A repeated upload returns the data set of the first one")
         ] = None,
     ) -> None:
-        self.name = name
-        self.format = FORMATS[form] if form else dataset_pb2.DATASET_FORMAT_UNSPECIFIED
-        self.request_id = str(idempotency_key or uuid.uuid4())
+        self.header = dataset_pb2.DatasetHeader(
+            name=name,
+            format=_FORMATS[form or "unspecified"],
+            request_id=str(idempotency_key or uuid.uuid4()),
+        )
 
 
 class DatasetApi:
-    """The handlers, with what they ask."""
+    """The handlers and their backend."""
 
-    def __init__(self, datasets: DatasetBackend, identity: Identity) -> None:
-        self._datasets = datasets
+    def __init__(self, scheduler: Scheduler, identity: Identity) -> None:
+        self._datasets = scheduler.datasets
         self._identity = identity
 
     def router(self) -> APIRouter:
@@ -84,7 +84,7 @@ class DatasetApi:
             UPLOADS,
             responses=problems(408, 413, 422, 503),
             openapi_extra=_BODY,
-            summary="Upload a data set; every faulty line is named, and nothing of a refused file is kept",
+            summary="Upload a data set; the faulty lines of an invalid file are listed",
         )(self.upload)
         router.get(DATASETS, responses=problems(400, 422, 503), summary="List data sets, newest first")(
             self.list_datasets
@@ -92,27 +92,27 @@ class DatasetApi:
         one = problems(404, 422, 503)
         router.get(f"{DATASETS}/{{dataset_id}}", responses=one, summary="One data set")(self.get)
         router.get(
-            f"{DATASETS}/{{dataset_id}}/preview", responses=one, summary="Rows as a model would be asked"
+            f"{DATASETS}/{{dataset_id}}/preview", responses=one, summary="Rows as a model would get them"
         )(self.preview)
         router.delete(
             f"{DATASETS}/{{dataset_id}}",
             responses=problems(404, 409, 422, 503),
-            summary="Delete one that no run uses",
+            summary="Delete a data set that no run uses",
         )(self.delete)
         return router
 
     async def upload(self, request: Request, query: Annotated[UploadQuery, Depends()]) -> DatasetUploaded:
-        user = await self._identity.user(request)
-        upload = Upload(name=query.name, user=user, format=query.format, request_id=query.request_id)
-        async with aclosing(upload_pieces(request, upload)) as pieces:
-            response = await self._datasets.upload(pieces)
+        query.header.user = await self._identity.user(request)
+        async with aclosing(upload_requests(request, query.header)) as requests:
+            response = await self._datasets.UploadDataset(requests)
         if not response.HasField("dataset"):
-            faults = [dataset_fault(fault) for fault in response.faults]
+            faults = [DatasetFault(each.line, each.field, each.problem) for each in response.faults]
             raise DatasetRefused(faults, response.fault_count)
-        return dataset_uploaded(response.dataset)
+        return present(DatasetUploaded, response.dataset, count=response.dataset.row_count)
 
     async def list_datasets(self, limit: PageSize = 100, cursor: Cursor = "") -> DatasetPage:
-        page = await self._datasets.list_page(limit, cursor)
+        request = dataset_pb2.ListDatasetsRequest(page_size=limit, page_token=cursor)
+        page = await self._datasets.ListDatasets(request)
         return DatasetPage(
             datasets=[dataset_listed(dataset) for dataset in page.datasets],
             total=page.total,
@@ -120,14 +120,16 @@ class DatasetApi:
         )
 
     async def get(self, dataset_id: DatasetId) -> DatasetListed:
-        return dataset_listed(await self._datasets.get(dataset_id))
+        request = dataset_pb2.GetDatasetRequest(dataset_id=dataset_id)
+        return dataset_listed((await self._datasets.GetDataset(request)).dataset)
 
     async def preview(
         self, dataset_id: DatasetId, first: FirstRow = 0, rows: RowCount = 10
     ) -> DatasetPreview:
         request = dataset_pb2.PreviewDatasetRequest(dataset_id=dataset_id, first_row=first, row_count=rows)
-        return DatasetPreview(rows=[dataset_row(row) for row in await self._datasets.preview(request)])
+        response = await self._datasets.PreviewDataset(request)
+        return DatasetPreview(rows=[dataset_row(row) for row in response.rows])
 
     async def delete(self, dataset_id: DatasetId) -> DatasetMessage:
-        await self._datasets.delete(dataset_id)
+        await self._datasets.DeleteDataset(dataset_pb2.DeleteDatasetRequest(dataset_id=dataset_id))
         return DatasetMessage(message=f"Data set {dataset_id} deleted")

@@ -1,15 +1,12 @@
-"""Bodies of data sets over HTTP.
-Data sets, their rows and what is wrong with a file, from their messages.
-"""
+"""Bodies of data sets."""
 
-import json
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
 from pydantic import BaseModel, Field, JsonValue
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
-from services.gateway.errors.gateway_errors import DatasetFault
+from services.gateway.http.presentation import json_value, present
 
 Format = Literal["jsonl", "csv", "parquet"]
 
@@ -28,11 +25,11 @@ class DatasetListed(BaseModel):
     uploaded_at: datetime
     user: str
     format: Format
-    size_bytes: int = Field(description="Of the file as it was uploaded")
-    digest: str = Field(description="SHA-256 of the file as it was uploaded")
-    target_count: int = Field(description="Rows that say what is expected")
-    models: list[str] = Field(description="Models that its lines name, at most 20")
-    endpoint: str | None = Field(description="Where its lines are requests of a batch; else null")
+    size_bytes: int = Field(description="Size of the uploaded file")
+    digest: str = Field(description="SHA-256 of the uploaded file")
+    target_count: int = Field(description="Rows with a target")
+    models: list[str] = Field(description="Models named in its lines, at most 20")
+    endpoint: str | None = Field(description="Endpoint of its lines if they are batch requests; else null")
 
 
 class DatasetPage(BaseModel):
@@ -42,11 +39,11 @@ class DatasetPage(BaseModel):
 
 
 class DatasetRow(BaseModel):
-    """A row as a model would be asked."""
+    """A row as a model would get it."""
 
     row: int = Field(description="From 0")
     id: str
-    body: JsonValue = Field(description="Of /v1/chat/completions or /v1/completions")
+    body: JsonValue = Field(description="Body of /v1/chat/completions or /v1/completions")
     target: str | None
     metadata: JsonValue
 
@@ -59,53 +56,9 @@ class DatasetMessage(BaseModel):
     message: str
 
 
-FORMATS: dict[Format, dataset_pb2.DatasetFormat.ValueType] = {
-    "jsonl": dataset_pb2.DATASET_FORMAT_JSONL,
-    "csv": dataset_pb2.DATASET_FORMAT_CSV,
-    "parquet": dataset_pb2.DATASET_FORMAT_PARQUET,
-}
-_WORDS: dict[int, Format] = {number: word for word, number in FORMATS.items()}
-
-
-def dataset_uploaded(dataset: dataset_pb2.Dataset) -> DatasetUploaded:
-    return DatasetUploaded(
-        dataset_id=dataset.dataset_id,
-        name=dataset.name,
-        count=dataset.row_count,
-        uploaded_at=dataset.uploaded_at.ToDatetime(UTC),
-    )
-
-
 def dataset_listed(dataset: dataset_pb2.Dataset) -> DatasetListed:
-    return DatasetListed(
-        id=dataset.dataset_id,
-        name=dataset.name,
-        count=dataset.row_count,
-        uploaded_at=dataset.uploaded_at.ToDatetime(UTC),
-        user=dataset.user,
-        format=_WORDS[dataset.format],
-        size_bytes=dataset.size_bytes,
-        digest=dataset.digest,
-        target_count=dataset.target_count,
-        models=list(dataset.models),
-        endpoint=dataset.endpoint or None,
-    )
+    return present(DatasetListed, dataset, id=dataset.dataset_id, count=dataset.row_count)
 
 
 def dataset_row(row: dataset_pb2.DatasetRow) -> DatasetRow:
-    return DatasetRow(
-        row=row.row,
-        id=row.id,
-        body=_json(row.body_json),
-        target=row.target if row.HasField("target") else None,
-        metadata=_json(row.metadata_json),
-    )
-
-
-def dataset_fault(fault: dataset_pb2.DatasetFault) -> DatasetFault:
-    return DatasetFault(fault.line, fault.field, fault.problem)
-
-
-def _json(text: str) -> JsonValue:
-    value: JsonValue = json.loads(text) if text else None
-    return value
+    return present(DatasetRow, row, body=json_value(row.body_json), metadata=json_value(row.metadata_json))

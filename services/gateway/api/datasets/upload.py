@@ -1,75 +1,67 @@
-"""The file in a request's body, as the pieces of an upload: passed on as they come, never whole."""
+"""The file in the body of an upload, as messages for the scheduler: forwarded in chunks, never whole."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass
 
 from starlette.requests import Request
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from services.gateway.errors.gateway_errors import MalformedForm, NoUploadName
-from services.gateway.http.uploads import FORM, FormPart, body_chunks, cut, form_parts, last_part
+from services.gateway.http.uploads import FormPart, base_name, body_chunks, cut, form_parts, is_form
 
 FILE_FIELD = "file"
 _MAX_NAME = 255
 
-
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """What is known of an upload before its body. A `name` wins over the one in the form."""
-
-    name: str
-    user: str
-    format: dataset_pb2.DatasetFormat.ValueType
-    request_id: str
-
-    def header(self, file_name: str) -> dataset_pb2.UploadDatasetRequest:
-        name = self.name or last_part(file_name)
-        if not 0 < len(name) <= _MAX_NAME:
-            raise NoUploadName
-        header = dataset_pb2.DatasetHeader(
-            name=name, user=self.user, format=self.format, request_id=self.request_id
-        )
-        return dataset_pb2.UploadDatasetRequest(header=header)
+Messages = AsyncGenerator[dataset_pb2.UploadDatasetRequest]
 
 
-async def upload_pieces(request: Request, upload: Upload) -> AsyncGenerator[dataset_pb2.UploadDatasetRequest]:
-    """The end comes only after a body that is whole and holds one file and no more."""
+async def upload_requests(request: Request, header: dataset_pb2.DatasetHeader) -> Messages:
+    """The header, content and end of an upload. The end follows only a complete body with one file.
+
+    A name in `header` replaces that of the form.
+    """
     async with aclosing(body_chunks(request)) as body:
         content_type = request.headers.get("Content-Type", "")
-        if content_type.partition(";")[0].strip().lower() == FORM:
-            async for piece in _of_form(content_type, body, upload):
-                yield piece
+        if is_form(content_type):
+            async for message in _form_messages(content_type, body, header):
+                yield message
         else:
-            yield upload.header("")
+            yield _header(header, "")
             async for chunk in body:
-                for piece in _content(chunk):
-                    yield piece
+                for message in _content(chunk):
+                    yield message
     yield dataset_pb2.UploadDatasetRequest(end=dataset_pb2.DatasetEnd())
 
 
-async def _of_form(
-    content_type: str, body: AsyncIterator[bytes], upload: Upload
-) -> AsyncIterator[dataset_pb2.UploadDatasetRequest]:
+async def _form_messages(
+    content_type: str, body: AsyncIterator[bytes], header: dataset_pb2.DatasetHeader
+) -> Messages:
     has_file = False
     async for found in form_parts(content_type, body):
         if isinstance(found, FormPart):
-            _refuse_other(found, has_file=has_file)
+            _check_only_file(found, has_file=has_file)
             has_file = True
-            yield upload.header(found.file_name or "")
+            yield _header(header, found.file_name or "")
         else:
-            for piece in _content(found):
-                yield piece
+            for message in _content(found):
+                yield message
     if not has_file:
         raise MalformedForm(problem=f"it has no field {FILE_FIELD}")
 
 
-def _refuse_other(part: FormPart, *, has_file: bool) -> None:
+def _check_only_file(part: FormPart, *, has_file: bool) -> None:
     if part.name != FILE_FIELD:
         raise MalformedForm(problem=f"it has a field {part.name!r:.80}; {FILE_FIELD} is the only one")
     if has_file:
         raise MalformedForm(problem=f"it has more than one {FILE_FIELD}")
 
 
+def _header(header: dataset_pb2.DatasetHeader, file_name: str) -> dataset_pb2.UploadDatasetRequest:
+    header.name = header.name or base_name(file_name)
+    if not 0 < len(header.name) <= _MAX_NAME:
+        raise NoUploadName
+    return dataset_pb2.UploadDatasetRequest(header=header)
+
+
 def _content(chunk: bytes) -> list[dataset_pb2.UploadDatasetRequest]:
-    return [dataset_pb2.UploadDatasetRequest(content=piece) for piece in cut(chunk)]
+    return [dataset_pb2.UploadDatasetRequest(content=part) for part in cut(chunk)]

@@ -1,39 +1,44 @@
-"""A run as a file over HTTP: what results send passes on, as fast as the client takes it."""
+"""A run as a file. Only files that cannot change have an ETag and can be resumed.
+
+A byte range needs the length of the file: results computes it once and remembers it.
+"""
 
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import StreamingResponse
+from starlette.exceptions import HTTPException
 
 from proctor.v1 import export_service_pb2 as export_pb2
-from services.gateway.api.exports.exported_file import exported_file
-from services.gateway.backends.results import ResultsBackend
+from services.gateway.backends.backends import Results
 from services.gateway.errors.http_problem import Described, problems
-from services.gateway.http.downloads import ContentConditions
+from services.gateway.http.downloads import (
+    ContentConditions,
+    Download,
+    FileHeaders,
+    attachment,
+    begin,
+    byte_range,
+    file_response,
+)
 from services.gateway.http.path_ids import JobId
+from services.gateway.http.presentation import numbers
 from services.gateway.paths import BENCHMARKING
 
 Format = Literal["csv", "json", "jsonl", "parquet", "html", "lm_eval"]
-_FORMATS: dict[Format, export_pb2.ExportFormat.ValueType] = {
-    "csv": export_pb2.EXPORT_FORMAT_CSV,
-    "json": export_pb2.EXPORT_FORMAT_JSON,
-    "jsonl": export_pb2.EXPORT_FORMAT_JSONL,
-    "parquet": export_pb2.EXPORT_FORMAT_PARQUET,
-    "html": export_pb2.EXPORT_FORMAT_HTML,
-    "lm_eval": export_pb2.EXPORT_FORMAT_LM_EVAL,
-}
+_FORMATS = numbers(export_pb2.ExportFormat)
 FILE_RESPONSES: Described = {
     200: {"description": "The file", "content": {"application/octet-stream": {}}},
-    206: {"description": "The range that was asked for, of the CSV or JSONL of a run that is finished"},
-    304: {"description": "The client has it"},
+    206: {"description": "The requested range, of the CSV or JSONL of a finished run"},
+    304: {"description": "The client has the file"},
     416: {"description": "The file has no such range"},
 }
 
 
 class ExportApi:
-    """The handler, with what it asks."""
+    """The handler and its backend."""
 
-    def __init__(self, results: ResultsBackend) -> None:
+    def __init__(self, results: Results) -> None:
         self._results = results
 
     def router(self) -> APIRouter:
@@ -52,8 +57,64 @@ class ExportApi:
         conditions: Annotated[ContentConditions, Depends()],
         form: Annotated[Format, Query(alias="format")] = "csv",
         task: Annotated[
-            str, Query(description="Only this task; needed for lm_eval where there are several")
+            str, Query(description="Only this task; required for lm_eval if there are several")
         ] = "",
     ) -> Response:
-        request = export_pb2.ExportRunRequest(run_id=job_id, format=_FORMATS[form], task=task)
-        return await exported_file(self._results, request, conditions)
+        """Raises 416 for a range outside the file, and 409 if the file changes meanwhile."""
+        request = export_pb2.ExportRunRequest(
+            run_id=job_id,
+            format=_FORMATS[form],
+            task=task,
+            with_total=bool(conditions.range),
+        )
+        whole = await self._begin(request)
+        try:
+            tag, total = _tag(whole), _total_bytes(whole)
+            if conditions.has(tag):
+                await whole.close()
+                return Response(status_code=304, headers={"ETag": tag} if tag else {})
+            wanted = conditions.range_of(tag) if tag and total is not None else ""
+            requested = byte_range(wanted, total or 0)
+            download = await self._begin_at(request, whole, requested.first) if requested else whole
+        except BaseException:
+            await whole.close()
+            raise
+        head = download.head
+        headers = FileHeaders(
+            attachment(head.file_name or "export", is_ascii=True),
+            head.media_type or "application/octet-stream",
+            tag,
+            _total_bytes(download),
+        )
+        return file_response(download, headers, requested)
+
+    async def _begin(self, request: export_pb2.ExportRunRequest) -> Download[export_pb2.ExportRunResponse]:
+        """Computing the size of a file delays its first chunk."""
+        is_measured = request.with_total or request.first_byte
+        timeout = self._results.long_call_seconds if is_measured else None
+        chunks = self._results.exports.ExportRun(request, timeout=timeout)
+        return await begin(chunks, export_pb2.ExportRunResponse())
+
+    async def _begin_at(
+        self,
+        request: export_pb2.ExportRunRequest,
+        whole: Download[export_pb2.ExportRunResponse],
+        first_byte: int,
+    ) -> Download[export_pb2.ExportRunResponse]:
+        if not first_byte:
+            return whole
+        await whole.close()
+        request.first_byte = first_byte
+        download = await self._begin(request)
+        if _tag(download) != _tag(whole):
+            await download.close()
+            raise HTTPException(409, "The file has changed since; ask for it without a range.")
+        return download
+
+
+def _tag(download: Download[export_pb2.ExportRunResponse]) -> str:
+    return f'"{download.head.content_tag}"' if download.head.content_tag else ""
+
+
+def _total_bytes(download: Download[export_pb2.ExportRunResponse]) -> int | None:
+    return download.head.total_bytes if download.head.HasField("total_bytes") else None

@@ -1,19 +1,14 @@
-"""The bytes of a file, all or a range of them, as fast as the client takes them.
-Files of the OpenAI protocol over HTTP: upload, list, look at, delete.
-"""
+"""Files of the OpenAI protocol: upload, list, show, download and delete."""
 
-import re
-from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Annotated, Literal
-from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Path, Query
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import Response
 from starlette.requests import Request
 
 from proctor.v1 import file_service_pb2 as file_pb2
-from services.gateway.api.files.upload import ANCHOR, FILE_FIELD, PURPOSE, SECONDS, FileUpload, file_pieces
+from services.gateway.api.files.upload import ANCHOR, FILE_FIELD, PURPOSE, SECONDS, upload_requests
 from services.gateway.api.openai.idempotency import RequestId
 from services.gateway.api.openai.schemas import (
     LONGEST_EXPIRY_SECONDS,
@@ -22,66 +17,26 @@ from services.gateway.api.openai.schemas import (
     FileObject,
     Page,
     file_object,
+    page_of,
 )
 from services.gateway.auth.identity import Identity
-from services.gateway.backends.scheduler import FileBackend
+from services.gateway.backends.backends import Scheduler
 from services.gateway.errors.http_problem import Described
 from services.gateway.errors.openai_errors import openai_problems
-from services.gateway.http.downloads import ByteRange, ContentConditions, byte_range
+from services.gateway.http.downloads import (
+    ContentConditions,
+    FileHeaders,
+    attachment,
+    begin,
+    byte_range,
+    file_response,
+)
 from services.gateway.http.fields import Text
+from services.gateway.http.presentation import numbers
 from services.gateway.paths import FILES
 
-_UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
-
-
-async def file_content(files: FileBackend, file: file_pb2.File, range_header: str) -> StreamingResponse:
-    """Raises 416 for a range behind the end of the file."""
-    asked = byte_range(range_header, file.size_bytes)
-    wanted = asked or ByteRange(0, file.size_bytes)
-    pieces = files.read(file.file_id, wanted.first)
-    # Taken before the answer begins, so that a refusal is an error and not a broken file.
-    first = await anext(pieces, file_pb2.ReadFileResponse())
-    headers = {
-        "Content-Length": str(wanted.length),
-        "Content-Disposition": _disposition(file.name),
-        # What a file holds never changes.
-        "ETag": f'"{file.file_id}"',
-        "Accept-Ranges": "bytes",
-    }
-    if asked:
-        headers["Content-Range"] = f"bytes {asked.first}-{asked.end - 1}/{file.size_bytes}"
-    return StreamingResponse(
-        _bytes(first, pieces, wanted.length),
-        status_code=206 if asked else 200,
-        media_type="application/octet-stream",
-        headers=headers,
-    )
-
-
-async def _bytes(
-    first: file_pb2.ReadFileResponse, others: AsyncGenerator[file_pb2.ReadFileResponse], length: int
-) -> AsyncIterator[bytes]:
-    """So many and no more. Where fewer come, the server breaks the answer off: its length was announced."""
-    async with aclosing(others):
-        piece: file_pb2.ReadFileResponse | None = first
-        while piece is not None and length:
-            if data := piece.data[:length]:
-                yield data
-            length -= len(data)
-            piece = await anext(others, None) if length else None
-
-
-def _disposition(name: str) -> str:
-    """The name for those who read ASCII only, and as it is."""
-    plain = _UNSAFE_IN_NAMES.sub("_", name)
-    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
-
-
-_PURPOSES = {
-    "batch": file_pb2.FILE_PURPOSE_BATCH,
-    "batch_output": file_pb2.FILE_PURPOSE_BATCH_OUTPUT,
-}
-# A body that is read as it comes has no signature that FastAPI could derive this from.
+_PURPOSES = numbers(file_pb2.FilePurpose)
+# FastAPI cannot derive the description of a streamed body.
 _BODY = {
     "requestBody": {
         "required": True,
@@ -107,8 +62,8 @@ _BODY = {
 }
 _CONTENT: Described = {
     200: {"description": "The file", "content": {"application/octet-stream": {}}},
-    206: {"description": "The range that was asked for"},
-    304: {"description": "The file that the client has"},
+    206: {"description": "The requested range"},
+    304: {"description": "The client has the file"},
 }
 
 FileId = Annotated[Text, Path(description='"file-…"', max_length=255)]
@@ -120,25 +75,25 @@ class FileQuery:
     def __init__(
         self,
         purpose: Annotated[
-            Literal["batch", "batch_output", ""], Query(description="Only files of this one")
+            Literal["batch", "batch_output", ""], Query(description="Only files with this purpose")
         ] = "",
         limit: Annotated[int, Query(ge=1, le=10_000)] = 10_000,
         order: Annotated[Literal["asc", "desc"], Query(description="desc: newest first")] = "desc",
-        after: Annotated[Text, Query(max_length=255, description="last_id of the page before")] = "",
+        after: Annotated[Text, Query(max_length=255, description="last_id of the previous page")] = "",
     ) -> None:
         self.request = file_pb2.ListFilesRequest(
             page_size=limit,
             after_file_id=after,
-            purpose=_PURPOSES.get(purpose, file_pb2.FILE_PURPOSE_UNSPECIFIED),
+            purpose=_PURPOSES[purpose or "unspecified"],
             is_ascending=order == "asc",
         )
 
 
 class FileApi:
-    """The handlers, with what they ask."""
+    """The handlers and their backend."""
 
-    def __init__(self, files: FileBackend, identity: Identity) -> None:
-        self._files = files
+    def __init__(self, scheduler: Scheduler, identity: Identity) -> None:
+        self._files = scheduler.files
         self._identity = identity
 
     def router(self) -> APIRouter:
@@ -153,41 +108,45 @@ class FileApi:
         one, path = openai_problems(404, 503), f"{FILES}/{{file_id}}"
         router.get(path, responses=one, summary="One file")(self.get)
         router.delete(
-            path, responses=openai_problems(404, 409, 503), summary="Delete one that no batch uses"
+            path, responses=openai_problems(404, 409, 503), summary="Delete a file that no batch uses"
         )(self.delete)
         router.get(
             f"{path}/content",
             response_class=Response,
             responses=_CONTENT | openai_problems(404, 416, 503),
-            summary="What is in a file, byte by byte",
+            summary="The content of a file",
         )(self.content)
         return router
 
     async def upload(self, request: Request, request_id: RequestId) -> FileObject:
-        upload = FileUpload(await self._identity.user(request), request_id)
-        async with aclosing(file_pieces(request, upload)) as pieces:
-            return file_object(await self._files.upload(pieces))
+        header = file_pb2.FileHeader(user=await self._identity.user(request), request_id=request_id)
+        async with aclosing(upload_requests(request, header)) as requests:
+            return file_object((await self._files.UploadFile(requests)).file)
 
     async def list_files(self, query: Annotated[FileQuery, Depends()]) -> Page[FileObject]:
-        listed = await self._files.list_page(query.request)
-        files = [file_object(file) for file in listed.files]
-        return Page(
-            data=files,
-            first_id=files[0].id if files else None,
-            last_id=files[-1].id if files else None,
-            has_more=listed.has_more,
-        )
+        listed = await self._files.ListFiles(query.request)
+        return page_of([file_object(file) for file in listed.files], has_more=listed.has_more)
 
     async def get(self, file_id: FileId) -> FileObject:
-        return file_object(await self._files.get(file_id))
+        return file_object(await self._file(file_id))
 
     async def delete(self, file_id: FileId) -> Deleted:
-        await self._files.delete(file_id)
+        await self._files.DeleteFile(file_pb2.DeleteFileRequest(file_id=file_id))
         return Deleted(id=file_id)
 
     async def content(self, file_id: FileId, conditions: Annotated[ContentConditions, Depends()]) -> Response:
-        file = await self._files.get(file_id)
+        """Raises 416 for a range outside the file."""
+        file = await self._file(file_id)
+        # The content of a file is immutable.
         tag = f'"{file_id}"'
         if conditions.has(tag):
             return Response(status_code=304, headers={"ETag": tag})
-        return await file_content(self._files, file, conditions.range_of(tag))
+        requested = byte_range(conditions.range_of(tag), file.size_bytes)
+        first_byte = requested.first if requested else 0
+        chunks = self._files.ReadFile(file_pb2.ReadFileRequest(file_id=file_id, first_byte=first_byte))
+        download = await begin(chunks, file_pb2.ReadFileResponse())
+        headers = FileHeaders(attachment(file.name), tag=tag, total_bytes=file.size_bytes)
+        return file_response(download, headers, requested)
+
+    async def _file(self, file_id: str) -> file_pb2.File:
+        return (await self._files.GetFile(file_pb2.GetFileRequest(file_id=file_id))).file

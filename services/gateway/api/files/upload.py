@@ -1,8 +1,7 @@
-"""The form of a file's upload, as the pieces of an upload: passed on as they come, never whole."""
+"""The form of a file's upload, as messages for the scheduler: forwarded in chunks, never whole."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import NoReturn
 
 from fastapi.exceptions import RequestValidationError
@@ -11,7 +10,7 @@ from starlette.requests import Request
 from proctor.v1 import file_service_pb2 as file_pb2
 from services.gateway.api.openai.schemas import LONGEST_EXPIRY_SECONDS, SHORTEST_EXPIRY_SECONDS
 from services.gateway.errors.gateway_errors import MalformedForm
-from services.gateway.http.uploads import FORM, FormPart, body_chunks, cut, form_parts, last_part
+from services.gateway.http.uploads import FORM, FormPart, base_name, body_chunks, cut, form_parts, is_form
 
 FILE_FIELD = "file"
 PURPOSE = "purpose"
@@ -22,21 +21,15 @@ _MAX_NAME = 255
 _MAX_FIELD_BYTES = 256
 
 
-@dataclass(frozen=True, slots=True)
-class FileUpload:
-    """What is known of an upload before its body."""
+async def upload_requests(
+    request: Request, header: file_pb2.FileHeader
+) -> AsyncGenerator[file_pb2.UploadFileRequest]:
+    """The header, content and end of an upload. The end follows only a complete and valid form.
 
-    user: str
-    request_id: str
-
-
-async def file_pieces(request: Request, upload: FileUpload) -> AsyncGenerator[file_pb2.UploadFileRequest]:
-    """The end comes only after a form that is whole and says all that it has to.
-
-    Some clients send the file before its purpose: that is looked at last, and before anything is kept.
+    Some clients send the file before its purpose, so the purpose is checked at the end.
     """
     content_type = request.headers.get("Content-Type", "")
-    if content_type.partition(";")[0].strip().lower() != FORM:
+    if not is_form(content_type):
         raise MalformedForm(problem=f"its Content-Type is not {FORM}")
     form = _FileForm()
     async with aclosing(body_chunks(request)) as body:
@@ -44,10 +37,11 @@ async def file_pieces(request: Request, upload: FileUpload) -> AsyncGenerator[fi
             if isinstance(found, FormPart):
                 form.begin(found)
                 if found.name == FILE_FIELD:
-                    yield form.header(upload)
+                    form.complete(header)
+                    yield file_pb2.UploadFileRequest(header=header)
             elif form.is_in_file:
-                for piece in cut(found):
-                    yield file_pb2.UploadFileRequest(content=piece)
+                for chunk in cut(found):
+                    yield file_pb2.UploadFileRequest(content=chunk)
             else:
                 form.add(found)
     form.check_whole()
@@ -55,7 +49,7 @@ async def file_pieces(request: Request, upload: FileUpload) -> AsyncGenerator[fi
 
 
 class _FileForm:
-    """The small fields of the form, and where in it we are."""
+    """The small fields of the form, and the current part."""
 
     def __init__(self) -> None:
         self._values: dict[str, bytes] = {}
@@ -72,29 +66,24 @@ class _FileForm:
         if part.name in self._values:
             _refuse(part.name, "it is there more than once")
         if part.name in (ANCHOR, SECONDS) and FILE_FIELD in self._values:
-            _refuse("expires_after", f"it has to stand before {FILE_FIELD} in the form")
+            _refuse("expires_after", f"it has to come before {FILE_FIELD} in the form")
         self._name = part.name
         self._values[part.name] = b""
-        self._file_name = last_part(part.file_name or "")
+        self._file_name = base_name(part.file_name or "")
 
     def add(self, content: bytes) -> None:
         self._values[self._name] += content
         if len(self._values[self._name]) > _MAX_FIELD_BYTES:
             _refuse(self._name, f"it has more than {_MAX_FIELD_BYTES} bytes")
 
-    def header(self, upload: FileUpload) -> file_pb2.UploadFileRequest:
+    def complete(self, header: file_pb2.FileHeader) -> None:
         if not 0 < len(self._file_name) <= _MAX_NAME:
             _refuse(FILE_FIELD, f"it needs a file name of 1 to {_MAX_NAME} characters")
         if PURPOSE in self._values:
             self._check_purpose()
-        header = file_pb2.FileHeader(
-            name=self._file_name,
-            user=upload.user,
-            purpose=file_pb2.FILE_PURPOSE_BATCH,
-            request_id=upload.request_id,
-            expires_after_seconds=self._expires_after_seconds(),
-        )
-        return file_pb2.UploadFileRequest(header=header)
+        header.name, header.purpose = self._file_name, file_pb2.FILE_PURPOSE_BATCH
+        if (seconds := self._expires_after_seconds()) is not None:
+            header.expires_after_seconds = seconds
 
     def check_whole(self) -> None:
         for name in (FILE_FIELD, PURPOSE):
@@ -112,7 +101,7 @@ class _FileForm:
         if self._text(ANCHOR) != "created_at":
             _refuse(ANCHOR, "it has to be created_at")
         given = self._text(SECONDS)
-        # isdecimal also holds for digits of other scripts, which int reads as well.
+        # isdecimal is also true for digits of other scripts, which int parses as well.
         seconds = int(given) if given.isdecimal() and len(given) <= len(str(LONGEST_EXPIRY_SECONDS)) else 0
         if not SHORTEST_EXPIRY_SECONDS <= seconds <= LONGEST_EXPIRY_SECONDS:
             _refuse(

@@ -1,83 +1,74 @@
-"""The leaderboard and the history as they go out over HTTP.
-Standings from their messages: undefined numbers as null, places that are none as null.
-"""
+"""Bodies of the leaderboard and the history."""
 
 from datetime import datetime
 
 from pydantic import BaseModel, Field
 
-from proctor.v1 import leaderboard_pb2
-from services.gateway.api.runs.job import interval
-from services.gateway.http.presentation import choice_scoring, moment, state_word, trend_word
+from proctor.v1 import leaderboard_pb2, run_pb2
+from services.gateway.api.runs.job import choice_scoring
+from services.gateway.http.presentation import interval, moment, optional, present, word
 
 
 class TrendShown(BaseModel):
-    difference: float | None = Field(description="Present minus previous")
-    p_value: float | None = Field(description="Two-sided, of the paired test")
+    difference: float | None = Field(description="Current minus previous figure")
+    p_value: float | None = Field(description="Two-sided p-value of the paired test")
     previous_job_id: str
 
 
-class Ranked(BaseModel):
-    rank: int | None = Field(description="Null where it is not ranked; ties share one")
-    model: str
+class _Entry(BaseModel):
+    """What the leaderboard and the history say of a run."""
+
     score: float | None
-    provider: str
-    benchmark_count: int = Field(description="Tasks behind the figure")
+    benchmark_count: int = Field(description="Number of tasks in the figure")
     ci95: tuple[float, float] | None
-    tied_with: list[str] = Field(
-        description="Listed models whose own comparison with it shows no difference, of whatever rank"
-    )
-    not_compared_with: list[str] = Field(
-        description="Listed models of which no paired test tells: not compared yet, or none is possible"
-    )
+    n: int
+    scoring: str | None = Field(description="Scoring method of choices; null without choices")
+    num_fewshot: int | None = Field(description="As ordered; null means each task's default")
+    unparsed_rate: float | None
     trend: str | None = Field(description="up, down or steady against its previous run; null without one")
     trend_details: TrendShown | None
+    completed_at: datetime | None
+
+
+class Ranked(_Entry):
+    rank: int | None = Field(description="Null when unranked; ties share a rank")
+    model: str
+    provider: str
+    tied_with: list[str] = Field(
+        description="Listed models of any rank without a significant difference to this one"
+    )
+    not_compared_with: list[str] = Field(
+        description="Listed models without a paired test: not compared yet, or no test is possible"
+    )
     job_id: str | None = Field(description="Null for a baseline")
-    n: int
-    scoring: str | None = Field(description="How choices were scored; null where there are none")
-    num_fewshot: int | None = Field(description="As ordered; null means as each task says")
-    unparsed_rate: float | None
     is_selected_best: bool = Field(
-        description="The best of several runs and not the latest: selected, so its figure flatters"
+        description="It is the best of several runs and not the latest, so its figure is biased upwards"
     )
     unranked_because: list[str] = Field(description="Why it is unranked")
-    completed_at: datetime | None
 
 
 class Leaderboard(BaseModel):
     leaderboard: list[Ranked]
-    unranked: list[Ranked] = Field(
-        description="Models that cannot be ranked with the others, with the reasons"
-    )
-    baselines: list[Ranked] = Field(description="What needs no model: the floor of every leaderboard")
-    total_models: int = Field(description="Ranked ones, beyond the limit too")
+    unranked: list[Ranked] = Field(description="Models under other evaluation conditions, with the reasons")
+    baselines: list[Ranked] = Field(description="Baselines without a model")
+    total_models: int = Field(description="Number of ranked models, including those beyond the limit")
     last_updated: datetime | None
     suite: str
     metric: str
-    scoring: str | None = Field(description="How the ranked models were scored")
+    scoring: str | None = Field(description="Scoring method of the ranked models")
 
 
-class PastRun(BaseModel):
+class PastRun(_Entry):
     job_id: str
     status: str
     model_name: str
-    benchmark_suite: str = Field(description="Of a run over a data set its id")
-    dataset_name: str | None = Field(description="Of a run over a data set")
+    benchmark_suite: str = Field(description="The suite or the id of the data set")
+    dataset_name: str | None = Field(description="Only for a run over a data set")
     project_id: int
-    score: float | None
-    ci95: tuple[float, float] | None
-    n: int
     metric: str
-    benchmark_count: int = Field(description="Tasks behind the figure")
-    scoring: str | None
-    num_fewshot: int | None
     answered: int
     failed: int
-    unparsed_rate: float | None
-    trend: str | None
-    trend_details: TrendShown | None
-    unranked_because: list[str] = Field(description="Why it is no complete run of its suite")
-    completed_at: datetime | None
+    unranked_because: list[str] = Field(description="Why it is not a complete run of its suite")
 
 
 class History(BaseModel):
@@ -87,69 +78,37 @@ class History(BaseModel):
     next_cursor: str | None
 
 
-def ranked(standing: leaderboard_pb2.LeaderboardEntry) -> Ranked:
-    figure = standing.figure
-    return Ranked(
-        rank=standing.rank or None,
-        model=standing.model,
-        score=figure.mean if figure.HasField("mean") else None,
-        provider=standing.model.partition("/")[0],
-        benchmark_count=standing.task_count,
-        ci95=interval(figure),
-        tied_with=list(standing.tied_with),
-        not_compared_with=list(standing.not_compared_with),
-        trend=trend_word(standing.trend.direction),
-        trend_details=_trend(standing.trend),
-        job_id=standing.run_id or None,
-        n=figure.n,
-        scoring=choice_scoring(standing.scoring_method) or None,
-        num_fewshot=_shots(standing),
-        unparsed_rate=_unparsed_rate(standing),
-        is_selected_best=standing.is_selected_best,
-        unranked_because=list(standing.unranked_because),
-        completed_at=moment(standing.closed_at),
+def ranked(entry: leaderboard_pb2.LeaderboardEntry) -> Ranked:
+    provider = entry.model.partition("/")[0]
+    return present(Ranked, entry, **_common(entry), provider=provider, job_id=entry.run_id or None)
+
+
+def past_run(entry: leaderboard_pb2.LeaderboardEntry) -> PastRun:
+    return present(
+        PastRun,
+        entry,
+        **_common(entry),
+        job_id=entry.run_id,
+        status=word(run_pb2.RunState, entry.state),
+        model_name=entry.model,
+        benchmark_suite=entry.suite,
+        metric=entry.figure.metric,
     )
 
 
-def past_run(standing: leaderboard_pb2.LeaderboardEntry) -> PastRun:
-    figure = standing.figure
-    return PastRun(
-        job_id=standing.run_id,
-        status=state_word(standing.state),
-        model_name=standing.model,
-        benchmark_suite=standing.suite,
-        dataset_name=standing.dataset_name or None,
-        project_id=standing.project_id,
-        score=figure.mean if figure.HasField("mean") else None,
-        ci95=interval(figure),
-        n=figure.n,
-        metric=figure.metric,
-        benchmark_count=standing.task_count,
-        scoring=choice_scoring(standing.scoring_method) or None,
-        num_fewshot=_shots(standing),
-        answered=standing.answered,
-        failed=standing.failed,
-        unparsed_rate=_unparsed_rate(standing),
-        trend=trend_word(standing.trend.direction),
-        trend_details=_trend(standing.trend),
-        unranked_because=list(standing.unranked_because),
-        completed_at=moment(standing.closed_at),
-    )
+def _common(entry: leaderboard_pb2.LeaderboardEntry) -> dict[str, object]:
+    trend, direction = entry.trend, entry.trend.direction
+    return {
+        "score": optional(entry.figure, "mean"),
+        "benchmark_count": entry.task_count,
+        "ci95": interval(entry.figure),
+        "n": entry.figure.n,
+        "scoring": choice_scoring(entry.scoring_method),
+        "trend": word(leaderboard_pb2.TrendDirection, direction) if direction else None,
+        "trend_details": _trend(trend) if trend.previous_run_id else None,
+        "completed_at": moment(entry.closed_at),
+    }
 
 
-def _trend(trend: leaderboard_pb2.Trend) -> TrendShown | None:
-    if not trend.previous_run_id:
-        return None
-    return TrendShown(
-        difference=trend.difference if trend.HasField("difference") else None,
-        p_value=trend.p_value if trend.HasField("p_value") else None,
-        previous_job_id=trend.previous_run_id,
-    )
-
-
-def _shots(standing: leaderboard_pb2.LeaderboardEntry) -> int | None:
-    return standing.num_fewshot if standing.HasField("num_fewshot") else None
-
-
-def _unparsed_rate(standing: leaderboard_pb2.LeaderboardEntry) -> float | None:
-    return standing.unparsed_rate if standing.HasField("unparsed_rate") else None
+def _trend(trend: leaderboard_pb2.Trend) -> TrendShown:
+    return present(TrendShown, trend, previous_job_id=trend.previous_run_id)

@@ -1,23 +1,92 @@
-"""Models over HTTP: what pools and their providers tell of them now."""
+"""Models that can be evaluated: for programs, and in the form of the admin pages."""
 
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
 
-from services.gateway.api.models.schemas import AdminModels, ModelsShown, admin_models, models_shown
-from services.gateway.backends.scheduler import SchedulerBackend
+from proctor.v1 import model_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from services.gateway.backends.backends import Scheduler
 from services.gateway.errors.http_problem import problems
+from services.gateway.http.presentation import optional, present
 from services.gateway.paths import ADMIN, MODELS
+
+_UNITS = ("kB", "MB", "GB", "TB", "PB")
 
 Provider = Annotated[
     str, Query(max_length=128, description="Only this one; it has to be a provider of a pool")
 ]
 
 
-class ModelApi:
-    """The handlers, with what they ask."""
+class Capabilities(BaseModel):
+    """Request types that a model supports."""
 
-    def __init__(self, scheduler: SchedulerBackend) -> None:
+    chat: bool
+    completion: bool = Field(description="Text completions")
+    loglikelihood: bool = Field(description="Log-likelihoods of given continuations")
+    constrained: bool = Field(description="Decoding constrained to given texts")
+    seed: bool = Field(description="Reproducible sampling")
+    logprobs: bool = Field(description="Log-probabilities of generated tokens")
+    images: bool
+
+
+class ModelShown(BaseModel):
+    """Null means unknown."""
+
+    model: str = Field(description="provider/name, as in an order")
+    provider: str
+    name: str
+    pool: str
+    loaded: bool
+    context_length: int | None = Field(description="In tokens")
+    size_bytes: int | None = Field(description="Size of its weights")
+    memory_bytes: int | None = Field(description="Memory needed to serve it: weights and minimal cache")
+    quantization: str | None
+    capabilities: Capabilities | None
+    problem: str | None = Field(description="Why it cannot be loaded")
+
+
+class SourceShown(BaseModel):
+    """A pool that was asked for its models."""
+
+    pool: str
+    provider: str
+    engine: str
+    problem: str | None = Field(description="Why its models, or some of them, could not be listed")
+    listed_at: datetime | None = Field(description="When its models were listed; null when they were not")
+
+
+class ModelsShown(BaseModel):
+    models: list[ModelShown]
+    sources: list[SourceShown]
+
+
+class AdminModel(BaseModel):
+    id: str = Field(description="provider/name")
+    name: str
+    provider: str
+    pool: str
+    size: int | None = Field(description="Bytes of its weights")
+    size_text: str | None = Field(description='For example "1.3 GB"')
+    memory_needed: int | None = Field(description="Bytes needed to serve it")
+    memory_needed_text: str | None
+    loaded: bool
+    quantization: str | None
+    context_length: int | None
+    problem: str | None
+
+
+class AdminModels(BaseModel):
+    models: list[AdminModel]
+    sources: list[SourceShown]
+
+
+class ModelApi:
+    """The handlers and their backend."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
 
     def router(self) -> APIRouter:
@@ -25,7 +94,7 @@ class ModelApi:
         router.get(
             MODELS,
             responses=problems(400, 422, 503),
-            summary="List models live, with the pools that do not tell theirs",
+            summary="List models live, and the pools that could not be listed",
         )(self.list_models)
         router.get(
             f"{ADMIN}/models", responses=problems(503), summary="List models with size and memory needed"
@@ -33,7 +102,50 @@ class ModelApi:
         return router
 
     async def list_models(self, provider: Provider = "") -> ModelsShown:
-        return models_shown(await self._scheduler.list_models(provider))
+        request = scheduler_pb2.ListModelsRequest(provider=provider)
+        listed = await self._scheduler.runs.ListModels(request)
+        models = [_model_shown(model) for model in listed.models]
+        return present(ModelsShown, listed, models=models)
 
     async def list_admin_models(self) -> AdminModels:
-        return admin_models(await self._scheduler.list_models())
+        shown = await self.list_models()
+        return AdminModels(models=[_admin_model(model) for model in shown.models], sources=shown.sources)
+
+
+def byte_text(count: int) -> str:
+    """Bytes for people, in powers of a thousand: 1.3 GB."""
+    if count < 1000:
+        return f"{count} bytes"
+    value = float(count)
+    for unit in _UNITS:
+        value /= 1000
+        if value < 999.95 or unit == _UNITS[-1]:
+            break
+    return f"{value:.1f} {unit}"
+
+
+def _model_shown(model: model_pb2.ModelInfo) -> ModelShown:
+    provider, _, name = model.model.partition("/")
+    return present(
+        ModelShown,
+        model,
+        provider=provider,
+        name=name,
+        loaded=model.is_loaded,
+        context_length=optional(model, "context_tokens"),
+    )
+
+
+def _admin_model(model: ModelShown) -> AdminModel:
+    return AdminModel(
+        **model.model_dump(include=set(AdminModel.model_fields)),
+        id=model.model,
+        size=model.size_bytes,
+        size_text=_text(model.size_bytes),
+        memory_needed=model.memory_bytes,
+        memory_needed_text=_text(model.memory_bytes),
+    )
+
+
+def _text(count: int | None) -> str | None:
+    return None if count is None else byte_text(count)

@@ -1,4 +1,4 @@
-"""The Idempotency-Key of the OpenAI protocol, which is any text, as the id of a request."""
+"""The Idempotency-Key of the OpenAI protocol, which is any text, as the UUID of a request."""
 
 import uuid
 from typing import Annotated
@@ -10,10 +10,10 @@ _SPACE = uuid.UUID("0a4b7f3e-7d36-4f0e-9f5a-6a0d6f1f6c55")
 
 def request_id(
     idempotency_key: Annotated[
-        str, Header(max_length=255, description="The same again finds what the first has made")
+        str, Header(max_length=255, description="A repeated call returns the object of the first one")
     ] = "",
 ) -> str:
-    """Fresh without a key, the key itself where it is a UUID, else one that is made of it."""
+    """A new UUID without a key, the key itself if it is a UUID, else a UUID derived from it."""
     if not idempotency_key:
         return str(uuid.uuid4())
     try:

@@ -1,11 +1,12 @@
-"""Models in the form of the OpenAI protocol: those that a batch can be asked of now."""
+"""Models in the form of the OpenAI protocol: those that a batch can use now."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Path
 
+from proctor.v1.scheduler_service_pb2 import ListModelsRequest
 from services.gateway.api.openai.schemas import ModelList, ModelObject
-from services.gateway.backends.scheduler import SchedulerBackend
+from services.gateway.backends.backends import Scheduler
 from services.gateway.errors.gateway_errors import NoSuchModel
 from services.gateway.errors.openai_errors import openai_problems
 from services.gateway.http.fields import Text
@@ -15,9 +16,9 @@ ModelId = Annotated[Text, Path(description="provider/name, or an alias of one")]
 
 
 class OpenAIModelApi:
-    """The handlers, with what they ask."""
+    """The handlers and their backend."""
 
-    def __init__(self, scheduler: SchedulerBackend) -> None:
+    def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
 
     def router(self) -> APIRouter:
@@ -25,7 +26,7 @@ class OpenAIModelApi:
         router.get(OPENAI_MODELS, responses=openai_problems(503), summary="List models live")(
             self.list_models
         )
-        # Names of models have slashes.
+        # Names of models contain slashes.
         router.get(
             f"{OPENAI_MODELS}/{{model:path}}", responses=openai_problems(404, 503), summary="One model"
         )(self.get)
@@ -41,8 +42,8 @@ class OpenAIModelApi:
         raise NoSuchModel(model=model)
 
     async def _models(self) -> list[ModelObject]:
-        """With their aliases, without those that no worker can load. Several pools may serve the same one."""
-        listed = await self._scheduler.list_models()
+        """Loadable models and their aliases. Several pools may serve one model."""
+        listed = await self._scheduler.runs.ListModels(ListModelsRequest())
         broken = {model.model for model in listed.models if model.problem}
         named = {model.model: model.model for model in listed.models} | dict(sorted(listed.aliases.items()))
         return [

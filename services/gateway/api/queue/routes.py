@@ -1,44 +1,216 @@
-"""The queue over HTTP: who runs, who waits and why; and the limits, to see and to change."""
+"""The run queue, and the limits of the whole system."""
 
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from google.protobuf.duration_pb2 import Duration
+from pydantic import BaseModel, ConfigDict, Field
 
-from services.gateway.api.queue.schemas import (
-    LimitChanges,
-    Limits,
-    Queue,
-    shown_limits,
-    shown_queue,
-    wanted_limits,
-)
-from services.gateway.backends.scheduler import QueueBackend
+from proctor.v1 import model_pb2, run_pb2, scheduler_service_pb2
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.values.priority import Priority
+from proctor.wire.convert import number_of
+from services.gateway.api.runs.job import job_progress, job_wait
+from services.gateway.api.runs.schemas import JobProgress, JobWait
+from services.gateway.backends.backends import Scheduler
 from services.gateway.errors.http_problem import problems
+from services.gateway.http.fields import INT32_MAX, Text
+from services.gateway.http.presentation import optional, present, subject_of, word
 from services.gateway.paths import QUEUE
 
-MostJobs = Annotated[int, Query(ge=1, le=500, description="Most waiting and most paused jobs to list")]
+_YEAR_SECONDS = 365 * 24 * 3600
+# REST names of fields of QueueLimits, where they differ.
+_CONTRACT_NAMES = {
+    "run_time_limit_seconds": "run_time_limit",
+    "min_run_time_seconds": "min_run_time",
+    "highest_priorities": "priorities",
+}
+
+Count = Annotated[int | None, Field(ge=1, le=INT32_MAX)]
+MaxJobs = Annotated[int, Query(ge=1, le=500, description="Maximum number of waiting and of paused jobs")]
+
+
+class QueuedJob(BaseModel):
+    job_id: str
+    user: str
+    model_name: str
+    benchmark_suite: str
+    project_id: int
+    priority: str
+    status: str
+    created_at: datetime | None
+    started_at: datetime | None
+    deadline: datetime | None = Field(description="When it fails as timed out; null while it does not run")
+    pool: str = Field(description="Pool whose workers process it")
+    progress: JobProgress
+    samples_per_second: float | None = Field(description="Current rate; null until measured")
+    eta_seconds: float | None = Field(description="Seconds to its end at that rate; null until measured")
+    wait: JobWait | None = Field(description="Why it waits; null unless it does")
+
+
+class QueueLoad(BaseModel):
+    """Load of an engine inside the worker."""
+
+    running_requests: int = Field(description="Requests being generated")
+    waiting_requests: int = Field(description="Requests queued in the engine")
+    kv_cache_usage: float = Field(description="Share of the cache, 0 to 1")
+    prefix_hit_rate: float | None = Field(description="Share of prompt tokens read from the cache")
+
+
+class QueueWorker(BaseModel):
+    worker_id: str
+    pool: str
+    provider: str
+    engine: str
+    condition: str = Field(description='"loading", "ready", "draining" or a problem')
+    loaded_model: str = Field(description="Empty when none")
+    in_flight: int = Field(description="In-flight samples")
+    concurrency: int = Field(description="Maximum number of in-flight samples")
+    seen_at: datetime | None
+    load: QueueLoad | None = Field(description="Null when the engine is remote")
+    cannot_load: dict[str, str] = Field(description="Model → why the engine cannot load it")
+
+
+class Limits(BaseModel):
+    """Current limits of the whole system."""
+
+    max_running_runs: int
+    max_pending_runs_per_user: int
+    max_requests_per_minute: int = Field(description="Per user, over all APIs")
+    run_time_limit_seconds: float = Field(description="Total time that a run may be running")
+    min_run_time_seconds: float = Field(
+        description="Time that a run keeps its slot before a run of equal priority may preempt it"
+    )
+    highest_priorities: dict[str, str] = Field(
+        description='User → the highest priority of its orders; "*" stands for all other users'
+    )
+
+
+class LimitChanges(BaseModel):
+    """Absent limits stay unchanged; null resets a limit to the settings."""
+
+    # Strict, so that true is not read as 1.
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    max_running_runs: Count = None
+    max_pending_runs_per_user: Count = None
+    max_requests_per_minute: Count = None
+    run_time_limit_seconds: float | None = Field(default=None, gt=0, le=_YEAR_SECONDS)
+    min_run_time_seconds: float | None = Field(default=None, ge=0, le=_YEAR_SECONDS)
+    highest_priorities: dict[Text, Annotated[Priority, Field(strict=False)]] | None = Field(
+        default=None, min_length=1, description='Replaces the whole list; {"*": "high"} allows all priorities'
+    )
+
+    def to_proto(self) -> queue_pb2.SetLimitsRequest:
+        limits = queue_pb2.QueueLimits(
+            max_running_runs=self.max_running_runs,
+            max_pending_runs_per_user=self.max_pending_runs_per_user,
+            max_requests_per_minute=self.max_requests_per_minute,
+            run_time_limit=_duration(self.run_time_limit_seconds),
+            min_run_time=_duration(self.min_run_time_seconds),
+            priorities=[
+                queue_pb2.UserPriority(user=user, highest=number_of(priority))
+                for user, priority in (self.highest_priorities or {}).items()
+            ],
+        )
+        nulls = [name for name in sorted(self.model_fields_set) if getattr(self, name) is None]
+        return queue_pb2.SetLimitsRequest(
+            limits=limits, reset=[_CONTRACT_NAMES.get(name, name) for name in nulls]
+        )
+
+
+class QueueUser(BaseModel):
+    user: str
+    running: int
+    pending: int
+
+
+class Queue(BaseModel):
+    """A snapshot."""
+
+    running: list[QueuedJob] = Field(description="Ordered by start")
+    waiting: list[QueuedJob] = Field(description="Ordered by expected start")
+    waiting_total: int = Field(description="Number of all waiting jobs")
+    paused: list[QueuedJob] = Field(description="Newest first")
+    workers: list[QueueWorker] = Field(description="Live workers")
+    limits: Limits
+    users: list[QueueUser] = Field(description="Users with running or pending jobs")
 
 
 class QueueApi:
-    """The handlers, with what they ask."""
+    """The handlers and their backend."""
 
-    def __init__(self, queue: QueueBackend) -> None:
-        self._queue = queue
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
 
     def router(self) -> APIRouter:
         router = APIRouter(prefix=QUEUE, tags=["queue"])
-        router.get("", responses=problems(422, 503), summary="What runs, what waits and why")(self.queue)
-        router.get("/limits", responses=problems(503), summary="The limits that hold now")(self.limits)
+        router.get("", responses=problems(422, 503), summary="Running, waiting and paused jobs")(self.queue)
+        router.get("/limits", responses=problems(503), summary="The current limits")(self.limits)
         router.patch(
-            "/limits", responses=problems(422, 503), summary="Change limits at once, without a restart"
+            "/limits", responses=problems(422, 503), summary="Change limits immediately, without a restart"
         )(self.change_limits)
         return router
 
-    async def queue(self, limit: MostJobs = 100) -> Queue:
-        return shown_queue(await self._queue.get_queue(limit))
+    async def queue(self, limit: MaxJobs = 100) -> Queue:
+        queue = await self._scheduler.queue.GetQueue(queue_pb2.GetQueueRequest(page_size=limit))
+        return present(
+            Queue,
+            queue,
+            running=[_job(run) for run in queue.running],
+            waiting=[_job(run) for run in queue.waiting],
+            paused=[_job(run) for run in queue.paused],
+            workers=[_worker(worker) for worker in queue.workers],
+            limits=_limits(queue.limits),
+        )
 
     async def limits(self) -> Limits:
-        return shown_limits(await self._queue.get_limits())
+        return _limits((await self._scheduler.queue.GetLimits(queue_pb2.GetLimitsRequest())).limits)
 
     async def change_limits(self, changes: LimitChanges) -> Limits:
-        return shown_limits(await self._queue.set_limits(wanted_limits(changes)))
+        return _limits((await self._scheduler.queue.SetLimits(changes.to_proto())).limits)
+
+
+def _limits(limits: queue_pb2.QueueLimits) -> Limits:
+    return present(
+        Limits,
+        limits,
+        run_time_limit_seconds=limits.run_time_limit.ToTimedelta().total_seconds(),
+        min_run_time_seconds=limits.min_run_time.ToTimedelta().total_seconds(),
+        highest_priorities={each.user: word(run_pb2.Priority, each.highest) for each in limits.priorities},
+    )
+
+
+def _job(run: run_pb2.Run) -> QueuedJob:
+    return present(
+        QueuedJob,
+        run,
+        job_id=run.run_id,
+        model_name=run.order.model,
+        benchmark_suite=subject_of(run.order),
+        project_id=run.order.project_id,
+        priority=word(run_pb2.Priority, run.order.priority),
+        status=word(run_pb2.RunState, run.state),
+        progress=job_progress(run.progress),
+        samples_per_second=optional(run.progress, "samples_per_second"),
+        eta_seconds=optional(run.progress, "eta_seconds"),
+        wait=job_wait(run),
+    )
+
+
+def _worker(worker: scheduler_service_pb2.WorkerInfo) -> QueueWorker:
+    return present(QueueWorker, worker, load=_load(worker.load) if worker.HasField("load") else None)
+
+
+def _load(load: model_pb2.EngineLoad) -> QueueLoad:
+    queries = load.prefix_cache_queries
+    return present(QueueLoad, load, prefix_hit_rate=load.prefix_cache_hits / queries if queries else None)
+
+
+def _duration(seconds: float | None) -> Duration | None:
+    if seconds is None:
+        return None
+    duration = Duration()
+    duration.FromTimedelta(timedelta(seconds=seconds))
+    return duration

@@ -1,20 +1,104 @@
-"""Stored answers under other filters or metrics, over HTTP."""
+"""Rescoring: stored answers under other filters or metrics."""
+
+import json
+from typing import Annotated, Any, Self
 
 from fastapi import APIRouter
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
-from services.gateway.api.rescoring.schemas import Rescored, RescoreRequest, UnscoredAnswer
+from proctor.v1 import sample_pb2
 from services.gateway.api.runs.job import task_figures
-from services.gateway.backends.results import ResultsBackend
+from services.gateway.api.runs.schemas import Figure
+from services.gateway.backends.backends import Results
 from services.gateway.errors.http_problem import problems
+from services.gateway.http.fields import Text
 from services.gateway.http.path_ids import JobId
+from services.gateway.http.presentation import present
 from services.gateway.paths import BENCHMARKING
 
 
-class RescoringApi:
-    """The handler, with what it asks."""
+def _json(value: object) -> str:
+    """Raises ValueError for values that JSON cannot hold: NaN, half a character."""
+    text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+    text.encode()
+    return text
 
-    def __init__(self, results: ResultsBackend) -> None:
+
+def _writable(value: dict[str, Any]) -> dict[str, Any]:
+    _json(value)
+    return value
+
+
+class MetricWanted(BaseModel):
+    """A metric with its options beside it, as in a metric_list."""
+
+    model_config = ConfigDict(extra="allow")
+
+    metric: Text = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def options_can_be_sent(self) -> Self:
+        _json(self.model_extra)
+        return self
+
+    def to_proto(self) -> sample_pb2.MetricUse:
+        options = self.model_extra
+        return sample_pb2.MetricUse(name=self.metric, options_json=_json(options) if options else "")
+
+
+def _named(given: object) -> object:
+    """Parsed as one form, so that an error is about the form that was given."""
+    return {"metric": given} if isinstance(given, str) else given
+
+
+Wanted = Annotated[MetricWanted, BeforeValidator(_named, json_schema_input_type=str | MetricWanted)]
+
+
+class RescoreRequest(BaseModel):
+    """Other metrics or filters for one task. Recorded scores stay unchanged."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    task: Text = Field(min_length=1)
+    metrics: list[Wanted] = Field(
+        default_factory=list,
+        description="Names, or entries of a metric_list with their options; empty means the task's own",
+        examples=[["exact_match", {"metric": "exact_match", "ignore_case": True}]],
+    )
+    filters: list[Annotated[dict[str, Any], AfterValidator(_writable)]] | None = Field(
+        default=None, description="In the form of a filter_list; null means the task's own, empty means none"
+    )
+
+    def filters_json(self) -> str | None:
+        if self.filters is None:
+            return None
+        return _json(self.filters) if self.filters else ""
+
+
+class UnscoredAnswer(BaseModel):
+    sample: int = Field(description="Number of its sample in the run, from 0")
+    rollout: int = 0
+    row_id: str = Field(default="", description="Id of a data set's row")
+    problem: str
+
+
+class Rescored(BaseModel):
+    job_id: str
+    task: str
+    figures: dict[str, Figure] = Field(description="By metric, under the other scoring")
+    recorded: dict[str, Figure] = Field(description="By metric, as recorded")
+    changed: int = Field(description="Answers whose extracted answer differs from the recorded one")
+    unparsed: int
+    recorded_unparsed: int
+    unscored: int = Field(default=0, description="Answers that cannot be scored; excluded from all figures")
+    unscored_answers: list[UnscoredAnswer] = Field(default_factory=list, description="The first 20 of them")
+
+
+class RescoringApi:
+    """The handler and its backend."""
+
+    def __init__(self, results: Results) -> None:
         self._results = results
 
     def router(self) -> APIRouter:
@@ -23,35 +107,25 @@ class RescoringApi:
             "/rescore/{job_id}",
             responses=problems(400, 404, 409, 422, 503),
             response_model_exclude_defaults=True,
-            summary="Score stored answers again, without asking the model",
+            summary="Score stored answers again, without requests to the model",
         )(self.rescore)
         return router
 
     async def rescore(self, job_id: JobId, body: RescoreRequest) -> Rescored:
-        response = await self._results.rescore_task(
-            rescore_pb2.RescoreTaskRequest(
-                run_id=job_id,
-                task=body.task,
-                metrics=body.metric_uses(),
-                filters_json=body.filters_json(),
-            )
+        request = rescore_pb2.RescoreTaskRequest(
+            run_id=job_id,
+            task=body.task,
+            metrics=[metric.to_proto() for metric in body.metrics],
+            filters_json=body.filters_json(),
         )
-        return Rescored(
+        response = await self._results.rescoring.RescoreTask(request, timeout=self._results.long_call_seconds)
+        return present(
+            Rescored,
+            response,
             job_id=job_id,
             task=body.task,
             figures=task_figures(response.summary),
             recorded=task_figures(response.recorded),
-            changed=response.changed,
             unparsed=response.summary.unparsed,
             recorded_unparsed=response.recorded.unparsed,
-            unscored=response.unscored,
-            unscored_answers=[
-                UnscoredAnswer(
-                    sample=answer.sample,
-                    rollout=answer.rollout,
-                    row_id=answer.row_id,
-                    problem=answer.problem,
-                )
-                for answer in response.unscored_answers
-            ],
         )

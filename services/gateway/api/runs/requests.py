@@ -1,37 +1,36 @@
-"""Bodies that come in over HTTP, with their ranges, and the order that they stand for."""
+"""Requests for runs: bodies with their ranges, as orders for the scheduler."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
+from fastapi import Query
 from google.protobuf.struct_pb2 import Struct
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from proctor.v1 import run_pb2
-from services.gateway.http.fields import Text
-from services.gateway.http.presentation import SCORING_METHODS
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.values.priority import Priority, default_priority
+from proctor.values.run import RunState
+from proctor.values.scoring import Truncation
+from proctor.wire.convert import number_of
+from services.gateway.api.suites.suite_names import SuiteFilter
+from services.gateway.http.fields import INT32_MAX, INT64_MAX, Text
+from services.gateway.http.presentation import numbers
 
-_INT32_MAX = 2**31 - 1
-_INT64_MAX = 2**63 - 1
-# Protobuf reads no message that is much deeper.
+# Protobuf cannot parse messages that are nested much deeper.
 _MAX_NESTING = 16
 
-Temperature = Annotated[float | None, Field(ge=0, le=2, description="0 is greedy")]
-TopP = Annotated[float | None, Field(ge=0, le=1)]
-TopK = Annotated[int | None, Field(ge=0, le=100, description="0 means no limit")]
-Count = Annotated[int | None, Field(ge=1, le=_INT32_MAX)]
-Seed = Annotated[int | None, Field(ge=0, le=_INT64_MAX)]
-Penalty = Annotated[float | None, Field(gt=0, description="1 is none")]
-ProjectId = Annotated[
-    int, Field(ge=0, le=_INT64_MAX, description="Groups runs; a project is made on first use")
-]
+Count = Annotated[int | None, Field(ge=1, le=INT32_MAX)]
+ProjectId = Annotated[int, Field(ge=0, le=INT64_MAX, description="Groups runs; created on first use")]
 Rollouts = Annotated[int | None, Field(ge=1, le=100, description="Repetitions of each sample")]
-Urgency = Literal["high", "normal", "low"]
-PromptForm = Annotated[Literal["auto", "chat", "completion"], Field(description="How prompts are put")]
+PromptForm = Annotated[
+    Literal["auto", "chat", "completion"], Field(description="How text prompts are sent to the model")
+]
 BaseUrl = Annotated[
     Text,
     Field(
         max_length=1024,
-        description="A server of the OpenAI protocol to ask instead of the pool's own, without any key; "
+        description="OpenAI-compatible server to use instead of the pool's own, without a key; "
         "an operator has to allow it",
     ),
 ]
@@ -40,35 +39,31 @@ MaxCost = Annotated[
     Field(
         gt=0,
         allow_inf_nan=False,
-        description="The run stops when its tokens cost so much, in the currency of the price file",
+        description="The run fails when its tokens cost this much, in the currency of the price file",
     ),
 ]
+StreamAnswers = Annotated[
+    bool,
+    Field(description="Request streamed answers, to measure the time to the first token; costs CPU"),
+]
 
-PRIORITIES = {
-    "high": run_pb2.PRIORITY_HIGH,
-    "normal": run_pb2.PRIORITY_NORMAL,
-    "low": run_pb2.PRIORITY_LOW,
-}
-_SCORING_METHODS = {**SCORING_METHODS, "auto": run_pb2.SCORING_METHOD_UNSPECIFIED}
-PROMPT_FORMS = {
-    "auto": run_pb2.PROMPT_FORM_UNSPECIFIED,
-    "chat": run_pb2.PROMPT_FORM_CHAT,
-    "completion": run_pb2.PROMPT_FORM_COMPLETION,
-}
-_TRUNCATIONS = {"none": run_pb2.TRUNCATION_NONE, "left": run_pb2.TRUNCATION_LEFT}
+# "auto" leaves the choice to the scheduler.
+_AUTO = {"auto": 0}
+_SCORING_METHODS = numbers(run_pb2.ScoringMethod) | _AUTO
+PROMPT_FORMS = numbers(run_pb2.PromptForm) | _AUTO
 
 
 class Params(BaseModel):
-    """Parameters of generation for any provider; those it does not list go to the provider unchanged."""
+    """Parameters of generation for any provider. Unlisted ones are passed to the provider unchanged."""
 
     model_config = ConfigDict(extra="allow")
 
-    temperature: Temperature = None
-    top_p: TopP = None
-    top_k: TopK = None
+    temperature: float | None = Field(default=None, ge=0, le=2, description="0 is greedy")
+    top_p: float | None = Field(default=None, ge=0, le=1)
+    top_k: int | None = Field(default=None, ge=0, le=100, description="0 means no limit")
     max_tokens: Count = None
-    seed: Seed = None
-    repetition_penalty: Penalty = None
+    seed: int | None = Field(default=None, ge=0, le=INT64_MAX)
+    repetition_penalty: float | None = Field(default=None, gt=0, description="1 means none")
     context_tokens: Count = None
 
     @model_validator(mode="after")
@@ -87,16 +82,18 @@ class Params(BaseModel):
 
 
 class OllamaParams(Params):
-    """Parameters by the names of Ollama; those it does not list go to the provider unchanged."""
+    """Parameters by Ollama's names. Unlisted ones are passed to the provider unchanged."""
 
     max_tokens: Count = Field(default=None, alias="num_predict")
     context_tokens: Count = Field(default=None, alias="num_ctx")
-    repetition_penalty: Penalty = Field(default=None, alias="repeat_penalty")
+    repetition_penalty: float | None = Field(
+        default=None, gt=0, alias="repeat_penalty", description="1 means none"
+    )
 
 
 def provider_params(given: Mapping[str, Any]) -> Struct:
-    """Raises ValueError for what the wire cannot carry."""
-    refuse_deep(given)
+    """Raises ValueError for values that a Struct cannot hold."""
+    check_nesting(given)
     params = Struct()
     for name, value in given.items():
         try:
@@ -106,8 +103,8 @@ def provider_params(given: Mapping[str, Any]) -> Struct:
     return params
 
 
-def refuse_deep(given: Mapping[str, Any]) -> None:
-    """Raises ValueError for what is nested deeper than anybody reads."""
+def check_nesting(given: Mapping[str, Any]) -> None:
+    """Raises ValueError for values that are nested too deep."""
     if not _is_within(_MAX_NESTING, given):
         raise ValueError(f"parameters may be nested {_MAX_NESTING} levels deep, not deeper")
 
@@ -118,7 +115,7 @@ def _is_within(levels: int, value: object) -> bool:
 
 
 class ModelConfig(BaseModel):
-    """The model to examine and, if wanted, how it is asked."""
+    """The model to evaluate and its parameters."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -139,35 +136,32 @@ class RunRequest(BaseModel):
         min_length=1,
         max_length=128,
         examples=["starter"],
-        description='"mine@2" names version 2 of a suite of your own',
+        description='"mine@2" is version 2 of a suite of your own',
     )
     config: ModelConfig
     tasks: list[Text] = Field(default_factory=list, description="Tasks of the suite; empty means all")
     limit: Count = Field(default=None, description="First N rows of each task")
-    num_fewshot: int | None = Field(default=None, ge=0, le=_INT32_MAX, description="Examples in each prompt")
+    num_fewshot: int | None = Field(default=None, ge=0, le=INT32_MAX, description="Examples in each prompt")
     rollouts: Rollouts = None
-    priority: Urgency = "high"
+    priority: Priority = default_priority(is_dataset=False)
     scoring_method: Literal["auto", "loglikelihood", "generate", "constrained"] = Field(
-        default="auto", description="How choices are scored; auto takes what the engine can do"
+        default="auto", description="How choices are scored; auto depends on the engine's capabilities"
     )
     prompt_form: PromptForm = "auto"
-    truncate: Literal["none", "left"] = Field(
-        default="none",
-        description="What becomes of a prompt over the context: a failure, or cut from the left",
+    truncate: Truncation = Field(
+        default=Truncation.NONE,
+        description="What happens to a prompt that exceeds the context: it fails, or is cut from the left",
     )
     cache: Literal["off", "reuse"] = Field(
         default="off",
-        description="reuse: take stored answers of earlier runs to the same requests of the same engine",
+        description="reuse: reuse stored answers of earlier runs to the same requests of the same engine",
     )
-    stream: bool = Field(
-        default=False,
-        description="Ask a provider over HTTP to stream: shows the time to the first token, costs CPU",
-    )
+    stream: StreamAnswers = False
     params: Params | None = Field(default=None, description="Parameters for any provider")
     max_cost: MaxCost = None
 
     @model_validator(mode="after")
-    def one_set_of_params(self) -> "RunRequest":
+    def one_set_of_params(self) -> Self:
         given = (self.params, self.config.params, self.config.ollama_params)
         if sum(params is not None for params in given) > 1:
             raise ValueError("give only one of params, config.params and config.ollama_params")
@@ -184,12 +178,28 @@ class RunRequest(BaseModel):
             limit=self.limit,
             num_fewshot=self.num_fewshot,
             rollouts=self.rollouts,
-            priority=PRIORITIES[self.priority],
+            priority=number_of(self.priority),
             params=params.to_proto() if params else None,
             scoring_method=_SCORING_METHODS[self.scoring_method],
             prompt_form=PROMPT_FORMS[self.prompt_form],
-            truncation=_TRUNCATIONS[self.truncate],
+            truncation=number_of(self.truncate),
             max_cost=self.max_cost,
             stream_answers=self.stream,
             reuse_answers=self.cache == "reuse",
+        )
+
+
+class RunsQuery:
+    """Filters and page of a list of jobs."""
+
+    def __init__(
+        self,
+        model_name: Annotated[str, Query(description='"provider/name"')] = "",
+        suite: SuiteFilter = "",
+        status: RunState | None = None,
+        limit: Annotated[int, Query(ge=1, le=500)] = 20,
+        cursor: Annotated[str, Query(description="next_cursor of the previous page")] = "",
+    ) -> None:
+        self.request = scheduler_pb2.ListRunsRequest(
+            page_size=limit, page_token=cursor, state=number_of(status), suite=suite, model=model_name
         )

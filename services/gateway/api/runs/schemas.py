@@ -1,16 +1,15 @@
-"""How the times of a run's answers are spread, as it goes out over HTTP; what no answer tells is left out.
-Jobs as they go out over HTTP. Fields that say nothing (`error` of one that did not fail) are left out.
-"""
+"""Bodies of runs: jobs, their progress and figures. Optional fields without a value are left out."""
 
 from datetime import datetime
 
 from pydantic import BaseModel, Field
 
-from proctor.v1 import summary_pb2
+_UNPARSED_RATE = "Share of the answers; null without answers"
+_FAILED_RATE = "Share of the finished samples; null without any"
 
 
 class Spread(BaseModel):
-    n: int = Field(description="Answers that tell it")
+    n: int = Field(description="Answers that have it")
     mean: float
     std: float
     p50: float
@@ -20,46 +19,33 @@ class Spread(BaseModel):
 
 
 class TimingBody(BaseModel):
-    """Of the answers that were asked for in the run itself; percentiles by linear interpolation."""
+    """Times of the answers that the run itself requested; percentiles by linear interpolation."""
 
-    queue_seconds: Spread | None = Field(default=None, description="From acceptance to the engine's start")
+    queue_seconds: Spread | None = Field(default=None, description="Time in the engine's queue")
     first_token_seconds: Spread | None = Field(
-        default=None, description="To the first token; over HTTP only of streamed answers"
+        default=None, description="Time to the first token; over HTTP only for streamed answers"
     )
     between_tokens_seconds: Spread | None = Field(
-        default=None, description="Mean between the tokens of an answer after its first"
+        default=None, description="Mean time between the tokens of an answer after its first"
     )
-    total_seconds: Spread | None = Field(default=None, description="To the last token")
+    total_seconds: Spread | None = Field(default=None, description="Time to the last token")
     tokens_per_second: Spread | None = Field(
-        default=None, description="Generated tokens of an answer by its total time"
+        default=None, description="Generated tokens of an answer per second of its total time"
     )
 
 
-def timing_body(timing: summary_pb2.TimingSummary) -> TimingBody:
-    return TimingBody(
-        queue_seconds=_spread(timing.queue) if timing.HasField("queue") else None,
-        first_token_seconds=_spread(timing.first_token) if timing.HasField("first_token") else None,
-        between_tokens_seconds=_spread(timing.between_tokens) if timing.HasField("between_tokens") else None,
-        total_seconds=_spread(timing.total) if timing.HasField("total") else None,
-        tokens_per_second=_spread(timing.tokens_per_second) if timing.HasField("tokens_per_second") else None,
-    )
+class Estimate(BaseModel):
+    """What a new run is expected to take."""
+
+    estimated_duration: str = Field(description='Text, for example "10-30 minutes"')
+    estimated_seconds: float | None = Field(description="Null without measurements")
+    estimated_cost: float | None = Field(description="Expected cost; null without price or history")
+    currency: str | None = Field(description="Currency of the model's price; null without one")
 
 
-def _spread(told: summary_pb2.Percentiles) -> Spread:
-    return Spread(
-        n=told.n, mean=told.mean, std=told.std, p50=told.p50, p90=told.p90, p95=told.p95, p99=told.p99
-    )
-
-
-class JobStarted(BaseModel):
+class JobStarted(Estimate):
     job_id: str
     message: str
-    estimated_duration: str = Field(description='Text such as "10-30 minutes"')
-    estimated_seconds: float | None = Field(description="Null while nothing was measured to tell from")
-    estimated_cost: float | None = Field(
-        description="What its tokens will cost; null without a price or a run of the suite to tell from"
-    )
-    currency: str | None = Field(description="Of the model's price; null where it has none")
 
 
 class JobMessage(BaseModel):
@@ -80,63 +66,61 @@ class JobSummary(BaseModel):
     models_evaluated: int
     total_time_seconds: float
     scoring: dict[str, str] = Field(
-        description="How each task was scored; figures of two ways cannot be compared"
+        description="Scoring method of each task; figures of different methods are not comparable"
     )
     stand_in: list[str] = Field(description="Tasks whose rows are not the official split")
-    reused_answers: int = Field(
-        description="Answers taken from earlier runs: they have no times and cost nothing"
-    )
+    reused_answers: int = Field(description="Answers reused from earlier runs, without times or cost")
 
 
 class Figure(BaseModel):
-    mean: float | None = Field(description="The figure itself")
+    mean: float | None = Field(description="The value of the metric")
     std: float | None = Field(
-        description="Spread over rollouts where there are several, else the standard error"
+        description="Standard deviation over rollouts if there are several, else the standard error"
     )
     stderr: float | None
     ci95: tuple[float, float] | None
     n: int
     scoring: str = Field(
-        default="", description="How choices were scored, where there are some; two ways cannot be compared"
+        default="", description="Scoring method of choices; figures of different methods are not comparable"
     )
     within_std: float | None = Field(
-        default=None, description="Mean spread of a sample's own scores; only with several rollouts"
+        default=None, description="Mean deviation of a sample's own scores; only with several rollouts"
     )
 
 
 class TaskCounts(BaseModel):
     answered: int
-    failed: int = Field(description="Samples the machinery failed on; never scored")
+    failed: int = Field(description="Failed samples; never scored")
     unparsed: int
-    unparsed_rate: float | None = Field(description="Of the answers; null where there are none")
-    failed_rate: float | None = Field(description="Of the samples that came to an end; null where none did")
+    unparsed_rate: float | None = Field(description=_UNPARSED_RATE)
+    failed_rate: float | None = Field(description=_FAILED_RATE)
 
 
 class GroupFigures(BaseModel):
     tasks: list[str]
-    missing_tasks: list[str] = Field(description="Tasks of the group that were not part of the run")
+    missing_tasks: list[str] = Field(description="Tasks of the group that are not part of the run")
     figures: dict[str, Figure] = Field(description="By metric")
 
 
 class JobWait(BaseModel):
     position: int = Field(description="1 is next")
-    blocked_by: str = Field(description="The limit that holds it")
+    blocked_by: str = Field(description="The limit that blocks it")
     estimated_seconds: float | None = Field(
-        default=None, description="Seconds until its turn; only there where what runs and earlier runs tell"
+        default=None, description="Seconds until its expected start; absent without measurements"
     )
     estimated_low_seconds: float | None = Field(
-        default=None, description="The same if all goes as fast as it ever did"
+        default=None, description="The same at the highest speed observed"
     )
     estimated_high_seconds: float | None = Field(
-        default=None, description="The same if all goes as slowly as it ever did"
+        default=None, description="The same at the lowest speed observed"
     )
 
 
 class JobUsage(BaseModel):
     prompt_tokens: int
     completion_tokens: int
-    cached_tokens: int = Field(description="Of the prompt tokens, those from the provider's cache")
-    reasoning_tokens: int = Field(description="Of the completion tokens, those of hidden reasoning")
+    cached_tokens: int = Field(description="Prompt tokens from the provider's cache")
+    reasoning_tokens: int = Field(description="Completion tokens of hidden reasoning")
 
 
 class JobResults(BaseModel):
@@ -147,23 +131,19 @@ class JobResults(BaseModel):
     performance_data: dict[str, dict[str, dict[str, Figure]]] = Field(
         description="suite → task → metric → figure"
     )
-    groups: dict[str, GroupFigures] = Field(
-        description="Tasks summed up together; the last one is the suite itself"
-    )
+    groups: dict[str, GroupFigures] = Field(description="Groups of tasks; the last one is the suite itself")
     tasks: dict[str, TaskCounts]
-    failures: dict[str, int] = Field(description="Class of machinery failure → count")
+    failures: dict[str, int] = Field(description="Failure class → count")
     unparsed: int = Field(description="Answers that could not be parsed")
-    unparsed_rate: float | None = Field(description="Of the answers; null where there are none")
-    failed_rate: float | None = Field(description="Of the samples that came to an end; null where none did")
-    timing: TimingBody = Field(description="How the times of its answers are spread")
+    unparsed_rate: float | None = Field(description=_UNPARSED_RATE)
+    failed_rate: float | None = Field(description=_FAILED_RATE)
+    timing: TimingBody = Field(description="Distribution of its times")
     usage: JobUsage
-    cost: float | None = Field(
-        default=None, description="Of the tokens; only there where the model has a price"
-    )
-    currency: str = Field(default="", description="Of the cost; only there with one")
+    cost: float | None = Field(default=None, description="Cost of its tokens; absent without a price")
+    currency: str = Field(default="", description="Currency of the cost; absent without a price")
     completed_at: datetime | None
-    error: str = Field(default="", description="Why it failed; only there when it did")
-    wait: JobWait | None = Field(default=None, description="Why it waits; only there while it does")
+    error: str = Field(default="", description="Why it failed; absent unless it did")
+    wait: JobWait | None = Field(default=None, description="Why it waits; absent unless it does")
 
 
 class JobListed(BaseModel):
@@ -173,7 +153,7 @@ class JobListed(BaseModel):
     benchmark_suite: str
     created_at: datetime | None
     completed_at: datetime | None
-    wait: JobWait | None = Field(default=None, description="Why it waits; only there while it does")
+    wait: JobWait | None = Field(default=None, description="Why it waits; absent unless it does")
 
 
 class JobPage(BaseModel):

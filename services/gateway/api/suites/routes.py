@@ -1,4 +1,4 @@
-"""Suites over HTTP: list, bring one's own, look at what a model would be asked, delete a version."""
+"""Suites: list, add, delete, and preview samples."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.requests import Request
 
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from services.common.errors import ErrorKind, RemoteError
 from services.gateway.api.suites.schemas import (
@@ -16,46 +17,41 @@ from services.gateway.api.suites.schemas import (
     SampleShown,
     SuiteAdded,
     SuiteList,
+    SuiteListed,
     SuiteMessage,
     sample_shown,
-    suite_fault,
-    suite_listed,
 )
 from services.gateway.auth.identity import Identity
-from services.gateway.backends.scheduler import SchedulerBackend
-from services.gateway.errors.gateway_errors import (
-    NoSuchVersion,
-    NotSuiteText,
-    SuiteFault,
-    SuiteRefused,
-)
+from services.gateway.backends.backends import Scheduler
+from services.gateway.errors.gateway_errors import NoSuchVersion, NotSuiteText, SuiteFault, SuiteRefused
 from services.gateway.errors.http_problem import Described, problems
+from services.gateway.http.fields import INT32_MAX
+from services.gateway.http.presentation import present
 from services.gateway.paths import SUITES
 
-_INT32_MAX = 2**31 - 1
 _YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"})
 _IN_PATH = frozenset({"UNKNOWN_SUITE", "UNKNOWN_TASK"})
-# Two kinds of body are more than FastAPI derives from a signature.
+# FastAPI cannot derive two kinds of body from a signature.
 _BODY = {
     "requestBody": {
         "required": True,
         "content": {
             "application/json": {"schema": NewSuite.model_json_schema()},
-            "application/yaml": {"schema": {"type": "string", "description": "The YAML file as it is"}},
+            "application/yaml": {"schema": {"type": "string", "description": "The YAML file"}},
         },
     }
 }
 
-_KNOWN: Described = {200: {"model": SuiteAdded, "description": "Known, or only checked"}}
+_KNOWN: Described = {200: {"model": SuiteAdded, "description": "Known, or only validated"}}
 
-Version = Annotated[int, Path(ge=1, le=_INT32_MAX)]
-Row = Annotated[int, Path(ge=0, le=_INT32_MAX, description="From 0")]
-Shots = Annotated[int | None, Query(ge=0, le=_INT32_MAX, description="Examples in the prompt")]
+Version = Annotated[int, Path(ge=1, le=INT32_MAX)]
+Row = Annotated[int, Path(ge=0, le=INT32_MAX, description="From 0")]
+Shots = Annotated[int | None, Query(ge=0, le=INT32_MAX, description="Examples in the prompt")]
 
 
 async def suite_document(
     request: Request,
-    file_name: Annotated[str, Query(max_length=255, description="What a YAML body is called")] = "",
+    file_name: Annotated[str, Query(max_length=255, description="Name of a YAML body")] = "",
 ) -> suite_pb2.SuiteDocument:
     body = await request.body()
     if _media_type(request) in _YAML:
@@ -68,15 +64,15 @@ async def suite_document(
 
 
 class SuiteApi:
-    """The handlers, with what they ask."""
+    """The handlers and their backends."""
 
-    def __init__(self, scheduler: SchedulerBackend, identity: Identity) -> None:
+    def __init__(self, scheduler: Scheduler, identity: Identity) -> None:
         self._scheduler = scheduler
         self._identity = identity
 
     def router(self) -> APIRouter:
         router = APIRouter(prefix=SUITES, tags=["suites"])
-        router.get("", responses=problems(503), summary="List suites, broken ones with what is wrong")(
+        router.get("", responses=problems(503), summary="List suites, invalid ones with their problem")(
             self.list_suites
         )
         router.post(
@@ -84,12 +80,12 @@ class SuiteApi:
             status_code=201,
             responses=_KNOWN | problems(413, 422, 503),
             openapi_extra=_BODY,
-            summary="Bring a suite of your own",
+            summary="Add a suite of your own",
         )(self.add)
         router.get(
             "/{suite}/tasks/{task}/samples/{row}",
             responses=problems(404, 422, 503),
-            summary="What a model would be asked",
+            summary="Preview a sample as a model would get it",
         )(self.show)
         router.delete(
             "/{suite}/versions/{version}",
@@ -99,7 +95,7 @@ class SuiteApi:
         return router
 
     async def list_suites(self) -> SuiteList:
-        return SuiteList(suites=[suite_listed(suite) for suite in await self._scheduler.list_suites()])
+        return present(SuiteList, await self._scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()))
 
     async def add(
         self,
@@ -107,52 +103,60 @@ class SuiteApi:
         response: Response,
         document: Annotated[suite_pb2.SuiteDocument, Depends(suite_document)],
         *,
-        dry_run: Annotated[bool, Query(description="Check only")] = False,
+        dry_run: Annotated[bool, Query(description="Validate only")] = False,
     ) -> SuiteAdded:
         if dry_run:
             response.status_code = 200
-            return await self._checked(document)
+            return await self._validated(document)
         added = await self._added(
             suite_pb2.AddSuiteRequest(document=document, user=await self._identity.user(request))
         )
         response.status_code = 200 if added.is_known else 201
-        return SuiteAdded(suite=suite_listed(added.suite), is_known=added.is_known)
+        return present(SuiteAdded, added)
 
     async def show(self, suite: str, task: str, row: Row, num_fewshot: Shots = None) -> SampleShown:
         request = suite_pb2.ShowSampleRequest(suite=suite, task=task, row=row, num_fewshot=num_fewshot)
-        with _named_in_path():
-            return sample_shown(request, await self._scheduler.show_sample(request))
+        with _not_found_in_path():
+            return sample_shown(request, await self._scheduler.suites.ShowSample(request))
 
     async def delete(self, suite: str, version: Version) -> SuiteMessage:
         try:
-            await self._scheduler.delete_suite(suite, version)
+            await self._scheduler.suites.DeleteSuite(
+                suite_pb2.DeleteSuiteRequest(suite=suite, version=version)
+            )
         except RemoteError as error:
             if error.reason != "UNKNOWN_SUITE":
                 raise
             raise NoSuchVersion(suite=suite, version=version) from error
         return SuiteMessage(message=f"Version {version} of suite {suite} deleted")
 
-    async def _checked(self, document: suite_pb2.SuiteDocument) -> SuiteAdded:
-        checked = await self._scheduler.check_suite(document)
+    async def _validated(self, document: suite_pb2.SuiteDocument) -> SuiteAdded:
+        checked = await self._check(document)
         if checked.problems:
-            raise SuiteRefused([suite_fault(problem) for problem in checked.problems])
-        return SuiteAdded(suite=suite_listed(checked.suite), is_known=None)
+            raise SuiteRefused(_faults(checked))
+        return SuiteAdded(suite=present(SuiteListed, checked.suite), is_known=None)
 
     async def _added(self, request: suite_pb2.AddSuiteRequest) -> suite_pb2.AddSuiteResponse:
         try:
-            return await self._scheduler.add_suite(request)
+            return await self._scheduler.suites.AddSuite(request)
         except RemoteError as error:
             if error.reason != "INVALID_SUITE_FILE":
                 raise
-            # A refusal names the first fault; the check knows all.
-            checked = await self._scheduler.check_suite(request.document)
-            faults = [suite_fault(problem) for problem in checked.problems]
+            # The error has the first fault only; the check lists all.
+            faults = _faults(await self._check(request.document))
             raise SuiteRefused(faults or [SuiteFault("", 0, "", error.message)]) from error
+
+    async def _check(self, document: suite_pb2.SuiteDocument) -> suite_pb2.CheckSuiteResponse:
+        return await self._scheduler.suites.CheckSuite(suite_pb2.CheckSuiteRequest(document=document))
+
+
+def _faults(checked: suite_pb2.CheckSuiteResponse) -> list[SuiteFault]:
+    return [SuiteFault(each.file, each.line, each.key, each.problem) for each in checked.problems]
 
 
 @contextmanager
-def _named_in_path() -> Iterator[None]:
-    """What a path names and does not exist is not found, where in a body it would be a bad request."""
+def _not_found_in_path() -> Iterator[None]:
+    """Unknown names are bad requests in a body, but not found in a path."""
     try:
         yield
     except RemoteError as error:

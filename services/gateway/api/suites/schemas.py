@@ -1,23 +1,18 @@
-"""Suites and their samples over HTTP.
-Suites, samples and what is wrong with a document, from their messages.
-"""
+"""Bodies of suites and their samples."""
 
 import base64
-import json
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainValidator, WithJsonSchema
 
 from proctor.v1 import sample_pb2
-from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
-from services.gateway.errors.gateway_errors import SuiteFault
 from services.gateway.http.fields import Text
-from services.gateway.http.presentation import output_word
+from services.gateway.http.presentation import json_value, present, word
 
 
 def _content(given: object) -> bytes:
-    """One kind or the other, told apart here so that what is wrong is named once and by its file."""
+    """Checked here and not by a union of types, so that an error names the file once."""
     match given:
         case str():
             return given.encode()
@@ -33,13 +28,13 @@ def _decoded(text: str) -> bytes:
         raise ValueError(f"it is no base64: {error}") from error
 
 
-# Written out, since the description of the body stands where references do not lead.
+# Written inline, because references do not resolve in the description of this body.
 _CONTENT_SCHEMA = {
     "anyOf": [
         {"type": "string"},
         {
             "type": "object",
-            "description": "A file that is no text, such as Parquet",
+            "description": "A binary file, for example Parquet",
             "required": ["base64"],
             "properties": {"base64": {"type": "string", "contentEncoding": "base64"}},
             "additionalProperties": False,
@@ -51,14 +46,14 @@ Content = Annotated[bytes, PlainValidator(_content), WithJsonSchema(_CONTENT_SCH
 
 
 class NewSuite(BaseModel):
-    """A suite of your own, with the data files that it names."""
+    """A suite of your own, with its data files."""
 
     model_config = ConfigDict(extra="forbid")
 
     document: Text = Field(min_length=1, description="The YAML file as text")
-    file_name: Text = Field(default="", max_length=255, description="What it is called, for messages")
+    file_name: Text = Field(default="", max_length=255, description="Its name, for error messages")
     files: dict[Text, Content] = Field(
-        default_factory=dict, description="Data files by the path under which the document names them"
+        default_factory=dict, description="Data files by their path in the document"
     )
 
     def to_document(self) -> suite_pb2.SuiteDocument:
@@ -76,9 +71,9 @@ class TaskListed(BaseModel):
 class SuiteListed(BaseModel):
     suite: str
     description: str
-    version: int | None = Field(description="Latest version of a suite that a user brought; else null")
-    digest: str | None = Field(description="SHA-256 of what a user brought; else null")
-    problem: str | None = Field(description="What is wrong with its files; null when it can be run")
+    version: int | None = Field(description="Latest version of a user's suite; else null")
+    digest: str | None = Field(description="SHA-256 of a user's suite; else null")
+    problem: str | None = Field(description="The problem with its files; null when it is valid")
     tasks: list[TaskListed]
 
 
@@ -89,7 +84,7 @@ class SuiteList(BaseModel):
 class SuiteAdded(BaseModel):
     suite: SuiteListed
     is_known: bool | None = Field(
-        description="The same content was registered before; null where it was only checked"
+        description="The same content was registered before; null when it was only validated"
     )
 
 
@@ -103,8 +98,8 @@ class ChatTurn(BaseModel):
 
 
 class Expected(BaseModel):
-    choice: int | None = Field(description="Index of the right choice")
-    right_choices: list[int] = Field(description="All right choices where several are right")
+    choice: int | None = Field(description="Index of the correct choice")
+    right_choices: list[int] = Field(description="All correct choices, if there are several")
     texts: list[str]
     wrong_texts: list[str]
 
@@ -115,14 +110,14 @@ class MetricUsed(BaseModel):
 
 
 class SampleShown(BaseModel):
-    """What a model would be asked, to the last blank."""
+    """The exact request that a model would get."""
 
     suite: str
     task: str
     row: int
     prompt: str | None = Field(description="Null for a chat")
     messages: list[ChatTurn] = Field(description="Empty for a text")
-    choices: list[str] = Field(description="Continuations to weigh, delimiter included")
+    choices: list[str] = Field(description="Continuations to score, including the delimiter")
     expected: Expected
     stop: list[str]
     max_tokens: int | None
@@ -131,71 +126,30 @@ class SampleShown(BaseModel):
     filters: JsonValue
     cluster: str | None
     digest: str
-    document: JsonValue = Field(description="The row as its source gave it")
+    document: JsonValue = Field(description="The source row")
     dataset: str
     dataset_revision: str
     is_stand_in: bool
 
 
-def suite_listed(suite: scheduler_pb2.SuiteInfo) -> SuiteListed:
-    return SuiteListed(
-        suite=suite.suite,
-        description=suite.description,
-        version=suite.version or None,
-        digest=suite.digest or None,
-        problem=suite.problem or None,
-        tasks=[_task_listed(task) for task in suite.tasks],
-    )
-
-
-def suite_fault(problem: suite_pb2.SuiteProblem) -> SuiteFault:
-    return SuiteFault(problem.file, problem.line, problem.key, problem.problem)
-
-
 def sample_shown(request: suite_pb2.ShowSampleRequest, response: suite_pb2.ShowSampleResponse) -> SampleShown:
     sample, scoring = response.sample, response.scoring
-    return SampleShown(
+    return present(
+        SampleShown,
+        response,
         suite=request.suite,
         task=request.task,
         row=request.row,
         prompt=sample.prompt.text if sample.prompt.HasField("text") else None,
-        messages=[ChatTurn(role=turn.role, content=turn.content) for turn in sample.prompt.messages],
+        messages=[present(ChatTurn, turn) for turn in sample.prompt.messages],
         choices=list(sample.choices),
-        expected=_expected(sample.target),
-        stop=list(response.stop),
-        max_tokens=response.max_tokens or None,
-        output_type=output_word(scoring.output_type),
-        metrics=[MetricUsed(metric=use.name, options=_json(use.options_json)) for use in scoring.metrics],
-        filters=_json(scoring.filters_json),
+        expected=present(Expected, sample.target),
+        output_type=word(sample_pb2.OutputType, scoring.output_type),
+        metrics=[
+            MetricUsed(metric=use.name, options=json_value(use.options_json)) for use in scoring.metrics
+        ],
+        filters=json_value(scoring.filters_json),
         cluster=sample.cluster or None,
         digest=sample.digest.hex(),
-        document=_json(sample.doc_json),
-        dataset=response.dataset,
-        dataset_revision=response.dataset_revision,
-        is_stand_in=response.is_stand_in,
+        document=json_value(sample.doc_json),
     )
-
-
-def _task_listed(task: scheduler_pb2.TaskInfo) -> TaskListed:
-    return TaskListed(
-        task=task.task,
-        version=task.version,
-        output_type=output_word(task.output_type),
-        metrics=list(task.metrics),
-        dataset=task.dataset,
-    )
-
-
-def _expected(target: sample_pb2.Target) -> Expected:
-    return Expected(
-        choice=target.choice if target.HasField("choice") else None,
-        right_choices=list(target.right_choices),
-        texts=list(target.texts),
-        wrong_texts=list(target.wrong_texts),
-    )
-
-
-def _json(text: str) -> JsonValue:
-    """Null where there is none, and for the NaN that a source may have written."""
-    value: JsonValue = json.loads(text, parse_constant=lambda _: None) if text else None
-    return value

@@ -1,48 +1,44 @@
-"""Versions of suites where runs are looked for: boards, histories and comparisons are of a whole suite.
-Suites that a request over HTTP names to look for runs: one rule, whatever it looks for.
-"""
+"""Names of suites that filter runs: they mean all versions of a suite."""
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import Query
 from pydantic import AfterValidator
 
-from services.gateway.backends.scheduler import SchedulerBackend
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from services.gateway.backends.backends import Scheduler
 from services.gateway.errors.gateway_errors import NoSuchSuite, SuiteVersionNamed
 from services.gateway.http.fields import Text
 
+_MAX_NAMED = 20
+_DATASET_PREFIX = "ds_"
+_RULE = "All versions. A suite without runs has an empty list; an unknown one is an error (404)"
 
-def of_all_versions(suite: str) -> str:
-    """The name as it is; runs of other versions stand beside each other, and each says its own."""
+
+def without_version(suite: str) -> str:
+    """The name itself. Raises `SuiteVersionNamed` for a name with a version."""
     name, mark, _ = suite.partition("@")
     if mark:
         raise SuiteVersionNamed(field="suite", given=suite, suite=name)
     return suite
 
 
-_MOST_NAMED = 20
-_OF_DATASETS = "ds_"
-_RULE = "Of all versions. A suite without runs has none to show; one that does not exist is refused (404)"
-
-SuiteName = Annotated[Text, AfterValidator(of_all_versions)]
+SuiteName = Annotated[Text, AfterValidator(without_version)]
 SuiteFilter = Annotated[SuiteName, Query(description=_RULE)]
 
 
-async def refuse_unknown(scheduler: SchedulerBackend, suite: str) -> None:
-    """Asked where nothing was found: runs of a suite that was removed are still shown.
+async def check_known_suite(scheduler: Scheduler, suite: str) -> None:
+    """Raises an error for a suite or data set that does not exist.
 
-    A data set in the place of a suite is refused by whoever keeps it.
+    Only for empty lists: runs of a suite that was deleted are still listed.
     """
-    if suite.startswith(_OF_DATASETS):
-        await scheduler.get_dataset(suite)
+    if suite.startswith(_DATASET_PREFIX):
+        await scheduler.datasets.GetDataset(dataset_pb2.GetDatasetRequest(dataset_id=suite))
         return
-    known = [listed.suite for listed in await scheduler.list_suites()]
+    response = await scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest())
+    known = [listed.suite for listed in response.suites]
     if suite and suite not in known:
-        raise NoSuchSuite(suite=suite, supported=_listed(known))
-
-
-def _listed(names: Sequence[str]) -> str:
-    """As many as a sentence can hold."""
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "") or "none"
+        more = len(known) - _MAX_NAMED
+        named = ", ".join(known[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+        raise NoSuchSuite(suite=suite, supported=named or "none")

@@ -94,7 +94,7 @@ async def test_batch_has_all_fields_of_the_protocol_and_no_others(
     assert (body["model"], body["output_file_id"], body["error_file_id"]) == (None, None, None)
 
 
-async def test_all_that_is_known_of_a_batch_is_told(client: AsyncOpenAI, batches: FakeBatches) -> None:
+async def test_all_that_is_known_of_a_batch_is_reported(client: AsyncOpenAI, batches: FakeBatches) -> None:
     put = batch_pb2.Batch(
         batch_id="batch_1",
         state=batch_pb2.BATCH_STATE_COMPLETED,
@@ -110,15 +110,23 @@ async def test_all_that_is_known_of_a_batch_is_told(client: AsyncOpenAI, batches
     for number, name in enumerate(("created_at", "expires_at", *MOMENTS), 1):
         getattr(put, name).FromSeconds(STARTED + number)
     batches.kept["batch_1"] = put
-    told = await client.batches.retrieve("batch_1")
-    assert (told.model, told.output_file_id, told.error_file_id) == ("openai/fake", "file-1", "file-2")
-    assert told.request_counts
-    assert told.request_counts.to_dict() == {"total": 10, "completed": 7, "failed": 3}
-    assert told.usage
-    assert (told.usage.input_tokens, told.usage.output_tokens, told.usage.total_tokens) == (30, 12, 42)
-    assert told.usage.input_tokens_details.cached_tokens == 5
-    assert told.usage.output_tokens_details.reasoning_tokens == 4
-    moments = [getattr(told, name) for name in ("created_at", "expires_at", *MOMENTS)]
+    reported = await client.batches.retrieve("batch_1")
+    assert (reported.model, reported.output_file_id, reported.error_file_id) == (
+        "openai/fake",
+        "file-1",
+        "file-2",
+    )
+    assert reported.request_counts
+    assert reported.request_counts.to_dict() == {"total": 10, "completed": 7, "failed": 3}
+    assert reported.usage
+    assert (reported.usage.input_tokens, reported.usage.output_tokens, reported.usage.total_tokens) == (
+        30,
+        12,
+        42,
+    )
+    assert reported.usage.input_tokens_details.cached_tokens == 5
+    assert reported.usage.output_tokens_details.reasoning_tokens == 4
+    moments = [getattr(reported, name) for name in ("created_at", "expires_at", *MOMENTS)]
     assert moments == [STARTED + number for number in range(1, 10)]
 
 
@@ -206,8 +214,8 @@ async def test_body_that_says_something_else_is_400(
     harness: GatewayHarness, batches: FakeBatches, body: object, param: str, problem: str
 ) -> None:
     headers = {"Content-Type": "application/json"}
-    status, told, _ = await call(harness, "POST", BATCHES, data=json.dumps(body), headers=headers)
-    error = told["error"]
+    status, reported, _ = await call(harness, "POST", BATCHES, data=json.dumps(body), headers=headers)
+    error = reported["error"]
     assert (status, error["type"], error["param"]) == (400, "invalid_request_error", param)
     assert problem in error["message"]
     assert not batches.created
@@ -216,9 +224,9 @@ async def test_body_that_says_something_else_is_400(
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff"])
 async def test_body_that_is_no_json_is_400(harness: GatewayHarness, content: bytes) -> None:
     headers = {"Content-Type": "application/json"}
-    status, told, _ = await call(harness, "POST", BATCHES, data=content, headers=headers)
-    assert (status, told["error"]["type"]) == (400, "invalid_request_error")
-    assert told["error"]["message"]
+    status, reported, _ = await call(harness, "POST", BATCHES, data=content, headers=headers)
+    assert (status, reported["error"]["type"]) == (400, "invalid_request_error")
+    assert reported["error"]["message"]
 
 
 async def test_key_of_a_request_reaches_the_scheduler(

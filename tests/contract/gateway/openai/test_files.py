@@ -31,7 +31,7 @@ def files(harness: GatewayHarness) -> FakeFiles:
 
 
 def form(*fields: tuple[str, bytes], content: bytes = LINES, is_file_first: bool = False) -> dict[str, Any]:
-    """A form written by hand: the file stands last, as curl and the official client send it, or first."""
+    """A form written by hand: the file comes last, as curl and the official client send it, or first."""
     parts = [f'form-data; name="{name}"\r\n\r\n'.encode() + value for name, value in fields]
     file = b'form-data; name="file"; filename="lines.jsonl"\r\n\r\n' + content
     ordered = [file, *parts] if is_file_first else [*parts, file]
@@ -97,8 +97,8 @@ async def test_file_may_go_away_by_itself(client: AsyncOpenAI) -> None:
 
 async def test_file_with_faults_is_kept_and_says_so(client: AsyncOpenAI) -> None:
     uploaded = await client.files.create(file=("x.jsonl", b"{}\nbroken\nbroken\n"), purpose="batch")
-    told = "2 faults. line 2 body: It is not valid JSON."
-    assert (uploaded.status, uploaded.status_details) == ("error", told)
+    reported = "2 faults. line 2 body: It is not valid JSON."
+    assert (uploaded.status, uploaded.status_details) == ("error", reported)
 
 
 async def test_purpose_may_come_after_the_file_as_other_clients_send_it(
@@ -151,8 +151,8 @@ async def test_form_that_lacks_something_is_400_and_keeps_nothing(
 async def test_curl_uploads_and_resumes(harness: GatewayHarness, files: FakeFiles, tmp_path: Path) -> None:
     path = tmp_path / "lines.jsonl"
     path.write_bytes(LINES * 1000)
-    told = await curl("-F", "purpose=batch", "-F", f"file=@{path}", harness.http + FILES)
-    file_id = json.loads(told)["id"]
+    reported = await curl("-F", "purpose=batch", "-F", f"file=@{path}", harness.http + FILES)
+    file_id = json.loads(reported)["id"]
     assert files.content[file_id] == path.read_bytes()
     half = tmp_path / "half.jsonl"
     half.write_bytes(path.read_bytes()[:20_001])
@@ -254,8 +254,8 @@ async def test_range_of_a_file_is_answered_alone(
     got, body, headers = await fetched(harness, path, Range=asked)
     assert (got, body) == (status, content[sent.start : sent.stop])
     assert headers["Content-Length"] == str(len(sent))
-    told = f"bytes {sent.start}-{sent.stop - 1}/10240" if status == 206 else None
-    assert headers.get("Content-Range") == told
+    reported = f"bytes {sent.start}-{sent.stop - 1}/10240" if status == 206 else None
+    assert headers.get("Content-Range") == reported
     assert files.read_from == [sent.start]
     await eventually(lambda: not files.open_reads, "no read is left open")
 
@@ -338,9 +338,9 @@ async def test_any_replica_goes_on_with_a_download() -> None:
     file = scheduler.files.put("a", bytes(range(250)) * 40, file_pb2.FILE_PURPOSE_BATCH_OUTPUT)
     async with gateway_process(scheduler) as first, gateway_process(scheduler) as second:
         whole = b""
-        for number, door in enumerate((first, second) * 5):
+        for number, gateway in enumerate((first, second) * 5):
             headers = {"Range": f"bytes={number * 1000}-{number * 1000 + 999}"}
-            url = f"{door.http}{FILES}/{file.file_id}/content"
+            url = f"{gateway.http}{FILES}/{file.file_id}/content"
             async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as response:
                 whole += await response.read()
     assert whole == scheduler.files.content[file.file_id]

@@ -1,5 +1,5 @@
 """What a Range asks of a file of ten bytes.
-What a client has already, and which range it wants, is told as RFC 9110 has it.
+Conditions and ranges follow RFC 9110.
 """
 
 import pytest

@@ -4,8 +4,9 @@ import dataclasses
 
 import pytest
 
-from services.gateway.api.comparisons.conclusions import recommendations, significance_words
-from services.gateway.api.comparisons.difference import Difference, Verdict, lead_of
+from proctor.values.comparison import Verdict
+from services.gateway.api.comparisons.conclusions import recommendations, significance
+from services.gateway.api.comparisons.difference import Difference, lead_of
 
 NAMES = ["vllm/a", "vllm/b", "vllm/c"]
 UNDECIDED = Difference(
@@ -61,9 +62,9 @@ def test_a_difference_is_turned_for_who_looks_from_the_other_side() -> None:
     assert SHOWN.seen_from(1) == (0.1, (0.05, 0.15))
 
 
-def test_nobody_leads_where_no_pair_has_a_figure() -> None:
+def test_no_run_leads_where_no_pair_has_a_figure() -> None:
     assert lead_of(2, [UNDEFINED]) is None
-    assert significance_words(None, 3) == "undefined: no pair of runs has a figure"
+    assert significance(None, 3) == "undefined: no pair of runs has a figure"
 
 
 @pytest.mark.parametrize(
@@ -79,18 +80,18 @@ def test_nobody_leads_where_no_pair_has_a_figure() -> None:
         ),
     ],
 )
-def test_significance_is_told_with_its_test_and_correction(
+def test_significance_is_reported_with_its_test_and_correction(
     difference: Difference, corrected_over: int, words: str
 ) -> None:
-    assert significance_words(lead_of(2, [difference]), corrected_over) == words
+    assert significance(lead_of(2, [difference]), corrected_over) == words
 
 
 def test_gap_that_no_test_fits_is_undefined_and_says_why() -> None:
     untested = dataclasses.replace(UNDECIDED, verdict=Verdict.UNDEFINED, remark="only one pair")
-    assert significance_words(lead_of(2, [untested]), 1) == "undefined: only one pair"
+    assert significance(lead_of(2, [untested]), 1) == "undefined: only one pair"
 
 
-def test_a_shown_difference_is_told_from_the_side_of_the_better_one() -> None:
+def test_a_shown_difference_is_described_from_the_side_of_the_better_one() -> None:
     [sentence] = recommendations([SHOWN], NAMES, "glue", 2)
     assert sentence == (
         "vllm/b is better than vllm/a on glue (acc) by 0.1000 (95 % interval 0.0500 to 0.1500), "
@@ -100,8 +101,8 @@ def test_a_shown_difference_is_told_from_the_side_of_the_better_one() -> None:
 
 def test_what_the_data_cannot_tell_says_how_many_pairs_could() -> None:
     [sentence] = recommendations([UNDECIDED], NAMES, "glue", 1)
-    assert "cannot tell vllm/a and vllm/b apart" in sentence
-    assert "That does not show them equal" in sentence
+    assert "no significant difference between vllm/a and vllm/b" in sentence
+    assert "That does not prove them equal" in sentence
     assert "to show one as small as 0.01, about 6,400 would be needed" in sentence
 
 
@@ -112,8 +113,8 @@ def test_no_number_is_named_where_none_or_no_more_would_be_needed(value: float) 
 
 
 def test_an_undefined_difference_is_no_difference_but_a_reason() -> None:
-    told = recommendations([UNDEFINED], NAMES, "glue", 1)
-    assert told == ["vllm/a and vllm/b cannot be compared on glue (acc): only one pair."]
+    reported = recommendations([UNDEFINED], NAMES, "glue", 1)
+    assert reported == ["vllm/a and vllm/b cannot be compared on glue (acc): only one pair."]
 
 
 def test_tasks_that_are_decided_are_named_beside_the_whole() -> None:
@@ -122,15 +123,15 @@ def test_tasks_that_are_decided_are_named_beside_the_whole() -> None:
         dataclasses.replace(UNDECIDED, task="sst2"),
         dataclasses.replace(SHOWN, task="cola", verdict=Verdict.FIRST_BETTER),
     ]
-    told = recommendations([*tasks, UNDECIDED], NAMES, "glue", 4)
-    assert told[1] == "Task by task: vllm/a is better on cola; vllm/b is better on rte."
+    reported = recommendations([*tasks, UNDECIDED], NAMES, "glue", 4)
+    assert reported[1] == "Task by task: vllm/a is better on cola; vllm/b is better on rte."
 
 
 def test_unparsed_and_failed_samples_say_what_they_do_to_the_figure() -> None:
     disturbed = dataclasses.replace(UNDECIDED, if_parsed=0.002, first_failed=3)
     _, sentence = recommendations([disturbed], NAMES, "glue", 1)
     assert "without them the difference is +0.0020 instead of +0.0100" in sentence
-    assert "failed on 3 samples of the first and 0 of the second" in sentence
+    assert "3 samples of the first and 0 of the second failed" in sentence
 
 
 def test_a_difference_that_rounds_to_nothing_has_no_minus() -> None:

@@ -55,11 +55,11 @@ def test_running_job_shows_its_progress_and_partial_figures() -> None:
     assert body["completed_at"] is None
 
 
-def test_times_show_how_they_are_spread_and_nothing_that_nobody_told() -> None:
+def test_times_show_how_they_are_spread_and_omit_unknown_ones() -> None:
     spread = summary_pb2.Percentiles(n=16, mean=0.5, std=0.1, p50=0.4, p90=0.8, p95=0.9, p99=1.0)
-    told = summary()
-    told.timing.total.CopyFrom(spread)
-    shown = job_results(running(), told, NOW).model_dump(exclude_defaults=True)
+    reported = summary()
+    reported.timing.total.CopyFrom(spread)
+    shown = job_results(running(), reported, NOW).model_dump(exclude_defaults=True)
     figures = {"n": 16, "mean": 0.5, "std": 0.1, "p50": 0.4, "p90": 0.8, "p95": 0.9, "p99": 1.0}
     assert shown["timing"] == {"total_seconds": figures}
 
@@ -71,32 +71,34 @@ def test_undefined_figure_is_null_and_never_a_number() -> None:
 
 
 def test_groups_stand_beside_the_tasks_with_their_scoring_and_what_they_miss() -> None:
-    told = summary()
-    told.tasks[1].scoring_method = run_pb2.SCORING_METHOD_GENERATE
+    reported = summary()
+    reported.tasks[1].scoring_method = run_pb2.SCORING_METHOD_GENERATE
     score = summary_pb2.MetricFigure(metric="score", mean=0.75, n=16)
     accuracy = summary_pb2.MetricFigure(metric="acc", mean=0.75, n=16)
-    told.groups.add(group="glue", tasks=["sst2", "cola"], missing_tasks=["rte"], metrics=[score, accuracy])
-    group = job_results(running(), told, NOW).groups["glue"]
+    reported.groups.add(
+        group="glue", tasks=["sst2", "cola"], missing_tasks=["rte"], metrics=[score, accuracy]
+    )
+    group = job_results(running(), reported, NOW).groups["glue"]
     assert (group.tasks, group.missing_tasks) == (["sst2", "cola"], ["rte"])
     assert (group.figures["score"].mean, group.figures["score"].scoring) == (0.75, "loglikelihood, generate")
     assert group.figures["acc"].scoring == "loglikelihood"
 
 
 def test_rates_are_of_what_came_to_an_end_and_null_where_nothing_did() -> None:
-    told = summary()
-    told.tasks[0].unparsed, told.tasks[0].failed = 4, 4
-    tasks = job_results(running(), told, NOW).tasks
+    reported = summary()
+    reported.tasks[0].unparsed, reported.tasks[0].failed = 4, 4
+    tasks = job_results(running(), reported, NOW).tasks
     assert (tasks["sst2"].unparsed_rate, tasks["sst2"].failed_rate) == (0.25, 0.2)
     assert (tasks["cola"].unparsed_rate, tasks["cola"].failed_rate) == (None, None)
 
 
 def test_summary_counts_only_tasks_that_were_evaluated_and_names_stand_ins() -> None:
-    told = job_results(running(), summary(), NOW).summary
-    assert told.total_evaluations == 1
-    assert told.benchmarks_run == ["sst2"]
-    assert told.total_time_seconds == 100.0
-    assert told.stand_in == ["sst2"]
-    assert told.scoring["sst2"] == "loglikelihood"
+    reported = job_results(running(), summary(), NOW).summary
+    assert reported.total_evaluations == 1
+    assert reported.benchmarks_run == ["sst2"]
+    assert reported.total_time_seconds == 100.0
+    assert reported.stand_in == ["sst2"]
+    assert reported.scoring["sst2"] == "loglikelihood"
 
 
 def test_time_of_a_job_is_that_which_it_was_running() -> None:
@@ -119,9 +121,9 @@ def test_job_before_planning_has_no_percent_and_says_why_it_waits() -> None:
     assert body.wait.position == 2
     assert body.wait.estimated_seconds is None
     run.wait.estimated_seconds = 90.0
-    told = job_results(run, summary_pb2.RunSummary(), NOW).wait
-    assert told is not None
-    assert told.estimated_seconds == 90.0
+    reported = job_results(run, summary_pb2.RunSummary(), NOW).wait
+    assert reported is not None
+    assert reported.estimated_seconds == 90.0
     assert body.summary.total_time_seconds == 0.0
 
 
@@ -155,6 +157,6 @@ async def test_time_limit_is_said_once_as_the_scheduler_writes_it() -> None:
     ("seconds", "words"),
     [(0.0, "under 1 minute"), (60.0, "1-2 minutes"), (1200.0, "10-30 minutes"), (20000.0, "over 3 hours")],
 )
-def test_estimate_is_told_as_a_range(seconds: float, words: str) -> None:
+def test_estimate_is_reported_as_a_range(seconds: float, words: str) -> None:
     assert duration_text(seconds) == words
     assert "unknown" in duration_text(None)

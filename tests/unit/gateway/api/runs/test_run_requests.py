@@ -1,4 +1,4 @@
-"""What an order over HTTP stands for."""
+"""Orders over HTTP become orders for the scheduler."""
 
 from typing import Any
 
@@ -95,7 +95,7 @@ def test_parameter_of_ollama_goes_by_one_name(params: dict[str, Any], sentence: 
         RunRequest.model_validate(with_ollama(**params))
 
 
-def test_top_p_may_be_0_at_this_door_too() -> None:
+def test_top_p_may_be_0_over_http_too() -> None:
     params = RunRequest.model_validate(body(params={"top_p": 0})).to_order().params
     assert params.HasField("top_p")
     assert params.top_p == 0
