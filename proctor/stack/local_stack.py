@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proctor.stack.options import StackOptions
-from proctor.stack.pools.file import write_pools_file
 from proctor.stack.servers.nats import prepare_nats
 from proctor.stack.servers.postgres import PostgresServer, prepare_postgres
 from proctor.stack.servers.postgres_home import find_postgres_home
 from proctor.stack.servers.services import Wiring, service_children
-from proctor.stack.state import StackLock, StackState, remove_stack_state, write_stack_state
+from proctor.stack.state import StackLock, StackState, remove_stack_state, write_pools_file, write_stack_state
 from proctor.stack.supervision.addresses import choose_addresses, free_or_chosen
 from proctor.stack.supervision.child import ChildSpec, Report, SupervisedChild, Surroundings
 from proctor.stack.supervision.logs import ChildLogs
+from proctor.values.pools import PoolsFile
 
 STOP_ORDER = ("worker", "gateway", "scheduler", "results", "nats", "postgres")
 
@@ -107,7 +107,9 @@ class LocalStack:
             results=addresses.results,
             gateway_http=addresses.gateway_http,
             gateway_grpc=addresses.gateway_grpc,
-            pools_file=write_pools_file(folder / "pools.yaml", self.options.pools, self.options.aliases),
+            pools_file=write_pools_file(
+                folder / "pools.yaml", PoolsFile(self.options.pools, self.options.aliases)
+            ),
         )
         self._publish(wiring)
         await self._start_children(service_children(self.options, wiring, addresses.worker_health))

@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from proctor.values.pools import Pool, PoolModel, Provider
+from proctor.values.providers import SCORING_METHODS
+from proctor.values.scoring import ScoringMethod
+
 DEFAULT_GATEWAY_HTTP = "127.0.0.1:8080"
 DEFAULT_GATEWAY_GRPC = "127.0.0.1:8081"
 
@@ -30,46 +34,21 @@ VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ServedModel:
-    """A model that a vLLM pool may load: its folder or hub id, or a LoRA adapter and the `base` under it."""
-
-    name: str
-    path: str = ""
-    engine_args: Mapping[str, object] = field(default_factory=dict)
-    lora: str = ""
-    base: str = ""
+def vllm_pool(*models: PoolModel, name: str = "local", concurrency: int = 256) -> Pool:
+    """A pool whose worker runs vLLM in its own process, with the Python of vLLM's environment."""
+    return Pool(name, "vllm", concurrency, models, can=frozenset(SCORING_METHODS["vllm"]))
 
 
-@dataclass(frozen=True, slots=True)
-class VllmPool:
-    """A pool whose worker runs vLLM in its own process, by the python of vLLM's environment."""
-
-    models: tuple[ServedModel, ...]
-    name: str = "local"
-    concurrency: int = 256
-    python: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RemotePool:
-    """A pool whose worker asks a server by `engine`: the OpenAI protocol, or a provider's own API.
-
-    `can`: the ways to score choices that the server has, where it is known; `constrained_field`: by what it
-    is told to say nothing but them.
-    """
-
-    base_url: str
-    name: str = "remote"
-    concurrency: int = 64
-    engine: str = "openai"
-    provider: str = "openai"
-    api_key_env: str = "OPENAI_API_KEY"
-    can: tuple[str, ...] = ()
-    constrained_field: str = ""
-
-
-Pool = VllmPool | RemotePool
+def remote_pool(
+    provider: Provider, *, name: str = "remote", engine: str = "openai", concurrency: int = 64
+) -> Pool:
+    """A pool whose worker calls a server: the OpenAI protocol, or a provider's own API."""
+    # A server that holds answers to a schema does not score given texts.
+    is_constraining = engine == "openai" and provider.constrained_field is not None
+    methods = (
+        (ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED) if is_constraining else SCORING_METHODS[engine]
+    )
+    return Pool(name, engine, concurrency, provider=provider, can=frozenset(methods))
 
 
 @dataclass(frozen=True, slots=True)

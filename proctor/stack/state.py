@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from proctor.stack.errors import StackAlreadyRunning, StateFolderUnusable
+from proctor.values.pools import PoolsFile, format_pools
 
 STATE_FILE = "stack.json"
 LOCK_FILE = "stack.lock"
@@ -108,6 +109,13 @@ def write_stack_state(state_dir: Path, state: StackState) -> None:
         json.dump(asdict(state), file, indent=2)
         file.write("\n")
     draft.replace(state_dir / STATE_FILE)
+
+
+def write_pools_file(path: Path, file: PoolsFile) -> Path:
+    draft = path.with_suffix(".new")
+    draft.write_text(format_pools(file), encoding="utf-8")
+    draft.replace(path)
+    return path
 
 
 def remove_stack_state(state_dir: Path) -> None:

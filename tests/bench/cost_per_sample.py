@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from proctor.client.proctor_client import FINAL_STATES
-from proctor.stack.options import RemotePool
+from proctor.stack.options import remote_pool
 from proctor.v1 import run_pb2
+from proctor.values.pools import Provider
 from tests.bench.harness.instant_server import instant_server
 from tests.bench.harness.stack_meter import Measured, StackMeter
 from tests.harness.stack_harness import StackHarness, StackOrder, keyed_order, stack_harness
@@ -77,7 +78,8 @@ async def main() -> None:
     async with AsyncExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="proctor-bench-")))
         server = await opened.enter_async_context(instant_server(folder))
-        order = StackOrder(rows=max(SIZES), is_long=True, pools=(RemotePool(server.url),), environment={})
+        pool = remote_pool(Provider("openai", server.url, "OPENAI_API_KEY"))
+        order = StackOrder(rows=max(SIZES), is_long=True, pools=(pool,), environment={})
         stack = await opened.enter_async_context(stack_harness(folder, order))
         await measure_run(stack, 200)  # what is loaded on first use is not a cost per sample
         for size in SIZES:

@@ -9,8 +9,9 @@ import asyncpg
 
 from proctor.client.proctor_client import ProctorClient
 from proctor.stack.local_stack import LocalStack, running_stack
-from proctor.stack.options import Pool, RemotePool, StackOptions
+from proctor.stack.options import StackOptions, remote_pool
 from proctor.v1 import run_pb2
+from proctor.values.pools import Pool, Provider
 from tests.harness.keyed_suite import SUITE, write_keyed_suite
 from tests.harness.model_server_process import ModelServerProcess, model_server_process
 
@@ -92,7 +93,9 @@ async def stack_harness(folder: Path, order: StackOrder | None = None) -> AsyncI
             "PROCTOR_SCHEDULER_MAX_REQUESTS_PER_MINUTE": "1000000",
             **wanted.environment,
         }
-        fake_pool = RemotePool(base_url=server.url, concurrency=wanted.concurrency)
+        fake_pool = remote_pool(
+            Provider("openai", server.url, "OPENAI_API_KEY"), concurrency=wanted.concurrency
+        )
         options = StackOptions(
             state_dir=folder / "state",
             pools=(*(wanted.pools or (fake_pool,)), *wanted.more_pools),

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from proctor.stack.options import ServedModel, VllmPool, starter_model_dir
+from proctor.stack.options import starter_model_dir, vllm_pool
 from proctor.stack.vllm.environment import find_vllm_python
+from proctor.values.pools import Pool, PoolModel
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SUITE = REPOSITORY / "suites" / "starter"
@@ -15,9 +16,9 @@ MODEL = "vllm/starter"
 SAMPLES = 500
 
 
-def starter_pool(*more: ServedModel) -> VllmPool:
+def starter_pool(*more: PoolModel) -> Pool:
     """A pool that serves the starter model first, then `more`; skips the test where it cannot be served."""
     python, model = find_vllm_python(os.environ, REPOSITORY), starter_model_dir(os.environ)
     if python is None or not model.is_dir():
         pytest.skip("vLLM or the starter model is not installed: `make vllm` makes both")
-    return VllmPool((ServedModel(MODEL, str(model)), *more), python=python)
+    return vllm_pool(PoolModel(MODEL, str(model)), *more)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proctor.stack.options import ServedModel
+from proctor.values.pools import PoolModel
 from tests.real_model.compared_tasks import COMPARED_TASKS, LIMIT
 from tests.real_model.examined_side import ExaminedSide, ExaminedTask, Said
 from tests.reference.lm_eval_venv import lm_eval_python, run_in_lm_eval
@@ -20,7 +20,7 @@ class Completions:
     """A server, what it serves, and how many tokens a prompt and its answer may have."""
 
     base_url: str
-    served: ServedModel
+    served: PoolModel
     max_model_len: int
 
 

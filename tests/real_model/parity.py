@@ -1,6 +1,7 @@
 """Both sides over the same rows and model, document by document, and what differs between them."""
 
 import asyncio
+import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from statistics import fmean
 
 from rich.table import Table
 
+from proctor.stack.vllm.environment import find_vllm_python
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.starter_model import starter_pool
 from tests.real_model.compared_tasks import COMPARED_TASKS
@@ -65,9 +67,10 @@ async def compare_on_real_model() -> Mapping[str, TaskParity]:
     pool = starter_pool()
     folder_of("PROCTOR_DATA_DIR")
     served = replace(pool.models[0], engine_args={"max_model_len": MAX_MODEL_LEN})
-    assert pool.python is not None
+    python = find_vllm_python(os.environ, Path.cwd())
+    assert python is not None
     with tempfile.TemporaryDirectory() as folder:
-        async with vllm_server(pool.python, served, Path(folder) / "vllm.log") as url:
+        async with vllm_server(python, served, Path(folder) / "vllm.log") as url:
             completions = Completions(url, served, MAX_MODEL_LEN)
             lm_eval = await asyncio.to_thread(examine_with_lm_eval, completions, Path(folder))
     with temporary_state_dir() as state_dir:

@@ -5,9 +5,9 @@ import os
 from itertools import groupby
 from pathlib import Path
 
-from proctor.stack.options import VllmPool
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import outcome_pb2, run_pb2
+from proctor.values.pools import Pool
 from tests.e2e.harness.run_ends import all_outcomes, completed
 from tests.harness.stack_harness import IMPATIENT, StackHarness, StackOrder, stack_harness
 from tests.harness.starter_model import MODEL, REPOSITORY
@@ -17,7 +17,7 @@ from tests.real_model.examined_side import ExaminedSide, ExaminedTask, Said
 RUN_SECONDS = 180.0
 
 
-async def examine_with_proctor(pool: VllmPool, folder: Path) -> ExaminedSide:
+async def examine_with_proctor(pool: Pool, folder: Path) -> ExaminedSide:
     by_suite = {suite: list(tasks) for suite, tasks in groupby(COMPARED_TASKS, key=lambda task: task.suite)}
     order = StackOrder(
         pools=(pool,),

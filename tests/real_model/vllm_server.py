@@ -10,7 +10,6 @@ from pathlib import Path
 
 import aiohttp
 
-from proctor.stack.options import ServedModel
 from proctor.stack.supervision.addresses import choose_addresses, split_address
 from proctor.values.pools import PoolModel
 from services.worker.engines.vllm.model_files import (
@@ -26,7 +25,7 @@ STOP_SECONDS = 10.0
 
 
 @asynccontextmanager
-async def vllm_server(python: Path, served: ServedModel, log: Path) -> AsyncIterator[str]:
+async def vllm_server(python: Path, served: PoolModel, log: Path) -> AsyncIterator[str]:
     """The base URL of a server that is ready; it knows the model by the name that it has in our pool."""
     [address] = choose_addresses(1)
     with log.open("wb") as output:
@@ -44,7 +43,7 @@ async def vllm_server(python: Path, served: ServedModel, log: Path) -> AsyncIter
         await _stop(process)
 
 
-def _command(python: Path, served: ServedModel, address: str) -> list[str]:
+def _command(python: Path, served: PoolModel, address: str) -> list[str]:
     host, port = split_address(address)
     model = _settings(served).find_model(served.name)
     defaults = cpu_engine_args(_settings(served), read_model_config(model)) if _is_cpu(python) else {}
@@ -61,7 +60,7 @@ def _flags(options: Mapping[str, object]) -> list[str]:
     ]
 
 
-def _settings(served: ServedModel) -> VllmSettings:
+def _settings(served: PoolModel) -> VllmSettings:
     return VllmSettings((PoolModel(served.name, served.path, served.engine_args),))
 
 

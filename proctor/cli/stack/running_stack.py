@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from proctor.stack.errors import StackError
-from proctor.stack.options import Pool, RemotePool, VllmPool, starter_model_dir
-from proctor.stack.pools.file import read_pools_file
+from proctor.stack.options import starter_model_dir
 from proctor.stack.pools.models import STARTER_MODEL, ChosenModel, base_url_of
 from proctor.stack.state import StackState
 from proctor.values.exit_codes import ExitCode
+from proctor.values.pools import Pool, parse_pools
 
 
 class RunningStackDiffers(StackError):
@@ -20,7 +20,7 @@ class RunningStackDiffers(StackError):
 
 def refuse_what_differs(stack: StackState, model: ChosenModel, environ: Mapping[str, str]) -> None:
     """Accepts a model that the stack does not serve: its scheduler, which knows all workers, decides."""
-    pools = read_pools_file(Path(stack.environment["PROCTOR_POOLS_FILE"]))
+    pools = parse_pools(Path(stack.environment["PROCTOR_POOLS_FILE"]).read_text(encoding="utf-8")).pools
     if model.source:
         wanted = str(starter_model_dir(environ)) if model.source == STARTER_MODEL else model.source
         _compare(model.name, wanted, _sources(pools, model.name))
@@ -39,13 +39,11 @@ def _compare(what: str, wanted: str, running: Iterable[str]) -> None:
 
 
 def _sources(pools: Iterable[Pool], name: str) -> list[str]:
-    served = [model for pool in pools if isinstance(pool, VllmPool) for model in pool.models]
-    return [model.path for model in served if model.name == name]
+    return [model.path for pool in pools for model in pool.models if model.name == name]
 
 
 def _servers(pools: Iterable[Pool], provider: str) -> list[str]:
-    remote = [pool for pool in pools if isinstance(pool, RemotePool)]
-    return [pool.base_url for pool in remote if pool.provider == provider]
+    return [pool.base_url for pool in pools if pool.provider and pool.provider.name == provider]
 
 
 def _normalized(text: str) -> str:

@@ -1,16 +1,15 @@
 """Models as people name them, and the pools of the local stack that serve them."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from proctor.stack.errors import ModelUnusable
-from proctor.stack.options import Pool, RemotePool, ServedModel, VllmPool
-from proctor.stack.pools.providers import REMOTE_PROVIDERS, remote_pool
+from proctor.stack.options import vllm_pool
+from proctor.stack.pools.providers import REMOTE_PROVIDERS, pool_of
 from proctor.stack.supervision.child import Report
 from proctor.stack.vllm.environment import ensure_starter_model, find_vllm_python
+from proctor.values.pools import Pool, PoolModel, is_http_address
 
 STARTER_MODEL = "vllm/starter"
 
@@ -63,7 +62,7 @@ def _differently_named(models: Sequence[ChosenModel]) -> list[ChosenModel]:
     return list(by_name.values())
 
 
-def _vllm_pool(models: Sequence[ChosenModel], environ: Mapping[str, str], report: Report) -> VllmPool:
+def _vllm_pool(models: Sequence[ChosenModel], environ: Mapping[str, str], report: Report) -> Pool:
     python = find_vllm_python(environ, Path.cwd())
     if python is None:
         raise ModelUnusable(
@@ -71,14 +70,14 @@ def _vllm_pool(models: Sequence[ChosenModel], environ: Mapping[str, str], report
             "can be served: --model openai/NAME with OPENAI_BASE_URL set."
         )
     served = tuple(_served(model, python, environ, report) for model in models)
-    return VllmPool(served, python=python)
+    return vllm_pool(*served)
 
 
-def _served(model: ChosenModel, python: Path, environ: Mapping[str, str], report: Report) -> ServedModel:
+def _served(model: ChosenModel, python: Path, environ: Mapping[str, str], report: Report) -> PoolModel:
     if model.source != STARTER_MODEL:
-        return ServedModel(model.name, model.source)
+        return PoolModel(model.name, model.source)
     folder = ensure_starter_model(python, environ, report)
-    return ServedModel(model.name, str(folder), {"max_model_len": 1024})
+    return PoolModel(model.name, str(folder), {"max_model_len": 1024})
 
 
 def _local_folder(folder: Path) -> ChosenModel:
@@ -89,8 +88,8 @@ def _local_folder(folder: Path) -> ChosenModel:
     return ChosenModel(f"vllm/{folder.name}", str(folder))
 
 
-def _remote_pool(provider: str, environ: Mapping[str, str]) -> RemotePool:
-    return remote_pool(REMOTE_PROVIDERS[provider], base_url_of(provider, environ), environ)
+def _remote_pool(provider: str, environ: Mapping[str, str]) -> Pool:
+    return pool_of(REMOTE_PROVIDERS[provider], base_url_of(provider, environ), environ)
 
 
 def base_url_of(provider: str, environ: Mapping[str, str]) -> str:
@@ -101,23 +100,11 @@ def base_url_of(provider: str, environ: Mapping[str, str]) -> str:
         raise ModelUnusable(
             problem=f"Set {variable} to the address of the server, such as http://127.0.0.1:8000/v1."
         )
-    if not _is_web_address(base_url):
+    if not is_http_address(base_url):
         raise ModelUnusable(
             problem=f"{variable} cannot be {base_url!r}: write it as {known.base_url or 'http://HOST:PORT/v1'}."
         )
     return base_url
-
-
-def _is_web_address(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is none
-        return False
-
-
-def pools_of_names(names: Sequence[str], report: Report) -> tuple[Pool, ...]:
-    return pools_for([choose_model(name) for name in names], os.environ, report)
 
 
 def aliases_of(given: Sequence[str], pools: Sequence[Pool]) -> dict[str, str]:
@@ -127,7 +114,7 @@ def aliases_of(given: Sequence[str], pools: Sequence[Pool]) -> dict[str, str]:
         name, _, model = text.partition("=")
         if not name.strip() or not model:
             raise ModelUnusable(problem=f"{text} is no alias: write it as NAME=PROVIDER/MODEL.")
-        if not any(_serves(pool, model) for pool in pools):
+        if not any(pool.serves(model) for pool in pools):
             raise ModelUnusable(
                 problem=f"{name} cannot stand for {model}, which is not served here: see --model."
             )
@@ -136,10 +123,3 @@ def aliases_of(given: Sequence[str], pools: Sequence[Pool]) -> dict[str, str]:
                 problem=f"{name} would stand for {aliases[name]} and for {model}: give it once."
             )
     return aliases
-
-
-def _serves(pool: Pool, model: str) -> bool:
-    if isinstance(pool, RemotePool):
-        provider, _, name = model.partition("/")
-        return provider == pool.provider and bool(name)
-    return any(served.name == model for served in pool.models)

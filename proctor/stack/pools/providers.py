@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from proctor.stack.options import RemotePool
+from proctor.stack.options import remote_pool
+from proctor.values.pools import ConstrainedField, Pool, Provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +57,10 @@ _KNOWN = (
 REMOTE_PROVIDERS: Mapping[str, RemoteProvider] = MappingProxyType({each.name: each for each in _KNOWN})
 
 
-def remote_pool(provider: RemoteProvider, base_url: str, environ: Mapping[str, str]) -> RemotePool:
-    """What the server can is written down where it is known: `openai` elsewhere may be any server."""
+def pool_of(provider: RemoteProvider, base_url: str, environ: Mapping[str, str]) -> Pool:
+    """`openai` may be any server, so only OpenAI's own is known to hold answers to a schema."""
     is_any_server = provider.name == "openai" and base_url.rstrip("/") != provider.base_url
-    can_be_held = provider.takes_schema and not is_any_server
-    return RemotePool(
-        base_url,
-        name=f"remote-{provider.name}",
-        engine=provider.engine,
-        provider=provider.name,
-        api_key_env=provider.key_variable(environ),
-        can=("generate", "constrained") if can_be_held else (),
-        constrained_field="response_format" if can_be_held else "",
-    )
+    can_constrain = provider.takes_schema and not is_any_server
+    field = ConstrainedField.RESPONSE_FORMAT if can_constrain else None
+    called = Provider(provider.name, base_url, provider.key_variable(environ), field)
+    return remote_pool(called, name=f"remote-{provider.name}", engine=provider.engine)

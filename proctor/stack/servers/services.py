@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from proctor.stack.options import Pool, StackOptions, VllmPool
+from proctor.stack.options import StackOptions
 from proctor.stack.supervision.child import ChildSpec, Probe
 from proctor.stack.supervision.probes import grpc_serves, http_is_ready
 from proctor.stack.supervision.process import Program
 from proctor.stack.vllm.environment import find_vllm_python
+from proctor.values.pools import Pool
 
 SUITES_OF_CHECKOUT = Path(__file__).parents[3] / "suites"
 # Not inherited even by those who are not told them: an inherited value would be another stack's.
@@ -66,7 +67,7 @@ def service_children(options: StackOptions, wiring: Wiring, health_addresses: li
 
 
 def server_environment(options: StackOptions, wiring: Wiring) -> dict[str, str]:
-    keys = {pool.api_key_env for pool in options.pools if not isinstance(pool, VllmPool)}
+    keys = {pool.provider.api_key_env for pool in options.pools if pool.provider}
     inherited = {
         name: value
         for name, value in options.environment.items()
@@ -97,9 +98,9 @@ def _worker(options: StackOptions, wiring: Wiring, pool: Pool, health: str) -> C
 
 
 def _worker_python(options: StackOptions, pool: Pool) -> Path:
-    if not isinstance(pool, VllmPool):
+    if pool.engine != "vllm":
         return options.python
-    return pool.python or find_vllm_python(options.environment, Path.cwd()) or options.python
+    return find_vllm_python(options.environment, Path.cwd()) or options.python
 
 
 def _program(python: Path, module: str, environment: Mapping[str, str]) -> Program:

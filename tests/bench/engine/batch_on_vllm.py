@@ -25,8 +25,9 @@ from rich.table import Table
 
 from proctor.client.datasets import Upload
 from proctor.client.proctor_client import FINAL_STATES, DatasetRun
-from proctor.stack.options import ServedModel, VllmPool
+from proctor.stack.options import vllm_pool
 from proctor.v1 import run_pb2
+from proctor.values.pools import PoolModel
 from tests.bench.engine.async_llm_alone import CPU_ENVIRONMENT
 from tests.bench.engine.engine_throughput import ENGINE_ARGS, MODEL, starter_model, vllm_python
 from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness
@@ -82,7 +83,7 @@ def run_batch_arguments(folder: Path) -> Sequence[str]:
 
 
 async def seconds_in_proctor(folder: Path, lines: bytes) -> InProctor:
-    pool = VllmPool((ServedModel(MODEL, str(starter_model()), ENGINE_ARGS),), python=vllm_python())
+    pool = vllm_pool(PoolModel(MODEL, str(starter_model()), ENGINE_ARGS))
     order = StackOrder(pools=(pool,), environment={})
     async with stack_harness(folder, order) as stack:
         # The model is loaded by the first work that there is.

@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.table import Table
 
 from proctor.client.proctor_client import FINAL_STATES
-from proctor.stack.options import ServedModel, VllmPool, starter_model_dir
+from proctor.stack.options import starter_model_dir, vllm_pool
 from proctor.v1 import run_pb2
+from proctor.values.pools import PoolModel
 from tests.harness.keyed_suite import STOP, keyed_prompts
 from tests.harness.stack_harness import StackHarness, StackOrder, keyed_order, stack_harness
 
@@ -79,8 +80,8 @@ async def seconds_in_proctor(stack: StackHarness, samples: int) -> float:
 
 async def main() -> None:
     alone = await seconds_alone()
-    model = ServedModel(MODEL, str(starter_model()), ENGINE_ARGS)
-    pool = VllmPool((model,), concurrency=256, python=vllm_python())
+    model = PoolModel(MODEL, str(starter_model()), ENGINE_ARGS)
+    pool = vllm_pool(model)
     with tempfile.TemporaryDirectory(prefix="proctor-bench-") as folder:
         order = StackOrder(rows=SAMPLES, pools=(pool,), environment={})
         async with stack_harness(Path(folder), order) as stack:

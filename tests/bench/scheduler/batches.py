@@ -19,7 +19,8 @@ from openai.types import Batch
 from rich.console import Console
 from rich.table import Table
 
-from proctor.stack.options import RemotePool
+from proctor.stack.options import remote_pool
+from proctor.values.pools import Provider
 from tests.bench.cost_per_sample import print_cost, print_memory
 from tests.bench.harness.instant_server import InstantServer, instant_server
 from tests.bench.harness.stack_meter import Measured, StackMeter
@@ -157,7 +158,8 @@ def print_moments(measured: dict[int, MeasuredBatch]) -> None:
 async def _opened(opened: AsyncExitStack) -> BatchHarness:
     folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="proctor-bench-")))
     server = await opened.enter_async_context(instant_server(folder, ANSWER_CHARS))
-    order = StackOrder(pools=(RemotePool(server.url),), environment={}, aliases={"test-model": MODEL})
+    pool = remote_pool(Provider("openai", server.url, "OPENAI_API_KEY"))
+    order = StackOrder(pools=(pool,), environment={}, aliases={"test-model": MODEL})
     stack = await opened.enter_async_context(stack_harness(folder, order))
     client = await opened.enter_async_context(openai_client(f"http://{stack.stack.gateway_http}"))
     return BatchHarness(stack, client, server)

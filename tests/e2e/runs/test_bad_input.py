@@ -11,10 +11,11 @@ import pytest
 import pytest_asyncio
 
 from proctor.client import errors as client_errors
-from proctor.stack.options import ServedModel, VllmPool
+from proctor.stack.options import vllm_pool
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
+from proctor.values.pools import PoolModel
 from tests.e2e.harness.entry_points import API, http, proctor
 from tests.e2e.harness.run_ends import ended
 from tests.fakes.stack.state_dir import temporary_state_dir
@@ -26,10 +27,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROW = '{"thing": "grass", "label": 1}\n'
 ROWS = ROW + '{"label": 0}\n'
 # Its worker never comes as far as vLLM, so that any python will do.
-FOLDERS = VllmPool(
-    (ServedModel("vllm/absent", "/nowhere/at/all"), ServedModel("vllm/folder", str(Path(__file__).parent))),
-    python=Path(sys.executable),
+FOLDERS = vllm_pool(
+    PoolModel("vllm/absent", "/nowhere/at/all"), PoolModel("vllm/folder", str(Path(__file__).parent))
 )
+ANY_PYTHON = {"PROCTOR_VLLM_PYTHON": sys.executable}
 FROM_FILE = {**CHOICE_TASK, "dataset": {"file": "rows.jsonl"}}
 
 
@@ -152,7 +153,9 @@ async def stack() -> AsyncIterator[StackHarness]:
     with temporary_state_dir() as state_dir:
         suites = broken_suites(state_dir.parent / "own")
         order = StackOrder(
-            suites=suites, more_pools=(FOLDERS,), environment={**IMPATIENT, "HF_HUB_OFFLINE": "1"}
+            suites=suites,
+            more_pools=(FOLDERS,),
+            environment={**IMPATIENT, **ANY_PYTHON, "HF_HUB_OFFLINE": "1"},
         )
         async with stack_harness(state_dir.parent, order) as stack:
             yield stack

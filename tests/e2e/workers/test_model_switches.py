@@ -8,8 +8,9 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from proctor.stack.options import ServedModel, starter_model_dir
+from proctor.stack.options import starter_model_dir
 from proctor.v1 import run_pb2
+from proctor.values.pools import PoolModel
 from tests.chaos.faults.faulted_run import FaultedRun
 from tests.chaos.faults.run_audit import assert_counters_equal_rows, assert_each_recorded_once, read_rows
 from tests.fakes.eventually import eventually
@@ -50,7 +51,7 @@ class Watched:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def watched() -> AsyncIterator[Watched]:
-    pool = starter_pool(ServedModel(OTHER, str(starter_model_dir(os.environ))))
+    pool = starter_pool(PoolModel(OTHER, str(starter_model_dir(os.environ))))
     order = StackOrder(pools=(pool,), suites=(SUITE,), environment={**IMPATIENT, **EAGER})
     with temporary_state_dir() as state_dir:
         async with stack_harness(state_dir.parent, order) as stack:

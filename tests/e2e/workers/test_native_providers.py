@@ -10,8 +10,9 @@ import pytest_asyncio
 from aiohttp import web
 
 from proctor.client import errors as client_errors
-from proctor.stack.options import RemotePool
+from proctor.stack.options import remote_pool
 from proctor.v1 import run_pb2
+from proctor.values.pools import Pool, Provider
 from tests.e2e.harness.entry_points import API, http, proctor
 from tests.e2e.harness.run_ends import all_outcomes, completed, ended
 from tests.fakes.eventually import eventually
@@ -60,7 +61,7 @@ async def stack() -> AsyncIterator[StackHarness]:
         pools.append(pool_of(OLLAMA, address, HANGS, ""))
         leaky = await opened.enter_async_context(serving(ProviderServer(), leaky_provider.ROUTES))
         pools.append(pool_of(GEMINI, leaky, "leaky", "WRONG_KEY"))
-        pools.append(RemotePool(leaky, api_key_env="GOOD_KEY", concurrency=8))
+        pools.append(remote_pool(Provider("openai", leaky, "GOOD_KEY"), concurrency=8))
         elsewhere = await opened.enter_async_context(serving(ELSEWHERE, ELSEWHERE_ROUTES))
         state_dir = opened.enter_context(temporary_state_dir())
         secret = state_dir.parent / "mounted-secret"
@@ -72,10 +73,9 @@ async def stack() -> AsyncIterator[StackHarness]:
         yield await opened.enter_async_context(stack_harness(state_dir.parent, order))
 
 
-def pool_of(native: Native, address: str, provider: str, key_variable: str) -> RemotePool:
-    return RemotePool(
-        address, name=provider, engine=native.name, provider=provider, api_key_env=key_variable, concurrency=8
-    )
+def pool_of(native: Native, address: str, provider: str, key_variable: str) -> Pool:
+    called = Provider(provider, address, key_variable)
+    return remote_pool(called, name=provider, engine=native.name, concurrency=8)
 
 
 @pytest.mark.parametrize("provider", ["ollama", "gemini", "anthropic"])

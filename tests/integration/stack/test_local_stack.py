@@ -15,8 +15,9 @@ import pytest
 
 from proctor.stack.errors import ChildFailedToStart, PortTaken, StackAlreadyRunning
 from proctor.stack.local_stack import LocalStack, running_stack
-from proctor.stack.options import RemotePool, StackOptions
+from proctor.stack.options import StackOptions, remote_pool
 from proctor.stack.state import is_locked, read_stack_state
+from proctor.values.pools import Provider
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.standin_service import STANDIN_MODULES
 from tests.fakes.stack.state_dir import temporary_state_dir
@@ -43,7 +44,7 @@ def stores_only(state_dir: Path) -> StackOptions:
 def stack_harness(state_dir: Path, **environment: str) -> StackOptions:
     return StackOptions(
         state_dir,
-        pools=(RemotePool("http://127.0.0.1:9/v1"),),
+        pools=(remote_pool(Provider("openai", "http://127.0.0.1:9/v1", "OPENAI_API_KEY")),),
         gateway_http_address="127.0.0.1:0",
         gateway_grpc_address="127.0.0.1:0",
         modules=STANDIN_MODULES,

@@ -5,21 +5,18 @@ from pathlib import Path
 import pytest
 
 from proctor.cli.stack.running_stack import RunningStackDiffers, refuse_what_differs
-from proctor.stack.options import RemotePool, ServedModel, VllmPool
-from proctor.stack.pools.file import read_pools_file, write_pools_file
+from proctor.stack.options import remote_pool, vllm_pool
 from proctor.stack.pools.models import STARTER_MODEL, ChosenModel, choose_model
-from proctor.stack.state import StackState
+from proctor.stack.state import StackState, write_pools_file
+from proctor.values.pools import PoolModel, PoolsFile, Provider, parse_pools
 
 POOLS = (
-    VllmPool(
-        (
-            ServedModel(STARTER_MODEL, "/cache/starter-model", {"max_model_len": 1024}),
-            ServedModel("vllm/final", "/a/final"),
-            ServedModel("vllm/tuned", lora="/a/tuned", base="vllm/final"),
-            ServedModel("vllm/Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B"),
-        )
+    vllm_pool(
+        PoolModel(STARTER_MODEL, "/cache/starter-model", {"max_model_len": 1024}),
+        PoolModel("vllm/final", "/a/final"),
+        PoolModel("vllm/Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B"),
     ),
-    RemotePool("http://127.0.0.1:9/v1", name="remote-openai"),
+    remote_pool(Provider("openai", "http://127.0.0.1:9/v1"), name="remote-openai"),
 )
 ENVIRON = {
     "PROCTOR_CACHE_DIR": "/cache",
@@ -30,13 +27,14 @@ ENVIRON = {
 
 @pytest.fixture
 def stack(tmp_path: Path) -> StackState:
-    pools_file = write_pools_file(tmp_path / "pools.yaml", POOLS)
+    pools_file = write_pools_file(tmp_path / "pools.yaml", PoolsFile(POOLS))
     told = {"PROCTOR_POOLS_FILE": str(pools_file), "PROCTOR_DATA_DIR": "/data"}
     return StackState(1, "running", "", "127.0.0.1:3", "", "", environment=told)
 
 
 def test_pools_file_is_read_back(tmp_path: Path) -> None:
-    assert read_pools_file(write_pools_file(tmp_path / "pools.yaml", POOLS)) == POOLS
+    written = write_pools_file(tmp_path / "pools.yaml", PoolsFile(POOLS))
+    assert parse_pools(written.read_text()).pools == POOLS
 
 
 @pytest.mark.parametrize(

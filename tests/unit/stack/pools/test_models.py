@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from proctor.stack.errors import ModelUnusable
-from proctor.stack.options import RemotePool, ServedModel, VllmPool
+from proctor.stack.options import remote_pool, vllm_pool
 from proctor.stack.pools.models import STARTER_MODEL, aliases_of, choose_model, pools_for
+from proctor.values.pools import PoolModel, Provider
 
 
 @pytest.mark.parametrize(
@@ -44,19 +45,13 @@ def test_what_is_no_model_is_refused(given: str, sentence: str) -> None:
 def test_remote_model_is_served_by_a_pool_of_its_provider() -> None:
     environ = {"OPENAI_BASE_URL": "http://127.0.0.1:18080/v1"}
     (pool,) = pools_for([choose_model("openai/a"), choose_model("openai/b")], environ, print)
-    assert isinstance(pool, RemotePool)
-    assert (pool.provider, pool.base_url, pool.api_key_env) == (
-        "openai",
-        "http://127.0.0.1:18080/v1",
-        "OPENAI_API_KEY",
-    )
+    assert pool.provider == Provider("openai", "http://127.0.0.1:18080/v1", "OPENAI_API_KEY")
 
 
 @pytest.mark.parametrize("provider", ["ollama", "gemini", "anthropic"])
 def test_provider_with_an_api_of_its_own_is_asked_by_its_own_engine(provider: str) -> None:
     (pool,) = pools_for([choose_model(f"{provider}/m")], {}, print)
-    assert isinstance(pool, RemotePool)
-    assert (pool.engine, pool.provider) == (provider, provider)
+    assert (pool.engine, pool.provider_name) == (provider, provider)
 
 
 def test_remote_server_without_an_address_is_refused() -> None:
@@ -87,7 +82,7 @@ def test_missing_vllm_environment_says_how_to_make_it(
         pools_for([choose_model(STARTER_MODEL)], {"PROCTOR_CACHE_DIR": str(tmp_path)}, print)
 
 
-POOLS = (VllmPool((ServedModel("vllm/starter", "/m"),)), RemotePool("http://x/v1"))
+POOLS = (vllm_pool(PoolModel("vllm/starter", "/m")), remote_pool(Provider("openai", "http://x/v1")))
 
 
 def test_aliases_stand_for_models_that_are_served() -> None:

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from proctor.stack.options import RemotePool, ServedModel, StackOptions, VllmPool
-from proctor.stack.pools.file import write_pools_file
+from proctor.stack.options import StackOptions, remote_pool, vllm_pool
 from proctor.stack.servers.services import Wiring, server_environment, service_children, worker_environment
+from proctor.stack.state import write_pools_file
+from proctor.values.pools import PoolModel, PoolsFile, Provider
 
 WIRING = Wiring(
     postgres_dsn="postgresql://here",
@@ -18,10 +19,8 @@ WIRING = Wiring(
     gateway_grpc="127.0.0.1:5",
     pools_file=Path("/state/pools.yaml"),
 )
-LOCAL = VllmPool(
-    (ServedModel("vllm/starter", "/models/starter", {"max_model_len": 1024}),), python=Path("/vllm/python")
-)
-REMOTE = RemotePool("http://127.0.0.1:18080/v1", api_key_env="MY_SECRET")
+LOCAL = vllm_pool(PoolModel("vllm/starter", "/models/starter", {"max_model_len": 1024}))
+REMOTE = remote_pool(Provider("openai", "http://127.0.0.1:18080/v1", "MY_SECRET"))
 
 
 def options(**environment: str) -> StackOptions:
@@ -63,7 +62,9 @@ def test_what_a_person_sets_reaches_the_services_but_not_the_wiring() -> None:
 
 
 def test_each_pool_has_its_worker_by_the_right_python() -> None:
-    children = service_children(options(), WIRING, ["127.0.0.1:6", "127.0.0.1:7"])
+    children = service_children(
+        options(PROCTOR_VLLM_PYTHON="/vllm/python"), WIRING, ["127.0.0.1:6", "127.0.0.1:7"]
+    )
     by_name = {child.name: child.program.command for child in children}
     assert list(by_name) == ["gateway", "scheduler", "results", "worker.local", "worker.remote"]
     assert by_name["worker.local"] == ("/vllm/python", "-P", "-m", "services.worker")
@@ -78,12 +79,16 @@ def test_only_the_asked_services_are_started(modules: dict[str, str]) -> None:
 
 def test_the_pools_file_names_aliases_where_there_are_any(tmp_path: Path) -> None:
     aliases = {"gpt-4o": "openai/x"}
-    written = yaml.safe_load(write_pools_file(tmp_path / "pools.yaml", (REMOTE,), aliases).read_text())
+    written = yaml.safe_load(
+        write_pools_file(tmp_path / "pools.yaml", PoolsFile((REMOTE,), aliases)).read_text()
+    )
     assert written["aliases"] == aliases
 
 
 def test_the_pools_file_says_what_each_pool_serves(tmp_path: Path) -> None:
-    written = yaml.safe_load(write_pools_file(tmp_path / "pools.yaml", (LOCAL, REMOTE)).read_text())
+    written = yaml.safe_load(
+        write_pools_file(tmp_path / "pools.yaml", PoolsFile((LOCAL, REMOTE))).read_text()
+    )
     model = {"name": "vllm/starter", "path": "/models/starter", "engine_args": {"max_model_len": 1024}}
     assert written == {
         "pools": [
