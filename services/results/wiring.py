@@ -37,9 +37,9 @@ from services.results.comparison.postgres import PostgresComparisons, PostgresPa
 from services.results.comparison.store_comparison import ComparePair
 from services.results.export import grpc_api as grpc_export_api
 from services.results.export.export_golden_answers import ExportGoldenAnswers
-from services.results.export.export_run import ExportRun, ExportSources
-from services.results.export.grpc_api import FORMS, GrpcExportApi
-from services.results.export.postgres import PostgresExportMarks, PostgresLines
+from services.results.export.export_run import ExportRun
+from services.results.export.grpc_api import FORMATS, GrpcExportApi
+from services.results.export.postgres import PostgresExportMarks, PostgresExportRows
 from services.results.grpc_public_api import GrpcPublicApi
 from services.results.grpc_record_api import GrpcRecordApi, RecordUseCases
 from services.results.leaderboard import grpc_api as grpc_standings_api
@@ -239,14 +239,16 @@ def _answer_api(stores: Stores, session: PostgresSession, clock: Clock) -> GrpcA
 
 
 def _export_api(stores: Stores, session: PostgresSession, show_summary: ShowSummary) -> GrpcExportApi:
-    sources = ExportSources(
+    export_run = ExportRun(
         records=stores.records,
-        lines=PostgresLines(session),
+        rows=PostgresExportRows(session),
         outcomes=PostgresExports(session),
         marks=PostgresExportMarks(session),
+        show_summary=show_summary,
+        formats=FORMATS,
     )
     golden = ExportGoldenAnswers(stores, PostgresAnswers(session), PostgresGoldenAnswers(session))
-    return GrpcExportApi(ExportRun(sources, show_summary, FORMS), golden)
+    return GrpcExportApi(export_run, golden)
 
 
 def _consumer(settings: ResultsSettings, stores: Stores, nats: Client) -> NatsOutcomeConsumer:

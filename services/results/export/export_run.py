@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 
 from services.results.answers.ports import ExportedOutcomes
 from services.results.checked_fields import InvalidField
-from services.results.export.format import ExportedRun, ExportForm, LineForm, OutcomeForm
-from services.results.export.lines import LINES_VERSION, FileMark, FilePiece, MarkedFile, MissingAnswer
-from services.results.export.ports import ExportedLines, ExportMarks
+from services.results.export.completion_lines import MissingAnswer
+from services.results.export.format import ExportedRun, ExportFormat, OutcomeFormat, RowFormat
+from services.results.export.ports import ExportMarks, ExportRows
 from services.results.export.render_file import RenderFile
+from services.results.export.rows import ROWS_VERSION, FileMark, FilePiece, MarkedFile
 from services.results.runs.errors import RecordNotFound, RunNotFinished
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan, RunRecord
@@ -29,7 +30,7 @@ class ExportOrder:
     """`first_byte`: leave out so many; `with_total`: measure the file first; `missing`: of error files."""
 
     run_id: str
-    form_number: int
+    format_number: int
     task: str = ""
     first_byte: int = 0
     with_total: bool = False
@@ -48,66 +49,62 @@ class ExportedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class ExportSources:
-    """Where the rows of exports come from, and what is kept of their files."""
+class ExportRun:
+    """`formats` go by the number that the contract gives them."""
 
     records: RunRecordStore
-    lines: ExportedLines
+    rows: ExportRows
     outcomes: ExportedOutcomes
     marks: ExportMarks
+    show_summary: ShowSummary
+    formats: Mapping[int, ExportFormat]
 
-
-class ExportRun:
-    """`forms` go by the number that the contract gives them."""
-
-    def __init__(
-        self, sources: ExportSources, show_summary: ShowSummary, forms: Mapping[int, ExportForm]
-    ) -> None:
-        self._records, self._marks = sources.records, sources.marks
-        self._lines, self._outcomes = sources.lines, sources.outcomes
-        self._show_summary = show_summary
-        self._forms = forms
-
-    async def __call__(self, order: ExportOrder) -> ExportedFile:
-        """What is wrong with the order is told here, before the first piece."""
-        form = self._forms.get(order.form_number)
-        if form is None:
+    async def export(self, order: ExportOrder) -> ExportedFile:
+        """What is wrong with the order is raised here, before the first piece."""
+        file_format = self.formats.get(order.format_number)
+        if file_format is None:
             raise InvalidField(field="format", problem="must be given")
-        record = await self._records.find(order.run_id)
+        record = await self.records.find(order.run_id)
         if record is None:
             raise RecordNotFound(run_id=order.run_id)
-        indexes = _task_indexes(record.plan, order.task, form)
-        _check_part(order, form, record)
-        run = await self._exported_run(record, form)
-        named_task = record.plan.tasks[indexes[0]].task if order.task or form.is_of_one_task else ""
-        name = run.file_stem(named_task) + form.suffix
-        if isinstance(form, OutcomeForm):
-            return ExportedFile(name, form.media_type, self._outcome_pieces(run, form, indexes[0]))
-        render = RenderFile(self._lines, run, form, indexes, order.missing)
-        if not (form.is_resumable and _is_closed(record)):
-            return ExportedFile(name, form.media_type, _data(render))
+        indexes = _task_indexes(record.plan, order.task, file_format)
+        _check_part(order, file_format, record)
+        run = await self._exported_run(order, record, file_format)
+        named_task = record.plan.tasks[indexes[0]].task if order.task or file_format.is_of_one_task else ""
+        name = run.file_stem(named_task) + file_format.suffix
+        if isinstance(file_format, OutcomeFormat):
+            return ExportedFile(
+                name, file_format.media_type, self._outcome_pieces(run, file_format, indexes[0])
+            )
+        render = RenderFile(self.rows, run, file_format, indexes)
+        if not (file_format.is_resumable and _is_closed(record)):
+            return ExportedFile(name, file_format.media_type, _data(render))
         file = MarkedFile(order.run_id, record.epoch, _tag(order, record, run))
         end = await self._end(file, render, is_needed=order.with_total or order.first_byte > 0)
         rest = self._rest(file, render, order.first_byte, end)
-        return ExportedFile(name, form.media_type, rest, file.tag, end.first_byte if end else None)
+        return ExportedFile(name, file_format.media_type, rest, file.tag, end.first_byte if end else None)
 
-    async def _exported_run(self, record: RunRecord, form: ExportForm) -> ExportedRun:
-        [progress] = await self._records.counts([record.plan], [])
-        has_figures = isinstance(form, LineForm) and form.has_figures
-        figures = await self._show_summary.show(record.plan.run_id) if has_figures else None
+    async def _exported_run(
+        self, order: ExportOrder, record: RunRecord, file_format: ExportFormat
+    ) -> ExportedRun:
+        [progress] = await self.records.counts([record.plan], [])
+        has_figures = isinstance(file_format, RowFormat) and file_format.has_figures
+        figures = await self.show_summary.show(record.plan.run_id) if has_figures else None
         is_partial = progress.counts.recorded < record.plan.total
-        return ExportedRun(record, is_partial, progress.counts.environment, figures)
+        return ExportedRun(record, is_partial, progress.counts.environment, figures, order.missing)
 
-    async def _outcome_pieces(self, run: ExportedRun, form: OutcomeForm, index: int) -> AsyncGenerator[bytes]:
-        writer = form.open(run)
-        async for chunk in self._outcomes.chunks(run.record.plan, index, has_docs=True):
+    async def _outcome_pieces(
+        self, run: ExportedRun, file_format: OutcomeFormat, index: int
+    ) -> AsyncGenerator[bytes]:
+        writer = file_format.open(run)
+        async for chunk in self.outcomes.chunks(run.record.plan, index, has_docs=True):
             yield await asyncio.to_thread(writer.write, chunk)
 
     async def _end(self, file: MarkedFile, render: RenderFile, *, is_needed: bool) -> FileMark | None:
         """Where the file ends; measured only where it must be known."""
-        end = await self._marks.end(file)
+        end = await self.marks.end(file)
         if end is None and is_needed:
-            last = await self._marks.last(file, None)
+            last = await self.marks.last(file, None)
             async with aclosing(self._marking(file, render, last)) as measured:
                 async for piece in measured:
                     end = piece.mark
@@ -119,8 +116,8 @@ class ExportRun:
         """What comes after some bytes; `end` where it is known, so that nothing is marked again."""
         if end is not None and first_byte >= end.first_byte:
             return
-        mark = await self._marks.last(file, first_byte)
-        rest = self._marking(file, render, mark) if end is None else render(mark)
+        mark = await self.marks.last(file, first_byte)
+        rest = self._marking(file, render, mark) if end is None else render.render(mark)
         to_skip = first_byte - mark.first_byte
         async with aclosing(rest):
             async for piece in rest:
@@ -133,38 +130,38 @@ class ExportRun:
     ) -> AsyncGenerator[FilePiece]:
         """The pieces behind a mark; notes now and then how far they are."""
         noted = mark.first_byte
-        async with aclosing(render(mark)) as behind:
+        async with aclosing(render.render(mark)) as behind:
             async for piece in behind:
                 if piece.mark.is_end or piece.mark.first_byte - noted >= MARK_BYTES:
-                    await self._marks.add(file, piece.mark)
+                    await self.marks.add(file, piece.mark)
                     noted = piece.mark.first_byte
                 yield piece
 
 
 async def _data(render: RenderFile) -> AsyncGenerator[bytes]:
-    async with aclosing(render(FileMark())) as all_pieces:
+    async with aclosing(render.render(FileMark())) as all_pieces:
         async for piece in all_pieces:
             yield piece.data
 
 
-def _task_indexes(plan: RunPlan, task: str, form: ExportForm) -> list[int]:
+def _task_indexes(plan: RunPlan, task: str, file_format: ExportFormat) -> list[int]:
     names = ", ".join(planned.task for planned in plan.tasks)
     if task:
         index = plan.task_index_named(task)
         if index is None:
             raise InvalidField(field="task", problem=f"must be one of the run's: {names}")
         return [index]
-    if form.is_of_one_task and len(plan.tasks) > 1:
+    if file_format.is_of_one_task and len(plan.tasks) > 1:
         raise InvalidField(field="task", problem=f"must be given for this format, one of: {names}")
     return list(range(len(plan.tasks)))
 
 
-def _check_part(order: ExportOrder, form: ExportForm, record: RunRecord) -> None:
+def _check_part(order: ExportOrder, file_format: ExportFormat, record: RunRecord) -> None:
     if order.first_byte < 0:
         raise InvalidField(field="first_byte", problem="must not be negative")
     if not order.first_byte:
         return
-    if not (isinstance(form, LineForm) and form.is_resumable):
+    if not (isinstance(file_format, RowFormat) and file_format.is_resumable):
         raise InvalidField(field="first_byte", problem="must be 0: only CSV and JSONL can be resumed")
     if not _is_closed(record):
         raise RunNotFinished(run_id=order.run_id)
@@ -176,5 +173,5 @@ def _is_closed(record: RunRecord) -> bool:
 
 def _tag(order: ExportOrder, record: RunRecord, run: ExportedRun) -> str:
     """Another one for any other content: what a file is made of, and how."""
-    parts = (LINES_VERSION, order.run_id, record.epoch, order.form_number, order.task, *run.metrics)
+    parts = (ROWS_VERSION, order.run_id, record.epoch, order.format_number, order.task, *run.metrics)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]

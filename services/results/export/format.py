@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from services.results.export.lines import LineKind
+from services.results.export.completion_lines import MissingAnswer
+from services.results.export.rows import Row, RowKind
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.runs.run_plan import RunRecord
 from services.results.scoring.compiled_scoring import metric_names
@@ -14,16 +15,20 @@ from services.results.summaries.run_summary import RunSummary
 
 @dataclass(frozen=True, slots=True)
 class ExportedRun:
-    """`environment` is what the engines said of themselves; `figures` None where the file shows none."""
+    """`environment`: what the engines reported of themselves; `figures` None where the file shows none.
+
+    `missing`: what an error file says of samples without an outcome.
+    """
 
     record: RunRecord
     is_partial: bool
     environment: Mapping[str, str] = field(default_factory=dict)
     figures: RunSummary | None = None
+    missing: MissingAnswer = field(default_factory=MissingAnswer)
 
     @property
     def summary(self) -> RunSummary:
-        """The figures, of a form that shows them."""
+        """The figures, of a format that shows them."""
         assert self.figures is not None
         return self.figures
 
@@ -41,12 +46,12 @@ class ExportedRun:
         return "_".join(re.sub(r"[^A-Za-z0-9.-]+", "-", word) for word in words if word)
 
 
-class LineWriter(Protocol):
-    """Writes one file of whole lines, each an object of JSON."""
+class RowWriter(Protocol):
+    """Writes one file of rows of a kind."""
 
     def begin(self) -> bytes: ...
 
-    def write(self, lines: bytes) -> bytes: ...
+    def write(self, rows: Sequence[Row]) -> bytes: ...
 
     def end(self) -> bytes: ...
 
@@ -58,8 +63,8 @@ class OutcomeWriter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LineForm:
-    """`lines`: what the file shows of each sample; None: only figures. `has_figures`: it shows the summary.
+class RowFormat:
+    """`rows`: what the file has a line for; None: only figures. `has_figures`: it shows the summary.
 
     `is_resumable`: its writer keeps nothing from one piece to the next, so that the file can be
     begun in its middle.
@@ -67,16 +72,16 @@ class LineForm:
 
     suffix: str
     media_type: str
-    open: Callable[[ExportedRun], LineWriter]
-    lines: LineKind | None = LineKind.OUTCOME
+    open: Callable[[ExportedRun], RowWriter]
+    rows: RowKind | None = RowKind.RECORD
     has_figures: bool = False
     is_resumable: bool = False
     is_of_one_task: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class OutcomeForm:
-    """A form of one task that needs more of it than its lines."""
+class OutcomeFormat:
+    """A format of one task that needs more of it than rows."""
 
     suffix: str
     media_type: str
@@ -84,4 +89,4 @@ class OutcomeForm:
     is_of_one_task: bool = True
 
 
-ExportForm = LineForm | OutcomeForm
+ExportFormat = RowFormat | OutcomeFormat

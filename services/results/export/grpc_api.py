@@ -10,18 +10,18 @@ import grpc
 from proctor.v1 import export_service_pb2 as pb
 from proctor.v1 import export_service_pb2_grpc as pb_grpc
 from services.results.checked_fields import InvalidField, checked_id, checked_text
+from services.results.export.completion_lines import MissingAnswer
 from services.results.export.export_golden_answers import ExportGoldenAnswers, GoldenForm
 from services.results.export.export_run import ExportOrder, ExportRun
-from services.results.export.format import ExportForm
+from services.results.export.format import ExportFormat
 from services.results.export.html_report import HTML
 from services.results.export.json_formats import BATCH_ERRORS, BATCH_OUTPUT, JSON, JSONL
-from services.results.export.lines import MissingAnswer
 from services.results.export.lm_eval_samples import LM_EVAL
 from services.results.export.table_formats import CSV, PARQUET
 
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["ExportService"].full_name
 
-FORMS: dict[int, ExportForm] = {
+FORMATS: dict[int, ExportFormat] = {
     pb.EXPORT_FORMAT_CSV: CSV,
     pb.EXPORT_FORMAT_JSON: JSON,
     pb.EXPORT_FORMAT_JSONL: JSONL,
@@ -50,7 +50,7 @@ class GrpcExportApi(pb_grpc.ExportServiceServicer):
     async def ExportRun(
         self, request: pb.ExportRunRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> AsyncIterator[pb.ExportRunResponse]:
-        file = await self._export_run(_order(request))
+        file = await self._export_run.export(_order(request))
         yield pb.ExportRunResponse(
             file_name=file.name,
             media_type=file.media_type,
@@ -81,7 +81,7 @@ def _order(request: pb.ExportRunRequest) -> ExportOrder:
     told = MissingAnswer()
     return ExportOrder(
         run_id=checked_id("run_id", request.run_id),
-        form_number=request.format,
+        format_number=request.format,
         task=checked_text("task", request.task),
         first_byte=request.first_byte,
         with_total=request.with_total,

@@ -7,7 +7,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from proctor.values.scoring import ScoringMethod
-from services.results.export.format import ExportedRun, LineForm
+from services.results.export.format import ExportedRun, RowFormat
+from services.results.export.rows import Row
 from services.results.outcomes.timing_summary import Percentiles, TimingSummary
 from services.results.statistics.figure import Figure
 from services.results.summaries.run_summary import RunSummary, TaskSummary
@@ -114,7 +115,7 @@ class HtmlReport:
             .encode()
         )
 
-    def write(self, _: bytes) -> bytes:
+    def write(self, _: Sequence[Row]) -> bytes:
         return b""
 
     def end(self) -> bytes:
@@ -200,4 +201,4 @@ def _notes(run: ExportedRun) -> list[str]:
     return [note for note, applies in notes.items() if applies]
 
 
-HTML = LineForm(".html", "text/html; charset=utf-8", HtmlReport, lines=None, has_figures=True)
+HTML = RowFormat(".html", "text/html; charset=utf-8", HtmlReport, rows=None, has_figures=True)

@@ -1,41 +1,33 @@
-"""JSONL: one object per line as Postgres makes them, also of batches. JSON: one document."""
+"""JSONL: one object per line, of outcomes or of a batch. JSON: one document with the run and its figures."""
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 
 import orjson
 
 from proctor.values.plain import with_line_feeds_only
-from services.results.export.format import ExportedRun, LineForm
-from services.results.export.lines import LineKind
+from services.results.export.completion_lines import BatchLines
+from services.results.export.format import ExportedRun, RowFormat
+from services.results.export.rows import Row, RowKind
 from services.results.runs.run_plan import UNSPECIFIED
-from services.results.summaries.run_summary import RunSummary
 
 _MEDIA_TYPE = "application/jsonl"
 
 
+@dataclass(frozen=True, slots=True)
 class JsonlFile:
+    """`line`: the object of a row; the text that Postgres made of it, where there is nothing to be made."""
+
+    line: Callable[[Row], bytes]
+
     def begin(self) -> bytes:
         return b""
 
-    def write(self, lines: bytes) -> bytes:
-        return with_line_feeds_only(lines)
+    def write(self, rows: Sequence[Row]) -> bytes:
+        return with_line_feeds_only(b"".join([self.line(row) for row in rows]))
 
     def end(self) -> bytes:
         return b""
-
-
-def _open(_: ExportedRun) -> JsonlFile:
-    return JsonlFile()
-
-
-def _batch_file(suffix: str, lines: LineKind) -> LineForm:
-    return LineForm(suffix, _MEDIA_TYPE, _open, lines, is_of_one_task=True)
-
-
-JSONL = LineForm(".jsonl", _MEDIA_TYPE, _open, is_resumable=True)
-BATCH_OUTPUT = _batch_file("_output.jsonl", LineKind.BATCH_OUTPUT)
-BATCH_ERRORS = _batch_file("_errors.jsonl", LineKind.BATCH_ERROR)
 
 
 class JsonFile:
@@ -46,21 +38,20 @@ class JsonFile:
         self._has_outcomes = False
 
     def begin(self) -> bytes:
-        head = orjson.dumps({"run": run_facts(self._run), "summary": _figures(self._run.summary)})
+        head = orjson.dumps({"run": run_facts(self._run), "summary": _figures(self._run)})
         return head.removesuffix(b"}") + b',"outcomes":['
 
-    def write(self, lines: bytes) -> bytes:
+    def write(self, rows: Sequence[Row]) -> bytes:
         separator = b",\n" if self._has_outcomes else b"\n"
         self._has_outcomes = True
-        # Within a line there is no other line break than one that is escaped.
-        return separator + lines.removesuffix(b"\n").replace(b"\n", b",\n")
+        return separator + ",\n".join([row["line"] for row in rows]).encode()
 
     def end(self) -> bytes:
         return b"\n]}\n"
 
 
-def _figures(summary: RunSummary) -> Mapping[str, object]:
-    return {**asdict(summary), "cost": summary.cost}
+def _figures(run: ExportedRun) -> Mapping[str, object]:
+    return {**asdict(run.summary), "cost": run.summary.cost}
 
 
 def run_facts(run: ExportedRun) -> Mapping[str, object]:
@@ -77,4 +68,28 @@ def run_facts(run: ExportedRun) -> Mapping[str, object]:
     }
 
 
-JSON = LineForm(".json", "application/json", JsonFile, has_figures=True)
+def _outcome_file(_: ExportedRun) -> JsonlFile:
+    return JsonlFile(lambda row: row["line"].encode() + b"\n")
+
+
+def _output_file(run: ExportedRun) -> JsonlFile:
+    lines = _batch_lines(run)
+    return JsonlFile(lambda row: orjson.dumps(lines.output(row), option=orjson.OPT_APPEND_NEWLINE))
+
+
+def _error_file(run: ExportedRun) -> JsonlFile:
+    lines = _batch_lines(run)
+    return JsonlFile(lambda row: orjson.dumps(lines.error(row), option=orjson.OPT_APPEND_NEWLINE))
+
+
+def _batch_lines(run: ExportedRun) -> BatchLines:
+    plan = run.record.plan
+    return BatchLines(plan.run_id, plan.facts.model, run.missing)
+
+
+JSON = RowFormat(".json", "application/json", JsonFile, RowKind.LINE, has_figures=True)
+JSONL = RowFormat(".jsonl", _MEDIA_TYPE, _outcome_file, RowKind.LINE, is_resumable=True)
+BATCH_OUTPUT = RowFormat(
+    "_output.jsonl", _MEDIA_TYPE, _output_file, RowKind.BATCH_ANSWER, is_of_one_task=True
+)
+BATCH_ERRORS = RowFormat("_errors.jsonl", _MEDIA_TYPE, _error_file, RowKind.BATCH_ERROR, is_of_one_task=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import orjson
 
 from proctor.values.outcome import Answer, Failure
-from services.results.export.format import ExportedRun, OutcomeForm
+from services.results.export.format import ExportedRun, OutcomeFormat
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.runs.run_plan import TaskProvenance
 from services.results.scoring.answer import ScoringImpossible, Target
@@ -126,4 +126,4 @@ def _open(run: ExportedRun) -> LmEvalFile:
     return LmEvalFile(run)
 
 
-LM_EVAL = OutcomeForm(".jsonl", "application/jsonl", _open)
+LM_EVAL = OutcomeFormat(".jsonl", "application/jsonl", _open)

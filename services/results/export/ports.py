@@ -3,14 +3,14 @@
 from collections.abc import AsyncGenerator
 from typing import Protocol
 
-from services.results.export.lines import FileMark, LineChunk, MarkedFile, WantedLines
+from services.results.export.rows import FileMark, MarkedFile, RowChunk, RowQuery
 from services.results.outcomes.outcome import OutcomeKey
 
 
-class ExportedLines(Protocol):
-    """Lines of exports, whole ones."""
+class ExportRows(Protocol):
+    """Rows of outcomes beside their samples."""
 
-    def chunks(self, wanted: WantedLines, after: OutcomeKey) -> AsyncGenerator[LineChunk]:
+    def chunks(self, query: RowQuery, after: OutcomeKey) -> AsyncGenerator[RowChunk]:
         """By sample and rollout, about a megabyte at a time, what comes after a key.
 
         Raises RunChanged where the run was opened again meanwhile.
@@ -19,7 +19,7 @@ class ExportedLines(Protocol):
 
 
 class ExportMarks(Protocol):
-    """Keeps how many bytes files of closed runs have up to some outcomes."""
+    """Stores how many bytes files of closed runs have up to some outcomes."""
 
     async def end(self, file: MarkedFile) -> FileMark | None:
         """Where a file ends; None where it was never made to its end."""
@@ -30,5 +30,5 @@ class ExportMarks(Protocol):
         ...
 
     async def add(self, file: MarkedFile, mark: FileMark) -> None:
-        """Keeps a mark; one that is kept already stays."""
+        """Stores a mark; one that is stored already stays."""
         ...

@@ -1,17 +1,16 @@
-"""Export lines made by Postgres, and resumption marks of the files of closed runs."""
+"""Rows of exports, prefetched in windows, and the marks from which files of closed runs are resumed."""
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 import asyncpg
-import orjson
 
 from services.common.postgres import PostgresSession
 from services.results.export.errors import RunChanged
-from services.results.export.lines import FileMark, LineChunk, LineKind, MarkedFile, WantedLines
+from services.results.export.rows import FileMark, MarkedFile, RowChunk, RowKind, RowQuery
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.run_plan import PlannedTask
 
@@ -40,7 +39,13 @@ def _mark(row: asyncpg.Record, *, is_end: bool = False) -> FileMark:
     return FileMark(row["first_byte"], (row["sample"], row["rollout"]), is_end)
 
 
-# One is made while the other is sent.
+_QUERIES = {
+    RowKind.LINE: "export_lines",
+    RowKind.RECORD: "export_records",
+    RowKind.BATCH_ANSWER: "export_batch_answers",
+    RowKind.BATCH_ERROR: "export_batch_errors",
+}
+# One is read while the other is written.
 IN_FLIGHT = 2
 # The first bytes come soon, then chunks are as large as they are cheap to hold.
 FIRST_SAMPLES = 64
@@ -49,22 +54,24 @@ MOST_GROWTH = 8
 CHUNK_BYTES = 1024 * 1024
 # Where texts are suddenly much longer than those before.
 MOST_CHUNK_BYTES = 4 * CHUNK_BYTES
+# What a line has beside its texts: names and numbers.
+BYTES_OF_FIELDS = 500
 
 
 @dataclass(slots=True)
 class _Window:
-    """Outcomes behind a key, before a sample, on their way."""
+    """Rows behind a key, before a sample, that are being read."""
 
     after: OutcomeKey
     end: int
-    row: "asyncio.Task[asyncpg.Record | None]"
+    rows: asyncio.Task[list[asyncpg.Record]]
 
 
 @dataclass(slots=True)
 class _Reading:
     """How far one task of a run was asked for. `samples`: as many as the next window has."""
 
-    wanted: WantedLines
+    query: RowQuery
     task: PlannedTask
     asked_to: OutcomeKey
     samples: int = FIRST_SAMPLES
@@ -80,90 +87,63 @@ class _Reading:
         self.samples = max(1, min(fitting, self.samples * MOST_GROWTH, MOST_SAMPLES))
 
 
-class PostgresLines:
+class PostgresExportRows:
     """Pages by key and no cursor: a slow reader keeps no transaction open."""
 
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
-    async def chunks(self, wanted: WantedLines, after: OutcomeKey) -> AsyncGenerator[LineChunk]:
+    async def chunks(self, query: RowQuery, after: OutcomeKey) -> AsyncGenerator[RowChunk]:
         """In order, what comes after a key. Raises RunChanged as soon as another epoch is open."""
-        task = wanted.record.plan.tasks[wanted.task_index]
-        reading = _Reading(wanted, task, max(after, (task.first_sample, -1)))
+        task = query.record.plan.tasks[query.task_index]
+        reading = _Reading(query, task, max(after, (task.first_sample, -1)))
         try:
             while True:
-                self._ask_ahead(reading)
+                self._prefetch(reading)
                 if not reading.ahead:
                     return
                 chunk = await self._next(reading)
                 if chunk is not None:
                     yield chunk
         finally:
-            await _give_up(reading.ahead)
+            for window in reading.ahead:
+                window.rows.cancel()
+            for window in reading.ahead:
+                with suppress(asyncio.CancelledError, Exception):
+                    await window.rows
 
-    def _ask_ahead(self, reading: _Reading) -> None:
+    def _prefetch(self, reading: _Reading) -> None:
         while len(reading.ahead) < IN_FLIGHT and not reading.is_asked:
             end = min(reading.asked_to[0] + reading.samples, reading.task.end_sample)
-            reading.ahead.append(self._ask(reading, reading.asked_to, end))
+            reading.ahead.append(self._window(reading, reading.asked_to, end))
             reading.asked_to = (end, -1)
 
-    def _ask(self, reading: _Reading, after: OutcomeKey, end: int) -> _Window:
-        name, rest = _query(reading.wanted, reading.task)
-        plan = reading.wanted.record.plan
-        asking = self._session.fetchrow(
-            name,
-            plan.run_id,
-            reading.wanted.record.epoch,
-            reading.task.sample_set_id,
-            reading.task.first_sample,
-            *after,
-            end,
-            MOST_CHUNK_BYTES,
-            *rest,
-        )
-        return _Window(after, end, asyncio.create_task(asking, name=name))
+    def _window(self, reading: _Reading, after: OutcomeKey, end: int) -> _Window:
+        return _Window(after, end, asyncio.create_task(self._rows(reading, after, end), name="export rows"))
 
-    async def _next(self, reading: _Reading) -> LineChunk | None:
+    async def _next(self, reading: _Reading) -> RowChunk | None:
         """The first of the windows; what did not fit into one is asked for again before the next."""
         window = reading.ahead[0]
-        row = await window.row
+        rows = await window.rows
         reading.ahead.popleft()
-        assert row is not None
-        if row["epoch"] != reading.wanted.record.epoch:
-            raise RunChanged(run_id=reading.wanted.record.plan.run_id)
-        if row["lines"] is None:
+        if not rows:
             reading.learn(window.end - window.after[0], 0)
             return None
-        last = (row["last_key"][0], row["last_key"][1])
-        if row["is_cut"]:
-            reading.ahead.appendleft(self._ask(reading, last, window.end))
-        reading.learn(last[0] - window.after[0] + 1, len(row["lines"]))
-        return LineChunk(row["lines"], last)
+        last, size_bytes = (rows[-1]["sample"], rows[-1]["rollout"]), rows[-1]["size_bytes"]
+        if size_bytes >= MOST_CHUNK_BYTES:
+            reading.ahead.appendleft(self._window(reading, last, window.end))
+        reading.learn(last[0] - window.after[0] + 1, size_bytes + BYTES_OF_FIELDS * len(rows))
+        return RowChunk(rows, last)
 
-
-async def _give_up(windows: Sequence[_Window]) -> None:
-    for window in windows:
-        window.row.cancel()
-    for window in windows:
-        with suppress(asyncio.CancelledError, Exception):
-            await window.row
-
-
-def _query(wanted: WantedLines, task: PlannedTask) -> tuple[str, tuple[object, ...]]:
-    """The name of the query, and its arguments behind those that all have."""
-    plan, missing = wanted.record.plan, wanted.missing
-    # Half of the id of the run and a number: the same whenever the file is made.
-    ids = plan.run_id.replace("-", "")[:20]
-    match wanted.kind:
-        case LineKind.OUTCOME:
-            delimiter = task.scoring.target_delimiter
-            return "export_outcome_lines", (_json(task.task), delimiter)
-        case LineKind.BATCH_OUTPUT:
-            return "export_batch_output", (ids, _json(plan.facts.model))
-        case LineKind.BATCH_ERROR:
-            told = (_json(missing.code), _json(missing.message))
-            return "export_batch_errors", (ids, *told)
-
-
-def _json(text: str) -> str:
-    return orjson.dumps(text).decode()
+    async def _rows(self, reading: _Reading, after: OutcomeKey, end: int) -> list[asyncpg.Record]:
+        query, task = reading.query, reading.task
+        run_id, epoch = query.record.plan.run_id, query.record.epoch
+        of_set = (task.sample_set_id, task.first_sample) if query.kind is RowKind.BATCH_ERROR else ()
+        rows = await self._session.fetch(
+            _QUERIES[query.kind], run_id, epoch, *after, end, MOST_CHUNK_BYTES, *of_set
+        )
+        # Asked after the rows were read: an epoch that is over never comes back, so they are of this one.
+        record = await self._session.fetchrow("read_epoch", run_id)
+        if record is None or record["epoch"] != epoch:
+            raise RunChanged(run_id=run_id)
+        return rows

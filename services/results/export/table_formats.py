@@ -7,11 +7,12 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from services.results.export.format import ExportedRun, LineForm
+from services.results.export.format import ExportedRun, RowFormat
+from services.results.export.rows import Row
 
 SCORE_PREFIX = "score_"
 
-_BEFORE_SCORES = (
+_BEFORE_JSON = (
     "task",
     "doc_id",
     "row_id",
@@ -23,12 +24,11 @@ _BEFORE_SCORES = (
     "prediction",
     "answer",
     "finish_reason",
-    "choice_logprobs",
-    "body",
-    "failure_class",
-    "failure_message",
 )
-_AFTER_SCORES = (
+# Read as texts of JSON.
+_JSON = ("choice_logprobs", "body")
+_BEHIND_JSON = ("failure_class", "failure_message")
+_BEHIND_SCORES = (
     "prompt_tokens",
     "completion_tokens",
     "cached_tokens",
@@ -43,28 +43,38 @@ _AFTER_SCORES = (
 
 
 def field_names(metrics: Sequence[str]) -> tuple[str, ...]:
-    return (*_BEFORE_SCORES, *(SCORE_PREFIX + metric for metric in metrics), *_AFTER_SCORES)
+    scores = (SCORE_PREFIX + metric for metric in metrics)
+    return (*_BEFORE_JSON, *_JSON, *_BEHIND_JSON, *scores, *_BEHIND_SCORES)
 
 
 class CsvFile:
     def __init__(self, run: ExportedRun) -> None:
-        self._metrics = {SCORE_PREFIX + metric: metric for metric in run.metrics}
+        self._metrics = run.metrics
         self._names = field_names(run.metrics)
 
     def begin(self) -> bytes:
         return _row(self._names).encode()
 
-    def write(self, lines: bytes) -> bytes:
-        return "".join([_row(self._values(orjson.loads(line))) for line in lines.splitlines()]).encode()
+    def write(self, rows: Sequence[Row]) -> bytes:
+        return "".join([_row(self._values(row)) for row in rows]).encode()
 
     def end(self) -> bytes:
         return b""
 
-    def _values(self, record: Mapping[str, object]) -> Iterable[object]:
-        scores = record["scores"]
-        assert isinstance(scores, Mapping)
-        flat = {**record, **{name: scores.get(metric) for name, metric in self._metrics.items()}}
-        return map(flat.__getitem__, self._names)
+    def _values(self, row: Row) -> Iterable[object]:
+        scores = orjson.loads(row["scores"])
+        return (
+            *(row[name] for name in _BEFORE_JSON),
+            *(_compact(row[name]) for name in _JSON),
+            *(row[name] for name in _BEHIND_JSON),
+            *(scores.get(metric) for metric in self._metrics),
+            *(row[name] for name in _BEHIND_SCORES),
+        )
+
+
+def _compact(text: str | None) -> str | None:
+    """A text of JSON without white space."""
+    return text if text is None or len(text) <= len("[]") else orjson.dumps(orjson.loads(text)).decode()
 
 
 def _row(values: Iterable[object]) -> str:
@@ -81,10 +91,8 @@ def _field(value: object) -> str:
     return f'"{text}"' if "," in text or "\n" in text or "\r" in text else text
 
 
-CSV = LineForm(".csv", "text/csv; charset=utf-8", CsvFile, is_resumable=True)
+CSV = RowFormat(".csv", "text/csv; charset=utf-8", CsvFile, is_resumable=True)
 
-
-SCORES = "scores"
 
 _TEXT, _LONG, _DOUBLE = pa.string(), pa.int64(), pa.float64()
 _TYPES: Mapping[str, pa.DataType] = {
@@ -107,7 +115,7 @@ _TYPES: Mapping[str, pa.DataType] = {
 class ParquetFile:
     def __init__(self, run: ExportedRun) -> None:
         self._metrics = run.metrics
-        names = (*field_names(self._metrics), SCORES)
+        names = (*field_names(self._metrics), "scores")
         self._schema = pa.schema([(name, _type_of(name)) for name in names])
         self._buffer = io.BytesIO()
         self._writer: pq.ParquetWriter | None = None
@@ -116,10 +124,9 @@ class ParquetFile:
         self._writer = pq.ParquetWriter(self._buffer, self._schema, compression="zstd")
         return self._written()
 
-    def write(self, lines: bytes) -> bytes:
+    def write(self, rows: Sequence[Row]) -> bytes:
         assert self._writer is not None
-        rows = [self._row(orjson.loads(line)) for line in lines.splitlines()]
-        self._writer.write_table(pa.Table.from_pylist(rows, self._schema))
+        self._writer.write_table(pa.Table.from_pylist([self._values(row) for row in rows], self._schema))
         return self._written()
 
     def end(self) -> bytes:
@@ -127,16 +134,14 @@ class ParquetFile:
         self._writer.close()
         return self._written()
 
-    def _row(self, record: Mapping[str, object]) -> Mapping[str, object]:
-        scores, logprobs, body = record[SCORES], record["choice_logprobs"], record["body"]
-        assert isinstance(scores, Mapping)
-        assert isinstance(logprobs, list)
+    def _values(self, row: Row) -> Mapping[str, object]:
+        scores = orjson.loads(row["scores"])
         return {
-            **record,
+            **{name: row[name] for name in (*_BEFORE_JSON, *_BEHIND_JSON, *_BEHIND_SCORES)},
             **{SCORE_PREFIX + metric: _number(scores.get(metric)) for metric in self._metrics},
-            "choice_logprobs": [_number(logprob) for logprob in logprobs],
-            "body": orjson.dumps(body).decode() if body else None,
-            SCORES: orjson.dumps(scores).decode(),
+            "choice_logprobs": [_number(logprob) for logprob in orjson.loads(row["choice_logprobs"])],
+            "body": _compact(row["body"]),
+            "scores": _compact(row["scores"]),
         }
 
     def _written(self) -> bytes:
@@ -155,4 +160,4 @@ def _number(score: object) -> float | None:
     return float(score) if isinstance(score, int | float) else None
 
 
-PARQUET = LineForm(".parquet", "application/vnd.apache.parquet", ParquetFile)
+PARQUET = RowFormat(".parquet", "application/vnd.apache.parquet", ParquetFile)

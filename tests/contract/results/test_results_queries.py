@@ -19,7 +19,7 @@ SET = "'00000000-0000-0000-0000-000000000002'"
 
 POSITIONS = "'{" + ",".join(str(position) for position in range(500, 564)) + "}'"
 
-LINES = f"{RUN}, 1, {SET}, 0, 5000, 0, 6000, 1000000"
+EXPORTED = f"{RUN}, 1, 5000, 0, 6000, 1000000"
 
 # Query to the arguments it is asked with over the rows of `full_tables`.
 HOT = {
@@ -40,9 +40,10 @@ HOT = {
     "list_same_rows": f"{SET}, {RUN}, 500, 564",
     "list_samples_of_digests": f"{SET}, ARRAY['a', 'b']::bytea[], 9",
     "read_scores": f"{RUN}, 5000, 6000",
-    "export_outcome_lines": f"{LINES}, '\"t\"', ' '",
-    "export_batch_output": f"{LINES}, 'ab', '\"m\"'",
-    "export_batch_errors": f"{LINES}, 'ab', '\"c\"', '\"m\"'",
+    "export_lines": EXPORTED,
+    "export_records": EXPORTED,
+    "export_batch_answers": EXPORTED,
+    "export_batch_errors": f"{EXPORTED}, {SET}, 0",
     "read_shard_counts": f"ARRAY[{RUN}]::uuid[], ARRAY[7]",
     "read_task_counts": f"ARRAY[{RUN}]::uuid[]",
     "read_all_shard_counts": RUN,

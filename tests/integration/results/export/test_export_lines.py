@@ -21,10 +21,10 @@ from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.scoring import OutputType, TaskScoring
 from proctor.values.usage import Timing, TokenUsage
 from services.common.postgres import PostgresSession, connect_pool
-from services.results.export import postgres as postgres_lines
+from services.results.export import postgres as postgres_rows
 from services.results.export.errors import RunChanged
-from services.results.export.lines import LineKind, WantedLines
-from services.results.export.postgres import PostgresLines
+from services.results.export.postgres import PostgresExportRows
+from services.results.export.rows import RowKind, RowQuery
 from services.results.outcomes.outcome import BEFORE_ALL, Outcome
 from services.results.postgres import QUERIES, SCHEMA
 from services.results.runs.postgres import PostgresRunRecords
@@ -241,35 +241,36 @@ async def test_an_answer_that_was_taken_from_another_run_took_no_time(harness: R
     assert (record["is_reused"], record["total_seconds"]) == (True, None)
 
 
-async def lines_wanted(session: PostgresSession, plan: RunPlan) -> WantedLines:
+async def rows_wanted(session: PostgresSession, plan: RunPlan) -> RowQuery:
     record = await PostgresRunRecords(session).find(plan.run_id)
     assert record is not None
-    return WantedLines(LineKind.OUTCOME, record, 0)
+    return RowQuery(RowKind.LINE, record, 0)
 
 
 async def test_long_texts_come_a_few_at_a_time_and_none_is_lost(
     harness: ResultsHarness, session: PostgresSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_lines, "CHUNK_BYTES", 20_000)
-    monkeypatch.setattr(postgres_lines, "MOST_CHUNK_BYTES", 50_000)
+    monkeypatch.setattr(postgres_rows, "CHUNK_BYTES", 20_000)
+    monkeypatch.setattr(postgres_rows, "MOST_CHUNK_BYTES", 50_000)
     # Short ones first, so that the windows have grown when the long ones come.
     long = range(400, 430)
     samples = [asked(at, Prompt(f"{at}" * (5000 if at in long else 1))) for at in range(500)]
     plan = await ran(harness, samples, [outcome(at, Answer("x")) for at in range(500)])
     chunks = [
-        chunk async for chunk in PostgresLines(session).chunks(await lines_wanted(session, plan), BEFORE_ALL)
+        chunk
+        async for chunk in PostgresExportRows(session).chunks(await rows_wanted(session, plan), BEFORE_ALL)
     ]
-    lines = [line for chunk in chunks for line in chunk.lines.splitlines()]
-    assert [orjson.loads(line)["doc_id"] for line in lines] == list(range(500))
+    lines = [[row["line"] for row in chunk.rows] for chunk in chunks]
+    assert [orjson.loads(line)["doc_id"] for some in lines for line in some] == list(range(500))
     # One row may come over the bound, and lines have fields beside the texts that are weighed.
-    assert max(len(chunk.lines) for chunk in chunks) < 2 * 50_000
-    assert all(orjson.loads(chunk.lines.splitlines()[-1])["doc_id"] == chunk.last[0] for chunk in chunks)
+    assert max(sum(map(len, some)) for some in lines) < 2 * 50_000
+    assert all(orjson.loads(chunk.rows[-1]["line"])["doc_id"] == chunk.last[0] for chunk in chunks)
 
 
 async def test_a_run_that_is_opened_again_breaks_its_export_off(
     harness: ResultsHarness, session: PostgresSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_lines, "CHUNK_BYTES", 10_000)
+    monkeypatch.setattr(postgres_rows, "CHUNK_BYTES", 10_000)
     ordered = plan_of([300], [await harness.store([choice_sample(at) for at in range(300)])], run_id=new_id())
     plan = await harness.open(ordered)
     await harness.send(batch(plan.run_id, [answered(at) for at in range(300)]))
@@ -281,7 +282,7 @@ async def test_a_run_that_is_opened_again_breaks_its_export_off(
     await harness.records.CloseRun(
         run_record_service_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED)
     )
-    chunks = PostgresLines(session).chunks(await lines_wanted(session, plan), BEFORE_ALL)
+    chunks = PostgresExportRows(session).chunks(await rows_wanted(session, plan), BEFORE_ALL)
     await anext(chunks)
     await harness.open(plan, epoch=2)
     with pytest.raises(RunChanged):

@@ -11,6 +11,7 @@ from services.results.runs.run_plan import RunRecord
 from tests.fakes.results.exported_texts import NASTY_TEXTS
 from tests.fakes.results.recorded_run import plan_of
 
+JSON_FIELDS = ("choice_logprobs", "body")
 VALUES: tuple[object, ...] = (
     *NASTY_TEXTS,
     " ",
@@ -36,11 +37,13 @@ def test_every_value_is_written_as_the_csv_module_writes_it() -> None:
     expected = io.StringIO(newline="")
     table = csv.writer(expected)
     table.writerow(names)
-    lines = []
+    rows = []
     for value in VALUES:
         scores = dict.fromkeys(run.metrics, value)
-        lines.append(orjson.dumps({**dict.fromkeys(names, value), "scores": scores}) + b"\n")
-        cell = orjson.dumps(value).decode() if isinstance(value, (list, dict)) else value
-        table.writerow([cell for _ in names])
+        texts = dict.fromkeys(JSON_FIELDS, orjson.dumps(value).decode())
+        rows.append(dict.fromkeys(names, value) | texts | {"scores": orjson.dumps(scores).decode()})
+        is_json = isinstance(value, (list, dict))
+        text = orjson.dumps(value).decode()
+        table.writerow([text if is_json or name in JSON_FIELDS else value for name in names])
     assert any(name.startswith(SCORE_PREFIX) for name in names)
-    assert written.begin() + written.write(b"".join(lines)) + written.end() == expected.getvalue().encode()
+    assert written.begin() + written.write(rows) + written.end() == expected.getvalue().encode()
