@@ -43,6 +43,6 @@ class GrpcPublicApi(pb_grpc.ResultsServiceServicer):
             checked_choice("status", OutcomeStatus, request.status) if request.status else None,
             filter_from_proto(request.filter),
         )
-        page = await self._list_outcomes(query)
+        page = await self._list_outcomes.list_page(query)
         outcomes = [recorded_to_proto(outcome) for outcome in page.outcomes]
         return pb.ListOutcomesResponse(outcomes=outcomes, next_page_token=page.next_page_token)

@@ -21,20 +21,20 @@ from services.results.answers import grpc_api as grpc_answer_api
 from services.results.answers.find_matching import FindMatching
 from services.results.answers.grpc_api import GrpcAnswerApi
 from services.results.answers.list_outcomes import ListOutcomes
-from services.results.answers.list_side_by_side import ListSideBySide, SideBySideStores
+from services.results.answers.list_side_by_side import ListSideBySide
 from services.results.answers.mark_answers import MarkAnswers
 from services.results.answers.postgres import (
     PostgresAnswers,
-    PostgresExports,
     PostgresGoldenAnswers,
+    PostgresListedOutcomes,
     PostgresSameSamples,
 )
 from services.results.comparison import grpc_api as grpc_comparison_api
-from services.results.comparison.compare_runs import CompareRuns
+from services.results.comparison.compare_runs import ComparePair, CompareRuns
 from services.results.comparison.grpc_api import GrpcComparisonApi
 from services.results.comparison.list_flips import ListFlips
 from services.results.comparison.postgres import PostgresComparisons, PostgresPairs
-from services.results.comparison.store_comparison import ComparePair
+from services.results.comparison.store_comparison import StoreComparison
 from services.results.export import grpc_api as grpc_export_api
 from services.results.export.export_golden_answers import ExportGoldenAnswers
 from services.results.export.export_run import ExportRun
@@ -42,15 +42,15 @@ from services.results.export.grpc_api import FORMATS, GrpcExportApi
 from services.results.export.postgres import PostgresExportMarks, PostgresExportRows
 from services.results.grpc_public_api import GrpcPublicApi
 from services.results.grpc_record_api import GrpcRecordApi, RecordUseCases
-from services.results.leaderboard import grpc_api as grpc_standings_api
+from services.results.leaderboard import grpc_api as grpc_leaderboard_api
 from services.results.leaderboard.add_baselines import AddBaselines
-from services.results.leaderboard.compare_peers import StoreComparisons
-from services.results.leaderboard.grpc_api import GrpcStandingsApi
+from services.results.leaderboard.compare_peers import ComparePeers
+from services.results.leaderboard.grpc_api import GrpcLeaderboardApi
 from services.results.leaderboard.list_history import ListHistory
 from services.results.leaderboard.postgres import (
     PostgresBaselines,
+    PostgresLeaderboard,
     PostgresPeers,
-    PostgresStandings,
     add_closed_run,
 )
 from services.results.leaderboard.rank_models import RankModels
@@ -92,7 +92,7 @@ class ResultsParts:
     consumer: NatsOutcomeConsumer
     sample_sets: StoreSampleSet
     add_baselines: AddBaselines
-    store_comparisons: StoreComparisons
+    compare_peers: ComparePeers
 
 
 class RunningResults:
@@ -106,8 +106,8 @@ class RunningResults:
         self._consuming = asyncio.ensure_future(parts.consumer.run())
         self._loops = [
             asyncio.ensure_future(every(SWEEP_SECONDS, self._sweep, name="sweep sample sets")),
-            asyncio.ensure_future(every(BASELINE_SECONDS, parts.add_baselines, name="add baselines")),
-            asyncio.ensure_future(every(COMPARE_SECONDS, parts.store_comparisons, name="store comparisons")),
+            asyncio.ensure_future(every(BASELINE_SECONDS, parts.add_baselines.add, name="add baselines")),
+            asyncio.ensure_future(every(COMPARE_SECONDS, parts.compare_peers.compare, name="compare peers")),
         ]
 
     async def set_ready(self, is_ready: bool) -> None:  # noqa: FBT001  # the port of lifecycle
@@ -167,33 +167,33 @@ async def _parts(settings: ResultsSettings, pool: asyncpg.Pool, nats: Client) ->
         summaries=stores.summaries,
         partials=PartialSummaries(summarize_run.summarize, clock),
     )
-    pairs, standings, comparisons = (
-        PostgresPairs(session),
-        PostgresStandings(session),
-        PostgresComparisons(session),
+    compare_pair = ComparePair(sample_sets=stores.sample_sets, pairs=PostgresPairs(session))
+    comparisons = PostgresComparisons(session)
+    store_comparison = StoreComparison(
+        records=stores.records, comparisons=comparisons, compare_pair=compare_pair
     )
-    compare_runs = CompareRuns(stores, pairs)
-    compare_pair = ComparePair(stores.records, comparisons, compare_runs)
     apis = {
         grpc_record_api.SERVICE_NAME: _record_api(stores, session, sample_sets, summarize_run).register,
         grpc_public_api.SERVICE_NAME: _public_api(stores, session, show_summary, clock).register,
         grpc_answer_api.SERVICE_NAME: _answer_api(stores, session, clock).register,
         grpc_export_api.SERVICE_NAME: _export_api(stores, session, show_summary).register,
-        grpc_rescore_api.SERVICE_NAME: GrpcRescoreApi(
-            RescoreTask(stores, PostgresExports(session), show_summary)
-        ).register,
-        grpc_standings_api.SERVICE_NAME: GrpcStandingsApi(
-            RankModels(standings, comparisons, compare_pair, clock), ListHistory(standings, clock)
-        ).register,
-        grpc_comparison_api.SERVICE_NAME: GrpcComparisonApi(compare_runs, ListFlips(stores, pairs)).register,
+        grpc_rescore_api.SERVICE_NAME: _rescore_api(stores, session, show_summary).register,
+        grpc_leaderboard_api.SERVICE_NAME: _leaderboard_api(session, store_comparison, clock).register,
+        grpc_comparison_api.SERVICE_NAME: _comparison_api(stores, compare_pair).register,
     }
     return ResultsParts(
         grpc=await serve_grpc(settings.results_address, list(apis.values()), list(apis)),
         consumer=_consumer(settings, stores, nats),
         sample_sets=sample_sets,
-        add_baselines=AddBaselines(stores, PostgresBaselines(session)),
-        store_comparisons=StoreComparisons(
-            stores.records, standings, comparisons, PostgresPeers(session), compare_pair
+        add_baselines=AddBaselines(
+            records=stores.records, sample_sets=stores.sample_sets, baselines=PostgresBaselines(session)
+        ),
+        compare_peers=ComparePeers(
+            records=stores.records,
+            leaderboard=PostgresLeaderboard(session),
+            comparisons=comparisons,
+            peers=PostgresPeers(session),
+            store_comparison=store_comparison,
         ),
     )
 
@@ -229,26 +229,76 @@ def _public_api(
     stores: Stores, session: PostgresSession, show_summary: ShowSummary, clock: Clock
 ) -> GrpcPublicApi:
     answers = PostgresAnswers(session)
-    return GrpcPublicApi(show_summary, ListOutcomes(stores, answers, FindMatching(answers, clock)))
+    list_outcomes = ListOutcomes(
+        records=stores.records,
+        sample_sets=stores.sample_sets,
+        outcomes=stores.outcomes,
+        answers=answers,
+        find_matching=FindMatching(answers=answers, clock=clock),
+    )
+    return GrpcPublicApi(show_summary, list_outcomes)
 
 
 def _answer_api(stores: Stores, session: PostgresSession, clock: Clock) -> GrpcAnswerApi:
-    side_by_side = SideBySideStores(stores, PostgresAnswers(session), PostgresSameSamples(session))
-    mark_answers = MarkAnswers(stores.records, PostgresGoldenAnswers(session))
-    return GrpcAnswerApi(ListSideBySide(side_by_side, clock), mark_answers)
+    list_side_by_side = ListSideBySide(
+        records=stores.records,
+        sample_sets=stores.sample_sets,
+        answers=PostgresAnswers(session),
+        same_samples=PostgresSameSamples(session),
+        clock=clock,
+    )
+    mark_answers = MarkAnswers(records=stores.records, golden=PostgresGoldenAnswers(session))
+    return GrpcAnswerApi(list_side_by_side, mark_answers)
 
 
 def _export_api(stores: Stores, session: PostgresSession, show_summary: ShowSummary) -> GrpcExportApi:
     export_run = ExportRun(
         records=stores.records,
         rows=PostgresExportRows(session),
-        outcomes=PostgresExports(session),
+        outcomes=PostgresListedOutcomes(session),
         marks=PostgresExportMarks(session),
         show_summary=show_summary,
         formats=FORMATS,
     )
-    golden = ExportGoldenAnswers(stores, PostgresAnswers(session), PostgresGoldenAnswers(session))
-    return GrpcExportApi(export_run, golden)
+    export_golden_answers = ExportGoldenAnswers(
+        records=stores.records,
+        sample_sets=stores.sample_sets,
+        answers=PostgresAnswers(session),
+        golden=PostgresGoldenAnswers(session),
+    )
+    return GrpcExportApi(export_run, export_golden_answers)
+
+
+def _rescore_api(stores: Stores, session: PostgresSession, show_summary: ShowSummary) -> GrpcRescoreApi:
+    rescore_task = RescoreTask(
+        records=stores.records,
+        sample_sets=stores.sample_sets,
+        answers=PostgresListedOutcomes(session),
+        show_summary=show_summary,
+    )
+    return GrpcRescoreApi(rescore_task)
+
+
+def _leaderboard_api(
+    session: PostgresSession, store_comparison: StoreComparison, clock: Clock
+) -> GrpcLeaderboardApi:
+    leaderboard = PostgresLeaderboard(session)
+    rank_models = RankModels(
+        leaderboard=leaderboard,
+        differences=PostgresComparisons(session),
+        store_comparison=store_comparison,
+        clock=clock,
+    )
+    return GrpcLeaderboardApi(rank_models, ListHistory(history=leaderboard, clock=clock))
+
+
+def _comparison_api(stores: Stores, compare_pair: ComparePair) -> GrpcComparisonApi:
+    pairs = compare_pair.pairs
+    compare_runs = CompareRuns(
+        records=stores.records, summaries=stores.summaries, pairs=pairs, compare_pair=compare_pair
+    )
+    list_flips = ListFlips(records=stores.records, sample_sets=stores.sample_sets, pairs=pairs)
+    return GrpcComparisonApi(compare_runs, list_flips)
 
 
 def _consumer(settings: ResultsSettings, stores: Stores, nats: Client) -> NatsOutcomeConsumer:

@@ -25,27 +25,27 @@ class FoundKeys:
     after: OutcomeKey | None
 
 
+@dataclass(frozen=True, slots=True)
 class FindMatching:
-    def __init__(self, answers: AnswerStore, clock: Clock) -> None:
-        self._answers = answers
-        self._clock = clock
+    answers: AnswerStore
+    clock: Clock
 
-    async def __call__(self, scan: KeyScan, wanted: AnswerMatch) -> FoundKeys:
+    async def find(self, scan: KeyScan, wanted: AnswerMatch) -> FoundKeys:
         """At most `scan.most`, and fewer, even none, where the time is over before."""
-        until = self._clock.monotonic() + SCAN_SECONDS
+        until = self.clock.monotonic() + SCAN_SECONDS
         found: list[OutcomeKey] = []
         window = replace(scan, most=FIRST_WINDOW)
         while True:
-            keys = await self._answers.keys(window)
+            keys = await self.answers.keys(window)
             if not keys:
                 return FoundKeys(found, None)
-            matched = await self._answers.match(scan.run_id, keys, wanted, WINDOW_BYTES)
+            matched = await self.answers.match(scan.run_id, keys, wanted, WINDOW_BYTES)
             found += [keys[place] for place in matched.places]
             if len(found) >= scan.most:
                 return FoundKeys(found[: scan.most], found[scan.most - 1])
             is_end = len(keys) < window.most and matched.judged == len(keys)
             last = keys[matched.judged - 1]
-            if is_end or self._clock.monotonic() >= until:
+            if is_end or self.clock.monotonic() >= until:
                 return FoundKeys(found, None if is_end else last)
             window = replace(window, after=last, most=_next_size(window.most, matched.judged))
 

@@ -34,7 +34,7 @@ class GrpcAnswerApi(pb_grpc.AnswerServiceServicer):
             request.page_size,
             request.page_token,
         )
-        page = await self._list_side_by_side(query)
+        page = await self._list_side_by_side.list_page(query)
         rows = [row_to_proto(row) for row in page.rows]
         return pb.ListSideBySideResponse(rows=rows, next_page_token=page.next_page_token)
 
@@ -50,4 +50,4 @@ class GrpcAnswerApi(pb_grpc.AnswerServiceServicer):
             request.is_golden,
             checked_text("user", request.user),
         )
-        return pb.MarkAnswersResponse(golden_count=await self._mark_answers(order))
+        return pb.MarkAnswersResponse(golden_count=await self._mark_answers.mark(order))

@@ -17,11 +17,11 @@ from services.results.answers.ports import AnswerStore, KeyScan
 from services.results.checked_fields import InvalidField
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS, fitting_count
-from services.results.outcomes.ports import OutcomePage
+from services.results.outcomes.ports import OutcomePage, OutcomeStore
 from services.results.page_token import read_page_token, write_page_token
-from services.results.runs.errors import RecordNotFound
+from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
-from services.results.summaries.ports import Stores
+from services.results.samples.ports import SampleSetStore
 
 MOST_PER_PAGE = 1000
 USUAL_PER_PAGE = 100
@@ -47,25 +47,25 @@ class OutcomeQuery:
     filter: AnswerFilter = NO_FILTER
 
 
+@dataclass(frozen=True, slots=True)
 class ListOutcomes:
-    def __init__(self, stores: Stores, answers: AnswerStore, find_matching: FindMatching) -> None:
-        self._stores = stores
-        self._answers = answers
-        self._find_matching = find_matching
+    records: RunRecordStore
+    sample_sets: SampleSetStore
+    outcomes: OutcomeStore
+    answers: AnswerStore
+    find_matching: FindMatching
 
-    async def __call__(self, query: OutcomeQuery) -> ListedPage:
+    async def list_page(self, query: OutcomeQuery) -> ListedPage:
         if not 0 <= query.page_size <= MOST_PER_PAGE:
             raise InvalidField(field="page_size", problem=f"must be 1 to {MOST_PER_PAGE}, or 0 for the usual")
-        record = await self._stores.records.find(query.run_id)
-        if record is None:
-            raise RecordNotFound(run_id=query.run_id)
+        record = await self.records.get(query.run_id)
         check_filter(query.filter)
         page = _page(record.plan, query)
         found, after = await self._found(record.plan, page, query.filter)
         fitting = await self._fitting(record.plan, found)
         if len(fitting) < len(found):
             after = fitting[-1]
-        scored = await self._answers.read(query.run_id, fitting)
+        scored = await self.answers.read(query.run_id, fitting)
         token = "" if after is None else write_page_token(after)
         return ListedPage(await self._beside_samples(record.plan, scored), token)
 
@@ -74,18 +74,18 @@ class ListOutcomes:
     ) -> tuple[Sequence[OutcomeKey], OutcomeKey | None]:
         """What is on the page, and after which key the next begins; None where there is none."""
         if not wanted.is_set:
-            found = await self._stores.outcomes.page(page)
+            found = await self.outcomes.page(page)
             return found, found[-1] if len(found) == page.page_size else None
         [metrics] = score_keys([plan], wanted)
         scan = KeyScan(page.run_id, page.after, page.before_sample, page.page_size, wanted.is_golden)
-        matching = await self._find_matching(scan, AnswerMatch(wanted, metrics, page.status))
+        matching = await self.find_matching.find(scan, AnswerMatch(wanted, metrics, page.status))
         return matching.keys, matching.after
 
     async def _fitting(self, plan: RunPlan, found: Sequence[OutcomeKey]) -> Sequence[OutcomeKey]:
         """The first outcomes that with their samples make one message: at least one, however large."""
-        outcomes = await self._answers.weights(plan.run_id, found)
+        outcomes = await self.answers.weights(plan.run_id, found)
         samples = {
-            index: await self._stores.sample_sets.weights(plan.tasks[index].sample_set_id, positions)
+            index: await self.sample_sets.weights(plan.tasks[index].sample_set_id, positions)
             for index, positions in _positions(plan, found).items()
         }
         weights = [
@@ -97,10 +97,10 @@ class ListOutcomes:
     async def _beside_samples(self, plan: RunPlan, scored: Sequence[ScoredOutcome]) -> list[ListedOutcome]:
         keys = [one.key[1:] for one in scored]
         samples = {
-            index: await self._stores.sample_sets.read(plan.tasks[index].sample_set_id, positions)
+            index: await self.sample_sets.read(plan.tasks[index].sample_set_id, positions)
             for index, positions in _positions(plan, keys).items()
         }
-        golden = await self._answers.golden(plan.run_id, keys)
+        golden = await self.answers.golden(plan.run_id, keys)
         return [
             ListedOutcome(plan.tasks[index], samples[index][position], one, one.key[1:] in golden)
             for one, (index, position) in zip(scored, _places(plan, keys), strict=True)

@@ -28,9 +28,9 @@ from services.results.comparison.errors import NoCommonSamples
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS, fitting_count
 from services.results.page_token import read_page_token, write_page_token
-from services.results.runs.errors import RecordNotFound
+from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
-from services.results.summaries.ports import Stores
+from services.results.samples.ports import SampleSetStore
 
 FEWEST_RUNS, MOST_RUNS = 2, 6
 MOST_PER_PAGE = 200
@@ -60,15 +60,6 @@ class SideBySidePage:
 
 
 @dataclass(frozen=True, slots=True)
-class SideBySideStores:
-    """What is read: runs and samples, answers, and the same samples of other sets."""
-
-    stores: Stores
-    answers: AnswerStore
-    samples: SameSampleStore
-
-
-@dataclass(frozen=True, slots=True)
 class _Wanted:
     """`matches`: the filter of each run; None without one."""
 
@@ -77,14 +68,17 @@ class _Wanted:
     is_only_differing: bool
 
 
+@dataclass(frozen=True, slots=True)
 class ListSideBySide:
-    def __init__(self, stores: SideBySideStores, clock: Clock) -> None:
-        self._stores, self._answers, self._samples = stores.stores, stores.answers, stores.samples
-        self._clock = clock
+    records: RunRecordStore
+    sample_sets: SampleSetStore
+    answers: AnswerStore
+    same_samples: SameSampleStore
+    clock: Clock
 
-    async def __call__(self, query: SideBySideQuery) -> SideBySidePage:
+    async def list_page(self, query: SideBySideQuery) -> SideBySidePage:
         _check(query)
-        records = [await self._found(run_id) for run_id in query.run_ids]
+        records = [await self.records.get(run_id) for run_id in query.run_ids]
         sides = [_side(record, query.task) for record in records]
         position, _ = read_page_token(query.page_token, first=(-1, 0))
         if position < 0:
@@ -101,7 +95,7 @@ class ListSideBySide:
 
     async def _find(self, wanted: _Wanted, start: int, most: int) -> tuple[list[PairedRow], int]:
         """Rows from a position on, and the last position that was looked at."""
-        until = self._clock.monotonic() + SCAN_SECONDS
+        until = self.clock.monotonic() + SCAN_SECONDS
         found: list[PairedRow] = []
         size, end = FIRST_WINDOW, wanted.sides[0].task.sample_count
         while start < end:
@@ -113,7 +107,7 @@ class ListSideBySide:
                 return found[:most], found[most - 1].first
             # Long texts: go on behind the last row that was looked at.
             start = window.stop if judged is None else judged + 1
-            if self._clock.monotonic() >= until:
+            if self.clock.monotonic() >= until:
                 break
             size = min(size * WINDOW_GROWTH, MOST_WINDOW) if judged is None else max(1, size // WINDOW_GROWTH)
         return found, start - 1
@@ -126,7 +120,7 @@ class ListSideBySide:
         rows = [row for row in rows if any(other is not None for other in row[1:])]
         said = await asyncio.gather(
             *(
-                self._answers.digests(side.plan.run_id, _numbers(side, [row[place] for row in rows]))
+                self.answers.digests(side.plan.run_id, _numbers(side, [row[place] for row in rows]))
                 for place, side in enumerate(wanted.sides)
             )
         )
@@ -148,11 +142,11 @@ class ListSideBySide:
         ids = first.task.sample_set_id, other.task.sample_set_id
         if ids[0] == ids[1]:
             return {at: at for at in window}
-        beside = await self._samples.at_same_place(*ids, window)
+        beside = await self.same_samples.at_same_place(*ids, window)
         pairs = {at: at for at, there in beside.items() if there.is_same_row}
         digests = sorted({there.digest for there in beside.values() if not there.is_same_row})
         if digests:
-            placed = [await self._samples.placed(set_id, digests, MOST_SAME + 1) for set_id in ids]
+            placed = [await self.same_samples.placed(set_id, digests, MOST_SAME + 1) for set_id in ids]
             crowded = crowded_digests(*placed)
             pairs |= pair_placed(*([one for one in of_set if one.digest not in crowded] for of_set in placed))
             pairs |= {
@@ -173,7 +167,7 @@ class ListSideBySide:
                 if (position := row.positions[place]) is not None
             ]
             keys = [key for _, key in asked]
-            found = await self._answers.match(side.plan.run_id, keys, match, WINDOW_BYTES)
+            found = await self.answers.match(side.plan.run_id, keys, match, WINDOW_BYTES)
             matching |= {asked[which][0] for which in found.places}
             if found.judged < len(asked):
                 judged = asked[found.judged][0]
@@ -183,7 +177,7 @@ class ListSideBySide:
     async def _shown(self, sides: Sequence[Side], rows: Sequence[PairedRow]) -> list[ShownRow]:
         first = sides[0]
         positions = [row.first for row in rows]
-        samples = await self._stores.sample_sets.read(first.task.sample_set_id, positions) if rows else {}
+        samples = await self.sample_sets.read(first.task.sample_set_id, positions) if rows else {}
         answers = [await self._listed(side, place, rows) for place, side in enumerate(sides)]
         shown = []
         for row in rows:
@@ -198,9 +192,9 @@ class ListSideBySide:
         """By position in the run's own set."""
         positions = [at for row in rows if (at := row.positions[place]) is not None]
         keys = [(side.sample(at), 0) for at in positions]
-        scored = await self._answers.read(side.plan.run_id, keys)
-        golden = await self._answers.golden(side.plan.run_id, keys)
-        samples = await self._stores.sample_sets.read(side.task.sample_set_id, positions) if positions else {}
+        scored = await self.answers.read(side.plan.run_id, keys)
+        golden = await self.answers.golden(side.plan.run_id, keys)
+        samples = await self.sample_sets.read(side.task.sample_set_id, positions) if positions else {}
         found = {}
         for one in scored:
             at = one.outcome.sample - side.task.first_sample
@@ -210,11 +204,11 @@ class ListSideBySide:
     async def _weights(self, sides: Sequence[Side], rows: Sequence[PairedRow]) -> list[int]:
         """Bytes of each row with its answers, nearly."""
         first = sides[0].task.sample_set_id
-        asked = await self._stores.sample_sets.weights(first, [row.first for row in rows])
+        asked = await self.sample_sets.weights(first, [row.first for row in rows])
         totals = [BYTES_OF_NUMBERS * len(sides) + asked.get(row.first, 0) for row in rows]
         for place, side in enumerate(sides):
             places = [row.positions[place] for row in rows]
-            said = await self._answers.weights(
+            said = await self.answers.weights(
                 side.plan.run_id, [(number, 0) for number in _numbers(side, places)]
             )
             for which, at in enumerate(places):
@@ -225,14 +219,8 @@ class ListSideBySide:
         first = sides[0]
         for other in sides[1:]:
             ids = first.task.sample_set_id, other.task.sample_set_id
-            if ids[0] != ids[1] and not await self._samples.has_any(*ids):
+            if ids[0] != ids[1] and not await self.same_samples.has_any(*ids):
                 raise NoCommonSamples(first=first.plan.run_id, second=other.plan.run_id)
-
-    async def _found(self, run_id: str) -> RunRecord:
-        record = await self._stores.records.find(run_id)
-        if record is None:
-            raise RecordNotFound(run_id=run_id)
-        return record
 
 
 def _numbers(side: Side, positions: Sequence[int | None]) -> list[int]:

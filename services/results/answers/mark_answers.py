@@ -7,7 +7,6 @@ from services.results.answers.errors import NoSuchRow
 from services.results.answers.ports import GoldenStore
 from services.results.checked_fields import InvalidField
 from services.results.outcomes.outcome import OutcomeKey
-from services.results.runs.errors import RecordNotFound
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
 
@@ -32,22 +31,20 @@ class MarkOrder:
     user: str = ""
 
 
+@dataclass(frozen=True, slots=True)
 class MarkAnswers:
-    def __init__(self, records: RunRecordStore, golden: GoldenStore) -> None:
-        self._records = records
-        self._golden = golden
+    records: RunRecordStore
+    golden: GoldenStore
 
-    async def __call__(self, order: MarkOrder) -> int:
-        """Gives how many golden answers the run has now."""
+    async def mark(self, order: MarkOrder) -> int:
+        """Returns how many golden answers the run has now."""
         if len(order.answers) > MOST_ANSWERS:
             raise InvalidField(field="answers", problem=f"must be at most {MOST_ANSWERS} at a time")
-        record = await self._records.find(order.run_id)
-        if record is None:
-            raise RecordNotFound(run_id=order.run_id)
+        record = await self.records.get(order.run_id)
         keys = await self._keys(record.plan, order.answers)
         if order.is_golden:
-            return await self._golden.mark(order.run_id, keys, order.user or DEFAULT_USER)
-        return await self._golden.unmark(order.run_id, keys)
+            return await self.golden.mark(order.run_id, keys, order.user or DEFAULT_USER)
+        return await self.golden.unmark(order.run_id, keys)
 
     async def _keys(self, plan: RunPlan, answers: Sequence[NamedAnswer]) -> list[OutcomeKey]:
         """Each once."""
@@ -60,7 +57,7 @@ class MarkAnswers:
         if len(plan.tasks) != 1:
             raise InvalidField(field="row_id", problem="names a row only where the run has one task")
         [task] = plan.tasks
-        found = await self._golden.positions(task.sample_set_id, row_ids)
+        found = await self.golden.positions(task.sample_set_id, row_ids)
         for row_id in row_ids:
             if row_id not in found:
                 raise NoSuchRow(run_id=plan.run_id, row_id=row_id)

@@ -99,7 +99,7 @@ class GoldenStore(Protocol):
         ...
 
 
-class ExportedOutcomes(Protocol):
+class ListedOutcomes(Protocol):
     """Recorded outcomes on their way into files."""
 
     def chunks(

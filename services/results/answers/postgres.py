@@ -150,7 +150,7 @@ FIRST_ROWS = 100
 CHUNK_BYTES = 4 * 1024 * 1024
 
 
-class PostgresExports:
+class PostgresListedOutcomes:
     """Pages by key and no cursor: a slow reader keeps no transaction open."""
 
     def __init__(self, session: PostgresSession) -> None:

@@ -12,9 +12,10 @@ from services.results.comparison.errors import NoCommonSamples, NoRunOfModel
 from services.results.comparison.metric_choice import MetricChoice, chosen_metrics, main_metrics, shared_tasks
 from services.results.comparison.pair_differences import pair_differences
 from services.results.comparison.ports import PairStore
-from services.results.runs.errors import RecordNotFound
+from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan, RunRecord
-from services.results.summaries.ports import Stores
+from services.results.samples.ports import SampleSetStore
+from services.results.summaries.ports import SummaryStore
 from services.results.summaries.summarize_run import find_label_count
 
 FEWEST_RUNS = 2
@@ -33,17 +34,43 @@ class CompareQuery:
     is_forced: bool = False
 
 
-class CompareRuns:
-    def __init__(self, stores: Stores, pairs: PairStore) -> None:
-        self._records = stores.records
-        self._sample_sets = stores.sample_sets
-        self._summaries = stores.summaries
-        self._pairs = pairs
+@dataclass(frozen=True, slots=True)
+class ComparePair:
+    sample_sets: SampleSetStore
+    pairs: PairStore
 
-    async def __call__(self, query: CompareQuery) -> Comparison:
+    async def compare(
+        self, runs: tuple[RunRecord, RunRecord], choice: MetricChoice, places: tuple[int, int] = (0, 1)
+    ) -> list[Difference]:
+        """The differences of two runs, not corrected. Raises NoCommonSamples."""
+        first, second = (record.plan for record in runs)
+        metrics = {task: [one.key for one in metrics] for task, metrics in choice.by_task.items()}
+        pairs = await self.pairs.pairs(first, second, metrics)
+        if not pairs:
+            raise NoCommonSamples(first=first.run_id, second=second.run_id)
+        label_counts = await self._label_counts(first, choice)
+        # Seconds for large runs: the service goes on meanwhile.
+        return await asyncio.to_thread(pair_differences, places, choice, pairs, label_counts)
+
+    async def _label_counts(self, plan: RunPlan, choice: MetricChoice) -> dict[str, int]:
+        return {
+            task.task: await find_label_count(self.sample_sets, task, scoring)
+            for task, scoring in zip(plan.tasks, plan.scorings, strict=True)
+            if task.task in choice.by_task
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CompareRuns:
+    records: RunRecordStore
+    summaries: SummaryStore
+    pairs: PairStore
+    compare_pair: ComparePair
+
+    async def compare(self, query: CompareQuery) -> Comparison:
         """Raises RecordNotFound, NoRunOfModel, RunNotFinished, OtherSuite, OtherScoring, OtherOptions,
         NothingToCompare, NoCommonSamples, UnknownMetric; InvalidField for anything else that is wrong."""
-        records = [await self._found(run_id) for run_id in await self._run_ids(query)]
+        records = [await self.records.get(run_id) for run_id in await self._run_ids(query)]
         plans = [record.plan for record in records]
         tasks = shared_tasks(plans, query.tasks)
         check_comparable(records, tasks, is_forced=query.is_forced)
@@ -54,11 +81,10 @@ class CompareRuns:
         )
         if not query.is_forced:
             check_options(plans, choice)
-        found = [
-            difference
-            for places in combinations(range(len(records)), 2)
-            for difference in await self.pair((records[places[0]], records[places[1]]), choice, places)
-        ]
+        found: list[Difference] = []
+        for first, second in combinations(range(len(records)), 2):
+            runs = records[first], records[second]
+            found += await self.compare_pair.compare(runs, choice, (first, second))
         differences, corrected_over = corrected(found)
         return Comparison(
             suite=plans[0].facts.suite,
@@ -67,26 +93,6 @@ class CompareRuns:
             corrected_over=corrected_over,
             warnings=warnings_of(records, tasks),
         )
-
-    async def pair(
-        self, runs: tuple[RunRecord, RunRecord], choice: MetricChoice, places: tuple[int, int] = (0, 1)
-    ) -> list[Difference]:
-        """The differences of two runs, not corrected. Raises NoCommonSamples."""
-        first, second = (record.plan for record in runs)
-        metrics = {task: [one.key for one in metrics] for task, metrics in choice.by_task.items()}
-        pairs = await self._pairs.pairs(first, second, metrics)
-        if not pairs:
-            raise NoCommonSamples(first=first.run_id, second=second.run_id)
-        label_counts = await self._label_counts(first, choice)
-        # Seconds for large runs: the service goes on meanwhile.
-        return await asyncio.to_thread(pair_differences, places, choice, pairs, label_counts)
-
-    async def _label_counts(self, plan: RunPlan, choice: MetricChoice) -> dict[str, int]:
-        return {
-            task.task: await find_label_count(self._sample_sets, task, scoring)
-            for task, scoring in zip(plan.tasks, plan.scorings, strict=True)
-            if task.task in choice.by_task
-        }
 
     async def _run_ids(self, query: CompareQuery) -> Sequence[str]:
         if bool(query.run_ids) == bool(query.models):
@@ -101,22 +107,16 @@ class CompareRuns:
     async def _latest_runs(self, query: CompareQuery) -> list[str]:
         if not query.suite:
             raise InvalidField(field="suite", problem="must be given with models")
-        latest = await self._pairs.latest_runs(query.suite, query.models)
+        latest = await self.pairs.latest_runs(query.suite, query.models)
         for model in query.models:
             if model not in latest:
                 raise NoRunOfModel(model=model, suite=query.suite)
         return [latest[model] for model in query.models]
 
-    async def _found(self, run_id: str) -> RunRecord:
-        record = await self._records.find(run_id)
-        if record is None:
-            raise RecordNotFound(run_id=run_id)
-        return record
-
     async def _compared(self, record: RunRecord, choice: MetricChoice) -> ComparedRun:
         """The score is the suite's own figure of what is compared first."""
         plan = record.plan
-        summary = await self._summaries.find(plan.run_id, record.epoch)
+        summary = await self.summaries.find(plan.run_id, record.epoch)
         figures = summary.groups[-1].figures if summary and summary.groups else {}
         metrics = [suite.metric for suite in choice.of_suite]
         score = figures[metrics[0]].mean if metrics and metrics[0] in figures else None

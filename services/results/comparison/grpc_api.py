@@ -34,7 +34,7 @@ class GrpcComparisonApi(pb_grpc.ComparisonServiceServicer):
             checked_texts("tasks", request.tasks),
             request.is_forced,
         )
-        return pb.CompareRunsResponse(comparison=comparison_to_proto(await self._compare_runs(query)))
+        return pb.CompareRunsResponse(comparison=comparison_to_proto(await self._compare_runs.compare(query)))
 
     async def ListFlips(
         self, request: pb.ListFlipsRequest, context: grpc.aio.ServicerContext[object, object]
@@ -49,7 +49,7 @@ class GrpcComparisonApi(pb_grpc.ComparisonServiceServicer):
             request.page_size,
             request.page_token,
         )
-        page = await self._list_flips(query)
+        page = await self._list_flips.list_page(query)
         return pb.ListFlipsResponse(
             flips=[flip_to_proto(flip) for flip in page.flips],
             next_page_token=page.next_page_token,

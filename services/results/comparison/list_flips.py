@@ -11,13 +11,13 @@ from services.results.comparison.metric_choice import all_metrics, shared_tasks
 from services.results.comparison.ports import PairStore
 from services.results.outcomes.page_bytes import MOST_BYTES_PER_PAGE
 from services.results.page_token import read_page_token, write_page_token
-from services.results.runs.errors import RecordNotFound
-from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
+from services.results.runs.ports import RunRecordStore
+from services.results.runs.run_plan import PlannedTask, RunPlan
+from services.results.samples.ports import SampleSetStore
 from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.metrics import METRICS_BY_WORD, has_numbers
-from services.results.summaries.ports import Stores
 
 MOST_PER_PAGE = 500
 USUAL_PER_PAGE = 50
@@ -44,16 +44,17 @@ class FlipsPage:
     next_page_token: str = ""
 
 
+@dataclass(frozen=True, slots=True)
 class ListFlips:
-    def __init__(self, stores: Stores, pairs: PairStore) -> None:
-        self._stores = stores
-        self._pairs = pairs
+    records: RunRecordStore
+    sample_sets: SampleSetStore
+    pairs: PairStore
 
-    async def __call__(self, query: FlipsQuery) -> FlipsPage:
-        """However the runs were scored: who looks at samples sees what each answered."""
+    async def list_page(self, query: FlipsQuery) -> FlipsPage:
+        """Whatever way the runs were scored: the answers are shown beside each other."""
         if not 0 <= query.page_size <= MOST_PER_PAGE:
             raise InvalidField(field="page_size", problem=f"must be 1 to {MOST_PER_PAGE}, or 0 for the usual")
-        records = [await self._found(run_id) for run_id in query.run_ids]
+        records = [await self.records.get(run_id) for run_id in query.run_ids]
         plans = records[0].plan, records[1].plan
         shared_tasks(plans, [query.task])
         check_comparable(records, [query.task], is_forced=True)
@@ -74,10 +75,8 @@ class ListFlips:
     ) -> FlipsPage:
         after, total = place
         most = query.page_size or USUAL_PER_PAGE
-        found = await self._pairs.flips(FlipQuery(query.run_ids, tasks, metric.key, after, most))
-        weights = await self._stores.sample_sets.weights(
-            tasks[0].sample_set_id, [one.position for one in found]
-        )
+        found = await self.pairs.flips(FlipQuery(query.run_ids, tasks, metric.key, after, most))
+        weights = await self.sample_sets.weights(tasks[0].sample_set_id, [one.position for one in found])
         fitting = _fitting(found, weights)
         is_last = len(found) < most and len(fitting) == len(found)
         token = "" if is_last else write_page_token((tasks[0].first_sample + fitting[-1].position, total))
@@ -89,24 +88,16 @@ class ListFlips:
         """Without those whose rollouts differ in order only."""
         flips = [(one, _scores(one, metric)) for one in found]
         differing = [(one, scores) for one, scores in flips if scores[0] != scores[1]]
-        samples = await self._stores.sample_sets.read(
-            task.sample_set_id, [one.position for one, _ in differing]
-        )
+        samples = await self.sample_sets.read(task.sample_set_id, [one.position for one, _ in differing])
         return [Flip(task, samples[one.position], one.predictions, scores) for one, scores in differing]
 
     async def _total(self, plans: tuple[RunPlan, RunPlan], task: str, metric: ScoredMetric) -> int:
-        groups = (await self._pairs.pairs(*plans, {task: [metric.key]})).get((task, metric.key), ())
+        groups = (await self.pairs.pairs(*plans, {task: [metric.key]})).get((task, metric.key), ())
         paired = [group for group in groups if group.has_figures]
         scores = [
             [sample_score(run.scores, metric.pipeline) for run in (one.first, one.second)] for one in paired
         ]
         return sum(one.count for one, (first, second) in zip(paired, scores, strict=True) if first != second)
-
-    async def _found(self, run_id: str) -> RunRecord:
-        record = await self._stores.records.find(run_id)
-        if record is None:
-            raise RecordNotFound(run_id=run_id)
-        return record
 
 
 def _metric(plans: Sequence[RunPlan], query: FlipsQuery) -> ScoredMetric:

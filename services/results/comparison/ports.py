@@ -28,10 +28,10 @@ class PairStore(Protocol):
 
 
 class ComparisonStore(Protocol):
-    """Keeps what runs prove about each other."""
+    """Stores the differences of runs."""
 
-    async def keep(self, first: RunRecord, second: RunRecord, differences: Sequence[Difference]) -> None:
-        """Keeps the differences of two runs in their present epochs, in place of earlier ones."""
+    async def store(self, first: RunRecord, second: RunRecord, differences: Sequence[Difference]) -> None:
+        """Stores the differences of two runs in their present epochs, in place of earlier ones."""
         ...
 
     async def compared_with(self, run_id: str, others: Sequence[str]) -> Collection[str]:
@@ -40,7 +40,7 @@ class ComparisonStore(Protocol):
 
 
 class StoredDifferences(Protocol):
-    """What runs were found to prove about each other after they were closed."""
+    """The differences that were stored after the runs closed."""
 
     async def of_runs(
         self, run_ids: Sequence[str], metric: str

@@ -146,7 +146,7 @@ class PostgresComparisons:
         kept = await self.of_runs([run_id, *others], SCORE)
         return {other for other in others if (run_id, other) in kept}
 
-    async def keep(self, first: RunRecord, second: RunRecord, differences: Sequence[Difference]) -> None:
+    async def store(self, first: RunRecord, second: RunRecord, differences: Sequence[Difference]) -> None:
         runs = first.plan.run_id, second.plan.run_id, first.epoch, second.epoch
         columns = zip(*map(_row, differences), strict=True)
         # One of the two may have been deleted meanwhile.

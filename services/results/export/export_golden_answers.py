@@ -16,10 +16,10 @@ from services.results.checked_fields import InvalidField
 from services.results.export.errors import NoGoldenAnswers, RunChanged
 from services.results.outcomes.outcome import BEFORE_ALL, ScoredOutcome
 from services.results.outcomes.page_bytes import fitting_count
-from services.results.runs.errors import RecordNotFound
+from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
+from services.results.samples.ports import SampleSetStore
 from services.results.samples.sample import Sample
-from services.results.summaries.ports import Stores
 
 Json = dict[str, Any]
 
@@ -73,60 +73,55 @@ MOST_RUNS = 6
 MARKS_AT_A_TIME = 5000
 # Of whole answers, which may be heavy: then fewer.
 LINES_AT_A_TIME = 50
-PIECE_BYTES = 256 * 1024
+CHUNK_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class GoldenFile:
     name: str
-    pieces: AsyncGenerator[bytes]
+    chunks: AsyncGenerator[bytes]
 
 
+@dataclass(frozen=True, slots=True)
 class ExportGoldenAnswers:
     """Memory grows with the marks, some hundred bytes each, and not with what they are on."""
 
-    def __init__(self, stores: Stores, answers: AnswerStore, golden: GoldenStore) -> None:
-        self._stores = stores
-        self._answers = answers
-        self._golden = golden
+    records: RunRecordStore
+    sample_sets: SampleSetStore
+    answers: AnswerStore
+    golden: GoldenStore
 
-    async def __call__(self, run_ids: Sequence[str], form: GoldenForm) -> GoldenFile:
+    async def export(self, run_ids: Sequence[str], form: GoldenForm) -> GoldenFile:
         """Raises NoGoldenAnswers where there are none."""
         if not 1 <= len(run_ids) <= MOST_RUNS or len(set(run_ids)) < len(run_ids):
             raise InvalidField(field="run_ids", problem=f"must be 1 to {MOST_RUNS} different runs")
-        plans = [await self._plan(run_id) for run_id in run_ids]
+        plans = [(await self.records.get(run_id)).plan for run_id in run_ids]
         marked = [(place, one) for place, plan in enumerate(plans) async for one in self._marked(plan)]
         chosen = latest_marks(marked)
         if not chosen:
             raise NoGoldenAnswers(runs=", ".join(run_ids))
-        return GoldenFile(f"golden_{form.value}.jsonl", self._pieces(plans, chosen, form))
-
-    async def _plan(self, run_id: str) -> RunPlan:
-        record = await self._stores.records.find(run_id)
-        if record is None:
-            raise RecordNotFound(run_id=run_id)
-        return record.plan
+        return GoldenFile(f"golden_{form.value}.jsonl", self._chunks(plans, chosen, form))
 
     async def _marked(self, plan: RunPlan) -> AsyncIterator[GoldenAnswer]:
         after = BEFORE_ALL
-        while page := await self._golden.page(plan.run_id, after, MARKS_AT_A_TIME):
+        while page := await self.golden.page(plan.run_id, after, MARKS_AT_A_TIME):
             for one in page:
                 yield one
             after = page[-1].key
 
-    async def _pieces(
+    async def _chunks(
         self, plans: Sequence[RunPlan], chosen: Sequence[ChosenAnswer], form: GoldenForm
     ) -> AsyncGenerator[bytes]:
         for place, plan in enumerate(plans):
             of_run = [one for one in chosen if one.run == place]
-            piece = b""
+            chunk = b""
             async with aclosing(self._lines(plan, of_run, form)) as lines:
                 async for line in lines:
-                    piece += line
-                    if len(piece) >= PIECE_BYTES:
-                        yield piece
-                        piece = b""
-            yield piece
+                    chunk += line
+                    if len(chunk) >= CHUNK_BYTES:
+                        yield chunk
+                        chunk = b""
+            yield chunk
 
     async def _lines(
         self, plan: RunPlan, chosen: Sequence[ChosenAnswer], form: GoldenForm
@@ -134,18 +129,18 @@ class ExportGoldenAnswers:
         done = 0
         while done < len(chosen):
             some = await self._fitting(plan.run_id, chosen[done : done + LINES_AT_A_TIME])
-            scored = await self._answers.read(plan.run_id, [one.key for one in some])
+            scored = await self.answers.read(plan.run_id, [one.key for one in some])
             if len(scored) < len(some):
                 raise RunChanged(run_id=plan.run_id)
             for answer, one in zip(some, scored, strict=True):
                 task = plan.tasks[one.task_index]
                 position = one.outcome.sample - task.first_sample
-                samples = await self._stores.sample_sets.read(task.sample_set_id, [position])
+                samples = await self.sample_sets.read(task.sample_set_id, [position])
                 yield golden_line(form, answer.row_id, samples[position], one)
             done += len(some)
 
     async def _fitting(self, run_id: str, chosen: Sequence[ChosenAnswer]) -> Sequence[ChosenAnswer]:
         """The first answers that may be held at a time."""
         keys = [one.key for one in chosen]
-        weights = await self._answers.weights(run_id, keys)
+        weights = await self.answers.weights(run_id, keys)
         return chosen[: fitting_count([weights.get(key, 0) for key in keys])]

@@ -1,4 +1,4 @@
-"""Writes a run as a file, piece by piece: memory does not grow with the run, a slow reader holds it back.
+"""Writes a run as a file, chunk by chunk: memory does not grow with the run, a slow reader holds it back.
 
 The CSV and the JSONL of a closed run are the same whenever they are asked for. What is known of their length
 is kept in marks, so that a reader who was cut off goes on where it was.
@@ -10,14 +10,14 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from services.results.answers.ports import ExportedOutcomes
+from services.results.answers.ports import ListedOutcomes
 from services.results.checked_fields import InvalidField
 from services.results.export.completion_lines import MissingAnswer
 from services.results.export.format import ExportedRun, ExportFormat, OutcomeFormat, RowFormat
 from services.results.export.ports import ExportMarks, ExportRows
 from services.results.export.render_file import RenderFile
-from services.results.export.rows import ROWS_VERSION, FileMark, FilePiece, MarkedFile
-from services.results.runs.errors import RecordNotFound, RunNotFinished
+from services.results.export.rows import ROWS_VERSION, FileChunk, FileMark, MarkedFile
+from services.results.runs.errors import RunNotFinished
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan, RunRecord
 from services.results.summaries.show_summary import ShowSummary
@@ -39,11 +39,11 @@ class ExportOrder:
 
 @dataclass(frozen=True, slots=True)
 class ExportedFile:
-    """`pieces` may be read once. `tag` is "" while the run may change, `total_bytes` None where unknown."""
+    """`chunks` may be read once. `tag` is "" while the run may change, `total_bytes` None where unknown."""
 
     name: str
     media_type: str
-    pieces: AsyncGenerator[bytes]
+    chunks: AsyncGenerator[bytes]
     tag: str = ""
     total_bytes: int | None = None
 
@@ -54,19 +54,17 @@ class ExportRun:
 
     records: RunRecordStore
     rows: ExportRows
-    outcomes: ExportedOutcomes
+    outcomes: ListedOutcomes
     marks: ExportMarks
     show_summary: ShowSummary
     formats: Mapping[int, ExportFormat]
 
     async def export(self, order: ExportOrder) -> ExportedFile:
-        """What is wrong with the order is raised here, before the first piece."""
+        """What is wrong with the order is raised here, before the first chunk."""
         file_format = self.formats.get(order.format_number)
         if file_format is None:
             raise InvalidField(field="format", problem="must be given")
-        record = await self.records.find(order.run_id)
-        if record is None:
-            raise RecordNotFound(run_id=order.run_id)
+        record = await self.records.get(order.run_id)
         indexes = _task_indexes(record.plan, order.task, file_format)
         _check_part(order, file_format, record)
         run = await self._exported_run(order, record, file_format)
@@ -74,7 +72,7 @@ class ExportRun:
         name = run.file_stem(named_task) + file_format.suffix
         if isinstance(file_format, OutcomeFormat):
             return ExportedFile(
-                name, file_format.media_type, self._outcome_pieces(run, file_format, indexes[0])
+                name, file_format.media_type, self._outcome_chunks(run, file_format, indexes[0])
             )
         render = RenderFile(self.rows, run, file_format, indexes)
         if not (file_format.is_resumable and _is_closed(record)):
@@ -93,7 +91,7 @@ class ExportRun:
         is_partial = progress.counts.recorded < record.plan.total
         return ExportedRun(record, is_partial, progress.counts.environment, figures, order.missing)
 
-    async def _outcome_pieces(
+    async def _outcome_chunks(
         self, run: ExportedRun, file_format: OutcomeFormat, index: int
     ) -> AsyncGenerator[bytes]:
         writer = file_format.open(run)
@@ -106,8 +104,8 @@ class ExportRun:
         if end is None and is_needed:
             last = await self.marks.last(file, None)
             async with aclosing(self._marking(file, render, last)) as measured:
-                async for piece in measured:
-                    end = piece.mark
+                async for chunk in measured:
+                    end = chunk.mark
         return end
 
     async def _rest(
@@ -120,28 +118,28 @@ class ExportRun:
         rest = self._marking(file, render, mark) if end is None else render.render(mark)
         to_skip = first_byte - mark.first_byte
         async with aclosing(rest):
-            async for piece in rest:
-                if len(piece.data) > to_skip:
-                    yield piece.data[to_skip:]
-                to_skip = max(0, to_skip - len(piece.data))
+            async for chunk in rest:
+                if len(chunk.data) > to_skip:
+                    yield chunk.data[to_skip:]
+                to_skip = max(0, to_skip - len(chunk.data))
 
     async def _marking(
         self, file: MarkedFile, render: RenderFile, mark: FileMark
-    ) -> AsyncGenerator[FilePiece]:
-        """The pieces behind a mark; notes now and then how far they are."""
+    ) -> AsyncGenerator[FileChunk]:
+        """The chunks behind a mark; notes now and then how far they are."""
         noted = mark.first_byte
         async with aclosing(render.render(mark)) as behind:
-            async for piece in behind:
-                if piece.mark.is_end or piece.mark.first_byte - noted >= MARK_BYTES:
-                    await self.marks.add(file, piece.mark)
-                    noted = piece.mark.first_byte
-                yield piece
+            async for chunk in behind:
+                if chunk.mark.is_end or chunk.mark.first_byte - noted >= MARK_BYTES:
+                    await self.marks.add(file, chunk.mark)
+                    noted = chunk.mark.first_byte
+                yield chunk
 
 
 async def _data(render: RenderFile) -> AsyncGenerator[bytes]:
-    async with aclosing(render.render(FileMark())) as all_pieces:
-        async for piece in all_pieces:
-            yield piece.data
+    async with aclosing(render.render(FileMark())) as all_chunks:
+        async for chunk in all_chunks:
+            yield chunk.data
 
 
 def _task_indexes(plan: RunPlan, task: str, file_format: ExportFormat) -> list[int]:

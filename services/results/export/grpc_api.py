@@ -1,8 +1,8 @@
-"""Runs as files over gRPC: convert, call, pass on piece by piece."""
+"""Runs as files over gRPC: convert, call, pass on chunk by chunk."""
 
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 
 import grpc
@@ -35,7 +35,7 @@ GOLDEN_FORMS: dict[int, GoldenForm] = {
     pb.GOLDEN_FORM_TRAINING: GoldenForm.TRAINING,
     pb.GOLDEN_FORM_TEST: GoldenForm.TEST,
 }
-PIECE_BYTES = 1024 * 1024
+MESSAGE_BYTES = 1024 * 1024
 
 
 class GrpcExportApi(pb_grpc.ExportServiceServicer):
@@ -57,10 +57,9 @@ class GrpcExportApi(pb_grpc.ExportServiceServicer):
             total_bytes=file.total_bytes,
             content_tag=file.tag,
         )
-        async with aclosing(file.pieces) as pieces:
-            async for piece in pieces:
-                for start in range(0, len(piece), PIECE_BYTES):
-                    yield pb.ExportRunResponse(data=piece[start : start + PIECE_BYTES])
+        async with aclosing(_messages(file.chunks)) as messages:
+            async for data in messages:
+                yield pb.ExportRunResponse(data=data)
 
     async def ExportGoldenAnswers(
         self, request: pb.ExportGoldenAnswersRequest, context: grpc.aio.ServicerContext[object, object]
@@ -69,16 +68,23 @@ class GrpcExportApi(pb_grpc.ExportServiceServicer):
         if form is None:
             raise InvalidField(field="form", problem="must be GOLDEN_FORM_TRAINING or GOLDEN_FORM_TEST")
         run_ids = [checked_id("run_ids", run_id) for run_id in request.run_ids]
-        file = await self._export_golden_answers(run_ids, form)
+        file = await self._export_golden_answers.export(run_ids, form)
         yield pb.ExportGoldenAnswersResponse(file_name=file.name)
-        async with aclosing(file.pieces) as pieces:
-            async for piece in pieces:
-                for start in range(0, len(piece), PIECE_BYTES):
-                    yield pb.ExportGoldenAnswersResponse(data=piece[start : start + PIECE_BYTES])
+        async with aclosing(_messages(file.chunks)) as messages:
+            async for data in messages:
+                yield pb.ExportGoldenAnswersResponse(data=data)
+
+
+async def _messages(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    """The same bytes, in parts that fit into messages."""
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            for start in range(0, len(chunk), MESSAGE_BYTES):
+                yield chunk[start : start + MESSAGE_BYTES]
 
 
 def _order(request: pb.ExportRunRequest) -> ExportOrder:
-    told = MissingAnswer()
+    default = MissingAnswer()
     return ExportOrder(
         run_id=checked_id("run_id", request.run_id),
         format_number=request.format,
@@ -86,7 +92,7 @@ def _order(request: pb.ExportRunRequest) -> ExportOrder:
         first_byte=request.first_byte,
         with_total=request.with_total,
         missing=MissingAnswer(
-            checked_text("missing_code", request.missing_code) or told.code,
-            checked_text("missing_message", request.missing_message) or told.message,
+            checked_text("missing_code", request.missing_code) or default.code,
+            checked_text("missing_message", request.missing_message) or default.message,
         ),
     )

@@ -63,7 +63,7 @@ class MarkedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class FilePiece:
+class FileChunk:
     """Bytes of a file and the mark behind them."""
 
     data: bytes

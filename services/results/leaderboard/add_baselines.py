@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
 from proctor.values.scoring import OutputType
 from services.results.leaderboard.baseline import (
@@ -12,11 +13,12 @@ from services.results.leaderboard.baseline import (
 )
 from services.results.leaderboard.closed_run import SuiteBaselines, SuiteFigures, suite_figures
 from services.results.leaderboard.ports import BaselineStore
+from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import PlannedTask, RunPlan
+from services.results.samples.ports import SampleSetStore
 from services.results.scoring.answer import ScoringImpossible, Target
 from services.results.scoring.recipe import compile_scoring
 from services.results.summaries.group_figures import group_summary
-from services.results.summaries.ports import Stores
 from services.results.summaries.summarize_run import find_label_count
 
 RUNS_AT_A_TIME = 100
@@ -25,17 +27,18 @@ SAMPLES_AT_A_TIME = 1000
 Numbered = list[tuple[int, Target]]
 
 
+@dataclass(frozen=True, slots=True)
 class AddBaselines:
-    def __init__(self, stores: Stores, baselines: BaselineStore) -> None:
-        self._stores = stores
-        self._baselines = baselines
+    records: RunRecordStore
+    sample_sets: SampleSetStore
+    baselines: BaselineStore
 
-    async def __call__(self) -> None:
-        """Of the newest runs that wait for theirs. What is cut short is done again: nothing is kept twice."""
-        for run_id in await self._baselines.runs_without(RUNS_AT_A_TIME):
-            record = await self._stores.records.find(run_id)
+    async def add(self) -> None:
+        """Adds those of the newest runs that have none. What is cut short is done again; rows stay unique."""
+        for run_id in await self.baselines.runs_without(RUNS_AT_A_TIME):
+            record = await self.records.find(run_id)
             if record is not None:
-                await self._baselines.keep_for_run(run_id, await self._of_suite(record.plan))
+                await self.baselines.keep_for_run(run_id, await self._of_suite(record.plan))
 
     async def _of_suite(self, plan: RunPlan) -> SuiteBaselines:
         """Without what is undefined: a baseline that some task does not have is none of the suite."""
@@ -50,31 +53,31 @@ class AddBaselines:
         return found
 
     async def _of_task(self, plan: RunPlan, task: PlannedTask) -> TaskBaselines:
-        kept = await self._baselines.find(task, plan.scoring_method)
+        kept = await self.baselines.find(task, plan.scoring_method)
         if kept is None:
             kept = await self._computed(plan, task)
-            await self._baselines.keep(task, plan.scoring_method, kept)
+            await self.baselines.keep(task, plan.scoring_method, kept)
         return kept
 
     async def _computed(self, plan: RunPlan, task: PlannedTask) -> TaskBaselines:
-        """Twice through the targets, a piece at a time: the most frequent answer is known after the first."""
+        """Twice through the targets, a chunk at a time: the most frequent answer is known after the first."""
         scoring, majority = compile_scoring(task.scoring, plan.scoring_method), MajorityCount()
         async for numbered in self._targets(task):
             majority.add(target for _, target in numbered)
         if scoring.output_type is OutputType.GENERATE_UNTIL and majority.is_of_all_different_texts:
             return undefined_baselines(scoring, task.sample_count)
-        label_count = await find_label_count(self._stores.sample_sets, task, scoring)
+        label_count = await find_label_count(self.sample_sets, task, scoring)
         columns = BaselineColumns(scoring, majority, label_count)
         try:
             async for numbered in self._targets(task):
                 await asyncio.to_thread(columns.add, numbered)
         except ScoringImpossible:
             return undefined_baselines(scoring, task.sample_count)
-        clusters = await self._stores.sample_sets.clusters(task.sample_set_id)
+        clusters = await self.sample_sets.clusters(task.sample_set_id)
         return await asyncio.to_thread(columns.figures, task, clusters)
 
     async def _targets(self, task: PlannedTask) -> AsyncIterator[Numbered]:
         for start in range(0, task.sample_count, SAMPLES_AT_A_TIME):
             positions = range(start, min(start + SAMPLES_AT_A_TIME, task.sample_count))
-            found = await self._stores.sample_sets.targets(task.sample_set_id, positions)
+            found = await self.sample_sets.targets(task.sample_set_id, positions)
             yield [(task.first_sample + position, found[position]) for position in positions]

@@ -1,11 +1,11 @@
-"""What boards and histories keep of a closed run: its terms, its counts, its figures for the whole suite."""
+"""What leaderboards and histories store of a closed run: its conditions, counts and figures of the suite."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from proctor.values.run import RunState
-from services.results.leaderboard.conditions import RunTerms, terms_of
+from services.results.leaderboard.conditions import EvaluationConditions, conditions_of
 from services.results.runs.run_plan import RunPlan
 from services.results.statistics.figure import Figure
 from services.results.statistics.metrics import SCORE
@@ -35,13 +35,13 @@ SuiteBaselines = Mapping[str, SuiteFigures]
 
 
 @dataclass(frozen=True, slots=True)
-class RunStanding:
-    """A run on boards and in histories, apart from what its record says.
+class SuiteResult:
+    """The result of a run on its suite.
 
     `failing_tasks`: those of which too large a share failed; what is left of them may be the easy part.
     """
 
-    terms: RunTerms
+    conditions: EvaluationConditions
     figures: SuiteFigures = field(default_factory=dict)
     answered: int = 0
     failed: int = 0
@@ -51,11 +51,11 @@ class RunStanding:
 
     @property
     def flaws(self) -> tuple[str, ...]:
-        """Why the run cannot stand beside whole ones."""
+        """Why the run cannot be ranked with whole ones."""
         if not self.failing_tasks:
-            return self.terms.flaws
+            return self.conditions.flaws
         failing = f"more than {MOST_FAILED_SHARE:.0%} failed: {', '.join(self.failing_tasks)}"
-        return (*self.terms.flaws, failing)
+        return (*self.conditions.flaws, failing)
 
     @property
     def is_whole(self) -> bool:
@@ -68,7 +68,7 @@ class RunStanding:
 
 @dataclass(frozen=True, slots=True)
 class ClosedRun:
-    """A run as it was closed last."""
+    """A run as it was last closed."""
 
     run_id: str
     suite: str
@@ -76,16 +76,16 @@ class ClosedRun:
     project_id: int
     state: RunState | None
     closed_at: datetime
-    standing: RunStanding
+    result: SuiteResult
 
 
-def standing_of(plan: RunPlan, summary: RunSummary) -> RunStanding:
+def suite_result(plan: RunPlan, summary: RunSummary) -> SuiteResult:
     """The last group of a run is its suite."""
     by_task = {task.task: task.figures for task in summary.tasks}
     figures = suite_figures(summary.groups[-1], by_task) if summary.groups else {}
     failing = tuple(task.task for task in summary.tasks if task.failed > MOST_FAILED_SHARE * task.total)
-    return RunStanding(
-        terms_of(plan),
+    return SuiteResult(
+        conditions_of(plan),
         figures,
         summary.answered,
         summary.failed,

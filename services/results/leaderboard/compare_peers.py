@@ -1,12 +1,15 @@
-"""Compares each run that was closed with the runs beside it, and keeps what that proves for the leaderboards.
+"""Compares each closed run with its peers and stores the differences, for leaderboards and trends.
 
-Apart from the close: that neither waits for it nor fails with it, and what a crash cut short is found again.
+The close of a run neither waits for this nor fails with it. What a crash cut short is found again.
 """
 
+from dataclasses import dataclass
+
 from services.results.comparison.ports import ComparisonStore
-from services.results.leaderboard.conditions import terms_of
-from services.results.leaderboard.leaderboard import BoardEntry
-from services.results.leaderboard.ports import BoardStore, PairComparer, PeerStore
+from services.results.comparison.store_comparison import StoreComparison
+from services.results.leaderboard.conditions import conditions_of
+from services.results.leaderboard.leaderboard import Candidate
+from services.results.leaderboard.ports import LeaderboardStore, PeerStore
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
 from services.results.statistics.metrics import SCORE
@@ -15,47 +18,42 @@ RUNS_AT_A_TIME = 100
 MOST_RIVALS = 50
 
 
-class StoreComparisons:
-    def __init__(
-        self,
-        records: RunRecordStore,
-        boards: BoardStore,
-        comparisons: ComparisonStore,
-        peers: PeerStore,
-        compare_pair: PairComparer,
-    ) -> None:
-        self._records = records
-        self._boards = boards
-        self._comparisons = comparisons
-        self._peers = peers
-        self._compare_pair = compare_pair
+@dataclass(frozen=True, slots=True)
+class ComparePeers:
+    records: RunRecordStore
+    leaderboard: LeaderboardStore
+    comparisons: ComparisonStore
+    peers: PeerStore
+    store_comparison: StoreComparison
 
-    async def __call__(self) -> None:
-        """Of the runs that wait. What is cut short is taken up again; what is kept is not made twice."""
-        for run_id in await self._peers.waiting(RUNS_AT_A_TIME):
-            record = await self._records.find(run_id)
+    async def compare(self) -> None:
+        """Compares the runs that wait for it; comparisons that are stored already are not made again."""
+        for run_id in await self.peers.waiting(RUNS_AT_A_TIME):
+            record = await self.records.find(run_id)
             if record is not None:
-                beside = await self._beside(record)
-                known = await self._comparisons.compared_with(run_id, beside)
-                for other in beside:
-                    if other not in known:
-                        await self._compare_pair(run_id, other)
-                await self._peers.mark_compared(record)
+                peers = await self._peers(record)
+                known = await self.comparisons.compared_with(run_id, peers)
+                for peer in peers:
+                    if peer not in known:
+                        await self.store_comparison.store(run_id, peer)
+                await self.peers.mark_compared(record)
 
-    async def _beside(self, record: RunRecord) -> list[str]:
-        """The previous run of the model, and the latest ones of all others on the same terms; where there are
-        many, those with the nearest scores. A run that cannot be ranked has none."""
-        terms, facts = terms_of(record.plan).of_metric(SCORE), record.plan.facts
-        if not terms.is_whole or all(scoring.is_unscored for scoring in record.plan.scorings):
+    async def _peers(self, record: RunRecord) -> list[str]:
+        """The model's previous run, and the latest runs of all other models under the same conditions.
+
+        Where there are many, those with the nearest scores. A run that cannot be ranked has no peers.
+        """
+        conditions, facts = conditions_of(record.plan).of_metric(SCORE), record.plan.facts
+        if not conditions.is_whole or all(scoring.is_unscored for scoring in record.plan.scorings):
             return []
-        entries = await self._boards.entries(facts.suite, SCORE, None, is_best=False)
-        alike = [entry for entry in entries if entry.can_be_ranked and entry.terms == terms]
-        own = next((_mean(entry) for entry in alike if entry.run.model == facts.model), 0.0)
-        rivals = [entry for entry in alike if entry.run.model != facts.model]
-        nearest = sorted(rivals, key=lambda entry: abs(_mean(entry) - own))[:MOST_RIVALS]
-        previous = await self._peers.previous_run(record.plan)
-        return [*([previous] if previous else []), *(entry.run.run_id for entry in nearest)]
+        candidates = await self.leaderboard.candidates(facts.suite, SCORE, None, is_best=False)
+        alike = [one for one in candidates if one.can_be_ranked and one.conditions == conditions]
+        own = next((_mean(one) for one in alike if one.run.model == facts.model), 0.0)
+        rivals = [one for one in alike if one.run.model != facts.model]
+        nearest = sorted(rivals, key=lambda one: abs(_mean(one) - own))[:MOST_RIVALS]
+        previous = await self.peers.previous_run(record.plan)
+        return [*([previous] if previous else []), *(one.run.run_id for one in nearest)]
 
 
-def _mean(entry: BoardEntry) -> float:
-    return entry.figure.mean or 0.0
+def _mean(candidate: Candidate) -> float:
+    return candidate.figure.mean or 0.0

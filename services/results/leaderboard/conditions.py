@@ -1,4 +1,4 @@
-"""On which terms a run was made: runs on other terms are never ranked or compared in silence."""
+"""The conditions of an evaluation: only runs under equal conditions are ranked together."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ MetricRule = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class RunTerms:
+class EvaluationConditions:
     """`num_fewshot` None: as each task says; `limit` None: all rows.
 
     `metrics`: of a run over a data set, which is scored as it was ordered, the main one first. How a suite is
@@ -30,11 +30,11 @@ class RunTerms:
     is_truncated_left: bool = False
     metrics: tuple[MetricRule, ...] = ()
 
-    def of_metric(self, metric: str) -> "RunTerms":
-        """What counts for one figure: how it was scored, whatever else was told of the answers."""
-        return replace(self, metrics=self._behind(metric)) if self.metrics else self
+    def of_metric(self, metric: str) -> "EvaluationConditions":
+        """The conditions of one figure: of the metrics only those that it rests on."""
+        return replace(self, metrics=self._metrics_of(metric)) if self.metrics else self
 
-    def _behind(self, metric: str) -> tuple[MetricRule, ...]:
+    def _metrics_of(self, metric: str) -> tuple[MetricRule, ...]:
         name = metric.partition(",")[0]
         if name == SCORE:
             return self.metrics[:1]
@@ -44,7 +44,7 @@ class RunTerms:
 
     @property
     def flaws(self) -> tuple[str, ...]:
-        """Why such a run cannot stand beside whole ones, whatever way those were scored."""
+        """Why the run is not ranked with whole ones, however those were scored."""
         found = (
             "" if self.limit is None else f"limit {self.limit}",
             f"stand-in rows: {', '.join(self.stand_in_tasks)}" if self.stand_in_tasks else "",
@@ -59,7 +59,7 @@ class RunTerms:
 
     @property
     def text(self) -> str:
-        """Equal for equal terms only."""
+        """Equal for equal conditions only."""
         way = (
             self.scoring_method or UNSPECIFIED,
             _shots(self.num_fewshot),
@@ -67,8 +67,8 @@ class RunTerms:
         )
         return "; ".join((*way, *map(_rule, self.metrics), *self.flaws))
 
-    def differences(self, other: "RunTerms") -> tuple[str, ...]:
-        """How a run on these terms was made otherwise than one on the others; flaws are apart from that."""
+    def differences(self, other: "EvaluationConditions") -> tuple[str, ...]:
+        """In what these conditions differ from others, one phrase each; flaws are not among them."""
         found = (
             (self.scoring_method, other.scoring_method, f"scored by {self.scoring_method or UNSPECIFIED}"),
             (self.num_fewshot, other.num_fewshot, _shots(self.num_fewshot)),
@@ -78,10 +78,10 @@ class RunTerms:
         return tuple(phrase for own, others, phrase in found if own != others)
 
 
-def terms_of(plan: RunPlan) -> RunTerms:
-    """Where nothing is chosen from, the way to score choices says nothing: such a run is generated."""
+def conditions_of(plan: RunPlan) -> EvaluationConditions:
+    """A run whose tasks are all free text counts as generated, whatever method was ordered for choices."""
     is_generated = all(scoring.output_type is OutputType.GENERATE_UNTIL for scoring in plan.scorings)
-    return RunTerms(
+    return EvaluationConditions(
         scoring_method=ScoringMethod.GENERATE if is_generated else plan.scoring_method,
         num_fewshot=plan.facts.num_fewshot,
         suite_version=plan.facts.suite_version,
@@ -98,7 +98,7 @@ def _rules(plan: RunPlan) -> tuple[MetricRule, ...]:
 
 
 def _named(use: MetricUse) -> MetricRule:
-    """Equal for equal options only, however long they are: terms are part of a key."""
+    """Equal for equal options only, however long they are: conditions are part of a key."""
     if len(use.options_json) <= _MOST_LETTERS:
         return use.name, use.options_json
     digest = hashlib.sha256(use.options_json.encode()).hexdigest()

@@ -8,17 +8,17 @@ from proctor.v1 import leaderboard_service_pb2 as pb
 from proctor.v1 import leaderboard_service_pb2_grpc as pb_grpc
 from services.results.leaderboard.list_history import ListHistory
 from services.results.leaderboard.proto import (
-    board_query_from_proto,
-    board_to_proto,
     history_query_from_proto,
     history_to_proto,
+    leaderboard_query_from_proto,
+    leaderboard_to_proto,
 )
 from services.results.leaderboard.rank_models import RankModels
 
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["LeaderboardService"].full_name
 
 
-class GrpcStandingsApi(pb_grpc.LeaderboardServiceServicer):
+class GrpcLeaderboardApi(pb_grpc.LeaderboardServiceServicer):
     def __init__(self, rank_models: RankModels, list_history: ListHistory) -> None:
         self._rank_models = rank_models
         self._list_history = list_history
@@ -30,9 +30,9 @@ class GrpcStandingsApi(pb_grpc.LeaderboardServiceServicer):
     async def GetLeaderboard(
         self, request: pb.GetLeaderboardRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.GetLeaderboardResponse:
-        return board_to_proto(await self._rank_models(board_query_from_proto(request)))
+        return leaderboard_to_proto(await self._rank_models.rank(leaderboard_query_from_proto(request)))
 
     async def GetHistory(
         self, request: pb.GetHistoryRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.GetHistoryResponse:
-        return history_to_proto(await self._list_history(history_query_from_proto(request)))
+        return history_to_proto(await self._list_history.list_page(history_query_from_proto(request)))

@@ -9,7 +9,7 @@ from enum import IntEnum
 from proctor.values.scoring import ScoringMethod
 from services.results.comparison.comparison import StoredDifference
 from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines, SuiteFigure
-from services.results.leaderboard.conditions import RunTerms
+from services.results.leaderboard.conditions import EvaluationConditions
 from services.results.statistics.figure import Figure
 from services.results.statistics.paired.estimate import LEVEL
 
@@ -45,8 +45,8 @@ def trend_of(previous_run_id: str, stored: StoredDifference | None) -> Trend | N
 
 
 @dataclass(frozen=True, slots=True)
-class BoardEntry:
-    """The latest run of a model on some terms, or its best one; flawed runs of a model share one entry."""
+class Candidate:
+    """The latest run of a model under some conditions, or its best one; all its flawed runs are one."""
 
     run: ClosedRun
     metric: str
@@ -54,21 +54,21 @@ class BoardEntry:
     is_latest: bool = True
 
     @property
-    def terms(self) -> RunTerms:
-        return self.run.standing.terms.of_metric(self.metric)
+    def conditions(self) -> EvaluationConditions:
+        return self.run.result.conditions.of_metric(self.metric)
 
     @property
     def figure(self) -> Figure:
-        return self.run.standing.figures[self.metric].figure
+        return self.run.result.figures[self.metric].figure
 
     @property
     def can_be_ranked(self) -> bool:
-        return self.run.standing.is_whole and self.figure.mean is not None
+        return self.run.result.is_whole and self.figure.mean is not None
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardEntry:
-    """A model on a board. Rank 0: it is listed apart. A baseline has no run.
+    """A model on a leaderboard or in a history. Rank 0: it is unranked. A baseline has no run.
 
     `tied_with`: listed models whose comparison with it shows no difference, of whatever rank;
     `not_compared_with`: those for which there is none, or none that allows a test.
@@ -87,67 +87,64 @@ class LeaderboardEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class Leaderboard:
     """`total_models` counts all that are ranked, beyond the limit too."""
 
     metric: str
     scoring_method: ScoringMethod | None = None
-    standings: Sequence[LeaderboardEntry] = ()
-    apart: Sequence[LeaderboardEntry] = ()
+    entries: Sequence[LeaderboardEntry] = ()
+    unranked: Sequence[LeaderboardEntry] = ()
     baselines: Sequence[LeaderboardEntry] = ()
     total_models: int = 0
     last_updated: datetime | None = None
 
 
-def choose_terms(
-    entries: Sequence[BoardEntry], scoring_method: ScoringMethod | None, num_fewshot: int | None
-) -> RunTerms:
-    """What ranked runs agree on: the newest version of the suite; scored as asked, else as most are.
+def choose_conditions(
+    candidates: Sequence[Candidate], scoring_method: ScoringMethod | None, num_fewshot: int | None
+) -> EvaluationConditions:
+    """What ranked runs have in common: the newest version of the suite; scored as asked, else as most are.
 
     Of several ways to score a data set that are as frequent, the one of the newest run.
     """
-    whole = [entry for entry in entries if entry.can_be_ranked] or entries
-    version = max((entry.terms.suite_version for entry in whole), default=0)
-    asked_alike = [
-        one for one in whole if (one.terms.num_fewshot, one.terms.suite_version) == (num_fewshot, version)
-    ]
-    method = scoring_method or _most_frequent(one.terms.scoring_method for one in asked_alike or whole)
+    whole = [one for one in candidates if one.can_be_ranked] or candidates
+    version = max((one.conditions.suite_version for one in whole), default=0)
     newest_first = sorted(whole, key=lambda one: one.run.closed_at, reverse=True)
-    [(metrics, _)] = Counter(one.terms.metrics for one in newest_first).most_common(1) or [((), 0)]
-    return RunTerms(method, num_fewshot, version, metrics=metrics)
+    known = [one.conditions for one in newest_first]
+    alike = [one for one in known if (one.num_fewshot, one.suite_version) == (num_fewshot, version)]
+    method = scoring_method or _most_frequent(one.scoring_method for one in alike or known)
+    [(metrics, _)] = Counter(one.metrics for one in known).most_common(1) or [((), 0)]
+    return EvaluationConditions(method, num_fewshot, version, metrics=metrics)
 
 
-def ranked_entries(entries: Iterable[BoardEntry], terms: RunTerms) -> list[BoardEntry]:
+def ranked_candidates(candidates: Iterable[Candidate], conditions: EvaluationConditions) -> list[Candidate]:
     """By figure, the best one first; equal ones by name."""
-    ranked = [entry for entry in entries if entry.can_be_ranked and entry.terms == terms]
-    return sorted(ranked, key=lambda entry: (-(entry.figure.mean or 0.0), entry.run.model))
+    ranked = [one for one in candidates if one.can_be_ranked and one.conditions == conditions]
+    return sorted(ranked, key=lambda one: (-(one.figure.mean or 0.0), one.run.model))
 
 
-def entries_apart(entries: Iterable[BoardEntry], ranked: Iterable[BoardEntry]) -> list[BoardEntry]:
+def unranked_candidates(candidates: Iterable[Candidate], ranked: Iterable[Candidate]) -> list[Candidate]:
     """The newest run of each model that has none among the ranked."""
-    models = {entry.run.model for entry in ranked}
-    newest: dict[str, BoardEntry] = {}
-    for entry in sorted(entries, key=lambda entry: (entry.run.closed_at, entry.run.run_id)):
-        if entry.run.model not in models:
-            newest[entry.run.model] = entry
-    return sorted(newest.values(), key=lambda entry: entry.run.model)
+    models = {one.run.model for one in ranked}
+    newest: dict[str, Candidate] = {}
+    for one in sorted(candidates, key=lambda one: (one.run.closed_at, one.run.run_id)):
+        if one.run.model not in models:
+            newest[one.run.model] = one
+    return sorted(newest.values(), key=lambda one: one.run.model)
 
 
-def standing_on_board(entry: BoardEntry) -> LeaderboardEntry:
-    """As yet without rank."""
-    figure = entry.run.standing.figures[entry.metric]
-    return LeaderboardEntry(
-        entry.run.model, entry.metric, figure, entry.run, is_selected_best=not entry.is_latest
-    )
+def entry_of(one: Candidate) -> LeaderboardEntry:
+    """Without its rank."""
+    figure = one.run.result.figures[one.metric]
+    return LeaderboardEntry(one.run.model, one.metric, figure, one.run, is_selected_best=not one.is_latest)
 
 
-def standing_apart(entry: BoardEntry, terms: RunTerms) -> LeaderboardEntry:
-    undefined = (f"{entry.metric} is undefined",) if entry.figure.mean is None else ()
-    reasons = (*entry.terms.differences(terms), *entry.run.standing.flaws, *undefined)
-    return replace(standing_on_board(entry), unranked_because=reasons)
+def unranked_entry(one: Candidate, conditions: EvaluationConditions) -> LeaderboardEntry:
+    undefined = (f"{one.metric} is undefined",) if one.figure.mean is None else ()
+    reasons = (*one.conditions.differences(conditions), *one.run.result.flaws, *undefined)
+    return replace(entry_of(one), unranked_because=reasons)
 
 
-def baseline_standings(baselines: SuiteBaselines, metric: str) -> list[LeaderboardEntry]:
+def baseline_entries(baselines: SuiteBaselines, metric: str) -> list[LeaderboardEntry]:
     return [
         LeaderboardEntry(f"baseline/{name}", metric, figures[metric])
         for name, figures in baselines.items()

@@ -35,29 +35,29 @@ class HistoryQuery:
 class History:
     """No token on the last page; `total` counts over all pages."""
 
-    standings: list[LeaderboardEntry]
+    entries: list[LeaderboardEntry]
     total: int
     next_page_token: str = ""
 
 
+@dataclass(frozen=True, slots=True)
 class ListHistory:
-    def __init__(self, history: HistoryStore, clock: Clock) -> None:
-        self._history = history
-        self._clock = clock
+    history: HistoryStore
+    clock: Clock
 
-    async def __call__(self, query: HistoryQuery) -> History:
+    async def list_page(self, query: HistoryQuery) -> History:
         page_size = _checked("page_size", query.page_size, MOST_PER_PAGE) or DEFAULT_PAGE_SIZE
         days = _checked("days", query.days, MOST_DAYS) or DEFAULT_DAYS
-        since = self._clock.now() - timedelta(days=days)
-        # One more than is listed: it tells whether there is a next page.
+        since = self.clock.now() - timedelta(days=days)
+        # One more than is listed: it shows whether there is a next page.
         page = HistoryPage(
             query.suite, query.model, since, read_history_token(query.page_token), page_size + 1
         )
-        runs = await self._history.page(page)
-        _refuse_unknown(query.metric, runs)
-        listed = [_standing(run, query.metric) for run in runs[:page_size]]
+        runs = await self.history.page(page)
+        _check_metric(query.metric, runs)
+        listed = [_entry(run, query.metric) for run in runs[:page_size]]
         token = write_history_token(runs[page_size - 1]) if len(runs) > page_size else ""
-        return History(listed, await self._history.count(page), token)
+        return History(listed, await self.history.count(page), token)
 
 
 def _checked(field: str, number: int, most: int) -> int:
@@ -66,15 +66,15 @@ def _checked(field: str, number: int, most: int) -> int:
     return number
 
 
-def _refuse_unknown(word: str, runs: Sequence[ClosedRun]) -> None:
-    """A metric that none of the runs has was meant otherwise; where there are none, nothing is known."""
-    metrics = {metric for run in runs for metric in run.standing.figures}
+def _check_metric(word: str, runs: Sequence[ClosedRun]) -> None:
+    """Raises UnknownMetric for a metric that none of the runs has; without runs no metric is known."""
+    metrics = {metric for run in runs for metric in run.result.figures}
     if word and metrics and metric_named(word, metrics) is None:
         raise UnknownMetric(metric=word, supported=", ".join(sorted(metrics)))
 
 
-def _standing(run: ClosedRun, word: str) -> LeaderboardEntry:
+def _entry(run: ClosedRun, word: str) -> LeaderboardEntry:
     """Without a figure where the run has none of the metric."""
-    figures = run.standing.figures
+    figures = run.result.figures
     metric = metric_named(word, figures)
     return LeaderboardEntry(run.model, metric or word, figures[metric] if metric else SuiteFigure(), run)

@@ -9,25 +9,25 @@ from proctor.values.scoring import ScoringMethod
 from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines
 from services.results.leaderboard.history_token import HistoryKey
-from services.results.leaderboard.leaderboard import BoardEntry
+from services.results.leaderboard.leaderboard import Candidate
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
 
 
-class BoardStore(Protocol):
-    """Reads boards: complete runs by suite, metric, model and terms. The cost does not grow with the runs."""
+class LeaderboardStore(Protocol):
+    """Complete runs by suite, metric, model and conditions. The cost does not grow with the runs."""
 
     async def metrics(self, suite: str, project_id: int | None) -> list[str]:
         """Metrics of the complete runs of a suite; of one project where one is given."""
         ...
 
-    async def entries(
+    async def candidates(
         self, suite: str, metric: str, project_id: int | None, *, is_best: bool
-    ) -> list[BoardEntry]:
-        """The latest (or best) complete run of each model on each of its terms."""
+    ) -> list[Candidate]:
+        """The latest (or best) complete run of each model under each of its conditions."""
         ...
 
     async def baselines(self, run_ids: Sequence[str]) -> SuiteBaselines:
-        """Those of the newest of some runs whose baselines are computed; none where there is no such run."""
+        """Of the newest of some runs whose baselines are computed; none where there is no such run."""
         ...
 
 
@@ -55,22 +55,22 @@ class HistoryStore(Protocol):
 
 
 class BaselineStore(Protocol):
-    """Keeps what needs no model: of sample sets, and of the suites of closed runs."""
+    """Stores baselines, which need no model: of sample sets, and of the suites of closed runs."""
 
     async def runs_without(self, most: int) -> list[str]:
         """Complete runs whose baselines are to be computed, newest first."""
         ...
 
     async def keep_for_run(self, run_id: str, baselines: SuiteBaselines) -> None:
-        """Keeps the baselines of a run's suite by name."""
+        """Stores the baselines of a run's suite by name."""
         ...
 
     async def find(self, task: PlannedTask, method: ScoringMethod | None) -> TaskBaselines | None:
-        """What was kept for the task's sample set, scored as this task is."""
+        """The stored baselines of the task's sample set, scored as this task is."""
         ...
 
     async def keep(self, task: PlannedTask, method: ScoringMethod | None, baselines: TaskBaselines) -> None:
-        """Keeps the baselines of a task's sample set; the first ones stay."""
+        """Stores the baselines of a task's sample set; the first ones stay."""
         ...
 
 
@@ -90,9 +90,9 @@ class PeerStore(Protocol):
         ...
 
 
-class PairComparer(Protocol):
-    """Compares runs whose comparison is not kept."""
+class ComparisonMaker(Protocol):
+    """Compares runs whose comparison is not stored."""
 
-    async def __call__(self, first_run_id: str, second_run_id: str) -> None:
-        """Keeps what two closed runs prove about each other; what cannot be compared is left as it is."""
+    async def store(self, first_run_id: str, second_run_id: str) -> None:
+        """Stores the differences of two closed runs; a comparison that cannot be made is left out."""
         ...

@@ -16,13 +16,13 @@ from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import (
     ClosedRun,
-    RunStanding,
     SuiteBaselines,
     SuiteFigure,
-    standing_of,
+    SuiteResult,
+    suite_result,
 )
-from services.results.leaderboard.conditions import RunTerms, terms_of
-from services.results.leaderboard.leaderboard import BoardEntry
+from services.results.leaderboard.conditions import EvaluationConditions, conditions_of
+from services.results.leaderboard.leaderboard import Candidate
 from services.results.leaderboard.ports import HistoryPage
 from services.results.runs.postgres import SCORING
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
@@ -33,22 +33,23 @@ from services.results.summaries.run_summary import RunSummary
 _Fields = Mapping[str, Any]
 
 
-def standing_to_json(standing: RunStanding) -> str:
-    return orjson.dumps(asdict(standing)).decode()
+def result_to_json(result: SuiteResult) -> str:
+    return orjson.dumps(asdict(result)).decode()
 
 
-def standing_from_json(text: str) -> RunStanding:
+def result_from_json(text: str) -> SuiteResult:
     fields: _Fields = orjson.loads(text)
-    terms: _Fields = fields["terms"]
-    return RunStanding(
-        RunTerms(
+    conditions: _Fields = fields["conditions"]
+    return SuiteResult(
+        EvaluationConditions(
             **{
-                **terms,
-                "scoring_method": terms["scoring_method"] and ScoringMethod(terms["scoring_method"]),
-                "missing_tasks": tuple(terms["missing_tasks"]),
-                "stand_in_tasks": tuple(terms["stand_in_tasks"]),
+                **conditions,
+                "scoring_method": conditions["scoring_method"]
+                and ScoringMethod(conditions["scoring_method"]),
+                "missing_tasks": tuple(conditions["missing_tasks"]),
+                "stand_in_tasks": tuple(conditions["stand_in_tasks"]),
                 # Those kept before there were data sets have none.
-                "metrics": tuple((name, options) for name, options in terms.get("metrics", ())),
+                "metrics": tuple((name, options) for name, options in conditions.get("metrics", ())),
             }
         ),
         _suite_figures(fields["figures"]),
@@ -92,39 +93,39 @@ CANNOT_BE_RANKED = ""
 
 async def add_closed_run(transaction: PostgresTransaction, plan: RunPlan, summary: RunSummary) -> None:
     """Lists a run as it was closed just now, unless it is listed with its epoch already."""
-    run_id, standing = plan.run_id, standing_of(plan, summary)
+    run_id, result = plan.run_id, suite_result(plan, summary)
     await transaction.execute("drop_earlier_close", run_id, summary.epoch)
-    if await transaction.fetchrow("add_closed_run", run_id, standing_to_json(standing)) is None:
+    if await transaction.fetchrow("add_closed_run", run_id, result_to_json(result)) is None:
         return
     await transaction.execute("add_history_entries", run_id)
-    means = [one.figure.mean for one in standing.figures.values()]
+    means = [one.figure.mean for one in result.figures.values()]
     await transaction.execute(
-        "add_board_entries",
+        "add_leaderboard_entries",
         run_id,
         [
-            standing.terms.of_metric(metric).text if standing.is_whole else CANNOT_BE_RANKED
-            for metric in standing.figures
+            result.conditions.of_metric(metric).text if result.is_whole else CANNOT_BE_RANKED
+            for metric in result.figures
         ],
-        list(standing.figures),
+        list(result.figures),
         [-math.inf if mean is None else mean for mean in means],
     )
 
 
-class PostgresStandings:
+class PostgresLeaderboard:
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
     async def metrics(self, suite: str, project_id: int | None) -> list[str]:
-        rows = await self._session.fetch("list_board_metrics", suite, _project(project_id))
+        rows = await self._session.fetch("list_leaderboard_metrics", suite, _project(project_id))
         return [row["metric"] for row in rows]
 
-    async def entries(
+    async def candidates(
         self, suite: str, metric: str, project_id: int | None, *, is_best: bool
-    ) -> list[BoardEntry]:
+    ) -> list[Candidate]:
         query = "list_best_entries" if is_best else "list_latest_entries"
         rows = await self._session.fetch(query, suite, _project(project_id), metric)
         return [
-            BoardEntry(_closed_run(row), metric, row["previous_run_id"] or "", row["is_latest"])
+            Candidate(_closed_run(row), metric, row["previous_run_id"] or "", row["is_latest"])
             for row in rows
         ]
 
@@ -145,7 +146,7 @@ class PostgresStandings:
 
 
 def _project(project_id: int | None) -> str:
-    """As it is written in a board; the board of all projects has none."""
+    """As a leaderboard stores it; that of all projects has none."""
     return "" if project_id is None else str(project_id)
 
 
@@ -157,7 +158,7 @@ def _closed_run(row: asyncpg.Record) -> ClosedRun:
         row["project_id"],
         RunState(row["state"]) if row["state"] else None,
         row["closed_at"],
-        standing_from_json(row["standing"]),
+        result_from_json(row["result"]),
     )
 
 
@@ -169,9 +170,9 @@ class PostgresPeers:
         return [row["run_id"] for row in await self._session.fetch("list_runs_to_compare", most)]
 
     async def previous_run(self, run: RunPlan) -> str | None:
-        facts, terms = run.facts, terms_of(run).of_metric(SCORE)
+        facts, conditions = run.facts, conditions_of(run).of_metric(SCORE)
         row = await self._session.fetchrow(
-            "find_previous_run", run.run_id, facts.suite, facts.model, terms.text
+            "find_previous_run", run.run_id, facts.suite, facts.model, conditions.text
         )
         return None if row is None else str(row["run_id"])
 

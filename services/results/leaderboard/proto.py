@@ -1,4 +1,4 @@
-"""Boards and histories between the contract and the domain."""
+"""Leaderboards and histories between the contract and the domain."""
 
 from datetime import datetime
 
@@ -9,14 +9,14 @@ from proctor.values.scoring import ScoringMethod
 from proctor.wire.convert import number_of
 from services.results.checked_fields import checked_choice, checked_text
 from services.results.leaderboard.closed_run import ClosedRun
-from services.results.leaderboard.leaderboard import Board, LeaderboardEntry, Trend
+from services.results.leaderboard.leaderboard import Leaderboard, LeaderboardEntry, Trend
 from services.results.leaderboard.list_history import History, HistoryQuery
-from services.results.leaderboard.rank_models import BoardQuery
+from services.results.leaderboard.rank_models import LeaderboardQuery
 from services.results.summaries.proto import figure_to_proto
 
 
-def board_query_from_proto(request: leaderboard_service_pb2.GetLeaderboardRequest) -> BoardQuery:
-    return BoardQuery(
+def leaderboard_query_from_proto(request: leaderboard_service_pb2.GetLeaderboardRequest) -> LeaderboardQuery:
+    return LeaderboardQuery(
         checked_text("suite", request.suite),
         checked_text("metric", request.metric),
         request.limit,
@@ -40,58 +40,58 @@ def history_query_from_proto(request: leaderboard_service_pb2.GetHistoryRequest)
     )
 
 
-def board_to_proto(board: Board) -> leaderboard_service_pb2.GetLeaderboardResponse:
+def leaderboard_to_proto(leaderboard: Leaderboard) -> leaderboard_service_pb2.GetLeaderboardResponse:
     return leaderboard_service_pb2.GetLeaderboardResponse(
-        entries=[_standing_to_proto(standing) for standing in board.standings],
-        unranked=[_standing_to_proto(standing) for standing in board.apart],
-        baselines=[_standing_to_proto(standing) for standing in board.baselines],
-        total_models=board.total_models,
-        last_updated=_timestamp(board.last_updated) if board.last_updated else None,
-        scoring_method=number_of(board.scoring_method),
-        metric=board.metric,
+        entries=[_entry_to_proto(entry) for entry in leaderboard.entries],
+        unranked=[_entry_to_proto(entry) for entry in leaderboard.unranked],
+        baselines=[_entry_to_proto(entry) for entry in leaderboard.baselines],
+        total_models=leaderboard.total_models,
+        last_updated=_timestamp(leaderboard.last_updated) if leaderboard.last_updated else None,
+        scoring_method=number_of(leaderboard.scoring_method),
+        metric=leaderboard.metric,
     )
 
 
 def history_to_proto(history: History) -> leaderboard_service_pb2.GetHistoryResponse:
     return leaderboard_service_pb2.GetHistoryResponse(
-        entries=[_standing_to_proto(standing) for standing in history.standings],
+        entries=[_entry_to_proto(entry) for entry in history.entries],
         next_page_token=history.next_page_token,
         total=history.total,
     )
 
 
-def _standing_to_proto(standing: LeaderboardEntry) -> leaderboard_pb2.LeaderboardEntry:
+def _entry_to_proto(entry: LeaderboardEntry) -> leaderboard_pb2.LeaderboardEntry:
     message = leaderboard_pb2.LeaderboardEntry(
-        rank=standing.rank,
-        model=standing.model,
-        figure=figure_to_proto(standing.metric, standing.figure.figure),
-        task_count=standing.figure.task_count,
-        tied_with=standing.tied_with,
-        not_compared_with=standing.not_compared_with,
-        trend=_trend_to_proto(standing.trend) if standing.trend else None,
-        is_selected_best=standing.is_selected_best,
-        unranked_because=standing.unranked_because,
+        rank=entry.rank,
+        model=entry.model,
+        figure=figure_to_proto(entry.metric, entry.figure.figure),
+        task_count=entry.figure.task_count,
+        tied_with=entry.tied_with,
+        not_compared_with=entry.not_compared_with,
+        trend=_trend_to_proto(entry.trend) if entry.trend else None,
+        is_selected_best=entry.is_selected_best,
+        unranked_because=entry.unranked_because,
     )
-    if standing.run is not None:
-        message.MergeFrom(_run_to_proto(standing.run))
+    if entry.run is not None:
+        message.MergeFrom(_run_to_proto(entry.run))
     return message
 
 
 def _run_to_proto(run: ClosedRun) -> leaderboard_pb2.LeaderboardEntry:
-    """What a standing says of its run."""
-    kept = run.standing
+    """The fields of an entry that describe its run."""
+    result = run.result
     return leaderboard_pb2.LeaderboardEntry(
         run_id=run.run_id,
         suite=run.suite,
         project_id=run.project_id,
         state=number_of(run.state),
         closed_at=_timestamp(run.closed_at),
-        scoring_method=number_of(kept.terms.scoring_method),
-        num_fewshot=kept.terms.num_fewshot,
-        unparsed_rate=kept.unparsed_rate,
-        answered=kept.answered,
-        failed=kept.failed,
-        dataset_name=kept.dataset_name,
+        scoring_method=number_of(result.conditions.scoring_method),
+        num_fewshot=result.conditions.num_fewshot,
+        unparsed_rate=result.unparsed_rate,
+        answered=result.answered,
+        failed=result.failed,
+        dataset_name=result.dataset_name,
     )
 
 

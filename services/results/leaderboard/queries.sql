@@ -1,8 +1,8 @@
 -- name: drop_earlier_close: a run is listed as it was closed last ($1 run, $2 epoch)
 DELETE FROM closed_runs WHERE run_id = $1::uuid AND epoch < $2::integer;
 
--- name: add_closed_run: list a run that says of what suite and model it is, once per epoch ($1 run, $2 standing)
-INSERT INTO closed_runs (run_id, epoch, suite, model, project_id, state, closed_at, standing)
+-- name: add_closed_run: list a run that says of what suite and model it is, once per epoch ($1 run, $2 result)
+INSERT INTO closed_runs (run_id, epoch, suite, model, project_id, state, closed_at, result)
 SELECT run_id, epoch, suite, model, project_id, state, closed_at, $2::json
 FROM run_records
 WHERE run_id = $1::uuid AND suite <> '' AND model <> ''
@@ -17,19 +17,19 @@ CROSS JOIN LATERAL (VALUES (c.suite), ('')) AS suites (suite)
 CROSS JOIN LATERAL (VALUES (c.model), ('')) AS models (model)
 WHERE c.run_id = $1::uuid;
 
--- name: add_board_entries: the boards of a closed run, if it is complete ($1 run, $2 terms of each figure, $3 metrics, $4 figures)
-INSERT INTO board_entries (suite, project, metric, model, terms, closed_at, run_id, mean)
-SELECT c.suite, projects.project, figures.metric, c.model, figures.terms, c.closed_at, c.run_id, figures.mean
+-- name: add_leaderboard_entries: the leaderboards of a closed run, if it is complete ($1 run, $2 conditions of each figure, $3 metrics, $4 figures)
+INSERT INTO leaderboard_entries (suite, project, metric, model, conditions, closed_at, run_id, mean)
+SELECT c.suite, projects.project, figures.metric, c.model, figures.conditions, c.closed_at, c.run_id, figures.mean
 FROM closed_runs AS c
 CROSS JOIN LATERAL (VALUES (c.project_id::text), ('')) AS projects (project)
-CROSS JOIN unnest($2::text[], $3::text[], $4::double precision[]) AS figures (terms, metric, mean)
+CROSS JOIN unnest($2::text[], $3::text[], $4::double precision[]) AS figures (conditions, metric, mean)
 WHERE c.run_id = $1::uuid AND c.state = 'completed';
 
--- name: list_board_metrics: metrics of a board, one step in the key for each ($1 suite, $2 project, empty for all)
+-- name: list_leaderboard_metrics: metrics of a leaderboard, one step in the key for each ($1 suite, $2 project, empty for all)
 WITH RECURSIVE found AS (
     (
         SELECT metric
-        FROM board_entries
+        FROM leaderboard_entries
         WHERE suite = $1::text AND project = $2::text
         ORDER BY metric
         LIMIT 1
@@ -39,7 +39,7 @@ WITH RECURSIVE found AS (
     FROM found
     CROSS JOIN LATERAL (
         SELECT metric
-        FROM board_entries
+        FROM leaderboard_entries
         WHERE suite = $1::text AND project = $2::text AND metric > found.metric
         ORDER BY metric
         LIMIT 1
@@ -47,92 +47,92 @@ WITH RECURSIVE found AS (
 )
 SELECT metric FROM found;
 
--- name: list_latest_entries: the latest run of each model and terms, one step in the key for each ($1 suite, $2 project, empty for all, $3 metric)
+-- name: list_latest_entries: the latest run of each model and conditions, one step in the key for each ($1 suite, $2 project, empty for all, $3 metric)
 WITH RECURSIVE latest AS (
     (
-        SELECT model, terms, closed_at, run_id
-        FROM board_entries
+        SELECT model, conditions, closed_at, run_id
+        FROM leaderboard_entries
         WHERE suite = $1::text AND project = $2::text AND metric = $3::text
-        ORDER BY model DESC, terms DESC, closed_at DESC, run_id DESC
+        ORDER BY model DESC, conditions DESC, closed_at DESC, run_id DESC
         LIMIT 1
     )
     UNION ALL
-    SELECT next.model, next.terms, next.closed_at, next.run_id
+    SELECT next.model, next.conditions, next.closed_at, next.run_id
     FROM latest
     CROSS JOIN LATERAL (
-        SELECT model, terms, closed_at, run_id
-        FROM board_entries
+        SELECT model, conditions, closed_at, run_id
+        FROM leaderboard_entries
         WHERE suite = $1::text AND project = $2::text AND metric = $3::text
-            AND (model, terms) < (latest.model, latest.terms)
-        ORDER BY model DESC, terms DESC, closed_at DESC, run_id DESC
+            AND (model, conditions) < (latest.model, latest.conditions)
+        ORDER BY model DESC, conditions DESC, closed_at DESC, run_id DESC
         LIMIT 1
     ) AS next
 )
 SELECT
-    c.run_id::text AS run_id, c.suite, c.model, c.project_id, c.state, c.closed_at, c.standing,
+    c.run_id::text AS run_id, c.suite, c.model, c.project_id, c.state, c.closed_at, c.result,
     true AS is_latest, previous.run_id::text AS previous_run_id
 FROM latest
 CROSS JOIN LATERAL (
     -- The limit keeps the planner from reading the whole table instead of a row for each.
-    SELECT r.run_id, r.suite, r.model, r.project_id, r.state, r.closed_at, r.standing
+    SELECT r.run_id, r.suite, r.model, r.project_id, r.state, r.closed_at, r.result
     FROM closed_runs AS r
     WHERE r.run_id = latest.run_id
     LIMIT 1
 ) AS c
 LEFT JOIN LATERAL (
     SELECT e.run_id
-    FROM board_entries AS e
+    FROM leaderboard_entries AS e
     WHERE e.suite = $1::text AND e.project = '' AND e.metric = $3::text
-        AND e.model = latest.model AND e.terms = latest.terms
+        AND e.model = latest.model AND e.conditions = latest.conditions
         AND (e.closed_at, e.run_id) < (latest.closed_at, latest.run_id)
     ORDER BY e.closed_at DESC, e.run_id DESC
     LIMIT 1
 ) AS previous ON true;
 
--- name: list_best_entries: the best run of each model and terms, as list_latest_entries ($1 suite, $2 project, empty for all, $3 metric)
+-- name: list_best_entries: the best run of each model and conditions, as list_latest_entries ($1 suite, $2 project, empty for all, $3 metric)
 WITH RECURSIVE best AS (
     (
-        SELECT model, terms, closed_at, run_id
-        FROM board_entries
+        SELECT model, conditions, closed_at, run_id
+        FROM leaderboard_entries
         WHERE suite = $1::text AND project = $2::text AND metric = $3::text
-        ORDER BY model DESC, terms DESC, mean DESC, closed_at DESC, run_id DESC
+        ORDER BY model DESC, conditions DESC, mean DESC, closed_at DESC, run_id DESC
         LIMIT 1
     )
     UNION ALL
-    SELECT next.model, next.terms, next.closed_at, next.run_id
+    SELECT next.model, next.conditions, next.closed_at, next.run_id
     FROM best
     CROSS JOIN LATERAL (
-        SELECT model, terms, closed_at, run_id
-        FROM board_entries
+        SELECT model, conditions, closed_at, run_id
+        FROM leaderboard_entries
         WHERE suite = $1::text AND project = $2::text AND metric = $3::text
-            AND (model, terms) < (best.model, best.terms)
-        ORDER BY model DESC, terms DESC, mean DESC, closed_at DESC, run_id DESC
+            AND (model, conditions) < (best.model, best.conditions)
+        ORDER BY model DESC, conditions DESC, mean DESC, closed_at DESC, run_id DESC
         LIMIT 1
     ) AS next
 )
 SELECT
-    c.run_id::text AS run_id, c.suite, c.model, c.project_id, c.state, c.closed_at, c.standing,
+    c.run_id::text AS run_id, c.suite, c.model, c.project_id, c.state, c.closed_at, c.result,
     NOT EXISTS (
         SELECT
-        FROM board_entries AS e
+        FROM leaderboard_entries AS e
         WHERE e.suite = $1::text AND e.project = $2::text AND e.metric = $3::text
-            AND e.model = best.model AND e.terms = best.terms
+            AND e.model = best.model AND e.conditions = best.conditions
             AND (e.closed_at, e.run_id) > (best.closed_at, best.run_id)
     ) AS is_latest,
     previous.run_id::text AS previous_run_id
 FROM best
 CROSS JOIN LATERAL (
     -- The limit keeps the planner from reading the whole table instead of a row for each.
-    SELECT r.run_id, r.suite, r.model, r.project_id, r.state, r.closed_at, r.standing
+    SELECT r.run_id, r.suite, r.model, r.project_id, r.state, r.closed_at, r.result
     FROM closed_runs AS r
     WHERE r.run_id = best.run_id
     LIMIT 1
 ) AS c
 LEFT JOIN LATERAL (
     SELECT e.run_id
-    FROM board_entries AS e
+    FROM leaderboard_entries AS e
     WHERE e.suite = $1::text AND e.project = '' AND e.metric = $3::text
-        AND e.model = best.model AND e.terms = best.terms
+        AND e.model = best.model AND e.conditions = best.conditions
         AND (e.closed_at, e.run_id) < (best.closed_at, best.run_id)
     ORDER BY e.closed_at DESC, e.run_id DESC
     LIMIT 1
@@ -147,7 +147,7 @@ LIMIT 1;
 
 -- name: list_history: closed runs since a moment that come after a key, newest first ($1 suite, $2 model, each empty for all, $3 since, $4 closed before, $5 run, $6 rows)
 SELECT
-    c.run_id::text AS run_id, c.suite, c.model, c.project_id, c.state, c.closed_at, c.standing
+    c.run_id::text AS run_id, c.suite, c.model, c.project_id, c.state, c.closed_at, c.result
 FROM history_entries AS h
 JOIN closed_runs AS c USING (run_id)
 WHERE h.suite = $1::text AND h.model = $2::text
@@ -186,10 +186,10 @@ WHERE state = 'completed' AND compared_epoch < epoch
 ORDER BY closed_at
 LIMIT $1::integer;
 
--- name: find_previous_run: the complete run of a model on the same terms before some run ($1 run, $2 suite, $3 model, $4 terms)
+-- name: find_previous_run: the complete run of a model under the same conditions before some run ($1 run, $2 suite, $3 model, $4 conditions)
 SELECT e.run_id::text AS run_id
-FROM board_entries AS e
-WHERE e.suite = $2::text AND e.project = '' AND e.metric = 'score' AND e.model = $3::text AND e.terms = $4::text
+FROM leaderboard_entries AS e
+WHERE e.suite = $2::text AND e.project = '' AND e.metric = 'score' AND e.model = $3::text AND e.conditions = $4::text
     AND (e.closed_at, e.run_id) < (SELECT c.closed_at, c.run_id FROM closed_runs AS c WHERE c.run_id = $1::uuid)
 ORDER BY e.closed_at DESC, e.run_id DESC
 LIMIT 1;

@@ -9,19 +9,19 @@ from services.results.checked_fields import InvalidField
 from services.results.comparison.comparison import StoredDifference
 from services.results.comparison.ports import StoredDifferences
 from services.results.leaderboard.leaderboard import (
-    Board,
-    BoardEntry,
+    Candidate,
+    Leaderboard,
     LeaderboardEntry,
-    baseline_standings,
-    choose_terms,
-    entries_apart,
-    ranked_entries,
-    standing_apart,
-    standing_on_board,
+    baseline_entries,
+    choose_conditions,
+    entry_of,
+    ranked_candidates,
     trend_of,
+    unranked_candidates,
+    unranked_entry,
 )
-from services.results.leaderboard.ports import BoardStore, PairComparer
-from services.results.leaderboard.ranking import PValues, ranks, ties, told_apart, uncompared, untested
+from services.results.leaderboard.ports import ComparisonMaker, LeaderboardStore
+from services.results.leaderboard.ranking import PValues, distinguishable, ranks, ties, uncompared, untested
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.metrics import ACCURACY, SCORE, metric_named
 
@@ -29,11 +29,11 @@ DEFAULT_LIMIT = 10
 MOST_LISTED = 100
 MOST_COMPARED = 20
 COMPARING_SECONDS = 2.0
-"""What one reading may spend on pairs that nobody compared; the one under way is finished."""
+"""What one call may spend on comparing pairs; the comparison under way is finished."""
 
 
 @dataclass(frozen=True, slots=True)
-class BoardQuery:
+class LeaderboardQuery:
     """Limit 0: the default; no scoring method: that of most models; no project: all of them."""
 
     suite: str
@@ -45,95 +45,95 @@ class BoardQuery:
     project_id: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class RankModels:
-    def __init__(
-        self, boards: BoardStore, differences: StoredDifferences, compare_pair: PairComparer, clock: Clock
-    ) -> None:
-        self._boards = boards
-        self._differences = differences
-        self._compare_pair = compare_pair
-        self._clock = clock
+    leaderboard: LeaderboardStore
+    differences: StoredDifferences
+    store_comparison: ComparisonMaker
+    clock: Clock
 
-    async def __call__(self, query: BoardQuery) -> Board:
-        """A suite without runs has an empty board."""
+    async def rank(self, query: LeaderboardQuery) -> Leaderboard:
+        """A suite without runs has an empty leaderboard."""
         if not 0 <= query.limit <= MOST_LISTED:
             raise InvalidField(field="limit", problem=f"must be 1 to {MOST_LISTED}, or 0 for {DEFAULT_LIMIT}")
         metric = await self._metric(query)
         if metric is None:
-            return Board(query.metric or ACCURACY)
-        entries = await self._boards.entries(query.suite, metric, query.project_id, is_best=query.is_best)
-        terms = choose_terms(entries, query.scoring_method, query.num_fewshot)
-        ranked = ranked_entries(entries, terms)
-        apart = entries_apart(entries, ranked)
-        baselines = await self._boards.baselines([entry.run.run_id for entry in ranked or apart])
+            return Leaderboard(query.metric or ACCURACY)
+        candidates = await self.leaderboard.candidates(
+            query.suite, metric, query.project_id, is_best=query.is_best
+        )
+        conditions = choose_conditions(candidates, query.scoring_method, query.num_fewshot)
+        ranked = ranked_candidates(candidates, conditions)
+        unranked = unranked_candidates(candidates, ranked)
+        baselines = await self.leaderboard.baselines([one.run.run_id for one in ranked or unranked])
         limit = query.limit or DEFAULT_LIMIT
-        return Board(
+        return Leaderboard(
             metric,
-            terms.scoring_method,
-            await self._standings(ranked[:MOST_LISTED], limit),
-            [standing_apart(entry, terms) for entry in apart[:limit]],
-            baseline_standings(baselines, metric),
+            conditions.scoring_method,
+            await self._entries(ranked[:MOST_LISTED], limit),
+            [unranked_entry(one, conditions) for one in unranked[:limit]],
+            baseline_entries(baselines, metric),
             len(ranked),
-            max((entry.run.closed_at for entry in (*ranked, *apart)), default=None),
+            max((one.run.closed_at for one in (*ranked, *unranked)), default=None),
         )
 
-    async def _metric(self, query: BoardQuery) -> str | None:
+    async def _metric(self, query: LeaderboardQuery) -> str | None:
         """None where the suite has no complete runs."""
-        metrics = await self._boards.metrics(query.suite, query.project_id)
+        metrics = await self.leaderboard.metrics(query.suite, query.project_id)
         metric = metric_named(query.metric, metrics)
         if metrics and metric is None:
             raise UnknownMetric(metric=query.metric or ACCURACY, supported=", ".join(metrics))
         return metric
 
-    async def _standings(self, entries: Sequence[BoardEntry], limit: int) -> list[LeaderboardEntry]:
-        """With ranks, ties and trends, mostly from what was compared when the runs were closed.
+    async def _entries(self, ranked: Sequence[Candidate], limit: int) -> list[LeaderboardEntry]:
+        """With ranks, ties and trends, mostly from the comparisons that were stored after the runs closed.
 
-        A rank is that among all entries, however few of them are listed.
+        A rank is that among all candidates, however few of them are listed.
         """
-        if not entries:
+        if not ranked:
             return []
-        metric = entries[0].metric
-        p_values = await self._p_values(entries, limit)
-        apart = told_apart(len(entries), p_values)
-        given, listed = ranks(len(entries), apart), entries[:limit]
-        tied, unknown = ties(len(listed), p_values, apart), untested(len(listed), p_values)
+        metric = ranked[0].metric
+        p_values = await self._p_values(ranked, limit)
+        differing = distinguishable(len(ranked), p_values)
+        given, listed = ranks(len(ranked), differing), ranked[:limit]
+        tied, unknown = ties(len(listed), p_values, differing), untested(len(listed), p_values)
         moved = await self._moved(listed, metric)
         return [
             replace(
-                standing_on_board(entry),
+                entry_of(one),
                 rank=given[place],
                 tied_with=tuple(listed[other].run.model for other in tied[place]),
                 not_compared_with=tuple(listed[other].run.model for other in unknown[place]),
-                trend=trend_of(entry.previous_run_id, moved.get((entry.run.run_id, entry.previous_run_id))),
+                trend=trend_of(one.previous_run_id, moved.get((one.run.run_id, one.previous_run_id))),
             )
-            for place, entry in enumerate(listed)
+            for place, one in enumerate(listed)
         ]
 
-    async def _p_values(self, entries: Sequence[BoardEntry], limit: int) -> PValues:
-        """Of the entries; those of listed ones that nobody compared are made now, as far as there is time."""
-        run_ids, metric = [entry.run.run_id for entry in entries], entries[0].metric
-        p_values = await self._differences.p_values(run_ids, metric)
-        given = ranks(len(entries), told_apart(len(entries), p_values))[:limit]
+    async def _p_values(self, ranked: Sequence[Candidate], limit: int) -> PValues:
+        """Between all candidates; missing ones among the listed are computed now, as far as there is time."""
+        run_ids, metric = [one.run.run_id for one in ranked], ranked[0].metric
+        p_values = await self.differences.p_values(run_ids, metric)
+        given = ranks(len(ranked), distinguishable(len(ranked), p_values))[:limit]
         if not uncompared(given, p_values):
             return p_values
-        # Whoever is compared has a score, but not every metric of a board can be compared (pass@k).
-        scores = await self._differences.p_values(run_ids, SCORE)
+        # All compared runs have a score, but not every metric of a leaderboard can be compared (pass@k).
+        scores = await self.differences.p_values(run_ids, SCORE)
         missing = [pair for pair in uncompared(given, scores) if pair not in p_values]
         await self._compare([(run_ids[first], run_ids[second]) for first, second in missing])
-        return await self._differences.p_values(run_ids, metric) if missing else p_values
+        return await self.differences.p_values(run_ids, metric) if missing else p_values
 
     async def _compare(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """What is kept is found by the next reading, which goes on from there."""
-        started = self._clock.monotonic()
+        """What is stored is found by the next reading, which goes on from there."""
+        started = self.clock.monotonic()
         for first, second in pairs[:MOST_COMPARED]:
-            if self._clock.monotonic() - started < COMPARING_SECONDS:
-                await self._compare_pair(first, second)
+            if self.clock.monotonic() - started < COMPARING_SECONDS:
+                await self.store_comparison.store(first, second)
 
     async def _moved(
-        self, entries: Sequence[BoardEntry], metric: str
+        self, listed: Sequence[Candidate], metric: str
     ) -> Mapping[tuple[str, str], StoredDifference]:
-        """What each run proves about the run of its model before."""
-        with_previous = [entry for entry in entries if entry.previous_run_id]
-        run_ids = [entry.run.run_id for entry in with_previous]
-        previous = [entry.previous_run_id for entry in with_previous]
-        return await self._differences.of_runs([*run_ids, *previous], metric) if run_ids else {}
+        """The difference of each run to the previous run of its model."""
+        with_previous = [one for one in listed if one.previous_run_id]
+        run_ids = [one.run.run_id for one in with_previous]
+        previous = [one.previous_run_id for one in with_previous]
+        return await self.differences.of_runs([*run_ids, *previous], metric) if run_ids else {}

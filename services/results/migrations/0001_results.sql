@@ -210,7 +210,7 @@ CREATE TABLE closed_runs (
     state text,
     closed_at timestamptz NOT NULL,
     -- Evaluation conditions, counts and the figures of the suite.
-    standing json NOT NULL,
+    result json NOT NULL,
     -- Figures that need no model, by name and metric; null as long as they are not computed.
     baselines json
 );
@@ -231,23 +231,23 @@ CREATE TABLE history_entries (
 CREATE INDEX history_entries_of_run ON history_entries (run_id);
 
 -- The leaderboards that a completed run is part of: for each metric that of its project and, under an empty name, that of all
--- projects. `terms` is empty for runs that cannot be ranked. The latest run of each model and terms is the end of a range of
--- the key, so a leaderboard is read in as many steps as it has models and terms, however many runs there are.
-CREATE TABLE board_entries (
+-- projects. `conditions` is empty for runs that cannot be ranked. The latest run of each model and conditions is the end of a range of
+-- the key, so a leaderboard is read in as many steps as it has models and conditions, however many runs there are.
+CREATE TABLE leaderboard_entries (
     suite text NOT NULL,
     project text NOT NULL,
     metric text NOT NULL,
     model text NOT NULL,
-    terms text NOT NULL,
+    conditions text NOT NULL,
     closed_at timestamptz NOT NULL,
     run_id uuid NOT NULL REFERENCES closed_runs ON DELETE CASCADE,
     -- -infinity where it is undefined.
     mean double precision NOT NULL,
-    PRIMARY KEY (suite, project, metric, model, terms, closed_at, run_id)
+    PRIMARY KEY (suite, project, metric, model, conditions, closed_at, run_id)
 );
 
-CREATE INDEX board_entries_by_mean ON board_entries (suite, project, metric, model, terms, mean, closed_at, run_id);
-CREATE INDEX board_entries_of_run ON board_entries (run_id);
+CREATE INDEX leaderboard_entries_by_mean ON leaderboard_entries (suite, project, metric, model, conditions, mean, closed_at, run_id);
+CREATE INDEX leaderboard_entries_of_run ON leaderboard_entries (run_id);
 
 -- Baselines of a sample set, scored in some way: computed once, however many runs use it.
 CREATE TABLE task_baselines (

@@ -32,7 +32,7 @@ class GrpcRescoreApi(pb_grpc.RescoreServiceServicer):
             request.filters_json if request.HasField("filters_json") else None,
         )
         run_id, task = checked_id("run_id", request.run_id), checked_text("task", request.task)
-        rescored = await self._rescore_task(run_id, task, other)
+        rescored = await self._rescore_task.rescore(run_id, task, other)
         return pb.RescoreTaskResponse(
             summary=task_summary_to_proto(rescored.summary),
             recorded=task_summary_to_proto(rescored.recorded),

@@ -6,17 +6,18 @@ from dataclasses import dataclass, replace
 
 from proctor.values.outcome import Answer, Failure
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
-from services.results.answers.ports import ExportedOutcomes
+from services.results.answers.ports import ListedOutcomes
 from services.results.checked_fields import InvalidField
 from services.results.outcomes.outcome import ListedOutcome, ScoredRow
-from services.results.runs.errors import RecordNotFound, RunNotFinished
+from services.results.runs.errors import RunNotFinished
+from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import UNSPECIFIED, RunPlan
+from services.results.samples.ports import SampleSetStore
 from services.results.scoring.answer import Score, ScoringImpossible, Target
 from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring
 from services.results.scoring.recipe import compile_scoring
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import SHORT_NAMES
-from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import TaskSummary
 from services.results.summaries.show_summary import ShowSummary
 from services.results.summaries.summarize_run import find_label_count
@@ -106,28 +107,27 @@ class RescoredTask:
     named: Sequence[UnscoredAnswer] = ()
 
 
+@dataclass(frozen=True, slots=True)
 class RescoreTask:
-    def __init__(self, stores: Stores, answers: ExportedOutcomes, show_summary: ShowSummary) -> None:
-        self._stores = stores
-        self._answers = answers
-        self._show_summary = show_summary
+    records: RunRecordStore
+    sample_sets: SampleSetStore
+    answers: ListedOutcomes
+    show_summary: ShowSummary
 
-    async def __call__(self, run_id: str, task: str, other: OtherScoring) -> RescoredTask:
-        record = await self._stores.records.find(run_id)
-        if record is None:
-            raise RecordNotFound(run_id=run_id)
+    async def rescore(self, run_id: str, task: str, other: OtherScoring) -> RescoredTask:
+        record = await self.records.get(run_id)
         if not record.is_frozen:
             raise RunNotFinished(run_id=run_id)
         index = _task_index(record.plan, task)
         scoring = other_scoring(record.plan, index, other)
-        label_count = await find_label_count(self._stores.sample_sets, record.plan.tasks[index], scoring)
+        label_count = await find_label_count(self.sample_sets, record.plan.tasks[index], scoring)
         needs_targets = record.plan.facts.is_of_dataset
         rescored = RescoredAnswers(scoring, label_count, needs_targets=needs_targets)
-        async for chunk in self._answers.chunks(record.plan, index, has_docs=False):
+        async for chunk in self.answers.chunks(record.plan, index, has_docs=False):
             # In a thread: some metrics take milliseconds per answer, and the service goes on recording.
             await asyncio.to_thread(rescored.add, chunk)
         _check_some_were_scored(rescored)
-        recorded = (await self._show_summary.show(run_id)).tasks[index]
+        recorded = (await self.show_summary.show(run_id)).tasks[index]
         summary = await self._summary(record.plan, index, rescored, recorded)
         return RescoredTask(summary, recorded, rescored.changed, rescored.unscored, rescored.named)
 
@@ -135,7 +135,7 @@ class RescoreTask:
         self, plan: RunPlan, index: int, rescored: RescoredAnswers, recorded: TaskSummary
     ) -> TaskSummary:
         task = plan.tasks[index]
-        clusters = cluster_numbers(task, await self._stores.sample_sets.clusters(task.sample_set_id))
+        clusters = cluster_numbers(task, await self.sample_sets.clusters(task.sample_set_id))
         figures = await asyncio.to_thread(
             rescored.columns.figures, has_rollouts=plan.rollouts > 1, clusters=clusters
         )

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from proctor.values.scoring import TaskGroup
 from services.common.postgres import PostgresSession, connect_pool, migrate
-from services.results.comparison.compare_runs import CompareQuery, CompareRuns
+from services.results.comparison.compare_runs import ComparePair, CompareQuery, CompareRuns
 from services.results.comparison.postgres import PostgresPairs
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.postgres import PostgresRunRecords
@@ -66,7 +66,11 @@ async def main() -> None:
         async with await connect_pool(server.address, schema=SCHEMA) as pool:
             filled = await fill(pool)
             session = PostgresSession(pool, QUERIES)
-            compare = CompareRuns(postgres_stores(session), PostgresPairs(session))
+            stores, pairs = postgres_stores(session), PostgresPairs(session)
+            compare_pair = ComparePair(sample_sets=stores.sample_sets, pairs=pairs)
+            compare = CompareRuns(
+                records=stores.records, summaries=stores.summaries, pairs=pairs, compare_pair=compare_pair
+            )
             for one in filled:
                 for metrics in (METRICS[:1], METRICS):
                     seconds = await timed(compare, one, metrics)
@@ -119,7 +123,7 @@ async def timed(compare: CompareRuns, filled: Filled, metrics: tuple[str, ...]) 
     seconds = []
     for _ in range(CALLS):
         started = time.perf_counter()
-        comparison = await compare(CompareQuery(filled.run_ids, metrics=metrics))
+        comparison = await compare.compare(CompareQuery(filled.run_ids, metrics=metrics))
         seconds.append(time.perf_counter() - started)
         if comparison.differences[0].estimate.pairs != SAMPLES:
             raise SystemExit(f"{filled.name}: {comparison.differences[0]}")

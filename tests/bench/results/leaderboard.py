@@ -11,12 +11,16 @@ from proctor.values.scoring import ScoringMethod
 from services.common.clock import SystemClock
 from services.common.postgres import PostgresSession, connect_pool, migrate
 from services.results.comparison.postgres import PostgresComparisons
-from services.results.leaderboard.closed_run import RunStanding, SuiteFigure
-from services.results.leaderboard.conditions import RunTerms
+from services.results.leaderboard.closed_run import SuiteFigure, SuiteResult
+from services.results.leaderboard.conditions import EvaluationConditions
 from services.results.leaderboard.list_history import HistoryQuery, ListHistory
-from services.results.leaderboard.postgres import PostgresStandings, baselines_to_json, standing_to_json
-from services.results.leaderboard.proto import board_to_proto, history_to_proto
-from services.results.leaderboard.rank_models import BoardQuery, RankModels
+from services.results.leaderboard.postgres import (
+    PostgresLeaderboard,
+    baselines_to_json,
+    result_to_json,
+)
+from services.results.leaderboard.proto import history_to_proto, leaderboard_to_proto
+from services.results.leaderboard.rank_models import LeaderboardQuery, RankModels
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.statistics.figure import Figure
 from tests.harness.servers import postgres_server
@@ -34,14 +38,14 @@ FILL = """
     FROM generate_series(1, {missing}) AS place;
     INSERT INTO run_records (run_id, epoch, rollouts, scoring_method, is_truncated_left)
     SELECT run_id, 1, 1, 'loglikelihood', false FROM closed;
-    INSERT INTO closed_runs (run_id, epoch, suite, model, project_id, state, closed_at, standing, baselines)
-    SELECT run_id, 1, suite, model, project_id, 'completed', closed_at, '{standing}', '{baselines}'
+    INSERT INTO closed_runs (run_id, epoch, suite, model, project_id, state, closed_at, result, baselines)
+    SELECT run_id, 1, suite, model, project_id, 'completed', closed_at, '{result}', '{baselines}'
     FROM closed;
     INSERT INTO history_entries (suite, model, closed_at, run_id)
     SELECT suite_or_all, model_or_all, closed_at, run_id
     FROM closed, unnest(ARRAY[suite, '']) AS suite_or_all, unnest(ARRAY[model, '']) AS model_or_all;
-    INSERT INTO board_entries (suite, project, metric, model, terms, closed_at, run_id, mean)
-    SELECT suite, project, metric, model, '{terms}', closed_at, run_id, random()
+    INSERT INTO leaderboard_entries (suite, project, metric, model, conditions, closed_at, run_id, mean)
+    SELECT suite, project, metric, model, '{conditions}', closed_at, run_id, random()
     FROM closed, unnest(ARRAY[project_id::text, '']) AS project, unnest('{{{metrics}}}'::text[]) AS metric;
     DROP TABLE closed;
 """
@@ -60,19 +64,19 @@ COMPARE = """
     WITH shown AS (
         (
             SELECT DISTINCT ON (suite, model) 'latest' AS board, suite, run_id
-            FROM board_entries WHERE project = '' AND metric = 'acc'
+            FROM leaderboard_entries WHERE project = '' AND metric = 'acc'
             ORDER BY suite, model, closed_at DESC, run_id DESC
         )
         UNION ALL
         (
             SELECT DISTINCT ON (suite, model) 'best', suite, run_id
-            FROM board_entries WHERE project = '' AND metric = 'acc'
+            FROM leaderboard_entries WHERE project = '' AND metric = 'acc'
             ORDER BY suite, model, mean DESC, closed_at DESC, run_id DESC
         )
         UNION ALL
         (
             SELECT DISTINCT ON (suite, model) 'project', suite, run_id
-            FROM board_entries WHERE project = '6' AND metric = 'acc'
+            FROM leaderboard_entries WHERE project = '6' AND metric = 'acc'
             ORDER BY suite, model, closed_at DESC, run_id DESC
         )
     )
@@ -89,7 +93,7 @@ Call = Callable[[], Awaitable[object]]
 
 
 async def main() -> None:
-    table = Table("runs stored", "call", "median ms", "slowest ms", title="Reading standings")
+    table = Table("runs stored", "call", "median ms", "slowest ms", title="Reading leaderboards")
     async with postgres_server() as server:
         await migrate(server.address, SCHEMA, MIGRATIONS)
         async with await connect_pool(server.address, schema=SCHEMA) as pool:
@@ -104,14 +108,14 @@ async def main() -> None:
 
 async def fill(pool: asyncpg.Pool, size: int) -> None:
     """Adds what is missing to `size` runs."""
-    terms = RunTerms(ScoringMethod.LOGLIKELIHOOD)
+    conditions = EvaluationConditions(ScoringMethod.LOGLIKELIHOOD)
     figure = SuiteFigure(Figure(0.5, 0.01, 0.01, 0.48, 0.52, 10_000, "normal"), 9)
     figures = dict.fromkeys(METRICS, figure)
     statement = FILL.format(
         missing=size - await pool.fetchval("SELECT count(*) FROM closed_runs"),
-        standing=standing_to_json(RunStanding(terms, figures, 10_000)),
+        result=result_to_json(SuiteResult(conditions, figures, 10_000)),
         baselines=baselines_to_json({"random": figures, "majority": figures, "longest": figures}),
-        terms=terms.text,
+        conditions=conditions.text,
         metrics=",".join(METRICS),
     )
     async with pool.acquire() as connection:
@@ -120,36 +124,38 @@ async def fill(pool: asyncpg.Pool, size: int) -> None:
 
 
 def calls(session: PostgresSession) -> dict[str, Call]:
-    standings = PostgresStandings(session)
-    rank_models = RankModels(standings, PostgresComparisons(session), compare_nothing, SystemClock())
-    list_history = ListHistory(standings, SystemClock())
+    leaderboard = PostgresLeaderboard(session)
+    rank_models = RankModels(leaderboard, PostgresComparisons(session), CompareNothing(), SystemClock())
+    list_history = ListHistory(leaderboard, SystemClock())
 
-    def board(query: BoardQuery) -> Call:
+    def ranked(query: LeaderboardQuery) -> Call:
         async def call() -> object:
-            return board_to_proto(await rank_models(query))
+            return leaderboard_to_proto(await rank_models.rank(query))
 
         return call
 
     def history(query: HistoryQuery) -> Call:
         async def call() -> object:
-            return history_to_proto(await list_history(query))
+            return history_to_proto(await list_history.list_page(query))
 
         return call
 
     return {
-        "leaderboard": board(BoardQuery("suite1", "accuracy")),
-        "leaderboard, 100 models": board(BoardQuery("suite1", "score", limit=100)),
-        "leaderboard, best runs": board(BoardQuery("suite1", "accuracy", is_best=True)),
-        "leaderboard of a project": board(BoardQuery("suite1", "accuracy", project_id=6)),
+        "leaderboard": ranked(LeaderboardQuery("suite1", "accuracy")),
+        "leaderboard, 100 models": ranked(LeaderboardQuery("suite1", "score", limit=100)),
+        "leaderboard, best runs": ranked(LeaderboardQuery("suite1", "accuracy", is_best=True)),
+        "leaderboard of a project": ranked(LeaderboardQuery("suite1", "accuracy", project_id=6)),
         "history of 30 days": history(HistoryQuery()),
         "history of a model": history(HistoryQuery(model="p/7", days=365)),
         "history of a suite, 500 runs": history(HistoryQuery(suite="suite1", page_size=500)),
     }
 
 
-async def compare_nothing(first_run_id: str, second_run_id: str) -> None:
+class CompareNothing:
     """What is read here was compared before."""
-    raise LookupError(first_run_id, second_run_id)
+
+    async def store(self, first_run_id: str, second_run_id: str) -> None:
+        raise LookupError(first_run_id, second_run_id)
 
 
 async def timed(call: Call) -> list[float]:

@@ -47,13 +47,13 @@ HOT = {
     "read_shard_counts": f"ARRAY[{RUN}]::uuid[], ARRAY[7]",
     "read_task_counts": f"ARRAY[{RUN}]::uuid[]",
     "read_all_shard_counts": RUN,
-    "list_board_metrics": "'glue', ''",
+    "list_leaderboard_metrics": "'glue', ''",
     "list_latest_entries": "'glue', '', 'acc'",
     "list_best_entries": "'glue', '7', 'acc'",
     "list_history": "'glue', '', now() - interval '1 day', 'infinity', gen_random_uuid(), 100",
     "count_history": "'', 'p/7', now() - interval '1 day'",
     "read_comparisons": f"ARRAY[{RUN}, {SET}]::uuid[], 'acc'",
-    "find_previous_run": f"{RUN}, 'glue', 'p/7', 'terms'",
+    "find_previous_run": f"{RUN}, 'glue', 'p/7', 'conditions'",
     "list_runs_to_compare": "100",
     "delete_run_record": RUN,
     "delete_task_counts": RUN,
@@ -69,13 +69,13 @@ CLOSED_RUNS = """
         FROM generate_series(1, 10000) AS place;
         INSERT INTO run_records (run_id, epoch, rollouts, scoring_method, is_truncated_left)
         SELECT run_id, 1, 1, 'loglikelihood', false FROM closed;
-        INSERT INTO closed_runs (run_id, epoch, suite, model, project_id, state, closed_at, standing)
+        INSERT INTO closed_runs (run_id, epoch, suite, model, project_id, state, closed_at, result)
         SELECT run_id, 1, 'glue', model, project_id, 'completed', closed_at, '{}' FROM closed;
         INSERT INTO history_entries (suite, model, closed_at, run_id)
         SELECT suite, model_or_all, closed_at, run_id
         FROM closed, unnest(ARRAY['glue', '']) AS suite, unnest(ARRAY[model, '']) AS model_or_all;
-        INSERT INTO board_entries (suite, project, metric, model, terms, closed_at, run_id, mean)
-        SELECT 'glue', project, metric, model, 'terms', closed_at, run_id, random()
+        INSERT INTO leaderboard_entries (suite, project, metric, model, conditions, closed_at, run_id, mean)
+        SELECT 'glue', project, metric, model, 'conditions', closed_at, run_id, random()
         FROM closed, unnest(ARRAY[project_id::text, '']) AS project, unnest(ARRAY['acc', 'score']) AS metric;
         INSERT INTO run_comparisons
             (first_run_id, second_run_id, task, metric, first_epoch, second_epoch, verdict, pairs, test)

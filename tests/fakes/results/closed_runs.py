@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from proctor.values.run import RunState
 from proctor.values.scoring import ScoringMethod
 from services.results.comparison.comparison import StoredDifference
-from services.results.leaderboard.closed_run import ClosedRun, RunStanding, SuiteFigure
-from services.results.leaderboard.conditions import RunTerms
+from services.results.leaderboard.closed_run import ClosedRun, SuiteFigure, SuiteResult
+from services.results.leaderboard.conditions import EvaluationConditions
 from services.results.leaderboard.list_history import ListHistory
 from services.results.leaderboard.rank_models import RankModels
 from services.results.statistics.figure import Figure
@@ -18,7 +18,7 @@ from tests.fakes.results.recorded_run import new_id
 
 SUITE = "letters"
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
-WHOLE = RunTerms(ScoringMethod.LOGLIKELIHOOD)
+WHOLE = EvaluationConditions(ScoringMethod.LOGLIKELIHOOD)
 
 
 class NoonClock:
@@ -48,7 +48,7 @@ class ClosedRuns:
         self,
         model: str,
         mean: float | None,
-        terms: RunTerms = WHOLE,
+        conditions: EvaluationConditions = WHOLE,
         *,
         state: RunState = RunState.COMPLETED,
         project_id: int = 1,
@@ -57,24 +57,24 @@ class ClosedRuns:
     ) -> ClosedRun:
         closed_at = NOON - timedelta(hours=100 - len(self.rows.closed))
         figures = {metric: suite_figure(mean) for metric in metrics}
-        standing = RunStanding(
-            terms, figures, answered=300, failed=2, unparsed=30, failing_tasks=failing_tasks
+        result = SuiteResult(
+            conditions, figures, answered=300, failed=2, unparsed=30, failing_tasks=failing_tasks
         )
-        run = ClosedRun(new_id(), SUITE, model, project_id, state, closed_at, standing)
+        run = ClosedRun(new_id(), SUITE, model, project_id, state, closed_at, result)
         self.rows.closed[run.run_id] = run
         return run
 
     def compared(
         self, first: ClosedRun, second: ClosedRun, p_value: float | None, metric: str = "acc"
     ) -> None:
-        means = [run.standing.figures[metric].figure.mean or 0.0 for run in (first, second)]
+        means = [run.result.figures[metric].figure.mean or 0.0 for run in (first, second)]
         self.differences.stored.append(
             StoredDifference(
                 first.run_id, second.run_id, metric, means[0] - means[1], None, None, p_value, 300, "test"
             )
         )
 
-    async def compare_pair(self, first_run_id: str, second_run_id: str) -> None:
+    async def store(self, first_run_id: str, second_run_id: str) -> None:
         """A comparison on reading finds what a test has laid ready; without that none can be made."""
         self.asked.append((first_run_id, second_run_id))
         pair = frozenset((first_run_id, second_run_id))
@@ -84,7 +84,7 @@ class ClosedRuns:
 
     @property
     def rank_models(self) -> RankModels:
-        return RankModels(MemoryLeaderboard(self.rows), self.differences, self.compare_pair, NoonClock())
+        return RankModels(MemoryLeaderboard(self.rows), self.differences, self, NoonClock())
 
     @property
     def list_history(self) -> ListHistory:

@@ -1,4 +1,4 @@
-"""Boards, histories and stored differences in memory: the same promises as Postgres, without it."""
+"""Leaderboards, histories and stored differences in memory: the same promises as Postgres, without it."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -9,7 +9,7 @@ from proctor.values.scoring import ScoringMethod
 from services.results.comparison.comparison import StoredDifference
 from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines
-from services.results.leaderboard.leaderboard import BoardEntry
+from services.results.leaderboard.leaderboard import Candidate
 from services.results.leaderboard.ports import HistoryPage
 from services.results.runs.run_plan import PlannedTask
 from tests.fakes.results.memory_results import MemoryRows
@@ -21,29 +21,31 @@ class MemoryLeaderboard:
 
     async def metrics(self, suite: str, project_id: int | None) -> list[str]:
         runs = self._complete(suite, project_id)
-        return sorted({metric for run in runs for metric in run.standing.figures})
+        return sorted({metric for run in runs for metric in run.result.figures})
 
-    async def entries(
+    async def candidates(
         self, suite: str, metric: str, project_id: int | None, *, is_best: bool
-    ) -> list[BoardEntry]:
-        by_terms: dict[tuple[str, str], list[ClosedRun]] = {}
+    ) -> list[Candidate]:
+        by_conditions: dict[tuple[str, str], list[ClosedRun]] = {}
         for run in self._complete(suite, project_id):
-            if metric in run.standing.figures:
-                by_terms.setdefault(_place(run, metric), []).append(run)
+            if metric in run.result.figures:
+                by_conditions.setdefault(_place(run, metric), []).append(run)
         return [
-            self._entry(runs, metric, max(runs, key=lambda run: _worth(run, metric)) if is_best else runs[-1])
-            for runs in by_terms.values()
+            self._candidate(
+                runs, metric, max(runs, key=lambda run: _worth(run, metric)) if is_best else runs[-1]
+            )
+            for runs in by_conditions.values()
         ]
 
-    def _entry(self, runs: Sequence[ClosedRun], metric: str, chosen: ClosedRun) -> BoardEntry:
+    def _candidate(self, runs: Sequence[ClosedRun], metric: str, chosen: ClosedRun) -> Candidate:
         before = [
             run.run_id
             for run in self._complete(chosen.suite, None)
             if _place(run, metric) == _place(chosen, metric)
-            and metric in run.standing.figures
+            and metric in run.result.figures
             and _key(run) < _key(chosen)
         ]
-        return BoardEntry(chosen, metric, before[-1] if before else "", chosen is runs[-1])
+        return Candidate(chosen, metric, before[-1] if before else "", chosen is runs[-1])
 
     async def baselines(self, run_ids: Sequence[str]) -> SuiteBaselines:
         known = [self._rows.closed[run_id] for run_id in run_ids if run_id in self._rows.run_baselines]
@@ -120,8 +122,8 @@ class MemoryDifferences:
 
 def _place(run: ClosedRun, metric: str) -> tuple[str, str]:
     """Runs that cannot be ranked share one entry of their model."""
-    terms = run.standing.terms.of_metric(metric)
-    return run.model, terms.text if run.standing.is_whole else ""
+    conditions = run.result.conditions.of_metric(metric)
+    return run.model, conditions.text if run.result.is_whole else ""
 
 
 def _scored(task: PlannedTask, method: ScoringMethod | None) -> str:
@@ -133,5 +135,5 @@ def _key(run: ClosedRun) -> tuple[datetime, str]:
 
 
 def _worth(run: ClosedRun, metric: str) -> tuple[float, tuple[datetime, str]]:
-    mean = run.standing.figures[metric].figure.mean
+    mean = run.result.figures[metric].figure.mean
     return float("-inf") if mean is None else mean, _key(run)

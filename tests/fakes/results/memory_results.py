@@ -13,7 +13,7 @@ from proctor.values.run import RunCounts, RunState, TaskCounts
 from proctor.values.usage import TokenUsage
 from services.common.clock import SystemClock
 from services.results.leaderboard.baseline import TaskBaselines
-from services.results.leaderboard.closed_run import ClosedRun, RunStanding, SuiteBaselines, standing_of
+from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines, SuiteResult, suite_result
 from services.results.outcomes.outcome import Outcome, ScoredOutcome, ScoredRow, supersedes
 from services.results.outcomes.ports import OutcomePage
 from services.results.outcomes.timing_summary import Percentiles, TimingSummary
@@ -304,18 +304,18 @@ class MemorySummaries:
         if record.epoch != summary.epoch or not record.is_frozen:
             return summary
         if (plan.run_id, summary.epoch) not in rows.summaries and plan.facts.suite:
-            rows.closed[plan.run_id] = _closed_run(record, standing_of(plan, summary))
+            rows.closed[plan.run_id] = _closed_run(record, suite_result(plan, summary))
         return rows.summaries.setdefault((plan.run_id, summary.epoch), summary)
 
     async def find(self, run_id: str, epoch: int) -> RunSummary | None:
         return self._rows.summaries.get((run_id, epoch))
 
 
-def _closed_run(record: RunRecord, standing: RunStanding) -> ClosedRun:
+def _closed_run(record: RunRecord, result: SuiteResult) -> ClosedRun:
     assert record.closed_at is not None
     run_id, facts = record.plan.run_id, record.plan.facts
     return ClosedRun(
-        run_id, facts.suite, facts.model, facts.project_id, record.state, record.closed_at, standing
+        run_id, facts.suite, facts.model, facts.project_id, record.state, record.closed_at, result
     )
 
 

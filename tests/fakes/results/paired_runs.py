@@ -11,13 +11,13 @@ from proctor.values.sample import Prompt
 from proctor.values.scoring import ScoringMethod, TaskGroup, TaskScoring
 from services.common.clock import SystemClock
 from services.common.postgres import PostgresSession, connect_pool, migrate
-from services.results.comparison.compare_runs import CompareQuery, CompareRuns
+from services.results.comparison.compare_runs import ComparePair, CompareQuery, CompareRuns
 from services.results.comparison.comparison import Comparison, Difference
 from services.results.comparison.list_flips import ListFlips
 from services.results.comparison.postgres import PostgresComparisons, PostgresPairs
-from services.results.comparison.store_comparison import ComparePair
-from services.results.leaderboard.compare_peers import StoreComparisons
-from services.results.leaderboard.postgres import PostgresPeers, PostgresStandings
+from services.results.comparison.store_comparison import StoreComparison
+from services.results.leaderboard.compare_peers import ComparePeers
+from services.results.leaderboard.postgres import PostgresLeaderboard, PostgresPeers
 from services.results.leaderboard.rank_models import RankModels
 from services.results.outcomes.outcome import ScoredOutcome
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
@@ -73,21 +73,30 @@ class PairedRuns:
         return PostgresPairs(self.session)
 
     @property
-    def compare(self) -> CompareRuns:
-        return CompareRuns(self.stores, self.pairs)
+    def compare_pair(self) -> ComparePair:
+        return ComparePair(sample_sets=self.stores.sample_sets, pairs=self.pairs)
 
     @property
-    def compare_pair(self) -> ComparePair:
-        return ComparePair(self.stores.records, self.comparisons, self.compare)
+    def compare_runs(self) -> CompareRuns:
+        return CompareRuns(
+            records=self.stores.records,
+            summaries=self.stores.summaries,
+            pairs=self.pairs,
+            compare_pair=self.compare_pair,
+        )
+
+    @property
+    def store_comparison(self) -> StoreComparison:
+        return StoreComparison(self.stores.records, self.comparisons, self.compare_pair)
 
     @property
     def rank_models(self) -> RankModels:
-        boards = PostgresStandings(self.session)
-        return RankModels(boards, self.comparisons, self.compare_pair, SystemClock())
+        leaderboard = PostgresLeaderboard(self.session)
+        return RankModels(leaderboard, self.comparisons, self.store_comparison, SystemClock())
 
     @property
     def list_flips(self) -> ListFlips:
-        return ListFlips(self.stores, self.pairs)
+        return ListFlips(self.stores.records, self.stores.sample_sets, self.pairs)
 
     @property
     def comparisons(self) -> PostgresComparisons:
@@ -98,9 +107,11 @@ class PairedRuns:
         return PostgresPeers(self.session)
 
     @property
-    def store_comparisons(self) -> StoreComparisons:
-        boards = PostgresStandings(self.session)
-        return StoreComparisons(self.stores.records, boards, self.comparisons, self.peers, self.compare_pair)
+    def compare_peers(self) -> ComparePeers:
+        leaderboard = PostgresLeaderboard(self.session)
+        return ComparePeers(
+            self.stores.records, leaderboard, self.comparisons, self.peers, self.store_comparison
+        )
 
     async def run(
         self,
@@ -147,7 +158,9 @@ class PairedRuns:
         self, *plans: RunPlan, metrics: Sequence[str] = (), is_forced: bool = False
     ) -> Comparison:
         run_ids = tuple(plan.run_id for plan in plans)
-        return await self.compare(CompareQuery(run_ids, metrics=tuple(metrics), is_forced=is_forced))
+        return await self.compare_runs.compare(
+            CompareQuery(run_ids, metrics=tuple(metrics), is_forced=is_forced)
+        )
 
     async def difference(self, first: RunPlan, second: RunPlan, metric: str = "acc") -> Difference:
         """Of the first task."""

@@ -251,10 +251,10 @@ async def test_models_are_compared_by_their_latest_run_over_all_rows(runs: Paire
     latest = await runs.run(single(TEN, *[1] * 10), model="p/a")
     await runs.run(single(TEN[:2], 0, 0), model="p/a", limit=2)
     other = await runs.run(single(TEN, *[1] * 10), model="p/b")
-    comparison = await runs.compare(CompareQuery(models=("p/a", "p/b"), suite=runs.suite))
+    comparison = await runs.compare_runs.compare(CompareQuery(models=("p/a", "p/b"), suite=runs.suite))
     assert [run.run_id for run in comparison.runs] == [latest.run_id, other.run_id]
     with pytest.raises(NoRunOfModel):
-        await runs.compare(CompareQuery(models=("p/a", "p/c"), suite=runs.suite))
+        await runs.compare_runs.compare(CompareQuery(models=("p/a", "p/c"), suite=runs.suite))
 
 
 @pytest.mark.parametrize(
@@ -272,22 +272,22 @@ async def test_a_query_that_names_no_two_to_six_runs_is_refused(
     runs: PairedRuns, query: CompareQuery
 ) -> None:
     with pytest.raises(InvalidField):
-        await runs.compare(query)
+        await runs.compare_runs.compare(query)
 
 
 async def test_an_unknown_run_or_task_is_refused(runs: PairedRuns) -> None:
     plans = [await runs.run(single(TEN[:2], 1, 0)) for _ in range(2)]
     with pytest.raises(RecordNotFound):
-        await runs.compare(CompareQuery((plans[0].run_id, new_id())))
+        await runs.compare_runs.compare(CompareQuery((plans[0].run_id, new_id())))
     with pytest.raises(InvalidField, match="t9"):
-        await runs.compare(CompareQuery((plans[0].run_id, plans[1].run_id), tasks=("t9",)))
+        await runs.compare_runs.compare(CompareQuery((plans[0].run_id, plans[1].run_id), tasks=("t9",)))
 
 
 async def flips(runs: PairedRuns, *plans: RunPlan, size: int = 2, metric: str = "") -> list[FlipsPage]:
     query = FlipsQuery((plans[0].run_id, plans[1].run_id), "t0", metric, size)
-    pages = [await runs.list_flips(query)]
+    pages = [await runs.list_flips.list_page(query)]
     while pages[-1].next_page_token:
-        pages.append(await runs.list_flips(replace(query, page_token=pages[-1].next_page_token)))
+        pages.append(await runs.list_flips.list_page(replace(query, page_token=pages[-1].next_page_token)))
     return pages
 
 

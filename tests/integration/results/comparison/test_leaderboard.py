@@ -14,8 +14,8 @@ from proctor.values.scoring import ScoringMethod, TaskGroup
 from services.common.postgres import PostgresSession, connect_pool, migrate
 from services.results.leaderboard.add_baselines import AddBaselines
 from services.results.leaderboard.history_token import NEWEST
-from services.results.leaderboard.ports import BaselineStore, BoardStore, HistoryPage, HistoryStore
-from services.results.leaderboard.postgres import PostgresBaselines, PostgresStandings
+from services.results.leaderboard.ports import BaselineStore, HistoryPage, HistoryStore, LeaderboardStore
+from services.results.leaderboard.postgres import PostgresBaselines, PostgresLeaderboard
 from services.results.outcomes.delete_run import DeleteRun
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.run_plan import RunFacts, RunPlan
@@ -30,7 +30,7 @@ from tests.harness.servers import postgres_server
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-class Kept(BoardStore, HistoryStore, Protocol):
+class Kept(LeaderboardStore, HistoryStore, Protocol):
     """Both in one, as the adapters have them."""
 
 
@@ -57,12 +57,16 @@ class World:
         await self.stores.outcomes.record([*rows[:right], *wrong])
         return plan
 
+    @property
+    def add_baselines(self) -> AddBaselines:
+        return AddBaselines(self.stores.records, self.stores.sample_sets, self.baselines)
+
     async def close(self, plan: RunPlan, state: RunState = RunState.COMPLETED, epoch: int = 1) -> None:
         close_run = close_run_of(self.stores).close
         await close_run(plan.run_id, epoch, state, allow_partial=True)
 
-    async def board(self, *, is_best: bool = False, project_id: int | None = None) -> list[tuple[str, str]]:
-        entries = await self.kept.entries(self.suite, "acc", project_id, is_best=is_best)
+    async def listed(self, *, is_best: bool = False, project_id: int | None = None) -> list[tuple[str, str]]:
+        entries = await self.kept.candidates(self.suite, "acc", project_id, is_best=is_best)
         return sorted((entry.run.model, entry.run.run_id) for entry in entries)
 
     async def history(self, model: str = "", *, page_size: int = 100) -> list[tuple[str, RunState | None]]:
@@ -89,7 +93,7 @@ def world(request: pytest.FixtureRequest, session: PostgresSession) -> World:
         rows = MemoryRows()
         return World(memory_stores(rows), MemoryLeaderboard(rows), MemoryBaselines(rows), new_id())
     stores = postgres_stores(session)
-    return World(stores, PostgresStandings(session), PostgresBaselines(session), new_id())
+    return World(stores, PostgresLeaderboard(session), PostgresBaselines(session), new_id())
 
 
 async def test_the_latest_and_the_best_complete_run_of_each_model_are_found(world: World) -> None:
@@ -98,13 +102,15 @@ async def test_the_latest_and_the_best_complete_run_of_each_model_are_found(worl
     ]
     for plan in (best, latest, other):
         await world.close(plan)
-    assert await world.board() == [("p/a", latest.run_id), ("p/b", other.run_id)]
-    assert await world.board(is_best=True) == [("p/a", best.run_id), ("p/b", other.run_id)]
-    entries = {one.run.model: one for one in await world.kept.entries(world.suite, "acc", None, is_best=True)}
+    assert await world.listed() == [("p/a", latest.run_id), ("p/b", other.run_id)]
+    assert await world.listed(is_best=True) == [("p/a", best.run_id), ("p/b", other.run_id)]
+    entries = {
+        one.run.model: one for one in await world.kept.candidates(world.suite, "acc", None, is_best=True)
+    }
     assert (entries["p/a"].is_latest, entries["p/b"].is_latest) == (False, True)
     [entry] = [
         one
-        for one in await world.kept.entries(world.suite, "acc", None, is_best=False)
+        for one in await world.kept.candidates(world.suite, "acc", None, is_best=False)
         if one.run.model == "p/a"
     ]
     assert (entry.previous_run_id, entry.figure.mean) == (best.run_id, 0.5)
@@ -114,17 +120,17 @@ async def test_after_the_latest_run_was_deleted_the_one_before_counts_again(worl
     earlier, latest = [await world.run("p/a", right=right) for right in (4, 2)]
     for plan in (earlier, latest):
         await world.close(plan)
-    assert await world.board() == [("p/a", latest.run_id)]
+    assert await world.listed() == [("p/a", latest.run_id)]
     await DeleteRun(world.stores.records, world.stores.outcomes).delete(latest.run_id)
-    assert await world.board() == [("p/a", earlier.run_id)]
+    assert await world.listed() == [("p/a", earlier.run_id)]
     assert await world.history() == [(earlier.run_id, RunState.COMPLETED)]
 
 
 async def test_a_standing_is_read_as_it_was_kept(world: World) -> None:
     await world.close(await world.run("p/a", right=1, limit=4))
-    [entry] = await world.kept.entries(world.suite, "score", None, is_best=False)
-    kept = entry.run.standing
-    assert (kept.terms.limit, kept.terms.is_whole, kept.answered, kept.failed, kept.unparsed) == (
+    [entry] = await world.kept.candidates(world.suite, "score", None, is_best=False)
+    kept = entry.run.result
+    assert (kept.conditions.limit, kept.conditions.is_whole, kept.answered, kept.failed, kept.unparsed) == (
         4,
         False,
         4,
@@ -143,7 +149,7 @@ async def test_closing_again_changes_nothing(world: World) -> None:
     plan = await world.run("p/a", right=4)
     await world.close(plan)
     await world.close(plan)
-    assert await world.board() == [("p/a", plan.run_id)]
+    assert await world.listed() == [("p/a", plan.run_id)]
     assert await world.history() == [(plan.run_id, RunState.COMPLETED)]
 
 
@@ -151,15 +157,15 @@ async def test_two_replicas_that_close_at_once_list_a_run_once(world: World) -> 
     plans = [await world.run(f"p/{place % 3}", right=2) for place in range(6)]
     await asyncio.gather(*(world.close(plan) for plan in plans for _ in range(3)))
     assert sorted(run_id for run_id, _ in await world.history()) == sorted(plan.run_id for plan in plans)
-    assert [model for model, _ in await world.board()] == ["p/0", "p/1", "p/2"]
+    assert [model for model, _ in await world.listed()] == ["p/0", "p/1", "p/2"]
 
 
 async def test_a_run_that_failed_is_in_the_history_and_not_on_the_board(world: World) -> None:
     whole, broken = await world.run("p/a", right=1), await world.run("p/a", right=4)
     await world.close(whole)
     await world.close(broken, RunState.FAILED)
-    assert await world.board() == [("p/a", whole.run_id)]
-    assert await world.board(is_best=True) == [("p/a", whole.run_id)]
+    assert await world.listed() == [("p/a", whole.run_id)]
+    assert await world.listed(is_best=True) == [("p/a", whole.run_id)]
     assert await world.history("p/a") == [
         (broken.run_id, RunState.FAILED),
         (whole.run_id, RunState.COMPLETED),
@@ -172,14 +178,14 @@ async def test_a_retried_run_stands_as_it_was_closed_last(world: World) -> None:
     await world.close(other)
     await world.stores.records.open(plan, 2)
     await world.close(plan, epoch=2)
-    assert await world.board() == [("p/a", plan.run_id), ("p/b", other.run_id)]
+    assert await world.listed() == [("p/a", plan.run_id), ("p/b", other.run_id)]
     assert await world.history() == [
         (plan.run_id, RunState.COMPLETED),
         (other.run_id, RunState.COMPLETED),
     ]
     await world.stores.records.open(plan, 3)
     await world.close(plan, RunState.CANCELLED, epoch=3)
-    assert await world.board() == [("p/b", other.run_id)]
+    assert await world.listed() == [("p/b", other.run_id)]
     assert [state for _, state in await world.history("p/a")] == [RunState.CANCELLED]
 
 
@@ -187,7 +193,7 @@ async def test_an_older_run_that_is_closed_later_is_the_latest(world: World) -> 
     opened_first, opened_second = await world.run("p/a", right=1), await world.run("p/a", right=2)
     await world.close(opened_second)
     await world.close(opened_first)
-    assert await world.board() == [("p/a", opened_first.run_id)]
+    assert await world.listed() == [("p/a", opened_first.run_id)]
 
 
 async def test_flawed_runs_of_a_model_have_an_entry_of_their_own(world: World) -> None:
@@ -195,7 +201,7 @@ async def test_flawed_runs_of_a_model_have_an_entry_of_their_own(world: World) -
     short, shorter = await world.run("p/a", right=4, limit=8), await world.run("p/a", right=3, limit=5)
     for plan in (whole, short, shorter):
         await world.close(plan)
-    assert await world.board() == sorted([("p/a", whole.run_id), ("p/a", shorter.run_id)])
+    assert await world.listed() == sorted([("p/a", whole.run_id), ("p/a", shorter.run_id)])
 
 
 async def test_a_project_has_its_own_latest_run(world: World) -> None:
@@ -205,8 +211,8 @@ async def test_a_project_has_its_own_latest_run(world: World) -> None:
     )
     await world.close(mine)
     await world.close(theirs)
-    assert await world.board(project_id=7) == [("p/a", mine.run_id)]
-    assert await world.board(project_id=9) == []
+    assert await world.listed(project_id=7) == [("p/a", mine.run_id)]
+    assert await world.listed(project_id=9) == []
     assert await world.kept.metrics(world.suite, 9) == []
 
 
@@ -214,7 +220,7 @@ async def test_a_run_without_a_suite_is_not_listed(world: World) -> None:
     nameless = replace(world, suite="")
     before = len(await nameless.history())
     await nameless.close(await nameless.run("p/a", right=1))
-    assert await nameless.board() == []
+    assert await nameless.listed() == []
     assert len(await nameless.history()) == before
 
 
@@ -234,7 +240,7 @@ async def test_a_complete_run_gets_baselines_once_it_is_closed(world: World) -> 
     plan, failed = await world.run("p/a", right=1), await world.run("p/b", right=1)
     await world.close(plan)
     await world.close(failed, RunState.FAILED)
-    await AddBaselines(world.stores, world.baselines)()
+    await world.add_baselines.add()
     found = await world.kept.baselines([failed.run_id, plan.run_id])
     means = {name: figures["acc"].figure.mean for name, figures in found.items()}
     assert means == {"random": 0.5, "majority": 0.5, "longest": 0.5}
@@ -246,15 +252,14 @@ async def test_the_baselines_of_a_sample_set_are_computed_once(world: World) -> 
     plan = await world.run("p/a", right=1)
     again = replace(plan, run_id=new_id())
     await world.stores.records.open(again, 1)
-    add_baselines = AddBaselines(world.stores, world.baselines)
     await world.close(plan)
-    await add_baselines()
+    await world.add_baselines.add()
     [task] = plan.tasks
     first = await world.baselines.find(task, plan.scoring_method)
     assert first is not None
     await world.baselines.keep(task, plan.scoring_method, {})
     await world.close(again)
-    await add_baselines()
+    await world.add_baselines.add()
     assert await world.baselines.find(task, plan.scoring_method) == first
     assert await world.baselines.find(task, ScoringMethod.GENERATE) is None
     assert await world.kept.baselines([again.run_id])

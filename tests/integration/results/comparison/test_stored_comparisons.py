@@ -1,7 +1,7 @@
 """What closed runs prove about each other is kept apart from the close, and found again after a crash."""
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import pytest_asyncio
@@ -9,13 +9,12 @@ import pytest_asyncio
 from proctor.values.run import RunState
 from services.common.errors import DependencyUnavailable
 from services.common.postgres import PostgresSession
-from services.results.comparison.compare_runs import CompareRuns
+from services.results.comparison.compare_runs import ComparePair
 from services.results.comparison.comparison import Difference
 from services.results.comparison.metric_choice import MetricChoice
-from services.results.comparison.store_comparison import ComparePair
-from services.results.leaderboard.compare_peers import StoreComparisons
-from services.results.leaderboard.postgres import PostgresStandings
-from services.results.leaderboard.rank_models import BoardQuery
+from services.results.comparison.store_comparison import StoreComparison
+from services.results.leaderboard.compare_peers import ComparePeers
+from services.results.leaderboard.rank_models import LeaderboardQuery
 from services.results.runs.run_plan import RunRecord
 from tests.fakes.results.paired_runs import FAILED, PairedRuns, TaskOfRun, postgres_session, single
 
@@ -43,9 +42,9 @@ async def test_a_closed_run_is_compared_with_other_models_and_its_own_previous_r
     oldest, previous, other = [
         await runs.run(answers(right), model=model) for model, right in (("p/a", 9), ("p/a", 10), ("p/b", 30))
     ]
-    await runs.store_comparisons()
+    await runs.compare_peers.compare()
     latest = await runs.run(answers(20), model="p/a")
-    await runs.store_comparisons()
+    await runs.compare_peers.compare()
     ids = [plan.run_id for plan in (latest, previous, other, oldest)]
     stored = await runs.comparisons.of_runs(ids, "acc")
     assert stored[latest.run_id, previous.run_id].difference == pytest.approx(1 / 3)
@@ -67,7 +66,7 @@ async def test_a_closed_run_is_compared_with_other_models_and_its_own_previous_r
 
 async def test_every_figure_of_the_suite_is_kept(runs: PairedRuns) -> None:
     plans = [await runs.run(answers(right)) for right in (10, 20)]
-    await runs.store_comparisons()
+    await runs.compare_peers.compare()
     ids = [plan.run_id for plan in plans]
     for metric in ("acc", "mcc", "score"):
         assert len(await runs.comparisons.of_runs(ids, metric)) == 1
@@ -83,7 +82,7 @@ async def test_only_runs_on_the_same_terms_are_compared(runs: PairedRuns) -> Non
     ]
     cancelled = await runs.open_run(answers(10))
     await runs.close(cancelled, RunState.CANCELLED)
-    await runs.store_comparisons()
+    await runs.compare_peers.compare()
     assert await runs.peers.waiting(100) == []
     assert await runs.comparisons.of_runs([plan.run_id for plan in (*plans, cancelled)], "acc") == {}
 
@@ -91,46 +90,44 @@ async def test_only_runs_on_the_same_terms_are_compared(runs: PairedRuns) -> Non
 async def test_a_run_that_was_closed_again_is_compared_again(runs: PairedRuns) -> None:
     plans = [await runs.run(answers(right)) for right in (10, 20)]
     ids = [plan.run_id for plan in plans]
-    await runs.store_comparisons()
+    await runs.compare_peers.compare()
     await runs.stores.records.open(plans[1], 2)
     assert await runs.comparisons.of_runs(ids, "acc") == {}
     await runs.close(plans[1], epoch=2)
     assert await runs.peers.waiting(100) == [ids[1]]
-    await runs.store_comparisons()
+    await runs.compare_peers.compare()
     assert len(await runs.comparisons.of_runs(ids, "acc")) == 1
 
 
-@dataclass
-class BrokenCompare(CompareRuns):
+@dataclass(frozen=True)
+class BrokenComparePair(ComparePair):
     """Breaks on one run, as a fault of ours would, or as a Postgres that goes away."""
 
-    sound: CompareRuns
     broken_run: str
     error: Exception
 
-    async def pair(
+    async def compare(
         self, runs: tuple[RunRecord, RunRecord], choice: MetricChoice, places: tuple[int, int] = (0, 1)
     ) -> list[Difference]:
         if self.broken_run in [run.plan.run_id for run in runs]:
             raise self.error
-        return await self.sound.pair(runs, choice, places)
+        return await ComparePair.compare(self, runs, choice, places)
 
 
-def breaking(runs: PairedRuns, run_id: str, error: Exception) -> StoreComparisons:
-    boards = PostgresStandings(runs.session)
-    compare = BrokenCompare(runs.compare, run_id, error)
-    compare_pair = ComparePair(runs.stores.records, runs.comparisons, compare)
-    return StoreComparisons(runs.stores.records, boards, runs.comparisons, runs.peers, compare_pair)
+def breaking(runs: PairedRuns, run_id: str, error: Exception) -> ComparePeers:
+    compare_pair = BrokenComparePair(runs.stores.sample_sets, runs.pairs, run_id, error)
+    store_comparison = StoreComparison(runs.stores.records, runs.comparisons, compare_pair)
+    return replace(runs.compare_peers, store_comparison=store_comparison)
 
 
 async def three(runs: PairedRuns) -> Sequence[str]:
-    await runs.store_comparisons()
+    await runs.compare_peers.compare()
     return [(await runs.run(answers(right))).run_id for right in (10, 15, 20)]
 
 
 async def test_a_comparison_that_breaks_is_left_out_and_the_others_are_made(runs: PairedRuns) -> None:
     broken, *others = await three(runs)
-    await breaking(runs, broken, ZeroDivisionError())()
+    await breaking(runs, broken, ZeroDivisionError()).compare()
     assert await runs.peers.waiting(100) == []
     stored = await runs.comparisons.of_runs([broken, *others], "acc")
     assert set(stored) == {(others[0], others[1])}
@@ -139,37 +136,37 @@ async def test_a_comparison_that_breaks_is_left_out_and_the_others_are_made(runs
 async def test_what_an_outage_cut_short_is_made_later(runs: PairedRuns) -> None:
     ids = await three(runs)
     with pytest.raises(DependencyUnavailable):
-        await breaking(runs, ids[2], DependencyUnavailable(dependency="Postgres"))()
+        await breaking(runs, ids[2], DependencyUnavailable(dependency="Postgres")).compare()
     assert ids[2] in await runs.peers.waiting(100)
-    await runs.store_comparisons()
+    await runs.compare_peers.compare()
     assert len(await runs.comparisons.of_runs(ids, "acc")) == 3
 
 
 async def test_a_board_of_best_runs_compares_what_nobody_compared_and_keeps_it(runs: PairedRuns) -> None:
     best = await runs.run(answers(30), model="p/a")
-    await runs.store_comparisons()
+    await runs.compare_peers.compare()
     await runs.run(answers(3), model="p/a")
     other = await runs.run(answers(5), model="p/b")
-    await runs.store_comparisons()
+    await runs.compare_peers.compare()
     ids = [best.run_id, other.run_id]
     assert await runs.comparisons.of_runs(ids, "acc") == {}
-    board = await runs.rank_models(BoardQuery(runs.suite, "acc", is_best=True))
-    assert [(one.model, one.rank) for one in board.standings] == [("p/a", 1), ("p/b", 2)]
+    board = await runs.rank_models.rank(LeaderboardQuery(runs.suite, "acc", is_best=True))
+    assert [(one.model, one.rank) for one in board.entries] == [("p/a", 1), ("p/b", 2)]
     assert len(await runs.comparisons.of_runs(ids, "acc")) == 1
 
 
 async def test_runs_without_a_common_sample_are_not_tied_and_not_compared_twice(runs: PairedRuns) -> None:
     plans = [await runs.run(answers(20)), await runs.run(single(["another"] * 30, *[1] * 15, *[0] * 15))]
-    board = await runs.rank_models(BoardQuery(runs.suite, "acc"))
-    assert [one.tied_with for one in board.standings] == [(), ()]
-    assert [len(one.not_compared_with) for one in board.standings] == [1, 1]
+    board = await runs.rank_models.rank(LeaderboardQuery(runs.suite, "acc"))
+    assert [one.tied_with for one in board.entries] == [(), ()]
+    assert [len(one.not_compared_with) for one in board.entries] == [1, 1]
     assert await runs.comparisons.compared_with(plans[0].run_id, [plans[1].run_id])
 
 
 async def test_a_pair_is_kept_once_whichever_of_its_runs_is_named_first(runs: PairedRuns) -> None:
     ids = [(await runs.run(answers(right))).run_id for right in (10, 20)]
-    await runs.compare_pair(*ids)
-    await runs.compare_pair(*ids[::-1])
+    await runs.store_comparison.store(*ids)
+    await runs.store_comparison.store(*ids[::-1])
     assert len(await runs.session.fetch("read_comparisons", ids, "acc")) == 1
 
 
@@ -177,8 +174,8 @@ async def test_a_run_that_failed_on_much_of_a_small_task_is_listed_apart(runs: P
     small = [f"small {at}" for at in range(10)]
     await runs.run(answers(20), single(small, *[1] * 8, 0, 0), model="p/good")
     await runs.run(answers(20), single(small, 1, *[FAILED] * 9), model="p/lucky")
-    board = await runs.rank_models(BoardQuery(runs.suite, "score"))
-    assert [one.model for one in board.standings] == ["p/good"]
-    assert [(one.model, one.unranked_because) for one in board.apart] == [
+    board = await runs.rank_models.rank(LeaderboardQuery(runs.suite, "score"))
+    assert [one.model for one in board.entries] == ["p/good"]
+    assert [(one.model, one.unranked_because) for one in board.unranked] == [
         ("p/lucky", ("more than 5% failed: t1",))
     ]

@@ -50,7 +50,7 @@ async def test_a_call_ends_in_time_and_says_where_the_next_goes_on(monkeypatch: 
     rows = MemoryRows()
     plan, answers = await said_run(rows, 100), MemoryAnswers(rows)
     find, wanted = (
-        FindMatching(answers, TickingClock()),
+        FindMatching(answers, TickingClock()).find,
         AnswerMatch(AnswerFilter(text="ANSWER 99."), ["acc"]),
     )
     found: list[OutcomeKey] = []
@@ -74,7 +74,10 @@ async def test_a_full_page_goes_on_behind_its_last_answer_whatever_is_read_at_a_
     monkeypatch.setattr(find_matching, "WINDOW_BYTES", 1)
     rows = MemoryRows()
     plan, answers = await said_run(rows, 9), MemoryAnswers(rows)
-    find, wanted = FindMatching(answers, TickingClock()), AnswerMatch(AnswerFilter(text="answer"), ["acc"])
+    find, wanted = (
+        FindMatching(answers, TickingClock()).find,
+        AnswerMatch(AnswerFilter(text="answer"), ["acc"]),
+    )
     found: list[OutcomeKey] = []
     after = BEFORE_ALL
     while True:

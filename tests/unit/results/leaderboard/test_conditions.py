@@ -6,9 +6,12 @@ from dataclasses import replace
 import pytest
 
 from proctor.values.scoring import MetricUse, ScoringMethod
-from services.results.leaderboard.closed_run import RunStanding
-from services.results.leaderboard.conditions import RunTerms, terms_of
-from services.results.leaderboard.postgres import standing_from_json, standing_to_json
+from services.results.leaderboard.closed_run import SuiteResult
+from services.results.leaderboard.conditions import EvaluationConditions, conditions_of
+from services.results.leaderboard.postgres import (
+    result_from_json,
+    result_to_json,
+)
 from services.results.runs.run_plan import RunFacts, RunPlan, TaskProvenance
 from tests.fakes.results.recorded_run import CHOICE_RECIPE, TEXT_RECIPE, plan_of
 
@@ -28,20 +31,22 @@ MIXED = replace(CHOICES, tasks=(TEXTS.tasks[0], CHOICES.tasks[1]))
 def test_where_nothing_is_chosen_from_a_run_is_generated_whatever_it_settled_on(
     plan: RunPlan, method: ScoringMethod
 ) -> None:
-    assert terms_of(plan).scoring_method is method
+    assert conditions_of(plan).scoring_method is method
 
 
 def test_the_terms_are_those_of_the_order_and_of_its_rows() -> None:
     stand_in = replace(CHOICES.tasks[1], provenance=TaskProvenance(is_stand_in=True))
     facts = RunFacts(suite_version=3, limit=10, num_fewshot=0, missing_tasks=("t2",))
     plan = replace(CHOICES, tasks=(CHOICES.tasks[0], stand_in), is_truncated_left=True, facts=facts)
-    assert terms_of(plan) == RunTerms(ScoringMethod.LOGLIKELIHOOD, 0, 3, 10, ("t2",), ("t1",), True)  # noqa: FBT003
-    assert terms_of(CHOICES).is_whole
+    assert conditions_of(plan) == EvaluationConditions(
+        ScoringMethod.LOGLIKELIHOOD, 0, 3, 10, ("t2",), ("t1",), is_truncated_left=True
+    )
+    assert conditions_of(CHOICES).is_whole
     assert CHOICES.tasks[0].scoring == CHOICE_RECIPE
 
 
 def test_other_terms_have_another_text() -> None:
-    terms = RunTerms(ScoringMethod.LOGLIKELIHOOD)
+    terms = EvaluationConditions(ScoringMethod.LOGLIKELIHOOD)
     others = [
         replace(terms, scoring_method=ScoringMethod.CONSTRAINED),
         replace(terms, num_fewshot=0),
@@ -67,8 +72,8 @@ EXACT = MetricUse("exact_match")
 
 
 def test_a_run_over_a_data_set_says_how_each_figure_was_scored_and_a_suite_does_not() -> None:
-    letters, digits = (terms_of(dataset_plan(use, EXACT)) for use in (LETTERS, DIGITS))
-    exact_first = terms_of(dataset_plan(EXACT, LETTERS))
+    letters, digits = (conditions_of(dataset_plan(use, EXACT)) for use in (LETTERS, DIGITS))
+    exact_first = conditions_of(dataset_plan(EXACT, LETTERS))
     assert letters.of_metric("exact_match") == digits.of_metric("exact_match")
     assert letters.of_metric("regex") != digits.of_metric("regex")
     assert letters.of_metric("score") == letters.of_metric("regex") == exact_first.of_metric("regex")
@@ -78,21 +83,21 @@ def test_a_run_over_a_data_set_says_how_each_figure_was_scored_and_a_suite_does_
         'scored by regex {"pattern": "[a-z]"}',
     )
     assert letters.is_whole
-    assert terms_of(TEXTS).of_metric("exact_match") == terms_of(TEXTS)
+    assert conditions_of(TEXTS).of_metric("exact_match") == conditions_of(TEXTS)
 
 
 def test_pass_at_k_is_that_of_the_first_metric_that_is_right_or_wrong() -> None:
-    terms = terms_of(dataset_plan(MetricUse("squad_f1"), EXACT))
+    terms = conditions_of(dataset_plan(MetricUse("squad_f1"), EXACT))
     assert terms.of_metric("pass@2") == terms.of_metric("exact_match")
 
 
 def test_long_options_are_told_apart_in_a_few_letters() -> None:
     uses = [MetricUse("choice", json.dumps({"choices": ["x" * 5000, last]})) for last in "ab"]
-    texts = {terms_of(dataset_plan(use)).text for use in uses}
+    texts = {conditions_of(dataset_plan(use)).text for use in uses}
     assert len(texts) == 2
     assert max(map(len, texts)) < 400
 
 
 def test_terms_come_back_from_where_they_are_kept() -> None:
-    standing = RunStanding(terms_of(dataset_plan(LETTERS, EXACT)), dataset_name="rows.jsonl")
-    assert standing_from_json(standing_to_json(standing)) == standing
+    standing = SuiteResult(conditions_of(dataset_plan(LETTERS, EXACT)), dataset_name="rows.jsonl")
+    assert result_from_json(result_to_json(standing)) == standing

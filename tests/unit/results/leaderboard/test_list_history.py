@@ -14,7 +14,7 @@ from tests.fakes.results.closed_runs import NOON, SUITE, ClosedRuns
 
 
 def models(history: History) -> list[str]:
-    return [standing.model for standing in history.standings]
+    return [standing.model for standing in history.entries]
 
 
 async def test_closed_runs_are_listed_newest_first_however_they_ended() -> None:
@@ -22,10 +22,10 @@ async def test_closed_runs_are_listed_newest_first_however_they_ended() -> None:
     runs.add("p/a", 0.5)
     runs.add("p/b", None, state=RunState.FAILED, metrics=())
     runs.add("p/c", 0.7, state=RunState.CANCELLED)
-    history = await runs.list_history(HistoryQuery())
+    history = await runs.list_history.list_page(HistoryQuery())
     assert (models(history), history.total) == (["p/c", "p/b", "p/a"], 3)
-    assert [standing.figure.figure.mean for standing in history.standings] == [0.7, None, 0.5]
-    assert [standing.metric for standing in history.standings] == ["acc", "", "acc"]
+    assert [standing.figure.figure.mean for standing in history.entries] == [0.7, None, 0.5]
+    assert [standing.metric for standing in history.entries] == ["acc", "", "acc"]
 
 
 async def test_pages_follow_each_other_without_gap_and_the_last_one_says_so() -> None:
@@ -34,7 +34,7 @@ async def test_pages_follow_each_other_without_gap_and_the_last_one_says_so() ->
         runs.add(f"p/{place}", 0.5)
     seen, query = [], HistoryQuery(page_size=2)
     while True:
-        history = await runs.list_history(query)
+        history = await runs.list_history.list_page(query)
         seen += models(history)
         assert history.total == 6
         if not history.next_page_token:
@@ -49,18 +49,18 @@ async def test_a_history_is_of_a_model_a_suite_and_some_days() -> None:
     runs.rows.closed[old.run_id] = replace(old, closed_at=NOON - timedelta(days=31))
     runs.add("p/a", 0.6)
     runs.add("p/b", 0.7)
-    assert models(await runs.list_history(HistoryQuery(model="p/a"))) == ["p/a"]
-    assert models(await runs.list_history(HistoryQuery(model="p/a", days=40))) == ["p/a", "p/a"]
-    assert len(models(await runs.list_history(HistoryQuery(suite=SUITE)))) == 2
-    assert models(await runs.list_history(HistoryQuery(suite="numbers"))) == []
+    assert models(await runs.list_history.list_page(HistoryQuery(model="p/a"))) == ["p/a"]
+    assert models(await runs.list_history.list_page(HistoryQuery(model="p/a", days=40))) == ["p/a", "p/a"]
+    assert len(models(await runs.list_history.list_page(HistoryQuery(suite=SUITE)))) == 2
+    assert models(await runs.list_history.list_page(HistoryQuery(suite="numbers"))) == []
 
 
 async def test_the_metric_asked_for_is_shown_where_a_run_has_it() -> None:
     runs = ClosedRuns()
     runs.add("p/a", 0.5, metrics=("mcc", "score"))
     runs.add("p/b", 0.6, metrics=("acc", "score"))
-    history = await runs.list_history(HistoryQuery(metric="mcc"))
-    assert [(one.metric, one.figure.figure.mean) for one in history.standings] == [
+    history = await runs.list_history.list_page(HistoryQuery(metric="mcc"))
+    assert [(one.metric, one.figure.figure.mean) for one in history.entries] == [
         ("mcc", None),
         ("mcc", 0.5),
     ]
@@ -71,18 +71,18 @@ async def test_the_metric_asked_for_is_shown_where_a_run_has_it() -> None:
 )
 async def test_numbers_out_of_range_are_refused(query: HistoryQuery) -> None:
     with pytest.raises(InvalidField):
-        await ClosedRuns().list_history(query)
+        await ClosedRuns().list_history.list_page(query)
 
 
 @pytest.mark.parametrize("token", ["x", "MS4y", "!!", "OTk5OTk5OTk5OTk5OTk5OTk5OTk5LmE"])
 async def test_a_page_token_of_ones_own_making_is_refused(token: str) -> None:
     with pytest.raises(InvalidPageToken):
-        await ClosedRuns().list_history(HistoryQuery(page_token=token))
+        await ClosedRuns().list_history.list_page(HistoryQuery(page_token=token))
 
 
 async def test_a_metric_that_no_run_has_is_refused_with_those_there_are() -> None:
     runs = ClosedRuns()
     runs.add("p/a", 0.5)
     with pytest.raises(UnknownMetric, match=r"zzz.*Supported: acc"):
-        await runs.list_history(HistoryQuery(metric="zzz"))
-    assert (await ClosedRuns().list_history(HistoryQuery(metric="zzz"))).total == 0
+        await runs.list_history.list_page(HistoryQuery(metric="zzz"))
+    assert (await ClosedRuns().list_history.list_page(HistoryQuery(metric="zzz"))).total == 0

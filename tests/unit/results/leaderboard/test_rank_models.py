@@ -7,25 +7,25 @@ import pytest
 from proctor.values.run import RunState
 from proctor.values.scoring import ScoringMethod
 from services.results.checked_fields import InvalidField
-from services.results.leaderboard.leaderboard import Board, Trend, TrendDirection
-from services.results.leaderboard.rank_models import MOST_COMPARED, MOST_LISTED, BoardQuery
-from services.results.leaderboard.ranking import PValues, ranks, ties, told_apart, uncompared, untested
+from services.results.leaderboard.leaderboard import Leaderboard, Trend, TrendDirection
+from services.results.leaderboard.rank_models import MOST_COMPARED, MOST_LISTED, LeaderboardQuery
+from services.results.leaderboard.ranking import PValues, distinguishable, ranks, ties, uncompared, untested
 from services.results.statistics.errors import UnknownMetric
 from tests.fakes.results.closed_runs import SUITE, WHOLE, ClosedRuns, suite_figure
 
-QUERY = BoardQuery(SUITE)
+QUERY = LeaderboardQuery(SUITE)
 
 
-def places(board: Board) -> list[tuple[str, int]]:
-    return [(standing.model, standing.rank) for standing in board.standings]
+def places(leaderboard: Leaderboard) -> list[tuple[str, int]]:
+    return [(entry.model, entry.rank) for entry in leaderboard.entries]
 
 
-def apart(board: Board) -> dict[str, tuple[str, ...]]:
-    return {standing.model: standing.unranked_because for standing in board.apart}
+def apart(leaderboard: Leaderboard) -> dict[str, tuple[str, ...]]:
+    return {entry.model: entry.unranked_because for entry in leaderboard.unranked}
 
 
 def given(count: int, p_values: PValues) -> list[int]:
-    return ranks(count, told_apart(count, p_values))
+    return ranks(count, distinguishable(count, p_values))
 
 
 def test_runs_share_the_rank_of_the_leader_they_are_not_told_apart_from() -> None:
@@ -58,19 +58,23 @@ async def test_models_are_ranked_by_their_latest_complete_run() -> None:
     runs.add("p/new", 0.6)
     runs.add("p/new", 0.99, state=RunState.FAILED)
     runs.add("p/new", 0.99, state=RunState.CANCELLED)
-    board = await runs.rank_models(QUERY)
-    assert [standing.model for standing in board.standings] == ["p/new", "p/old"]
-    assert board.standings[1].run == latest
-    assert not board.standings[1].is_selected_best
-    assert (board.total_models, board.metric, board.scoring_method) == (2, "acc", ScoringMethod.LOGLIKELIHOOD)
+    leaderboard = await runs.rank_models.rank(QUERY)
+    assert [entry.model for entry in leaderboard.entries] == ["p/new", "p/old"]
+    assert leaderboard.entries[1].run == latest
+    assert not leaderboard.entries[1].is_selected_best
+    assert (leaderboard.total_models, leaderboard.metric, leaderboard.scoring_method) == (
+        2,
+        "acc",
+        ScoringMethod.LOGLIKELIHOOD,
+    )
 
 
 async def test_a_rank_is_the_same_however_few_are_listed() -> None:
     runs = ClosedRuns()
     first, second, _ = [runs.add(f"p/{name}", mean) for name, mean in (("a", 0.9), ("b", 0.8), ("c", 0.7))]
     runs.compared(first, second, 0.02)
-    whole = await runs.rank_models(QUERY)
-    short = await runs.rank_models(replace(QUERY, limit=2))
+    whole = await runs.rank_models.rank(QUERY)
+    short = await runs.rank_models.rank(replace(QUERY, limit=2))
     # Told apart if it were the only pair; not over all three.
     assert places(short) == places(whole)[:2] == [("p/a", 1), ("p/b", 1)]
 
@@ -81,12 +85,12 @@ async def test_the_best_run_is_marked_as_selected_unless_it_is_the_latest() -> N
     runs.add("p/fell", 0.5)
     runs.add("p/rose", 0.1)
     runs.add("p/rose", 0.8)
-    board = await runs.rank_models(replace(QUERY, is_best=True))
-    assert [(one.model, one.is_selected_best) for one in board.standings] == [
+    leaderboard = await runs.rank_models.rank(replace(QUERY, is_best=True))
+    assert [(one.model, one.is_selected_best) for one in leaderboard.entries] == [
         ("p/fell", True),
         ("p/rose", False),
     ]
-    assert board.standings[0].run == best
+    assert leaderboard.entries[0].run == best
 
 
 async def test_ties_are_told_pair_by_pair() -> None:
@@ -101,27 +105,27 @@ async def test_ties_are_told_pair_by_pair() -> None:
         (third, fourth, 0.9),
     ]:
         runs.compared(one, other, p_value)
-    board = await runs.rank_models(QUERY)
+    leaderboard = await runs.rank_models.rank(QUERY)
     # Two of one rank may differ, and two of different ranks may be tied: a rank is shared with its leader.
-    assert places(board) == [("p/0.9", 1), ("p/0.89", 1), ("p/0.88", 1), ("p/0.5", 4)]
-    assert [standing.tied_with for standing in board.standings] == [
+    assert places(leaderboard) == [("p/0.9", 1), ("p/0.89", 1), ("p/0.88", 1), ("p/0.5", 4)]
+    assert [entry.tied_with for entry in leaderboard.entries] == [
         ("p/0.89", "p/0.88"),
         ("p/0.9",),
         ("p/0.9", "p/0.5"),
         ("p/0.88",),
     ]
-    assert not any(standing.not_compared_with for standing in board.standings)
+    assert not any(entry.not_compared_with for entry in leaderboard.entries)
     assert runs.asked == []
 
 
 @pytest.mark.parametrize("query", [replace(QUERY, is_best=True), replace(QUERY, project_id=1)])
-async def test_pairs_that_nobody_compared_are_compared_on_reading(query: BoardQuery) -> None:
+async def test_pairs_that_nobody_compared_are_compared_on_reading(query: LeaderboardQuery) -> None:
     runs = ClosedRuns()
     best, worse = runs.add("p/a", 0.9), runs.add("p/b", 0.5)
     runs.found_on_reading[frozenset((best.run_id, worse.run_id))] = 1e-6
-    board = await runs.rank_models(query)
-    assert places(board) == [("p/a", 1), ("p/b", 2)]
-    await runs.rank_models(query)
+    leaderboard = await runs.rank_models.rank(query)
+    assert places(leaderboard) == [("p/a", 1), ("p/b", 2)]
+    await runs.rank_models.rank(query)
     assert runs.asked == [(best.run_id, worse.run_id)]
 
 
@@ -129,21 +133,21 @@ async def test_what_one_reading_cannot_compare_is_shown_as_not_compared() -> Non
     runs = ClosedRuns()
     for place in range(8):
         runs.add(f"p/{place}", 0.5 + place / 100)
-    board = await runs.rank_models(QUERY)
+    leaderboard = await runs.rank_models.rank(QUERY)
     assert len(runs.asked) == MOST_COMPARED < 8 * 7 / 2
     # The leader's pairs come first.
-    assert {first for first, _ in runs.asked[:7]} == {board.standings[0].run.run_id}  # type: ignore[union-attr]  # no baseline
-    assert [standing.tied_with for standing in board.standings] == [()] * 8
-    assert all(len(standing.not_compared_with) == 7 for standing in board.standings)
+    assert {first for first, _ in runs.asked[:7]} == {leaderboard.entries[0].run.run_id}  # type: ignore[union-attr]  # no baseline
+    assert [entry.tied_with for entry in leaderboard.entries] == [()] * 8
+    assert all(len(entry.not_compared_with) == 7 for entry in leaderboard.entries)
 
 
 async def test_a_metric_that_is_never_compared_is_not_tried_again() -> None:
     runs = ClosedRuns()
     first, second = (runs.add(f"p/{mean}", mean, metrics=("pass@4", "score")) for mean in (0.9, 0.8))
     runs.compared(first, second, 0.5, metric="score")
-    board = await runs.rank_models(replace(QUERY, metric="pass@4"))
+    leaderboard = await runs.rank_models.rank(replace(QUERY, metric="pass@4"))
     assert runs.asked == []
-    assert [standing.not_compared_with for standing in board.standings] == [("p/0.8",), ("p/0.9",)]
+    assert [entry.not_compared_with for entry in leaderboard.entries] == [("p/0.8",), ("p/0.9",)]
 
 
 async def test_a_run_that_failed_on_much_of_a_task_stands_apart() -> None:
@@ -152,9 +156,9 @@ async def test_a_run_that_failed_on_much_of_a_task_stands_apart() -> None:
     runs.add("p/lucky", 0.76, failing_tasks=("small",))
     runs.add("p/older", 0.6)
     runs.add("p/older", 0.9, failing_tasks=("small", "tiny"))
-    board = await runs.rank_models(QUERY)
-    assert [standing.model for standing in board.standings] == ["p/good", "p/older"]
-    assert apart(board) == {"p/lucky": ("more than 5% failed: small",)}
+    leaderboard = await runs.rank_models.rank(QUERY)
+    assert [entry.model for entry in leaderboard.entries] == ["p/good", "p/older"]
+    assert apart(leaderboard) == {"p/lucky": ("more than 5% failed: small",)}
 
 
 async def test_a_run_on_other_terms_stands_apart_with_the_reasons() -> None:
@@ -167,16 +171,16 @@ async def test_a_run_on_other_terms_stands_apart_with_the_reasons() -> None:
     runs.add("p/cut", 0.9, replace(WHOLE, is_truncated_left=True, limit=100))
     runs.add("p/few", 0.9, replace(WHOLE, missing_tasks=("rte", "wnli"), stand_in_tasks=("qqp",)))
     runs.add("p/none", None)
-    board = await runs.rank_models(QUERY)
-    assert places(board) == [("p/other", 1), ("p/whole", 1)]
-    assert apart(board) == {
+    leaderboard = await runs.rank_models.rank(QUERY)
+    assert places(leaderboard) == [("p/other", 1), ("p/whole", 1)]
+    assert apart(leaderboard) == {
         "p/chat": ("scored by generate",),
         "p/shots": ("5 shots",),
         "p/cut": ("limit 100", "prompts cut from the left"),
         "p/few": ("stand-in rows: qqp", "without tasks: rte, wnli"),
         "p/none": ("acc is undefined",),
     }
-    assert all(standing.rank == 0 for standing in board.apart)
+    assert all(entry.rank == 0 for entry in leaderboard.unranked)
 
 
 async def test_the_terms_that_were_asked_for_decide_who_is_ranked() -> None:
@@ -185,9 +189,9 @@ async def test_the_terms_that_were_asked_for_decide_who_is_ranked() -> None:
     runs.add("p/b", 0.6)
     runs.add("p/c", 0.9, replace(WHOLE, scoring_method=ScoringMethod.GENERATE))
     runs.add("p/a", 0.7, replace(WHOLE, num_fewshot=5))
-    chat = await runs.rank_models(replace(QUERY, scoring_method=ScoringMethod.GENERATE))
+    chat = await runs.rank_models.rank(replace(QUERY, scoring_method=ScoringMethod.GENERATE))
     assert (places(chat), sorted(apart(chat))) == ([("p/c", 1)], ["p/a", "p/b"])
-    shots = await runs.rank_models(replace(QUERY, num_fewshot=5))
+    shots = await runs.rank_models.rank(replace(QUERY, num_fewshot=5))
     assert (places(shots), shots.scoring_method) == ([("p/a", 1)], ScoringMethod.LOGLIKELIHOOD)
     assert apart(shots)["p/b"] == ("shots as each task says",)
 
@@ -197,18 +201,18 @@ async def test_an_older_version_of_a_suite_stands_apart() -> None:
     runs.add("p/a", 0.5, replace(WHOLE, suite_version=2))
     runs.add("p/b", 0.6, replace(WHOLE, suite_version=1))
     runs.add("p/c", 0.6, replace(WHOLE, suite_version=1))
-    board = await runs.rank_models(QUERY)
-    assert (places(board), apart(board)["p/b"]) == ([("p/a", 1)], ("suite version 1",))
+    leaderboard = await runs.rank_models.rank(QUERY)
+    assert (places(leaderboard), apart(leaderboard)["p/b"]) == ([("p/a", 1)], ("suite version 1",))
 
 
 async def test_a_trend_is_told_once_the_runs_are_compared() -> None:
     runs = ClosedRuns()
     before, after = runs.add("p/a", 0.5), runs.add("p/a", 0.75)
-    [standing] = (await runs.rank_models(QUERY)).standings
-    assert standing.trend == Trend(before.run_id)
+    [entry] = (await runs.rank_models.rank(QUERY)).entries
+    assert entry.trend == Trend(before.run_id)
     runs.compared(before, after, 0.01)
-    [standing] = (await runs.rank_models(QUERY)).standings
-    assert standing.trend == Trend(before.run_id, TrendDirection.UP, 0.25, 0.01)
+    [entry] = (await runs.rank_models.rank(QUERY)).entries
+    assert entry.trend == Trend(before.run_id, TrendDirection.UP, 0.25, 0.01)
 
 
 @pytest.mark.parametrize(
@@ -219,20 +223,20 @@ async def test_only_a_shown_difference_is_a_move(p_value: float | None, directio
     runs = ClosedRuns()
     before, after = runs.add("p/a", 0.75), runs.add("p/a", 0.5)
     runs.compared(after, before, p_value)
-    [standing] = (await runs.rank_models(QUERY)).standings
-    assert standing.trend is not None
-    assert standing.trend.direction is direction
+    [entry] = (await runs.rank_models.rank(QUERY)).entries
+    assert entry.trend is not None
+    assert entry.trend.direction is direction
 
 
 async def test_more_models_than_listed_are_counted() -> None:
     runs = ClosedRuns()
     for place in range(12):
         runs.add(f"p/{place}", place / 100)
-    board = await runs.rank_models(QUERY)
-    assert (len(board.standings), board.total_models) == (10, 12)
-    assert len((await runs.rank_models(replace(QUERY, limit=3))).standings) == 3
+    leaderboard = await runs.rank_models.rank(QUERY)
+    assert (len(leaderboard.entries), leaderboard.total_models) == (10, 12)
+    assert len((await runs.rank_models.rank(replace(QUERY, limit=3))).entries) == 3
     with pytest.raises(InvalidField):
-        await runs.rank_models(replace(QUERY, limit=MOST_LISTED + 1))
+        await runs.rank_models.rank(replace(QUERY, limit=MOST_LISTED + 1))
 
 
 async def test_a_project_has_a_board_of_its_own() -> None:
@@ -240,25 +244,25 @@ async def test_a_project_has_a_board_of_its_own() -> None:
     runs.add("p/a", 0.5, project_id=7)
     runs.add("p/a", 0.6, project_id=8)
     runs.add("p/b", 0.7, project_id=8)
-    board = await runs.rank_models(replace(QUERY, project_id=7))
-    assert [(one.model, one.figure.figure.mean) for one in board.standings] == [("p/a", 0.5)]
+    leaderboard = await runs.rank_models.rank(replace(QUERY, project_id=7))
+    assert [(one.model, one.figure.figure.mean) for one in leaderboard.entries] == [("p/a", 0.5)]
 
 
 async def test_a_suite_without_runs_has_an_empty_board() -> None:
     runs = ClosedRuns()
-    assert await runs.rank_models(QUERY) == Board("accuracy")
+    assert await runs.rank_models.rank(QUERY) == Leaderboard("accuracy")
     runs.add("p/a", 0.5, state=RunState.FAILED)
-    assert await runs.rank_models(QUERY) == Board("accuracy")
+    assert await runs.rank_models.rank(QUERY) == Leaderboard("accuracy")
 
 
 async def test_a_metric_goes_by_its_word_or_its_name_and_an_unknown_one_is_refused() -> None:
     runs = ClosedRuns()
     runs.add("p/a", 0.5, metrics=("exact_match,strict", "score"))
-    assert (await runs.rank_models(QUERY)).metric == "score"
-    assert (await runs.rank_models(replace(QUERY, metric="accuracy"))).metric == "score"
-    assert (await runs.rank_models(replace(QUERY, metric="exact_match"))).metric == "exact_match,strict"
+    assert (await runs.rank_models.rank(QUERY)).metric == "score"
+    assert (await runs.rank_models.rank(replace(QUERY, metric="accuracy"))).metric == "score"
+    assert (await runs.rank_models.rank(replace(QUERY, metric="exact_match"))).metric == "exact_match,strict"
     with pytest.raises(UnknownMetric, match="Supported: exact_match,strict, score"):
-        await runs.rank_models(replace(QUERY, metric="acc"))
+        await runs.rank_models.rank(replace(QUERY, metric="acc"))
 
 
 async def test_baselines_are_those_of_the_newest_run_that_has_them() -> None:
@@ -266,9 +270,9 @@ async def test_baselines_are_those_of_the_newest_run_that_has_them() -> None:
     first, second = runs.add("p/a", 0.5), runs.add("p/b", 0.6)
     floor = {"random": {"acc": suite_figure(0.25)}, "longest": {"f1": suite_figure(0.3)}}
     runs.rows.run_baselines[first.run_id] = floor
-    board = await runs.rank_models(QUERY)
-    assert [(one.model, one.figure, one.run) for one in board.baselines] == [
+    leaderboard = await runs.rank_models.rank(QUERY)
+    assert [(one.model, one.figure, one.run) for one in leaderboard.baselines] == [
         ("baseline/random", suite_figure(0.25), None)
     ]
     runs.rows.run_baselines[second.run_id] = {"random": {"acc": suite_figure(0.5)}}
-    assert (await runs.rank_models(QUERY)).baselines[0].figure == suite_figure(0.5)
+    assert (await runs.rank_models.rank(QUERY)).baselines[0].figure == suite_figure(0.5)

@@ -117,7 +117,8 @@ async def test_missing_samples_are_asked_of_the_present_epoch_only() -> None:
 
 
 def listing(stores: Stores, answers: MemoryAnswers) -> ListOutcomes:
-    return ListOutcomes(stores, answers, FindMatching(answers, SystemClock()))
+    matching = FindMatching(answers, SystemClock())
+    return ListOutcomes(stores.records, stores.sample_sets, stores.outcomes, answers, matching)
 
 
 async def test_outcomes_are_listed_in_pages_beside_their_samples() -> None:
@@ -127,14 +128,14 @@ async def test_outcomes_are_listed_in_pages_beside_their_samples() -> None:
     outcomes = [answered(0), failed(1), answered(2), answered(3)]
     await stores.outcomes.record([scored(plan.run_id, one, task_index=one.sample // 2) for one in outcomes])
     list_outcomes = listing(stores, MemoryAnswers(rows))
-    first = await list_outcomes(OutcomeQuery(plan.run_id, page_size=2))
-    rest = await list_outcomes(OutcomeQuery(plan.run_id, page_token=first.next_page_token))
+    first = await list_outcomes.list_page(OutcomeQuery(plan.run_id, page_size=2))
+    rest = await list_outcomes.list_page(OutcomeQuery(plan.run_id, page_token=first.next_page_token))
     assert [one.sample.position for one in (*first.outcomes, *rest.outcomes)] == [0, 1, 0, 1]
     assert rest.next_page_token == ""
-    of_status = await list_outcomes(OutcomeQuery(plan.run_id, status=OutcomeStatus.FAILED))
+    of_status = await list_outcomes.list_page(OutcomeQuery(plan.run_id, status=OutcomeStatus.FAILED))
     assert [one.scored.outcome.sample for one in of_status.outcomes] == [1]
     with pytest.raises(InvalidField, match="task must be one of the run's: t0, t1"):
-        await list_outcomes(OutcomeQuery(plan.run_id, task="t2"))
+        await list_outcomes.list_page(OutcomeQuery(plan.run_id, task="t2"))
 
 
 async def test_a_page_ends_before_it_is_too_large_for_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +149,7 @@ async def test_a_page_ends_before_it_is_too_large_for_one_message(monkeypatch: p
     list_outcomes = listing(stores, MemoryAnswers(rows))
     pages, token = [], None
     while token != "":
-        page = await list_outcomes(OutcomeQuery(plan.run_id, page_token=token or ""))
+        page = await list_outcomes.list_page(OutcomeQuery(plan.run_id, page_token=token or ""))
         pages.append([one.scored.outcome.sample for one in page.outcomes])
         token = page.next_page_token
     assert pages == [[0, 1, 2], [3], [4, 5]]

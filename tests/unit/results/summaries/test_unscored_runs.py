@@ -65,7 +65,7 @@ async def test_a_run_without_metrics_goes_from_open_to_close_and_has_counts_alon
     assert [dict(task.figures) for task in summary.tasks] == [{}]
     assert [dict(group.figures) for group in summary.groups] == [{}]
 
-    await AddBaselines(stores, MemoryBaselines(rows))()
+    await AddBaselines(stores.records, stores.sample_sets, MemoryBaselines(rows)).add()
     kept = MemoryLeaderboard(rows)
     assert await kept.metrics(DATASET, None) == []
     assert await kept.baselines([plan.run_id]) == {}
