@@ -1,4 +1,4 @@
-"""Runs a stack until somebody asks it to stop: Ctrl-C, SIGTERM, or the terminal closing."""
+"""Runs a stack until Ctrl-C, SIGTERM or the end of its terminal."""
 
 import asyncio
 import contextlib

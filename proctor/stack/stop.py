@@ -45,7 +45,7 @@ def _signal_until_gone(state_dir: Path, number: signal.Signals, limit_seconds: f
 
 
 def _wait_for_end(pids: set[int]) -> None:
-    """The lock is let go a moment before the process ends; who is told that it stopped shall find it gone."""
+    """The lock is released a moment before the process ends; callers expect the process to be gone."""
     deadline = time.monotonic() + EXIT_LIMIT_SECONDS
     while any(_is_running(pid) for pid in pids) and time.monotonic() < deadline:
         time.sleep(LOOK_EVERY_SECONDS)  # noqa: TID251 - this is a poll with a deadline

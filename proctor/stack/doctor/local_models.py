@@ -1,4 +1,4 @@
-"""vLLM's environment, the GPU it wants, and the starter model."""
+"""vLLM's environment, the GPU, and the starter model."""
 
 import re
 import shutil
@@ -55,7 +55,7 @@ def examine_gpu(environ: Mapping[str, str], current: Path) -> Finding:
 
 
 def list_gpus() -> list[str]:
-    """Names, as the driver tells them; none where it does not answer."""
+    """Names that the driver reports; empty if it does not answer."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return []

@@ -16,22 +16,22 @@ ENOUGH_MEMORY_GIB = 2.0
 ENOUGH_DISK_GIB, LEAST_DISK_GIB = 5.0, 0.5
 
 
-def examine_memory(told: Path = _MEMORY_FILE) -> Finding:
-    free = _free_memory_gib(told)
+def examine_memory(memory_file: Path = _MEMORY_FILE) -> Finding:
+    free = _free_memory_gib(memory_file)
     if free is None:
         return fine("memory", "this system does not tell how much is free")
     if free < ENOUGH_MEMORY_GIB:
         return warning(
             "memory",
             f"{free:.1f} GiB free",
-            f"end other programs: the stack with a small model wants {ENOUGH_MEMORY_GIB:.0f} GiB",
+            f"end other programs: the stack with a small model needs {ENOUGH_MEMORY_GIB:.0f} GiB",
         )
     return fine("memory", f"{free:.1f} GiB free")
 
 
-def _free_memory_gib(told: Path) -> float | None:
+def _free_memory_gib(memory_file: Path) -> float | None:
     try:
-        lines = told.read_text(encoding="ascii").splitlines()
+        lines = memory_file.read_text(encoding="ascii").splitlines()
     except OSError:
         return None
     values = (line.split()[1] for line in lines if line.startswith("MemAvailable:"))

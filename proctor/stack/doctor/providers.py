@@ -11,9 +11,9 @@ LIMIT_SECONDS = 3.0
 
 
 async def examine_providers(environ: Mapping[str, str]) -> list[Finding]:
-    told = [provider for provider in REMOTE_PROVIDERS.values() if provider.is_told_of(environ)]
-    others = [provider for provider in REMOTE_PROVIDERS.values() if provider not in told]
-    found = await asyncio.gather(*(_examine(provider, environ) for provider in told))
+    configured = [provider for provider in REMOTE_PROVIDERS.values() if provider.is_configured(environ)]
+    others = [provider for provider in REMOTE_PROVIDERS.values() if provider not in configured]
+    found = await asyncio.gather(*(_examine(provider, environ) for provider in configured))
     if others:
         ways = ", ".join(f"{provider.name} ({_way_of(provider)})" for provider in others)
         found.append(fine("other providers", f"not set up, by the variable that would: {ways}"))
@@ -49,7 +49,7 @@ async def _why_silent(address: str) -> str:
     except TimeoutError:
         return f"nothing within {LIMIT_SECONDS:.0f} s"
     except ConnectionRefusedError:
-        return "nobody listens there"
+        return "no program listens there"
     except (OSError, ValueError) as error:
         return getattr(error, "strerror", None) or str(error)
     return ""

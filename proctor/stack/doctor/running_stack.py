@@ -27,7 +27,7 @@ async def examine_stack(environ: Mapping[str, str], current: Path) -> list[Findi
 
 
 async def _examine_running(stack: StackState) -> Finding:
-    from proctor.stack.supervision.probes import http_is_ready  # noqa: PLC0415  # wants the extra `stack`
+    from proctor.stack.supervision.probes import http_is_ready  # noqa: PLC0415  # needs the extra `stack`
 
     ailing = [name for name, child in stack.children.items() if child.state != "ready"]
     says = f"{stack.phase} at http://{stack.gateway_http}"

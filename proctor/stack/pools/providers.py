@@ -23,7 +23,7 @@ class RemoteProvider:
     def url_variable(self) -> str:
         return f"{self.name.upper()}_BASE_URL"
 
-    def is_told_of(self, environ: Mapping[str, str]) -> bool:
+    def is_configured(self, environ: Mapping[str, str]) -> bool:
         return bool(environ.get(self.url_variable)) or any(
             _has_key(each, environ) for each in self.key_variables
         )
@@ -32,8 +32,8 @@ class RemoteProvider:
         return environ.get(self.url_variable) or self.base_url
 
     def key_variable(self, environ: Mapping[str, str]) -> str:
-        told = (variable for variable in self.key_variables if _has_key(variable, environ))
-        return next(told, self.key_variables[0])
+        set_variables = (variable for variable in self.key_variables if _has_key(variable, environ))
+        return next(set_variables, self.key_variables[0])
 
 
 def _has_key(variable: str, environ: Mapping[str, str]) -> bool:

@@ -55,7 +55,7 @@ class PostgresServer:
         settings = {
             "listen_addresses": host,
             "port": str(port),
-            # No socket file: its path would have to be short and reachable, and the port serves everybody.
+            # No socket file: its path would have to be short and reachable, and the port is enough.
             "unix_socket_directories": "",
             "timezone": "UTC",
         }

@@ -13,7 +13,7 @@ from proctor.stack.vllm.environment import find_vllm_python
 from proctor.values.pools import Pool
 
 SUITES_OF_CHECKOUT = Path(__file__).parents[3] / "suites"
-# Not inherited even by those who are not told them: an inherited value would be another stack's.
+# Never inherited: a value of the environment would belong to another stack.
 STACK_OWNED = (
     "PROCTOR_POSTGRES_DSN",
     "PROCTOR_NATS_URL",
@@ -104,7 +104,7 @@ def _worker_python(options: StackOptions, pool: Pool) -> Path:
 
 
 def _program(python: Path, module: str, environment: Mapping[str, str]) -> Program:
-    """`module` may have arguments. -P: a `services` folder where the user stands is not the one meant."""
+    """`module` may have arguments. -P ignores a folder `services` in the current directory."""
     return Program((str(python), "-P", "-m", *module.split()), environment)
 
 

@@ -20,7 +20,7 @@ OWN_CONNECTION = (("grpc.use_local_subchannel_pool", 1),)
 
 
 async def postgres_answers(dsn: str) -> bool:
-    """A database that is not there yet is told apart: InvalidCatalogNameError comes through."""
+    """Raises InvalidCatalogNameError for a database that does not exist yet."""
     try:
         connection = await asyncpg.connect(dsn, timeout=PROBE_LIMIT_SECONDS)
     except asyncpg.InvalidCatalogNameError:

@@ -119,7 +119,7 @@ async def test_providers_are_told_by_the_names_of_their_keys_and_whether_they_an
         )
     assert found["provider openai"].verdict is Verdict.OK
     assert found["provider openai"].says.endswith("answers; key in OPENAI_API_KEY")
-    assert "nobody listens there; no key" in found["provider ollama"].says
+    assert "no program listens there; no key" in found["provider ollama"].says
     assert found["provider remote"].advice == "set REMOTE_BASE_URL to its server"
     assert found["provider grok"].verdict is Verdict.WARNING
     assert "gemini (GOOGLE_API_KEY)" in found["other providers"].says
