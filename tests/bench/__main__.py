@@ -5,17 +5,23 @@ import asyncio
 
 from tests.bench import cost_per_sample
 from tests.bench.engine import batch_on_vllm, engine_throughput, parity, prefixes
-from tests.bench.results import comparing, exporting
-from tests.bench.results import leaderboard as standings
-from tests.bench.scheduler import batches, cancelling, queueing, rendering, spreading, uploading
-from tests.bench.scheduler import rate_limiting as pacing
+from tests.bench.results import comparing, exporting, leaderboard
+from tests.bench.scheduler import (
+    batches,
+    cancelling,
+    queueing,
+    rate_limiting,
+    rendering,
+    spreading,
+    uploading,
+)
 
 BENCHES = {
     "render": rendering.main,
     "compare": comparing.main,
-    "standings": standings.main,
+    "leaderboard": leaderboard.main,
     "cost": cost_per_sample.main,
-    "pace": pacing.main,
+    "rates": rate_limiting.main,
     "queue": queueing.main,
     "cancel": cancelling.main,
     "spread": spreading.main,

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 DATASETS = "/admin/datasets"
 # By door: where a file is sent to, and where those that are kept are listed.
-DOORS = {"data set": (f"{DATASETS}/upload", DATASETS), "file": ("/v1/files", "/v1/files")}
+APIS = {"data set": (f"{DATASETS}/upload", DATASETS), "file": ("/v1/files", "/v1/files")}
 MOST_BYTES = 1_000_000
 Break = Callable[["HalfUpload"], Awaitable[None]]
 
@@ -59,9 +59,9 @@ def content() -> bytes:
 class HalfUpload:
     """Sends the first half of a file, and no more until it is let go on."""
 
-    def __init__(self, stack: StackHarness, door: str, content: bytes) -> None:
-        self._standing = stack
-        self._door = door
+    def __init__(self, stack: StackHarness, api: str, content: bytes) -> None:
+        self._stack = stack
+        self._api = api
         self._content = content
         self._may_go_on = asyncio.Event()
         self.task: asyncio.Task[HttpAnswer] = asyncio.ensure_future(self._send())
@@ -70,15 +70,15 @@ class HalfUpload:
         self._may_go_on.set()
 
     async def gone(self) -> None:
-        """Whoever sent it has gone away, or was told of it."""
+        """Its sender has gone away, or got the error."""
         self.task.cancel()
         await asyncio.wait([self.task])
         if not self.task.cancelled():
             self.task.exception()
 
     async def _send(self) -> HttpAnswer:
-        form = form_of(self._door, self._pieces(), "half.jsonl")
-        return await http(self._standing, "POST", DOORS[self._door][0], data=form)
+        form = form_of(self._api, self._pieces(), "half.jsonl")
+        return await http(self._stack, "POST", APIS[self._api][0], data=form)
 
     async def _pieces(self) -> AsyncIterator[bytes]:
         for half in (self._content[: len(self._content) // 2], self._content[len(self._content) // 2 :]):
@@ -87,16 +87,16 @@ class HalfUpload:
             await self._may_go_on.wait()
 
 
-def form_of(door: str, content: object, name: str) -> aiohttp.FormData:
+def form_of(api: str, content: object, name: str) -> aiohttp.FormData:
     form = aiohttp.FormData()
-    if door == "file":
+    if api == "file":
         form.add_field("purpose", "batch")
     form.add_field("file", content, filename=name, content_type="application/jsonl")
     return form
 
 
-async def sent(stack: StackHarness, door: str, content: bytes, name: str = "whole.jsonl") -> HttpAnswer:
-    return await http(stack, "POST", DOORS[door][0], data=form_of(door, io.BytesIO(content), name))
+async def sent(stack: StackHarness, api: str, content: bytes, name: str = "whole.jsonl") -> HttpAnswer:
+    return await http(stack, "POST", APIS[api][0], data=form_of(api, io.BytesIO(content), name))
 
 
 def objects(stack: StackHarness) -> set[Path]:
@@ -104,10 +104,10 @@ def objects(stack: StackHarness) -> set[Path]:
     return {path for path in folder.rglob("*") if path.is_file()}
 
 
-async def kept(stack: StackHarness, door: str) -> int:
+async def kept(stack: StackHarness, api: str) -> int:
     """How many there are."""
-    answer = await http(stack, "GET", DOORS[door][1])
-    return len(answer.body["datasets" if door == "data set" else "data"])
+    answer = await http(stack, "GET", APIS[api][1])
+    return len(answer.body["datasets" if api == "data set" else "data"])
 
 
 async def client_gone(upload: HalfUpload) -> None:
@@ -131,10 +131,10 @@ async def scheduler_killed(stack: StackHarness, upload: HalfUpload) -> None:
     await kill(stack, "scheduler")
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("door", APIS)
 @pytest.mark.parametrize("broken", ["client", "gateway", "scheduler"])
 async def test_upload_that_is_cut_in_the_middle_leaves_nothing(
-    stack: StackHarness, content: bytes, door: str, broken: str
+    stack: StackHarness, content: bytes, api: str, broken: str
 ) -> None:
     breaks: dict[str, Break] = {
         "client": client_gone,
@@ -143,8 +143,8 @@ async def test_upload_that_is_cut_in_the_middle_leaves_nothing(
     }
     children = stack.stack.children.values()
     await eventually(lambda: all(child.ready.is_set() for child in children), "the stack is up", 60)
-    before, count = objects(stack), await kept(stack, door)
-    upload = HalfUpload(stack, door, content)
+    before, count = objects(stack), await kept(stack, api)
+    upload = HalfUpload(stack, api, content)
     try:
         await eventually(lambda: objects(stack) > before, "the first of it lies in the store")
         await breaks[broken](upload)
@@ -152,31 +152,31 @@ async def test_upload_that_is_cut_in_the_middle_leaves_nothing(
         await upload.gone()
     await eventually(lambda: objects(stack) == before, "what was stored is removed", 60)
     await eventually(lambda: all(child.ready.is_set() for child in children), "the stack is up again", 60)
-    assert await kept(stack, door) == count
+    assert await kept(stack, api) == count
 
 
-@pytest.mark.parametrize("door", DOORS)
-async def test_store_that_is_full_in_the_middle_is_told_and_nothing_is_left(
-    stack: StackHarness, content: bytes, door: str
+@pytest.mark.parametrize("door", APIS)
+async def test_store_that_is_full_in_the_middle_is_reported_and_nothing_is_left(
+    stack: StackHarness, content: bytes, api: str
 ) -> None:
-    before, count = objects(stack), await kept(stack, door)
+    before, count = objects(stack), await kept(stack, api)
     scheduler = stack.stack.child("scheduler").pid or 0
     soft, hard = resource.prlimit(scheduler, resource.RLIMIT_FSIZE)
     resource.prlimit(scheduler, resource.RLIMIT_FSIZE, (MOST_BYTES, hard))
     try:
-        answer = await sent(stack, door, content)
+        answer = await sent(stack, api, content)
     finally:
         resource.prlimit(scheduler, resource.RLIMIT_FSIZE, (soft, hard))
     assert answer.status == 503, answer
-    told = answer.body["error"]["message"] if door == "file" else answer.body["detail"]
-    assert told.startswith("The object store cannot be used: ")
-    assert told.endswith(". Nothing was changed; check it, then try again.")
-    assert str(stack.stack.options.state_dir) not in told
-    assert (objects(stack), await kept(stack, door)) == (before, count)
-    assert (await sent(stack, door, content)).status == 200
+    reported = answer.body["error"]["message"] if api == "file" else answer.body["detail"]
+    assert reported.startswith("The object store cannot be used: ")
+    assert reported.endswith(". Nothing was changed; check it, then try again.")
+    assert str(stack.stack.options.state_dir) not in reported
+    assert (objects(stack), await kept(stack, api)) == (before, count)
+    assert (await sent(stack, api, content)).status == 200
 
 
-async def test_bucket_that_fails_in_the_middle_is_told_and_nothing_is_left(content: bytes) -> None:
+async def test_bucket_that_fails_in_the_middle_is_reported_and_nothing_is_left(content: bytes) -> None:
     with s3_server() as bucket:
         environment = {
             "PROCTOR_SCHEDULER_OBJECT_STORE": f"s3://{BUCKET}/below",
@@ -186,31 +186,31 @@ async def test_bucket_that_fails_in_the_middle_is_told_and_nothing_is_left(conte
             "AWS_REGION": "us-east-1",
         }
         async with batch_stack(environment) as stack:
-            for door in DOORS:
+            for api in APIS:
                 bucket.puts_left = 1
-                answer = await sent(stack, door, content)
+                answer = await sent(stack, api, content)
                 assert answer.status == 503, answer
-                assert answer.body["detail" if door == "data set" else "error"]
+                assert answer.body["detail" if api == "data set" else "error"]
                 assert bucket.contents == {}
                 bucket.puts_left = None
-                assert (await sent(stack, door, content)).status == 200
+                assert (await sent(stack, api, content)).status == 200
                 bucket.contents.clear()
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("door", APIS)
 async def test_two_uploads_of_one_name_at_once_are_both_kept_and_lie_there_once(
-    stack: StackHarness, door: str
+    stack: StackHarness, api: str
 ) -> None:
     before = objects(stack)
     rows = lines_of(range(1_000))
-    answers = await asyncio.gather(*(sent(stack, door, rows, "same.jsonl") for _ in range(2)))
+    answers = await asyncio.gather(*(sent(stack, api, rows, "same.jsonl") for _ in range(2)))
     assert [answer.status for answer in answers] == [200, 200], answers
-    ids = {answer.body["dataset_id" if door == "data set" else "id"] for answer in answers}
+    ids = {answer.body["dataset_id" if api == "data set" else "id"] for answer in answers}
     assert len(ids) == 2
     new = objects(stack) - before
     assert len({path.parent for path in new if "datasets" in path.parts}) == 1
     for gone in ids:
-        assert (await http(stack, "DELETE", f"{DOORS[door][1]}/{gone}")).status == 200
+        assert (await http(stack, "DELETE", f"{APIS[api][1]}/{gone}")).status == 200
     await eventually(lambda: objects(stack) == before, "all of it is gone")
 
 

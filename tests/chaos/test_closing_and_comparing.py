@@ -66,8 +66,10 @@ async def test_runs_that_close_under_kills_are_ranked_and_compared_once(stack: S
         "compared_pairs": 3,
         "stored_pairs": 3,
     }
-    board = (await http(stack, "GET", f"{API}/leaderboard?suite=starter&metric=accuracy")).body
-    assert sorted(entry["model"] for entry in board["leaderboard"]) == [f"openai/{model}" for model in MODELS]
+    leaderboard = (await http(stack, "GET", f"{API}/leaderboard?suite=starter&metric=accuracy")).body
+    assert sorted(entry["model"] for entry in leaderboard["leaderboard"]) == [
+        f"openai/{model}" for model in MODELS
+    ]
 
 
 def order(model: str) -> run_pb2.RunOrder:

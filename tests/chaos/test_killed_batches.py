@@ -28,7 +28,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SERVICES = ("worker", "scheduler", "results", "gateway")
 SERVERS = ("nats", "postgres")
-# Where a batch that nobody strikes is done within seconds, a kill comes within this time of a state.
+# Where a batch without faults is done within seconds, a kill comes within this time of a state.
 MOST_DELAY_SECONDS = 0.3
 
 

@@ -46,7 +46,7 @@ async def test_run_outlives_kills_at_random(stack: StackHarness, seed: int) -> N
 
 
 async def test_run_outlives_the_kill_of_everything_at_once(stack: StackHarness) -> None:
-    """As when the machine loses its power, but for what the disk had not yet been told."""
+    """As when the machine loses its power, but for what was not yet flushed to the disk."""
     run = await FaultedRun.start(stack)
 
     async def kill_all() -> None:

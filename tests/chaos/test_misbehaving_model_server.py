@@ -47,7 +47,9 @@ async def has_faulted(stack: StackHarness) -> bool:
     return int((await stack.model_server.stats())["faulted"]) >= FAULTED
 
 
-async def test_failures_of_a_server_that_stays_broken_are_told_and_never_scored(stack: StackHarness) -> None:
+async def test_failures_of_a_server_that_stays_broken_are_reported_and_never_scored(
+    stack: StackHarness,
+) -> None:
     """Half of the later requests are refused: the run fails, and its figures are those of the answers."""
     server = stack.model_server
     run = await FaultedRun.start(stack)

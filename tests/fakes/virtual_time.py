@@ -1,4 +1,4 @@
-"""A loop whose time goes on only while nobody has anything to do: tests of waits take no time."""
+"""A loop whose time advances only while no task is ready: tests of waits take no time."""
 
 import asyncio
 import functools
@@ -9,7 +9,7 @@ from typing import ParamSpec
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
-# What a round of the loop takes at least, as it does in truth: a wait too short to be told apart passes too.
+# What a round of the loop takes at least, as it does in truth: a wait too short to be measured passes too.
 _TICK = 1e-6
 
 P = ParamSpec("P")

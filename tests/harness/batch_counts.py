@@ -26,8 +26,8 @@ class BatchCount:
 
     def __str__(self) -> str:
         codes = "".join(f", {count} {code}" for code, count in sorted(self.codes.items()))
-        told = f"{self.lines} lines: {self.answered} answered{codes}"
-        return "\n".join((told, *(self.problems or ("each once, in order",))))
+        reported = f"{self.lines} lines: {self.answered} answered{codes}"
+        return "\n".join((reported, *(self.problems or ("each once, in order",))))
 
 
 @dataclass
@@ -54,17 +54,17 @@ def count_batch(given: bytes, output: bytes, errors: bytes = b"") -> BatchCount:
     wanted = [orjson.loads(line)["custom_id"] for line in given.splitlines() if line.strip()]
     places = {custom_id: place for place, custom_id in enumerate(wanted)}
     answers, failures = _read("output", output, places), _read("errors", errors, places)
-    told = [*answers.problems(), *failures.problems()]
+    reported = [*answers.problems(), *failures.problems()]
     if answers.codes:
-        told.append(f"output: failures are among the answers: {dict(answers.codes)}")
+        reported.append(f"output: failures are among the answers: {dict(answers.codes)}")
     if failures.codes.total() != len(failures.places) + len(failures.strangers):
-        told.append("errors: answers are among the failures")
+        reported.append("errors: answers are among the failures")
     times = Counter(answers.places + failures.places)
     missing = [custom_id for place, custom_id in enumerate(wanted) if place not in times]
     doubled = [wanted[place] for place, count in times.items() if count > 1]
-    told += [f"{len(missing)} are missing: {_some(missing)}"] if missing else []
-    told += [f"{len(doubled)} come more than once: {_some(doubled)}"] if doubled else []
-    return BatchCount(len(wanted), len(answers.places), failures.codes, tuple(told))
+    reported += [f"{len(missing)} are missing: {_some(missing)}"] if missing else []
+    reported += [f"{len(doubled)} come more than once: {_some(doubled)}"] if doubled else []
+    return BatchCount(len(wanted), len(answers.places), failures.codes, tuple(reported))
 
 
 def _read(name: str, content: bytes, places: dict[str, int]) -> _Returned:

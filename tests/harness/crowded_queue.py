@@ -56,7 +56,7 @@ class Crowd:
 
 @dataclass
 class Tally:
-    """What the users were told, and what they did.
+    """What the users saw, and what they did.
 
     `cancels` are those that were confirmed; the answer to others of `unwanted` may have got lost.
     """
@@ -84,7 +84,7 @@ class Watched:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a waiting run was told at a time."""
+    """The forecast of a waiting run at a time."""
 
     run_id: str
     asked_at: float
@@ -186,7 +186,7 @@ async def watch_limits(stack: StackHarness, watched: Watched) -> None:
 
 
 async def collect_forecasts(stack: StackHarness, found: list[Forecast]) -> None:
-    """Asks what the waiting runs are told, again and again, until cancelled."""
+    """Reads the forecasts of the waiting runs, again and again, until cancelled."""
     while True:
         asked_at = time.time()
         with suppress(client_errors.Unreachable):
@@ -196,12 +196,12 @@ async def collect_forecasts(stack: StackHarness, found: list[Forecast]) -> None:
 
 
 def _forecast(run: run_pb2.Run, asked_at: float) -> Forecast | None:
-    """None where nothing is told, and of a run that had a place before: its next one is not noted."""
+    """None without a forecast, and for a run that had a slot before: its next one is not noted."""
     wait = run.wait
     if run.HasField("started_at") or not wait.HasField("estimated_seconds"):
         return None
-    told = (wait.estimated_seconds, wait.estimated_low_seconds, wait.estimated_high_seconds)
-    return Forecast(run.run_id, asked_at, *told)
+    reported = (wait.estimated_seconds, wait.estimated_low_seconds, wait.estimated_high_seconds)
+    return Forecast(run.run_id, asked_at, *reported)
 
 
 async def until_all_end(stack: StackHarness, run_ids: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""The fake model server as a process of its own, told what to do and asked what it saw over its socket."""
+"""The fake model server as a process of its own, controlled and inspected over its socket."""
 
 import asyncio
 import json

@@ -3,7 +3,7 @@
 `run-batch` sends all its lines at once and tells their rate, from the first request to the last answer; what
 it does before and after is left out. Proctor's time is that of its worker, from the first shard that it began
 to the last one that it acknowledged, whose answers are in the stream by then. The whole run, from submit to
-stored summary, is told beside it. Before it, a run of one other line has the model loaded.
+stored summary, is printed beside it. Before it, a run of one other line has the model loaded.
 """
 
 import asyncio

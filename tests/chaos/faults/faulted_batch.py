@@ -79,14 +79,14 @@ class FaultedBatch:
         return cls(client, content, batch.id, FaultedRun(stack, run_id, lines))
 
     async def look(self) -> Batch | None:
-        """None while nobody can tell."""
+        """None while it is unknown."""
         try:
             return await self.client.with_options(max_retries=0).batches.retrieve(self.batch_id)
         except (APIConnectionError, InternalServerError):
             return None
 
     async def reaches(self, *states: str) -> Batch:
-        """Also where it was in such a state for so short that nobody saw it, and has ended since."""
+        """Also where it was in such a state too briefly to be seen, and has ended since."""
         seen: Batch | None = None
 
         async def is_there() -> bool:
@@ -139,5 +139,5 @@ def assert_own_answers(output: bytes) -> None:
     for text in output.splitlines():
         line = json.loads(text)
         number = line["custom_id"].removeprefix("request-")
-        told = line["response"]["body"]["choices"][0]["message"]["content"]
-        assert told == f"The answer is w{number}.", line
+        reported = line["response"]["body"]["choices"][0]["message"]["content"]
+        assert reported == f"The answer is w{number}.", line

@@ -131,7 +131,7 @@ async def test_refusals_of_the_scheduler_keep_their_sentences(harness: GatewayHa
         assert (status, body["reason"], body["detail"]) == (expected, reason, f"This is about {reason}.")
 
 
-async def test_running_one_is_listed_with_progress_pace_and_the_time_left(harness: GatewayHarness) -> None:
+async def test_running_one_is_listed_with_progress_rate_and_the_time_left(harness: GatewayHarness) -> None:
     run = stored_run(harness, run_pb2.RUN_STATE_RUNNING)
     progress = run.progress
     progress.total, progress.completed, progress.current_step = 300, 199, "running"
@@ -281,7 +281,7 @@ async def test_among_jobs_it_stands_under_its_data_set(harness: GatewayHarness) 
     assert list(job["performance_data"]) == [DATASET]
 
 
-async def test_board_and_history_of_a_data_set_are_empty_or_refused_in_words_about_data_sets(
+async def test_leaderboard_and_history_of_a_data_set_are_empty_or_refused_in_words_about_data_sets(
     harness: GatewayHarness,
 ) -> None:
     harness.scheduler.datasets.kept[DATASET] = dataset_pb2.Dataset(dataset_id=DATASET)

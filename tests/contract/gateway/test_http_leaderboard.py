@@ -11,7 +11,7 @@ from tests.fakes.gateway.http_calls import call
 API = "/api/v1/benchmarking"
 
 
-def standing(model: str, rank: int, score: float) -> leaderboard_pb2.LeaderboardEntry:
+def entry(model: str, rank: int, score: float) -> leaderboard_pb2.LeaderboardEntry:
     figure = summary_pb2.MetricFigure(
         metric="acc", mean=score, ci_low=score - 0.1, ci_high=score + 0.1, n=500
     )
@@ -28,18 +28,18 @@ def standing(model: str, rank: int, score: float) -> leaderboard_pb2.Leaderboard
 
 
 async def test_leaderboard_has_the_promised_fields(harness: GatewayHarness) -> None:
-    board = harness.results.standings.board
-    first = standing("vllm/Qwen/Qwen3-0.6B", 1, 0.5)
+    leaderboard = harness.results.entries.leaderboard
+    first = entry("vllm/Qwen/Qwen3-0.6B", 1, 0.5)
     first.tied_with.append("vllm/b")
     first.trend.direction, first.trend.previous_run_id = leaderboard_pb2.TREND_DIRECTION_UP, "r0"
     first.trend.difference = 0.25
     first.closed_at.FromSeconds(1_700_000_000)
-    board.entries.append(first)
-    board.unranked.add(model="vllm/c", run_id="r3", unranked_because=["limit 100"])
-    board.baselines.add(model="baseline/majority")
-    board.total_models, board.metric = 1, "acc"
-    board.scoring_method = run_pb2.SCORING_METHOD_LOGLIKELIHOOD
-    board.last_updated.FromSeconds(1_700_000_000)
+    leaderboard.entries.append(first)
+    leaderboard.unranked.add(model="vllm/c", run_id="r3", unranked_because=["limit 100"])
+    leaderboard.baselines.add(model="baseline/majority")
+    leaderboard.total_models, leaderboard.metric = 1, "acc"
+    leaderboard.scoring_method = run_pb2.SCORING_METHOD_LOGLIKELIHOOD
+    leaderboard.last_updated.FromSeconds(1_700_000_000)
     status, body, _ = await call(
         harness, "GET", f"{API}/leaderboard?suite=glue&metric=accuracy&limit=5&best=true"
     )
@@ -54,7 +54,7 @@ async def test_leaderboard_has_the_promised_fields(harness: GatewayHarness) -> N
     [unranked], [baseline] = body["unranked"], body["baselines"]
     assert (unranked["rank"], unranked["score"], unranked["unranked_because"]) == (None, None, ["limit 100"])
     assert (baseline["provider"], baseline["job_id"], baseline["trend"]) == ("baseline", None, None)
-    [asked] = harness.results.standings.boards_asked
+    [asked] = harness.results.entries.leaderboards_asked
     assert (asked.suite, asked.metric, asked.limit, asked.is_best) == ("glue", "accuracy", 5, True)
     assert not asked.HasField("num_fewshot")
 
@@ -68,9 +68,9 @@ async def test_leaderboard_without_runs_is_empty(harness: GatewayHarness) -> Non
 async def test_leaderboard_is_of_glue_by_no_metric_in_particular_unless_asked_otherwise(
     harness: GatewayHarness,
 ) -> None:
-    harness.results.standings.board.entries.append(standing("vllm/a", 1, 0.5))
+    harness.results.entries.leaderboard.entries.append(entry("vllm/a", 1, 0.5))
     assert (await call(harness, "GET", f"{API}/leaderboard"))[0] == 200
-    [asked] = harness.results.standings.boards_asked
+    [asked] = harness.results.entries.leaderboards_asked
     assert (asked.suite, asked.metric, asked.limit) == ("glue", "", 10)
 
 
@@ -85,8 +85,8 @@ async def test_suite_that_does_not_exist_is_not_found_and_one_without_runs_is_em
 
 
 async def test_runs_of_a_suite_that_was_removed_are_shown(harness: GatewayHarness) -> None:
-    harness.results.standings.board.unranked.append(standing("vllm/a", 0, 0.5))
-    harness.results.standings.page.total = 1
+    harness.results.entries.leaderboard.unranked.append(entry("vllm/a", 0, 0.5))
+    harness.results.entries.page.total = 1
     assert (await call(harness, "GET", f"{API}/leaderboard?suite=gone"))[0] == 200
     assert (await call(harness, "GET", f"{API}/history?suite=gone"))[0] == 200
 
@@ -101,14 +101,14 @@ async def test_version_of_a_suite_is_refused_where_runs_are_looked_for(
 
 
 async def test_leaderboard_of_a_metric_that_no_model_has_is_refused(harness: GatewayHarness) -> None:
-    harness.results.standings.refusal = refused(ErrorKind.INVALID, "UNKNOWN_METRIC", "No run has it.")
+    harness.results.entries.refusal = refused(ErrorKind.INVALID, "UNKNOWN_METRIC", "No run has it.")
     status, body, _ = await call(harness, "GET", f"{API}/leaderboard?metric=beauty")
     assert (status, body["reason"]) == (400, "UNKNOWN_METRIC")
 
 
 async def test_history_has_the_promised_fields(harness: GatewayHarness) -> None:
-    page = harness.results.standings.page
-    page.entries.append(standing("vllm/a", 0, 0.5))
+    page = harness.results.entries.page
+    page.entries.append(entry("vllm/a", 0, 0.5))
     page.total, page.next_page_token = 12, "next"
     status, body, _ = await call(
         harness, "GET", f"{API}/history?model_name=vllm/a&days=7&limit=1&cursor=here"
@@ -123,14 +123,14 @@ async def test_history_has_the_promised_fields(harness: GatewayHarness) -> None:
         "glue",
     )
     assert (run["score"], run["unparsed_rate"], run["scoring"]) == (0.5, None, "loglikelihood")
-    [asked] = harness.results.standings.pages_asked
+    [asked] = harness.results.entries.pages_asked
     assert (asked.model, asked.days, asked.page_size, asked.page_token) == ("vllm/a", 7, 1, "here")
 
 
 async def test_history_is_of_30_days_unless_asked_otherwise(harness: GatewayHarness) -> None:
     _, body, _ = await call(harness, "GET", f"{API}/history")
     assert body == {"history": [], "total_runs": 0, "date_range": "Last 30 days", "next_cursor": None}
-    [asked] = harness.results.standings.pages_asked
+    [asked] = harness.results.entries.pages_asked
     assert (asked.days, asked.metric) == (30, "")
 
 

@@ -121,14 +121,14 @@ def test_the_example_is_a_suite_that_can_be_asked(tmp_path: Path) -> None:
     assert words[2].target.texts == ("Italy",)
 
 
-def test_the_problems_of_the_example_are_told_as_shown() -> None:
+def test_the_problems_of_the_example_are_reported_as_shown() -> None:
     text = (
         fenced("yaml")
         .replace("doc_to_target", "doc_to_taget", 1)
         .replace("max_gen_toks: 8", "max_gen_toks: eight")
     )
-    told = [
+    reported = [
         f"cities.yaml:{problem.line}: {problem.key}: {problem.problem}"
         for problem in read_document(document(text)).problems
     ]
-    assert told == fenced("text").splitlines()
+    assert reported == fenced("text").splitlines()

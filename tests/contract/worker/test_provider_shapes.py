@@ -87,5 +87,5 @@ def test_completions_and_their_chunks_are_those_of_openai() -> None:
     assert Completion.model_validate(answer).to_dict(mode="json", exclude_unset=True) == answer
     for chunk in openai_chunks(answer):
         # A chunk before the last has no reason to finish, which the type of a whole completion wants.
-        told = {**chunk, "choices": [{**choice, "finish_reason": "stop"} for choice in chunk["choices"]]}
-        assert Completion.model_validate(told).to_dict(mode="json", exclude_unset=True) == told
+        reported = {**chunk, "choices": [{**choice, "finish_reason": "stop"} for choice in chunk["choices"]]}
+        assert Completion.model_validate(reported).to_dict(mode="json", exclude_unset=True) == reported

@@ -98,9 +98,9 @@ async def test_script_of_the_protocol_works_unchanged(stack: StackHarness) -> No
     for line in answered:
         assert set(line) == {"id", "custom_id", "response", "error"}
         assert (line["response"]["status_code"], line["error"]) == (200, None)
-        told = ChatCompletion.model_validate(line["response"]["body"], strict=True)
-        assert told.choices[0].message.content
-        assert told.usage
+        reported = ChatCompletion.model_validate(line["response"]["body"], strict=True)
+        assert reported.choices[0].message.content
+        assert reported.usage
     assert batch.usage
     used = sum(line["response"]["body"]["usage"]["total_tokens"] for line in answered)
     assert (batch.model, batch.usage.total_tokens) == (MODEL, used)
@@ -159,8 +159,8 @@ async def test_lines_that_fail_are_in_the_error_file_and_nowhere_else(
         assert places == sorted(places)
     for line in answers:
         number = line["custom_id"].removeprefix("request-")
-        told = line["response"]["body"]["choices"][0]["message"]["content"]
-        assert told == f"The answer is w{number}."
+        reported = line["response"]["body"]["choices"][0]["message"]["content"]
+        assert reported == f"The answer is w{number}."
     assert all("too clever" in json.dumps(line) for line in failures)
     assert batch.request_counts
     counts = {"total": 100, "completed": len(answers), "failed": len(failures)}

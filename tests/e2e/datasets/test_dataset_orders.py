@@ -79,7 +79,7 @@ async def test_rollouts_and_limit_count_rows_and_scores_are_summed_up(stack: Sta
     assert (task.task, figures["contains"]) == ("rows", 0.5)
 
 
-async def test_faulty_orders_are_refused_at_the_door_by_a_sentence(stack: StackHarness) -> None:
+async def test_faulty_orders_are_refused_at_once_by_a_sentence(stack: StackHarness) -> None:
     dataset_id = await uploaded(stack, [{"prompt": "a"}], "bare.jsonl")
     metrics = [sample_pb2.MetricUse(name="exact_match")]
     refusals = {

@@ -134,8 +134,8 @@ async def test_targets_are_scored_ranked_and_compared_by_the_data_set(stack: Sta
     assert [row["target"] for row in rows] == [row["target"] for row in KEYED]
 
     path = f"{API}/leaderboard?suite={dataset_id}&metric=exact_match"
-    board = (await http(stack, "GET", path)).body
-    assert {line["model"]: line["score"] for line in board["leaderboard"]} == {MODEL: 0.75, OTHER: 0.75}
+    leaderboard = (await http(stack, "GET", path)).body
+    assert {line["model"]: line["score"] for line in leaderboard["leaderboard"]} == {MODEL: 0.75, OTHER: 0.75}
     compared = {"model_ids": [MODEL, OTHER], "benchmark_suite": dataset_id, "metrics": ["exact_match"]}
     answer = await http(stack, "POST", f"{API}/compare", json=compared)
     assert answer.status == 200, answer.body

@@ -126,7 +126,7 @@ async def test_same_content_under_two_names_is_two_data_sets_of_one_digest(stack
     await eventually(lambda: not objects(stack), "their objects are gone")
 
 
-async def test_refused_file_names_its_lines_at_every_door_and_leaves_nothing(
+async def test_refused_file_names_its_lines_at_every_api_and_leaves_nothing(
     stack: StackHarness, tmp_path: Path
 ) -> None:
     content = JSONL + b'{"prompt": 7}\n' + b"not JSON\n" + b'{"id": "r3", "prompt": "again"}\n'
@@ -136,9 +136,9 @@ async def test_refused_file_names_its_lines_at_every_door_and_leaves_nothing(
     assert answer.body["faults"][0]["field"] == "prompt"
     file = tmp_path / "rows.jsonl"
     file.write_bytes(content)
-    told: CommandEnd = await proctor(stack, f"datasets upload {file}")
-    assert (told.code, told.out) == (2, "")
-    assert told.err.startswith("rows.jsonl is refused and nothing of it is kept: 3 faults.")
+    reported: CommandEnd = await proctor(stack, f"datasets upload {file}")
+    assert (reported.code, reported.out) == (2, "")
+    assert reported.err.startswith("rows.jsonl is refused and nothing of it is kept: 3 faults.")
     assert not await listed(stack)
     assert not objects(stack)
 

@@ -253,7 +253,7 @@ async def test_folder_that_is_no_model_fails_the_run_within_seconds(
 async def test_model_that_the_provider_does_not_know_fails_the_run_at_once_in_its_words(
     stack: StackHarness,
 ) -> None:
-    """And nobody else: other runs of the pool go on."""
+    """No other run is affected: those of the pool go on."""
     run_id, other = [await stack.submit(good_order(model=f"openai/{model}")) for model in ("unknown", "fake")]
     run = await ended(stack, run_id, limit_seconds=15)
     assert (run.state, run.error.reason) == (run_pb2.RUN_STATE_FAILED, "PROVIDER_REFUSED")

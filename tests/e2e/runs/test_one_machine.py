@@ -41,15 +41,15 @@ class Machine:
         return await proctor_with(self._environment, line, "proctor.cli.quick_run")
 
     def left_behind(self) -> list[psutil.Process]:
-        """Processes that were told of this machine's state folder."""
+        """Processes that were started with this machine's state folder."""
         return [process for process in psutil.process_iter() if self._belongs(process)]
 
     def _belongs(self, process: psutil.Process) -> bool:
         try:
-            told = [*process.cmdline(), *process.environ().values()]
+            reported = [*process.cmdline(), *process.environ().values()]
         except psutil.Error:
             return False
-        return any(str(self.state_dir) in word for word in told)
+        return any(str(self.state_dir) in word for word in reported)
 
 
 @pytest.fixture

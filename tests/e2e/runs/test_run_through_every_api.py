@@ -100,7 +100,7 @@ async def test_streamed_run_has_the_same_figures_and_tells_the_time_to_the_first
     whole, streamed = bodies
     assert streamed["performance_data"] == whole["performance_data"]
     assert set(whole["timing"]) == {"total_seconds", "tokens_per_second"}
-    # Choices are weighed, which nobody streams; the answers of the third task are.
+    # Log-likelihoods are not streamed; the answers of the third task are.
     assert (streamed["timing"]["first_token_seconds"]["n"], streamed["timing"]["total_seconds"]["n"]) == (
         20,
         60,
@@ -226,6 +226,6 @@ async def test_tables_name_the_figures(stack: StackHarness) -> None:
 async def test_environment_says_what_is_needed_to_repeat_a_run(stack: StackHarness) -> None:
     run_id = await completed(stack, keyed_order(limit=5))
     run = await stack.client.get_run(run_id)
-    told = json.dumps(dict(run.environment))
+    reported = json.dumps(dict(run.environment))
     for word in ("proctor", "definition", "sha256", "engine"):
-        assert word in told, told
+        assert word in reported, reported

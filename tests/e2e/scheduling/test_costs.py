@@ -1,4 +1,4 @@
-"""What a run costs: told before, shown after, and kept to where the order sets a limit."""
+"""What a run costs: estimated before, shown after, and limited where the order sets a limit."""
 
 from collections.abc import AsyncIterator
 from os import utime
@@ -58,7 +58,7 @@ def cost_of(usage: outcome_pb2.TokenUsage) -> float:
     return (2 * usage.prompt_tokens + 10 * usage.completion_tokens) / 1e6
 
 
-async def test_cost_is_usage_times_price_at_every_door_and_told_before_the_next_run(
+async def test_cost_is_usage_times_price_at_every_api_and_reported_before_the_next_run(
     stack: StackHarness, tmp_path: Path
 ) -> None:
     first = await stack.client.submit_run(keyed_order())

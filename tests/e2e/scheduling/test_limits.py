@@ -137,7 +137,7 @@ async def ask_too_often(ask: Callable[[], Awaitable[T]]) -> T:
     return await ask()
 
 
-async def test_requests_over_the_rate_are_refused_at_both_doors_with_the_time_to_wait(
+async def test_requests_over_the_rate_are_refused_at_both_apis_with_the_time_to_wait(
     stack: StackHarness,
 ) -> None:
     async with (

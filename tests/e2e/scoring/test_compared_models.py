@@ -90,10 +90,10 @@ async def test_the_leaderboard_has_all_models_and_a_floor(examined: Examined) ->
         return len(listed["leaderboard"]) + len(listed["unranked"]) == len(MODELS)
 
     await eventually(has_all, "every model is listed")
-    board = (await http(examined.stack, "GET", path)).body
+    leaderboard = (await http(examined.stack, "GET", path)).body
     # A task was left out, so none of them can be ranked as a whole run of the suite.
-    assert {entry["model"] for entry in board["unranked"]} == {f"openai/{model}" for model in MODELS}
-    assert all("addition" in " ".join(entry["unranked_because"]) for entry in board["unranked"])
+    assert {entry["model"] for entry in leaderboard["unranked"]} == {f"openai/{model}" for model in MODELS}
+    assert all("addition" in " ".join(entry["unranked_because"]) for entry in leaderboard["unranked"])
 
 
 async def test_whole_runs_are_ranked_and_ties_share_a_rank(examined: Examined) -> None:
@@ -104,25 +104,25 @@ async def test_whole_runs_are_ranked_and_ties_share_a_rank(examined: Examined) -
     ]
     assert len(set(whole)) == 3
 
-    async def board() -> Any:
+    async def leaderboard() -> Any:
         return (await http(stack, "GET", f"{API}/leaderboard?suite=starter&metric=accuracy")).body
 
     async def is_whole() -> bool:
         """Comparisons and baselines are added behind the close."""
-        shown = await board()
+        shown = await leaderboard()
         ranked = shown["leaderboard"]
         is_compared = not any(entry["not_compared_with"] for entry in ranked)
         return len(ranked) == 3 and is_compared and bool(shown["baselines"])
 
     await eventually(is_whole, "three models are ranked beside the baselines")
-    ranked = (await board())["leaderboard"]
+    ranked = (await leaderboard())["leaderboard"]
     assert [entry["score"] for entry in ranked] == sorted((entry["score"] for entry in ranked), reverse=True)
     assert ranked[0]["rank"] == 1
     for place, entry in enumerate(ranked, start=1):
         leader = ranked[entry["rank"] - 1]
         assert leader["rank"] == entry["rank"]
         assert (leader["model"] in entry["tied_with"]) == (place != entry["rank"])
-    floor = {entry["model"]: entry["score"] for entry in (await board())["baselines"]}
+    floor = {entry["model"]: entry["score"] for entry in (await leaderboard())["baselines"]}
     # Two choices in 200 rows, four in 160.
     assert floor["baseline/random"] == pytest.approx((200 * 0.5 + 160 * 0.25) / 360, abs=1e-9)
 

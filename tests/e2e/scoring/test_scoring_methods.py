@@ -51,8 +51,8 @@ async def test_every_figure_tells_the_method_that_was_ordered(
 ) -> None:
     for method, summary in summaries.items():
         assert (await stack.client.get_run(runs[method])).scoring_method == method
-        told = {task.task: task.scoring_method for task in summary.tasks}
-        assert told == {**dict.fromkeys(CHOICE_TASKS, method), "addition": GENERATE}
+        reported = {task.task: task.scoring_method for task in summary.tasks}
+        assert reported == {**dict.fromkeys(CHOICE_TASKS, method), "addition": GENERATE}
         assert (summary.answered, summary.failed) == (SAMPLES, 0)
 
 

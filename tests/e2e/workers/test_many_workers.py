@@ -12,11 +12,11 @@ SETTING = Setting(concurrency=8, latency_seconds=0.05, samples=64 * SHARDS)
 
 async def test_every_worker_has_its_share_and_every_sample_is_answered_once() -> None:
     with temporary_state_dir() as state_dir:
-        async with staffed_stack(state_dir.parent, WORKERS, SETTING) as standing:
-            spread = await spread_of_run(standing, WORKERS, SETTING)
-            [run] = (await standing.client.list_runs()).runs
+        async with staffed_stack(state_dir.parent, WORKERS, SETTING) as stack:
+            spread = await spread_of_run(stack, WORKERS, SETTING)
+            [run] = (await stack.client.list_runs()).runs
             assert run.state == run_pb2.RUN_STATE_COMPLETED
-            numbers = [item.outcome.sample for item in await all_outcomes(standing, run.run_id)]
+            numbers = [item.outcome.sample for item in await all_outcomes(stack, run.run_id)]
     assert sorted(numbers) == list(range(SETTING.samples))
     assert sum(spread.answers) == SETTING.samples
     assert len(spread.shard_seconds) == SHARDS

@@ -1,4 +1,4 @@
-"""Runs over providers with APIs of their own, through the whole stack; what they cannot do is told."""
+"""Runs over providers with APIs of their own, through the whole stack; what they cannot do is reported."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
@@ -90,10 +90,10 @@ async def test_run_over_a_native_provider_answers_every_sample(stack: StackHarne
 async def test_models_are_listed_live_and_a_provider_that_hangs_is_shown_as_such(
     stack: StackHarness,
 ) -> None:
-    async def are_told() -> bool:
-        return told_pools(await listed(stack)) == {"leaky", *(native.name for native in NATIVES)}
+    async def are_reported() -> bool:
+        return known_pools(await listed(stack)) == {"leaky", *(native.name for native in NATIVES)}
 
-    await eventually(are_told, "the pools that can tell their models have done so")
+    await eventually(are_reported, "the pools that can tell their models have done so")
     body = await listed(stack)
     assert [model["model"] for model in body["models"]] == [
         *(f"{native.name}/fake" for native in (ANTHROPIC, GEMINI)),
@@ -119,7 +119,7 @@ async def listed(stack: StackHarness) -> Any:
     return (await http(stack, "GET", "/api/v1/models")).body
 
 
-def told_pools(body: Any) -> set[str]:
+def known_pools(body: Any) -> set[str]:
     return {source["pool"] for source in body["sources"] if source["listed_at"]}
 
 
@@ -169,29 +169,29 @@ async def test_server_that_an_order_names_is_asked_without_the_key_of_the_pool(s
         ("reason", "broke off its answer (***)"),
     ],
 )
-async def test_key_that_a_provider_repeats_in_an_error_is_told_by_no_door(
+async def test_key_that_a_provider_repeats_in_an_error_is_reported_by_no_api(
     stack: StackHarness, model: str, sentence: str
 ) -> None:
     """What the stack keeps of it is looked through below."""
     order = keyed_order(model=f"leaky/{model}", limit=2, stream_answers="midway" in model)
     run = await ended(stack, await stack.submit(order))
     assert run.state == run_pb2.RUN_STATE_FAILED
-    told = await told_by_all_doors(stack, run.run_id)
-    assert sentence in told
-    assert PLANTED not in told
+    reported = await reported_by_all_apis(stack, run.run_id)
+    assert sentence in reported
+    assert PLANTED not in reported
 
 
 @pytest.mark.parametrize("way", ["whole", "streamed"])
-async def test_key_that_a_provider_repeats_in_an_answer_is_told_by_no_door(
+async def test_key_that_a_provider_repeats_in_an_answer_is_reported_by_no_api(
     stack: StackHarness, way: str
 ) -> None:
     order = keyed_order(model="leaky/answer", limit=2, stream_answers=way == "streamed")
-    told = await told_by_all_doors(stack, await completed(stack, order))
-    assert told.count("I was given ***.") >= 4, "in outcomes and in the export"
-    assert PLANTED not in told
+    reported = await reported_by_all_apis(stack, await completed(stack, order))
+    assert reported.count("I was given ***.") >= 4, "in outcomes and in the export"
+    assert PLANTED not in reported
 
 
-async def told_by_all_doors(stack: StackHarness, run_id: str) -> str:
+async def reported_by_all_apis(stack: StackHarness, run_id: str) -> str:
     shown = await http(stack, "GET", f"{API}/results/{run_id}")
     exported = await http(stack, "GET", f"{API}/results/{run_id}/export?format=json")
     end = await proctor(stack, f"watch {run_id}")
@@ -200,7 +200,7 @@ async def told_by_all_doors(stack: StackHarness, run_id: str) -> str:
     return f"{run} {shown.body} {exported.body} {end.out} {end.err} {outcomes}"
 
 
-async def test_order_with_a_key_is_refused_by_every_door_and_not_repeated(stack: StackHarness) -> None:
+async def test_order_with_a_key_is_refused_by_every_api_and_not_repeated(stack: StackHarness) -> None:
     params = {"extra_body": {"X-Api-Key": SECRET}}
     order = keyed_order()
     order.params.provider_params.update(params)

@@ -45,7 +45,7 @@ async def test_starter_suite_is_answered_far_above_chance_and_the_same_twice(sta
     assert await predictions(stack, first) == await predictions(stack, second)
 
 
-async def test_tokens_and_times_are_told(stack: StackHarness) -> None:
+async def test_tokens_and_times_are_reported(stack: StackHarness) -> None:
     run_id = await examine(stack)
     summary = await stack.client.get_summary(run_id)
     assert summary.usage.prompt_tokens > SAMPLES

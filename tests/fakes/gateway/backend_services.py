@@ -36,8 +36,8 @@ from tests.fakes.gateway.results_services import (
     FakeAnswers,
     FakeComparisons,
     FakeExports,
+    FakeLeaderboard,
     FakeRescoring,
-    FakeStandings,
 )
 from tests.fakes.gateway.suite_service import FakeSuites
 from tests.fakes.refusals import refused
@@ -259,7 +259,7 @@ class FakeResults(results_grpc.ResultsServiceServicer):
     outcomes_asked: list[results_pb2.ListOutcomesRequest] = field(default_factory=list)
     outcomes_refusal: RemoteError | None = None
     comparisons: FakeComparisons = field(default_factory=FakeComparisons)
-    standings: FakeStandings = field(default_factory=FakeStandings)
+    entries: FakeLeaderboard = field(default_factory=FakeLeaderboard)
     rescoring: FakeRescoring = field(default_factory=FakeRescoring)
     answers: FakeAnswers = field(default_factory=FakeAnswers)
     exports: FakeExports = field(default_factory=FakeExports)
@@ -310,7 +310,7 @@ async def results_server(fake: FakeResults, address: str = "127.0.0.1:0") -> Asy
     def register(server: grpc.aio.Server) -> None:
         results_grpc.add_ResultsServiceServicer_to_server(fake, server)
         comparison_service_pb2_grpc.add_ComparisonServiceServicer_to_server(fake.comparisons, server)
-        leaderboard_service_pb2_grpc.add_LeaderboardServiceServicer_to_server(fake.standings, server)
+        leaderboard_service_pb2_grpc.add_LeaderboardServiceServicer_to_server(fake.entries, server)
         rescore_service_pb2_grpc.add_RescoreServiceServicer_to_server(fake.rescoring, server)
         answer_service_pb2_grpc.add_AnswerServiceServicer_to_server(fake.answers, server)
         export_service_pb2_grpc.add_ExportServiceServicer_to_server(fake.exports, server)

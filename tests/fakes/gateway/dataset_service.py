@@ -31,7 +31,7 @@ class FakeDatasets(dataset_grpc.DatasetServiceServicer):
     in_use: set[str] = field(default_factory=set)
     headers: list[dataset_pb2.DatasetHeader] = field(default_factory=list)
     content: bytes = b""
-    # What is told of the next one, in the place of its own.
+    # The error of the next one, in place of its own.
     digest: str = ""
     piece_sizes: list[int] = field(default_factory=list)
     open_uploads: int = 0

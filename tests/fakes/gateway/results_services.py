@@ -52,24 +52,24 @@ class FakeComparisons(comparing_grpc.ComparisonServiceServicer):
 
 
 @dataclass
-class FakeStandings(standings_grpc.LeaderboardServiceServicer):
+class FakeLeaderboard(standings_grpc.LeaderboardServiceServicer):
     """Has one leaderboard and one page of history."""
 
-    board: leaderboard_pb2.GetLeaderboardResponse = field(
+    leaderboard: leaderboard_pb2.GetLeaderboardResponse = field(
         default_factory=leaderboard_pb2.GetLeaderboardResponse
     )
     page: leaderboard_pb2.GetHistoryResponse = field(default_factory=leaderboard_pb2.GetHistoryResponse)
-    boards_asked: list[leaderboard_pb2.GetLeaderboardRequest] = field(default_factory=list)
+    leaderboards_asked: list[leaderboard_pb2.GetLeaderboardRequest] = field(default_factory=list)
     pages_asked: list[leaderboard_pb2.GetHistoryRequest] = field(default_factory=list)
     refusal: RemoteError | None = None
 
     async def GetLeaderboard(
         self, request: leaderboard_pb2.GetLeaderboardRequest, context: Any
     ) -> leaderboard_pb2.GetLeaderboardResponse:
-        self.boards_asked.append(request)
+        self.leaderboards_asked.append(request)
         if self.refusal:
             raise self.refusal
-        return self.board
+        return self.leaderboard
 
     async def GetHistory(
         self, request: leaderboard_pb2.GetHistoryRequest, context: Any

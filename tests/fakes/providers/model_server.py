@@ -1,4 +1,4 @@
-"""A small real OpenAI-compatible server for tests: answers by rule, counts, and misbehaves when told.
+"""A small real OpenAI-compatible server for tests: answers by rule, counts, and misbehaves on demand.
 
 `python -m tests.fakes.providers.model_server --port 0` prints {"port": N} once it listens. A chat or a
 completion is answered "The answer is <K>." with the word K after the last `KEY=` of the prompt, in a chat
@@ -51,7 +51,7 @@ _KEY = re.compile(r"KEY=(\w+)")
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What goes wrong, for the next `count` requests (None: until told otherwise) or for a share of them.
+    """What goes wrong, for the next `count` requests (None: until changed) or for a share of them.
 
     status: answers that status with `message` and Retry-After · half_body: promises a length, sends half,
     closes · cut_off: half, ended as if it were all · malformed: 200 and no JSON · swollen: the right
@@ -92,7 +92,7 @@ class ModelServer:
     traffic: TrafficByAsker = field(default_factory=TrafficByAsker)
     rng: random.Random = field(default_factory=lambda: random.Random(7))
     last_request: dict[str, Any] = field(default_factory=dict)
-    # A server that knows no streaming answers as if nobody had asked for it.
+    # A server that knows no streaming ignores the request for it.
     streams: bool = True
     # What a test wants to be answered instead: a whole answer, or the body of a streamed one.
     answer: dict[str, Any] | None = None

@@ -122,7 +122,7 @@ async def generate(request: web.Request) -> web.StreamResponse:
 
 
 def _response(server: ProviderServer, body: Json, answer: Json) -> web.Response:
-    """Unless it is told not to, it streams."""
+    """It streams unless the request says otherwise."""
     if not server.streams or body.get("stream") is False:
         return json_response(answer)
     return streamed(server.stream_body or json_lines(ollama_lines(answer)), NDJSON)

@@ -1,4 +1,4 @@
-"""What the fake providers share: a real server that records what it was asked and misbehaves when told."""
+"""What the fake providers share: a real server that records requests and misbehaves on demand."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ErrorResponse:
 
 @dataclass(slots=True)
 class ProviderServer:
-    """The state behind the handlers. `answer` and `error` are told by a test, else it goes by rule."""
+    """The state behind the handlers. `answer` and `error` are set by a test, else it goes by rule."""
 
     models: tuple[str, ...] = ("fake",)
     api_key: str | None = SECRET
@@ -49,7 +49,7 @@ class ProviderServer:
     error: ErrorResponse | None = None
     fault: Fault | None = None
     latency_seconds: float = 0.0
-    # A server that knows no streaming answers as if nobody had asked for it.
+    # A server that knows no streaming ignores the request for it.
     streams: bool = True
     # The body of a streamed answer, as a test wants it.
     stream_body: bytes | None = None

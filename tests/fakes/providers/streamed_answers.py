@@ -71,8 +71,8 @@ def anthropic_events(message: Json) -> list[Json]:
     blocks = [
         event for index, block in enumerate(message["content"]) for event in _block_events(index, block)
     ]
-    told = ("stop_reason", "stop_sequence", "stop_details")
-    delta = {name: message[name] for name in told if name in message}
+    reported = ("stop_reason", "stop_sequence", "stop_details")
+    delta = {name: message[name] for name in reported if name in message}
     return [
         {"type": "message_start", "message": start},
         {"type": "ping"},

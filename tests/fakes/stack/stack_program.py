@@ -1,4 +1,4 @@
-"""A stack of stand-in services as a program: for tests that kill it, stop it or run it as somebody else."""
+"""A stack of stand-in services as a program: for tests that kill it, stop it or run it as another user."""
 
 import asyncio
 import os

@@ -89,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
+        """No user may read it."""
 
 
 @contextmanager

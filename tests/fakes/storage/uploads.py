@@ -26,10 +26,10 @@ async def upload(
     **header: object,
 ) -> messages.UploadDatasetResponse:
     """`header` has fields of the contract; the name is `rows.jsonl` where none is given."""
-    told = messages.DatasetHeader(**{"name": "rows.jsonl", "user": "ann", **header})  # type: ignore[arg-type]  # checked by protobuf
+    reported = messages.DatasetHeader(**{"name": "rows.jsonl", "user": "ann", **header})  # type: ignore[arg-type]  # checked by protobuf
 
     async def requests() -> AsyncIterator[messages.UploadDatasetRequest]:
-        yield messages.UploadDatasetRequest(header=told)
+        yield messages.UploadDatasetRequest(header=reported)
         for piece in pieces:
             yield messages.UploadDatasetRequest(content=piece)
         if is_whole:
@@ -39,7 +39,7 @@ async def upload(
 
 
 class OpenUpload:
-    """An upload that is sent by hand, and goes on until told."""
+    """An upload that a test sends chunk by chunk."""
 
     def __init__(self, stub: DatasetServiceAsyncStub, name: str = "rows.jsonl") -> None:
         self._pieces: asyncio.Queue[messages.UploadDatasetRequest | None] = asyncio.Queue()

@@ -32,7 +32,7 @@ def suite_of(text: str, **files: str) -> SuiteDefinition:
 
 
 def problems_of(text: str, **files: str) -> list[tuple[str, int, str, str]]:
-    """File, line, key and problem, in the order in which they are told."""
+    """File, line, key and problem, in the order in which they are reported."""
     reading = read_document(document(text, **files))
     assert (reading.suite is None) == bool(reading.problems)
     return [(one.file, one.line, one.key, one.problem) for one in reading.problems]

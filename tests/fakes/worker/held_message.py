@@ -73,7 +73,7 @@ class FakeShardMessage:
 
 
 class HeldBackPublisher:
-    """Publishes nothing until told to go on; may be told to refuse."""
+    """Publishes nothing until a test lets it; can be set to refuse."""
 
     def __init__(self) -> None:
         self.may_publish = asyncio.Event()

@@ -24,7 +24,7 @@ def make_adapter(base: Path, folder: Path, *, seed: int, rank: int = RANK) -> Pa
         tensors[f"{name}.lora_B.weight"] = torch.randn(height, rank)
     folder.mkdir(parents=True)
     save_file(tensors, folder / "adapter_model.safetensors")
-    told = {
+    reported = {
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",
         "base_model_name_or_path": str(base),
@@ -33,5 +33,5 @@ def make_adapter(base: Path, folder: Path, *, seed: int, rank: int = RANK) -> Pa
         "target_modules": ["q_proj"],
         "bias": "none",
     }
-    (folder / "adapter_config.json").write_text(json.dumps(told), encoding="utf-8")
+    (folder / "adapter_config.json").write_text(json.dumps(reported), encoding="utf-8")
     return folder

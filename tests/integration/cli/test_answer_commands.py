@@ -125,8 +125,8 @@ async def test_runs_stand_side_by_side_within_a_hundred_columns(
 
 async def test_answers_are_marked_by_id_or_number(harness: GatewayHarness, proctor: CommandLine) -> None:
     run = stored_run(harness)
-    told = await proctor("golden", "mark", run.run_id, "r1", "7", "--user", "ann")
-    assert (told.code, told.out) == (0, f"Run {run.run_id} has 2 golden answers now.\n")
+    reported = await proctor("golden", "mark", run.run_id, "r1", "7", "--user", "ann")
+    assert (reported.code, reported.out) == (0, f"Run {run.run_id} has 2 golden answers now.\n")
     gone = await proctor("golden", "unmark", run.run_id, "7", "--sample", "--rollout", "2", "--json")
     assert gone.document == {"run_id": run.run_id, "golden_count": 1}
     marked, unmarked = harness.results.answers.marked[:2]
@@ -148,8 +148,8 @@ async def test_golden_answers_are_written_whole_or_not_at_all(
     run, file = stored_run(harness), tmp_path / "golden.jsonl"
     harness.results.exports.pieces = [b'{"id": "a"}\n', b'{"id": "b"}\n']
     line = ("golden", "export", run.run_id, "--form", "test")
-    told = await proctor(*line, "-o", str(file))
-    assert (told.code, told.out) == (0, f"{file}: 24 bytes\n")
+    reported = await proctor(*line, "-o", str(file))
+    assert (reported.code, reported.out) == (0, f"{file}: 24 bytes\n")
     assert file.read_bytes() == b"".join(harness.results.exports.pieces)
     [asked] = harness.results.exports.golden_asked
     assert (list(asked.run_ids), asked.form) == ([run.run_id], export_pb2.GOLDEN_FORM_TEST)

@@ -36,8 +36,8 @@ async def test_file_is_uploaded_listed_shown_and_deleted(
     assert "row 1 · request-1" in shown.out
     assert '"prompt": "One and one?"' in shown.out
     assert 'target: "two"\nmetadata: {"level": 1}\n' in shown.out
-    told = await proctor("datasets", "show", ID, "--json")
-    assert [row["row"] for row in told.document["rows"]] == [0, 1]
+    reported = await proctor("datasets", "show", ID, "--json")
+    assert [row["row"] for row in reported.document["rows"]] == [0, 1]
 
     beyond = await proctor("datasets", "show", ID, "--row", "2")
     assert (beyond.code, beyond.err) == (4, "There is no row 2: rows are 0 to 1.\n")
@@ -60,9 +60,9 @@ async def test_faults_are_a_table_of_lines_and_fields(proctor: CommandLine, rows
     assert first == kept
     row = next(line for line in table if "broken" in line)
     assert " ".join(row.split()) == "2 body broken is no row"
-    told = await proctor("datasets", "upload", str(rows), "--json")
-    assert (told.code, told.document["fault_count"], told.document["dataset"]) == (2, 30, None)
-    assert told.document["faults"][0]["line"] == 2
+    reported = await proctor("datasets", "upload", str(rows), "--json")
+    assert (reported.code, reported.document["fault_count"], reported.document["dataset"]) == (2, 30, None)
+    assert reported.document["faults"][0]["line"] == 2
 
 
 async def test_pipe_is_uploaded_as_it_comes(

@@ -15,11 +15,11 @@ async def test_doctor_tells_all_checks_and_no_key(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("OLLAMA_API_KEY", PLANTED)
     monkeypatch.setenv("OLLAMA_BASE_URL", "http://127.0.0.1:9")
     run = CommandLine("", tmp_path / "state")
-    told, shown = await run("doctor", "--json"), await run("doctor")
-    checks = {check["name"]: check for check in told.document["checks"]}
+    reported, shown = await run("doctor", "--json"), await run("doctor")
+    checks = {check["name"]: check for check in reported.document["checks"]}
     lacking = [check for check in checks.values() if check["verdict"] == "missing"]
-    assert told.code == shown.code == (1 if lacking else 0)
-    assert told.document["ok"] is not bool(lacking)
+    assert reported.code == shown.code == (1 if lacking else 0)
+    assert reported.document["ok"] is not bool(lacking)
     assert checks["provider ollama"]["verdict"] == "warning"
     assert all(name in shown.out for name in checks)
-    assert PLANTED not in told.out + told.err + shown.out + shown.err
+    assert PLANTED not in reported.out + reported.err + shown.out + shown.err

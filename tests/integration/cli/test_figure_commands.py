@@ -30,9 +30,9 @@ async def test_runs_are_compared_by_their_ids_and_models_on_a_suite(
     shown = await proctor("compare", FIRST, SECOND, "--metric", "acc")
     assert (shown.code, shown.err) == (0, "")
     assert "B is better" in shown.out
-    told = await proctor("compare", "vllm/a", "vllm/b", "--suite", "glue", "--json")
-    assert told.document["differences"][1]["verdict"] == "second_better"
-    assert told.document["differences"][3]["difference"] is None
+    reported = await proctor("compare", "vllm/a", "vllm/b", "--suite", "glue", "--json")
+    assert reported.document["differences"][1]["verdict"] == "second_better"
+    assert reported.document["differences"][3]["difference"] is None
     by_runs, by_models = harness.results.comparisons.compared
     assert (list(by_runs.run_ids), list(by_runs.metrics)) == ([FIRST, SECOND], ["acc"])
     assert (list(by_models.models), by_models.suite) == (["vllm/a", "vllm/b"], "glue")
@@ -65,22 +65,22 @@ async def test_flips_are_listed_over_all_pages_or_up_to_a_limit(
     shown = await proctor("compare", FIRST, SECOND, "--flips", "sst2")
     assert "sst2 row 4" in shown.out
     assert "5 samples on which they differ" in shown.out
-    told = await proctor("compare", FIRST, SECOND, "--flips", "sst2", "--limit", "3", "--json")
-    assert [flip["doc_id"] for flip in told.document["flips"]] == [0, 1, 2]
+    reported = await proctor("compare", FIRST, SECOND, "--flips", "sst2", "--limit", "3", "--json")
+    assert [flip["doc_id"] for flip in reported.document["flips"]] == [0, 1, 2]
     asked = harness.results.comparisons.listed[0]
     assert (asked.first_run_id, asked.second_run_id, asked.task) == (FIRST, SECOND, "sst2")
 
 
 async def test_leaderboard_is_a_table_or_a_document(harness: GatewayHarness, proctor: CommandLine) -> None:
-    harness.results.standings.board.metric = "accuracy"
+    harness.results.entries.leaderboard.metric = "accuracy"
     assert "No complete run of starter has accuracy yet." in (await proctor("leaderboard", "starter")).out
     figure = summary_pb2.MetricFigure(metric="acc", mean=0.5)
-    harness.results.standings.board.entries.add(rank=1, model="vllm/a", figure=figure)
+    harness.results.entries.leaderboard.entries.add(rank=1, model="vllm/a", figure=figure)
     assert "vllm/a" in (await proctor("leaderboard", "glue", "--best", "--scoring", "generate")).out
-    told = await proctor("leaderboard", "glue", "--json")
-    assert told.document["entries"][0]["figure"]["mean"] == 0.5
-    assert told.document["entries"][0]["figure"]["ci_low"] is None
-    by_default, asked, *_ = harness.results.standings.boards_asked
+    reported = await proctor("leaderboard", "glue", "--json")
+    assert reported.document["entries"][0]["figure"]["mean"] == 0.5
+    assert reported.document["entries"][0]["figure"]["ci_low"] is None
+    by_default, asked, *_ = harness.results.entries.leaderboards_asked
     assert by_default.metric == ""
     assert (asked.is_best, asked.scoring_method) == (True, run_pb2.SCORING_METHOD_GENERATE)
     assert (await proctor("leaderboard", "glue", "--scoring", "magic")).code == 2
@@ -110,14 +110,14 @@ async def test_version_of_a_suite_is_refused_where_runs_are_looked_for(
 
 
 async def test_history_is_paged(harness: GatewayHarness, proctor: CommandLine) -> None:
-    harness.results.standings.page.entries.append(
+    harness.results.entries.page.entries.append(
         leaderboard_pb2.LeaderboardEntry(run_id=FIRST, model="vllm/a", state=run_pb2.RUN_STATE_COMPLETED)
     )
-    harness.results.standings.page.total, harness.results.standings.page.next_page_token = 9, "next"
+    harness.results.entries.page.total, harness.results.entries.page.next_page_token = 9, "next"
     shown = await proctor("history", "--model", "vllm/a", "--days", "7")
     assert FIRST in shown.out
     assert "9 runs in the last 7 days; the next page: --page next" in shown.out
-    [asked] = harness.results.standings.pages_asked
+    [asked] = harness.results.entries.pages_asked
     assert (asked.model, asked.days) == ("vllm/a", 7)
 
 

@@ -1,4 +1,4 @@
-"""A Ctrl-C where nobody can be asked: the caller has said what becomes of the run."""
+"""A Ctrl-C without a terminal: an option says what becomes of the run."""
 
 import asyncio
 import os

@@ -26,8 +26,15 @@ async def test_queue_says_who_waits_why_and_for_how_long(
     shown = await proctor("queue", "--limit", "7")
     assert (shown.code, shown.err) == (0, "")
     words = " ".join(shown.out.split())
-    for told in ("vllm/starter", "bob, low", "about 1:00 (30.0 s to 1:30)", "w1", "5 running", "cache 25%"):
-        assert told in words
+    for reported in (
+        "vllm/starter",
+        "bob, low",
+        "about 1:00 (30.0 s to 1:30)",
+        "w1",
+        "5 running",
+        "cache 25%",
+    ):
+        assert reported in words
     assert [request.page_size for request in harness.scheduler.queue.asked] == [7]
     status = " ".join((await proctor("status")).out.split())
     assert "about 1:00 (30.0 s to 1:30)" in status

@@ -44,8 +44,8 @@ async def test_problems_are_named_by_file_and_line(
         f"{suite}:2: tasks.0: broken: 1 is no key\n{suite}:4: tasks.0: broken_too: 2 is no key\n"
     )
     assert harness.scheduler.suites.kept == []
-    told = await proctor("suites", command, str(suite), "--json")
-    assert (told.code, told.document["problems"][1]["line"]) == (2, 4)
+    reported = await proctor("suites", command, str(suite), "--json")
+    assert (reported.code, reported.document["problems"][1]["line"]) == (2, 4)
 
 
 async def test_version_is_deleted_unless_a_run_used_it(

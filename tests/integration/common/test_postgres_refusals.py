@@ -1,4 +1,4 @@
-"""A Postgres that answers and refuses is told at once, in one sentence, without the password."""
+"""A Postgres that answers and refuses is reported at once, in one sentence, without the password."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -170,7 +170,7 @@ async def test_a_normal_user_runs_the_stack_with_everything_his_own(state_dir: P
 
 
 def become_nobody() -> tuple[str, ...]:
-    """Where Python itself is installed in root's home, nobody is lent the right to read it."""
+    """Where Python itself is installed in root's home, other users may not read it."""
     line = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
     if postgres_home.reachable_by("nobody", Path(sys.executable).resolve().parent):
         return line

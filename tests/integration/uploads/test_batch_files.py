@@ -74,9 +74,9 @@ async def test_files_stay_as_long_as_the_batch_says_from_when_they_are_written(h
         assert file.expires_at.ToDatetime() - file.created_at.ToDatetime() == timedelta(hours=1)
         assert file.created_at.ToDatetime() > batch.created_at.ToDatetime()
     for seconds in (3599, 2_592_001):
-        async with refused() as told:
+        async with refused() as reported:
             await created(harness, output_expires_after_seconds=seconds)
-        assert told[0].facts["field"] == "output_expires_after_seconds"
+        assert reported[0].facts["field"] == "output_expires_after_seconds"
 
 
 async def test_files_are_written_once_the_run_is_over(harness: BatchHarness) -> None:
@@ -134,8 +134,8 @@ async def test_end_of_a_run_is_that_of_its_batch(
     assert await harness.read(ended.error_file_id) == b"".join(ERRORS)
     codes = {one.missing_code for one in harness.results.asked if one.run_id == batch.run_id}
     assert codes == {"", code}
-    told = [(error.code, error.message) for error in ended.errors]
-    assert told == ([("model_cannot_load", "It is so.")] if ends_as == "failed" else [])
+    reported = [(error.code, error.message) for error in ended.errors]
+    assert reported == ([("model_cannot_load", "It is so.")] if ends_as == "failed" else [])
 
 
 async def test_lines_of_a_run_that_was_never_planned_are_all_in_the_error_file(harness: BatchHarness) -> None:
@@ -159,9 +159,9 @@ async def test_lines_of_a_run_that_results_knows_no_more_are_all_in_the_error_fi
     await end_run(harness, batch)
     ended = await harness.reaches(batch.batch_id, "completed")
     assert ended.output_file_id == ""
-    told = [json.loads(line) for line in (await harness.read(ended.error_file_id)).splitlines()]
-    assert len({line["custom_id"] for line in told}) == len(told) == batch.total
-    assert {line["error"]["code"] for line in told} == {"batch_failed"}
+    reported = [json.loads(line) for line in (await harness.read(ended.error_file_id)).splitlines()]
+    assert len({line["custom_id"] for line in reported}) == len(reported) == batch.total
+    assert {line["error"]["code"] for line in reported} == {"batch_failed"}
 
 
 async def test_failing_results_or_store_are_tried_again_and_leave_nothing_else(harness: BatchHarness) -> None:
@@ -219,9 +219,9 @@ async def test_run_is_not_deleted_before_its_files_are_written(harness: BatchHar
     harness.results.gate.clear()
     await end_run(harness, batch)
     await harness.reaches(batch.batch_id, "finalizing")
-    async with refused() as told:
+    async with refused() as reported:
         await harness.runs.DeleteRun(scheduler_service_pb2.DeleteRunRequest(run_id=batch.run_id))
-    assert told[0].reason == "RUN_STILL_ACTIVE"
+    assert reported[0].reason == "RUN_STILL_ACTIVE"
     harness.results.gate.set()
     await harness.reaches(batch.batch_id, "completed")
     await harness.runs.DeleteRun(scheduler_service_pb2.DeleteRunRequest(run_id=batch.run_id))

@@ -71,10 +71,10 @@ async def test_repeated_call_finds_the_batch_of_the_first(harness: BatchHarness)
     assert len({batch.batch_id for batch in made}) == 1
     runs = "SELECT count(*) FROM runs WHERE dataset_id = $1"
     assert await harness.count(runs, file.file_id) == 1
-    async with refused() as told:
+    async with refused() as reported:
         await harness.create(file.file_id, request_id=request_id, completion_window="2h")
-    assert (told[0].reason, told[0].facts["batch_id"]) == ("REQUEST_ID_TAKEN", made[0].batch_id)
-    assert request_id not in told[0].message
+    assert (reported[0].reason, reported[0].facts["batch_id"]) == ("REQUEST_ID_TAKEN", made[0].batch_id)
+    assert request_id not in reported[0].message
     of_another = await harness.create(file.file_id, request_id=request_id, user="bob")
     assert of_another.batch_id != made[0].batch_id
 
@@ -84,8 +84,8 @@ async def test_batch_over_a_faulty_file_has_failed_and_names_the_lines(harness: 
     batch = await harness.create(file.file_id, request_id=str(uuid4()))
     assert (state_word(batch.state), batch.run_id, batch.total) == ("failed", "", 0)
     assert batch.failed_at == batch.created_at
-    told = [(error.code, error.param, error.line) for error in batch.errors]
-    assert told == [("invalid_json_line", "", 2), ("duplicate_custom_id", "custom_id", 3)]
+    reported = [(error.code, error.param, error.line) for error in batch.errors]
+    assert reported == [("invalid_json_line", "", 2), ("duplicate_custom_id", "custom_id", 3)]
     async with refused() as error:
         await harness.cancel(batch.batch_id)
     assert (error[0].reason, error[0].facts["state"]) == ("BATCH_ALREADY_ENDED", "failed")
@@ -134,22 +134,22 @@ async def test_batch_that_cannot_be_served_has_failed(
 )
 async def test_order_is_checked(harness: BatchHarness, changes: dict[str, Any], field: str) -> None:
     file = await harness.upload(lines(1))
-    async with refused() as told:
+    async with refused() as reported:
         await harness.create(file.file_id, **changes)
-    assert (told[0].reason, told[0].facts["field"]) == ("INVALID_PARAMETER", field)
+    assert (reported[0].reason, reported[0].facts["field"]) == ("INVALID_PARAMETER", field)
 
 
-async def test_file_that_is_not_there_or_of_another_purpose_is_told(harness: BatchHarness) -> None:
-    async with refused() as told:
+async def test_file_that_is_not_there_or_of_another_purpose_is_reported(harness: BatchHarness) -> None:
+    async with refused() as reported:
         await harness.create(f"file-{uuid4().hex}")
-    assert told[0].reason == "FILE_NOT_FOUND"
+    assert reported[0].reason == "FILE_NOT_FOUND"
     batch = await created(harness)
     recorded(harness, batch)
     await end_run(harness, batch)
     written = (await harness.reaches(batch.batch_id, "completed")).output_file_id
-    async with refused() as told:
+    async with refused() as reported:
         await harness.create(written)
-    assert (told[0].reason, told[0].facts["field"]) == ("INVALID_PARAMETER", "input_file_id")
+    assert (reported[0].reason, reported[0].facts["field"]) == ("INVALID_PARAMETER", "input_file_id")
 
 
 async def test_full_queue_is_passed_on_and_nothing_is_left(harness: BatchHarness) -> None:
@@ -159,11 +159,11 @@ async def test_full_queue_is_passed_on_and_nothing_is_left(harness: BatchHarness
         await harness.create(file.file_id, user="eve")
         paused = "UPDATE runs SET state = 'paused' WHERE username = 'eve'"
         await harness.execute(paused)
-        async with refused() as told:
+        async with refused() as reported:
             await harness.create(file.file_id, user="eve")
     finally:
         await harness.execute("UPDATE limits SET max_pending_runs_per_user = NULL, max_running_runs = NULL")
-    assert told[0].reason == "QUEUE_FULL"
+    assert reported[0].reason == "QUEUE_FULL"
     assert await harness.count("SELECT count(*) FROM batches WHERE username = 'eve'") == 1
     assert await harness.count("SELECT count(*) FROM runs WHERE username = 'eve'") == 1
 
@@ -195,9 +195,9 @@ async def test_pages_go_from_the_newest_to_the_oldest(harness: BatchHarness) -> 
         after = shown[-1]
     assert shown[:5] == made
     assert len(set(shown)) == len(shown)
-    async with refused() as told:
+    async with refused() as reported:
         await harness.batches.ListBatches(messages.ListBatchesRequest(after_batch_id=f"batch_{uuid4().hex}"))
-    assert told[0].reason == "BATCH_NOT_FOUND"
+    assert reported[0].reason == "BATCH_NOT_FOUND"
 
 
 # Cancelling, retrying, deleting
@@ -218,9 +218,9 @@ async def test_cancelled_batch_keeps_what_was_answered(harness: BatchHarness, *,
     assert (ended.cancelling_at, ended.HasField("cancelled_at")) == (cancelling.cancelling_at, True)
     assert (ended.completed, ended.failed) == (2, 1)
     assert await harness.read(ended.output_file_id) == b"".join(OUTPUT)
-    async with refused() as told:
+    async with refused() as reported:
         await harness.cancel(batch.batch_id)
-    assert (told[0].reason, told[0].facts["state"]) == ("BATCH_ALREADY_ENDED", "cancelled")
+    assert (reported[0].reason, reported[0].facts["state"]) == ("BATCH_ALREADY_ENDED", "cancelled")
 
 
 async def test_batch_that_is_finalizing_or_completed_cannot_be_cancelled(harness: BatchHarness) -> None:
@@ -230,9 +230,9 @@ async def test_batch_that_is_finalizing_or_completed_cannot_be_cancelled(harness
     await end_run(harness, batch)
     for state in ("finalizing", "completed"):
         await harness.reaches(batch.batch_id, state)
-        async with refused() as told:
+        async with refused() as reported:
             await harness.cancel(batch.batch_id)
-        assert (told[0].reason, told[0].facts["state"]) == ("BATCH_ALREADY_ENDED", state)
+        assert (reported[0].reason, reported[0].facts["state"]) == ("BATCH_ALREADY_ENDED", state)
         harness.results.gate.set()
 
 
@@ -242,10 +242,10 @@ async def test_run_of_a_batch_is_not_retried(harness: BatchHarness) -> None:
     late = {"error_reason": "DEADLINE_REACHED", "error_message": "Too late."}
     await end_run(harness, batch, "failed", **late)
     await harness.reaches(batch.batch_id, "expired")
-    async with refused() as told:
+    async with refused() as reported:
         await harness.runs.RetryRun(scheduler_service_pb2.RetryRunRequest(run_id=batch.run_id))
-    assert told[0].reason == "RUN_NOT_RETRYABLE"
-    assert told[0].message.endswith("Make a new batch.")
+    assert reported[0].reason == "RUN_NOT_RETRYABLE"
+    assert reported[0].message.endswith("Make a new batch.")
 
 
 async def test_batch_goes_with_its_run_and_its_files_stay(harness: BatchHarness) -> None:
@@ -254,14 +254,14 @@ async def test_batch_goes_with_its_run_and_its_files_stay(harness: BatchHarness)
     await end_run(harness, batch)
     ended = await harness.reaches(batch.batch_id, "completed")
     await harness.runs.DeleteRun(scheduler_service_pb2.DeleteRunRequest(run_id=batch.run_id))
-    async with refused() as told:
+    async with refused() as reported:
         await harness.get(batch.batch_id)
-    assert told[0].reason == "BATCH_NOT_FOUND"
+    assert reported[0].reason == "BATCH_NOT_FOUND"
     assert await harness.read(ended.output_file_id) == b"".join(OUTPUT)
 
 
 @pytest.mark.parametrize("batch_id", ["", "batch_1", "file-" + "0" * 32, "batch_" + "0" * 32, "batch_\0"])
 async def test_what_is_no_batch_is_not_found(harness: BatchHarness, batch_id: str) -> None:
-    async with refused() as told:
+    async with refused() as reported:
         await harness.get(batch_id)
-    assert told[0].reason == "BATCH_NOT_FOUND"
+    assert reported[0].reason == "BATCH_NOT_FOUND"

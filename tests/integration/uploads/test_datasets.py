@@ -97,10 +97,10 @@ async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sta
 
 @asynccontextmanager
 async def refused() -> AsyncIterator[list[RemoteError]]:
-    told: list[RemoteError] = []
+    reported: list[RemoteError] = []
     with pytest.raises(grpc.aio.AioRpcError) as error:
-        yield told
-    told.append(remote_error(error.value))
+        yield reported
+    reported.append(remote_error(error.value))
 
 
 def lines(count: int, salt: str) -> bytes:
@@ -130,9 +130,9 @@ async def test_uploaded_file_is_listed_shown_and_deleted(harness: Stand) -> None
     assert "sums.jsonl" in await harness.names()
     await harness.delete(got.dataset_id)
     assert harness.files_of(got) == []
-    async with refused() as told:
+    async with refused() as reported:
         await harness.preview(got.dataset_id)
-    assert (told[0].reason, told[0].facts["dataset_id"]) == ("DATASET_NOT_FOUND", got.dataset_id)
+    assert (reported[0].reason, reported[0].facts["dataset_id"]) == ("DATASET_NOT_FOUND", got.dataset_id)
 
 
 async def test_refused_file_names_its_faults_and_leaves_nothing(harness: Stand) -> None:
@@ -182,14 +182,14 @@ async def test_repeated_request_finds_the_data_set_of_the_first(harness: Stand) 
     unsent = await upload(harness.stub, cut(b"never looked at"), request_id=request_id, digest=known)
     found = {response.dataset.dataset_id for response in (*others, later, unsent)}
     assert found == {first.dataset.dataset_id}
-    async with refused() as told:
+    async with refused() as reported:
         await upload(harness.stub, cut(content), request_id=request_id, name="other.jsonl")
-    assert (told[0].reason, told[0].facts["name"]) == ("REQUEST_ID_TAKEN", "rows.jsonl")
+    assert (reported[0].reason, reported[0].facts["name"]) == ("REQUEST_ID_TAKEN", "rows.jsonl")
     of_another = (await upload(harness.stub, cut(content), request_id=request_id, user="bob")).dataset
     assert (of_another.user, of_another.dataset_id != first.dataset.dataset_id) == ("bob", True)
-    async with refused() as told:
+    async with refused() as reported:
         await upload(harness.stub, cut(content), request_id="mine")
-    assert told[0].reason == "INVALID_PARAMETER"
+    assert reported[0].reason == "INVALID_PARAMETER"
 
 
 @pytest.mark.parametrize("other", [lines(10, "other"), b"no JSON\n"])
@@ -201,9 +201,9 @@ async def test_request_of_another_file_of_the_same_name_is_refused_and_leaves_no
     first = (await upload(harness.stub, cut(content), request_id=request_id)).dataset
     before = harness.files()
     for digest in ("", sha256(other).hexdigest()):
-        async with refused() as told:
+        async with refused() as reported:
             await upload(harness.stub, cut(other), request_id=request_id, digest=digest)
-        assert (told[0].reason, told[0].facts["name"]) == ("REQUEST_ID_TAKEN", "rows.jsonl")
+        assert (reported[0].reason, reported[0].facts["name"]) == ("REQUEST_ID_TAKEN", "rows.jsonl")
         assert harness.files() == before
     again = (await upload(harness.stub, cut(content), request_id=request_id)).dataset
     assert again.dataset_id == first.dataset_id
@@ -223,16 +223,16 @@ async def test_pages_go_from_the_newest_to_the_oldest(harness: Stand) -> None:
             break
     assert names[:5] == [f"page {number}" for number in (4, 3, 2, 1, 0)]
     assert totals == {len(names)}
-    async with refused() as told:
+    async with refused() as reported:
         await harness.stub.ListDatasets(messages.ListDatasetsRequest(page_token="x"))
-    assert told[0].reason == "INVALID_PAGE_TOKEN"
+    assert reported[0].reason == "INVALID_PAGE_TOKEN"
 
 
 async def test_upload_that_is_cut_off_leaves_nothing(harness: Stand) -> None:
     before = harness.files()
-    async with refused() as told:
+    async with refused() as reported:
         await upload(harness.stub, cut(lines(50_000, "cut")[:6_000_000]), is_whole=False)
-    assert told[0].reason == "INVALID_PARAMETER"
+    assert reported[0].reason == "INVALID_PARAMETER"
     assert harness.files() == before
 
 
@@ -263,9 +263,9 @@ async def test_so_many_uploads_at_a_time_and_no_more(harness: Stand) -> None:
             return bool(begun == MAX_UPLOADS)
 
         await eventually(have_begun, "all of them have begun")
-    async with refused() as told:
+    async with refused() as reported:
         await upload(harness.stub, cut(b"{}"))
-    assert told[0].reason == "QUEUE_FULL"
+    assert reported[0].reason == "QUEUE_FULL"
     responses = [await one.end() for one in going]
     assert [response.dataset.row_count for response in responses] == [10] * MAX_UPLOADS
     assert (await upload(harness.stub, cut(lines(1, "room")))).HasField("dataset")
@@ -275,23 +275,23 @@ async def test_too_large_a_file_is_refused_while_it_comes(harness: Stand) -> Non
     before = harness.files()
     going = OpenUpload(harness.stub)
     going.send(b" " * (MAX_BYTES + 1))
-    async with refused() as told:
+    async with refused() as reported:
         await going.call
-    assert (told[0].reason, told[0].facts["limit"]) == ("DATASET_TOO_LARGE", str(MAX_BYTES))
+    assert (reported[0].reason, reported[0].facts["limit"]) == ("DATASET_TOO_LARGE", str(MAX_BYTES))
     assert harness.files() == before
 
 
-async def test_store_without_room_is_told_and_nothing_is_left(harness: Stand) -> None:
+async def test_store_without_room_is_reported_and_nothing_is_left(harness: Stand) -> None:
     before = harness.files()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
     try:
-        async with refused() as told:
+        async with refused() as reported:
             await upload(harness.stub, cut(jsonl({"prompt": os.urandom(1_000_000).hex()} for _ in range(9))))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert told[0].reason == "OBJECT_STORE_UNAVAILABLE"
-    assert told[0].message.startswith("The object store cannot be used: ")
+    assert reported[0].reason == "OBJECT_STORE_UNAVAILABLE"
+    assert reported[0].message.startswith("The object store cannot be used: ")
     assert harness.files() == before
 
 
@@ -347,6 +347,6 @@ class _LaterClock(SystemClock):
     [({"name": ""}, "header.name"), ({"name": "x" * 256}, "header.name"), ({"user": "a\0b"}, "user")],
 )
 async def test_header_is_checked_before_the_file(harness: Stand, header: dict[str, Any], field: str) -> None:
-    async with refused() as told:
+    async with refused() as reported:
         await upload(harness.stub, cut(b"{}"), **header)
-    assert (told[0].reason, told[0].facts["field"]) == ("INVALID_PARAMETER", field)
+    assert (reported[0].reason, reported[0].facts["field"]) == ("INVALID_PARAMETER", field)

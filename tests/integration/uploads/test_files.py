@@ -71,14 +71,14 @@ async def test_file_comes_back_byte_by_byte_from_any_byte(harness: BatchHarness)
     assert got == file
     for first in (0, 1, PART_BYTES - 1, PART_BYTES, PART_BYTES + 1, len(content) - 1, len(content)):
         assert await harness.read(file.file_id, first) == content[first:]
-    async with refused() as told:
+    async with refused() as reported:
         await harness.read(file.file_id, len(content) + 1)
-    assert (told[0].reason, told[0].facts["field"]) == ("INVALID_PARAMETER", "first_byte")
+    assert (reported[0].reason, reported[0].facts["field"]) == ("INVALID_PARAMETER", "first_byte")
     await harness.delete(file.file_id)
     assert harness.objects_of(file.file_id) == []
-    async with refused() as told:
+    async with refused() as reported:
         await harness.read(file.file_id)
-    assert (told[0].reason, told[0].facts["file_id"]) == ("FILE_NOT_FOUND", file.file_id)
+    assert (reported[0].reason, reported[0].facts["file_id"]) == ("FILE_NOT_FOUND", file.file_id)
 
 
 async def test_faulty_file_is_kept_with_its_faults_and_without_rows(harness: BatchHarness) -> None:
@@ -109,17 +109,17 @@ async def test_empty_file_and_one_with_too_many_lines_are_kept(harness: BatchHar
 
 async def test_too_large_a_file_is_refused_while_it_comes_and_leaves_nothing(harness: BatchHarness) -> None:
     before = harness.objects()
-    async with refused() as told:
+    async with refused() as reported:
         await harness.upload(b" " * (MAX_BYTES + 1), name="vast.jsonl")
-    assert (told[0].reason, told[0].facts["limit"]) == ("FILE_TOO_LARGE", str(MAX_BYTES))
+    assert (reported[0].reason, reported[0].facts["limit"]) == ("FILE_TOO_LARGE", str(MAX_BYTES))
     assert harness.objects() == before
 
 
 async def test_upload_that_is_cut_off_leaves_nothing(harness: BatchHarness) -> None:
     before = harness.objects()
-    async with refused() as told:
+    async with refused() as reported:
         await harness.files.UploadFile(upload_requests(cut(heavy_lines(12)), is_whole=False))
-    assert told[0].reason == "INVALID_PARAMETER"
+    assert reported[0].reason == "INVALID_PARAMETER"
     assert harness.objects() == before
 
 
@@ -156,11 +156,11 @@ async def test_repeated_request_finds_the_file_of_the_first(harness: BatchHarnes
     )
     later = await harness.upload(content, request_id=request_id)
     assert {file.file_id for file in (*others, later)} == {first.file_id}
-    async with refused() as told:
+    async with refused() as reported:
         await harness.upload(content, request_id=request_id, name="other.jsonl")
-    assert told[0].reason == "REQUEST_ID_TAKEN"
+    assert reported[0].reason == "REQUEST_ID_TAKEN"
     # A key that is any text became an id that its caller never saw.
-    assert request_id not in told[0].message
+    assert request_id not in reported[0].message
     of_another = await harness.upload(content, request_id=request_id, user="bob")
     assert of_another.file_id != first.file_id
 
@@ -180,9 +180,9 @@ async def test_request_of_another_file_of_the_same_name_is_refused_and_leaves_no
     request_id = str(uuid4())
     first = await harness.upload(content, request_id=request_id)
     count = len((await listed(harness, page_size=100)).files)
-    async with refused() as told:
+    async with refused() as reported:
         await harness.upload(other, request_id=request_id)
-    assert told[0].reason == "REQUEST_ID_TAKEN"
+    assert reported[0].reason == "REQUEST_ID_TAKEN"
     assert len((await listed(harness, page_size=100)).files) == count
     assert (await harness.upload(content, request_id=request_id)).file_id == first.file_id
 
@@ -202,12 +202,12 @@ async def test_pages_go_both_ways_and_by_purpose(harness: BatchHarness) -> None:
     assert ascending == names[::-1]
     written = await listed(harness, purpose=messages.FILE_PURPOSE_BATCH_OUTPUT)
     assert (list(written.files), written.has_more) == ([], False)
-    async with refused() as told:
+    async with refused() as reported:
         await listed(harness, after_file_id=f"file-{uuid4().hex}")
-    assert told[0].reason == "FILE_NOT_FOUND"
-    async with refused() as told:
+    assert reported[0].reason == "FILE_NOT_FOUND"
+    async with refused() as reported:
         await listed(harness, page_size=10_001)
-    assert told[0].reason == "INVALID_PARAMETER"
+    assert reported[0].reason == "INVALID_PARAMETER"
 
 
 async def test_uploads_of_files_and_data_sets_share_their_places(harness: BatchHarness) -> None:
@@ -230,24 +230,24 @@ async def test_uploads_of_files_and_data_sets_share_their_places(harness: BatchH
         return await harness.count(begun) >= before + MAX_UPLOADS
 
     await eventually(all_have_begun, "all have their places")
-    async with refused() as told:
+    async with refused() as reported:
         await upload(harness.datasets, cut(b"{}"))
-    assert told[0].reason == "QUEUE_FULL"
+    assert reported[0].reason == "QUEUE_FULL"
     waiting.set()
     assert [(await one).file.row_count for one in going] == [10] * MAX_UPLOADS
 
 
-async def test_store_without_room_is_told_and_nothing_is_left(harness: BatchHarness) -> None:
+async def test_store_without_room_is_reported_and_nothing_is_left(harness: BatchHarness) -> None:
     before = harness.objects()
     content = heavy_lines(9)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
     try:
-        async with refused() as told:
+        async with refused() as reported:
             await harness.upload(content)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert told[0].reason == "OBJECT_STORE_UNAVAILABLE"
+    assert reported[0].reason == "OBJECT_STORE_UNAVAILABLE"
     assert harness.objects() == before
 
 
@@ -266,9 +266,9 @@ async def test_file_goes_when_its_time_is_over_but_not_while_a_batch_uses_it(har
     assert harness.objects_of(going.file_id) == []
     assert harness.objects_of(kept.file_id)
     assert harness.objects_of(used.file_id)
-    async with refused() as told:
+    async with refused() as reported:
         await harness.delete(used.file_id)
-    assert (told[0].reason, told[0].facts["batch_id"]) == ("FILE_IN_USE", batch.batch_id)
+    assert (reported[0].reason, reported[0].facts["batch_id"]) == ("FILE_IN_USE", batch.batch_id)
 
 
 async def test_what_a_killed_upload_left_is_swept(harness: BatchHarness) -> None:
@@ -307,13 +307,13 @@ class _LaterClock(SystemClock):
 async def test_header_is_checked_before_the_file(
     harness: BatchHarness, header: dict[str, Any], field: str
 ) -> None:
-    async with refused() as told:
+    async with refused() as reported:
         await harness.upload(b"{}", **header)
-    assert (told[0].reason, told[0].facts["field"]) == ("INVALID_PARAMETER", field)
+    assert (reported[0].reason, reported[0].facts["field"]) == ("INVALID_PARAMETER", field)
 
 
 @pytest.mark.parametrize("file_id", ["", "file-1", "ds_" + "0" * 32, "file-" + "0" * 32, "file-\0"])
 async def test_what_is_no_file_is_not_found(harness: BatchHarness, file_id: str) -> None:
-    async with refused() as told:
+    async with refused() as reported:
         await harness.delete(file_id)
-    assert told[0].reason == "FILE_NOT_FOUND"
+    assert reported[0].reason == "FILE_NOT_FOUND"

@@ -49,14 +49,14 @@ def test_deleting_takes_what_is_there_and_minds_nothing_else(objects: ObstoreObj
     assert keys(objects, "nothing") == []
 
 
-def test_what_is_not_there_is_told_in_a_sentence_that_names_no_place(objects: ObstoreObjects) -> None:
-    with pytest.raises(ObjectStoreUnavailable) as told:
+def test_what_is_not_there_is_reported_in_a_sentence_that_names_no_place(objects: ObstoreObjects) -> None:
+    with pytest.raises(ObjectStoreUnavailable) as reported:
         objects.get("datasets/none")
     problem = "something that was stored there is not there any more"
-    assert str(told.value).startswith(f"The object store cannot be used: {problem}. ")
+    assert str(reported.value).startswith(f"The object store cannot be used: {problem}. ")
 
 
-def test_a_full_store_is_told_as_full(tmp_path: Path) -> None:
+def test_a_full_store_is_reported_as_full(tmp_path: Path) -> None:
     """A file may grow to a limit only, which is met as a full disk is."""
     objects = ObstoreObjects((tmp_path / "objects").as_uri())
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

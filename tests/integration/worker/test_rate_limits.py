@@ -200,23 +200,23 @@ async def test_workers_learn_when_a_run_has_spent_its_retry_budget(nats: Running
     controls = NatsRunControls(connection, bucket, budget)
     run = await SchedulerHarness().submit()
 
-    async def is_told() -> bool:
+    async def is_reported() -> bool:
         await controls.refresh(run)
-        told = work_messages_pb2.RunControl.FromString(await bucket.get(run.run_id) or b"")
-        return told.is_retry_budget_spent
+        reported = work_messages_pb2.RunControl.FromString(await bucket.get(run.run_id) or b"")
+        return reported.is_retry_budget_spent
 
-    assert not await is_told()
+    assert not await is_reported()
     report = work_messages_pb2.RateReport(worker_id="w1", rate_limit_key="p", retries={run.run_id: 101})
     await connection.publish(subjects.rate_subject("p"), report.SerializeToString())
-    await eventually(is_told, "the budget is spent", 5)
+    await eventually(is_reported, "the budget is spent", 5)
     await connection.close()
 
 
 async def test_a_report_that_does_not_fit_a_message_does_not_block_others(nats: RunningServer) -> None:
-    told: list[str] = []
+    reported: list[str] = []
 
     async def take(message: object) -> None:
-        told.append(work_messages_pb2.RateReport.FromString(message.data).rate_limit_key)  # type: ignore[attr-defined]  # a message of nats-py
+        reported.append(work_messages_pb2.RateReport.FromString(message.data).rate_limit_key)  # type: ignore[attr-defined]  # a message of nats-py
 
     connection = await connect_nats(nats.address, "worker")
     await connection.subscribe(subjects.ALL_RATES, cb=take)
@@ -228,7 +228,7 @@ async def test_a_report_that_does_not_fit_a_message_does_not_block_others(nats: 
     limiters.own.sent = 2**63
     bucket = JetStream(connection).bucket(subjects.QUOTAS_BUCKET)
     await NatsRateLimits(connection, bucket, "w1", limiters, clock).report_due()
-    await eventually(lambda: told == [good.key], "the other pace is told", 5)
+    await eventually(lambda: reported == [good.key], "the other pace is told", 5)
     await connection.close()
 
 

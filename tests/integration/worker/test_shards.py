@@ -273,12 +273,12 @@ async def test_a_model_that_cannot_be_loaded_is_reported_and_the_others_are_serv
     pool = pool_of("vllm/broken", "vllm/b")
     engine = ScriptedEngine(loadable=("vllm/b",))
 
-    async def is_told() -> bool:
-        told = [dict(status.cannot_load) for status in await harness.statuses()]
-        return told == [{"vllm/broken": "There is no model vllm/broken."}]
+    async def is_reported() -> bool:
+        reported = [dict(status.cannot_load) for status in await harness.statuses()]
+        return reported == [{"vllm/broken": "There is no model vllm/broken."}]
 
     async with worker_in_process(nats.address, engine, pool=pool):
-        await eventually(is_told, "the heartbeat tells why")
+        await eventually(is_reported, "the heartbeat tells why")
         await harness.send(work_shard(1, range(8), model="vllm/broken"), pool=pool)
         await harness.send(work_shard(2, range(8, 16), model="vllm/b"), pool=pool)
         await harness.until_answered(8)

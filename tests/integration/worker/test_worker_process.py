@@ -1,4 +1,4 @@
-"""The worker as a process, with the openai engine over a socket: killed, told to stop, and badly treated."""
+"""The worker as a process, with the openai engine over a socket: killed, stopped, and badly treated."""
 
 from __future__ import annotations
 
@@ -113,15 +113,15 @@ async def test_an_unknown_model_is_reported_for_the_run_and_fails_no_sample(
 ) -> None:
     async def refused_runs() -> dict[str, str]:
         beats = await harness.jetstream.bucket(subjects.WORKERS_BUCKET).entries()
-        told = [WorkerStatus.FromString(beat) for beat in beats.values()]
-        return {run: reason for status in told for run, reason in status.refused_runs.items()}
+        reported = [WorkerStatus.FromString(beat) for beat in beats.values()]
+        return {run: reason for status in reported for run, reason in status.refused_runs.items()}
 
-    async def is_told() -> bool:
+    async def is_reported() -> bool:
         return bool(await refused_runs())
 
     await harness.send(work_shard(1, range(4), model="openai/unknown"))
     with worker_process(nats.address, model_server.url, tmp_path):
-        await eventually(is_told, "the heartbeat names the run")
+        await eventually(is_reported, "the heartbeat names the run")
         [(run, reason)] = (await refused_runs()).items()
     assert run == f"{RUN}/1"
     assert "answered 404" in reason

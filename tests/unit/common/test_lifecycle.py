@@ -11,7 +11,7 @@ from services.common.lifecycle import RunningService, run_service
 
 
 class Recorder:
-    """A service that writes down what it is told."""
+    """A service that records its calls."""
 
     def __init__(self) -> None:
         self.steps: list[str] = []

@@ -1,4 +1,4 @@
-"""What is told of a DSN: where the server is, never a password."""
+"""What is shown of a DSN: where the server is, never a password."""
 
 import pytest
 
@@ -19,5 +19,5 @@ from services.common.postgres import address_of
         ("host=h password=SECRET", "an address that cannot be read"),
     ],
 )
-def test_only_host_and_port_are_told(dsn: str, address: str) -> None:
+def test_only_host_and_port_are_reported(dsn: str, address: str) -> None:
     assert address_of(dsn) == address

@@ -41,9 +41,7 @@ async def test_only_a_port_in_use_is_taken(start: Listen) -> None:
         ("no.such.host.invalid:4711", "name"),
     ],
 )
-async def test_other_trouble_is_told_as_the_system_tells_it(
-    start: Listen, address: str, problem: str
-) -> None:
+async def test_other_trouble_is_reported_as_by_the_system(start: Listen, address: str, problem: str) -> None:
     with pytest.raises(CannotListen, match=problem) as caught:
         await start(address)
     assert caught.value.message.startswith(f"Cannot listen on {address}: ")
@@ -76,5 +74,5 @@ print(held_mib() - before)
 
 
 def test_large_blocks_that_were_freed_are_not_kept() -> None:
-    told = subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True)
-    assert int(told.stdout) <= 2
+    reported = subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True)
+    assert int(reported.stdout) <= 2

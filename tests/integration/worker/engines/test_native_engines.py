@@ -168,17 +168,17 @@ async def test_planted_key_is_in_no_log_text_or_fact(
     harness: NativeStand, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    told = [repr(harness.endpoint), repr(harness.asked), str(await harness.asked.describe())]
+    reported = [repr(harness.endpoint), repr(harness.asked), str(await harness.asked.describe())]
     harness.server.error = harness.native.error(400, f"I was given {SECRET}")
-    told.append(repr(await failure_of(harness.asked, harness.model)))
+    reported.append(repr(await failure_of(harness.asked, harness.model)))
     harness.server.error = None
     for kind in ("half_body", "malformed", "reset"):
         harness.server.fault = Fault(kind)
-        told.append(repr(await failure_of(harness.asked, harness.model)))
+        reported.append(repr(await failure_of(harness.asked, harness.model)))
     assert any(SECRET in str(asked.headers) for asked in harness.server.asked), "the key was sent"
     assert not any(SECRET in asked.path for asked in harness.server.asked), "but never in an address"
     output = capfd.readouterr()
-    assert SECRET not in "\n".join([*told, caplog.text, output.out, output.err])
+    assert SECRET not in "\n".join([*reported, caplog.text, output.out, output.err])
 
 
 @pytest.mark.parametrize(("native", "provider"), [(GEMINI, "Gemini"), (ANTHROPIC, "Anthropic")])

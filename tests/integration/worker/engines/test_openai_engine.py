@@ -1,4 +1,4 @@
-"""The engine `openai` over a real socket, against a server that answers by rule and misbehaves when told."""
+"""The engine `openai` over a real socket, against a server that answers by rule and misbehaves on demand."""
 
 from __future__ import annotations
 
@@ -257,8 +257,8 @@ async def test_echo_of_a_long_context_is_read_whatever_its_size(
 ) -> None:
     """Of each token some hundred bytes come back: what is too much depends on what was sent."""
     context = "a" * 100_000
-    told = {"text_offset": [len(context)], "token_logprobs": [-1.0], "tokens": ["x" * MOST_BYTES]}
-    state.answer = {"choices": [{"index": 0, "logprobs": told}]}
+    reported = {"text_offset": [len(context)], "token_logprobs": [-1.0], "tokens": ["x" * MOST_BYTES]}
+    state.answer = {"choices": [{"index": 0, "logprobs": reported}]}
     scored = await openai.score_choices(MODEL, Prompt(context), [" yes"], truncate_left=False)
     assert scored.choices[0].token_count == 1
 

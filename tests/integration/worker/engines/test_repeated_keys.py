@@ -27,24 +27,26 @@ def in_json(text: str) -> str:
 
 async def answer(request: web.Request) -> web.StreamResponse:
     """What the model's name orders: the headers in an answer, in pieces of a stream, or in an error."""
-    told = f"You sent {request.headers['Authorization']}."
+    reported = f"You sent {request.headers['Authorization']}."
     kind = (await request.json())["model"]
     if kind == "streamed":
-        return await in_pieces(request, told)
-    error = f'{{"error": {{"message": {in_json("x" * LEFT + told)}, "code": 429}}}}'
+        return await in_pieces(request, reported)
+    error = f'{{"error": {{"message": {in_json("x" * LEFT + reported)}, "code": 429}}}}'
     if kind == "midway":
         return web.Response(text=f"data: {error}\n\n", content_type="text/event-stream")
     if kind.isdecimal():
         return web.Response(status=int(kind), text=error, content_type="application/json")
-    choice = f'{{"index": 0, "message": {{"content": {in_json(told)}}}, "finish_reason": {in_json(told)}}}'
+    choice = (
+        f'{{"index": 0, "message": {{"content": {in_json(reported)}}}, "finish_reason": {in_json(reported)}}}'
+    )
     return web.Response(text=f'{{"choices": [{choice}]}}', content_type="application/json")
 
 
-async def in_pieces(request: web.Request, told: str) -> web.StreamResponse:
+async def in_pieces(request: web.Request, reported: str) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
-    for start in range(0, len(told), 5):
-        choice = f'{{"index": 0, "delta": {{"content": {in_json(told[start : start + 5])}}}}}'
+    for start in range(0, len(reported), 5):
+        choice = f'{{"index": 0, "delta": {{"content": {in_json(reported[start : start + 5])}}}}}'
         await response.write(f'data: {{"choices": [{choice}]}}\n\n'.encode())
     ending = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\n'
     await response.write(ending + b"data: [DONE]\n\n")
@@ -52,8 +54,8 @@ async def in_pieces(request: web.Request, told: str) -> web.StreamResponse:
 
 
 async def models(request: web.Request) -> web.Response:
-    told = f"echo-{request.headers['Authorization']}"
-    return web.json_response({"data": [{"id": told}]})
+    reported = f"echo-{request.headers['Authorization']}"
+    return web.json_response({"data": [{"id": reported}]})
 
 
 ROUTES = (

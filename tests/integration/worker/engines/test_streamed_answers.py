@@ -179,7 +179,7 @@ async def test_end_that_comes_without_the_end_of_the_body_is_an_end() -> None:
     assert generated.timing.total_seconds < 0.5, "what is waited for behind the end is no time of the answer"
 
 
-def gemini_told(text: str, tokens: int = 0) -> dict[str, object]:
+def gemini_events(text: str, tokens: int = 0) -> dict[str, object]:
     """As Gemini may tell it: why it ended stands in each chunk."""
     counted = {"usageMetadata": {"promptTokenCount": 500, "candidatesTokenCount": tokens}} if tokens else {}
     content = {"role": "model", "parts": [{"text": text}]}
@@ -190,7 +190,7 @@ async def test_answer_of_gemini_is_whole_at_the_end_of_its_body(monkeypatch: pyt
     monkeypatch.setattr(http_stream, "_END_OF_BODY_SECONDS", 0.01)
     async with stand_of(GEMINI, timeout_seconds=5.0) as harness:
         assert isinstance(harness.server, ProviderServer)
-        chunks = [gemini_told("The answer is "), gemini_told("seven."), gemini_told("", 7)]
+        chunks = [gemini_events("The answer is "), gemini_events("seven."), gemini_events("", 7)]
         harness.server.stream_body = server_sent(chunks)
         harness.server.fault = Fault("paced", seconds=0.1)
         generated = await harness.ask()
@@ -200,7 +200,7 @@ async def test_answer_of_gemini_is_whole_at_the_end_of_its_body(monkeypatch: pyt
 async def test_answer_of_gemini_that_was_cut_off_is_none_despite_a_finish_reason() -> None:
     async with stand_of(GEMINI, timeout_seconds=5.0) as harness:
         assert isinstance(harness.server, ProviderServer)
-        begun = server_sent([gemini_told("The answer is ")])
+        begun = server_sent([gemini_events("The answer is ")])
         # Half of it is the first event and nothing else.
         harness.server.stream_body = begun + b":" * (len(begun) - 1) + b"\n"
         harness.server.fault = Fault("half_body")

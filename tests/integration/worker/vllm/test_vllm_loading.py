@@ -45,7 +45,9 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         ("argument", "name no_such, which vLLM"),
     ],
 )
-def test_model_that_cannot_be_loaded_is_told_by_its_cause(seen: dict[str, Any], case: str, says: str) -> None:
+def test_model_that_cannot_be_loaded_is_reported_by_its_cause(
+    seen: dict[str, Any], case: str, says: str
+) -> None:
     refusal = seen["refusals"][case]
     assert refusal["type"] == "ModelCannotLoad"
     assert says in refusal["says"]

@@ -59,14 +59,14 @@ def test_several_answers_come_in_the_form_of_the_protocol(seen: dict[str, Any]) 
 
 def test_log_probabilities_of_a_chat_come_token_by_token(seen: dict[str, Any]) -> None:
     (choice,) = seen["chat_logprobs"]["choices"]
-    told = choice["logprobs"]["content"]
-    assert "".join(each["token"] for each in told).startswith(choice["message"]["content"])
-    assert all(2 <= len(each["top_logprobs"]) <= 3 and each["logprob"] <= 0 for each in told)
+    reported = choice["logprobs"]["content"]
+    assert "".join(each["token"] for each in reported).startswith(choice["message"]["content"])
+    assert all(2 <= len(each["top_logprobs"]) <= 3 and each["logprob"] <= 0 for each in reported)
 
 
 def test_log_probabilities_of_a_text_come_in_columns(seen: dict[str, Any]) -> None:
-    told = seen["text_logprobs"]["choices"][0]["logprobs"]
-    lengths = {len(told[name]) for name in ("tokens", "token_logprobs", "top_logprobs", "text_offset")}
+    reported = seen["text_logprobs"]["choices"][0]["logprobs"]
+    lengths = {len(reported[name]) for name in ("tokens", "token_logprobs", "top_logprobs", "text_offset")}
     assert lengths == {seen["text_logprobs"]["usage"]["completion_tokens"]}
 
 

@@ -51,7 +51,7 @@ def make_engine(folder: Path) -> VllmEngine:
 
 
 def engine_processes() -> list[psutil.Process]:
-    """Dead ones that nobody has waited for are not counted."""
+    """Dead ones that were not waited for are not counted."""
     children = psutil.Process().children(recursive=True)
     return [
         each for each in children if "EngineCore" in each.name() and each.status() != psutil.STATUS_ZOMBIE
@@ -59,7 +59,7 @@ def engine_processes() -> list[psutil.Process]:
 
 
 async def lasting_engines() -> list[psutil.Process]:
-    """What was told to end may take a moment to give its memory back."""
+    """A process that ends may take a moment to free its memory."""
     _, alive = await asyncio.to_thread(psutil.wait_procs, engine_processes(), timeout=10)
     return alive
 
@@ -153,7 +153,7 @@ async def see_scoring(vllm: VllmEngine) -> Seen:
 
 
 async def see_constraining(vllm: VllmEngine) -> Seen:
-    """Hot, so that without a constraint it would say anything; and told what no model says by itself."""
+    """Hot, so that without a constraint it would say anything; and with texts that no model says alone."""
     colours = ("blue", "blue green", ' crimson "dark"')
     chat = Prompt(messages=(ChatMessage("user", QUESTION.as_text),))
     hot = [
