@@ -1,6 +1,7 @@
 """What a command prints: results on stdout, errors on stderr; with --json one document on stdout."""
 
 import asyncio
+import inspect
 import json
 import sys
 from collections.abc import Callable, Coroutine, Mapping
@@ -117,9 +118,13 @@ def command_group(
     commands: Mapping[str, Callable[..., None]], default: Callable[..., None] | None = None, about: str = ""
 ) -> typer.Typer:
     """`default` runs when no command of the group is named; without it the help is shown."""
-    group = typer.Typer(epilog=EXIT_CODES_HELP, help=about or None, no_args_is_help=default is None)
-    if default:
-        group.callback(invoke_without_command=True, epilog=EXIT_CODES_HELP)(default)
+    group = typer.Typer(
+        epilog=EXIT_CODES_HELP,
+        help=about or inspect.getdoc(default),
+        callback=default,
+        invoke_without_command=default is not None,
+        no_args_is_help=default is None,
+    )
     for name, command in commands.items():
         group.command(name, epilog=EXIT_CODES_HELP)(command)
     return group
