@@ -12,7 +12,7 @@ from services.results.statistics.metrics import METRICS_BY_WORD, has_numbers
 
 @dataclass(frozen=True, slots=True)
 class AnswerFilter:
-    """What was asked for; all that is set has to match. Lengths are in characters.
+    """A filter of answers; all conditions that are set have to match. Lengths are in characters.
 
     `metric`: what the scores are of; "" for the first one of each task.
     """

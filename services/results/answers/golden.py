@@ -1,4 +1,4 @@
-"""Answers that somebody marked, and which of several to one row counts."""
+"""Answers that users marked as golden, and which of several to one row counts."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class GoldenAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ChosenAnswer:
-    """`run`: place of the run in the list that was asked for. `row_id` is unique over the file."""
+    """`run`: place of the run in the requested list. `row_id` is unique over the file."""
 
     run: int
     key: OutcomeKey

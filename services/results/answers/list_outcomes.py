@@ -37,7 +37,7 @@ class ListedPage:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeQuery:
-    """What is asked for: a page of a run, of one task or status where given, of what matches a filter."""
+    """A page of a run's outcomes: of one task or status where given, and of what matches a filter."""
 
     run_id: str
     page_size: int = 0
@@ -121,7 +121,7 @@ def _page(plan: RunPlan, query: OutcomeQuery) -> OutcomePage:
 
 
 def _places(plan: RunPlan, keys: Sequence[OutcomeKey]) -> list[tuple[int, int]]:
-    """Of each outcome the place of its task, and the position of its sample in the task's set."""
+    """The place of each outcome's task, and the position of its sample in the task's set."""
     places = []
     for sample, _ in keys:
         index = plan.task_index_of(sample)

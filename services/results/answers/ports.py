@@ -52,7 +52,7 @@ class AnswerStore(Protocol):
         ...
 
     async def digests(self, run_id: str, samples: Sequence[int]) -> Mapping[int, str | None]:
-        """Of what was said first to each sample, white space at its ends aside; None for failures."""
+        """Digests of the first answer to each sample, without white space at its ends; None for failures."""
         ...
 
     async def golden(self, run_id: str, keys: Sequence[OutcomeKey]) -> Set[OutcomeKey]:
@@ -80,7 +80,7 @@ class GoldenStore(Protocol):
     """Keeps marks on answers."""
 
     async def positions(self, set_id: str, row_ids: Sequence[str]) -> Mapping[str, int]:
-        """Of rows by their ids; ids that are not there are left out."""
+        """Positions of rows by their ids; unknown ids are left out."""
         ...
 
     async def mark(self, run_id: str, keys: Sequence[OutcomeKey], user: str) -> int:
@@ -91,7 +91,7 @@ class GoldenStore(Protocol):
         ...
 
     async def unmark(self, run_id: str, keys: Sequence[OutcomeKey]) -> int:
-        """As mark."""
+        """Removes marks: all or none. Returns and raises as mark."""
         ...
 
     async def page(self, run_id: str, after: OutcomeKey, most: int) -> list[GoldenAnswer]:
@@ -105,5 +105,5 @@ class ListedOutcomes(Protocol):
     def chunks(
         self, plan: RunPlan, task_index: int, *, has_docs: bool
     ) -> AsyncIterator[Sequence[ListedOutcome]]:
-        """By sample and rollout, a few megabytes at a time; the rows of samples only where asked for."""
+        """By sample and rollout, a few megabytes at a time; source rows of samples only where requested."""
         ...

@@ -37,7 +37,7 @@ def row_to_proto(row: ShownRow) -> pb.SideBySideRow:
 
 
 def _answer(listed: ListedOutcome | None) -> pb.SideBySideAnswer:
-    """Without what the row says already."""
+    """Without the fields that the row has already."""
     if listed is None:
         return pb.SideBySideAnswer()
     recorded = recorded_to_proto(listed)

@@ -49,7 +49,7 @@ class ShownRow:
 
 
 def differ(said: Sequence[str | None]) -> bool:
-    """What failed or is missing has said nothing, and that differs from nothing."""
+    """Failed and missing answers do not count as differing."""
     return len({digest for digest in said if digest is not None}) > 1
 
 

@@ -1,4 +1,4 @@
-"""Whether runs can be compared, and what a reader must know who compares them all the same."""
+"""Whether runs can be compared, and warnings about what differs between them."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -30,7 +30,7 @@ def check_comparable(records: Sequence[RunRecord], tasks: Sequence[str], *, is_f
 def check_options(plans: Sequence[RunPlan], choice: MetricChoice) -> None:
     """Raises OtherOptions where a metric that is compared is another one in each run.
 
-    Runs of a suite that differ in that are of other versions of it, which a warning tells.
+    Runs of a suite that differ in that are of other versions of it, which a warning reports.
     """
     if not plans[0].facts.is_of_dataset:
         return
@@ -69,7 +69,7 @@ def warnings_of(records: Sequence[RunRecord], tasks: Sequence[str]) -> list[str]
 
 
 def _dataset_warnings(plans: Sequence[RunPlan]) -> Iterator[str]:
-    """Of data sets by name and id; the rows of a data set are its one task."""
+    """Data sets are named with their ids; the rows of a data set are its one task."""
     facts = [plan.facts for plan in plans]
     if not facts[0].is_of_dataset or len({one.suite for one in facts}) == 1:
         return

@@ -118,7 +118,7 @@ def _words(keys: Iterable[str]) -> str:
 
 
 def shared_tasks(plans: Sequence[RunPlan], tasks: Iterable[str]) -> list[str]:
-    """Tasks that all runs have, of those asked for; in the order of the first run. Raises InvalidField."""
+    """The requested tasks that all runs have, in the order of the first run. Raises InvalidField."""
     names = [[task.task for task in plan.tasks] for plan in plans]
     shared = [task for task in names[0] if all(task in others for others in names)]
     asked = list(tasks)
@@ -137,7 +137,7 @@ def _metrics_of(plan: RunPlan, task: str) -> Sequence[ScoredMetric]:
 
 
 def options_of(plan: RunPlan, task: str, metric: str) -> str:
-    """As JSON text; "" for none."""
+    """The options as JSON text; "" for none."""
     index = plan.task_index_named(task)
     assert index is not None
     return next(use.options_json for use in plan.tasks[index].scoring.metrics if use.name == metric)
@@ -148,7 +148,7 @@ def _is_alike(plans: Sequence[RunPlan], task: str, scored: ScoredMetric) -> bool
 
 
 def _name_meant(word: str, shared: Mapping[str, Sequence[ScoredMetric]]) -> str:
-    """Short names stand for metrics of text where the tasks have no metric that is called so."""
+    """Short names mean metrics of text where the tasks have no metric of that name."""
     name = METRICS_BY_WORD.get(word, word)
     is_known = any(_is_named(scored, name) for metrics in shared.values() for scored in metrics)
     return name if is_known else SHORT_NAMES.get(name, name)

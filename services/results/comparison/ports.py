@@ -49,5 +49,5 @@ class StoredDifferences(Protocol):
         ...
 
     async def p_values(self, run_ids: Sequence[str], metric: str) -> Mapping[tuple[int, int], float | None]:
-        """Of the same by the places of two runs in the list, the earlier one first; absent if unknown."""
+        """P-values of the same differences by the places of two runs in the list; absent if unknown."""
         ...

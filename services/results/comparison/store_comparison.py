@@ -55,6 +55,6 @@ class StoreComparison:
 
 
 def _stored(choice: MetricChoice, differences: Sequence[Difference]) -> list[Difference]:
-    """Of the suite every metric, of each task its main one."""
+    """Every metric of the suite, and the main metric of each task."""
     mains = {(task, metrics[0].key) for task, metrics in choice.by_task.items() if metrics}
     return [one for one in differences if one.task == SUITE or (one.task, one.metric) in mains]

@@ -11,7 +11,7 @@ from services.results.export.rows import Row
 
 @dataclass(frozen=True, slots=True)
 class MissingAnswer:
-    """What an error file says of samples that have no outcome."""
+    """The error of samples that have no outcome."""
 
     code: str = "no_answer"
     message: str = "The run has no answer to this line."

@@ -64,7 +64,7 @@ def _answer_turn(scored: ScoredOutcome) -> Json:
 
 
 def _text(scored: ScoredOutcome) -> str:
-    """As the model said it; of choices, the one that it was taken as."""
+    """The answer's text; where a choice was scored, the choice that was chosen."""
     said = scored.outcome.answer
     return (said.text if said else "") or scored.prediction
 

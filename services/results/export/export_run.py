@@ -1,7 +1,7 @@
 """Writes a run as a file, chunk by chunk: memory does not grow with the run, a slow reader holds it back.
 
-The CSV and the JSONL of a closed run are the same whenever they are asked for. What is known of their length
-is kept in marks, so that a reader who was cut off goes on where it was.
+The CSV and the JSONL of a closed run are the same in every download. Their lengths are stored in marks, so
+that a download that was cut off can be resumed.
 """
 
 import asyncio

@@ -17,7 +17,7 @@ from services.results.summaries.run_summary import RunSummary
 class ExportedRun:
     """`environment`: what the engines reported of themselves; `figures` None where the file shows none.
 
-    `missing`: what an error file says of samples without an outcome.
+    `missing`: the error of samples without an outcome.
     """
 
     record: RunRecord
@@ -39,7 +39,7 @@ class ExportedRun:
         return tuple(dict.fromkeys(names))
 
     def file_stem(self, task: str = "") -> str:
-        """What the file is called, without its ending; one that is not whole says so."""
+        """The name of the file without its ending; that of a partial run says so."""
         facts = self.record.plan.facts
         words = [facts.dataset_name or facts.suite, task, facts.model, self.record.plan.run_id[:8]]
         words += ["partial"] if self.is_partial else []
@@ -66,8 +66,8 @@ class OutcomeWriter(Protocol):
 class RowFormat:
     """`rows`: what the file has a line for; None: only figures. `has_figures`: it shows the summary.
 
-    `is_resumable`: its writer keeps nothing from one piece to the next, so that the file can be
-    begun in its middle.
+    `is_resumable`: its writer keeps nothing from one chunk to the next, so that a download can be
+    resumed.
     """
 
     suffix: str

@@ -20,7 +20,7 @@ TICKS_WITH_NEGATIVE = (-1.0, -0.5, 0.0, 0.5, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A row: its label, its figure as text, where the figure and the ends of its interval stand."""
+    """A row: its label, its figure as text, and the positions of the figure and of its interval's ends."""
 
     label: str
     text: str
@@ -149,7 +149,7 @@ def _method_text(method: ScoringMethod) -> str:
 
 
 def _chart(summary: RunSummary) -> IntervalChart | None:
-    """The main metric of each task; those on another scale than 0 to 1 stand in the table only."""
+    """The main metric of each task; those on another scale than 0 to 1 are in the table only."""
     mains = [(f"{task.task} · {name}", figure) for task in summary.tasks for name, figure in _main(task)]
     return interval_chart([(label, figure) for label, figure in mains if _is_share(figure)])
 

@@ -69,7 +69,7 @@ class _Window:
 
 @dataclass(slots=True)
 class _Reading:
-    """How far one task of a run was asked for. `samples`: as many as the next window has."""
+    """The progress of reading one task of a run. `samples`: the size of the next window."""
 
     query: RowQuery
     task: PlannedTask
@@ -122,7 +122,7 @@ class PostgresExportRows:
         return _Window(after, end, asyncio.create_task(self._rows(reading, after, end), name="export rows"))
 
     async def _next(self, reading: _Reading) -> RowChunk | None:
-        """The first of the windows; what did not fit into one is asked for again before the next."""
+        """The first of the windows; what did not fit into it is read before the next."""
         window = reading.ahead[0]
         rows = await window.rows
         reading.ahead.popleft()

@@ -27,7 +27,7 @@ TaskBaselines = Mapping[str, Mapping[str, Figure]]
 
 
 def undefined_baselines(scoring: CompiledScoring, sample_count: int) -> TaskBaselines:
-    """Of samples that cannot be scored whatever is answered."""
+    """Baselines of samples that no answer can be scored on."""
     undefined = dict.fromkeys(metric_names(scoring), Figure(n=sample_count))
     return dict.fromkeys((RANDOM, MAJORITY, LONGEST), undefined)
 
@@ -57,17 +57,17 @@ class MajorityCount:
 
     @property
     def choice(self) -> int:
-        """Of several that are as frequent, the first in the list of choices."""
+        """The most frequent right choice; of equally frequent ones the first in the list."""
         return min(self._choices, key=lambda choice: (-self._choices[choice], choice), default=0)
 
     @property
     def text(self) -> str:
-        """Of several that are as frequent, the one that was seen first."""
+        """The most frequent right text; of equally frequent ones the one seen first."""
         return max(self._texts, key=self._texts.__getitem__, default="")
 
 
 class BaselineColumns:
-    """What the baselines scored on a task, gathered in pieces.
+    """The scores of the baselines on a task, gathered chunk by chunk.
 
     Random gives every choice of a sample once, as if these were rollouts: the mean over them is what a draw
     can expect, and a figure over labels (f1, mcc) is that of the expected table of labels.
@@ -96,7 +96,7 @@ class BaselineColumns:
         return {**undefined_baselines(self._scoring, task.sample_count), **found}
 
     def _expected(self, figures: Mapping[str, Figure]) -> dict[str, Figure]:
-        """Without pass@k; undefined where rollouts vote: choices that stand for draws are no voters."""
+        """Without pass@k; undefined where rollouts vote, since the choices here are draws and no rollouts."""
         return {
             scored.key: Figure(
                 mean=None if scored.pipeline.is_majority else figures[scored.key].mean,

@@ -1,4 +1,4 @@
-"""What leaderboards and histories store of a closed run: its conditions, counts and figures of the suite."""
+"""The result of a closed run for leaderboards and histories: conditions, counts and figures of the suite."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ from services.results.statistics.metrics import SCORE
 from services.results.summaries.run_summary import GroupSummary, RunSummary
 
 MOST_FAILED_SHARE = 0.05
-"""Of a task: the share of a whole run from which the scheduler calls it failed."""
+"""The largest share of failed samples with which a task can be ranked."""
 
 
-"""What users say, and what the tasks call it."""
+"""Words of users, and the metrics that they mean."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ class EvaluationConditions:
     """`num_fewshot` None: as each task says; `limit` None: all rows.
 
     `metrics`: of a run over a data set, which is scored as it was ordered, the main one first. How a suite is
-    scored is told by its version.
+    scored follows from its version.
     """
 
     scoring_method: ScoringMethod | None

@@ -34,7 +34,7 @@ class Trend:
 
 
 def trend_of(previous_run_id: str, stored: StoredDifference | None) -> Trend | None:
-    """`stored`: present minus previous. One test per model that nobody picked: no correction."""
+    """`stored`: present minus previous. There is one test per model, chosen in advance: no correction."""
     if not previous_run_id:
         return None
     if stored is None or stored.difference is None or stored.p_value is None:
@@ -153,6 +153,6 @@ def baseline_entries(baselines: SuiteBaselines, metric: str) -> list[Leaderboard
 
 
 def _most_frequent(methods: Iterable[ScoringMethod | None]) -> ScoringMethod | None:
-    """Of several that are as frequent, the first in the order of the contract."""
+    """The most frequent method; of equally frequent ones the first in the order of the contract."""
     counts = Counter(methods)
     return min(counts, key=lambda method: (-counts[method], method.number if method else 0), default=None)

@@ -21,7 +21,7 @@ MOST_PER_PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class HistoryQuery:
-    """Of one model, of one suite, or of all where they are empty. Numbers of 0: the defaults."""
+    """The history of one model, one suite, or all where these are empty. Numbers of 0 mean the defaults."""
 
     model: str = ""
     suite: str = ""

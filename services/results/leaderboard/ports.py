@@ -27,7 +27,7 @@ class LeaderboardStore(Protocol):
         ...
 
     async def baselines(self, run_ids: Sequence[str]) -> SuiteBaselines:
-        """Of the newest of some runs whose baselines are computed; none where there is no such run."""
+        """The baselines of the newest of some runs; empty where none has them yet."""
         ...
 
 

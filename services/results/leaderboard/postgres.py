@@ -1,4 +1,4 @@
-"""Leaderboards, histories and baselines in Postgres, and the JSON that is kept of them."""
+"""Leaderboards, histories and baselines in Postgres, and the JSON in which they are stored."""
 
 import hashlib
 import math
@@ -62,7 +62,7 @@ def result_from_json(text: str) -> SuiteResult:
 
 
 def baselines_to_json(baselines: SuiteBaselines | TaskBaselines) -> str:
-    """Of a suite or of a task: names, metrics, figures."""
+    """Baselines of a suite or of a task: names, metrics, figures."""
     by_name = {
         name: {metric: asdict(figure) for metric, figure in figures.items()}
         for name, figures in baselines.items()

@@ -82,7 +82,7 @@ class ScoreColumns:
         return SampleMeans(sums / np.bincount(numbers), clusters)
 
     def within_sample_std(self) -> float | None:
-        """How far the scores of a sample's own rollouts lie apart: standard deviation, mean over samples."""
+        """The standard deviation of a sample's scores over its rollouts, averaged over samples."""
         if self.samples is None:
             return None
         _, numbers, counts = np.unique(self.samples, return_inverse=True, return_counts=True)

@@ -12,7 +12,7 @@ CELLS_AT_A_TIME = 4_000_000
 """Bounds the memory of a bootstrap over many rows (32 MB of weights)."""
 
 LEAST_VARIANCE = 1e-12
-"""Of standardised numbers: what varies less is constant but for rounding."""
+"""Standardised numbers with less variance are constant but for rounding."""
 
 Correlation = Callable[[Array, Array, Array], Array]
 """From x and y (rows) and weights (draws, rows) to the correlation of each draw; NaN where undefined."""

@@ -36,7 +36,7 @@ class Figure:
     """`mean` is the figure itself, also for f1 and mcc. `n` counts samples, not rollouts.
 
     `std` is the spread of the figure over rollouts where there are several, else its standard error;
-    `within_std` is how far the rollouts of one sample lie apart, on average.
+    `within_std` is the standard deviation over the rollouts of one sample, averaged over samples.
     """
 
     mean: float | None = None
@@ -136,7 +136,7 @@ def _number_figure(correlation: Correlation, columns: NumberColumns) -> Figure:
 
 
 def _with_stderr(figure: Figure, draws: Array) -> Figure:
-    """Undefined where all draws are the same: they do not say how far the figure may be off."""
+    """Undefined where all draws are the same: they contain no information about the error."""
     spread = _spread(draws) if len(draws) > 1 else 0.0
     stderr = spread if spread > ROUNDING else None
     return replace(figure, stderr=stderr, std=stderr if figure.std is None else figure.std)

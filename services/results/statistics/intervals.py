@@ -22,7 +22,7 @@ class Interval:
 
 
 def student_t_interval(mean: float, stderr: float, degrees_of_freedom: float) -> Interval | None:
-    """None where nothing varies: that says nothing of how far the mean may be off."""
+    """None where nothing varies: the error of the mean is then unknown."""
     if stderr == 0:
         return None
     half = float(stdtrit(degrees_of_freedom, 0.975)) * stderr

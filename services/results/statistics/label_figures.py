@@ -63,7 +63,7 @@ def _tables(units: ResamplingUnits, sizes: Numbers) -> Tables:
 
 
 def f1(tables: Tables) -> Array:
-    """Of the positive label; 0 where it is neither expected nor predicted, as scikit-learn has it."""
+    """The f1 of the positive label; 0 where it is neither expected nor predicted, as in scikit-learn."""
     return _f1_of_label(tables, POSITIVE_LABEL)
 
 
@@ -90,7 +90,7 @@ def f1_micro(tables: Tables) -> Array:
 
 
 def _labels(tables: Tables) -> range:
-    """-1, which stands for what could not be read, is no label."""
+    """-1 means that no label could be read, and is itself no label."""
     return range(int(max(tables.gold.max(), tables.predicted.max())) + 1)
 
 

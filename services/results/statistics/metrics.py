@@ -24,7 +24,7 @@ RIGHT_OR_WRONG = frozenset(
         "rougeL_acc",
     }
 )
-"""Metrics that are 1 or 0, of which pass@k can be told."""
+"""Metrics that are 1 or 0, for which pass@k is defined."""
 
 
 def is_right_or_wrong(metric: str) -> bool:
@@ -53,7 +53,7 @@ METRICS_BY_WORD = {ACCURACY: "acc"}
 def metric_named(word: str, metrics: Iterable[str]) -> str | None:
     """The metric that a user means: by its name, or its name without the filter it is read through.
 
-    Who names none means accuracy; where a suite has no acc, its score stands in for that.
+    No word means accuracy; a suite without acc is represented by its score.
     """
     known = list(metrics)
     if word in SHORT_NAMES and word not in known:

@@ -10,7 +10,7 @@ from services.results.statistics.columns import Array, Numbers, ScoreColumns
 def rows_of_majority(samples: Numbers, rollouts: Numbers, votes: Array) -> Numbers:
     """A row of each sample whose vote most of its rollouts gave; of equals, the vote that was given first.
 
-    NaN is no vote: it stands for a sample only where none of its rollouts gave one.
+    NaN is no vote: it is chosen only where no rollout of the sample has a vote.
     """
     rows = np.lexsort((rollouts, samples))
     ballots = np.stack([samples[rows], np.nan_to_num(votes[rows], nan=np.inf)], axis=1)

@@ -70,7 +70,7 @@ def _reach(one: Stratum, student_quantile: float) -> tuple[float, float]:
 
 
 def _student_quantile(strata: Sequence[Stratum]) -> float:
-    """Of the sum of their errors: its degrees of freedom are Welch's and Satterthwaite's."""
+    """The quantile for the sum of their errors, with Welch's and Satterthwaite's degrees of freedom."""
     variances = [(one.weight * one.stderr) ** 2 for one in strata]
     doubt = sum(
         variance**2 / float(stdtridf(0.975, one.quantile))
@@ -108,7 +108,7 @@ def _mean(strata: Sequence[Stratum]) -> float:
 
 
 def _count(one: Stratum) -> float:
-    """Of how many samples Wilson's interval is as wide: with a = z² / n its width squared is
+    """The number of samples for which Wilson's interval is as wide: with a = z² / n its width squared is
     (4 p (1 − p) a + a²) / (1 + a)²."""
     squared = (one.interval.high - one.interval.low) ** 2
     half = 2 * one.mean * (1 - one.mean) - squared

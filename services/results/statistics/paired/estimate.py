@@ -1,4 +1,4 @@
-"""What the pairs of two runs say about their difference in one metric, and Holm's correction over many."""
+"""The estimated difference of two runs in one metric, and Holm's correction over many tests."""
 
 import math
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ def undefined(pairs: int, remark: str) -> Estimate:
 def with_interval(estimate: Estimate, stderr: float, degrees_of_freedom: float) -> Estimate:
     """Adds the 95 % interval of Student's t (normal with infinite degrees), and what could be detected.
 
-    Without any spread both stay undefined: an interval of no width would say more than the pairs do.
+    Without any spread both stay undefined: an interval of no width would claim more than the pairs show.
     """
     if stderr <= 0.0 or estimate.difference is None:
         return estimate

@@ -1,4 +1,4 @@
-"""The paired permutation test: were two runs alike, each unit's pair could as well stand the other way round.
+"""The paired permutation test: if two runs are alike, the order of each unit's pair is arbitrary.
 
 Units are samples, or the clusters of samples that share a passage. Units that would change the sums alike are
 taken together: how many of k like units are swapped is a binomial draw, so the draws are exact however many
@@ -44,7 +44,7 @@ class SwapUnits:
 
 
 def swap_p_value(units: SwapUnits, statistic: Statistic) -> float:
-    """Two-sided p-value of the difference as it stands, in (0, 1]; 1 where no swap changes anything.
+    """Two-sided p-value of the observed difference, in (0, 1]; 1 where no swap changes anything.
 
     Few units are enumerated. Otherwise swaps are drawn with a fixed seed until the difference was reached
     EXCEEDANCES_ENOUGH times, p = exceedances / draws (Besag & Clifford 1991, "Sequential Monte Carlo
@@ -68,13 +68,13 @@ def swap_p_value(units: SwapUnits, statistic: Statistic) -> float:
 
 
 def sum_p_value(units: SwapUnits) -> float:
-    """Of the sum of one feature: whether the differences have a side."""
+    """The p-value of the sum of one feature: whether the differences favour one run."""
     total = float(units.changes[:, 0] @ units.sizes)
     return swap_p_value(units, lambda swapped: total - 2.0 * swapped[:, 0])
 
 
 def without_idle(units: SwapUnits) -> SwapUnits:
-    """Units whose two answers are worth the same change nothing, however they stand."""
+    """Drops units whose two answers have the same value: swapping them changes nothing."""
     is_busy = np.any(units.changes != 0.0, axis=1) & (units.sizes > 0)
     return SwapUnits(units.changes[is_busy], units.sizes[is_busy])
 

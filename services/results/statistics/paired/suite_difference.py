@@ -86,7 +86,7 @@ def _swap_units(tasks: Sequence[Estimate], weights: Array) -> SwapUnits | None:
 
 
 def _has_no_error(task: Estimate) -> bool:
-    """No difference in any of several pairs is no error; a single pair tells none."""
+    """No difference in several pairs is an error of zero; the error of a single pair is unknown."""
     return task.stderr is None and not (task.difference == 0.0 and task.pairs > 1)
 
 
