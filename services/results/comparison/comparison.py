@@ -3,9 +3,10 @@
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
+from proctor.values.comparison import Verdict
 from proctor.values.scoring import ScoringMethod
 from services.results.comparison.answer_pairs import PairTally
-from services.results.statistics.paired.estimate import Estimate, Verdict, holm, verdict_of
+from services.results.statistics.paired.estimate import Estimate, holm, verdict_of
 
 SUITE = ""
 """In the place of a task: the suite as a whole."""

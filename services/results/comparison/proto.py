@@ -66,6 +66,6 @@ def _difference(one: Difference) -> pb.Difference:
         difference_if_parsed=one.difference_if_parsed,
         only_first_right=estimate.only_first_right,
         only_second_right=estimate.only_second_right,
-        verdict=pb.Verdict.ValueType(one.verdict),
+        verdict=number_of(one.verdict),
         remark=estimate.remark,
     )

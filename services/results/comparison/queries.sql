@@ -130,7 +130,7 @@ SELECT
     test
 FROM unnest(
     $5::text[], $6::text[], $7::double precision[], $8::double precision[], $9::double precision[],
-    $10::double precision[], $11::smallint[], $12::bigint[], $13::text[]
+    $10::double precision[], $11::text[], $12::bigint[], $13::text[]
 ) AS one (task, metric, difference, ci_low, ci_high, p_value, verdict, pairs, test)
 ON CONFLICT (first_run_id, second_run_id, task, metric) DO UPDATE SET
     first_epoch = EXCLUDED.first_epoch,

@@ -82,7 +82,7 @@ def _row(values: Iterable[object]) -> str:
 
 
 def _field(value: object) -> str:
-    """The field as the csv module writes it, which reads long texts letter by letter and takes thrice the time."""
+    """As the csv module writes it, which reads long texts letter by letter and takes thrice the time."""
     if value is None:
         return ""
     text = orjson.dumps(value).decode() if isinstance(value, (list, dict)) else str(value)

@@ -1,10 +1,9 @@
 """Page tokens of a history: the moment and the run after which the next page begins."""
 
-import base64
-import binascii
 import uuid
 from datetime import UTC, datetime, timedelta
 
+from services.common.page_token import read_page_token, write_page_token
 from services.results.leaderboard.closed_run import ClosedRun
 from services.results.page_token import InvalidPageToken
 
@@ -17,7 +16,7 @@ NEWEST: HistoryKey = (datetime.max.replace(tzinfo=UTC), str(uuid.UUID(int=2**128
 def write_history_token(run: ClosedRun) -> str:
     """The token of the page after a run."""
     microseconds = (run.closed_at - EPOCH) // timedelta(microseconds=1)
-    return base64.urlsafe_b64encode(f"{microseconds}.{run.run_id}".encode()).decode().rstrip("=")
+    return write_page_token(microseconds, run.run_id)
 
 
 def read_history_token(token: str) -> HistoryKey:
@@ -25,8 +24,7 @@ def read_history_token(token: str) -> HistoryKey:
     if not token:
         return NEWEST
     try:
-        padded = token + "=" * (-len(token) % 4)
-        microseconds, run_id = base64.b64decode(padded, altchars=b"-_", validate=True).decode().split(".")
+        microseconds, run_id = read_page_token(token)
         return EPOCH + timedelta(microseconds=int(microseconds)), str(uuid.UUID(run_id))
-    except (ValueError, OverflowError, binascii.Error) as error:
+    except (ValueError, OverflowError) as error:
         raise InvalidPageToken(page_token=token) from error

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import IntEnum
 
+from proctor.values.comparison import TrendDirection
 from proctor.values.scoring import ScoringMethod
 from services.results.comparison.comparison import StoredDifference
 from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines, SuiteFigure
@@ -14,21 +14,12 @@ from services.results.statistics.figure import Figure
 from services.results.statistics.paired.estimate import LEVEL
 
 
-class TrendDirection(IntEnum):
-    """The numbers are those of the contract."""
-
-    UNSPECIFIED = 0
-    UP = 1
-    DOWN = 2
-    STEADY = 3
-
-
 @dataclass(frozen=True, slots=True)
 class Trend:
     """Present minus previous; without a direction as long as the two are not compared."""
 
     previous_run_id: str
-    direction: TrendDirection = TrendDirection.UNSPECIFIED
+    direction: TrendDirection | None = None
     difference: float | None = None
     p_value: float | None = None
 

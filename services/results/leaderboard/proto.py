@@ -97,7 +97,7 @@ def _run_to_proto(run: ClosedRun) -> leaderboard_pb2.LeaderboardEntry:
 
 def _trend_to_proto(trend: Trend) -> leaderboard_pb2.Trend:
     return leaderboard_pb2.Trend(
-        direction=leaderboard_pb2.TrendDirection.ValueType(trend.direction),
+        direction=number_of(trend.direction),
         difference=trend.difference,
         p_value=trend.p_value,
         previous_run_id=trend.previous_run_id,

@@ -273,8 +273,8 @@ CREATE TABLE run_comparisons (
     ci_high double precision,
     -- Two-sided, not corrected.
     p_value double precision,
-    -- The verdict on it alone, with the number of the contract.
-    verdict smallint NOT NULL,
+    -- The verdict on it alone.
+    verdict text NOT NULL,
     pairs bigint NOT NULL,
     test text NOT NULL,
     -- In this order a leaderboard reads what it needs of a run in one piece, whatever else was compared.

@@ -81,7 +81,7 @@ COMPARE = """
         )
     )
     INSERT INTO run_comparisons
-    SELECT one.run_id, other.run_id, '', metric, 1, 1, 0.01, 0.0, 0.02, random(), 3, 10000, 'bench'
+    SELECT one.run_id, other.run_id, '', metric, 1, 1, 0.01, 0.0, 0.02, random(), 'not_shown', 10000, 'bench'
     FROM shown AS one
     JOIN shown AS other USING (board, suite)
     CROSS JOIN unnest(ARRAY['acc', 'score']) AS metric

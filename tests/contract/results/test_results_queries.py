@@ -79,7 +79,7 @@ CLOSED_RUNS = """
         FROM closed, unnest(ARRAY[project_id::text, '']) AS project, unnest(ARRAY['acc', 'score']) AS metric;
         INSERT INTO run_comparisons
             (first_run_id, second_run_id, task, metric, first_epoch, second_epoch, verdict, pairs, test)
-        SELECT run_id, lead(run_id) OVER (), '', 'acc', 1, 1, 3, 100, ''
+        SELECT run_id, lead(run_id) OVER (), '', 'acc', 1, 1, 'not_shown', 100, ''
         FROM closed
         LIMIT 9999;
 """

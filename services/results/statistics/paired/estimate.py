@@ -3,11 +3,11 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
+from proctor.values.comparison import Verdict
 from services.results.statistics.paired.pairs import UnitSums
 
 LEVEL = 0.05
@@ -18,15 +18,6 @@ PAIRED_PERMUTATION = "paired permutation"
 PAIRED_T = "paired t (normal approximation)"
 STRATIFIED_PERMUTATION = "stratified permutation"
 STRATIFIED_T = "stratified t"
-
-
-class Verdict(IntEnum):
-    """What a difference proves; the numbers are those of the contract."""
-
-    FIRST_BETTER = 1
-    SECOND_BETTER = 2
-    NOT_SHOWN = 3
-    UNDEFINED = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
+from proctor.values.comparison import Verdict
 from proctor.values.run import RunState
 from proctor.values.scoring import MetricUse, ScoringMethod
 from services.common.postgres import PostgresSession
@@ -21,7 +22,6 @@ from services.results.statistics.paired.estimate import (
     EXACT_MCNEMAR,
     PAIRED_PERMUTATION,
     STRATIFIED_PERMUTATION,
-    Verdict,
 )
 from services.results.statistics.paired.mean_difference import ONE_PAIR, mcnemar_p_value
 from tests.fakes.results.paired_runs import (

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from proctor.values.comparison import TrendDirection
 from proctor.values.run import RunState
 from proctor.values.scoring import ScoringMethod
 from services.results.checked_fields import InvalidField
-from services.results.leaderboard.leaderboard import Leaderboard, Trend, TrendDirection
+from services.results.leaderboard.leaderboard import Leaderboard, Trend
 from services.results.leaderboard.rank_models import MOST_COMPARED, MOST_LISTED, LeaderboardQuery
 from services.results.leaderboard.ranking import PValues, distinguishable, ranks, ties, uncompared, untested
 from services.results.statistics.errors import UnknownMetric
@@ -217,9 +218,11 @@ async def test_a_trend_is_told_once_the_runs_are_compared() -> None:
 
 @pytest.mark.parametrize(
     ("p_value", "direction"),
-    [(0.01, TrendDirection.DOWN), (0.2, TrendDirection.STEADY), (None, TrendDirection.UNSPECIFIED)],
+    [(0.01, TrendDirection.DOWN), (0.2, TrendDirection.STEADY), (None, None)],
 )
-async def test_only_a_shown_difference_is_a_move(p_value: float | None, direction: TrendDirection) -> None:
+async def test_only_a_shown_difference_is_a_move(
+    p_value: float | None, direction: TrendDirection | None
+) -> None:
     runs = ClosedRuns()
     before, after = runs.add("p/a", 0.75), runs.add("p/a", 0.5)
     runs.compared(after, before, p_value)

@@ -9,11 +9,11 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.power import TTestPower
 
+from proctor.values.comparison import Verdict
 from services.results.statistics.paired.estimate import (
     EXACT_MCNEMAR,
     PAIRED_PERMUTATION,
     PAIRED_T,
-    Verdict,
     verdict_of,
 )
 from services.results.statistics.paired.mean_difference import (

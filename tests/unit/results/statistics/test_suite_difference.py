@@ -9,12 +9,12 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
+from proctor.values.comparison import Verdict
 from services.results.comparison.comparison import SUITE, Difference, corrected
 from services.results.statistics.paired.estimate import (
     STRATIFIED_PERMUTATION,
     STRATIFIED_T,
     Estimate,
-    Verdict,
     holm,
     verdict_of,
 )
