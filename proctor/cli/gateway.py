@@ -10,9 +10,9 @@ from typing import NoReturn
 from proctor.cli.render.terminal import Terminal, execute
 from proctor.client.errors import Unreachable
 from proctor.client.proctor_client import ProctorClient
+from proctor.exit_codes import ExitCode
 from proctor.stack.options import DEFAULT_GATEWAY_GRPC, default_state_dir
 from proctor.stack.state import StackState, read_stack_state
-from proctor.values.exit_codes import ExitCode
 
 _NAME = "proctor"
 

@@ -17,13 +17,13 @@ from proctor.cli.runs.run import submit_and_follow
 from proctor.cli.stack.running_stack import refuse_what_differs
 from proctor.client.errors import ClientError
 from proctor.client.proctor_client import ProctorClient
+from proctor.exit_codes import ExitCode
 from proctor.stack.errors import StackError
 from proctor.stack.local_stack import LocalStack, running_stack
 from proctor.stack.options import default_state_dir, options_from_environment
 from proctor.stack.pools.models import STARTER_MODEL, ChosenModel, choose_model, pools_for
 from proctor.stack.state import read_stack_state
 from proctor.v1 import run_pb2
-from proctor.values.exit_codes import ExitCode
 
 TERMINATED = 128 + signal.SIGTERM
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import ClassVar
 
-from proctor.values.exit_codes import ExitCode
+from proctor.exit_codes import ExitCode
 
 
 class StackError(Exception):

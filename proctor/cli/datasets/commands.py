@@ -14,8 +14,8 @@ from proctor.cli.render.terminal import Terminal, command_group, say
 from proctor.cli.render.words import enum_value
 from proctor.client.errors import NotFound
 from proctor.client.proctor_client import ProctorClient
+from proctor.exit_codes import ExitCode
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
-from proctor.values.exit_codes import ExitCode
 
 DatasetId = Annotated[
     str, typer.Argument(metavar="DATASET_ID", help="Id of the data set (see `proctor datasets list`).")

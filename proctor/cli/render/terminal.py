@@ -16,9 +16,9 @@ from rich.text import Text
 from proctor.cli.render.documents import Json, document
 from proctor.cli.render.verbatim import HarmlessConsole
 from proctor.client import errors
+from proctor.exit_codes import ExitCode
 from proctor.stack.errors import StackError
 from proctor.v1 import run_pb2
-from proctor.values.exit_codes import ExitCode
 
 EXIT_CODES_HELP = f"Exit codes: {' · '.join(f'{code:d} {code.meaning}' for code in ExitCode)}."
 _PLAIN_WIDTH = 120

@@ -15,8 +15,8 @@ from proctor.cli.runs.follow import Ask, detach, follow_run, viewer_for
 from proctor.cli.runs.order import AnswerForm, DatasetOptions, OrderOptions, Selection, order_of
 from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
+from proctor.exit_codes import ExitCode
 from proctor.v1 import run_pb2, scheduler_service_pb2
-from proctor.values.exit_codes import ExitCode
 
 
 def run(

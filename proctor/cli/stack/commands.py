@@ -15,10 +15,10 @@ from proctor.cli.render.documents import Json, document
 from proctor.cli.render.terminal import Terminal, complain_of, execute, say
 from proctor.client.errors import Unreachable
 from proctor.client.proctor_client import ProctorClient
+from proctor.exit_codes import ExitCode
 from proctor.stack.errors import StackError
 from proctor.stack.options import default_state_dir
 from proctor.stack.state import StackState
-from proctor.values.exit_codes import ExitCode
 
 
 def up(  # noqa: PLR0917  # options of a command, given by name

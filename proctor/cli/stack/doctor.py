@@ -10,9 +10,9 @@ from rich.text import Text
 from proctor.cli.options import AsJson
 from proctor.cli.render.table import Cell, table, texts
 from proctor.cli.render.terminal import Terminal, execute, say
+from proctor.exit_codes import ExitCode
 from proctor.stack.doctor.examine import examine
 from proctor.stack.doctor.finding import Finding, Verdict
-from proctor.values.exit_codes import ExitCode
 
 _STYLES = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.MISSING: "red"}
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from proctor.exit_codes import ExitCode
 from proctor.stack.errors import StackError
 from proctor.stack.options import starter_model_dir
 from proctor.stack.pools.models import STARTER_MODEL, ChosenModel, base_url_of
 from proctor.stack.state import StackState
-from proctor.values.exit_codes import ExitCode
 from proctor.values.pools import Pool, parse_pools
 
 

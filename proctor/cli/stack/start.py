@@ -12,13 +12,13 @@ from pathlib import Path
 from proctor.cli.gateway import program_name
 from proctor.cli.render.terminal import Terminal, complain_of
 from proctor.cli.stack.commands import stack_document
+from proctor.exit_codes import ExitCode
 from proctor.stack.errors import StackError, StateFolderUnusable
 from proctor.stack.foreground import serve_until_stopped
 from proctor.stack.options import StackOptions, options_from_environment
 from proctor.stack.pools.models import STARTER_MODEL, aliases_of, choose_model, pools_for
 from proctor.stack.state import StackState, read_stack_state
 from proctor.stack.supervision.logs import tail
-from proctor.values.exit_codes import ExitCode
 
 _POLL_SECONDS = 0.1
 _LOG_NAME = "up.log"

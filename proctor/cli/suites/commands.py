@@ -17,9 +17,9 @@ from proctor.cli.suites.files import suite_document
 from proctor.cli.suites.sample import print_sample
 from proctor.client.errors import NotFound, Refused
 from proctor.client.proctor_client import ProctorClient
+from proctor.exit_codes import ExitCode
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
-from proctor.values.exit_codes import ExitCode
 
 _DATASET_PREFIX = "ds_"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from proctor.exit_codes import ExitCode
 from proctor.stack.state import is_locked
-from proctor.values.exit_codes import ExitCode
 from tests.e2e.harness.entry_points import CommandEnd, proctor_with
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.keyed_suite import write_keyed_suite

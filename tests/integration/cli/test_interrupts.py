@@ -8,8 +8,8 @@ from proctor.cli.render.terminal import Terminal
 from proctor.cli.runs.follow import cancel
 from proctor.cli.runs.run import submit_and_follow
 from proctor.client.proctor_client import ProctorClient
+from proctor.exit_codes import ExitCode
 from proctor.v1 import run_pb2
-from proctor.values.exit_codes import ExitCode
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.gateway_harness import gateway_harness
 
