@@ -131,7 +131,7 @@ async def scheduler_killed(stack: StackHarness, upload: HalfUpload) -> None:
     await kill(stack, "scheduler")
 
 
-@pytest.mark.parametrize("door", APIS)
+@pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("broken", ["client", "gateway", "scheduler"])
 async def test_upload_that_is_cut_in_the_middle_leaves_nothing(
     stack: StackHarness, content: bytes, api: str, broken: str
@@ -155,7 +155,7 @@ async def test_upload_that_is_cut_in_the_middle_leaves_nothing(
     assert await kept(stack, api) == count
 
 
-@pytest.mark.parametrize("door", APIS)
+@pytest.mark.parametrize("api", APIS)
 async def test_store_that_is_full_in_the_middle_is_reported_and_nothing_is_left(
     stack: StackHarness, content: bytes, api: str
 ) -> None:
@@ -197,7 +197,7 @@ async def test_bucket_that_fails_in_the_middle_is_reported_and_nothing_is_left(c
                 bucket.contents.clear()
 
 
-@pytest.mark.parametrize("door", APIS)
+@pytest.mark.parametrize("api", APIS)
 async def test_two_uploads_of_one_name_at_once_are_both_kept_and_lie_there_once(
     stack: StackHarness, api: str
 ) -> None:

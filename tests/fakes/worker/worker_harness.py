@@ -136,7 +136,7 @@ class WorkerHarness:
 
 @asynccontextmanager
 async def worker_harness(url: str) -> AsyncIterator[WorkerHarness]:
-    connection = await connect_nats(url, "stand")
+    connection = await connect_nats(url, "tests")
     harness = WorkerHarness(connection, JetStream(connection))
     collecting = asyncio.create_task(harness.collect(), name="collect outcomes")
     try:
