@@ -6,10 +6,10 @@ from enum import Enum
 from typing import TypeVar
 
 from proctor.v1 import run_pb2, sample_pb2, scheduler_service_pb2
+from proctor.values.scoring import OutputType
 from services.scheduler.runs.lifecycle.run import RunState
 from services.scheduler.runs.orders.run_order import Priority, PromptForm, ScoringMethod, Truncation
 from services.scheduler.runs.reads.run_list import RunKind
-from services.scheduler.suites.suite import OutputType
 
 Word = TypeVar("Word", bound=Enum)
 Number = TypeVar("Number", bound=int)

@@ -20,7 +20,7 @@ from services.common.shared_settings import (
 )
 
 _OWN_SUITES = Path(__file__).parents[2] / "suites"
-_OWN_PRICES = Path(__file__).parent / "prices" / "prices.yaml"
+_OWN_PRICES = Path(__file__).parent / "pricing" / "prices.yaml"
 
 
 class SchedulerSettings(BaseSettings):

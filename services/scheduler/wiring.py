@@ -26,20 +26,15 @@ from services.scheduler.batches.grpc_api import GrpcBatchApi
 from services.scheduler.batches.grpc_results import GrpcBatchLines
 from services.scheduler.batches.postgres import PostgresBatches
 from services.scheduler.batches.wiring import BatchParts
-from services.scheduler.datasets import grpc_api as datasets_grpc_api
-from services.scheduler.datasets.grpc_api import GrpcDatasetApi
 from services.scheduler.dispatch.lead_runs import LeadRuns
 from services.scheduler.dispatch.wiring import RunLeaderParts, make_run_leader
-from services.scheduler.files import grpc_api as files_grpc_api
-from services.scheduler.files.grpc_api import GrpcFileApi
-from services.scheduler.files.wiring import UploadParts
 from services.scheduler.grpc_api import GrpcApi, SchedulerUseCases
 from services.scheduler.leadership.leader_election import FencingToken, lead_when_elected
 from services.scheduler.leadership.postgres import PostgresLeaderElection
 from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Sessions
-from services.scheduler.prices.settle_price import SettlePrice
-from services.scheduler.prices.yaml_prices import YamlPrices
+from services.scheduler.pricing.resolve_price import ResolvePrice
+from services.scheduler.pricing.yaml_prices import YamlPrices
 from services.scheduler.progress.nats import NatsProgressReports
 from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
 from services.scheduler.rate_limits.assign_quotas import AssignQuotas
@@ -68,6 +63,11 @@ from services.scheduler.suites import grpc_api as suites_grpc_api
 from services.scheduler.suites.grpc_api import GrpcSuiteApi
 from services.scheduler.suites.wiring import SuiteParts
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
+from services.scheduler.uploads import grpc_datasets as datasets_grpc_api
+from services.scheduler.uploads import grpc_files as files_grpc_api
+from services.scheduler.uploads.grpc_datasets import GrpcDatasetApi
+from services.scheduler.uploads.grpc_files import GrpcFileApi
+from services.scheduler.uploads.wiring import UploadParts
 from services.scheduler.workers.list_models import ListingRules, ListModels
 from services.scheduler.workers.nats import NatsModelLists, NatsWorkerRegistry
 from services.scheduler.workers.pool import Aliases, Pool
@@ -134,7 +134,7 @@ class Shared:
         self.limits = PostgresLimits(self.sessions, _limits_of(settings))
         self.runs = PostgresRuns(self.sessions, self.limits)
         self.run_lists = PostgresRunLists(self.sessions)
-        self.pricing = SettlePrice(definitions.prices)
+        self.pricing = ResolvePrice(definitions.prices)
         self.suites = SuiteParts(settings, definitions.suites, self.sessions, self.clock)
         self.uploads = UploadParts(settings, self.sessions, self.clock)
         self.deletion = DeleteRun(runs=self.runs, record=self.record, clock=self.clock)
@@ -337,7 +337,7 @@ def _lead(shared: Shared, batches: BatchParts) -> Callable[[FencingToken], Await
         clock=shared.clock,
     )
     batch_files = batches.leader()
-    cleanups = (shared.uploads.sweeping(), shared.uploads.file_deletion(), shared.deletion)
+    cleanups = (shared.uploads.orphan_collector(), shared.uploads.file_deletion(), shared.deletion)
 
     async def lead(token: FencingToken) -> None:
         cleaning = [cleanup.lead() for cleanup in cleanups]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from proctor.v1 import run_pb2, run_record_service_pb2
 from proctor.values.outcome import Answer
+from proctor.wire.values import GROUP, SAMPLE
 from services.common.clock import SystemClock
 from services.results.outcomes.outcome import Outcome, OutcomeBatch, ScoredOutcome
 from services.results.runs.proto import plan_from_proto
@@ -20,12 +21,12 @@ from services.results.samples.proto import sample_from_proto
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import RunSummary
 from services.scheduler.planning.ports import TaskToOpen
-from services.scheduler.planning.proto import group_to_proto, sample_to_proto, task_to_proto
+from services.scheduler.planning.proto import task_to_proto
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
 from services.scheduler.runs.lifecycle.run import Run, RunId
 from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
 from services.scheduler.suites.rendering.render_samples import open_task
-from services.scheduler.suites.rendering.sample import Sample
+from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.rows.row_source import RowSource, RowsReference
 from services.scheduler.suites.suite import SuiteDefinition, TaskDefinition
 from services.scheduler.suites.yaml_installed_suites import SuiteRegistry, load_suites
@@ -49,7 +50,7 @@ class Examination:
     suite: SuiteDefinition
     tasks: Sequence[TaskDefinition]
     rows_of: Callable[[RowsReference], RowSource]
-    answer_of: Callable[[Sample], Answer]
+    answer_of: Callable[[RenderedSample], Answer]
     num_fewshot: int | None = None
 
 
@@ -57,7 +58,7 @@ class Examination:
 class Examined:
     """Samples and what was recorded of them by task, both in order; and the summary of the run."""
 
-    samples: Mapping[str, Sequence[Sample]]
+    samples: Mapping[str, Sequence[RenderedSample]]
     outcomes: Mapping[str, Sequence[ScoredOutcome]]
     summary: RunSummary
 
@@ -78,11 +79,13 @@ async def _examine(order: Examination) -> Examined:
     return Examined(samples, outcomes, summary)
 
 
-def _rendered(order: Examination, task: TaskDefinition) -> list[Sample]:
+def _rendered(order: Examination, task: TaskDefinition) -> list[RenderedSample]:
     return list(open_task(task, order.rows_of(task.rows), num_fewshot=order.num_fewshot).samples)
 
 
-async def _opened(stores: Stores, order: Examination, samples: Mapping[str, Sequence[Sample]]) -> RunPlan:
+async def _opened(
+    stores: Stores, order: Examination, samples: Mapping[str, Sequence[RenderedSample]]
+) -> RunPlan:
     planned: list[TaskToOpen] = []
     first = 0
     for task in order.tasks:
@@ -97,7 +100,7 @@ async def _opened(stores: Stores, order: Examination, samples: Mapping[str, Sequ
             rollouts=1,
             tasks=[task_to_proto(task, run) for task in planned],
             scoring_method=run_pb2.SCORING_METHOD_LOGLIKELIHOOD,
-            groups=[group_to_proto(group) for group in order.suite.groups],
+            groups=[GROUP.to_proto(group) for group in order.suite.groups],
         )
     )
     await stores.records.open(plan, 1)
@@ -110,9 +113,9 @@ def _run() -> Run:
     return Run(RunId(new_id()), order, "local", "remote", ScoringMethod.LOGLIKELIHOOD, ordered_at)
 
 
-async def _committed(stores: Stores, samples: Sequence[Sample]) -> str:
+async def _committed(stores: Stores, samples: Sequence[RenderedSample]) -> str:
     staging_id = new_id()
-    sent = [sample_from_proto(sample_to_proto(sample)) for sample in samples]
+    sent = [sample_from_proto(SAMPLE.to_proto(sample)) for sample in samples]
     await stores.sample_sets.stage(staging_id, sent)
     return (await stores.sample_sets.commit(staging_id, len(samples))).set_id
 
@@ -133,7 +136,9 @@ def _planned(task: TaskDefinition, set_id: str, numbers: range) -> PlannedTask:
     )
 
 
-def _answers(order: Examination, plan: RunPlan, samples: Mapping[str, Sequence[Sample]]) -> OutcomeBatch:
+def _answers(
+    order: Examination, plan: RunPlan, samples: Mapping[str, Sequence[RenderedSample]]
+) -> OutcomeBatch:
     outcomes = [
         Outcome(task.first_sample + place, 0, 0, 1, replace(order.answer_of(sample), finish_reason="stop"))
         for task in plan.tasks

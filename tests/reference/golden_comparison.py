@@ -7,7 +7,7 @@ import pytest
 from services.results.outcomes.outcome import ScoredOutcome
 from services.results.scoring.answer import ScoreValue
 from services.results.statistics.figure import BOOTSTRAP, Figure
-from services.scheduler.suites.rendering.sample import Sample
+from services.scheduler.suites.rendering.sample import RenderedSample
 from tests.reference.golden_reference import GoldenTask
 
 _NO_SCORES = {"doc_id", "arguments", "target"}
@@ -15,16 +15,16 @@ _NO_SCORES = {"doc_id", "arguments", "target"}
 _MONTE_CARLO = 0.12
 
 
-def assert_same_questions(samples: Sequence[Sample], golden: GoldenTask) -> None:
+def assert_same_questions(samples: Sequence[RenderedSample], golden: GoldenTask) -> None:
     """Context, continuations and target, byte for byte."""
     assert len(samples) == len(golden["docs"])
     for sample, doc in zip(samples, golden["docs"], strict=True):
         assert sample.doc_id == doc["doc_id"]
-        assert [[sample.prompt, choice] for choice in sample.choices] == doc["arguments"]
+        assert [[sample.prompt.as_text, choice] for choice in sample.choices] == doc["arguments"]
         assert _target(sample, as_text=isinstance(doc["target"], str)) == doc["target"]
 
 
-def _target(sample: Sample, *, as_text: bool) -> object:
+def _target(sample: RenderedSample, *, as_text: bool) -> object:
     """Tasks that name the right choice by its text have it without the delimiter."""
     place = sample.target.choice
     assert place is not None

@@ -12,7 +12,7 @@ from typing import TypedDict, cast
 import pytest
 
 from proctor.values.outcome import Answer, ChoiceScore
-from services.scheduler.suites.rendering.sample import Sample
+from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.rows.file_rows import MirrorRows
 from services.scheduler.suites.rows.row_source import RowSet, RowsReference
 
@@ -89,9 +89,9 @@ def hash_logprob(context: str, continuation: str) -> float:
     return -_hash(context, continuation) / 100.0
 
 
-def hash_answer(sample: Sample) -> Answer:
+def hash_answer(sample: RenderedSample) -> Answer:
     """What that model answers to a sample of choices."""
-    hashes = [_hash(sample.prompt, choice) for choice in sample.choices]
+    hashes = [_hash(sample.prompt.as_text, choice) for choice in sample.choices]
     return Answer(choices=tuple(ChoiceScore(-one / 100.0, one < 100) for one in hashes))
 
 

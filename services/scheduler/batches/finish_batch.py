@@ -14,16 +14,14 @@ from services.common.clock import Clock
 from services.common.errors import RemoteError
 from services.scheduler.batches.ports import BatchLines, LedBatchStore
 from services.scheduler.batches.stored_batch import Batch, BatchFiles, BatchId, MissingLines, missing_lines
-from services.scheduler.datasets.dataset import DatasetContent
-from services.scheduler.datasets.dataset_row import DatasetRow
-from services.scheduler.datasets.delete_objects import try_to_delete_objects
-from services.scheduler.datasets.load_rows import LoadRows
-from services.scheduler.datasets.ports import ObjectStore
-from services.scheduler.files.ports import FileStore
-from services.scheduler.files.store_bytes import StoreBytes
-from services.scheduler.files.stored_file import FileId, FilePurpose, StoredFile, bytes_prefix
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.uploads.dataset import DatasetContent, DatasetRow
+from services.scheduler.uploads.delete_uploads import try_to_delete_objects
+from services.scheduler.uploads.ports import FileStore, ObjectStore
+from services.scheduler.uploads.storage.store_bytes import ByteWriter
+from services.scheduler.uploads.storage.store_rows import LoadRows
+from services.scheduler.uploads.stored_file import FileId, FilePurpose, StoredFile, bytes_prefix
 
 _LINES_AT_A_TIME = 1000
 
@@ -68,7 +66,7 @@ class FinishBatch:
         if batch.run is None or batch.files is not None:
             return False
         output, errors = new_file_id(), new_file_id()
-        await self.files.begin((bytes_prefix(output), bytes_prefix(errors)))
+        await self.files.register_prefixes((bytes_prefix(output), bytes_prefix(errors)))
         written: Sequence[StoredFile] | None = None
         try:
             async with asyncio.timeout(self.seconds):
@@ -105,7 +103,7 @@ class FinishBatch:
 
     async def _written(self, pieces: AsyncIterator[bytes], file_id: FileId) -> int | None:
         """Bytes; None where results has never heard of the run, or knows it no more."""
-        parts = StoreBytes(self.objects, bytes_prefix(file_id))
+        parts = ByteWriter(self.objects, bytes_prefix(file_id))
         try:
             async for piece in pieces:
                 await asyncio.to_thread(parts.add, piece)
@@ -119,7 +117,7 @@ class FinishBatch:
     def _write_unasked(
         self, run: Run, content: DatasetContent, missing: MissingLines, file_id: FileId
     ) -> int:
-        parts = StoreBytes(self.objects, bytes_prefix(file_id))
+        parts = ByteWriter(self.objects, bytes_prefix(file_id))
         rows = LoadRows(self.objects).rows_from(content, 0)
         for piece in unrequested_lines(run.run_id, rows, missing):
             parts.add(piece)

@@ -11,8 +11,8 @@ from services.scheduler.batches.errors import BatchNotFound
 from services.scheduler.batches.finish_batch import FinishBatch
 from services.scheduler.batches.ports import LedBatchStore
 from services.scheduler.batches.stored_batch import BatchId
-from services.scheduler.files.stored_file import FileId
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
+from services.scheduler.uploads.stored_file import FileId
 
 log = get_logger()
 

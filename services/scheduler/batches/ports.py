@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Protocol
 
 from services.scheduler.batches.stored_batch import Batch, BatchFiles, BatchId, BatchPage, MissingLines
-from services.scheduler.files.stored_file import StoredFile
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.runs.lifecycle.run import RunId
+from services.scheduler.uploads.stored_file import StoredFile
 
 
 class BatchStore(Protocol):

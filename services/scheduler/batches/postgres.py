@@ -18,14 +18,14 @@ from services.scheduler.batches.stored_batch import (
     BatchPage,
     BatchProblem,
 )
-from services.scheduler.datasets.postgres_datasets import request_of
-from services.scheduler.files.postgres_files import add_file_in
-from services.scheduler.files.stored_file import FileId, StoredFile
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.leadership.postgres import run_as_leader
 from services.scheduler.postgres_sessions import Connection, Sessions
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns, lock_user
 from services.scheduler.runs.lifecycle.postgres_rows import run_from_row
+from services.scheduler.uploads.postgres_datasets import request_of
+from services.scheduler.uploads.postgres_files import add_file_in
+from services.scheduler.uploads.stored_file import FileId, StoredFile
 
 QUERIES = load_queries(Path(__file__).with_name("queries.sql"))
 _BEFORE_ALL = (datetime(9999, 1, 1, tzinfo=UTC), "")

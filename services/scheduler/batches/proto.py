@@ -18,7 +18,7 @@ from services.scheduler.batches.stored_batch import (
     times_of,
     window_of,
 )
-from services.scheduler.files.proto_files import file_id_from_proto
+from services.scheduler.uploads.proto import file_id_from_proto
 
 STATES: dict[BatchState, messages.BatchState.ValueType] = {
     BatchState.VALIDATING: messages.BATCH_STATE_VALIDATING,

@@ -8,9 +8,9 @@ from enum import StrEnum
 from typing import NewType
 from uuid import UUID
 
-from services.scheduler.files.stored_file import FileId
 from services.scheduler.progress.run_counts import RunCounts
 from services.scheduler.runs.lifecycle.run import Run, RunId, RunState
+from services.scheduler.uploads.stored_file import FileId
 
 LEAST = timedelta(hours=1)
 MOST = timedelta(hours=168)

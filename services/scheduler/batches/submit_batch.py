@@ -16,19 +16,18 @@ from services.scheduler.batches.stored_batch import (
     run_id_of,
     window_of,
 )
-from services.scheduler.datasets.checking.faults import DatasetFault, FaultKind
-from services.scheduler.datasets.checking.row_fields import ENDPOINTS
-from services.scheduler.datasets.dataset_errors import DatasetNotFound
 from services.scheduler.errors import InvalidParameter
-from services.scheduler.files.errors import FileNotFound
-from services.scheduler.files.ports import FileStore
-from services.scheduler.files.stored_file import FilePurpose, StoredFile, expiry_problem
 from services.scheduler.requests import user_problem
 from services.scheduler.runs.lifecycle.ports import RunControls
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.limits.ports import LimitStore
 from services.scheduler.runs.orders.run_order import Priority, RunOrder
+from services.scheduler.uploads.checking.faults import DatasetFault, FaultKind
+from services.scheduler.uploads.checking.row_fields import ENDPOINTS
+from services.scheduler.uploads.errors import DatasetNotFound, FileNotFound
+from services.scheduler.uploads.ports import FileStore
+from services.scheduler.uploads.stored_file import FilePurpose, StoredFile, expiry_problem
 from services.scheduler.workers.pool import model_named
 
 _INVALID = "invalid_request"

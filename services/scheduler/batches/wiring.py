@@ -11,13 +11,13 @@ from services.scheduler.batches.lead_batches import LeadBatches
 from services.scheduler.batches.postgres import PostgresBatches
 from services.scheduler.batches.show_batch import CancelBatch, ShowBatch
 from services.scheduler.batches.submit_batch import SubmitBatch
-from services.scheduler.files.stored_file import FileId
-from services.scheduler.files.wiring import UploadParts
 from services.scheduler.runs.lifecycle.change_state import CancelRun
 from services.scheduler.runs.lifecycle.ports import RunControls
 from services.scheduler.runs.lifecycle.submit_run import SubmitRun
 from services.scheduler.runs.limits.ports import LimitStore
 from services.scheduler.runs.reads.show_run import ShowRun
+from services.scheduler.uploads.stored_file import FileId
+from services.scheduler.uploads.wiring import UploadParts
 
 
 @dataclass(frozen=True, kw_only=True)

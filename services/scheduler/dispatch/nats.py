@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Protocol
 
 from proctor.v1 import run_pb2, sample_pb2, work_messages_pb2
+from proctor.values.scoring import OutputType
 from services.common import subjects
 from services.common.errors import MessageTooLarge
 from services.common.jetstream import JetStream
@@ -17,7 +18,6 @@ from services.scheduler.runs.lifecycle.proto import time_to_proto
 from services.scheduler.runs.lifecycle.run import Run, RunId
 from services.scheduler.runs.orders.proto import params_to_proto
 from services.scheduler.runs.orders.run_order import ScoringMethod
-from services.scheduler.suites.suite import OutputType
 
 # What one call may read.
 _MAX_POSITIONS = 1024

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from services.common.clock import Clock
 from services.common.jetstream import JetStream
 from services.common.process import release
-from services.scheduler.datasets.load_rows import LoadRows
 from services.scheduler.dispatch.credit import CreditRule
 from services.scheduler.dispatch.dispatch_shards import DispatchShards
 from services.scheduler.dispatch.drive_run import DriverContext, DriverTimings, RunDriver
@@ -15,7 +14,6 @@ from services.scheduler.dispatch.lead_runs import LeadRuns
 from services.scheduler.dispatch.nats import NatsShardStream
 from services.scheduler.dispatch.postgres import PostgresShards
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
-from services.scheduler.files.wiring import UploadParts
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.find_tasks import FindDatasetTasks, FindSuiteTasks
 from services.scheduler.planning.grpc_results import GrpcRunRecord
@@ -32,6 +30,8 @@ from services.scheduler.runs.lifecycle.run import RunId
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.wiring import SuiteParts
+from services.scheduler.uploads.storage.store_rows import LoadRows
+from services.scheduler.uploads.wiring import UploadParts
 from services.scheduler.workers.nats import NatsWorkerRegistry
 from services.scheduler.workers.pool import Pool
 

@@ -61,3 +61,18 @@ CREATE TABLE unreferenced_prefixes (
     prefix  text PRIMARY KEY,
     since   timestamptz NOT NULL DEFAULT now()
 );
+
+-- Data sets with their contents.
+CREATE VIEW dataset_rows AS
+SELECT dataset_id, name, username, uploaded_at, request_id, digest, format, prefix, size_bytes, row_count, target_count,
+       models, endpoint
+FROM datasets
+JOIN dataset_contents USING (digest, format);
+
+-- Files with their contents, if they have one. Faults are left out: a page of files needs none.
+CREATE VIEW file_rows AS
+SELECT file_id, name, username, purpose, files.size_bytes AS file_bytes, created_at, expires_at,
+       files.prefix AS file_prefix, fault_count, digest, format, dataset_contents.prefix, dataset_contents.size_bytes,
+       row_count, target_count, models, endpoint
+FROM files
+LEFT JOIN dataset_contents USING (digest, format);

@@ -5,20 +5,21 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-from services.scheduler.datasets.dataset import NamedContent
-from services.scheduler.datasets.dataset_errors import RowTooLarge
-from services.scheduler.datasets.load_rows import LoadRows
-from services.scheduler.datasets.ports import ContentSource
-from services.scheduler.datasets.row_sample import TASK, VERSION, sample_of_line
+from proctor.values.scoring import MetricUse, OutputType, TaskGroup, TaskScoring
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.cancellable_threads import check_cancelled
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.rendering.render_samples import MAX_SAMPLE_BYTES, RenderedTask, open_task
-from services.scheduler.suites.rendering.sample import Sample
+from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.rows.row_source import RowSource
-from services.scheduler.suites.suite import MetricUse, OutputType, TaskDefinition, TaskGroup, TaskScoring
+from services.scheduler.suites.suite import TaskDefinition
+from services.scheduler.uploads.dataset import NamedContent
+from services.scheduler.uploads.errors import RowTooLarge
+from services.scheduler.uploads.ports import ContentSource
+from services.scheduler.uploads.storage.row_sample import TASK, VERSION, sample_of_line
+from services.scheduler.uploads.storage.store_rows import LoadRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class OpenedTask:
     """
 
     planned: PlannedTask
-    samples: Iterator[Sample]
+    samples: Iterator[RenderedSample]
     facts: Mapping[str, str]
 
 
@@ -132,7 +133,7 @@ class FindDatasetTasks:
         )
         return OpenedTask(planned, self._samples(named, limit), {})
 
-    def _samples(self, named: NamedContent, limit: int | None) -> Iterator[Sample]:
+    def _samples(self, named: NamedContent, limit: int | None) -> Iterator[RenderedSample]:
         for row, line in islice(self.loading.lines_from(named.content, 0), limit):
             check_cancelled()
             sample = sample_of_line(row, line)
@@ -145,7 +146,7 @@ def row_scoring(metrics: tuple[MetricUse, ...]) -> TaskScoring:
     return TaskScoring(OutputType.GENERATE_UNTIL, metrics, _FILTERS if metrics else "")
 
 
-def _too_large(sample: Sample, name: str) -> RowTooLarge:
+def _too_large(sample: RenderedSample, name: str) -> RowTooLarge:
     return RowTooLarge(
         row=sample.position + 1,
         row_id=sample.row_id,

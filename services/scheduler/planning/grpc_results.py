@@ -13,14 +13,13 @@ from proctor.v1 import (
     run_record_service_pb2_grpc,
     sample_pb2,
 )
+from proctor.values.scoring import TaskScoring
+from proctor.wire.values import GROUP, SAMPLE, SCORING
 from services.common.errors import RemoteError
 from services.common.grpc_errors import remote_error
 from services.scheduler.planning.ports import CommittedSet, PlanToOpen
 from services.scheduler.planning.proto import (
     facts_to_proto,
-    fill_sample,
-    group_to_proto,
-    scoring_to_proto,
     task_to_proto,
 )
 from services.scheduler.planning.shard import MissingSample
@@ -28,8 +27,7 @@ from services.scheduler.progress.proto import counts_from_summary, report_from_p
 from services.scheduler.progress.run_counts import ProgressReport, RunCounts
 from services.scheduler.proto_words import RUN_STATES, SCORING_METHODS, TRUNCATIONS
 from services.scheduler.runs.lifecycle.run import Run, RunId, RunState
-from services.scheduler.suites.rendering.sample import Sample
-from services.scheduler.suites.suite import TaskScoring
+from services.scheduler.suites.rendering.sample import RenderedSample
 
 Response = TypeVar("Response")
 
@@ -50,13 +48,13 @@ class GrpcRunRecord:
         self._results = results_service_pb2_grpc.ResultsServiceStub(channel)
 
     async def put_samples(
-        self, staging_id: str, samples: Sequence[Sample], scoring: TaskScoring | None
+        self, staging_id: str, samples: Sequence[RenderedSample], scoring: TaskScoring | None
     ) -> None:
         request = run_record_service_pb2.PutSamplesRequest(
-            staging_id=staging_id, scoring=scoring_to_proto(scoring) if scoring else None
+            staging_id=staging_id, scoring=SCORING.to_proto(scoring) if scoring else None
         )
         for sample in samples:
-            fill_sample(request.samples.add(), sample)
+            SAMPLE.fill(request.samples.add(), sample)
         await _answer(self._record.PutSamples(request, timeout=_PUT_SECONDS))
 
     async def commit_sample_set(self, staging_id: str, sample_count: int) -> CommittedSet:
@@ -81,7 +79,7 @@ class GrpcRunRecord:
             scoring_method=SCORING_METHODS[run.scoring_method],
             truncation=TRUNCATIONS[run.order.truncation],
             facts=facts_to_proto(run, plan.missing_tasks),
-            groups=[group_to_proto(group) for group in plan.groups],
+            groups=[GROUP.to_proto(group) for group in plan.groups],
         )
         response = await _answer(self._record.OpenRun(request, timeout=_CLOSE_SECONDS))
         return [task.sample_set_id for task in response.tasks]

@@ -17,9 +17,8 @@ from services.scheduler.runs.lifecycle.planned_task import PlannedTask
 from services.scheduler.runs.lifecycle.ports import LedRunStore
 from services.scheduler.runs.lifecycle.run import Run, RunError
 from services.scheduler.suites.cancellable_threads import CancellableThreads
-from services.scheduler.suites.errors import refusal_of
-from services.scheduler.suites.rendering.sample import Sample
-from services.scheduler.suites.suite_errors import SuiteError
+from services.scheduler.suites.errors import SuiteError
+from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.workers.ports import WorkerRegistry
 from services.scheduler.workers.worker import engine_facts
 
@@ -65,8 +64,7 @@ class PlanRun:
                 await self._note(token, run, f"planning {task.name}")
                 await self._plan_task(token, run, task, plan)
         except SuiteError as error:
-            refusal = refusal_of(error)
-            raise PlanningFailed(RunError(refusal.reason, refusal.message)) from error
+            raise PlanningFailed(RunError(error.reason, error.message)) from error
         await self._open(run, PlanToOpen(plan.tasks, ordered.groups, ordered.missing))
         await self._store(token, run, plan, await self._reuse_answers(token, run))
 
@@ -143,12 +141,12 @@ class PlanRun:
         return True
 
 
-def _chunks(samples: Iterator[Sample], clock: Clock) -> Iterator[list[Sample]]:
+def _chunks(samples: Iterator[RenderedSample], clock: Clock) -> Iterator[list[RenderedSample]]:
     """Lists of samples that fit a message; a sample that is heavier than a chunk travels alone.
 
     Between two the planner may look whether the run was stopped, so slow samples travel in smaller ones.
     """
-    chunk: list[Sample] = []
+    chunk: list[RenderedSample] = []
     size, begun_at = 0, clock.monotonic()
     for sample in samples:
         is_full = len(chunk) == CHUNK_SAMPLES or size + sample.stored_bytes > CHUNK_BYTES

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from proctor.values.scoring import TaskGroup, TaskScoring
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.shard import MissingSample, Shard
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
 from services.scheduler.runs.lifecycle.run import Run, RunId
-from services.scheduler.suites.rendering.sample import Sample
-from services.scheduler.suites.suite import TaskGroup, TaskScoring
+from services.scheduler.suites.rendering.sample import RenderedSample
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class RunRecord(MissingSamples, Protocol):
     """The record of a run in results. Every call is repeatable."""
 
     async def put_samples(
-        self, staging_id: str, samples: Sequence[Sample], scoring: TaskScoring | None
+        self, staging_id: str, samples: Sequence[RenderedSample], scoring: TaskScoring | None
     ) -> None:
         """Stages samples. With a `scoring`, samples that it cannot score are rejected."""
         ...

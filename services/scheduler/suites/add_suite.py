@@ -6,11 +6,10 @@ from services.common.clock import Clock
 from services.scheduler import errors
 from services.scheduler.requests import nul_problem, user_problem
 from services.scheduler.suites.cancellable_threads import CancellableThreads
-from services.scheduler.suites.errors import NoSuchVersion, SuiteOfInstallation, refusal_of
+from services.scheduler.suites.errors import NoSuchVersion, SuiteOfInstallation, listed
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem, SuiteReading
 from services.scheduler.suites.ports import InstalledSuites, SuiteReader, UserSuiteStore
 from services.scheduler.suites.suite import SuiteDefinition
-from services.scheduler.suites.suite_errors import listed
 
 AT_A_TIME = 2
 LIMIT_SECONDS = 20.0
@@ -55,7 +54,7 @@ class AddSuite:
             raise errors.InvalidParameter(field=problem.field, sentence=problem.sentence)
         reading = await self.checking.check(document)
         if reading.suite is None:
-            raise refusal_of(reading.error(document.name))
+            raise reading.error(document.name)
         added = await self.stored.add(reading.suite.name, document, user, self.clock.now())
         suite = replace(reading.suite, version=added.stored.version, digest=added.stored.digest)
         return RegisteredSuite(suite, added.is_known)

@@ -1,22 +1,118 @@
-"""Errors about suites, tasks and rows."""
+"""Errors of suites, their files and their rows, each as one sentence for the user."""
 
-from services.common.errors import ErrorKind, Fact
+from collections.abc import Sequence
+from pathlib import Path
+
+from services.common.errors import ErrorKind
 from services.scheduler.errors import SchedulerError
-from services.scheduler.suites import suite_errors
+
+LISTED_LETTERS = 600
 
 
-class UnknownSuite(SchedulerError):
+def listed(names: Sequence[str]) -> str:
+    """Joins as many names as fit into a sentence, and says how many more there are."""
+    shown, letters = 0, 0
+    for name in names:
+        letters += len(name) + 2
+        if shown and letters > LISTED_LETTERS:
+            break
+        shown += 1
+    more = f" and {len(names) - shown} more" if shown < len(names) else ""
+    return f"{', '.join(names[:shown])}{more}" or "none"
+
+
+class SuiteError(SchedulerError):
+    """A problem with a suite, one of its tasks, or their rows. Planning makes it the error of the run."""
+
+
+class UnknownSuite(SuiteError):
     """Invalid benchmark suite. Supported: {supported}"""
 
     kind = ErrorKind.INVALID
     reason = "UNKNOWN_SUITE"
 
 
-class UnknownTask(SchedulerError):
+class UnknownTask(SuiteError):
     """Suite {suite} has no task {task}. Its tasks: {supported}."""
 
     kind = ErrorKind.INVALID
     reason = "UNKNOWN_TASK"
+
+
+class InvalidSuiteFile(SuiteError):
+    """Invalid suite file {sentence}."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "INVALID_SUITE_FILE"
+
+    def __init__(self, file: Path, problem: str, key: str = "", line: int | None = None) -> None:
+        place = str(file) if line is None else f"{file}, line {line}"
+        sentence = f"{place}: {key + ': ' if key else ''}{problem.rstrip('.')}"
+        super().__init__(sentence=sentence, file=str(file), line=line or 0, key=key)
+        self.file = file
+        self.problem = problem
+        self.key = key
+        self.line = line
+
+
+class DatasetUnavailable(SuiteError):
+    """Failed to load {suite} dataset: {dataset}: {reasons}."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "ROWS_UNAVAILABLE"
+
+    def __init__(self, suite: str, dataset: str, reasons: Sequence[str]) -> None:
+        super().__init__(suite=suite.upper(), dataset=dataset, reasons="; ".join(reasons))
+
+
+class InvalidRow(SuiteError):
+    """Task {task!r}, row {row}: {problem}."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "INVALID_ROW"
+
+    def __init__(self, task: str, row: int, problem: str, field: str = "") -> None:
+        """`row` counts from 1; `field` is the column at fault if known."""
+        super().__init__(task=task, row=row, problem=problem, field=field)
+
+
+class NoRows(SuiteError):
+    """Task {task!r} has no rows."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "ROWS_UNAVAILABLE"
+
+
+class FewshotPoolTooSmall(SuiteError):
+    """Task {task!r} cannot show {num_fewshot} few-shot examples: its pool has {pool_size} rows."""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_PARAMETER"
+
+
+class NoFewshotPool(SuiteError):
+    """Task {task!r} names no few-shot split, so it can only be asked with 0 examples."""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_PARAMETER"
+
+
+class UnknownMetric(SuiteError):
+    """No metric {metric!r:.80} for a data set. Supported: {supported}."""
+
+    kind = ErrorKind.INVALID
+    reason = "UNKNOWN_METRIC"
+
+
+class InvalidMetric(SuiteError):
+    """Metric {metric!r}: {sentence}."""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_PARAMETER"
+
+    def __init__(self, metric: str, problem: str, option: str = "") -> None:
+        sentence = f"{option + ': ' if option else ''}{problem.rstrip('.')}"
+        super().__init__(field="order.metrics", metric=metric, option=option, sentence=sentence)
 
 
 class SuitesFolderMissing(SchedulerError):
@@ -64,46 +160,3 @@ class ShowingTooLong(SchedulerError):
 
     kind = ErrorKind.CONFLICT
     reason = "DEADLINE_REACHED"
-
-
-class SuiteRefused(SchedulerError):
-    """{sentence}"""
-
-    def __init__(self, error: suite_errors.SuiteError, kind: ErrorKind, reason: str) -> None:
-        self.kind = kind
-        self.reason = reason
-        super().__init__(sentence=str(error), **_facts_of(error))
-
-
-def _facts_of(error: suite_errors.SuiteError) -> dict[str, Fact]:
-    if isinstance(error, suite_errors.InvalidSuiteFile):
-        return {"file": str(error.file), "line": error.line or 0, "key": error.key}
-    if isinstance(error, suite_errors.InvalidRow):
-        return {"task": error.task, "row": error.row, "field": error.field}
-    if isinstance(error, suite_errors.UnknownMetric):
-        return {"metric": error.metric, "supported": suite_errors.listed(error.supported)}
-    if isinstance(error, suite_errors.InvalidMetric):
-        return {"field": "order.metrics", "metric": error.metric, "option": error.option}
-    return {}
-
-
-_SUITE_REFUSALS: dict[type[suite_errors.SuiteError], tuple[ErrorKind, str]] = {
-    suite_errors.InvalidSuiteFile: (ErrorKind.CONFLICT, "INVALID_SUITE_FILE"),
-    suite_errors.DatasetUnavailable: (ErrorKind.CONFLICT, "ROWS_UNAVAILABLE"),
-    suite_errors.NoRows: (ErrorKind.CONFLICT, "ROWS_UNAVAILABLE"),
-    suite_errors.InvalidRow: (ErrorKind.CONFLICT, "INVALID_ROW"),
-    suite_errors.FewshotPoolTooSmall: (ErrorKind.INVALID, "INVALID_PARAMETER"),
-    suite_errors.NoFewshotPool: (ErrorKind.INVALID, "INVALID_PARAMETER"),
-    suite_errors.UnknownMetric: (ErrorKind.INVALID, "UNKNOWN_METRIC"),
-    suite_errors.InvalidMetric: (ErrorKind.INVALID, "INVALID_PARAMETER"),
-}
-
-
-def refusal_of(error: suite_errors.SuiteError) -> SchedulerError:
-    """What is wrong with a suite or its rows, as a refusal with kind and reason."""
-    if isinstance(error, suite_errors.UnknownSuite):
-        return UnknownSuite(suite=error.suite, supported=suite_errors.listed(error.supported))
-    if isinstance(error, suite_errors.UnknownTask):
-        return UnknownTask(suite=error.suite, task=error.task, supported=suite_errors.listed(error.supported))
-    kind, reason = _SUITE_REFUSALS.get(type(error), (ErrorKind.INTERNAL, "INTERNAL"))
-    return SuiteRefused(error, kind, reason)

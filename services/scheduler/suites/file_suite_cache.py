@@ -6,11 +6,10 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.scheduler.suites.errors import SuiteCacheOfAnother
+from services.scheduler.suites.errors import DatasetUnavailable, SuiteCacheOfAnother
 from services.scheduler.suites.format.suite_document import SuiteDocument, path_problem
 from services.scheduler.suites.format.yaml_suite_reader import read_document
 from services.scheduler.suites.suite import SuiteDefinition
-from services.scheduler.suites.suite_errors import DatasetUnavailable
 
 MAX_CACHED = 200
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from services.scheduler.suites.errors import UnknownSuite, listed
 from services.scheduler.suites.ports import (
     BrokenSuite,
     InstalledSuites,
@@ -13,7 +14,6 @@ from services.scheduler.suites.ports import (
 )
 from services.scheduler.suites.stored_suite import StoredSuite, split_name
 from services.scheduler.suites.suite import SuiteDefinition, SuiteSummary, summary_of
-from services.scheduler.suites.suite_errors import UnknownSuite
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class FindSuites:
         stored = None if "\0" in name else await self.stored.find(base, version)
         if stored is None:
             users = [suite.suite for suite in await self.stored.latest()]
-            raise UnknownSuite(name, sorted({*self.installed.usable_names(), *users}))
+            supported = listed(sorted({*self.installed.usable_names(), *users}))
+            raise UnknownSuite(suite=name, supported=supported)
         return await self._read(stored)
 
     async def suites(self) -> Sequence[SuiteSummary | BrokenSuite]:
@@ -67,6 +68,7 @@ class FindSuites:
         if suite is None:
             document = await self.stored.document(stored)
             if document is None:
-                raise UnknownSuite(stored.full_name, sorted(self.installed.usable_names()))
+                supported = listed(sorted(self.installed.usable_names()))
+                raise UnknownSuite(suite=stored.full_name, supported=supported)
             suite = await asyncio.to_thread(self.cache.put, stored.digest, document)
         return replace(suite, version=stored.version, digest=stored.digest)

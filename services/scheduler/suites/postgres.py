@@ -23,7 +23,7 @@ class PostgresUserSuites:
         digest = document.digest
 
         async def add(connection: Connection) -> AddedSuite:
-            await connection.execute(Queries["hold_suite"], suite)
+            await connection.execute(Queries["lock_suite"], suite)
             known = await connection.fetchval(Queries["find_suite_content"], suite, digest)
             if known is not None:
                 return AddedSuite(StoredSuite(suite, known, digest), is_known=True)
@@ -37,13 +37,11 @@ class PostgresUserSuites:
         return await self._sessions.run(add)
 
     async def find(self, suite: str, version: int | None) -> StoredSuite | None:
-        row = await self._sessions.read(
-            lambda connection: connection.fetchrow(Queries["find_suite"], suite, version)
-        )
+        row = await self._sessions.fetchrow(Queries["find_suite"], suite, version)
         return StoredSuite(**row) if row else None
 
     async def latest(self) -> Sequence[StoredSuite]:
-        rows = await self._sessions.read(lambda connection: connection.fetch(Queries["latest_suites"]))
+        rows = await self._sessions.fetch(Queries["latest_suites"])
         return [StoredSuite(**row) for row in rows]
 
     async def document(self, stored: StoredSuite) -> SuiteDocument | None:

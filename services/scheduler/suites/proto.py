@@ -2,11 +2,11 @@
 
 from proctor.v1 import scheduler_service_pb2
 from proctor.v1 import suite_service_pb2 as messages
-from services.scheduler.planning.proto import sample_to_proto, scoring_to_proto
-from services.scheduler.proto_words import OUTPUT_TYPES
+from proctor.wire.convert import number_of
+from proctor.wire.values import SAMPLE, SCORING
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem
 from services.scheduler.suites.ports import BrokenSuite
-from services.scheduler.suites.show_sample import RenderedSample, SampleRequest
+from services.scheduler.suites.show_sample import SamplePreview, SampleRequest
 from services.scheduler.suites.suite import SuiteSummary, TaskSummary
 
 
@@ -25,11 +25,11 @@ def wanted_from_proto(request: messages.ShowSampleRequest) -> SampleRequest:
     return SampleRequest(request.suite, request.task, request.row, num_fewshot)
 
 
-def shown_to_proto(shown: RenderedSample) -> messages.ShowSampleResponse:
+def shown_to_proto(shown: SamplePreview) -> messages.ShowSampleResponse:
     generation = shown.task.generation
     return messages.ShowSampleResponse(
-        sample=sample_to_proto(shown.sample),
-        scoring=scoring_to_proto(shown.task.scoring),
+        sample=SAMPLE.to_proto(shown.sample),
+        scoring=SCORING.to_proto(shown.task.scoring),
         stop=generation.until if generation else (),
         max_tokens=generation.max_tokens if generation else 0,
         dataset=shown.dataset,
@@ -56,7 +56,7 @@ def _task_info_to_proto(task: TaskSummary) -> scheduler_service_pb2.TaskInfo:
     return scheduler_service_pb2.TaskInfo(
         task=task.name,
         version=task.version,
-        output_type=OUTPUT_TYPES[task.output_type],
+        output_type=number_of(task.output_type),
         metrics=task.metrics,
         dataset=task.dataset,
     )

@@ -5,14 +5,12 @@ from dataclasses import dataclass, field
 
 from services.scheduler import errors
 from services.scheduler.suites.cancellable_threads import CancellableThreads
-from services.scheduler.suites.errors import NoSuchRow, ShowingTooLong, refusal_of
+from services.scheduler.suites.errors import NoSuchRow, ShowingTooLong
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.rendering.render_samples import open_task
-from services.scheduler.suites.rendering.sample import Sample
+from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.rows.row_source import RowSource
-from services.scheduler.suites.suite import TaskDefinition
-from services.scheduler.suites.suite_errors import SuiteError
-from services.scheduler.suites.task_definition import MAX_FEWSHOT
+from services.scheduler.suites.suite import MAX_FEWSHOT, TaskDefinition
 
 AT_A_TIME = 2
 LIMIT_SECONDS = 20.0
@@ -31,9 +29,9 @@ class SampleRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class RenderedSample:
+class SamplePreview:
     task: TaskDefinition
-    sample: Sample
+    sample: RenderedSample
     dataset: str
     revision: str
     is_stand_in: bool
@@ -45,24 +43,22 @@ class ShowSample:
     rows: RowSource
     threads: CancellableThreads = field(default_factory=lambda: CancellableThreads(AT_A_TIME, LIMIT_SECONDS))
 
-    async def show(self, wanted: SampleRequest) -> RenderedSample:
+    async def show(self, wanted: SampleRequest) -> SamplePreview:
         _check(wanted)
         try:
             task = (await self.suites.suite(wanted.suite)).task(wanted.task)
             return await self.threads.run(self._rendered, task, wanted)
-        except SuiteError as error:
-            raise refusal_of(error) from error
         except TimeoutError as error:
             seconds = self.threads.limit_seconds or 0.0
             raise ShowingTooLong(task=wanted.task, row=wanted.row, seconds=f"{seconds:g}") from error
 
-    def _rendered(self, task: TaskDefinition, wanted: SampleRequest) -> RenderedSample:
+    def _rendered(self, task: TaskDefinition, wanted: SampleRequest) -> SamplePreview:
         rendered = open_task(task, self.rows, wanted.num_fewshot, wanted.row + 1)
         [sample] = deque(rendered.samples, maxlen=1)
         if sample.position < wanted.row:
             raise NoSuchRow(task=task.name, row=wanted.row, rows=sample.position + 1)
         location = rendered.provenance.location
-        return RenderedSample(task, sample, location, rendered.revision, rendered.is_stand_in)
+        return SamplePreview(task, sample, location, rendered.revision, rendered.is_stand_in)
 
 
 def _check(wanted: SampleRequest) -> None:

@@ -4,14 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from proctor.values.scoring import OutputType, TaskGroup, TaskScoring
+from services.scheduler.suites.errors import UnknownTask, listed
 from services.scheduler.suites.rows.row_source import Row, RowsReference
-from services.scheduler.suites.suite_errors import UnknownTask
 from services.scheduler.suites.templates.prompt_template import PromptTemplate
-
-
-class OutputType(StrEnum):
-    MULTIPLE_CHOICE = "multiple_choice"
-    GENERATE_UNTIL = "generate_until"
 
 
 class FewshotSampler(StrEnum):
@@ -42,24 +38,6 @@ class Generation:
     max_tokens: int = 256
     temperature: float = 0.0
     top_p: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MetricUse:
-    """A metric by name, with its options as a JSON object ("" for none)."""
-
-    name: str
-    options_json: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskScoring:
-    """What results needs to score the answers; `filters_json` is the checked `filter_list`, "" for none."""
-
-    output_type: OutputType
-    metrics: tuple[MetricUse, ...]
-    filters_json: str = ""
-    target_delimiter: str = " "
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,23 +77,6 @@ class TaskDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupMetric:
-    """A metric aggregated over a group, weighted by sample or by task."""
-
-    name: str
-    is_weighted_by_size: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class TaskGroup:
-    """Tasks that are also summarized together; without `metrics`, all metrics of the tasks."""
-
-    name: str
-    tasks: tuple[str, ...]
-    metrics: tuple[GroupMetric, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class SuiteDefinition:
     """`version` of a user's suite counts from 1, 0 is an installed one. The last group is the whole suite."""
 
@@ -130,7 +91,8 @@ class SuiteDefinition:
         for task in self.tasks:
             if task.name == name:
                 return task
-        raise UnknownTask(self.name, name, [task.name for task in self.tasks])
+        supported = listed([task.name for task in self.tasks])
+        raise UnknownTask(suite=self.name, task=name, supported=supported)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,3 +123,6 @@ def summary_of(suite: SuiteDefinition) -> SuiteSummary:
 def _task(task: TaskDefinition) -> TaskSummary:
     metrics = tuple(metric.name for metric in task.scoring.metrics)
     return TaskSummary(task.name, task.version, task.scoring.output_type, metrics, str(task.rows))
+
+
+MAX_FEWSHOT = 100

@@ -4,13 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from services.scheduler.suites.errors import SuitesFolderMissing
+from services.scheduler.suites.errors import InvalidSuiteFile, SuitesFolderMissing, UnknownSuite, listed
 from services.scheduler.suites.format.suite_document import SuiteProblem
 from services.scheduler.suites.format.yaml_files import SuiteFiles
 from services.scheduler.suites.format.yaml_suite_reader import NameRule, read_suite
 from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.suite import SuiteDefinition
-from services.scheduler.suites.suite_errors import InvalidSuiteFile, UnknownSuite
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class SuiteRegistry:
             return self.suites[name]
         if name in self.broken:
             raise self.broken[name].with_traceback(None)
-        raise UnknownSuite(name, self.names())
+        raise UnknownSuite(suite=name, supported=listed(self.names()))
 
     def names(self) -> list[str]:
         """Names of the valid suites, in alphabetical order."""

@@ -22,13 +22,13 @@ from rich.console import Console
 from rich.table import Table
 
 from services.common.clock import SystemClock
-from services.scheduler.datasets.add_dataset import AddDataset
-from services.scheduler.datasets.check_file import CheckFile, SizeLimits
-from services.scheduler.datasets.dataset import Dataset, DatasetHeader, DatasetId
-from services.scheduler.datasets.obstore_objects import ObstoreObjects
-from services.scheduler.datasets.ports import NewDataset
-from services.scheduler.datasets.uploads import UploadLimits, Uploads
-from services.scheduler.files.wiring import DATASET_READERS
+from services.scheduler.uploads.add_dataset import AddDataset
+from services.scheduler.uploads.checking.check_file import CheckFile, SizeLimits
+from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
+from services.scheduler.uploads.dataset import Dataset, DatasetHeader, DatasetId
+from services.scheduler.uploads.ports import NewDataset
+from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
+from services.scheduler.uploads.wiring import DATASET_READERS
 from services.scheduler.wiring import THREAD_SWITCH_SECONDS
 
 GIGABYTE = 1_000_000_000
@@ -85,7 +85,7 @@ class LateLoop:
 class OneDataset:
     """Instead of Postgres, which does one insert however long the file is."""
 
-    async def begin(self, prefix: str) -> None:
+    async def register_prefix(self, prefix: str) -> None:
         pass
 
     async def add(self, new: NewDataset) -> Dataset:

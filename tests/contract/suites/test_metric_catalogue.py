@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from proctor.values.outcome import Answer
-from proctor.values.scoring import MetricUse as RecordedUse
-from proctor.values.scoring import OutputType as RecordedType
-from proctor.values.scoring import TaskScoring
+from proctor.values.scoring import MetricUse, OutputType
 from services.results.scoring.answer import Target
 from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE
 from services.results.scoring.choice_metrics import LOGLIKELIHOOD_METRICS
@@ -20,7 +18,6 @@ from services.scheduler.planning.find_tasks import row_scoring
 from services.scheduler.suites.format.metric_checks import DATASET_METRIC_NAMES
 from services.scheduler.suites.format.metrics import METRICS, option_problem, options_of
 from services.scheduler.suites.format.schema import suite_validator
-from services.scheduler.suites.suite import MetricUse, OutputType
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "suites" / "task.schema.json").read_text())
 
@@ -43,9 +40,7 @@ def test_short_names_of_metrics_are_the_same_when_they_are_ordered_and_when_they
 
 
 def test_answer_to_a_row_is_held_against_its_target_without_white_space_at_its_ends() -> None:
-    ordered = row_scoring((MetricUse("exact_match"),))
-    uses = tuple(RecordedUse(use.name) for use in ordered.metrics)
-    scoring = compile_scoring(TaskScoring(RecordedType.GENERATE_UNTIL, uses, ordered.filters_json))
+    scoring = compile_scoring(row_scoring((MetricUse("exact_match"),)))
     for text, expected in ((" four\n", 1.0), ("four", 1.0), ("fo ur", 0.0), (" \n", 0.0)):
         score = score_answer(scoring, Target(texts=("four",)), Answer(text))
         assert score.scores == {"exact_match": expected}

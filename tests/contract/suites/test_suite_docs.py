@@ -21,7 +21,7 @@ from services.scheduler.suites.format.suite_document import (
 )
 from services.scheduler.suites.format.yaml_suite_reader import read_document
 from services.scheduler.suites.rendering.render_samples import open_task
-from services.scheduler.suites.rendering.sample import Sample
+from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.rows.file_rows import FileRows
 from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES
 from services.scheduler.suites.suite import FewshotRule, Generation
@@ -114,10 +114,12 @@ def test_the_example_is_a_suite_that_can_be_asked(tmp_path: Path) -> None:
     reading = read_document(document(fenced("yaml")), tmp_path)
     assert reading.problems == ()
     assert reading.suite is not None
-    asked: list[list[Sample]] = [list(open_task(task, FileRows()).samples) for task in reading.suite.tasks]
+    asked: list[list[RenderedSample]] = [
+        list(open_task(task, FileRows()).samples) for task in reading.suite.tasks
+    ]
     choices, words = asked
     assert [sample.target.choice for sample in choices] == [0, 1, 1, 2]
-    assert words[2].prompt.startswith("Name the country of Lisbon in one word: Portugal\n\n")
+    assert words[2].prompt.as_text.startswith("Name the country of Lisbon in one word: Portugal\n\n")
     assert words[2].target.texts == ("Italy",)
 
 

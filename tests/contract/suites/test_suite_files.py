@@ -2,9 +2,11 @@
 
 import pytest
 
+from proctor.values.sample import Target
+from proctor.values.scoring import OutputType
 from services.scheduler.suites.rendering.render_samples import open_task
-from services.scheduler.suites.rendering.sample import Sample, Target
-from services.scheduler.suites.suite import OutputType, TaskDefinition
+from services.scheduler.suites.rendering.sample import RenderedSample
+from services.scheduler.suites.suite import TaskDefinition
 from tests.reference.evaluated_tasks import suites
 from tests.reference.suite_rows import MadeRows
 
@@ -31,7 +33,7 @@ def task_of(suite: str, name: str) -> TaskDefinition:
     return suites().suite(suite).task(name)
 
 
-def asked(suite: str, name: str, shots: int = 0) -> Sample:
+def asked(suite: str, name: str, shots: int = 0) -> RenderedSample:
     """The first sample over rows of our own making."""
     rendered = open_task(task_of(suite, name), MadeRows(), num_fewshot=shots, limit=1)
     return next(iter(rendered.samples))
@@ -45,8 +47,8 @@ def test_every_suite_loads() -> None:
 @each_task
 def test_a_task_is_asked_about_a_row_of_its_data_set(suite: str, name: str) -> None:
     sample, task = asked(suite, name), task_of(suite, name)
-    assert sample.prompt
-    assert "{{" not in sample.prompt
+    assert sample.prompt.as_text
+    assert "{{" not in sample.prompt.as_text
     assert bool(sample.choices) is (task.scoring.output_type is OutputType.MULTIPLE_CHOICE)
     assert sample.target != Target()
 
@@ -55,7 +57,7 @@ def test_a_task_is_asked_about_a_row_of_its_data_set(suite: str, name: str) -> N
 def test_an_example_stands_solved_before_the_question(suite: str, name: str) -> None:
     task = task_of(suite, name)
     assert task.fewshot_rows is not None
-    alone, after_one = asked(suite, name).prompt, asked(suite, name, shots=1).prompt
+    alone, after_one = asked(suite, name).prompt.as_text, asked(suite, name, shots=1).prompt.as_text
     question = alone.removeprefix(task.templates.description)
     assert after_one.startswith(task.templates.description)
     assert after_one.endswith(f"\n\n{question}")
@@ -81,7 +83,7 @@ def test_examples_are_shown_only_where_the_reference_shows_them(suite: str, name
 def test_mmlu_has_57_subjects_each_in_one_of_four_groups(suffix: str) -> None:
     suite = suites().suite(f"mmlu{suffix}")
     *groups, whole = suite.groups
-    assert {group.name: len(group.tasks) for group in groups} == {
+    assert {group.group: len(group.tasks) for group in groups} == {
         f"mmlu_{name}{suffix}": size for name, size in MMLU_GROUPS.items()
     }
     grouped = [task for group in groups for task in group.tasks]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from proctor.values.outcome import Answer
-from services.scheduler.suites.rendering.sample import Sample
+from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsReference
 from tests.reference.evaluated_tasks import Examination, Examined, examine, suites
 from tests.reference.golden_comparison import assert_same_error
@@ -62,7 +62,7 @@ def examined(case: Case) -> Examined:
     suite = suites().suite(case.suite)
     answers = case.answers()
 
-    def answer_of(sample: Sample) -> Answer:
+    def answer_of(sample: RenderedSample) -> Answer:
         return hash_answer(sample) if sample.choices else Answer(answers[sample.doc_id])
 
     task = suite.task(case.task)
@@ -79,9 +79,9 @@ def test_prompts_and_continuations_equal_those_of_the_reference(
     assert [asked_here(sample) for sample in samples] == [asked_there(doc) for doc in docs]
 
 
-def asked_here(sample: Sample) -> list[object]:
+def asked_here(sample: RenderedSample) -> list[object]:
     """Pairs of context and continuation; of a generation the context alone."""
-    return [[sample.prompt, choice] for choice in sample.choices] or [sample.prompt]
+    return [[sample.prompt.as_text, choice] for choice in sample.choices] or [sample.prompt.as_text]
 
 
 def asked_there(doc: dict[str, object]) -> list[object]:

@@ -6,15 +6,15 @@ import pytest
 from scipy.stats import pearsonr, spearmanr
 
 from proctor.values.outcome import Answer
-from services.scheduler.suites.rendering.sample import Sample
+from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.rows.file_rows import MirrorRows
 from tests.reference.evaluated_tasks import Examination, examine, suites
 from tests.reference.golden_reference import folder_of
 
 
-def said_of(sample: Sample) -> str:
+def said_of(sample: RenderedSample) -> str:
     """A number that leans towards the right one; every tenth answer has none between 0 and 5."""
-    noise = sha256(sample.prompt.encode()).digest()
+    noise = sha256(sample.prompt.as_text.encode()).digest()
     if noise[0] < 26:
         return " 10 out of 10"
     return f" about {0.7 * float(sample.target.texts[0]) + noise[1] / 255 * 1.5:.2f} I think"

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import uuid4
 
-from services.scheduler.datasets.load_rows import LoadRows
 from services.scheduler.dispatch.credit import CreditRule
 from services.scheduler.dispatch.dispatch_shards import DispatchShards
 from services.scheduler.dispatch.drive_run import DriverContext, DriverTimings, RunDriver
@@ -16,8 +15,8 @@ from services.scheduler.planning.find_tasks import FindDatasetTasks, FindSuiteTa
 from services.scheduler.planning.plan_retry import AddMissingShards, PlanRetry
 from services.scheduler.planning.plan_run import PlanRun
 from services.scheduler.planning.ports import RunRecord
-from services.scheduler.prices.price_list import PriceList
-from services.scheduler.prices.settle_price import SettlePrice
+from services.scheduler.pricing.price_list import PriceList
+from services.scheduler.pricing.resolve_price import ResolvePrice
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.admission.show_forecast import ForecastQueue
 from services.scheduler.runs.lifecycle.change_state import CancelRun, PauseRun, ResumeRun, RetryRun
@@ -29,6 +28,7 @@ from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.runs.reads.show_queue import ShowQueue
 from services.scheduler.runs.reads.show_run import ShowRun
 from services.scheduler.runs.reads.show_run_forecast import ForecastRun
+from services.scheduler.uploads.storage.store_rows import LoadRows
 from services.scheduler.workers.pool import Aliases, Pool
 from services.scheduler.workers.worker import Worker
 from tests.fakes.scheduler.in_memory_queue import InMemoryQueue
@@ -80,7 +80,7 @@ class SchedulerHarness:
 
     def __post_init__(self) -> None:
         pools = (POOL, LISTED_POOL)
-        pricing = SettlePrice(self.prices)
+        pricing = ResolvePrice(self.prices)
         self.queue_store = InMemoryQueue(self.runs)
         self.forecasts = self.forecasting(max_age_seconds=0)
         self.queue = self.queue_of(self.forecasts)

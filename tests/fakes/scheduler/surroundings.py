@@ -7,6 +7,7 @@ from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
+from proctor.values.scoring import TaskScoring
 from services.common.errors import ErrorKind, RemoteError
 from services.scheduler.planning.ports import CommittedSet, PlanToOpen
 from services.scheduler.planning.shard import FilledShard, MissingSample, Shard
@@ -14,8 +15,7 @@ from services.scheduler.progress.run_counts import ProgressReport, RunCounts, Ta
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
 from services.scheduler.runs.lifecycle.run import Run, RunId, RunState
 from services.scheduler.runs.model_price import TokenUsage
-from services.scheduler.suites.rendering.sample import Sample
-from services.scheduler.suites.suite import TaskScoring
+from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.workers.worker import Worker
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -84,8 +84,8 @@ class InMemoryRecord:
     """
 
     def __init__(self) -> None:
-        self.staged: dict[str, list[Sample]] = {}
-        self.sets: dict[str, list[Sample]] = {}
+        self.staged: dict[str, list[RenderedSample]] = {}
+        self.sets: dict[str, list[RenderedSample]] = {}
         self.records: dict[RunId, _Record] = {}
         self.closings: list[tuple[RunId, int, bool]] = []
         self.refusal: Exception | None = None
@@ -94,7 +94,7 @@ class InMemoryRecord:
         self.tokens_of_sample = TokenUsage()
 
     async def put_samples(
-        self, staging_id: str, samples: Sequence[Sample], scoring: TaskScoring | None
+        self, staging_id: str, samples: Sequence[RenderedSample], scoring: TaskScoring | None
     ) -> None:
         if self.refusal is not None:
             raise self.refusal

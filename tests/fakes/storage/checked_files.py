@@ -4,11 +4,10 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from services.scheduler.datasets.check_file import CheckedFile, CheckFile, SizeLimits
-from services.scheduler.datasets.dataset import DatasetContent, DatasetFormat, DatasetHeader
-from services.scheduler.datasets.dataset_row import DatasetRow
-from services.scheduler.datasets.load_rows import LoadRows
-from services.scheduler.files.wiring import DATASET_READERS
+from services.scheduler.uploads.checking.check_file import CheckedFile, CheckFile, SizeLimits
+from services.scheduler.uploads.dataset import DatasetContent, DatasetFormat, DatasetHeader, DatasetRow
+from services.scheduler.uploads.storage.store_rows import LoadRows
+from services.scheduler.uploads.wiring import DATASET_READERS
 from tests.fakes.storage.memory_objects import MemoryObjects
 
 NO_LIMITS = SizeLimits(2**40, 2**40, 2**40)

@@ -2,17 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
-from services.scheduler.datasets.dataset_errors import ObjectStoreUnavailable
-from services.scheduler.datasets.ports import StoredObject
-from tests.fakes.scheduler.surroundings import START
+from services.scheduler.uploads.errors import ObjectStoreUnavailable
 
 
 @dataclass
 class MemoryObjects:
     contents: dict[str, bytes] = field(default_factory=dict)
-    stored_at: datetime = START
     refuse_after: int = 1_000_000
     fetched: list[tuple[str, int]] = field(default_factory=list)
 
@@ -28,8 +24,8 @@ class MemoryObjects:
         self.fetched.append((key, length))
         return self.contents[key][start : start + length]
 
-    def objects(self, prefix: str) -> Iterator[StoredObject]:
-        return iter([StoredObject(key, self.stored_at) for key in self.contents if key.startswith(prefix)])
+    def keys(self, prefix: str) -> Iterator[str]:
+        return iter([key for key in self.contents if key.startswith(prefix)])
 
     def delete(self, keys: Sequence[str]) -> None:
         for key in keys:

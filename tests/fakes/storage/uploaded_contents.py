@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from services.scheduler.datasets.check_file import CheckFile
-from services.scheduler.datasets.dataset import DatasetContent, DatasetHeader, NamedContent
-from services.scheduler.datasets.dataset_errors import DatasetNotFound
-from services.scheduler.files.wiring import DATASET_READERS
+from services.scheduler.uploads.checking.check_file import CheckFile
+from services.scheduler.uploads.dataset import DatasetContent, DatasetHeader, NamedContent
+from services.scheduler.uploads.errors import DatasetNotFound
+from services.scheduler.uploads.wiring import DATASET_READERS
 from tests.fakes.storage.checked_files import NO_LIMITS, jsonl
 from tests.fakes.storage.memory_objects import MemoryObjects
 

@@ -3,20 +3,18 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from proctor.values.scoring import MetricUse, OutputType, TaskScoring
+from services.scheduler.suites.errors import DatasetUnavailable, InvalidSuiteFile, UnknownSuite
 from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.rows.row_source import Provenance, Row, RowSet, RowsReference
 from services.scheduler.suites.suite import (
     Generation,
-    MetricUse,
-    OutputType,
     SuiteDefinition,
     SuiteSummary,
     TaskDefinition,
-    TaskScoring,
     TaskTemplates,
     summary_of,
 )
-from services.scheduler.suites.suite_errors import DatasetUnavailable, InvalidSuiteFile, UnknownSuite
 from services.scheduler.suites.templates.prompt_template import compile_template
 
 SUITE = "toy"
@@ -33,7 +31,7 @@ class ToyCatalogue:
         if name in self.broken:
             raise self.broken[name]
         if name != SUITE:
-            raise UnknownSuite(name, [SUITE])
+            raise UnknownSuite(suite=name, supported=SUITE)
         return self._toys()
 
     def _toys(self) -> SuiteDefinition:

@@ -9,9 +9,6 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from services.scheduler.datasets.dataset import DatasetId
-from services.scheduler.datasets.dataset_errors import DatasetInUse, DatasetNotFound
-from services.scheduler.datasets.postgres_datasets import PostgresDatasets
 from services.scheduler.postgres_sessions import Sessions
 from services.scheduler.runs.lifecycle.errors import RunNotFound, RunNotOver
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
@@ -21,6 +18,9 @@ from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.reads.run_list import RunFilter, RunKind
 from services.scheduler.suites.errors import SuiteInUse
 from services.scheduler.suites.postgres import PostgresUserSuites
+from services.scheduler.uploads.dataset import DatasetId
+from services.scheduler.uploads.errors import DatasetInUse, DatasetNotFound
+from services.scheduler.uploads.postgres_datasets import PostgresDatasets
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory

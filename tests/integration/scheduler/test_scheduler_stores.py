@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
+from proctor.values.scoring import OutputType
 from services.scheduler.dispatch.ports import ShardMoves
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.planning.ports import PlanRecord
@@ -29,7 +30,7 @@ from services.scheduler.runs.orders.run_order import (
     Truncation,
 )
 from services.scheduler.runs.reads.run_list import RunCursor, RunFilter
-from services.scheduler.suites.suite import Generation, OutputType
+from services.scheduler.suites.suite import Generation
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
 from tests.fakes.scheduler.surroundings import START

@@ -25,16 +25,16 @@ from services.scheduler.batches.finish_batch import FinishBatch
 from services.scheduler.batches.grpc_results import GrpcBatchLines
 from services.scheduler.batches.postgres import PostgresBatches
 from services.scheduler.batches.stored_batch import BatchId
-from services.scheduler.datasets.delete_lost_objects import DeleteLostObjects
-from services.scheduler.datasets.obstore_objects import ObstoreObjects
-from services.scheduler.datasets.postgres_datasets import PostgresDatasets
-from services.scheduler.files.postgres_files import PostgresFiles
-from services.scheduler.files.stored_file import FileId
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.postgres_sessions import SCHEMA, Sessions
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import QueueLimits
+from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects
+from services.scheduler.uploads.postgres_datasets import PostgresDatasets
+from services.scheduler.uploads.postgres_files import PostgresFiles
+from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
+from services.scheduler.uploads.stored_file import FileId
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.batch_harness import (
     ERRORS,
@@ -314,8 +314,8 @@ async def test_leader_that_lost_its_term_names_no_files(harness: BatchHarness) -
         assert await harness.count(files, f"{batch.batch_id}%") == 2
         # What it had stored is loose, and swept.
         clock = _LaterClock()
-        sweeping = DeleteLostObjects(PostgresDatasets(other.sessions), other.objects, clock, 60.0)
-        await sweeping.sweep()
+        collector = CollectOrphanedObjects(PostgresDatasets(other.sessions), other.objects, clock, 60.0)
+        await collector.collect()
         assert [name for given in other.given for name in harness.objects_of(given)] == []
     assert await harness.read(ended.output_file_id) == b"".join(OUTPUT)
 

@@ -26,13 +26,12 @@ from services.common.errors import RemoteError
 from services.common.grpc_client import open_channel
 from services.common.grpc_errors import remote_error
 from services.common.postgres import connect_pool
-from services.scheduler.datasets.dataset import DatasetId
-from services.scheduler.datasets.delete_lost_objects import DeleteLostObjects
-from services.scheduler.datasets.delete_objects import prefix_of
-from services.scheduler.datasets.obstore_objects import ObstoreObjects
-from services.scheduler.datasets.postgres_datasets import PostgresDatasets
 from services.scheduler.postgres_sessions import SCHEMA, Sessions
 from services.scheduler.settings import SchedulerSettings
+from services.scheduler.uploads.dataset import DatasetId
+from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects, prefix_of
+from services.scheduler.uploads.postgres_datasets import PostgresDatasets
+from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.wiring import running_scheduler
 from tests.fakes.eventually import eventually
 from tests.fakes.storage.checked_files import batch_line, jsonl
@@ -308,11 +307,11 @@ async def test_what_a_killed_upload_left_is_swept_and_nothing_else(harness: Stan
     async with await connect_pool(harness.postgres, schema=SCHEMA) as pool:
         datasets = PostgresDatasets(Sessions(pool))
         objects = ObstoreObjects(harness.folder.as_uri())
-        await datasets.begin(left)
-        await DeleteLostObjects(datasets, objects, SystemClock(), UPLOAD_SECONDS).sweep()
+        await datasets.register_prefix(left)
+        await CollectOrphanedObjects(datasets, objects, SystemClock(), UPLOAD_SECONDS).collect()
         assert harness.files() == before
-        await DeleteLostObjects(datasets, objects, _LaterClock(), UPLOAD_SECONDS).sweep()
-        assert await datasets.loose_prefixes(_LaterClock().now()) == []
+        await CollectOrphanedObjects(datasets, objects, _LaterClock(), UPLOAD_SECONDS).collect()
+        assert await datasets.unreferenced_prefixes(_LaterClock().now()) == []
     assert harness.files_of(kept)
     assert harness.files() == others
     assert len(await harness.preview(kept.dataset_id)) == 10
@@ -328,7 +327,7 @@ async def test_what_the_store_did_not_let_go_of_is_swept_later(harness: Stand) -
     async with await connect_pool(harness.postgres, schema=SCHEMA) as pool:
         datasets = PostgresDatasets(Sessions(pool))
         objects = ObstoreObjects(harness.folder.as_uri())
-        await DeleteLostObjects(datasets, objects, _LaterClock(), UPLOAD_SECONDS).sweep()
+        await CollectOrphanedObjects(datasets, objects, _LaterClock(), UPLOAD_SECONDS).collect()
     assert harness.files_of(gone) == []
 
 

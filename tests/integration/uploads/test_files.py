@@ -17,13 +17,12 @@ from proctor.v1 import dataset_service_pb2
 from proctor.v1 import file_service_pb2 as messages
 from services.common.clock import SystemClock
 from services.common.postgres import connect_pool
-from services.scheduler.datasets.delete_lost_objects import DeleteLostObjects
-from services.scheduler.datasets.obstore_objects import ObstoreObjects
-from services.scheduler.datasets.postgres_datasets import PostgresDatasets
-from services.scheduler.files.byte_parts import PART_BYTES
-from services.scheduler.files.delete_file import DeleteFile
-from services.scheduler.files.postgres_files import PostgresFiles
 from services.scheduler.postgres_sessions import SCHEMA, Sessions
+from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects, DeleteFile
+from services.scheduler.uploads.postgres_datasets import PostgresDatasets
+from services.scheduler.uploads.postgres_files import PostgresFiles
+from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
+from services.scheduler.uploads.storage.store_bytes import PART_BYTES
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.batch_harness import (
     MAX_BYTES,
@@ -279,11 +278,11 @@ async def test_what_a_killed_upload_left_is_swept(harness: BatchHarness) -> None
     path.write_bytes(b"x")
     async with await connect_pool(harness.postgres, schema=SCHEMA) as pool:
         objects, sessions = ObstoreObjects(harness.folder.as_uri()), Sessions(pool)
-        sweeping = DeleteLostObjects(PostgresDatasets(sessions), objects, _LaterClock(), 60.0)
-        await sweeping.sweep()
+        collector = CollectOrphanedObjects(PostgresDatasets(sessions), objects, _LaterClock(), 60.0)
+        await collector.collect()
         assert path.exists()
-        await PostgresFiles(sessions).begin((left,))
-        await sweeping.sweep()
+        await PostgresFiles(sessions).register_prefixes((left,))
+        await collector.collect()
     assert not path.exists()
     assert harness.objects_of(kept.file_id)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from services.scheduler.datasets.dataset_errors import ObjectStoreUnavailable
-from services.scheduler.datasets.obstore_objects import ObstoreObjects
+from services.scheduler.uploads.errors import ObjectStoreUnavailable
+from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from tests.fakes.storage.s3_server import BUCKET, s3_server
 
 
@@ -27,7 +27,7 @@ def objects(
 
 
 def keys(objects: ObstoreObjects, prefix: str) -> list[str]:
-    return sorted(stored.key for stored in objects.objects(prefix))
+    return sorted(objects.keys(prefix))
 
 
 def test_what_was_put_is_there_whole_and_in_parts(objects: ObstoreObjects) -> None:

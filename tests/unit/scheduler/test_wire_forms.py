@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from proctor.v1 import queue_service_pb2, run_pb2
+from proctor.values.scoring import MetricUse
 from services.scheduler.errors import InvalidPageToken, InvalidParameter
 from services.scheduler.progress.run_counts import RunCounts, TaskCounts
 from services.scheduler.runs.lifecycle.json_runs import (
@@ -31,7 +32,7 @@ from services.scheduler.runs.orders.run_order import (
 )
 from services.scheduler.runs.reads.proto import brief_to_proto, cursor_from_token, token_behind
 from services.scheduler.runs.reads.run_snapshot import RunProgress, RunSnapshot
-from services.scheduler.suites.suite import Generation, MetricUse
+from services.scheduler.suites.suite import Generation
 
 FULL = RunOrder(
     suite="glue",

@@ -8,8 +8,6 @@ from uuid import UUID, uuid5
 import asyncpg
 
 from services.common.postgres import load_queries
-from services.scheduler.datasets.dataset import is_dataset_id
-from services.scheduler.datasets.dataset_errors import DatasetNotFound
 from services.scheduler.postgres_sessions import Connection, Sessions
 from services.scheduler.runs.lifecycle.errors import (
     PriorityNotAllowed,
@@ -27,6 +25,8 @@ from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.orders.json_orders import order_to_json
 from services.scheduler.suites.errors import UnknownSuite
+from services.scheduler.uploads.dataset import is_dataset_id
+from services.scheduler.uploads.errors import DatasetNotFound
 
 QUERIES = load_queries(Path(__file__).with_name("queries.sql"))
 RETRY_AFTER_SECONDS = 30

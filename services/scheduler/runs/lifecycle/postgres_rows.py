@@ -2,6 +2,7 @@
 
 import asyncpg
 
+from proctor.values.scoring import OutputType
 from services.scheduler.runs.lifecycle.json_runs import (
     counts_from_json,
     facts_from_json,
@@ -12,7 +13,6 @@ from services.scheduler.runs.lifecycle.planned_task import PlannedTask
 from services.scheduler.runs.lifecycle.run import Run, RunError, RunId, RunState
 from services.scheduler.runs.orders.json_orders import order_from_json
 from services.scheduler.runs.orders.run_order import Priority, ScoringMethod
-from services.scheduler.suites.suite import OutputType
 
 
 def run_from_row(row: asyncpg.Record) -> Run:

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+from proctor.values.scoring import OutputType
 from services.common.clock import Clock
 from services.scheduler import errors
-from services.scheduler.datasets.dataset_errors import CannotCompleteLines
-from services.scheduler.datasets.ports import ContentSource
-from services.scheduler.prices.settle_price import SettlePrice
+from services.scheduler.pricing.resolve_price import ResolvePrice
 from services.scheduler.requests import user_problem
 from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
 from services.scheduler.runs.lifecycle.run import Run, RunId
@@ -17,10 +16,10 @@ from services.scheduler.runs.orders.order_rules import first_problem
 from services.scheduler.runs.orders.provider_rules import refuse_unfit
 from services.scheduler.runs.orders.resolve_dataset_order import resolve_dataset_order
 from services.scheduler.runs.orders.run_order import PromptForm, RunOrder, ScoringMethod, Truncation
-from services.scheduler.suites.errors import refusal_of
 from services.scheduler.suites.ports import SuiteCatalogue
-from services.scheduler.suites.suite import OutputType, TaskDefinition
-from services.scheduler.suites.suite_errors import SuiteError
+from services.scheduler.suites.suite import TaskDefinition
+from services.scheduler.uploads.errors import CannotCompleteLines
+from services.scheduler.uploads.ports import ContentSource
 from services.scheduler.workers.errors import UnknownModel, UnknownProvider
 from services.scheduler.workers.pool import Aliases, Pool, full_name, pool_serving, supported_providers
 
@@ -53,7 +52,7 @@ class SubmitRun:
     pools: Sequence[Pool]
     controls: RunControls
     clock: Clock
-    pricing: SettlePrice
+    pricing: ResolvePrice
     aliases: Aliases = field(default_factory=dict)
 
     async def submit(self, submission: Submission) -> Run:
@@ -94,11 +93,8 @@ class SubmitRun:
             named = await self.datasets.content(order.dataset_id)
             settled = resolve_dataset_order(order, named.content, self.aliases)
             return _Resolved(settled, dataset_name=named.name)
-        try:
-            suite = await self.suites.suite(order.suite)
-            tasks = [suite.task(name) for name in order.tasks] or suite.tasks
-        except SuiteError as error:
-            raise refusal_of(error) from error
+        suite = await self.suites.suite(order.suite)
+        tasks = [suite.task(name) for name in order.tasks] or suite.tasks
         return _Resolved(replace(order, suite=suite.name), tasks, suite.version)
 
     def _pool(self, order: RunOrder) -> Pool:

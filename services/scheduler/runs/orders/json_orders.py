@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from proctor.values.scoring import MetricUse
 from services.scheduler.runs.orders.run_order import (
     GenerationParams,
     Priority,
@@ -12,7 +13,6 @@ from services.scheduler.runs.orders.run_order import (
     ScoringMethod,
     Truncation,
 )
-from services.scheduler.suites.suite import MetricUse
 
 
 def order_to_json(order: RunOrder) -> str:

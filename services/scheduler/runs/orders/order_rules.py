@@ -8,7 +8,7 @@ from dataclasses import asdict
 from services.common.secret_names import secret_word_in
 from services.scheduler.requests import Problem, Range, nul_problem
 from services.scheduler.runs.orders.run_order import MAX_MODEL_LETTERS, MAX_ROLLOUTS, RunOrder
-from services.scheduler.suites.task_definition import MAX_FEWSHOT
+from services.scheduler.suites.suite import MAX_FEWSHOT
 
 # Its parameters go out with every shard.
 MAX_ORDER_BYTES = 64 * 1024

@@ -5,6 +5,7 @@ from typing import Any
 from google.protobuf import json_format, struct_pb2
 
 from proctor.v1 import run_pb2, sample_pb2
+from proctor.values.scoring import MetricUse
 from services.scheduler import errors
 from services.scheduler.proto_words import (
     PRIORITIES,
@@ -16,7 +17,6 @@ from services.scheduler.proto_words import (
     word_of,
 )
 from services.scheduler.runs.orders.run_order import GenerationParams, Priority, RunOrder, Truncation
-from services.scheduler.suites.suite import MetricUse
 
 _UNSPECIFIED_METHOD = run_pb2.SCORING_METHOD_UNSPECIFIED
 _UNSPECIFIED_FORM = run_pb2.PROMPT_FORM_UNSPECIFIED

@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from services.scheduler import errors
-from services.scheduler.datasets.checking.row_fields import CHAT, COMPLETION
-from services.scheduler.datasets.dataset import DatasetContent
-from services.scheduler.datasets.dataset_errors import NoTargets, OtherModel
 from services.scheduler.runs.orders.run_order import PromptForm, RunOrder, ScoringMethod
-from services.scheduler.suites.errors import refusal_of
 from services.scheduler.suites.format.metric_checks import resolve_dataset_metrics
-from services.scheduler.suites.suite_errors import SuiteError
+from services.scheduler.uploads.checking.row_fields import CHAT, COMPLETION
+from services.scheduler.uploads.dataset import DatasetContent
+from services.scheduler.uploads.errors import NoTargets, OtherModel
 from services.scheduler.workers.pool import Aliases, names_for
 
 _FORMS: Mapping[str, PromptForm] = {COMPLETION: PromptForm.COMPLETION, CHAT: PromptForm.CHAT}
@@ -20,12 +18,9 @@ def resolve_dataset_order(order: RunOrder, content: DatasetContent, aliases: Ali
     """`model` is given in full. Lines that name an endpoint are asked there."""
     _refuse_what_suites_have(order)
     _check_line_model(order, content, aliases)
-    try:
-        settled = replace(order, metrics=resolve_dataset_metrics(order.metrics))
-    except SuiteError as error:
-        raise refusal_of(error) from error
-    _check_targets(settled, content)
-    return replace(settled, prompt_form=_resolved_form(order, content.facts.endpoint))
+    resolved = replace(order, metrics=resolve_dataset_metrics(order.metrics))
+    _check_targets(resolved, content)
+    return replace(resolved, prompt_form=_resolved_form(order, content.facts.endpoint))
 
 
 def _refuse_what_suites_have(order: RunOrder) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 
-from services.scheduler.suites.suite import Generation, MetricUse
+from proctor.values.scoring import MetricUse
+from services.scheduler.suites.suite import Generation
 
 MAX_ROLLOUTS = 100
 MAX_MODEL_LETTERS = 512

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from uuid import UUID
 
 from proctor.v1 import outcome_pb2, run_pb2
+from proctor.values.scoring import MetricUse
 from services.scheduler.errors import InvalidPageToken
 from services.scheduler.requests import page_token, read_page_token
 from services.scheduler.runs.admission.run_queue import RunWait
@@ -15,7 +16,6 @@ from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import GenerationParams
 from services.scheduler.runs.reads.run_list import RunCursor
 from services.scheduler.runs.reads.run_snapshot import RunProgress, RunSnapshot, TaskProgress
-from services.scheduler.suites.suite import MetricUse
 
 
 def snapshot_to_proto(snapshot: RunSnapshot) -> run_pb2.Run:

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
+from proctor.values.scoring import OutputType
 from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS
 from services.scheduler.suites.format.suite_document import Fault
-from services.scheduler.suites.suite import OutputType
 
 Fields = Mapping[str, object]
 

@@ -5,10 +5,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
+from proctor.values.scoring import MetricUse, OutputType
+from services.scheduler.suites.errors import LISTED_LETTERS, InvalidMetric, UnknownMetric, listed
 from services.scheduler.suites.format.metrics import METRICS, option_problem, options_of
 from services.scheduler.suites.format.suite_document import Fault, KeyPath
-from services.scheduler.suites.suite import MetricUse, OutputType
-from services.scheduler.suites.suite_errors import InvalidMetric, UnknownMetric
 
 Fields = Mapping[str, object]
 
@@ -84,7 +84,7 @@ def resolve_dataset_metrics(uses: Sequence[MetricUse]) -> tuple[MetricUse, ...]:
 
 def _resolved(use: MetricUse, supported: Sequence[str]) -> MetricUse:
     if use.name not in supported:
-        raise UnknownMetric(use.name, supported)
+        raise UnknownMetric(metric=use.name[:LISTED_LETTERS], supported=listed(supported))
     name, options = DATASET_METRIC_NAMES.get(use.name, use.name), _options(use)
     known = options_of(name, OutputType.GENERATE_UNTIL)
     for key, value in sorted(options.items()):

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from proctor.values.scoring import OutputType
 from services.scheduler.suites.format.schema import check_regex
-from services.scheduler.suites.suite import OutputType
 
 _CHOICE = frozenset({OutputType.MULTIPLE_CHOICE})
 _TEXT = frozenset({OutputType.GENERATE_UNTIL})

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from services.scheduler.suites.errors import InvalidSuiteFile
 from services.scheduler.suites.suite import SuiteDefinition
-from services.scheduler.suites.suite_errors import InvalidSuiteFile
 
 MAX_DOCUMENT_BYTES = 3 * 1024 * 1024
 MAX_FILES = 500

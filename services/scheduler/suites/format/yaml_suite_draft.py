@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from proctor.values.scoring import GroupMetric, TaskGroup
 from services.scheduler.suites.format.schema import schema_faults
 from services.scheduler.suites.format.suite_document import Fault, KeyPath, path_problem
 from services.scheduler.suites.format.yaml_files import Declaration, Layer, Location, SuiteFiles
 from services.scheduler.suites.format.yaml_tasks import SuiteLocation, read_task
-from services.scheduler.suites.suite import GroupMetric, SuiteDefinition, TaskDefinition, TaskGroup
+from services.scheduler.suites.suite import SuiteDefinition, TaskDefinition
 
 MAX_TASKS = 1000
 
@@ -65,8 +66,8 @@ class SuiteDraft:
         return name
 
     def add_group(self, declared: DeclaredGroup) -> None:
-        name = declared.group.name
-        taken = {self.location.suite, *self.names, *(other.group.name for other in self.groups)}
+        name = declared.group.group
+        taken = {self.location.suite, *self.names, *(other.group.group for other in self.groups)}
         if name in taken:
             self.files.report(
                 declared.location("group"), f"the name {name} is taken by the suite, a task or a group"
@@ -90,9 +91,9 @@ class SuiteDraft:
             return
         known = {metric.name for task in tasks for metric in task.scoring.metrics}
         for number, metric in enumerate(declared.group.metrics):
-            if metric.name not in known:
+            if metric.metric not in known:
                 location = declared.location("aggregate_metric_list", number, "metric")
-                self.files.report(location, f"no task of {declared.group.name} has {metric.name}")
+                self.files.report(location, f"no task of {declared.group.group} has {metric.metric}")
 
 
 def group_metrics(listed: object) -> tuple[GroupMetric, ...]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from pathlib import Path as FilePath
 from typing import cast
 
+from proctor.values.scoring import TaskGroup
 from services.scheduler.suites.format.schema import schema_faults
 from services.scheduler.suites.format.suite_document import (
     MAX_DOCUMENT_BYTES,
@@ -23,7 +24,7 @@ from services.scheduler.suites.format.yaml_suite_draft import (
     group_metrics,
 )
 from services.scheduler.suites.format.yaml_tasks import SuiteLocation
-from services.scheduler.suites.suite import SuiteDefinition, TaskGroup
+from services.scheduler.suites.suite import SuiteDefinition
 
 MAX_PROBLEMS = 200
 

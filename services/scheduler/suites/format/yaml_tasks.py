@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.scheduler.suites.format.lm_eval_task import convert_lm_eval_task, is_lm_eval_task
 from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS
 from services.scheduler.suites.format.schema import schema_faults
@@ -18,10 +19,7 @@ from services.scheduler.suites.suite import (
     FewshotRule,
     FewshotSampler,
     Generation,
-    MetricUse,
-    OutputType,
     TaskDefinition,
-    TaskScoring,
     TaskTemplates,
 )
 from services.scheduler.suites.templates.prompt_template import PromptTemplate

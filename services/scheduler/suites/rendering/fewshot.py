@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from itertools import islice
 from random import Random
 
+from services.scheduler.suites.errors import FewshotPoolTooSmall
 from services.scheduler.suites.rows.row_source import Row
 from services.scheduler.suites.suite import FewshotRule, FewshotSampler
-from services.scheduler.suites.suite_errors import FewshotPoolTooSmall
 
 SEED = FewshotRule().seed
 
@@ -63,4 +63,6 @@ class FewshotDraws:
         return [place for place in places if self._pool[place] != document]
 
     def _too_small(self) -> FewshotPoolTooSmall:
-        return FewshotPoolTooSmall(self._task, self._rule.num_fewshot, len(self._pool))
+        return FewshotPoolTooSmall(
+            task=self._task, num_fewshot=self._rule.num_fewshot, pool_size=len(self._pool)
+        )

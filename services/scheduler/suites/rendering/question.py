@@ -5,9 +5,11 @@ from collections.abc import Sequence
 
 import orjson
 
-from services.scheduler.suites.rendering.sample import Question, Target
+from proctor.values.sample import Target
+from proctor.values.scoring import OutputType
+from services.scheduler.suites.rendering.sample import Question
 from services.scheduler.suites.rows.row_source import Row
-from services.scheduler.suites.suite import OutputType, TaskDefinition
+from services.scheduler.suites.suite import TaskDefinition
 from services.scheduler.suites.templates.prompt_template import FieldProblem, PromptTemplate
 
 MAX_LIST_CHARACTERS = 1024 * 1024

@@ -4,19 +4,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from proctor.values.sample import Prompt
 from services.scheduler.suites.cancellable_threads import check_cancelled
+from services.scheduler.suites.errors import InvalidRow, NoFewshotPool, NoRows
 from services.scheduler.suites.rendering.fewshot import FewshotDraws
 from services.scheduler.suites.rendering.question import QuestionWriter
 from services.scheduler.suites.rendering.sample import (
     Question,
-    Sample,
+    RenderedSample,
     digest_of,
     encode_question,
     row_as_json,
 )
 from services.scheduler.suites.rows.row_source import Provenance, Row, RowSet, RowSource, UnreadableRow
 from services.scheduler.suites.suite import FewshotSampler, TaskDefinition
-from services.scheduler.suites.suite_errors import InvalidRow, NoFewshotPool, NoRows
 from services.scheduler.suites.templates.prompt_template import FieldProblem
 
 MAX_SAMPLE_BYTES = 4 * 1024 * 1024
@@ -26,7 +27,7 @@ MAX_SAMPLE_BYTES = 4 * 1024 * 1024
 class RenderedTask:
     """`samples` can be read once; it raises `SuiteError` at the first invalid row."""
 
-    samples: Iterator[Sample]
+    samples: Iterator[RenderedSample]
     provenance: Provenance
     fewshot_provenance: Provenance | None = None
 
@@ -55,7 +56,7 @@ def open_task(
     if own:
         return RenderedTask(render_task(task, rows.rows, own, shots, limit), rows.provenance)
     if task.fewshot_rows is None:
-        raise NoFewshotPool(task.name)
+        raise NoFewshotPool(task=task.name)
     pool = source.open(task.fewshot_rows)
     samples = render_task(task, rows.rows, _pool_rows(task, pool, shots), shots, limit)
     return RenderedTask(samples, rows.provenance, pool.provenance)
@@ -86,7 +87,7 @@ def render_task(
     pool: Sequence[Row] = (),
     num_fewshot: int = 0,
     limit: int | None = None,
-) -> Iterator[Sample]:
+) -> Iterator[RenderedSample]:
     """Renders the first `limit` rows, each with `num_fewshot` examples from `pool`."""
     writer = QuestionWriter(task)
     examples = _Examples(task, writer, pool, num_fewshot)
@@ -99,17 +100,19 @@ def render_task(
     except UnreadableRow as problem:
         raise InvalidRow(task.name, problem.row, problem.problem) from problem
     if position < 0:
-        raise NoRows(task.name)
+        raise NoRows(task=task.name)
 
 
-def _sample(task: TaskDefinition, writer: QuestionWriter, position: int, row: Row, examples: str) -> Sample:
+def _sample(
+    task: TaskDefinition, writer: QuestionWriter, position: int, row: Row, examples: str
+) -> RenderedSample:
     question = writer.question(row, examples)
     encoded = _encoded(task, question)
     kept_row = _kept(row)
-    return Sample(
+    return RenderedSample(
         position=position,
         doc_id=position,
-        prompt=question.prompt,
+        prompt=Prompt(question.prompt),
         choices=question.choices,
         target=question.target,
         digest=digest_of(encoded),

@@ -7,24 +7,10 @@ from dataclasses import dataclass
 
 import orjson
 
+from proctor.values.sample import Sample, Target
 from services.scheduler.suites.rows.row_source import Row
 
 DIGEST_FORMAT = "proctor-sample-1"
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The right answer: the index of a choice, or of several (`right_choices`), or texts (any is right).
-
-    `texts` beside a choice, and `wrong_texts`, are for metrics that hold an answer against texts; so is
-    `choice_texts`, what each choice says there where it is not the choice itself.
-    """
-
-    choice: int | None = None
-    texts: tuple[str, ...] = ()
-    right_choices: tuple[int, ...] = ()
-    wrong_texts: tuple[str, ...] = ()
-    choice_texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,36 +23,11 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class ChatMessage:
-    """A turn: its text, and all else that the row gives it as a JSON object; "" for nothing."""
+class RenderedSample(Sample):
+    """A sample with its size: of prompt, choices and target, and of all that results stores (the row too)."""
 
-    role: str
-    content: str
-    fields_json: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """`position` and `doc_id` (the row in its split) count from 0; a `cluster` shares a passage.
-
-    `doc_json` is the row itself, for those who look at it later: no part of the digest. `size_bytes` is what
-    is asked and expected, `stored_bytes` what results keeps: the row as well. A row of a data set asks a
-    prompt or `messages`, by parameters of its own (`params_json`), and has an id; its `doc_json` is metadata.
-    """
-
-    position: int
-    doc_id: int
-    prompt: str
-    choices: tuple[str, ...]
-    target: Target
-    digest: bytes
-    cluster: str
-    size_bytes: int
-    doc_json: str = ""
+    size_bytes: int = 0
     stored_bytes: int = 0
-    messages: tuple[ChatMessage, ...] = ()
-    params_json: str = ""
-    row_id: str = ""
 
 
 def encode_question(task: str, version: str, question: Question) -> bytes:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from services.scheduler.suites.suite_errors import DatasetUnavailable
+from services.scheduler.suites.errors import DatasetUnavailable
 
 Row = Mapping[str, object]
 

@@ -21,10 +21,10 @@ from services.scheduler.batches.stored_batch import (
     state_of,
     times_of,
 )
-from services.scheduler.files.stored_file import FileId
 from services.scheduler.progress.run_counts import RunCounts, TaskCounts
 from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunError, RunId, RunState
 from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
+from services.scheduler.uploads.stored_file import FileId
 from tests.fakes.scheduler.surroundings import START
 
 ORDER = BatchOrder(FileId("file-1"), "/v1/chat/completions", "24h")

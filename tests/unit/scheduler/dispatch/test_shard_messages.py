@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 import pytest
 
 from proctor.v1 import run_pb2, sample_pb2, work_messages_pb2
+from proctor.values.scoring import OutputType
 from services.scheduler.dispatch.nats import NatsShardStream
 from services.scheduler.planning.shard import Shard
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
 from services.scheduler.runs.lifecycle.run import Run, RunId
 from services.scheduler.runs.orders.run_order import GenerationParams, PromptForm, RunOrder, ScoringMethod
-from services.scheduler.suites.suite import OutputType
 
 CHOICE, TEXT = OutputType.MULTIPLE_CHOICE, OutputType.GENERATE_UNTIL
 

@@ -4,14 +4,15 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from services.scheduler.datasets.dataset_errors import DatasetNotFound, ObjectStoreUnavailable
+from proctor.values.scoring import MetricUse, OutputType, TaskScoring
+from proctor.wire.values import SAMPLE
 from services.scheduler.planning.ports import TaskToOpen
-from services.scheduler.planning.proto import facts_to_proto, request_digest, sample_to_proto, task_to_proto
+from services.scheduler.planning.proto import facts_to_proto, request_digest, task_to_proto
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
 from services.scheduler.runs.lifecycle.run import Run, RunState
 from services.scheduler.runs.orders.run_order import GenerationParams
-from services.scheduler.suites.rendering.sample import Sample
-from services.scheduler.suites.suite import MetricUse, OutputType, TaskScoring
+from services.scheduler.suites.rendering.sample import RenderedSample
+from services.scheduler.uploads.errors import DatasetNotFound, ObjectStoreUnavailable
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
 from tests.fakes.storage.checked_files import batch_line
 from tests.fakes.storage.memory_objects import MemoryObjects
@@ -26,7 +27,7 @@ async def planned(harness: SchedulerHarness, **changes: object) -> Run:
     return await harness.runs.get(run.run_id)
 
 
-async def samples_of(harness: SchedulerHarness, run: Run) -> list[Sample]:
+async def samples_of(harness: SchedulerHarness, run: Run) -> list[RenderedSample]:
     [task] = await harness.runs.planned_tasks(run.run_id)
     return harness.record.sets[task.sample_set_id]
 
@@ -148,11 +149,11 @@ async def test_results_is_told_of_rows_parameters_and_metrics() -> None:
     run = await planned(
         harness, dataset_id=harness.datasets.upload([plain]), metrics=(MetricUse("exact_match"),)
     )
-    [sample] = [sample_to_proto(each) for each in await samples_of(harness, run)]
+    [sample] = [SAMPLE.to_proto(each) for each in await samples_of(harness, run)]
     assert (sample.row_id, sample.prompt.text, list(sample.target.texts)) == ("a", "x", ["y"])
     assert sample.doc_json == '{"level":1}'
     batch = await planned(harness, dataset_id=harness.datasets.upload([batch_line(body=body)], "b.jsonl"))
-    [sample] = [sample_to_proto(each) for each in await samples_of(harness, batch)]
+    [sample] = [SAMPLE.to_proto(each) for each in await samples_of(harness, batch)]
     assert not sample.prompt.HasField("text")
     [turn] = sample.prompt.messages
     assert (turn.role, turn.content, turn.fields_json) == ("user", "Hi", '{"name":"ann"}')

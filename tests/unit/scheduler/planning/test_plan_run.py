@@ -6,6 +6,7 @@ from threading import Barrier
 
 import pytest
 
+from proctor.values.scoring import OutputType, TaskScoring
 from services.scheduler.planning.errors import PlanningFailed, RunStopped
 from services.scheduler.planning.ports import TaskToOpen
 from services.scheduler.planning.proto import task_to_proto
@@ -13,7 +14,6 @@ from services.scheduler.runs.lifecycle.planned_task import merged_params
 from services.scheduler.runs.lifecycle.run import RunState
 from services.scheduler.runs.limits.queue_limits import LimitChanges
 from services.scheduler.runs.orders.run_order import GenerationParams
-from services.scheduler.suites.suite import OutputType, TaskScoring
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.suites.toy_suites import ToyRows
 

@@ -1,5 +1,6 @@
 """How samples become shards."""
 
+from proctor.values.scoring import OutputType
 from services.scheduler.planning.shard import (
     MAX_SHARD_BYTES,
     MissingSample,
@@ -8,7 +9,6 @@ from services.scheduler.planning.shard import (
     shards_of_missing,
 )
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.suites.suite import OutputType
 
 
 def cut(sizes: list[int], first_sample: int = 0) -> list[range]:

@@ -5,14 +5,15 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from proctor.values.sample import Prompt
+from proctor.values.scoring import TaskScoring
 from services.common.errors import DependencyUnavailable
 from services.scheduler.planning.errors import PlanningFailed, RunStopped
 from services.scheduler.planning.plan_run import CHUNK_SAMPLES, NOTE_SECONDS
 from services.scheduler.planning.store_samples import CHUNKS_ON_THEIR_WAY, storing_samples
 from services.scheduler.runs.orders.run_order import RunOrder
-from services.scheduler.suites.rendering.sample import Sample, Target
-from services.scheduler.suites.suite import TaskScoring
-from services.scheduler.suites.suite_errors import DatasetUnavailable
+from services.scheduler.suites.errors import DatasetUnavailable
+from services.scheduler.suites.rendering.sample import RenderedSample
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler.surroundings import InMemoryRecord
@@ -29,7 +30,7 @@ class HeldRecord(InMemoryRecord):
         self.on_chunk = on_chunk
 
     async def put_samples(
-        self, staging_id: str, samples: Sequence[Sample], scoring: TaskScoring | None
+        self, staging_id: str, samples: Sequence[RenderedSample], scoring: TaskScoring | None
     ) -> None:
         self.arrived += 1
         try:
@@ -49,8 +50,8 @@ def one_task() -> RunOrder:
     return toy_order(tasks=("say",))
 
 
-def chunk_of(position: int) -> Sequence[Sample]:
-    return [Sample(position, position, "", (), Target(), b"", "", 1)]
+def chunk_of(position: int) -> Sequence[RenderedSample]:
+    return [RenderedSample(position, position, b"", Prompt(""), size_bytes=1)]
 
 
 async def test_so_many_chunks_are_on_their_way_and_all_are_stored_at_the_end() -> None:

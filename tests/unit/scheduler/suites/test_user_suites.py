@@ -8,14 +8,15 @@ import pytest
 
 from services.common.errors import ErrorKind
 from services.scheduler import errors
-from services.scheduler.suites import suite_errors
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
 from services.scheduler.suites.errors import (
+    DatasetUnavailable,
+    FewshotPoolTooSmall,
+    InvalidSuiteFile,
     NoSuchRow,
     NoSuchVersion,
     SuiteInUse,
     SuiteOfInstallation,
-    SuiteRefused,
     UnknownSuite,
     UnknownTask,
 )
@@ -65,7 +66,7 @@ class Stand:
         self.showing = ShowSample(self.all, FileRows())
 
     async def prompt(self, name: str, row: int = 0) -> str:
-        return (await self.showing.show(SampleRequest(name, "sums", row))).sample.prompt
+        return (await self.showing.show(SampleRequest(name, "sums", row))).sample.prompt.as_text
 
 
 @pytest.fixture
@@ -93,9 +94,9 @@ async def test_new_content_is_a_new_version_and_known_content_keeps_its_own(harn
 )
 async def test_a_version_that_is_not_there_is_unknown(harness: Stand, name: str) -> None:
     await harness.adding.add(SUMS, "ann")
-    with pytest.raises(suite_errors.UnknownSuite) as refused:
+    with pytest.raises(UnknownSuite) as refused:
         await harness.all.suite(name)
-    assert refused.value.supported == ("shades", "sums")
+    assert refused.value.facts["supported"] == "shades, sums"
 
 
 async def test_of_very_many_suites_a_refusal_names_some_and_counts_the_others(harness: Stand) -> None:
@@ -119,7 +120,7 @@ async def test_suites_of_the_installation_come_first_and_their_names_are_taken(h
 
 async def test_a_broken_document_is_refused_with_file_line_and_key(harness: Stand) -> None:
     broken = SuiteDocument(TASK.replace("What is {{a}}", "{{ a "), "sums.yaml", SUMS.files)
-    with pytest.raises(SuiteRefused, match=r"sums\.yaml, line 5: doc_to_text: template error") as refused:
+    with pytest.raises(InvalidSuiteFile, match=r"sums\.yaml, line 5: doc_to_text: template error") as refused:
         await harness.adding.add(broken, "ann")
     assert refused.value.reason == "INVALID_SUITE_FILE"
     assert not harness.stored.documents
@@ -169,7 +170,7 @@ async def test_files_that_cannot_be_unpacked_spoil_no_list(harness: Stand) -> No
     await harness.adding.add(SUMS, "ann")
     harness.cache.write_text("a file where the folder should be")
     assert [suite.name for suite in await harness.all.suites()] == ["shades", "sums"]
-    with pytest.raises(SuiteRefused, match=r"the suite's files: they cannot be unpacked \(.+\)"):
+    with pytest.raises(DatasetUnavailable, match=r"the suite's files: they cannot be unpacked \(.+\)"):
         await harness.prompt("sums")
 
 
@@ -179,7 +180,7 @@ async def test_a_refusal_names_a_file_and_not_where_the_server_keeps_it(harness:
     )
     await harness.adding.add(empty, "ann")
     harness.showing = ShowSample(harness.all, FirstAvailableSource(FileRows(), []))
-    with pytest.raises(SuiteRefused) as refused:
+    with pytest.raises(DatasetUnavailable) as refused:
         await harness.prompt("sums")
     told = "Failed to load SUMS dataset: sums/rows.csv: rows.csv has no header."
     assert refused.value.message == told
@@ -231,7 +232,7 @@ async def test_a_number_that_was_deleted_is_not_given_again(harness: Stand) -> N
 async def test_a_sample_is_shown_as_a_run_would_ask_it(harness: Stand) -> None:
     await harness.adding.add(SUMS, "ann")
     shown = await harness.showing.show(SampleRequest("sums", "sums", 3, num_fewshot=1))
-    example, question = shown.sample.prompt.split("\n\n")
+    example, question = shown.sample.prompt.as_text.split("\n\n")
     assert question == "What is 3 + 1?"
     assert example.startswith("What is ")
     assert example != "What is 3 + 1? 4"
@@ -248,7 +249,7 @@ async def test_a_sample_is_shown_as_a_run_would_ask_it(harness: Stand) -> None:
         (SampleRequest("sums", "sums", -1), errors.InvalidParameter),
         (SampleRequest("sums", "sums", LAST_ROW + 1), errors.InvalidParameter),
         (SampleRequest("sums", "sums", 0, num_fewshot=101), errors.InvalidParameter),
-        (SampleRequest("sums", "sums", 0, num_fewshot=6), SuiteRefused),
+        (SampleRequest("sums", "sums", 0, num_fewshot=6), FewshotPoolTooSmall),
         (SampleRequest("sums", "nothing", 0), UnknownTask),
         (SampleRequest("nothing", "sums", 0), UnknownSuite),
     ],

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from services.scheduler import errors
-from services.scheduler.prices.errors import NoPrice, NoPriceElsewhere
-from services.scheduler.prices.price_list import PriceList
+from services.scheduler.pricing.errors import NoPrice, NoPriceElsewhere
+from services.scheduler.pricing.price_list import PriceList
 from services.scheduler.progress.run_counts import RunCounts, TaskCounts
 from services.scheduler.runs.lifecycle.cost_limit import affordable_samples
 from services.scheduler.runs.lifecycle.errors import CostLimitStays

@@ -24,8 +24,7 @@ from services.scheduler.runs.orders.run_order import (
     ScoringMethod,
     Truncation,
 )
-from services.scheduler.suites.errors import SuiteRefused, UnknownSuite, UnknownTask
-from services.scheduler.suites.suite_errors import InvalidSuiteFile
+from services.scheduler.suites.errors import InvalidSuiteFile, UnknownSuite, UnknownTask
 from services.scheduler.workers.errors import UnknownModel, UnknownProvider
 from services.scheduler.workers.pool import METHODS_OF, Pool
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
@@ -303,10 +302,10 @@ async def test_top_p_may_be_0() -> None:
 
 
 async def test_broken_suite_says_what_is_wrong_with_its_file() -> None:
-    harness = SchedulerHarness()
-    harness.suites.broken["mine"] = InvalidSuiteFile(Path("mine/task.yaml"), "is missing", "doc_to_text")
-    with pytest.raises(SuiteRefused, match=r"mine/task\.yaml: doc_to_text") as refusal:
-        await harness.submit(toy_order(suite="mine"))
+    stand = SchedulerHarness()
+    stand.suites.broken["mine"] = InvalidSuiteFile(Path("mine/task.yaml"), "is missing", "doc_to_text")
+    with pytest.raises(InvalidSuiteFile, match=r"mine/task\.yaml: doc_to_text") as refusal:
+        await stand.submit(toy_order(suite="mine"))
     assert refusal.value.reason == "INVALID_SUITE_FILE"
 
 

@@ -1,0 +1,121 @@
+"""The price file: read at the start, and again when it changes, since prices do."""
+
+import re
+from pathlib import Path
+
+from services.common.structured_logs import get_logger
+from services.scheduler.pricing.errors import InvalidPricesFile
+from services.scheduler.pricing.price_list import ANY_REST, PriceList
+from services.scheduler.runs.model_price import ModelPrice
+from services.scheduler.suites.format.yaml_document import InvalidYaml, Node, YamlDocument, read_yaml
+
+log = get_logger()
+
+_FILE_KEYS = ("currency", "prices")
+_PRICE_KEYS = ("input", "cached_input", "output")
+# One of the currency for each token: what costs more is a slip of the pen, or no number to reckon with.
+_MOST = 1_000_000
+_CURRENCY = re.compile("[A-Z]{3}")
+
+
+class _Gap(Exception):
+    """What is wrong with a file, as the middle of a sentence."""
+
+
+class YamlPrices:
+    """The prices of a file as it is now; a file that was broken later leaves those from before."""
+
+    def __init__(self, file: Path) -> None:
+        """Raises `InvalidPricesFile`."""
+        self._file = file
+        self._seen = _state_of(file)
+        self._prices = read_prices(file)
+
+    def price_of(self, model: str) -> ModelPrice | None:
+        self._look_again()
+        return self._prices.price_of(model)
+
+    def _look_again(self) -> None:
+        state = _state_of(self._file)
+        if state == self._seen:
+            return
+        self._seen = state
+        try:
+            self._prices = read_prices(self._file)
+        except InvalidPricesFile as error:
+            log.error("price file cannot be read; the prices from before stay", problem=error.message)
+            return
+        log.info("prices were read again", file=str(self._file), models=len(self._prices.prices))
+
+
+def read_prices(file: Path) -> PriceList:
+    """Raises `InvalidPricesFile`, which says what is wrong with it."""
+    try:
+        return _price_list(read_yaml(file.read_bytes()))
+    except InvalidYaml as error:
+        raise InvalidPricesFile(file=str(file), problem=f"line {error.line}: {error.problem}") from error
+    except (OSError, _Gap) as error:
+        raise InvalidPricesFile(file=str(file), problem=str(error)) from error
+
+
+def _state_of(file: Path) -> tuple[int, int] | None:
+    """Changes when the file does; None where it is not there."""
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def _named(path: tuple[str | int, ...]) -> str:
+    return " of ".join(str(part) for part in reversed(path)) or "the file"
+
+
+def _price_list(document: YamlDocument) -> PriceList:
+    if document.faults:
+        fault = document.faults[0]
+        raise _Gap(f"{_named(fault.path)} in line {fault.line}: {fault.problem}")
+    root = document.root
+    if not isinstance(root.content, dict):
+        raise _Gap("it must have the keys currency and prices")
+    unknown = sorted(root.content.keys() - set(_FILE_KEYS))
+    if unknown:
+        raise _Gap(f"it has the key {unknown[0]}; known: {', '.join(_FILE_KEYS)}")
+    listed = root.child("prices")
+    priced = listed.content if listed else None
+    if not isinstance(priced, dict):
+        raise _Gap("prices must name models, each with its price; for none write prices: {}")
+    currency = root.child("currency")
+    if currency is None or not _CURRENCY.fullmatch(str(currency.content)):
+        raise _Gap("currency must be one name of three capital letters, such as USD")
+    return PriceList({model: _price(model, node, str(currency.content)) for model, node in priced.items()})
+
+
+def _price(model: str, node: Node, currency: str) -> ModelPrice:
+    where = f"{model} in line {node.line}"
+    if ANY_REST in model.removesuffix(ANY_REST):
+        raise _Gap(f"{where}: a {ANY_REST} may only stand at the end")
+    if "/" not in model and model != ANY_REST:
+        raise _Gap(f"{where}: a model is written as provider/name, all of a provider as provider/*")
+    if not isinstance(node.content, dict):
+        raise _Gap(f"{where}: the price must have the keys input and output, per million tokens")
+    if "currency" in node.content:
+        raise _Gap(f"{where}: it has a currency of its own; a price file has one for all")
+    unknown = sorted(node.content.keys() - set(_PRICE_KEYS))
+    if unknown:
+        raise _Gap(f"{where}: it has the key {unknown[0]}; known: {', '.join(_PRICE_KEYS)}")
+    missing = [key for key in ("input", "output") if key not in node.content]
+    if missing:
+        raise _Gap(f"{where}: {missing[0]} is missing")
+    numbers = {key: _number(where, key, each) for key, each in node.content.items()}
+    return ModelPrice(numbers["input"], numbers["output"], numbers.get("cached_input"), currency)
+
+
+def _number(where: str, key: str, node: Node) -> float:
+    """Finite by the reader of the text."""
+    number = node.content
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise _Gap(f"{where}: {key} is no number such as 0.25, 10 or 2.5e-3")
+    if not 0 <= number <= _MOST:
+        raise _Gap(f"{where}: {key} is {number}, but must be at least 0 and at most {_MOST}")
+    return float(number)

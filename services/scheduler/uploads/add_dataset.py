@@ -1,0 +1,110 @@
+"""Adds a data set: the upload is checked as it arrives, and stored completely or not at all."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from services.common.clock import Clock
+from services.scheduler.errors import InvalidParameter
+from services.scheduler.requests import nul_problem, user_problem
+from services.scheduler.uploads.checking.check_file import CheckedFile, CheckFile
+from services.scheduler.uploads.checking.faults import DatasetFault
+from services.scheduler.uploads.concurrent_uploads import Uploads
+from services.scheduler.uploads.dataset import (
+    MAX_NAME_LETTERS,
+    Dataset,
+    DatasetContent,
+    DatasetHeader,
+    DatasetId,
+    RowFacts,
+)
+from services.scheduler.uploads.delete_uploads import prefix_of, try_to_delete_objects
+from services.scheduler.uploads.errors import UploadRequestTaken
+from services.scheduler.uploads.ports import DatasetStore, NewDataset, ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class AddedDataset:
+    """`dataset` is None if the file was rejected; then there are faults."""
+
+    dataset: Dataset | None
+    faults: Sequence[DatasetFault] = ()
+    fault_count: int = 0
+
+
+@dataclass(frozen=True)
+class AddDataset:
+    """Checks each upload in a thread while it arrives."""
+
+    checking: CheckFile
+    datasets: DatasetStore
+    objects: ObjectStore
+    clock: Clock
+    uploads: Uploads
+
+    async def add(
+        self, dataset_id: DatasetId, header: DatasetHeader, chunks: AsyncIterator[bytes]
+    ) -> AddedDataset:
+        """May return before the last chunk was read. Raises `UploadRequestTaken`, `TooManyUploads`."""
+        check_header(header.name, header.user)
+        known = None
+        if header.request_id:
+            known = await self.datasets.find_by_request(header.request_id, header.user)
+        if known is not None:
+            check_same_name(known.name, header.name, header.request_id)
+            if header.digest == known.content.digest:
+                return AddedDataset(known)
+        with self.uploads.slot():
+            await self.datasets.register_prefix(prefix_of(dataset_id))
+            checked = await self._check(dataset_id, header, chunks)
+            if checked.facts is not None:
+                return await self._store(dataset_id, header, checked, checked.facts)
+            if known is not None:
+                # A stored file has no faults, so this is another file.
+                raise UploadRequestTaken(request_id=header.request_id, name=known.name)
+            return AddedDataset(None, checked.faults, checked.fault_count)
+
+    async def _check(
+        self, dataset_id: DatasetId, header: DatasetHeader, chunks: AsyncIterator[bytes]
+    ) -> CheckedFile:
+        """Deletes the stored objects if the file is rejected or the upload fails."""
+        prefix, checked = prefix_of(dataset_id), None
+        try:
+            checked = await self.uploads.run_check(
+                chunks, lambda given: self.checking.check(header, given, prefix)
+            )
+            return checked
+        finally:
+            if checked is None or checked.facts is None:
+                await asyncio.to_thread(try_to_delete_objects, self.objects, prefix)
+
+    async def _store(
+        self, dataset_id: DatasetId, header: DatasetHeader, checked: CheckedFile, facts: RowFacts
+    ) -> AddedDataset:
+        prefix = prefix_of(dataset_id)
+        content = DatasetContent(checked.digest, checked.format, checked.size_bytes, facts, prefix)
+        dataset = Dataset(dataset_id, header.name, header.user, self.clock.now(), content)
+        # If this fails, the data set may be stored or not; if not, its objects are collected later.
+        stored = await self.datasets.add(NewDataset(dataset, header.request_id))
+        if stored.content.prefix != prefix:
+            await asyncio.to_thread(try_to_delete_objects, self.objects, prefix)
+        check_same_name(stored.name, header.name, header.request_id)
+        if (stored.content.digest, stored.content.format) != (checked.digest, checked.format):
+            raise UploadRequestTaken(request_id=header.request_id, name=stored.name)
+        return AddedDataset(stored)
+
+
+def check_same_name(stored: str, name: str, request_id: str) -> None:
+    """Raises `UploadRequestTaken`."""
+    if stored != name:
+        raise UploadRequestTaken(request_id=request_id, name=stored)
+
+
+def check_header(name: str, user: str) -> None:
+    """Checks the header of an upload. Raises `InvalidParameter`."""
+    problem = nul_problem("name", name) or user_problem(user)
+    if problem:
+        raise InvalidParameter(field=problem.field, sentence=problem.sentence)
+    if not 0 < len(name) <= MAX_NAME_LETTERS:
+        sentence = f"name has {len(name)} letters, but must have 1 to {MAX_NAME_LETTERS}."
+        raise InvalidParameter(field="header.name", sentence=sentence)

@@ -1,0 +1,185 @@
+"""Checks an uploaded file in one pass: the result is its faults, or its rows in the object store."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+
+import orjson
+
+from services.scheduler.uploads.checking.compression import beginning, decompressed_chunks
+from services.scheduler.uploads.checking.faults import (
+    MAX_NAMED_FAULTS,
+    BrokenFile,
+    DatasetFault,
+    FaultKind,
+    FaultList,
+    LineFault,
+    TooManyLines,
+    nul_place,
+)
+from services.scheduler.uploads.checking.format_detection import PEEKED_BYTES, check_beginning, detect_format
+from services.scheduler.uploads.checking.line_agreement import LineAgreement
+from services.scheduler.uploads.checking.row_fields import RowFields
+from services.scheduler.uploads.checking.seen_ids import SeenIds
+from services.scheduler.uploads.checking.text_readers import MAX_ROW_BYTES, FormatReader
+from services.scheduler.uploads.dataset import DatasetFormat, DatasetHeader, RowFacts
+from services.scheduler.uploads.errors import DatasetTooLarge
+from services.scheduler.uploads.ports import ObjectStore
+from services.scheduler.uploads.storage.store_rows import RowWriter
+
+_NUL = rb"\u0000"
+
+
+@dataclass(frozen=True, slots=True)
+class SizeLimits:
+    """Bytes as uploaded, bytes unpacked (also of the stored rows), and rows."""
+
+    uploaded_bytes: int
+    unpacked_bytes: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class LineRules:
+    """Rules for batch input: only batch lines, and at most `most` of them."""
+
+    is_batch_only: bool = False
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFile:
+    """`facts` is None if there are faults; else the rows are stored."""
+
+    digest: str
+    size_bytes: int
+    format: DatasetFormat
+    facts: RowFacts | None
+    faults: tuple[DatasetFault, ...] = ()
+    fault_count: int = 0
+
+
+@dataclass(frozen=True)
+class CheckFile:
+    """Memory use does not depend on the file's length. Runs in a thread."""
+
+    readers: Mapping[DatasetFormat, FormatReader]
+    objects: ObjectStore
+    limits: SizeLimits
+    rules: LineRules = LineRules()
+
+    def check(self, header: DatasetHeader, chunks: Iterable[bytes], prefix: str) -> CheckedFile:
+        """Stores rows under the prefix up to the first fault; the caller deletes them if there are faults."""
+        digest = hashlib.sha256()
+        uploaded = _Measured(_hashed(chunks, digest), self.limits.uploaded_bytes)
+        unpacked = _Measured(decompressed_chunks(uploaded), self.limits.unpacked_bytes, " unpacked")
+        checking = _Checking(RowWriter(self.objects, prefix), self.limits, self.rules)
+        form, facts = header.format or DatasetFormat.JSONL, None
+        try:
+            first, rest = beginning(unpacked, PEEKED_BYTES)
+            form = header.format or detect_format(header.name, first)
+            check_beginning(form, first)
+            whole: Iterable[bytes] = chain((first,), rest)
+            if form is DatasetFormat.PARQUET:
+                # It is spooled to disk. It compresses itself, so it may expand to the upload limit only.
+                whole = _Measured(whole, self.limits.uploaded_bytes, " unpacked")
+            facts = checking.run(self.readers[form](iter(whole)))
+        except BrokenFile as broken:
+            checking.faults.add(0, LineFault("", str(broken), broken.kind))
+        finally:
+            checking.close()
+        faults = checking.faults
+        return CheckedFile(digest.hexdigest(), uploaded.size, form, facts, tuple(faults.first), faults.count)
+
+
+def _hashed(chunks: Iterable[bytes], digest: "hashlib._Hash") -> Iterator[bytes]:
+    for chunk in chunks:
+        digest.update(chunk)
+        yield chunk
+
+
+class _Measured:
+    """Passes chunks on and counts their bytes. Raises `DatasetTooLarge`."""
+
+    def __init__(self, chunks: Iterable[bytes], limit: int, when: str = "") -> None:
+        self.size = 0
+        self._chunks = chunks
+        self._limit = limit
+        self._when = when
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._chunks:
+            self.size += len(chunk)
+            if self.size > self._limit:
+                raise DatasetTooLarge(limit=self._limit, unit="bytes", when=self._when)
+            yield chunk
+
+
+class _Checking:
+    """One pass over the values of a file."""
+
+    def __init__(self, rows: RowWriter, limits: SizeLimits, rules: LineRules) -> None:
+        self.faults = FaultList()
+        self._rows = rows
+        self._limits = limits
+        self._most_lines = rules.most
+        self._ids = SeenIds(MAX_NAMED_FAULTS)
+        self._agreement = LineAgreement(self._ids, is_batch_only=rules.is_batch_only)
+
+    def run(self, values: Iterable[tuple[int, object]]) -> RowFacts | None:
+        count = size = 0
+        for number, value in values:
+            count += 1
+            self._check_count(count)
+            try:
+                if isinstance(value, LineFault):
+                    raise value
+                line = _packed(self._agreement.row(number, value), value)
+            except LineFault as fault:
+                self.faults.add(number, fault)
+                continue
+            size += len(line)
+            # In Parquet, many rows can share one long text.
+            if size > self._limits.unpacked_bytes:
+                raise DatasetTooLarge(limit=self._limits.unpacked_bytes, unit="bytes", when=" unpacked")
+            if not self.faults:
+                self._rows.add(line)
+        self._add_duplicates()
+        if count == 0:
+            sentence = "The file is empty. Upload one with at least one line."
+            self.faults.add(0, LineFault("", sentence, FaultKind.EMPTY))
+        if self.faults:
+            return None
+        self._rows.end()
+        return self._agreement.facts(count)
+
+    def _check_count(self, count: int) -> None:
+        if count > self._limits.rows:
+            raise DatasetTooLarge(limit=self._limits.rows, unit="rows", when="")
+        if self._most_lines is not None and count > self._most_lines:
+            raise TooManyLines(f"It has more than {self._most_lines} lines, the most of a batch. Split it.")
+
+    def _add_duplicates(self) -> None:
+        found = self._ids.duplicates()
+        for one in found.first:
+            sentence = f"It repeats the id of line {one.first_line}."
+            fault = LineFault(self._agreement.id_field, sentence, FaultKind.DUPLICATE)
+            self.faults.add(one.line, fault)
+        self.faults.count_more(found.count - len(found.first))
+
+    def close(self) -> None:
+        self._ids.close()
+
+
+def _packed(row: RowFields, value: object) -> bytes:
+    try:
+        line = orjson.dumps(row)
+    except TypeError as error:
+        raise LineFault("", f"The row cannot be kept as JSON: {str(error).lower()}.") from error
+    if len(line) > MAX_ROW_BYTES:
+        raise LineFault("", f"The row has more than {MAX_ROW_BYTES // 1024**2} MiB. Shorten it.")
+    # A fast check first; a match may also be an escaped backslash.
+    if _NUL in line and (place := nul_place(value)) is not None:
+        raise LineFault(place, "It holds a NUL character. Leave it out.")
+    return line

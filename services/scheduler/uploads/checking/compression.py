@@ -1,0 +1,80 @@
+"""Decompresses gzip and zstd uploads, which are recognized by their first bytes.
+
+Chunks stay small however much a file expands, so a decompression bomb is counted before it fills memory.
+"""
+
+import zlib
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from zstandard import ZstdDecompressor, ZstdError
+
+from services.scheduler.uploads.checking.faults import BrokenFile
+
+CHUNK_BYTES = 1024 * 1024
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+# Window bits by which zlib expects a gzip header.
+_GZIP_WINDOW = 31
+# zstd frames declare their window; the zstd command has the same limit.
+_ZSTD_WINDOW_BYTES = 128 * 1024 * 1024
+# One zstd call has no output limit: 4 bytes can expand to 128 KiB.
+_ZSTD_INPUT_BYTES = 1024
+
+
+def decompressed_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yields chunks of 1 to `CHUNK_BYTES` bytes. Raises `BrokenFile`."""
+    first, rest = beginning(chunks, len(_ZSTD))
+    whole = chain((first,), rest)
+    if first.startswith(_GZIP):
+        return _cut(_gunzipped(whole), CHUNK_BYTES)
+    if first.startswith(_ZSTD):
+        return _cut(_unpacked_zstd(whole), CHUNK_BYTES)
+    return _cut(whole, CHUNK_BYTES)
+
+
+def beginning(chunks: Iterable[bytes], size: int) -> tuple[bytes, Iterator[bytes]]:
+    """Returns a first chunk of at least `size` bytes, if there are as many, and the remaining chunks."""
+    rest, first = iter(chunks), b""
+    while len(first) < size and (chunk := next(rest, None)) is not None:
+        first += chunk
+    return first, rest
+
+
+def _cut(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
+    for chunk in chunks:
+        for start in range(0, len(chunk), size):
+            yield chunk[start : start + size]
+
+
+def _gunzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    engine = zlib.decompressobj(_GZIP_WINDOW)
+    try:
+        for chunk in chunks:
+            left = chunk
+            while left:
+                if engine.eof:
+                    engine = zlib.decompressobj(_GZIP_WINDOW)
+                yield engine.decompress(left, CHUNK_BYTES)
+                left = engine.unused_data or engine.unconsumed_tail
+    except zlib.error as error:
+        raise BrokenFile(f"It begins as gzip but is not: {error}.") from error
+    if not engine.eof:
+        raise BrokenFile("It ends in the middle of its gzip data. Upload it again, whole.")
+
+
+def _unpacked_zstd(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    unpacker = ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
+    engine = unpacker.decompressobj()
+    try:
+        for chunk in _cut(chunks, _ZSTD_INPUT_BYTES):
+            left = chunk
+            while left:
+                if engine.eof:
+                    engine = unpacker.decompressobj()
+                yield engine.decompress(left)
+                left = engine.unused_data
+    except ZstdError as error:
+        raise BrokenFile(f"It begins as zstd but is not: {error}.") from error
+    if not engine.eof:
+        raise BrokenFile("It ends in the middle of its zstd data. Upload it again, whole.")

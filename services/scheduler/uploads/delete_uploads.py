@@ -1,0 +1,93 @@
+"""Deletes data sets, files and expired files, and collects orphaned objects."""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import NoReturn
+
+from services.common.clock import Clock
+from services.common.lifecycle import every
+from services.scheduler.uploads.dataset import DatasetId
+from services.scheduler.uploads.errors import FileInUse, FileInUseByRun, FileNotFound, ObjectStoreUnavailable
+from services.scheduler.uploads.ports import DatasetStore, FileStore, ObjectStore
+from services.scheduler.uploads.stored_file import FileId
+
+EXPIRED_AT_A_TIME = 100
+EXPIRY_SECONDS = 60.0
+COLLECT_SECONDS = 600.0
+
+
+def prefix_of(dataset_id: DatasetId) -> str:
+    return f"datasets/{dataset_id}"
+
+
+def delete_objects(objects: ObjectStore, prefix: str) -> None:
+    objects.delete(list(objects.keys(prefix)))
+
+
+def try_to_delete_objects(objects: ObjectStore, prefix: str) -> None:
+    """If this fails, the objects are collected later, since the prefix stays unreferenced."""
+    with suppress(ObjectStoreUnavailable):
+        delete_objects(objects, prefix)
+
+
+@dataclass(frozen=True)
+class DeleteDataset:
+    """Deletes a data set that no run uses, and its rows unless another data set or file shares them."""
+
+    datasets: DatasetStore
+    objects: ObjectStore
+
+    async def delete(self, dataset_id: DatasetId) -> None:
+        """Objects that cannot be deleted now are collected later."""
+        content = await self.datasets.delete(dataset_id)
+        if content is not None:
+            await asyncio.to_thread(try_to_delete_objects, self.objects, content.prefix)
+
+
+@dataclass(frozen=True)
+class DeleteFile:
+    """Deletes a file, and its rows unless another file or data set shares them."""
+
+    files: FileStore
+    objects: ObjectStore
+    clock: Clock
+
+    async def delete(self, file_id: FileId) -> None:
+        """Objects that cannot be deleted now are collected later."""
+        for prefix in await self.files.delete(file_id):
+            await asyncio.to_thread(try_to_delete_objects, self.objects, prefix)
+
+    async def lead(self) -> NoReturn:
+        await every(EXPIRY_SECONDS, self.delete_expired, name="delete expired files")
+
+    async def delete_expired(self) -> None:
+        """Files in use stay until they are no longer used."""
+        for file_id in await self.files.expired(self.clock.now(), EXPIRED_AT_A_TIME):
+            with suppress(FileNotFound, FileInUse, FileInUseByRun):
+                await self.delete(file_id)
+
+
+class CollectOrphanedObjects:
+    """Garbage collection: deletes objects that no data set and no file refers to, as after a killed upload.
+
+    Only prefixes registered in this Postgres are searched: other objects may belong to others. Prefixes
+    younger than `upload_seconds` may belong to an upload or a batch that is still running.
+    """
+
+    def __init__(
+        self, datasets: DatasetStore, objects: ObjectStore, clock: Clock, upload_seconds: float
+    ) -> None:
+        self._datasets = datasets
+        self._objects = objects
+        self._clock = clock
+        self._age = timedelta(seconds=upload_seconds + COLLECT_SECONDS)
+
+    async def lead(self) -> NoReturn:
+        await every(COLLECT_SECONDS, self.collect, name="collect orphaned objects")
+
+    async def collect(self) -> None:
+        for prefix in await self._datasets.unreferenced_prefixes(self._clock.now() - self._age):
+            await asyncio.to_thread(delete_objects, self._objects, prefix)
+            await self._datasets.forget_unreferenced_prefix(prefix)

@@ -1,0 +1,129 @@
+"""Errors of uploads: what was rejected and what to do, each as one sentence."""
+
+from services.common.errors import ErrorKind
+from services.scheduler.errors import SchedulerError
+
+
+class DatasetNotFound(SchedulerError):
+    """There is no data set {dataset_id}. List them to see those there are."""
+
+    kind = ErrorKind.NOT_FOUND
+    reason = "DATASET_NOT_FOUND"
+
+
+class DatasetInUse(SchedulerError):
+    """Run {run_id} uses the data set {dataset_id}, so it stays. Wait for the run, or cancel it first."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "DATASET_IN_USE"
+
+
+class DatasetTooLarge(SchedulerError):
+    """The file has more than {limit} {unit}{when}, which is the limit. Split it."""
+
+    kind = ErrorKind.INVALID
+    reason = "DATASET_TOO_LARGE"
+
+
+class TooManyUploads(SchedulerError):
+    """So many uploads run already: {limit}. Try again in {retry_after_seconds} s."""
+
+    kind = ErrorKind.EXHAUSTED
+    reason = "QUEUE_FULL"
+
+
+class UploadRequestTaken(SchedulerError):
+    """This request_id (Idempotency-Key) stands for another file, {name}. Give each an id of its own."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "REQUEST_ID_TAKEN"
+
+
+class UploadCutOff(SchedulerError):
+    """The upload ended in the middle, so nothing of it is kept. Send it again."""
+
+    kind = ErrorKind.INVALID
+    reason = "INVALID_PARAMETER"
+
+
+class UploadTooSlow(SchedulerError):
+    """The upload was not over after {limit} s, so it was given up. Send it faster, or compressed."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "DEADLINE_REACHED"
+
+
+class UploadSilent(SchedulerError):
+    """No part of the upload came for {limit} s, so it was given up. Send it again."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "DEADLINE_REACHED"
+
+
+class NoTargets(SchedulerError):
+    """{dataset_id} has no target for {metric} in {rows} or more of its rows. Add it, or order no metrics."""
+
+    kind = ErrorKind.INVALID
+    reason = "NO_TARGETS"
+
+
+class OtherModel(SchedulerError):
+    """The lines of {dataset_id} name the model {line_model}, not {model}. Allow it by line_models."""
+
+    kind = ErrorKind.INVALID
+    reason = "MODEL_MISMATCH"
+
+
+class CannotCompleteLines(SchedulerError):
+    """The lines ask /v1/completions, but pool {pool} continues no text: its engine {engine} only chats."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "UNSUPPORTED"
+
+
+class RowTooLarge(SchedulerError):
+    """Row {row} of {name} ({row_id}) takes {bytes} bytes, more than the {limit} of a sample. Shorten it."""
+
+    kind = ErrorKind.INVALID
+    reason = "SAMPLE_TOO_LARGE"
+
+
+class ObjectStoreUnavailable(SchedulerError):
+    """The object store cannot be used: {problem}. Nothing was changed; check it, then try again."""
+
+    kind = ErrorKind.UNAVAILABLE
+    reason = "OBJECT_STORE_UNAVAILABLE"
+
+
+class InvalidObjectStore(SchedulerError):
+    """PROCTOR_SCHEDULER_OBJECT_STORE cannot be used: {problem}. Give file:///…, s3://…, gs://… or az://…."""
+
+    kind = ErrorKind.CONFLICT
+
+
+class FileNotFound(SchedulerError):
+    """There is no file {file_id}. List the files to see those there are."""
+
+    kind = ErrorKind.NOT_FOUND
+    reason = "FILE_NOT_FOUND"
+
+
+class FileInUse(SchedulerError):
+    """The batch {batch_id} uses the file {file_id}, so it stays. Wait for the batch, or cancel it first."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "FILE_IN_USE"
+
+
+class FileInUseByRun(SchedulerError):
+    """The run {run_id} uses the file {file_id}, so it stays. Wait for the run, or cancel it first."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "FILE_IN_USE"
+
+
+class FileTooLarge(SchedulerError):
+    """The file {name} has more than {limit} bytes{when}, the most of a batch. Split it."""
+
+    kind = ErrorKind.INVALID
+    reason = "FILE_TOO_LARGE"

@@ -1,0 +1,127 @@
+"""Ports of uploads: the object store, and the stores of data sets and of files."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from services.scheduler.uploads.dataset import (
+    Dataset,
+    DatasetContent,
+    DatasetCursor,
+    DatasetId,
+    DatasetPage,
+    NamedContent,
+)
+from services.scheduler.uploads.stored_file import FileId, FileList, FilePage, StoredFile
+
+
+class ObjectStore(Protocol):
+    """Objects by key. All calls block, so call them in a thread. All raise `ObjectStoreUnavailable`."""
+
+    def put(self, key: str, chunks: Sequence[bytes]) -> None:
+        """Stores one object of all chunks, atomically."""
+        ...
+
+    def get(self, key: str) -> bytes: ...
+
+    def get_range(self, key: str, start: int, length: int) -> bytes: ...
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """Keys of all objects under the prefix, also of unfinished ones that a killed process left."""
+        ...
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Ignores missing objects."""
+        ...
+
+
+class ContentSource(Protocol):
+    """Rows that runs can use."""
+
+    async def content(self, dataset_id: str) -> NamedContent:
+        """Rows of a data set, or of a file without faults. Raises `DatasetNotFound`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NewDataset:
+    """An uploaded data set whose rows are in the object store, under its own prefix."""
+
+    dataset: Dataset
+    request_id: str
+
+
+class DatasetStore(Protocol):
+    """Data sets and their contents, which they may share with files.
+
+    A prefix is unreferenced while no content and no file uses the objects under it.
+    """
+
+    async def register_prefix(self, prefix: str) -> None:
+        """Marks the prefix as unreferenced. Called before the first object is stored under it."""
+        ...
+
+    async def add(self, new: NewDataset) -> Dataset:
+        """Returns the data set as stored: that of the user's first call with this request id.
+
+        Its content is the existing one if the same file is already stored.
+        """
+        ...
+
+    async def find_by_request(self, request_id: str, user: str) -> Dataset | None:
+        """The data set stored by an earlier call of this user with this request id."""
+        ...
+
+    async def get(self, dataset_id: DatasetId) -> Dataset:
+        """Raises `DatasetNotFound`."""
+        ...
+
+    async def page(self, size: int, after: DatasetCursor | None) -> DatasetPage: ...
+
+    async def delete(self, dataset_id: DatasetId) -> DatasetContent | None:
+        """Returns the content if nothing else uses it; its prefix is then unreferenced.
+
+        Raises `DatasetNotFound`, or `DatasetInUse` if an unfinished run uses the data set.
+        """
+        ...
+
+    async def unreferenced_prefixes(self, before: datetime) -> Sequence[str]:
+        """Prefixes that have been unreferenced since before that time."""
+        ...
+
+    async def forget_unreferenced_prefix(self, prefix: str) -> None:
+        """Called once no object is left under the prefix."""
+        ...
+
+
+class FileStore(Protocol):
+    """Files, and the contents that valid ones share with data sets. Prefixes work as in `DatasetStore`."""
+
+    async def register_prefixes(self, prefixes: Sequence[str]) -> None:
+        """Marks the prefixes as unreferenced. Called before the first object is stored under them."""
+        ...
+
+    async def add(self, file: StoredFile, request_id: str) -> StoredFile:
+        """Returns the file as stored: that of the user's first call with this request id."""
+        ...
+
+    async def find_by_request(self, request_id: str, user: str) -> StoredFile | None:
+        """The file stored by an earlier call of this user with this request id."""
+        ...
+
+    async def get(self, file_id: FileId) -> StoredFile:
+        """Raises `FileNotFound`."""
+        ...
+
+    async def page(self, wanted: FileList) -> FilePage:
+        """Raises `FileNotFound` if the file to start after does not exist."""
+        ...
+
+    async def delete(self, file_id: FileId) -> Sequence[str]:
+        """Returns now unreferenced prefixes. Raises `FileNotFound`, `FileInUse` or `FileInUseByRun`."""
+        ...
+
+    async def expired(self, now: datetime, most: int) -> Sequence[FileId]:
+        """The first expired files that nothing uses."""
+        ...

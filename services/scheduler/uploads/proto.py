@@ -1,0 +1,168 @@
+"""Data sets, files, rows and faults as messages; page tokens; the stream of an upload."""
+
+import binascii
+from collections.abc import AsyncIterable, AsyncIterator
+from typing import TypeVar
+
+from proctor.v1 import dataset_service_pb2, file_service_pb2
+from proctor.wire.convert import member_of, number_of
+from services.scheduler.errors import InvalidPageToken, InvalidParameter
+from services.scheduler.requests import DEFAULT_USER, checked_request_id, page_token, read_page_token
+from services.scheduler.uploads.add_dataset import AddedDataset
+from services.scheduler.uploads.checking.faults import DatasetFault
+from services.scheduler.uploads.dataset import (
+    Dataset,
+    DatasetCursor,
+    DatasetFormat,
+    DatasetHeader,
+    DatasetId,
+    DatasetRow,
+    is_dataset_id,
+)
+from services.scheduler.uploads.errors import DatasetNotFound, FileNotFound, UploadCutOff
+from services.scheduler.uploads.stored_file import FileHeader, FileId, FilePurpose, StoredFile, is_file_id
+
+MAX_CHUNK_BYTES = 1024 * 1024
+
+Chunk = TypeVar("Chunk", dataset_service_pb2.UploadDatasetRequest, file_service_pb2.UploadFileRequest)
+
+
+def header_from_proto(message: dataset_service_pb2.DatasetHeader) -> DatasetHeader:
+    return DatasetHeader(
+        name=message.name,
+        user=message.user or DEFAULT_USER,
+        format=member_of(DatasetFormat, message.format),
+        request_id=checked_request_id(message.request_id),
+        digest=message.digest,
+    )
+
+
+def dataset_id_from_proto(text: str) -> DatasetId:
+    """Ids of another form are reported as not found."""
+    if not is_dataset_id(text):
+        raise DatasetNotFound(dataset_id=text)
+    return DatasetId(text)
+
+
+def added_to_proto(added: AddedDataset) -> dataset_service_pb2.UploadDatasetResponse:
+    if added.dataset is not None:
+        return dataset_service_pb2.UploadDatasetResponse(dataset=dataset_to_proto(added.dataset))
+    return dataset_service_pb2.UploadDatasetResponse(
+        faults=[fault_to_proto(fault) for fault in added.faults], fault_count=added.fault_count
+    )
+
+
+def dataset_to_proto(dataset: Dataset) -> dataset_service_pb2.Dataset:
+    content, facts = dataset.content, dataset.content.facts
+    message = dataset_service_pb2.Dataset(
+        dataset_id=dataset.dataset_id,
+        name=dataset.name,
+        row_count=facts.row_count,
+        size_bytes=content.size_bytes,
+        digest=content.digest,
+        format=number_of(content.format),
+        user=dataset.user,
+        target_count=facts.target_count,
+        models=facts.models,
+        endpoint=facts.endpoint,
+    )
+    message.uploaded_at.FromDatetime(dataset.uploaded_at)
+    return message
+
+
+def row_to_proto(row: DatasetRow) -> dataset_service_pb2.DatasetRow:
+    return dataset_service_pb2.DatasetRow(
+        row=row.row,
+        id=row.row_id,
+        body_json=row.body_json.decode(),
+        target=row.target,
+        metadata_json=row.metadata_json.decode(),
+    )
+
+
+def fault_to_proto(fault: DatasetFault) -> dataset_service_pb2.DatasetFault:
+    return dataset_service_pb2.DatasetFault(line=fault.line, field=fault.field, problem=fault.problem)
+
+
+def file_header_from_proto(message: file_service_pb2.FileHeader) -> FileHeader:
+    if message.purpose != FilePurpose.BATCH.number:
+        sentence = "purpose must be batch: files are uploaded for batches only."
+        raise InvalidParameter(field="header.purpose", sentence=sentence)
+    lifetime = message.expires_after_seconds if message.HasField("expires_after_seconds") else None
+    return FileHeader(
+        name=message.name,
+        user=message.user or DEFAULT_USER,
+        request_id=checked_request_id(message.request_id),
+        expires_after_seconds=lifetime,
+    )
+
+
+def file_id_from_proto(text: str) -> FileId:
+    """Ids of another form are reported as not found."""
+    if not is_file_id(text):
+        raise FileNotFound(file_id=text)
+    return FileId(text)
+
+
+def file_to_proto(file: StoredFile) -> file_service_pb2.File:
+    message = file_service_pb2.File(
+        file_id=file.file_id,
+        name=file.name,
+        purpose=number_of(file.purpose),
+        size_bytes=file.size_bytes,
+        user=file.user,
+        row_count=file.content.facts.row_count if file.content else 0,
+        faults=[fault_to_proto(fault) for fault in file.faults.first],
+        fault_count=file.faults.count,
+    )
+    message.created_at.FromDatetime(file.created_at)
+    if file.expires_at is not None:
+        message.expires_at.FromDatetime(file.expires_at)
+    return message
+
+
+def dataset_page_token(cursor: DatasetCursor | None) -> str:
+    """Returns "" after the last page."""
+    return page_token(cursor.uploaded_at, cursor.dataset_id, cursor.total) if cursor else ""
+
+
+def dataset_cursor_from_token(token: str) -> DatasetCursor | None:
+    """Returns None for the first page. Raises `InvalidPageToken`."""
+    if not token:
+        return None
+    try:
+        uploaded_at, dataset_id, total = read_page_token(token)
+    except (ValueError, binascii.Error) as error:
+        raise InvalidPageToken(page_token=token) from error
+    if not is_dataset_id(dataset_id):
+        raise InvalidPageToken(page_token=token)
+    return DatasetCursor(uploaded_at, DatasetId(dataset_id), total)
+
+
+async def open_upload(requests: AsyncIterable[Chunk]) -> tuple[Chunk, AsyncIterator[bytes]]:
+    """Returns the chunk with the header, and the bytes of the file.
+
+    Raises `InvalidParameter` if the header is not first. Reading the bytes raises it for a chunk that is too
+    large and for a second header, and `UploadCutOff` if the end is missing.
+    """
+    chunks = aiter(requests)
+    first = await anext(chunks, None)
+    if first is None or first.WhichOneof("chunk") != "header":
+        raise InvalidParameter(field="header", sentence="The first chunk must be the header.")
+    return first, _contents(chunks)
+
+
+async def _contents(chunks: AsyncIterator[Chunk]) -> AsyncIterator[bytes]:
+    """The end is a message of its own, because a crashed client looks like one that has sent everything."""
+    async for chunk in chunks:
+        match chunk.WhichOneof("chunk"):
+            case "end":
+                return
+            case "content" if len(chunk.content) <= MAX_CHUNK_BYTES:
+                yield chunk.content
+            case "content":
+                sentence = f"A chunk has {len(chunk.content)} bytes, but must have at most {MAX_CHUNK_BYTES}."
+                raise InvalidParameter(field="content", sentence=sentence)
+            case _:
+                raise InvalidParameter(field="header", sentence="Only the first chunk may be a header.")
+    raise UploadCutOff

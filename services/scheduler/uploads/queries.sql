@@ -1,0 +1,122 @@
+-- `SELECT *` reads the views dataset_rows and file_rows, which list their columns (migrations/0003_uploads.sql).
+
+-- name: store_content: Store a content, or find that of the same file, and lock it ($1 digest, $2 format, $3 prefix, $4 bytes, $5 rows, $6 rows with a target, $7 models, $8 endpoint)
+INSERT INTO dataset_contents (digest, format, prefix, size_bytes, row_count, target_count, models, endpoint)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (digest, format) DO UPDATE SET digest = excluded.digest;
+
+-- name: add_dataset: Store a data set, unless the same request has stored one ($1 data set, $2 name, $3 user, $4 time, $5 digest, $6 format, $7 request)
+INSERT INTO datasets (dataset_id, name, username, uploaded_at, digest, format, request_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT DO NOTHING;
+
+-- name: get_dataset: Return a data set with its content ($1 data set)
+SELECT * FROM dataset_rows WHERE dataset_id = $1;
+
+-- name: get_named_content: Return the rows of a data set, or of a file that has any ($1 data set or file)
+SELECT name, digest, format, prefix, content.size_bytes, row_count, target_count, models, endpoint
+FROM (
+    SELECT name, digest, format FROM datasets WHERE dataset_id = $1
+    UNION ALL
+    SELECT name, digest, format FROM files WHERE file_id = $1
+) AS named
+JOIN dataset_contents AS content USING (digest, format);
+
+-- name: find_dataset_of_request: Return the data set of an earlier call ($1 request)
+SELECT * FROM dataset_rows WHERE request_id = $1;
+
+-- name: list_datasets: Return a page of data sets, newest first ($1 time and $2 data set that it begins after, $3 size)
+SELECT *
+FROM dataset_rows
+WHERE (uploaded_at, dataset_id) < ($1::timestamptz, $2::text)
+ORDER BY uploaded_at DESC, dataset_id DESC
+LIMIT $3;
+
+-- name: count_datasets: Count all data sets, for the first page ()
+SELECT count(*) FROM datasets;
+
+-- name: run_using_dataset: Return an unfinished run over a data set or file ($1 data set or file)
+SELECT run_id FROM runs WHERE dataset_id = $1 AND state IN ('pending', 'running', 'paused') LIMIT 1;
+
+-- name: lock_dataset_to_delete: Lock a data set, so that no run over it is added meanwhile ($1 data set)
+SELECT dataset_id FROM datasets WHERE dataset_id = $1 FOR UPDATE;
+
+-- name: lock_content_of_dataset: Return the content of a data set and lock it, so that nothing else refers to it meanwhile ($1 data set)
+SELECT dataset_contents.digest, dataset_contents.format, prefix, size_bytes, row_count, target_count, models, endpoint
+FROM datasets
+JOIN dataset_contents USING (digest, format)
+WHERE dataset_id = $1
+FOR UPDATE OF dataset_contents;
+
+-- name: delete_dataset: Delete a data set ($1 data set)
+DELETE FROM datasets WHERE dataset_id = $1;
+
+-- name: delete_unused_content: Delete a content that no data set and no file refers to ($1 digest, $2 format)
+DELETE FROM dataset_contents
+WHERE digest = $1 AND format = $2
+  AND NOT EXISTS (SELECT FROM datasets WHERE datasets.digest = $1 AND datasets.format = $2)
+  AND NOT EXISTS (SELECT FROM files WHERE files.digest = $1 AND files.format = $2)
+RETURNING true;
+
+-- name: add_unreferenced_prefix: Record a prefix whose objects no content and no file refers to ($1 prefix)
+INSERT INTO unreferenced_prefixes (prefix) VALUES ($1) ON CONFLICT DO NOTHING;
+
+-- name: unreferenced_prefixes: Return prefixes that have been unreferenced for long, oldest first ($1 since before)
+SELECT prefix FROM unreferenced_prefixes WHERE since < $1 ORDER BY since;
+
+-- name: delete_unreferenced_prefix: Forget a prefix that is empty or referenced now ($1 prefix)
+DELETE FROM unreferenced_prefixes WHERE prefix = $1;
+
+-- name: add_file: Store a file, unless the same request has stored one ($1 file, $2 name, $3 user, $4 purpose, $5 bytes, $6 time, $7 expiry or null, $8 prefix, $9 digest of the content or null, $10 its format or null, $11 first faults, $12 number of faults, $13 request)
+INSERT INTO files (
+    file_id, name, username, purpose, size_bytes, created_at, expires_at, prefix, digest, format, faults, fault_count,
+    request_id
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::jsonb, $12, $13)
+ON CONFLICT DO NOTHING;
+
+-- name: get_file: Return a file with its faults, and with its content if it has one ($1 file)
+SELECT file_rows.*, faults FROM file_rows JOIN files USING (file_id) WHERE file_id = $1;
+
+-- name: find_file_of_request: Return the file of an earlier call ($1 request)
+SELECT file_rows.*, faults FROM file_rows JOIN files USING (file_id) WHERE files.request_id = $1;
+
+-- name: list_files: Return a page of files without their faults, newest first ($1 purpose or null, $2 time and $3 file that it begins after, $4 size)
+SELECT *, '[]' AS faults
+FROM file_rows
+WHERE ($1::text IS NULL OR purpose = $1) AND (created_at, file_id) < ($2::timestamptz, $3::text)
+ORDER BY created_at DESC, file_id DESC
+LIMIT $4;
+
+-- name: list_oldest_files: Return a page of files without their faults, oldest first ($1 purpose or null, $2 time and $3 file that it begins after, $4 size)
+SELECT *, '[]' AS faults
+FROM file_rows
+WHERE ($1::text IS NULL OR purpose = $1) AND (created_at, file_id) > ($2::timestamptz, $3::text)
+ORDER BY created_at, file_id
+LIMIT $4;
+
+-- name: lock_file_to_delete: Return the key of a file's content and lock the file, so that nothing begins to use it meanwhile ($1 file)
+SELECT prefix, digest, format FROM files WHERE file_id = $1 FOR UPDATE;
+
+-- name: batch_using_file: Return a batch over a file whose own files are not written ($1 file)
+SELECT batch_id
+FROM batches
+WHERE input_file_id = $1 AND run_id IS NOT NULL AND finalized_at IS NULL
+LIMIT 1;
+
+-- name: lock_content: Lock a content, so that nothing else refers to it meanwhile ($1 digest, $2 format)
+SELECT prefix FROM dataset_contents WHERE digest = $1 AND format = $2 FOR UPDATE;
+
+-- name: delete_file: Delete a file ($1 file)
+DELETE FROM files WHERE file_id = $1;
+
+-- name: expired_files: Return expired files that nothing uses, earliest expiry first ($1 time, $2 most)
+SELECT file_id
+FROM files
+WHERE expires_at <= $1
+  AND NOT EXISTS (
+      SELECT FROM batches WHERE input_file_id = file_id AND run_id IS NOT NULL AND finalized_at IS NULL
+  )
+  AND NOT EXISTS (SELECT FROM runs WHERE dataset_id = file_id AND state IN ('pending', 'running', 'paused'))
+ORDER BY expires_at
+LIMIT $2;

@@ -1,0 +1,77 @@
+"""Reads data sets and files: one, a page of them, rows, bytes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from services.scheduler.errors import InvalidParameter
+from services.scheduler.uploads.dataset import Dataset, DatasetCursor, DatasetId, DatasetPage, DatasetRow
+from services.scheduler.uploads.errors import ObjectStoreUnavailable
+from services.scheduler.uploads.ports import DatasetStore, FileStore, ObjectStore
+from services.scheduler.uploads.storage.store_bytes import bytes_part_key, parts_from
+from services.scheduler.uploads.storage.store_rows import LoadRows
+from services.scheduler.uploads.stored_file import FileId, FileList, FilePage, StoredFile
+
+MAX_SHOWN_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class ShowDataset:
+    datasets: DatasetStore
+    loading: LoadRows
+
+    async def get(self, dataset_id: DatasetId) -> Dataset:
+        return await self.datasets.get(dataset_id)
+
+    async def page(self, size: int, after: DatasetCursor | None) -> DatasetPage:
+        return await self.datasets.page(size, after)
+
+    async def rows(self, dataset_id: DatasetId, first_row: int, count: int) -> Sequence[DatasetRow]:
+        """Returns up to `count` rows: fewer if they are large, but at least one if there is one."""
+        dataset = await self.datasets.get(dataset_id)
+        return await asyncio.to_thread(self._rows, dataset, first_row, count)
+
+    def _rows(self, dataset: Dataset, first_row: int, count: int) -> list[DatasetRow]:
+        shown: list[DatasetRow] = []
+        size = 0
+        for row in self.loading.rows_from(dataset.content, first_row):
+            size += row.size_bytes
+            if shown and size > MAX_SHOWN_BYTES:
+                break
+            shown.append(row)
+            if len(shown) == count:
+                break
+        return shown
+
+
+CHUNK_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class ShowFile:
+    files: FileStore
+    objects: ObjectStore
+
+    async def get(self, file_id: FileId) -> StoredFile:
+        return await self.files.get(file_id)
+
+    async def page(self, wanted: FileList) -> FilePage:
+        return await self.files.page(wanted)
+
+    async def chunks(self, file: StoredFile, first_byte: int) -> AsyncIterator[bytes]:
+        """Yields the bytes, fetched part by part. Raises `FileNotFound` if the file was deleted meanwhile."""
+        if not 0 <= first_byte <= file.size_bytes:
+            sentence = f"first_byte is {first_byte}, but the file has {file.size_bytes} bytes."
+            raise InvalidParameter(field="first_byte", sentence=sentence)
+        for part, start, length in parts_from(file.size_bytes, first_byte):
+            content = await self._fetched(file, part, start, length)
+            for place in range(0, length, CHUNK_BYTES):
+                yield content[place : place + CHUNK_BYTES]
+
+    async def _fetched(self, file: StoredFile, part: int, start: int, length: int) -> bytes:
+        key = bytes_part_key(file.prefix, part)
+        try:
+            return await asyncio.to_thread(self.objects.get_range, key, start, length)
+        except ObjectStoreUnavailable:
+            await self.files.get(file.file_id)
+            raise

@@ -1,0 +1,95 @@
+"""A file of the Files API: its bytes unchanged, and its faults or rows. It never changes."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NewType
+
+from proctor.values.contract_enum import ContractEnum
+from services.scheduler.uploads.checking.faults import DatasetFault
+from services.scheduler.uploads.dataset import DatasetContent
+
+FileId = NewType("FileId", str)
+
+LEAST_EXPIRY_SECONDS = 3600
+MOST_EXPIRY_SECONDS = 30 * 24 * 3600
+_FILE_ID = re.compile(r"file-[0-9a-f]{32}")
+
+
+class FilePurpose(ContractEnum):
+    """Purpose of a file: input or output of a batch."""
+
+    BATCH = "batch", 1
+    BATCH_OUTPUT = "batch_output", 2
+
+
+@dataclass(frozen=True, slots=True)
+class FileHeader:
+    """Header of an upload. `expires_after_seconds` None means that the file does not expire."""
+
+    name: str
+    user: str
+    request_id: str = ""
+    expires_after_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileFaults:
+    """The first faults by line, and their number."""
+
+    first: Sequence[DatasetFault] = ()
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """`size_bytes` bytes under `prefix` in the object store. `content` has the rows of valid batch input."""
+
+    file_id: FileId
+    name: str
+    user: str
+    purpose: FilePurpose
+    size_bytes: int
+    created_at: datetime
+    prefix: str
+    expires_at: datetime | None = None
+    content: DatasetContent | None = None
+    faults: FileFaults = FileFaults()
+
+
+@dataclass(frozen=True, slots=True)
+class FileList:
+    """A page of files to list: newest first unless ascending, after the file `after` if given."""
+
+    size: int
+    after: FileId | None = None
+    purpose: FilePurpose | None = None
+    is_ascending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FilePage:
+    files: Sequence[StoredFile]
+    has_more: bool
+
+
+def expiry_problem(field: str, seconds: int | None) -> str:
+    """Returns why a lifetime is not allowed, "" if it is. None means that the file does not expire."""
+    if seconds is None or LEAST_EXPIRY_SECONDS <= seconds <= MOST_EXPIRY_SECONDS:
+        return ""
+    allowed = f"at least {LEAST_EXPIRY_SECONDS} and at most {MOST_EXPIRY_SECONDS}"
+    return f"{field} is {seconds}, but must be {allowed}. Leave it out to keep what is written."
+
+
+def is_file_id(text: str) -> bool:
+    return _FILE_ID.fullmatch(text) is not None
+
+
+def bytes_prefix(file_id: FileId) -> str:
+    return f"files/{file_id}"
+
+
+def rows_prefix(file_id: FileId) -> str:
+    """Separate from the bytes, because data sets with the same content may keep the rows longer."""
+    return f"datasets/{file_id}"

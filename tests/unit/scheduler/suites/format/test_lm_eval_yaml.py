@@ -1,0 +1,277 @@
+"""YAML of lm-evaluation-harness: the simple kind loads as it is, the rest is refused with line and reason."""
+
+import json
+
+import pytest
+
+from proctor.values.scoring import GroupMetric, OutputType, TaskGroup
+from services.scheduler.suites.suite import FewshotSampler, TaskDefinition
+from tests.fakes.suites.suite_documents import problems_of, suite_of
+
+CHOICES = """\
+task: hues
+tag: [colour_tasks]
+dataset_path: org/colours
+dataset_name: warm
+output_type: multiple_choice
+training_split: train
+validation_split: validation
+doc_to_text: "{{thing}} is"
+doc_to_target: label
+doc_to_choice: {"0": red, "1": green}
+should_decontaminate: true
+doc_to_decontamination_query: thing
+metadata:
+  version: 2.0
+"""
+WORDS = """\
+task: words
+dataset_path: org/words
+test_split: test
+doc_to_text: "Say {{word}}:"
+doc_to_target: "{{word}}"
+"""
+SPLITS = {
+    "training_split": "train",
+    "validation_split": "validation",
+    "test_split": "test",
+    "fewshot_split": "dev",
+}
+
+
+def task_of(text: str) -> TaskDefinition:
+    [task] = suite_of(text).tasks
+    return task
+
+
+def with_splits(*keys: str, more: str = "") -> TaskDefinition:
+    lines = [line for line in CHOICES.splitlines() if "_split" not in line]
+    return task_of("\n".join([*lines, *(f"{key}: {SPLITS[key]}" for key in keys), more]))
+
+
+def test_a_task_loads_as_it_is() -> None:
+    suite = suite_of(CHOICES)
+    [task] = suite.tasks
+    assert (suite.name, suite.groups) == ("hues", (TaskGroup("hues", ("hues",)),))
+    assert (task.name, task.version) == ("hues", "2.0")
+    assert (task.rows.dataset_id, task.rows.config, task.rows.split) == ("org/colours", "warm", "validation")
+    assert task.templates.choices == ("red", "green")
+    assert task.scoring.output_type is OutputType.MULTIPLE_CHOICE
+    assert task.scoring.target_delimiter == " "
+
+
+def test_metrics_are_those_of_the_output_where_none_are_given() -> None:
+    assert [metric.name for metric in task_of(CHOICES).scoring.metrics] == ["acc", "acc_norm"]
+    assert [metric.name for metric in task_of(WORDS).scoring.metrics] == ["exact_match"]
+
+
+def test_a_task_without_an_output_type_generates_up_to_an_empty_line() -> None:
+    generation = task_of(WORDS).generation
+    assert generation is not None
+    assert (generation.until, generation.max_tokens, generation.temperature) == (("\n\n",), 256, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("splits", "asked", "pool"),
+    [
+        (["training_split", "validation_split", "test_split", "fewshot_split"], "test", "dev"),
+        (["training_split", "validation_split", "test_split"], "test", "train"),
+        (["validation_split", "test_split"], "test", "validation"),
+        (["test_split"], "test", "test"),
+        (["training_split", "validation_split"], "validation", "train"),
+        (["validation_split"], "validation", "validation"),
+    ],
+)
+def test_the_test_split_is_asked_before_the_validation_split_and_examples_come_first_from_training(
+    splits: list[str], asked: str, pool: str
+) -> None:
+    task = with_splits(*splits)
+    assert task.fewshot_rows is not None
+    assert (task.rows.split, task.fewshot_rows.split) == (asked, pool)
+
+
+@pytest.mark.parametrize(
+    ("splits", "more", "drops"),
+    [
+        (["training_split", "validation_split"], "", True),
+        (["training_split", "test_split"], "", False),
+        (["validation_split", "fewshot_split"], "", False),
+        (["test_split"], "fewshot_split: test", True),
+        (["test_split"], "fewshot_config: {split: test, sampler: first_n}", True),
+    ],
+)
+def test_a_document_is_dropped_from_its_examples_where_pool_and_test_split_are_named_the_same(
+    splits: list[str], more: str, *, drops: bool
+) -> None:
+    assert with_splits(*splits, more=more).fewshot.drops_document is drops
+
+
+def test_examples_of_the_file_itself_are_the_pool_unless_a_split_is_named() -> None:
+    samples = "fewshot_config: {sampler: first_n, samples: [{thing: sky, label: 0}]}\nnum_fewshot: 1\n"
+    task = task_of(CHOICES + samples)
+    assert task.fewshot_rows is None
+    assert task.fewshot.samples == ({"thing": "sky", "label": 0},)
+    assert task.fewshot.sampler is FewshotSampler.FIRST_N
+    named = task_of(CHOICES + samples + "fewshot_split: train\n")
+    assert (named.fewshot.samples, named.fewshot_rows is not None) == ((), True)
+
+
+def test_limits_of_tokens_go_by_several_names() -> None:
+    options = "generation_kwargs: {max_new_tokens: 5, max_tokens: 7, until: [a], do_sample: false}\n"
+    generation = task_of(WORDS + options).generation
+    assert generation is not None
+    assert (generation.max_tokens, generation.until) == (5, ("a",))
+
+
+def test_filters_have_the_defaults_they_have_there() -> None:
+    pipelines = """\
+filter_list:
+  - name: vote
+    filter: [{function: regex}, {function: majority_vote}, {function: take_first}]
+"""
+    [pipeline] = json.loads(task_of(WORDS + pipelines).scoring.filters_json)
+    assert [step["function"] for step in pipeline["filter"]] == ["regex", "majority_vote"]
+    assert pipeline["filter"][0]["regex_pattern"] == r"#### (\-?[0-9\.\,]+)"
+
+
+def test_options_of_metrics_over_choices_are_not_read_as_they_are_not_there() -> None:
+    listed = "metric_list: [{metric: acc, aggregation: mean, higher_is_better: true, weight_by_size: true}]\n"
+    [metric] = task_of(CHOICES + listed).scoring.metrics
+    assert (metric.name, metric.options_json) == ("acc", "")
+
+
+def test_included_keys_replace_whole_values() -> None:
+    """There, a mapping of a higher file is not merged with that of a lower one."""
+    base = "dataset_path: org/words\ntest_split: test\ndoc_to_text: w\ndoc_to_target: w\n"
+    base += "generation_kwargs: {max_gen_toks: 9, until: [x]}\n"
+    suite = suite_of("task: words\ninclude: _base.yaml\ngeneration_kwargs: {until: [y]}\n", _base_yaml=base)
+    generation = suite.tasks[0].generation
+    assert generation is not None
+    assert (generation.max_tokens, generation.until) == (256, ("y",))
+
+
+def test_rows_may_come_from_files_that_were_sent_along() -> None:
+    text = (
+        WORDS.replace("org/words", "json") + "dataset_kwargs: {data_files: {test: a.jsonl, train: b.jsonl}}\n"
+    )
+    [task] = suite_of(text + "training_split: train\n", a_jsonl="{}", b_jsonl="{}").tasks
+    assert task.rows.file is not None
+    assert task.fewshot_rows is not None
+    assert (task.rows.file.name, str(task.fewshot_rows.file)) == ("a.jsonl", "b.jsonl")
+
+
+def test_a_revision_pins_the_rows() -> None:
+    options = "dataset_kwargs: {trust_remote_code: true, revision: abc}\n"
+    assert task_of(WORDS + options).rows.revision == "abc"
+
+
+def test_a_group_becomes_a_suite_of_its_tasks_and_groups() -> None:
+    text = """\
+group: speech
+task:
+  - words
+  - group: shades
+    task:
+      - {task: hues, num_fewshot: 2}
+    aggregate_metric_list: {metric: acc, weight_by_size: false}
+  - inner
+aggregate_metric_list:
+  - {metric: acc, aggregation: mean, filter_list: none}
+metadata: {version: 1}
+"""
+    more = WORDS.replace("task: words", "task: more")
+    inner = "group: inner\ntask: [more]\n"
+    suite = suite_of(text, words_yaml=WORDS, hues_yaml=CHOICES, inner_yaml=inner, more_yaml=more)
+    assert [(task.name, task.fewshot.num_fewshot) for task in suite.tasks] == [
+        ("words", 0),
+        ("hues", 2),
+        ("more", 0),
+    ]
+    assert suite.groups == (
+        TaskGroup("shades", ("hues",), (GroupMetric("acc", is_weighted_by_size=False),)),
+        TaskGroup("inner", ("more",)),
+        TaskGroup("speech", ("words", "hues", "more"), (GroupMetric("acc"),)),
+    )
+
+
+def test_groups_that_hold_each_other_end() -> None:
+    found = problems_of(
+        "group: a\ntask: [b]\n", b_yaml="group: b\ntask: [c]\n", c_yaml="group: c\ntask: [b]\n"
+    )
+    assert ("c.yaml", 2, "task.0", "the group of b.yaml is there twice, or within itself") in found
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key", "problem"),
+    [
+        ("group: a\ntask: [b]\n", 2, "task.0", "b.yaml cannot be read"),
+        ("group: a\ntask: [{task: b, num_fewshot: 2}]\n", 2, "task.0.task", "there is no b.yaml"),
+        ("group: a\ntask: [3]\n", 2, "task.0", "a task is its name, or its keys and values"),
+        ("group: a\n", 1, "task", "is missing: a group lists its tasks"),
+        ("group: a\nnum_fewshot: 2\ntask: []\n", 2, "num_fewshot", "a group does not change its tasks"),
+        ("group: a b\ntask: []\n", 1, "group", "does not match"),
+        ("group: a\ntask: []\naggregate_metric_list: [{metric: acc, aggregation: median}]\n", 3,
+         "aggregate_metric_list.0.aggregation", "'mean' was expected"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_group_is_told(text: str, line: int, key: str, problem: str) -> None:
+    assert [(at, where) for _, at, where, told in problems_of(text) if problem in told] == [(line, key)]
+
+
+@pytest.mark.parametrize(
+    ("more", "key", "problem"),
+    [
+        ("process_docs: !function utils.process", "process_docs", "a suite holds no Python code"),
+        ("process_docs: utils.process", "process_docs", "rows are asked as they are"),
+        ("process_results: !function utils.score", "process_results", "a suite holds no Python code"),
+        ("metric_list: [{metric: !function utils.mine}]", "metric_list.0.metric", "no Python code"),
+        ("metric_list: [{metric: bleurt}]", "metric_list.0.metric", "'bleurt' is none of acc"),
+        ("metric_list: [{metric: exact_match, k: 3}]", "metric_list.0.k", "there is no such key"),
+        ("filter_list: [{name: a, filter: [{function: map}]}]", "filter_list.0.filter.0.function", "'map'"),
+        ("repeats: 8", "repeats", "order the run with as many rollouts instead"),
+        ("gen_prefix: 'So '", "gen_prefix", "there is no way to begin the model's answer"),
+        ("doc_to_image: image", "doc_to_image", "models are asked in text only"),
+        ("unsafe_code: true", "unsafe_code", "code that a model writes is not run"),
+        ("use_prompt: a/b", "use_prompt", "not taken from promptsource"),
+        ("dataset_kwargs: {num_proc: 3}", "dataset_kwargs.num_proc", "rows are read without this option"),
+        ("description: '{{x}}'", "description", "it cannot be a template"),
+        ("fewshot_config: {doc_to_text: x}", "fewshot_config.doc_to_text", "as the question is"),
+        ("recipe: x", "recipe", "lm-evaluation-harness has no such key"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_loaded_says_why_and_where(more: str, key: str, problem: str) -> None:
+    found = problems_of(WORDS + more)
+    [(_, line, told, sentence)] = [one for one in found if one[2] == key]
+    assert (line, told) == (6, key)
+    assert problem in sentence
+
+
+def test_keys_without_effect_may_be_empty() -> None:
+    text = "process_docs: ''\nunsafe_code: false\nrepeats: 1\ntraining_split: null\ngeneration_kwargs: null\n"
+    assert task_of(WORDS + text).name == "words"
+
+
+@pytest.mark.parametrize("output_type", ["loglikelihood", "loglikelihood_rolling"])
+def test_other_outputs_are_refused(output_type: str) -> None:
+    assert problems_of(WORDS + f"output_type: {output_type}\n") == [
+        ("", 6, "output_type", f"'{output_type}' is none of multiple_choice, generate_until")
+    ]
+
+
+def test_a_task_of_python_code_is_told_to_be_one() -> None:
+    text = "task: mine\ngroup: ours\nclass: !function task.Mine\n"
+    assert problems_of(text) == [("", 3, "class", "!function task.Mine: a suite holds no Python code")]
+
+
+def test_a_task_needs_a_split_that_can_be_asked() -> None:
+    text = WORDS.replace("test_split: test", "training_split: train")
+    [(_, line, key, problem)] = problems_of(text)
+    assert (line, key) == (2, "dataset_path")
+    assert "a test_split or validation_split is needed" in problem
+
+
+def test_rows_of_a_file_that_is_nowhere_are_told_at_the_key_that_names_it() -> None:
+    text = WORDS.replace("org/words", "json")
+    assert [(line, key) for _, line, key, _ in problems_of(text)] == [(2, "dataset_path")]
+    named = text + "dataset_kwargs: {data_files: {test: a.jsonl}}\n"
+    assert problems_of(named) == [("", 6, "dataset_kwargs", "a.jsonl was not sent along")]

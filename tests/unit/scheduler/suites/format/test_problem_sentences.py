@@ -1,0 +1,54 @@
+"""What is wrong is told as its author can mend it, and nothing is told that is not so."""
+
+from pathlib import Path
+
+import pytest
+
+from services.scheduler.suites.errors import InvalidSuiteFile
+from tests.fakes.suites.suite_documents import TASK, problems_of
+
+LM_EVAL = """\
+task: words
+dataset_path: org/words
+test_split: test
+doc_to_text: question
+doc_to_target: answer
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ("[no, yes]", "YAML takes words such as no and on for truth values, so put it in quotes"),
+        ("[1, 2]", "put the number in quotes"),
+    ],
+)
+def test_what_yaml_takes_for_no_text_is_told_with_the_way_out(written: str, why: str) -> None:
+    [(_, line, key, problem)] = problems_of(TASK.replace("[red, green]", written))
+    assert (line, key) == (6, "doc_to_choice.0")
+    assert problem.endswith(f"is not of type 'string': {why}")
+
+
+def test_of_a_filter_in_python_only_that_is_told() -> None:
+    step = "{function: !function own.Filter, group_select: 0, regex_pattern: a}"
+    found = problems_of(f"{LM_EVAL}filter_list: [{{name: a, filter: [{step}]}}]\n")
+    assert [problem for *_, problem in found] == ["!function own.Filter: a suite holds no Python code"]
+
+
+def test_a_filter_that_takes_no_pattern_is_told_so() -> None:
+    step = "{function: lowercase, regex_pattern: a}"
+    [(_, _, key, _)] = problems_of(f"{LM_EVAL}filter_list: [{{name: a, filter: [{step}]}}]\n")
+    assert key == "filter_list.0.filter.0.regex_pattern"
+
+
+def test_examples_in_other_words_are_told_to_be_none_of_ours() -> None:
+    found = problems_of(f"{LM_EVAL}fewshot_config: {{sampler: first_n, doc_to_text: other}}\n")
+    assert [(key, problem) for _, _, key, problem in found] == [
+        ("fewshot_config.doc_to_text", "examples are written as the question is")
+    ]
+
+
+def test_a_sentence_ends_once() -> None:
+    assert (
+        str(InvalidSuiteFile(Path("a.yaml"), "it is unsafe.")) == "Invalid suite file a.yaml: it is unsafe."
+    )

@@ -1,0 +1,57 @@
+"""Compressed files are told from their first bytes, whatever their name; a bomb costs no memory."""
+
+import gzip
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+from zstandard import ZstdCompressor
+
+from services.scheduler.uploads.checking.compression import CHUNK_BYTES, decompressed_chunks
+from services.scheduler.uploads.errors import DatasetTooLarge
+from tests.fakes.storage.checked_files import NO_LIMITS, CheckedFiles, batch_line, jsonl, problem_of
+
+CONTENT = jsonl(batch_line(number) for number in range(3000))
+ZSTD = ZstdCompressor().compress
+PACKED = {
+    "gzip": gzip.compress(CONTENT),
+    "zstd": ZSTD(CONTENT),
+    "gzip in members": gzip.compress(CONTENT[:999]) + gzip.compress(CONTENT[999:]),
+    "zstd in frames": ZSTD(CONTENT[:999]) + ZSTD(CONTENT[999:]),
+}
+
+
+@pytest.mark.parametrize("kind", PACKED)
+@pytest.mark.parametrize("piece_bytes", [1, 977, 2**20])
+def test_packed_file_has_the_rows_of_the_plain_one(kind: str, piece_bytes: int) -> None:
+    plain, packed = CheckedFiles(), CheckedFiles()
+    checked = packed.check(PACKED[kind], piece_bytes=piece_bytes)
+    assert checked.size_bytes == len(PACKED[kind])
+    assert packed.rows(checked) == plain.rows(plain.check(CONTENT))
+
+
+@pytest.mark.parametrize("kind", PACKED)
+def test_packed_file_that_is_cut_off_or_broken_is_refused(kind: str) -> None:
+    content = PACKED[kind]
+    word = kind.split(maxsplit=1)[0]
+    assert problem_of(content[:-3]) == f"It ends in the middle of its {word} data. Upload it again, whole."
+    assert problem_of(content + b"more").startswith(f"It begins as {word} but is not: ")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, ZSTD])
+def test_bomb_is_bounded_by_what_it_unpacks_to(pack: Callable[[bytes], bytes]) -> None:
+    bomb = pack(b" " * 300_000_000)
+    assert len(bomb) < 400_000
+    limits = type(NO_LIMITS)(2**40, 100_000_000, 2**40)
+    tracemalloc.start()
+    with pytest.raises(DatasetTooLarge):
+        CheckedFiles(limits=limits).check(bomb)
+    assert tracemalloc.get_traced_memory()[1] < 120_000_000
+    tracemalloc.stop()
+
+
+def test_no_piece_is_large_or_empty() -> None:
+    for content in (b"x" * 5_000_000, gzip.compress(b"x" * 5_000_000), ZSTD(b"x" * 5_000_000)):
+        sizes = [len(chunk) for chunk in decompressed_chunks([content[:1], b"", content[1:]])]
+        assert sum(sizes) == 5_000_000
+        assert all(0 < size <= CHUNK_BYTES for size in sizes)

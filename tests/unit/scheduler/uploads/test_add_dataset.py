@@ -1,0 +1,157 @@
+"""Uploads that end otherwise than well: nothing remains of them, and the next one has its place."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from services.common.errors import DependencyUnavailable
+from services.scheduler.uploads.add_dataset import AddDataset, AddedDataset
+from services.scheduler.uploads.checking.check_file import CheckFile
+from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
+from services.scheduler.uploads.dataset import Dataset, DatasetHeader, DatasetId
+from services.scheduler.uploads.delete_uploads import prefix_of
+from services.scheduler.uploads.errors import (
+    InvalidObjectStore,
+    ObjectStoreUnavailable,
+    UploadSilent,
+    UploadTooSlow,
+)
+from services.scheduler.uploads.ports import NewDataset
+from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
+from services.scheduler.uploads.wiring import DATASET_READERS
+from tests.fakes.scheduler.surroundings import SetClock
+from tests.fakes.storage.checked_files import NO_LIMITS, jsonl
+from tests.fakes.storage.memory_objects import MemoryObjects
+
+DATASET = DatasetId("ds_" + "0" * 32)
+# What hardly packs: two parts.
+HEAVY = jsonl({"prompt": os.urandom(1_000_000).hex()} for _ in range(18))
+
+
+@dataclass
+class KeptDatasets:
+    """Keeps what is added; or says that Postgres is away."""
+
+    is_away: bool = False
+    kept: list[Dataset] = field(default_factory=list)
+    begun: list[str] = field(default_factory=list)
+
+    async def add(self, new: NewDataset) -> Dataset:
+        if self.is_away:
+            raise DependencyUnavailable(dependency="Postgres")
+        self.kept.append(new.dataset)
+        return new.dataset
+
+    async def register_prefix(self, prefix: str) -> None:
+        self.begun.append(prefix)
+
+    async def find_by_request(self, request_id: str, user: str) -> Dataset | None:  # noqa: ARG002  # as the port has it
+        return None
+
+
+async def sent(chunks: Iterable[bytes], *, is_hanging: bool = False) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+    if is_hanging:
+        await asyncio.Event().wait()
+
+
+class Adding:
+    def __init__(
+        self, seconds: float = 60.0, silent_seconds: float = 60.0, refuse_after: int = 1_000_000
+    ) -> None:
+        self.objects = MemoryObjects(refuse_after=refuse_after)
+        self.datasets = KeptDatasets()
+        checking = CheckFile(DATASET_READERS, self.objects, NO_LIMITS)
+        self._adding = AddDataset(
+            checking,
+            self.datasets,  # type: ignore[arg-type]  # adding needs no more of the port
+            self.objects,
+            SetClock(),
+            Uploads(UploadLimits(1, seconds, silent_seconds)),
+        )
+
+    async def add(self, chunks: AsyncIterator[bytes]) -> AddedDataset:
+        return await self._adding.add(DATASET, DatasetHeader("x.jsonl", "ann"), chunks)
+
+    async def next_is_taken(self) -> bool:
+        return (await self.add(sent([jsonl([{"prompt": "x"}])]))).dataset is not None
+
+
+async def test_upload_that_takes_too_long_is_given_up() -> None:
+    uploads = Adding(seconds=0.05)
+    with pytest.raises(UploadTooSlow):
+        await uploads.add(sent([HEAVY[:1000]], is_hanging=True))
+    assert uploads.objects.contents == {}
+    assert await uploads.next_is_taken()
+
+
+async def test_caller_who_falls_silent_gives_his_place_to_the_next() -> None:
+    uploads = Adding(silent_seconds=0.05)
+    with pytest.raises(UploadSilent):
+        await uploads.add(sent([HEAVY[:1000]], is_hanging=True))
+    assert uploads.objects.contents == {}
+    assert await uploads.next_is_taken()
+
+
+async def test_store_that_fails_in_the_middle_ends_the_upload_while_it_comes() -> None:
+    uploads = Adding(refuse_after=1)
+    with pytest.raises(ObjectStoreUnavailable):
+        await uploads.add(sent([HEAVY], is_hanging=True))
+    assert uploads.objects.contents == {}
+
+
+async def test_caller_who_fails_in_the_middle_is_told_of() -> None:
+    async def failing() -> AsyncIterator[bytes]:
+        yield HEAVY[: len(HEAVY) // 2]
+        raise ConnectionError("gone")
+
+    uploads = Adding()
+    with pytest.raises(ConnectionError):
+        await uploads.add(failing())
+    assert uploads.objects.contents == {}
+    assert await uploads.next_is_taken()
+
+
+async def test_rows_stay_where_it_is_unknown_whether_the_data_set_was_stored() -> None:
+    """A commit whose answer was lost has happened all the same; else the sweep takes them."""
+    uploads = Adding()
+    uploads.datasets.is_away = True
+    with pytest.raises(DependencyUnavailable):
+        await uploads.add(sent([jsonl([{"prompt": "x"}])]))
+    assert uploads.objects.contents != {}
+    assert uploads.datasets.begun == [prefix_of(DATASET)]
+
+
+async def test_sender_is_held_back_by_a_check_that_is_slow() -> None:
+    taken = 0
+
+    async def eager() -> AsyncIterator[bytes]:
+        nonlocal taken
+        for start in range(0, len(HEAVY), 65_536):
+            taken += 1
+            yield HEAVY[start : start + 65_536]
+
+    uploads = Adding(refuse_after=0)
+    with pytest.raises(ObjectStoreUnavailable):
+        await uploads.add(eager())
+    assert taken < len(HEAVY) / 65_536 * 0.75
+
+
+@pytest.mark.parametrize("url", ["ftp://x/y", "/tmp/x", "s3://", "file://host/x", "az://container/x"])
+def test_address_that_is_no_object_store_is_told_at_the_start(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    with pytest.raises(InvalidObjectStore, match="PROCTOR_SCHEDULER_OBJECT_STORE cannot be used: "):
+        ObstoreObjects(url)
+
+
+def test_folder_that_cannot_be_made_is_told_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidObjectStore, match="Not a directory"):
+        ObstoreObjects((tmp_path / "file" / "objects").as_uri())
