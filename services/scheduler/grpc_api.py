@@ -10,13 +10,13 @@ import grpc
 
 from proctor.v1 import scheduler_service_pb2 as messages
 from proctor.v1 import scheduler_service_pb2_grpc
+from proctor.values.run import RunId, RunKind, RunState
+from proctor.wire.convert import member_of
 from services.scheduler.errors import InvalidParameter
-from services.scheduler.proto_words import RUN_KINDS, RUN_STATES, word_of
 from services.scheduler.requests import DEFAULT_USER, checked_page_size, checked_request_id, nul_problem
 from services.scheduler.runs.lifecycle.change_state import CancelRun, PauseRun, ResumeRun, RetryRun
 from services.scheduler.runs.lifecycle.delete_run import DeleteRun
 from services.scheduler.runs.lifecycle.errors import RunNotFound
-from services.scheduler.runs.lifecycle.run import RunId
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.orders.proto import order_from_proto
 from services.scheduler.runs.reads.proto import (
@@ -33,7 +33,7 @@ from services.scheduler.suites.proto import suite_to_proto
 from services.scheduler.workers.list_models import ListModels
 from services.scheduler.workers.pool import Aliases
 from services.scheduler.workers.ports import WorkerRegistry
-from services.scheduler.workers.proto import models_to_proto, worker_to_proto
+from services.scheduler.workers.proto import WORKER, models_to_proto
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["SchedulerService"].full_name
 
@@ -153,7 +153,7 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     async def ListWorkers(
         self, request: messages.ListWorkersRequest, context: Context
     ) -> messages.ListWorkersResponse:
-        workers = [worker_to_proto(worker) for worker in self._use.registry.workers()]
+        workers = [WORKER.to_proto(worker) for worker in self._use.registry.workers()]
         return messages.ListWorkersResponse(workers=workers)
 
 
@@ -171,10 +171,10 @@ def _filter(request: messages.ListRunsRequest) -> RunFilter:
     if problem:
         raise InvalidParameter(field=problem.field, sentence=problem.sentence)
     return RunFilter(
-        state=word_of(RUN_STATES, request.state),
+        state=member_of(RunState, request.state),
         suite=request.suite,
         model=request.model,
         project_id=request.project_id if request.HasField("project_id") else None,
-        kind=word_of(RUN_KINDS, request.kind),
+        kind=member_of(RunKind, request.kind),
         dataset_id=request.dataset_id,
     )

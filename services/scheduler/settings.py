@@ -3,11 +3,11 @@
 from os import getuid
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Literal
 
 from pydantic import Field
 from pydantic_settings import BaseSettings
 
+from proctor.values.priority import Priority
 from services.common.shared_settings import (
     DataDir,
     LogLevel,
@@ -57,7 +57,7 @@ class SchedulerSettings(BaseSettings):
     """Time that a run may execute before it fails as timed out."""
     min_run_time_seconds: float = Field(default=60.0, ge=0)
     """Time that a run executes before a run of another user may preempt it."""
-    highest_priorities: dict[str, Literal["high", "normal", "low"]] = Field(default_factory=dict)
+    highest_priorities: dict[str, Priority] = Field(default_factory=dict)
     """Highest priority per user, as {"*": "normal", "ann": "high"}; "*" is every other user."""
 
     max_failed_share: float = Field(default=0.05, ge=0, le=1)

@@ -12,13 +12,14 @@ import asyncpg
 import grpc
 from nats.aio.client import Client
 
+from proctor.values.pools import PoolsFile
 from services.common import subjects
 from services.common.clock import Clock, SystemClock
 from services.common.grpc_client import open_channel
 from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.jetstream import JetStream, connect_nats
 from services.common.lifecycle import every
-from services.common.postgres import connect_pool, migrate
+from services.common.postgres import PostgresSession, connect_pool, migrate
 from services.common.process import return_freed_memory
 from services.scheduler import grpc_api
 from services.scheduler.batches import grpc_api as batches_grpc_api
@@ -32,7 +33,6 @@ from services.scheduler.grpc_api import GrpcApi, SchedulerUseCases
 from services.scheduler.leadership.leader_election import FencingToken, lead_when_elected
 from services.scheduler.leadership.postgres import PostgresLeaderElection
 from services.scheduler.planning.grpc_results import GrpcRunRecord
-from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Sessions
 from services.scheduler.pricing.resolve_price import ResolvePrice
 from services.scheduler.pricing.yaml_prices import YamlPrices
 from services.scheduler.progress.nats import NatsProgressReports
@@ -51,13 +51,13 @@ from services.scheduler.runs.lifecycle.submit_run import SubmitRun
 from services.scheduler.runs.limits.change_limits import ChangeLimits
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import QueueLimits
-from services.scheduler.runs.orders.run_order import Priority
 from services.scheduler.runs.reads import grpc_api as queue_grpc_api
 from services.scheduler.runs.reads.grpc_api import GrpcQueueApi, QueueUseCases
 from services.scheduler.runs.reads.postgres import PostgresRunLists
 from services.scheduler.runs.reads.show_queue import ShowQueue
 from services.scheduler.runs.reads.show_run import ShowRun
 from services.scheduler.runs.reads.show_run_forecast import ForecastRun
+from services.scheduler.session import MIGRATIONS, QUERIES, SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites import grpc_api as suites_grpc_api
 from services.scheduler.suites.grpc_api import GrpcSuiteApi
@@ -68,10 +68,10 @@ from services.scheduler.uploads import grpc_files as files_grpc_api
 from services.scheduler.uploads.grpc_datasets import GrpcDatasetApi
 from services.scheduler.uploads.grpc_files import GrpcFileApi
 from services.scheduler.uploads.wiring import UploadParts
+from services.scheduler.workers.base_urls import BaseUrl
 from services.scheduler.workers.list_models import ListingRules, ListModels
 from services.scheduler.workers.nats import NatsModelLists, NatsWorkerRegistry
-from services.scheduler.workers.pool import Aliases, Pool
-from services.scheduler.workers.yaml_pools import read_aliases, read_pools
+from services.scheduler.workers.yaml_pools import read_allowed_base_urls, read_pools
 
 SERVICE_NAMES = (
     grpc_api.SERVICE_NAME,
@@ -93,8 +93,8 @@ THREAD_SWITCH_SECONDS = 0.001
 class Definitions:
     """Files of the operator. They are read first, since nothing works without them."""
 
-    pools: tuple[Pool, ...]
-    aliases: Aliases
+    allowed_base_urls: tuple[BaseUrl, ...]
+    pools: PoolsFile
     suites: YamlInstalledSuites
     prices: YamlPrices
 
@@ -112,9 +112,10 @@ class Shared:
         results: grpc.aio.Channel,
     ) -> None:
         self.settings = settings
-        self.pools, self.aliases = definitions.pools, definitions.aliases
+        self.pools, self.aliases = definitions.pools.pools, definitions.pools.aliases
+        self.allowed_base_urls = definitions.allowed_base_urls
         self.clock: Clock = SystemClock()
-        self.sessions = Sessions(postgres)
+        self.session = PostgresSession(postgres, QUERIES)
         self.nats, self.results = nats, results
         self.jetstream = JetStream(nats)
         self.tracker = ProgressTracker()
@@ -131,15 +132,15 @@ class Shared:
             budget=self.retry_budget,
         )
         self.record = GrpcRunRecord(results)
-        self.limits = PostgresLimits(self.sessions, _limits_of(settings))
-        self.runs = PostgresRuns(self.sessions, self.limits)
-        self.run_lists = PostgresRunLists(self.sessions)
+        self.limits = PostgresLimits(self.session, _limits_of(settings))
+        self.runs = PostgresRuns(self.session, self.limits)
+        self.run_lists = PostgresRunLists(self.session)
         self.pricing = ResolvePrice(definitions.prices)
-        self.suites = SuiteParts(settings, definitions.suites, self.sessions, self.clock)
-        self.uploads = UploadParts(settings, self.sessions, self.clock)
+        self.suites = SuiteParts(settings, definitions.suites, self.session, self.clock)
+        self.uploads = UploadParts(settings, self.session, self.clock)
         self.deletion = DeleteRun(runs=self.runs, record=self.record, clock=self.clock)
         self.forecasts = ForecastQueue(
-            store=PostgresQueue(self.sessions),
+            store=PostgresQueue(self.session),
             limits=self.limits,
             tracker=self.tracker,
             registry=self.registry,
@@ -222,10 +223,9 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
 
 
 def _definitions(settings: SchedulerSettings) -> Definitions:
-    pools = read_pools(settings.pools_file, settings.allowed_base_urls)
     return Definitions(
-        pools=pools,
-        aliases=read_aliases(settings.pools_file, pools),
+        allowed_base_urls=read_allowed_base_urls(settings.allowed_base_urls),
+        pools=read_pools(settings.pools_file),
         suites=YamlInstalledSuites(settings.suites_dir),
         prices=YamlPrices(settings.prices_file),
     )
@@ -238,7 +238,7 @@ def _limits_of(settings: SchedulerSettings) -> QueueLimits:
         max_requests_per_minute=settings.max_requests_per_minute,
         run_time_limit=timedelta(seconds=settings.run_time_limit_seconds),
         min_run_time=timedelta(seconds=settings.min_run_time_seconds),
-        priorities={user: Priority[name.upper()] for user, name in settings.highest_priorities.items()},
+        priorities=settings.highest_priorities,
     )
 
 
@@ -279,6 +279,7 @@ def _run_use_cases(shared: Shared, list_models: ListModels) -> SchedulerUseCases
             clock=clock,
             pricing=shared.pricing,
             aliases=shared.aliases,
+            allowed_base_urls=shared.allowed_base_urls,
         ),
         forecast=ForecastRun(forecasts=shared.forecasts, runs=shared.run_lists),
         cancel=CancelRun(runs=runs, controls=controls, clock=clock),
@@ -318,7 +319,7 @@ def _queue_use_cases(shared: Shared) -> QueueUseCases:
 
 def _batches(shared: Shared) -> BatchParts:
     return BatchParts(
-        batches=PostgresBatches(shared.sessions, shared.runs),
+        batches=PostgresBatches(shared.session, shared.runs),
         lines=GrpcBatchLines(shared.results),
         uploads=shared.uploads,
         limits=shared.limits,
@@ -352,7 +353,7 @@ def _lead_runs(shared: Shared) -> LeadRuns:
             settings=shared.settings,
             pools=shared.pools,
             clock=shared.clock,
-            sessions=shared.sessions,
+            session=shared.session,
             jetstream=shared.jetstream,
             tracker=shared.tracker,
             registry=shared.registry,

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from proctor.v1 import run_pb2, run_record_service_pb2
 from proctor.values.outcome import Answer
+from proctor.values.run import RunId
+from proctor.values.scoring import ScoringMethod
 from proctor.wire.values import GROUP, SAMPLE
 from services.common.clock import SystemClock
 from services.results.outcomes.outcome import Outcome, OutcomeBatch, ScoredOutcome
@@ -23,8 +25,8 @@ from services.results.summaries.run_summary import RunSummary
 from services.scheduler.planning.ports import TaskToOpen
 from services.scheduler.planning.proto import task_to_proto
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run, RunId
-from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
+from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.rendering.render_samples import open_task
 from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.rows.row_source import RowSource, RowsReference

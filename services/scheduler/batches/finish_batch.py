@@ -10,12 +10,13 @@ from uuid import UUID, uuid5
 import orjson
 
 from proctor.values.plain import with_line_feeds_only
+from proctor.values.run import RunId
 from services.common.clock import Clock
 from services.common.errors import RemoteError
 from services.scheduler.batches.ports import BatchLines, LedBatchStore
 from services.scheduler.batches.stored_batch import Batch, BatchFiles, BatchId, MissingLines, missing_lines
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.uploads.dataset import DatasetContent, DatasetRow
 from services.scheduler.uploads.delete_uploads import try_to_delete_objects
 from services.scheduler.uploads.ports import FileStore, ObjectStore

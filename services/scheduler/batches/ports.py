@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Protocol
 
+from proctor.values.run import RunId
 from services.scheduler.batches.stored_batch import Batch, BatchFiles, BatchId, BatchPage, MissingLines
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.runs.lifecycle.run import RunId
 from services.scheduler.uploads.stored_file import StoredFile
 
 

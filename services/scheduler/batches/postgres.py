@@ -4,11 +4,10 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 
 import asyncpg
 
-from services.common.postgres import load_queries
+from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.batches.errors import BatchNotFound
 from services.scheduler.batches.stored_batch import (
     Batch,
@@ -20,56 +19,54 @@ from services.scheduler.batches.stored_batch import (
 )
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.leadership.postgres import run_as_leader
-from services.scheduler.postgres_sessions import Connection, Sessions
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns, lock_user
 from services.scheduler.runs.lifecycle.postgres_rows import run_from_row
 from services.scheduler.uploads.postgres_datasets import request_of
 from services.scheduler.uploads.postgres_files import add_file_in
 from services.scheduler.uploads.stored_file import FileId, StoredFile
 
-QUERIES = load_queries(Path(__file__).with_name("queries.sql"))
 _BEFORE_ALL = (datetime(9999, 1, 1, tzinfo=UTC), "")
 
 
 class PostgresBatches:
-    def __init__(self, sessions: Sessions, runs: PostgresRuns) -> None:
-        self._sessions = sessions
+    def __init__(self, session: PostgresSession, runs: PostgresRuns) -> None:
+        self._session = session
         self._runs = runs
 
     async def add(self, batch: Batch, request_id: str) -> Batch:
         request = request_of(batch.user, request_id) if request_id else None
 
-        async def add(connection: Connection) -> Batch:
-            await lock_user(connection, batch.user)
-            ordered = await connection.fetchval(QUERIES["find_submitted_batch"], request)
+        async def add(transaction: PostgresTransaction) -> Batch:
+            await lock_user(transaction, batch.user)
+            ordered = await transaction.fetchval("find_submitted_batch", request)
             if ordered is None:
                 if batch.run is not None:
-                    await self._runs.add_in(connection, batch.run, "")
-                await connection.execute(QUERIES["add_batch"], *_batch_values(batch), request)
-            return await _found(connection, BatchId(ordered or batch.batch_id))
+                    await self._runs.add_in(transaction, batch.run, "")
+                await transaction.execute("add_batch", *_batch_values(batch), request)
+            return await _found(transaction, BatchId(ordered or batch.batch_id))
 
-        return await self._sessions.run(add)
+        return await self._session.run(add)
 
     async def ordered(self, request_id: str, user: str) -> Batch | None:
         request = request_of(user, request_id)
 
-        async def ordered(connection: Connection) -> Batch | None:
-            batch_id = await connection.fetchval(QUERIES["find_submitted_batch"], request)
-            return await _found(connection, BatchId(batch_id)) if batch_id else None
+        async def ordered(transaction: PostgresTransaction) -> Batch | None:
+            batch_id = await transaction.fetchval("find_submitted_batch", request)
+            return await _found(transaction, BatchId(batch_id)) if batch_id else None
 
-        return await self._sessions.run(ordered)
+        return await self._session.run(ordered)
 
     async def get(self, batch_id: BatchId) -> Batch:
-        return await self._sessions.read(lambda connection: _found(connection, batch_id))
+        return _batch(batch_id, await self._session.fetchrow("get_batch", batch_id))
 
     async def page(self, size: int, after: BatchId | None) -> BatchPage:
         behind = ((await self.get(after)).created_at, after) if after else _BEFORE_ALL
         # One more than is shown tells whether there are more.
-        rows = await self._sessions.fetch(QUERIES["list_batches"], *behind, size + 1)
+        rows = await self._session.fetch("list_batches", *behind, size + 1)
         return BatchPage([batch_from_row(row) for row in rows[:size]], len(rows) > size)
 
     async def to_finish(self, others: Collection[BatchId], most: int) -> Sequence[BatchId]:
-        rows = await self._sessions.fetch(QUERIES["batches_to_finalize"], list(others), most)
+        rows = await self._session.fetch("batches_to_finalize", list(others), most)
         return [BatchId(row["batch_id"]) for row in rows]
 
     async def finish(
@@ -77,18 +74,21 @@ class PostgresBatches:
     ) -> bool:
         values = (batch_id, written.finalized_at, written.output_file_id, written.error_file_id)
 
-        async def finish(connection: Connection) -> bool:
-            if await connection.fetchval(QUERIES["finalize_batch"], *values) is None:
+        async def finish(transaction: PostgresTransaction) -> bool:
+            if await transaction.fetchval("finalize_batch", *values) is None:
                 return False
             for file in files:
-                await add_file_in(connection, file)
+                await add_file_in(transaction, file)
             return True
 
-        return await run_as_leader(self._sessions, token, finish)
+        return await run_as_leader(self._session, token, finish)
 
 
-async def _found(connection: Connection, batch_id: BatchId) -> Batch:
-    row = await connection.fetchrow(QUERIES["get_batch"], batch_id)
+async def _found(transaction: PostgresTransaction, batch_id: BatchId) -> Batch:
+    return _batch(batch_id, await transaction.fetchrow("get_batch", batch_id))
+
+
+def _batch(batch_id: BatchId, row: asyncpg.Record | None) -> Batch:
     if row is None:
         raise BatchNotFound(batch_id=batch_id)
     return batch_from_row(row)

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import NewType
 from uuid import UUID
 
-from services.scheduler.progress.run_counts import RunCounts
-from services.scheduler.runs.lifecycle.run import Run, RunId, RunState
+from proctor.values.run import RunCounts, RunId, RunState
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.uploads.stored_file import FileId
 
 LEAST = timedelta(hours=1)

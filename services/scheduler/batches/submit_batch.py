@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from proctor.values.priority import Priority
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.scheduler.batches.errors import BatchRequestTaken
@@ -22,7 +23,7 @@ from services.scheduler.runs.lifecycle.ports import RunControls
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.limits.ports import LimitStore
-from services.scheduler.runs.orders.run_order import Priority, RunOrder
+from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.uploads.checking.faults import DatasetFault, FaultKind
 from services.scheduler.uploads.checking.row_fields import ENDPOINTS
 from services.scheduler.uploads.errors import DatasetNotFound, FileNotFound

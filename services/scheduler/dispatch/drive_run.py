@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import uuid4
 
+from proctor.values.run import RunId, RunState
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind, MessageTooLarge, RemoteError
 from services.common.structured_logs import get_logger
@@ -19,7 +20,7 @@ from services.scheduler.planning.plan_run import PlanRun
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.lifecycle.cost_limit import limit_problem
 from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
-from services.scheduler.runs.lifecycle.run import Run, RunError, RunId, RunState, deadline_error
+from services.scheduler.runs.lifecycle.run import Run, RunError, deadline_error
 from services.scheduler.workers.ports import WorkerRegistry
 from services.scheduler.workers.worker import loading_problem, provider_refusal
 

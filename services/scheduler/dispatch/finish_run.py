@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, replace
 
+from proctor.values.run import RunCounts, RunState
 from services.common.clock import Clock
 from services.scheduler.dispatch.ports import ClosableRecord, ShardStream
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.progress.run_counts import RunCounts
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunControls
-from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunEnding, RunError, RunState
+from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunEnding, RunError
 
 
 @dataclass(frozen=True)

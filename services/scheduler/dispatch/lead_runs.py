@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from proctor.values.run import RunId, RunState
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
 from services.scheduler.dispatch.drive_run import RunDriver
@@ -13,7 +14,7 @@ from services.scheduler.leadership.leader_election import FencingToken, Leadersh
 from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
 from services.scheduler.runs.admission.ports import SlotStore
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunControls
-from services.scheduler.runs.lifecycle.run import RunEnding, RunId, RunState, deadline_error
+from services.scheduler.runs.lifecycle.run import RunEnding, deadline_error
 
 log = get_logger()
 

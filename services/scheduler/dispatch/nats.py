@@ -6,18 +6,18 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Protocol
 
-from proctor.v1 import run_pb2, sample_pb2, work_messages_pb2
-from proctor.values.scoring import OutputType
+from proctor.v1 import sample_pb2, work_messages_pb2
+from proctor.values.run import RunId
+from proctor.values.scoring import OutputType, PromptForm, ScoringMethod
+from proctor.wire.convert import number_of
+from proctor.wire.well_known import time_to_proto
 from services.common import subjects
 from services.common.errors import MessageTooLarge
 from services.common.jetstream import JetStream
 from services.scheduler.planning.shard import FilledShard, Shard, ShardCutter
-from services.scheduler.proto_words import PROMPT_FORMS, SCORING_METHODS, TRUNCATIONS
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask, merged_params
-from services.scheduler.runs.lifecycle.proto import time_to_proto
-from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.proto import params_to_proto
-from services.scheduler.runs.orders.run_order import ScoringMethod
 
 # What one call may read.
 _MAX_POSITIONS = 1024
@@ -134,11 +134,11 @@ def _task_message(run: Run, task: PlannedTask) -> work_messages_pb2.WorkShard:
         epoch=run.epoch,
         model=order.model,
         task=task.task,
-        scoring_method=SCORING_METHODS[method],
+        scoring_method=number_of(method),
         params=params_to_proto(merged_params(order.params, task)),
         stop=task.stop,
-        prompt_form=PROMPT_FORMS[order.prompt_form] if order.prompt_form else _default_form(method),
-        truncation=TRUNCATIONS[order.truncation],
+        prompt_form=number_of(order.prompt_form or _default_form(method)),
+        truncation=number_of(order.truncation),
         deadline=time_to_proto(run.deadline),
         stream_answers=order.stream_answers,
         base_url=order.base_url,
@@ -146,10 +146,9 @@ def _task_message(run: Run, task: PlannedTask) -> work_messages_pb2.WorkShard:
     )
 
 
-def _default_form(method: ScoringMethod) -> "run_pb2.PromptForm.ValueType":
-    """Weighed choices continue the text. For answers the worker knows whether its engine has completions."""
-    is_weighed = method is ScoringMethod.LOGLIKELIHOOD
-    return run_pb2.PROMPT_FORM_COMPLETION if is_weighed else run_pb2.PROMPT_FORM_UNSPECIFIED
+def _default_form(method: ScoringMethod) -> PromptForm | None:
+    """Log-likelihood scored choices continue the text. Otherwise the worker decides by its engine."""
+    return PromptForm.COMPLETION if method is ScoringMethod.LOGLIKELIHOOD else None
 
 
 def _numbers_of(shards: Sequence[Shard]) -> Sequence[int]:

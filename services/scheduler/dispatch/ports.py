@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from proctor.values.run import RunCounts, RunId, RunState
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.ports import MissingSamples
 from services.scheduler.planning.shard import FilledShard, Shard
-from services.scheduler.progress.run_counts import ProgressReport, RunCounts
+from services.scheduler.progress.run_counts import ProgressReport
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run, RunId, RunState
+from services.scheduler.runs.lifecycle.run import Run
 
 
 @dataclass(frozen=True, slots=True)

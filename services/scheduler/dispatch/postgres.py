@@ -1,39 +1,35 @@
 """Shards in Postgres: which wait and which are in flight. Attempts are stored before anything is sent."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import asyncpg
 
-from services.common.postgres import load_queries
+from services.common.postgres import PostgresSession
 from services.scheduler.dispatch.ports import ShardMoves
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.leadership.postgres import run_as_leader
 from services.scheduler.planning.postgres import array_literal
 from services.scheduler.planning.shard import Shard
-from services.scheduler.postgres_sessions import Sessions
 from services.scheduler.runs.lifecycle.run import Run
-
-QUERIES = load_queries(Path(__file__).with_name("queries.sql"))
 
 
 class PostgresShards:
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
 
     async def planned(self, run: Run, after: int, limit: int) -> Sequence[Shard]:
         values = (run.run_id, run.epoch, after, limit)
-        return _shards(await self._sessions.fetch(QUERIES["planned_shards"], *values))
+        return _shards(await self._session.fetch("planned_shards", *values))
 
     async def dispatched(self, run: Run) -> Sequence[Shard]:
-        return _shards(await self._sessions.fetch(QUERIES["dispatched_shards"], run.run_id, run.epoch))
+        return _shards(await self._session.fetch("dispatched_shards", run.run_id, run.epoch))
 
     async def move(self, token: FencingToken, run: Run, moves: ShardMoves) -> bool:
         """A single statement, so that dispatching costs one round trip."""
         numbers = [shard.number for shard in moves.dispatched]
         attempts = [shard.attempt for shard in moves.dispatched]
         values = (token, run.run_id, run.epoch, list(moves.done), numbers, attempts)
-        row = await self._sessions.fetchrow(QUERIES["move_shards"], *values)
+        row = await self._session.fetchrow("move_shards", *values)
         if row is None or not row["is_leader"]:
             raise LeadershipLost
         return bool(row["is_live"])
@@ -43,7 +39,7 @@ class PostgresShards:
         samples = [array_literal(shard.samples) for shard in shards]
         values = (run.run_id, run.epoch, numbers, samples)
         await run_as_leader(
-            self._sessions, token, lambda connection: connection.execute(QUERIES["return_shards"], *values)
+            self._session, token, lambda transaction: transaction.execute("return_shards", *values)
         )
 
 

@@ -3,8 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from proctor.values.pools import Pool
+from proctor.values.run import RunId
 from services.common.clock import Clock
 from services.common.jetstream import JetStream
+from services.common.postgres import PostgresSession
 from services.common.process import release
 from services.scheduler.dispatch.credit import CreditRule
 from services.scheduler.dispatch.dispatch_shards import DispatchShards
@@ -20,20 +23,17 @@ from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.planning.plan_retry import AddMissingShards, PlanRetry
 from services.scheduler.planning.plan_run import PlanRun
 from services.scheduler.planning.postgres import PostgresPlans
-from services.scheduler.postgres_sessions import Sessions
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.admission.postgres import PostgresSlots
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.postgres_led_runs import PostgresLedRuns
-from services.scheduler.runs.lifecycle.run import RunId
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.wiring import SuiteParts
 from services.scheduler.uploads.storage.store_rows import LoadRows
 from services.scheduler.uploads.wiring import UploadParts
 from services.scheduler.workers.nats import NatsWorkerRegistry
-from services.scheduler.workers.pool import Pool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class RunLeaderParts:
     settings: SchedulerSettings
     pools: Sequence[Pool]
     clock: Clock
-    sessions: Sessions
+    session: PostgresSession
     jetstream: JetStream
     tracker: ProgressTracker
     registry: NatsWorkerRegistry
@@ -56,7 +56,7 @@ class RunLeaderParts:
 
 
 def make_run_leader(parts: RunLeaderParts) -> LeadRuns:
-    led_runs = PostgresLedRuns(parts.sessions)
+    led_runs = PostgresLedRuns(parts.session)
     any_model_pools = frozenset(pool.name for pool in parts.pools if pool.serves_any_model)
     stream = NatsShardStream(jetstream=parts.jetstream, samples=parts.record, any_model_pools=any_model_pools)
     context = _driver_context(parts, led_runs, stream)
@@ -66,7 +66,7 @@ def make_run_leader(parts: RunLeaderParts) -> LeadRuns:
 
     return LeadRuns(
         runs=led_runs,
-        slots=PostgresSlots(parts.sessions, parts.limits),
+        slots=PostgresSlots(parts.session, parts.limits),
         stream=stream,
         controls=parts.controls,
         tracker=parts.tracker,
@@ -79,7 +79,7 @@ def _driver_context(
     parts: RunLeaderParts, led_runs: PostgresLedRuns, stream: NatsShardStream
 ) -> DriverContext:
     settings = parts.settings
-    plans, shards = PostgresPlans(parts.sessions), PostgresShards(parts.sessions)
+    plans, shards = PostgresPlans(parts.session), PostgresShards(parts.session)
     return DriverContext(
         runs=parts.runs,
         planner=_planner(parts, led_runs, plans),

@@ -3,37 +3,35 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TypeVar
 
 import asyncpg
 
-from services.common.postgres import TRANSIENT_POSTGRES, load_queries
+from services.common.postgres import TRANSIENT_POSTGRES, PostgresSession, PostgresTransaction
 from services.common.structured_logs import get_logger
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
-from services.scheduler.postgres_sessions import Connection, Sessions
+from services.scheduler.session import QUERIES
 
 log = get_logger()
 
 T = TypeVar("T")
 
-QUERIES = load_queries(Path(__file__).with_name("queries.sql"))
 _LOCK = "SELECT pg_try_advisory_lock(hashtext('proctor leader'), hashtext(current_schema()))"
 _RETRY_SECONDS = 0.5
 _PING_SECONDS = 2.0
 
 
 async def run_as_leader(
-    sessions: Sessions, token: FencingToken, operation: Callable[[Connection], Awaitable[T]]
+    session: PostgresSession, token: FencingToken, operation: Callable[[PostgresTransaction], Awaitable[T]]
 ) -> T:
     """Runs the operation in a transaction that commits only in this term. Raises `LeadershipLost`."""
 
-    async def fenced(connection: Connection) -> T:
-        if await connection.fetchval(QUERIES["hold_term"], token) is None:
+    async def fenced(transaction: PostgresTransaction) -> T:
+        if await transaction.fetchval("hold_term", token) is None:
             raise LeadershipLost
-        return await operation(connection)
+        return await operation(transaction)
 
-    return await sessions.run(fenced)
+    return await session.run(fenced)
 
 
 class PostgresLeaderTerm:

@@ -13,7 +13,9 @@ from proctor.v1 import (
     run_record_service_pb2_grpc,
     sample_pb2,
 )
+from proctor.values.run import RunCounts, RunId, RunState
 from proctor.values.scoring import TaskScoring
+from proctor.wire.convert import number_of
 from proctor.wire.values import GROUP, SAMPLE, SCORING
 from services.common.errors import RemoteError
 from services.common.grpc_errors import remote_error
@@ -24,9 +26,8 @@ from services.scheduler.planning.proto import (
 )
 from services.scheduler.planning.shard import MissingSample
 from services.scheduler.progress.proto import counts_from_summary, report_from_proto
-from services.scheduler.progress.run_counts import ProgressReport, RunCounts
-from services.scheduler.proto_words import RUN_STATES, SCORING_METHODS, TRUNCATIONS
-from services.scheduler.runs.lifecycle.run import Run, RunId, RunState
+from services.scheduler.progress.run_counts import ProgressReport
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.suites.rendering.sample import RenderedSample
 
 Response = TypeVar("Response")
@@ -76,8 +77,8 @@ class GrpcRunRecord:
             epoch=run.epoch,
             tasks=[task_to_proto(task, run) for task in plan.tasks],
             rollouts=run.order.rollouts,
-            scoring_method=SCORING_METHODS[run.scoring_method],
-            truncation=TRUNCATIONS[run.order.truncation],
+            scoring_method=number_of(run.scoring_method),
+            truncation=number_of(run.order.truncation),
             facts=facts_to_proto(run, plan.missing_tasks),
             groups=[GROUP.to_proto(group) for group in plan.groups],
         )
@@ -108,7 +109,7 @@ class GrpcRunRecord:
 
     async def close_run(self, run: Run, state: RunState, *, allow_partial: bool) -> RunCounts | None:
         request = run_record_service_pb2.CloseRunRequest(
-            run_id=run.run_id, epoch=run.epoch, allow_partial=allow_partial, state=RUN_STATES[state]
+            run_id=run.run_id, epoch=run.epoch, allow_partial=allow_partial, state=number_of(state)
         )
         try:
             response = await _answer(self._record.CloseRun(request, timeout=_CLOSE_SECONDS))

@@ -117,7 +117,9 @@ class PlanRun:
             return 0
         await self._note(token, run, "taking stored answers")
         workers = self.registry.workers()
-        return await self.record.reuse_answers(run, engine_facts(run.order, run.pool, workers))
+        return await self.record.reuse_answers(
+            run, engine_facts(run.order.model, run.order.base_url, run.pool, workers)
+        )
 
     async def _store(self, token: FencingToken, run: Run, plan: _Plan, reused_answers: int) -> None:
         tasks = tuple(task.planned for task in plan.tasks)

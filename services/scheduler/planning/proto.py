@@ -5,16 +5,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from proctor.v1 import run_record_service_pb2, sample_pb2
-from proctor.values.scoring import OutputType
-from proctor.wire.values import SCORING
+from proctor.values.generation import GenerationParams
+from proctor.values.scoring import OutputType, ScoringMethod
+from proctor.wire.values import PRICE, SCORING
+from proctor.wire.well_known import time_to_proto
 from services.scheduler.planning.ports import TaskToOpen
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask, merged_params
-from services.scheduler.runs.lifecycle.proto import price_to_proto
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.runs.orders.run_order import GenerationParams, ScoringMethod
 
 
 def request_digest(run: Run, task: PlannedTask) -> bytes:
@@ -65,18 +63,16 @@ def task_to_proto(task: TaskToOpen, run: Run) -> sample_pb2.PlannedTask:
 
 
 def facts_to_proto(run: Run, missing_tasks: Sequence[str]) -> run_record_service_pb2.RunFacts:
-    created_at = Timestamp()
-    created_at.FromDatetime(run.created_at)
     return run_record_service_pb2.RunFacts(
         suite=run.order.subject.partition("@")[0],
         suite_version=run.suite_version,
         model=run.order.model,
         project_id=run.order.project_id,
         user=run.user,
-        created_at=created_at,
+        created_at=time_to_proto(run.created_at),
         limit=run.order.limit,
         num_fewshot=run.order.num_fewshot,
         missing_tasks=missing_tasks,
-        price=price_to_proto(run.price),
+        price=PRICE.to_proto(run.price) if run.price else None,
         dataset_name=run.dataset_name,
     )

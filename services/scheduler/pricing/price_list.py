@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from services.scheduler.runs.model_price import ModelPrice
+from proctor.values.usage import ModelPrice
 
 # At the end of a pattern it stands for any rest of the name.
 ANY_REST = "*"

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from proctor.values.usage import ModelPrice
 from services.scheduler.pricing.errors import NoPrice, NoPriceElsewhere
-from services.scheduler.runs.model_price import ModelPrice
-from services.scheduler.runs.orders.run_order import RunOrder
 
 
 class Prices(Protocol):
@@ -18,11 +17,14 @@ class Prices(Protocol):
 class ResolvePrice:
     prices: Prices
 
-    def price_of(self, order: RunOrder) -> ModelPrice | None:
-        """None where it is unknown, as on a server that the order names. A cost limit needs one."""
-        price = None if order.base_url else self.prices.price_of(order.model)
-        if price is None and order.max_cost is not None:
-            if order.base_url:
-                raise NoPriceElsewhere(base_url=order.base_url)
-            raise NoPrice(model=order.model)
+    def price_of(self, model: str, base_url: str, max_cost: float | None) -> ModelPrice | None:
+        """None if the price is unknown, as on a server that an order names by its `base_url`.
+
+        Raises `NoPrice` or `NoPriceElsewhere` if there is a `max_cost` then.
+        """
+        price = None if base_url else self.prices.price_of(model)
+        if price is None and max_cost is not None:
+            if base_url:
+                raise NoPriceElsewhere(base_url=base_url)
+            raise NoPrice(model=model)
         return price

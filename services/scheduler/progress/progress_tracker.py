@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
-from services.scheduler.progress.run_counts import ProgressReport, RunCounts
+from proctor.values.run import RunCounts
+from services.scheduler.progress.run_counts import ProgressReport
 from services.scheduler.progress.run_speed import RunSpeed, SpeedMarks
 
 _FORGET_AFTER_SECONDS = 600.0

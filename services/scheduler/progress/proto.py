@@ -1,21 +1,14 @@
 """Counts of a run, as results reports them and as a summary holds them."""
 
-from proctor.v1 import outcome_pb2, summary_pb2, work_messages_pb2
-from services.scheduler.progress.run_counts import ProgressReport, RunCounts, TaskCounts
-from services.scheduler.runs.model_price import TokenUsage
+from proctor.v1 import summary_pb2, work_messages_pb2
+from proctor.values.run import RunCounts, TaskCounts
+from proctor.wire.values import COUNTS, USAGE
+from services.scheduler.progress.run_counts import ProgressReport
 
 
 def report_from_proto(report: work_messages_pb2.ProgressReport) -> ProgressReport:
-    counts = RunCounts(
-        epoch=report.epoch,
-        tasks=tuple(
-            TaskCounts(task.task, task.recorded, task.failed, task.unparsed) for task in report.tasks
-        ),
-        failures=dict(report.failures),
-        environment=dict(report.environment),
-        usage=usage_from_proto(report.usage),
-    )
-    return ProgressReport(report.run_id, counts, {shard.shard: shard.recorded for shard in report.shards})
+    shards = {shard.shard: shard.recorded for shard in report.shards}
+    return ProgressReport(report.run_id, COUNTS.from_proto(report), shards)
 
 
 def counts_from_summary(summary: summary_pb2.RunSummary, environment: dict[str, str]) -> RunCounts:
@@ -27,11 +20,5 @@ def counts_from_summary(summary: summary_pb2.RunSummary, environment: dict[str, 
         ),
         failures=dict(summary.failures),
         environment=environment,
-        usage=usage_from_proto(summary.usage),
-    )
-
-
-def usage_from_proto(usage: outcome_pb2.TokenUsage) -> TokenUsage:
-    return TokenUsage(
-        usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens
+        usage=USAGE.from_proto(summary.usage),
     )

@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-from services.scheduler.progress.run_counts import RunCounts
+from proctor.values.run import RunCounts
 
 
 @dataclass(frozen=True, slots=True)

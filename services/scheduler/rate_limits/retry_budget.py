@@ -3,7 +3,6 @@
 from typing import TypeVar
 
 from services.scheduler.rate_limits.rate_report import RateReport
-from services.scheduler.runs.lifecycle.run import Run
 
 _LEAST = 100
 _REMEMBERED_RUNS = 1000
@@ -28,15 +27,15 @@ class RetryBudget:
             self._counts.setdefault(run_id, {})[report.pace, report.worker_id] = count
         _forget_first(self._counts)
 
-    def is_spent(self, run: Run) -> bool:
-        """The first question about an epoch begins it."""
-        spent = sum(self._counts.get(run.run_id, {}).values())
-        epoch, before = self._spent_before.get(run.run_id, (0, 0))
-        if epoch != run.epoch:
+    def is_spent(self, run_id: str, epoch: int, total: int) -> bool:
+        """Of a run of `total` samples. The budget of an epoch begins with the first call for it."""
+        spent = sum(self._counts.get(run_id, {}).values())
+        known_epoch, before = self._spent_before.get(run_id, (0, 0))
+        if known_epoch != epoch:
             before = spent
-            self._spent_before[run.run_id] = (run.epoch, before)
+            self._spent_before[run_id] = (epoch, before)
             _forget_first(self._spent_before)
-        return spent - before > max(_LEAST, self._share * run.total)
+        return spent - before > max(_LEAST, self._share * total)
 
 
 def _forget_first(known: dict[str, T]) -> None:

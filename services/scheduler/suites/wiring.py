@@ -1,7 +1,7 @@
 """Makes and joins the parts of the scheduler that suites need: of the installation and of users."""
 
 from services.common.clock import Clock
-from services.scheduler.postgres_sessions import Sessions
+from services.common.postgres import PostgresSession
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
 from services.scheduler.suites.file_suite_cache import FileSuiteCache
@@ -20,12 +20,16 @@ class SuiteParts:
     """Ports with their adapters, and the use cases over them."""
 
     def __init__(
-        self, settings: SchedulerSettings, installed: YamlInstalledSuites, sessions: Sessions, clock: Clock
+        self,
+        settings: SchedulerSettings,
+        installed: YamlInstalledSuites,
+        session: PostgresSession,
+        clock: Clock,
     ) -> None:
         self._installed = installed
         self._clock = clock
         self._documents = YamlUserDocuments()
-        self._of_users = PostgresUserSuites(sessions)
+        self._of_users = PostgresUserSuites(session)
         cache = FileSuiteCache(settings.suite_cache_dir)
         self.rows = FirstAvailableSource(FileRows(), [MirrorRows(settings.data_dir), HubRows()])
         self.catalogue = FindSuites(installed, self._of_users, cache, self._documents)

@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from uuid import UUID, uuid5
 
 import asyncpg
 
-from services.common.postgres import load_queries
-from services.scheduler.postgres_sessions import Connection, Sessions
+from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.uploads.dataset import (
     Dataset,
     DatasetContent,
@@ -22,7 +20,6 @@ from services.scheduler.uploads.dataset import (
 from services.scheduler.uploads.errors import DatasetInUse, DatasetNotFound
 from services.scheduler.uploads.ports import NewDataset
 
-Queries = load_queries(Path(__file__).with_name("queries.sql"))
 _NEWEST = (datetime(9999, 1, 1, tzinfo=UTC), "")
 
 
@@ -31,28 +28,28 @@ class _RepeatedRequest(Exception):
 
 
 class PostgresDatasets:
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
 
     async def register_prefix(self, prefix: str) -> None:
-        await self._sessions.execute(Queries["add_unreferenced_prefix"], prefix)
+        await self._session.execute("add_unreferenced_prefix", prefix)
 
     async def add(self, new: NewDataset) -> Dataset:
         dataset = new.dataset
         request = request_of(dataset.user, new.request_id) if new.request_id else None
 
-        async def add(connection: Connection) -> Dataset:
-            await connection.execute(Queries["store_content"], *content_values(dataset.content))
-            await connection.execute(Queries["add_dataset"], *_dataset_values(dataset), request)
-            row = await connection.fetchrow(Queries["get_dataset"], dataset.dataset_id)
+        async def add(transaction: PostgresTransaction) -> Dataset:
+            await transaction.execute("store_content", *content_values(dataset.content))
+            await transaction.execute("add_dataset", *_dataset_values(dataset), request)
+            row = await transaction.fetchrow("get_dataset", dataset.dataset_id)
             if row is None:
                 raise _RepeatedRequest
             stored = dataset_from_row(row)
-            await connection.execute(Queries["delete_unreferenced_prefix"], stored.content.prefix)
+            await transaction.execute("delete_unreferenced_prefix", stored.content.prefix)
             return stored
 
         try:
-            return await self._sessions.run(add)
+            return await self._session.run(add)
         except _RepeatedRequest:
             earlier = await self.find_by_request(new.request_id, dataset.user)
             if earlier is None:
@@ -61,17 +58,17 @@ class PostgresDatasets:
 
     async def find_by_request(self, request_id: str, user: str) -> Dataset | None:
         request = request_of(user, request_id)
-        row = await self._sessions.fetchrow(Queries["find_dataset_of_request"], request)
+        row = await self._session.fetchrow("find_dataset_of_request", request)
         return dataset_from_row(row) if row else None
 
     async def get(self, dataset_id: DatasetId) -> Dataset:
-        row = await self._sessions.fetchrow(Queries["get_dataset"], dataset_id)
+        row = await self._session.fetchrow("get_dataset", dataset_id)
         if row is None:
             raise DatasetNotFound(dataset_id=dataset_id)
         return dataset_from_row(row)
 
     async def content(self, dataset_id: str) -> NamedContent:
-        row = await self._sessions.fetchrow(Queries["get_named_content"], dataset_id)
+        row = await self._session.fetchrow("get_named_content", dataset_id)
         if row is None:
             raise DatasetNotFound(dataset_id=dataset_id)
         return NamedContent(row["name"], content_from_row(row))
@@ -79,9 +76,9 @@ class PostgresDatasets:
     async def page(self, size: int, after: DatasetCursor | None) -> DatasetPage:
         start = (after.uploaded_at, after.dataset_id) if after else _NEWEST
 
-        async def page(connection: Connection) -> DatasetPage:
-            rows = await connection.fetch(Queries["list_datasets"], *start, size)
-            total = after.total if after else await connection.fetchval(Queries["count_datasets"])
+        async def page(transaction: PostgresTransaction) -> DatasetPage:
+            rows = await transaction.fetch("list_datasets", *start, size)
+            total = after.total if after else await transaction.fetchval("count_datasets")
             datasets = tuple(dataset_from_row(row) for row in rows)
             is_last = len(datasets) < size
             last = datasets[-1] if datasets else None
@@ -90,35 +87,33 @@ class PostgresDatasets:
             )
             return DatasetPage(datasets, total, following)
 
-        return await self._sessions.run(page)
+        return await self._session.run(page)
 
     async def delete(self, dataset_id: DatasetId) -> DatasetContent | None:
-        async def delete(connection: Connection) -> DatasetContent | None:
-            await connection.execute(Queries["lock_dataset_to_delete"], dataset_id)
-            run_id = await connection.fetchval(Queries["run_using_dataset"], dataset_id)
+        async def delete(transaction: PostgresTransaction) -> DatasetContent | None:
+            await transaction.execute("lock_dataset_to_delete", dataset_id)
+            run_id = await transaction.fetchval("run_using_dataset", dataset_id)
             if run_id is not None:
                 raise DatasetInUse(dataset_id=dataset_id, run_id=str(run_id))
-            row = await connection.fetchrow(Queries["lock_content_of_dataset"], dataset_id)
+            row = await transaction.fetchrow("lock_content_of_dataset", dataset_id)
             if row is None:
                 raise DatasetNotFound(dataset_id=dataset_id)
-            await connection.execute(Queries["delete_dataset"], dataset_id)
+            await transaction.execute("delete_dataset", dataset_id)
             content = content_from_row(row)
             key = (content.digest, content.format)
-            if not await connection.fetchval(Queries["delete_unused_content"], *key):
+            if not await transaction.fetchval("delete_unused_content", *key):
                 return None
-            await connection.execute(Queries["add_unreferenced_prefix"], content.prefix)
+            await transaction.execute("add_unreferenced_prefix", content.prefix)
             return content
 
-        return await self._sessions.run(delete)
+        return await self._session.run(delete)
 
     async def unreferenced_prefixes(self, before: datetime) -> Sequence[str]:
-        rows = await self._sessions.fetch(Queries["unreferenced_prefixes"], before)
+        rows = await self._session.fetch("unreferenced_prefixes", before)
         return [row["prefix"] for row in rows]
 
     async def forget_unreferenced_prefix(self, prefix: str) -> None:
-        await self._sessions.run(
-            lambda connection: connection.execute(Queries["delete_unreferenced_prefix"], prefix)
-        )
+        await self._session.execute("delete_unreferenced_prefix", prefix)
 
 
 def request_of(user: str, request_id: str) -> UUID:

@@ -8,10 +8,10 @@ from typing import Any
 
 import asyncpg
 
-from services.scheduler.postgres_sessions import Connection, Sessions
+from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.uploads.checking.faults import DatasetFault, FaultKind
 from services.scheduler.uploads.errors import FileInUse, FileInUseByRun, FileNotFound
-from services.scheduler.uploads.postgres_datasets import Queries, content_from_row, content_values, request_of
+from services.scheduler.uploads.postgres_datasets import content_from_row, content_values, request_of
 from services.scheduler.uploads.stored_file import (
     FileFaults,
     FileId,
@@ -30,18 +30,16 @@ class _RepeatedRequest(Exception):
 
 
 class PostgresFiles:
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
 
     async def register_prefixes(self, prefixes: Sequence[str]) -> None:
         rows = [(prefix,) for prefix in prefixes]
-        await self._sessions.run(
-            lambda connection: connection.executemany(Queries["add_unreferenced_prefix"], rows)
-        )
+        await self._session.run(lambda transaction: transaction.executemany("add_unreferenced_prefix", rows))
 
     async def add(self, file: StoredFile, request_id: str) -> StoredFile:
         try:
-            return await self._sessions.run(lambda connection: add_file_in(connection, file, request_id))
+            return await self._session.run(lambda transaction: add_file_in(transaction, file, request_id))
         except _RepeatedRequest:
             earlier = await self.find_by_request(request_id, file.user)
             if earlier is None:
@@ -50,11 +48,11 @@ class PostgresFiles:
 
     async def find_by_request(self, request_id: str, user: str) -> StoredFile | None:
         request = request_of(user, request_id)
-        row = await self._sessions.fetchrow(Queries["find_file_of_request"], request)
+        row = await self._session.fetchrow("find_file_of_request", request)
         return file_from_row(row) if row else None
 
     async def get(self, file_id: FileId) -> StoredFile:
-        row = await self._sessions.fetchrow(Queries["get_file"], file_id)
+        row = await self._session.fetchrow("get_file", file_id)
         if row is None:
             raise FileNotFound(file_id=file_id)
         return file_from_row(row)
@@ -66,52 +64,52 @@ class PostgresFiles:
             start = ((await self.get(wanted.after)).created_at, wanted.after)
         # One extra row tells whether there are more.
         values = (wanted.purpose, *start, wanted.size + 1)
-        rows = await self._sessions.fetch(Queries[query], *values)
+        rows = await self._session.fetch(query, *values)
         return FilePage([file_from_row(row) for row in rows[: wanted.size]], len(rows) > wanted.size)
 
     async def delete(self, file_id: FileId) -> Sequence[str]:
-        return await self._sessions.run(lambda connection: _delete(connection, file_id))
+        return await self._session.run(lambda transaction: _delete(transaction, file_id))
 
     async def expired(self, now: datetime, most: int) -> Sequence[FileId]:
-        rows = await self._sessions.fetch(Queries["expired_files"], now, most)
+        rows = await self._session.fetch("expired_files", now, most)
         return [FileId(row["file_id"]) for row in rows]
 
 
-async def add_file_in(connection: Connection, file: StoredFile, request_id: str = "") -> StoredFile:
+async def add_file_in(transaction: PostgresTransaction, file: StoredFile, request_id: str = "") -> StoredFile:
     """Adds a file within a transaction of the caller. Its prefixes are then referenced."""
     content = file.content
     if content:
-        await connection.execute(Queries["store_content"], *content_values(content))
+        await transaction.execute("store_content", *content_values(content))
     request = request_of(file.user, request_id) if request_id else None
-    await connection.execute(Queries["add_file"], *_file_values(file), request)
-    row = await connection.fetchrow(Queries["get_file"], file.file_id)
+    await transaction.execute("add_file", *_file_values(file), request)
+    row = await transaction.fetchrow("get_file", file.file_id)
     if row is None:
         raise _RepeatedRequest
     stored = file_from_row(row)
     kept = [stored.prefix, *([stored.content.prefix] if stored.content else [])]
     for prefix in kept:
-        await connection.execute(Queries["delete_unreferenced_prefix"], prefix)
+        await transaction.execute("delete_unreferenced_prefix", prefix)
     return stored
 
 
-async def _delete(connection: Connection, file_id: FileId) -> Sequence[str]:
-    held = await connection.fetchrow(Queries["lock_file_to_delete"], file_id)
+async def _delete(transaction: PostgresTransaction, file_id: FileId) -> Sequence[str]:
+    held = await transaction.fetchrow("lock_file_to_delete", file_id)
     if held is None:
         raise FileNotFound(file_id=file_id)
-    batch_id = await connection.fetchval(Queries["batch_using_file"], file_id)
+    batch_id = await transaction.fetchval("batch_using_file", file_id)
     if batch_id is not None:
         raise FileInUse(file_id=file_id, batch_id=batch_id)
-    run_id = await connection.fetchval(Queries["run_using_dataset"], file_id)
+    run_id = await transaction.fetchval("run_using_dataset", file_id)
     if run_id is not None:
         raise FileInUseByRun(file_id=file_id, run_id=str(run_id))
     loose = [held["prefix"]]
     key = (held["digest"], held["format"])
-    content = await connection.fetchval(Queries["lock_content"], *key)
-    await connection.execute(Queries["delete_file"], file_id)
-    if content and await connection.fetchval(Queries["delete_unused_content"], *key):
+    content = await transaction.fetchval("lock_content", *key)
+    await transaction.execute("delete_file", file_id)
+    if content and await transaction.fetchval("delete_unused_content", *key):
         loose.append(content)
     for prefix in loose:
-        await connection.execute(Queries["add_unreferenced_prefix"], prefix)
+        await transaction.execute("add_unreferenced_prefix", prefix)
     return loose
 
 

@@ -1,13 +1,12 @@
 """Data sets, files, rows and faults as messages; page tokens; the stream of an upload."""
 
-import binascii
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import TypeVar
 
 from proctor.v1 import dataset_service_pb2, file_service_pb2
 from proctor.wire.convert import member_of, number_of
 from services.scheduler.errors import InvalidPageToken, InvalidParameter
-from services.scheduler.requests import DEFAULT_USER, checked_request_id, page_token, read_page_token
+from services.scheduler.requests import DEFAULT_USER, checked_request_id, list_token, read_list_token
 from services.scheduler.uploads.add_dataset import AddedDataset
 from services.scheduler.uploads.checking.faults import DatasetFault
 from services.scheduler.uploads.dataset import (
@@ -123,17 +122,14 @@ def file_to_proto(file: StoredFile) -> file_service_pb2.File:
 
 def dataset_page_token(cursor: DatasetCursor | None) -> str:
     """Returns "" after the last page."""
-    return page_token(cursor.uploaded_at, cursor.dataset_id, cursor.total) if cursor else ""
+    return list_token(cursor.uploaded_at, cursor.dataset_id, cursor.total) if cursor else ""
 
 
 def dataset_cursor_from_token(token: str) -> DatasetCursor | None:
     """Returns None for the first page. Raises `InvalidPageToken`."""
     if not token:
         return None
-    try:
-        uploaded_at, dataset_id, total = read_page_token(token)
-    except (ValueError, binascii.Error) as error:
-        raise InvalidPageToken(page_token=token) from error
+    uploaded_at, dataset_id, total = read_list_token(token)
     if not is_dataset_id(dataset_id):
         raise InvalidPageToken(page_token=token)
     return DatasetCursor(uploaded_at, DatasetId(dataset_id), total)

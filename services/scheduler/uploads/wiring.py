@@ -3,7 +3,7 @@
 import sys
 
 from services.common.clock import Clock
-from services.scheduler.postgres_sessions import Sessions
+from services.common.postgres import PostgresSession
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.uploads.add_dataset import AddDataset
 from services.scheduler.uploads.add_file import AddFile, CheckBatchFile
@@ -31,11 +31,11 @@ DATASET_READERS = {
 class UploadParts:
     """Ports with their adapters, and the use cases over them."""
 
-    def __init__(self, settings: SchedulerSettings, sessions: Sessions, clock: Clock) -> None:
+    def __init__(self, settings: SchedulerSettings, session: PostgresSession, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
-        self.datasets = PostgresDatasets(sessions)
-        self.files = PostgresFiles(sessions)
+        self.datasets = PostgresDatasets(session)
+        self.files = PostgresFiles(session)
         self.objects = ObstoreObjects(settings.object_store)
         self._uploads = Uploads(UploadLimits(settings.max_uploads, settings.max_upload_seconds))
 

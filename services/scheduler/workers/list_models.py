@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from proctor.values.pools import Pool
 from services.common.clock import Clock
 from services.scheduler.workers.errors import NoSuchProvider
 from services.scheduler.workers.listed_models import ModelList, PoolListing, merge_listings
-from services.scheduler.workers.pool import Pool, supported_providers
+from services.scheduler.workers.pool import supported_providers
 from services.scheduler.workers.ports import ModelLists, WorkerRegistry
 
 
@@ -54,7 +55,7 @@ class ListModels:
         merged = merge_listings(pools, self._registry.workers(), await self._listings(pools))
         if not provider:
             return merged
-        models = tuple(model for model in merged.models if model.name.startswith(f"{provider}/"))
+        models = tuple(model for model in merged.models if model.model.startswith(f"{provider}/"))
         return replace(merged, models=models)
 
     async def close(self) -> None:

@@ -1,36 +1,20 @@
-"""Models as pools and their workers tell of them now, merged into one list with who was asked."""
+"""The models that pools and their workers list, merged into one list with its sources."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from services.scheduler.workers.pool import Pool
+from proctor.values.pools import Pool
+from proctor.values.providers import ModelInfo
+from services.scheduler.workers.pool import model_names
 from services.scheduler.workers.worker import Worker, loading_problem
 
 
 @dataclass(frozen=True, slots=True)
-class ListedModel:
-    """What is None or empty nobody told; `problem`: why no worker can load it.
-
-    `capabilities` are named as in the contract: "chat", "loglikelihood", …
-    """
-
-    name: str
-    pool: str
-    is_loaded: bool = False
-    context_tokens: int | None = None
-    size_bytes: int | None = None
-    memory_bytes: int | None = None
-    quantization: str = ""
-    capabilities: frozenset[str] | None = None
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class PoolListing:
-    """What a worker of a pool told; `problem` says why nothing, or not all, was told."""
+    """What a worker of a pool listed; `problem` says why it listed nothing, or not everything."""
 
-    models: tuple[ListedModel, ...] = ()
+    models: tuple[ModelInfo, ...] = ()
     problem: str = ""
     listed_at: datetime | None = None
 
@@ -48,38 +32,38 @@ class ModelSource:
 
 @dataclass(frozen=True, slots=True)
 class ModelList:
-    models: tuple[ListedModel, ...]
+    models: tuple[ModelInfo, ...]
     sources: tuple[ModelSource, ...]
 
 
 def merge_listings(
     pools: Sequence[Pool], workers: Sequence[Worker], listings: Mapping[str, PoolListing]
 ) -> ModelList:
-    """By name. Where two pools tell of a model, it is that of the pool that an order for it goes to."""
-    found: dict[str, ListedModel] = {}
+    """Sorted by name. If two pools list a model, it is that of the pool that an order for it goes to."""
+    found: dict[str, ModelInfo] = {}
     for pool in sorted(pools, key=lambda pool: pool.serves_any_model):
         for model in _models_of(pool, workers, listings[pool.name]):
-            found.setdefault(model.name, model)
+            found.setdefault(model.model, model)
     sources = (_source(pool, listings[pool.name]) for pool in sorted(pools, key=lambda pool: pool.name))
-    return ModelList(tuple(sorted(found.values(), key=lambda model: model.name)), tuple(sources))
+    return ModelList(tuple(sorted(found.values(), key=lambda model: model.model)), tuple(sources))
 
 
-def _models_of(pool: Pool, workers: Sequence[Worker], listing: PoolListing) -> Iterator[ListedModel]:
-    """Those that the pool lists and its heartbeats name are known also where nobody answers."""
-    registry = [worker for worker in workers if worker.pool == pool.name]
-    told = {model.name: model for model in listing.models if pool.serves(model.name)}
-    for name in dict.fromkeys((*pool.models, *_names_of(registry, pool), *told)):
-        model = told.get(name, ListedModel(name, pool.name))
+def _models_of(pool: Pool, workers: Sequence[Worker], listing: PoolListing) -> Iterator[ModelInfo]:
+    """Models that the pool or its heartbeats name are listed even if no worker answers."""
+    live = [worker for worker in workers if worker.pool == pool.name]
+    listed = {model.model: model for model in listing.models if pool.serves(model.model)}
+    for name in dict.fromkeys((*model_names([pool]), *_names_of(live, pool), *listed)):
+        model = listed.get(name, ModelInfo(name, pool.name))
         yield replace(
             model,
             pool=pool.name,
-            is_loaded=model.is_loaded or any(worker.answers_for(name) for worker in registry),
-            problem=model.problem or loading_problem(name, pool.name, registry) or "",
+            is_loaded=model.is_loaded or any(worker.answers_for(name) for worker in live),
+            problem=model.problem or loading_problem(name, pool.name, live) or "",
         )
 
 
-def _names_of(registry: Iterable[Worker], pool: Pool) -> Iterator[str]:
-    return (name for worker in registry for name in worker.models if pool.serves(name))
+def _names_of(workers: Iterable[Worker], pool: Pool) -> Iterator[str]:
+    return (name for worker in workers for name in worker.models if pool.serves(name))
 
 
 def _source(pool: Pool, listing: PoolListing) -> ModelSource:

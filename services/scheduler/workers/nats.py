@@ -8,13 +8,14 @@ from nats.aio.client import Client
 from nats.errors import NoRespondersError
 
 from proctor.v1 import work_messages_pb2
+from proctor.wire.values import MODEL
 from services.common import subjects
 from services.common.clock import Clock
 from services.common.jetstream import TRANSIENT_NATS, Bucket
 from services.common.lifecycle import raise_if_cancelled
 from services.common.structured_logs import get_logger
 from services.scheduler.workers.listed_models import PoolListing
-from services.scheduler.workers.proto import model_from_proto, worker_from_proto
+from services.scheduler.workers.proto import HEARTBEAT
 from services.scheduler.workers.worker import Worker
 
 log = get_logger()
@@ -46,7 +47,7 @@ class NatsWorkerRegistry:
         before = self._heard.pop(key, None)
         if value is not None:
             try:
-                worker = worker_from_proto(work_messages_pb2.WorkerStatus.FromString(value))
+                worker = HEARTBEAT.from_proto(work_messages_pb2.WorkerStatus.FromString(value))
             except DecodeError:
                 log.warning("unreadable heartbeat", worker=key)
                 return
@@ -93,6 +94,6 @@ class NatsModelLists:
         except TRANSIENT_NATS:
             raise_if_cancelled()
             return PoolListing(problem=f"The workers did not answer within {self._limit_seconds:g} s.")
-        models = tuple(model_from_proto(model) for model in response.models)
+        models = tuple(MODEL.from_proto(model) for model in response.models)
         is_told = bool(models) or not response.problem
         return PoolListing(models, response.problem, self._clock.now() if is_told else None)

@@ -4,29 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from services.scheduler.runs.orders.run_order import RunOrder
-
-
-@dataclass(frozen=True, slots=True)
-class EngineLoad:
-    """How busy an engine in a worker is; counts are of the engine's life."""
-
-    running_requests: int = 0
-    waiting_requests: int = 0
-    kv_cache_usage: float = 0.0
-    prefix_cache_queries: int = 0
-    prefix_cache_hits: int = 0
-    generated_tokens: int = 0
+from proctor.values.providers import EngineLoad
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A live worker, from its last heartbeat. `cannot_load` maps a model to the engine's own reason.
+    """A live worker as of its last heartbeat. `cannot_load` maps a model to the engine's reason.
 
-    `refused_runs` maps "run/epoch" to the provider's reason for taking no request of that run.
-    `ready_models` share the loaded engine; `loading_model` is what it turns to; `load` is None where the
-    engine runs elsewhere. `throttled_servers` maps the base URL that an order named, empty for the pool's own
-    server, to when requests go there again: it said to come back later.
+    `refused_runs` maps "run/epoch" to the provider's reason for rejecting all requests of that run.
+    `ready_models` share the loaded engine; `loading_model` is loaded next; `load` is None if the engine runs
+    elsewhere. `throttled_servers` maps a base URL of an order, or "" for the pool's own server, to the time
+    at which requests are sent to it again.
     """
 
     worker_id: str
@@ -52,61 +40,61 @@ class Worker:
 
 
 def loading_problem(model: str, pool: str, workers: Sequence[Worker]) -> str | None:
-    """The engine's reason, once every live worker of the pool says that it cannot load the model."""
-    registry = [worker for worker in workers if worker.pool == pool]
-    reasons = [worker.cannot_load[model] for worker in registry if model in worker.cannot_load]
-    return reasons[0] if reasons and len(reasons) == len(registry) else None
+    """The engine's reason, if every live worker of the pool reports that it cannot load the model."""
+    live = [worker for worker in workers if worker.pool == pool]
+    reasons = [worker.cannot_load[model] for worker in live if model in worker.cannot_load]
+    return reasons[0] if reasons and len(reasons) == len(live) else None
 
 
 def provider_refusal(run: str, epoch: int, workers: Sequence[Worker]) -> str | None:
-    """The provider's reason, from the first worker that met it: all workers ask with the same key."""
-    told = (worker.refused_runs.get(f"{run}/{epoch}") for worker in workers)
-    return next((reason for reason in told if reason), None)
+    """The provider's reason for rejecting a run, as one worker got it: all workers use the same key."""
+    reasons = (worker.refused_runs.get(f"{run}/{epoch}") for worker in workers)
+    return next((reason for reason in reasons if reason), None)
 
 
-def engine_facts(order: RunOrder, pool: str, workers: Sequence[Worker]) -> Mapping[str, str]:
-    """What the live workers that have the model at hand say of their engine, where all say the same.
+def engine_facts(model: str, base_url: str, pool: str, workers: Sequence[Worker]) -> Mapping[str, str]:
+    """What the live workers that can answer for the model report of their engine, without the hardware.
 
-    Of no account is the hardware. Empty where nobody tells, or not all the same: it is open who will answer.
+    Empty if no worker reports anything, or if reports differ: then it is open which engine will answer.
     """
-    server = {"base_url": order.base_url} if order.base_url else {}
-    told = [
+    server = {"base_url": base_url} if base_url else {}
+    reported = [
         {name: fact for name, fact in worker.environment.items() if name != "hardware"} | server
         for worker in workers
-        if worker.pool == pool and worker.environment and _has_at_hand(worker, order.model)
+        if worker.pool == pool and worker.environment and _can_answer(worker, model)
     ]
-    return told[0] if told and all(facts == told[0] for facts in told) else {}
+    return reported[0] if reported and all(facts == reported[0] for facts in reported) else {}
 
 
-def _has_at_hand(worker: Worker, model: str) -> bool:
-    """A worker of a provider has all its models, and loads none."""
+def _can_answer(worker: Worker, model: str) -> bool:
+    """A worker of a provider serves all of its models and loads none."""
     return not worker.loaded_model or worker.answers_for(model)
 
 
 def awaited_worker(model: str, pool: str, workers: Sequence[Worker]) -> str | None:
-    """Such as "loading vllm/x"; None where a worker of the pool answers for the model now."""
-    registry = [worker for worker in workers if worker.pool == pool]
-    if any(not worker.models or worker.answers_for(model) for worker in registry):
+    """What a run waits for, such as "loading vllm/x"; None if a worker of the pool serves the model now."""
+    live = [worker for worker in workers if worker.pool == pool]
+    if any(not worker.models or worker.answers_for(model) for worker in live):
         return None
-    if any(worker.loading_model == model for worker in registry):
+    if any(worker.loading_model == model for worker in live):
         return f"loading {model}"
-    others = sorted({worker.loading_model or worker.loaded_model for worker in registry} - {""})
+    others = sorted({worker.loading_model or worker.loaded_model for worker in live} - {""})
     if not others:
         return f"waiting for a worker of pool {pool}"
-    if len(registry) == 1:
+    if len(live) == 1:
         return f"waiting for the worker of pool {pool}, which has {others[0]} loaded"
-    return f"waiting for one of {len(registry)} workers of pool {pool}, which have {', '.join(others)} loaded"
+    return f"waiting for one of {len(live)} workers of pool {pool}, which have {', '.join(others)} loaded"
 
 
 def awaited_server(base_url: str, pool: str, workers: Sequence[Worker]) -> str | None:
-    """Empty is the pool's own server. None where it did not say to come back later."""
-    held = {
+    """The throttled server that a run waits for; an empty `base_url` is the pool's own. None if none is."""
+    throttled = {
         worker.throttled_servers[base_url]: worker.provider
         for worker in workers
         if worker.pool == pool and base_url in worker.throttled_servers
     }
-    if not held:
+    if not throttled:
         return None
-    until = max(held)
-    server = base_url or held[until]
+    until = max(throttled)
+    server = base_url or throttled[until]
     return f"waiting for {server}: it said to come back later, and is asked again at {until:%H:%M:%S} UTC"

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from services.common.postgres import load_queries, migrate
-from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA
+from services.scheduler.session import MIGRATIONS, SCHEMA
 from tests.harness.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from proctor.values.providers import RULES, SCORING_METHODS
-from services.scheduler.runs.orders.provider_rules import RULES_OF, RULES_OF_HOST, ProviderRules, rules_of
-from services.scheduler.workers.pool import METHODS_OF, Pool
+from proctor.values.providers import RULES, RULES_OF_HOST, ProviderRules
+from services.scheduler.runs.orders.provider_rules import rules_of
 from services.worker.engines.anthropic import api as anthropic_api
 from services.worker.engines.engine import RequestRefused, Sampling
 from services.worker.engines.gemini import api as gemini_api
 from services.worker.engines.ollama import api as ollama_api
 from services.worker.engines.openai.engine import server_at
 from services.worker.engines.unsupported import refuse_parameters
+from tests.fakes.pools import provider_pool
 
 PLAIN = Sampling(max_tokens=8)
 ORDERED = {
@@ -35,11 +35,11 @@ def asked_of_vllm(sampling: Sampling) -> None:
 
 
 ADAPTERS: dict[str, tuple[ProviderRules, Callable[[Sampling], object]]] = {
-    "vllm": (RULES_OF["vllm"], asked_of_vllm),
-    "ollama": (RULES_OF["ollama"], ollama_api.sampling_fields),
-    "gemini": (RULES_OF["gemini"], gemini_api.sampling_fields),
-    "anthropic": (RULES_OF["anthropic"], anthropic_api.sampling_fields),
-    "openai": (RULES_OF["openai"], asked_at("http://127.0.0.1:8000/v1")),
+    "vllm": (RULES["vllm"], asked_of_vllm),
+    "ollama": (RULES["ollama"], ollama_api.sampling_fields),
+    "gemini": (RULES["gemini"], gemini_api.sampling_fields),
+    "anthropic": (RULES["anthropic"], anthropic_api.sampling_fields),
+    "openai": (RULES["openai"], asked_at("http://127.0.0.1:8000/v1")),
     **{host: (rules, asked_at(f"https://{host}/v1")) for host, rules in RULES_OF_HOST.items()},
 }
 
@@ -81,17 +81,7 @@ def test_rules_name_no_parameter_that_there_is_not() -> None:
         assert rules.unknown <= ORDERED.keys()
 
 
-def test_parameters_of_vllms_own_are_the_same() -> None:
-    assert set(RULES_OF["vllm"].extra or ()) == set(RULES["vllm"].extra or ())
-
-
-def test_engines_and_their_ways_to_score_are_the_same() -> None:
-    assert RULES_OF.keys() == METHODS_OF.keys() == SCORING_METHODS.keys()
-    for engine, methods in METHODS_OF.items():
-        assert {*map(str, methods)} == {*map(str, SCORING_METHODS[engine])}
-
-
 def test_server_that_an_order_names_is_held_to_its_own_rules() -> None:
-    pool = Pool("remote", "openai", 8, provider="openai", base_url="https://api.openai.com/v1")
+    pool = provider_pool("remote", base_url="https://api.openai.com/v1")
     assert rules_of(pool).name == "OpenAI"
-    assert rules_of(pool, "http://inside:8000/v1") is RULES_OF["openai"]
+    assert rules_of(pool, "http://inside:8000/v1") is RULES["openai"]

@@ -27,7 +27,7 @@ from services.common.clock import SystemClock
 from services.common.errors import RemoteError
 from services.common.grpc_client import open_channel
 from services.common.grpc_errors import remote_error
-from services.scheduler.postgres_sessions import SCHEMA
+from services.scheduler.session import SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import RunningScheduler, running_scheduler
 from tests.fakes.eventually import eventually

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import asyncpg
 
 from services.common.postgres import connect_pool, migrate
-from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA
+from services.scheduler.session import MIGRATIONS, SCHEMA
 from tests.harness.servers import postgres_server
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from proctor.values.run import RunId, RunState
 from services.scheduler.runs.admission.run_estimate import History
 from services.scheduler.runs.admission.run_queue import QueuedRuns, UserRunCounts, WaitingRun
-from services.scheduler.runs.lifecycle.run import RunId, RunState
 from tests.fakes.scheduler.in_memory_runs import InMemoryRuns
 
 

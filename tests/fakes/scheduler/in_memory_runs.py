@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from proctor.values.priority import Priority
+from proctor.values.run import RunCounts, RunId, RunKind, RunState
+from proctor.values.usage import TokenUsage
 from services.scheduler.dispatch.ports import ShardMoves
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.planning.ports import PlanRecord
 from services.scheduler.planning.shard import Shard
-from services.scheduler.progress.run_counts import RunCounts
 from services.scheduler.runs.admission.run_estimate import PastRun
 from services.scheduler.runs.admission.run_slots import SlotChanges, assign_slots, slot_of, slot_request_of
 from services.scheduler.runs.lifecycle.errors import (
@@ -20,9 +22,8 @@ from services.scheduler.runs.lifecycle.errors import (
     RunNotOver,
 )
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunId, RunState, may_become
-from services.scheduler.runs.model_price import TokenUsage
-from services.scheduler.runs.reads.run_list import PastUsage, RunCursor, RunFilter, RunKind, RunPage
+from services.scheduler.runs.lifecycle.run import Run, RunEnding, may_become
+from services.scheduler.runs.reads.run_list import PastUsage, RunCursor, RunFilter, RunPage
 from tests.fakes.scheduler.in_memory_limits import InMemoryLimits
 
 NO_TERM = FencingToken(0)
@@ -131,7 +132,7 @@ class InMemoryRuns:
     def queue_order(self) -> list[Run]:
         """Priority, then fair share: runs of the user that run or wait before; then the last turn."""
         shares = Counter(run.user for run in self._in_state(RunState.RUNNING))
-        turns: dict[RunId, tuple[int, int, datetime, str]] = {}
+        turns: dict[RunId, tuple[Priority, int, datetime, RunId]] = {}
         for run in sorted(self._in_state(RunState.PENDING), key=self._own_order):
             shares[run.user] += 1
             queued_at = self.queued_at[run.run_id]
@@ -349,7 +350,7 @@ class InMemoryRuns:
         left = replace(run, state=state, step="", admitted_at=None, deadline=None)
         return self._put(replace(left, ran_seconds=run.ran_seconds + stayed))
 
-    def _own_order(self, run: Run) -> tuple[int, bool, datetime, str]:
+    def _own_order(self, run: Run) -> tuple[Priority, bool, datetime, RunId]:
         return run.order.priority, not run.ran_seconds, self.queued_at[run.run_id], run.run_id
 
     def _shards(self, run: Run, state: str) -> list[Shard]:

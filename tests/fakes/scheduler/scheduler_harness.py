@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import uuid4
 
+from proctor.values.run import RunId
 from services.scheduler.dispatch.credit import CreditRule
 from services.scheduler.dispatch.dispatch_shards import DispatchShards
 from services.scheduler.dispatch.drive_run import DriverContext, DriverTimings, RunDriver
@@ -21,7 +22,7 @@ from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.admission.show_forecast import ForecastQueue
 from services.scheduler.runs.lifecycle.change_state import CancelRun, PauseRun, ResumeRun, RetryRun
 from services.scheduler.runs.lifecycle.delete_run import DeleteRun
-from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.orders.run_order import RunOrder
@@ -29,8 +30,9 @@ from services.scheduler.runs.reads.show_queue import ShowQueue
 from services.scheduler.runs.reads.show_run import ShowRun
 from services.scheduler.runs.reads.show_run_forecast import ForecastRun
 from services.scheduler.uploads.storage.store_rows import LoadRows
-from services.scheduler.workers.pool import Aliases, Pool
+from services.scheduler.workers.pool import Aliases
 from services.scheduler.workers.worker import Worker
+from tests.fakes.pools import model_pool, provider_pool
 from tests.fakes.scheduler.in_memory_queue import InMemoryQueue
 from tests.fakes.scheduler.in_memory_runs import NO_TERM, InMemoryRuns
 from tests.fakes.scheduler.surroundings import (
@@ -43,8 +45,8 @@ from tests.fakes.scheduler.surroundings import (
 from tests.fakes.storage.uploaded_contents import UploadedContents
 from tests.fakes.suites.toy_suites import MODEL, SUITE, ToyCatalogue, ToyRows
 
-POOL = Pool("remote", "openai", 64, provider="openai")
-LISTED_POOL = Pool("local", "vllm", 64, models=("vllm/starter",))
+POOL = provider_pool("remote")
+LISTED_POOL = model_pool("local", "vllm/starter")
 TIME_LIMIT = timedelta(hours=3)
 LIMITS = QueueLimits(max_running=3, max_pending_per_user=10)
 

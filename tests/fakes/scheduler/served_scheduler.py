@@ -28,7 +28,7 @@ from services.common.grpc_errors import remote_error
 from services.common.jetstream import JetStream
 from services.results.settings import ResultsSettings
 from services.results.wiring import running_results
-from services.scheduler.postgres_sessions import SCHEMA
+from services.scheduler.session import SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import running_scheduler
 from tests.fakes.storage.uploads import cut, upload

@@ -7,25 +7,27 @@ from uuid import uuid4
 
 import asyncpg
 
+from proctor.values.run import RunId
+from proctor.values.scoring import ScoringMethod
+from services.common.postgres import PostgresSession
 from services.scheduler.dispatch.ports import ShardStore
 from services.scheduler.dispatch.postgres import PostgresShards
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.leadership.postgres import QUERIES
 from services.scheduler.planning.ports import PlanStore
 from services.scheduler.planning.postgres import PostgresPlans
-from services.scheduler.postgres_sessions import Sessions
 from services.scheduler.runs.admission.ports import QueueStore, SlotStore
 from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
 from services.scheduler.runs.lifecycle.ports import DeletedRunStore, LedRunStore, RunStore
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.postgres_led_runs import PostgresLedRuns
-from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.ports import LimitStore
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import LimitChanges, QueueLimits
-from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
+from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.runs.reads.ports import RunLists
 from services.scheduler.runs.reads.postgres import PostgresRunLists
+from services.scheduler.session import QUERIES
 from tests.fakes.scheduler.in_memory_queue import InMemoryQueue
 from tests.fakes.scheduler.in_memory_runs import InMemoryRuns
 from tests.fakes.scheduler.surroundings import START
@@ -71,7 +73,7 @@ async def empty_stores(pool: asyncpg.Pool) -> Stores:
     """In Postgres, with nothing in them."""
     await pool.execute("TRUNCATE runs CASCADE; TRUNCATE user_priorities, user_admissions, deleted_runs")
     await pool.execute("DELETE FROM limits; INSERT INTO limits DEFAULT VALUES")
-    sessions = Sessions(pool)
+    sessions = PostgresSession(pool, QUERIES)
     limits = PostgresLimits(sessions, QueueLimits())
 
     async def begin() -> FencingToken:

@@ -7,14 +7,15 @@ from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
+from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import TaskScoring
+from proctor.values.usage import TokenUsage
 from services.common.errors import ErrorKind, RemoteError
 from services.scheduler.planning.ports import CommittedSet, PlanToOpen
 from services.scheduler.planning.shard import FilledShard, MissingSample, Shard
-from services.scheduler.progress.run_counts import ProgressReport, RunCounts, TaskCounts
+from services.scheduler.progress.run_counts import ProgressReport
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run, RunId, RunState
-from services.scheduler.runs.model_price import TokenUsage
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.workers.worker import Worker
 

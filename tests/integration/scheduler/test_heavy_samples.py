@@ -10,15 +10,16 @@ import nats
 import pytest
 
 from proctor.v1 import sample_pb2, work_messages_pb2
-from proctor.values.scoring import OutputType
+from proctor.values.run import RunId
+from proctor.values.scoring import OutputType, ScoringMethod
 from services.common import subjects
 from services.common.errors import MessageTooLarge
 from services.common.jetstream import JetStream
 from services.scheduler.dispatch.nats import NatsShardStream
 from services.scheduler.planning.shard import MAX_SHARD_BYTES, Shard
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run, RunId
-from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
+from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.orders.run_order import RunOrder
 from tests.harness.servers import nats_server
 
 MEBIBYTE = 1024 * 1024

@@ -7,17 +7,19 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from services.common.postgres import connect_pool, migrate
+from proctor.values.run import RunId
+from proctor.values.scoring import ScoringMethod
+from services.common.postgres import PostgresSession, connect_pool, migrate
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.leadership.postgres import PostgresLeaderElection
-from services.scheduler.postgres_sessions import MIGRATIONS, SCHEMA, Sessions
 from services.scheduler.runs.admission.postgres import PostgresSlots
 from services.scheduler.runs.admission.run_slots import SlotChanges
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
-from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import QueueLimits
-from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
+from services.scheduler.runs.orders.run_order import RunOrder
+from services.scheduler.session import MIGRATIONS, QUERIES, SCHEMA
 from tests.fakes.scheduler.surroundings import START
 from tests.harness.servers import RunningServer, postgres_server
 
@@ -43,7 +45,7 @@ def candidate(server: RunningServer) -> PostgresLeaderElection:
 
 
 async def add_runs(pool: asyncpg.Pool, count: int) -> None:
-    sessions = Sessions(pool)
+    sessions = PostgresSession(pool, QUERIES)
     limits = PostgresLimits(sessions, QueueLimits(max_pending_per_user=count))
     for number in range(count):
         run_id = RunId(f"00000000-0000-0000-0000-{number:012}")
@@ -81,7 +83,10 @@ async def test_two_leaders_at_once_admit_no_more_than_the_limit(
 ) -> None:
     """The old one does not know yet that it lost its lock, and goes on beside the new one."""
     await add_runs(pool, 10)
-    slots = PostgresSlots(Sessions(pool), PostgresLimits(Sessions(pool), QueueLimits(max_running=3)))
+    slots = PostgresSlots(
+        PostgresSession(pool, QUERIES),
+        PostgresLimits(PostgresSession(pool, QUERIES), QueueLimits(max_running=3)),
+    )
     async with candidate(server).term() as old:
         pass
     async with candidate(server).term() as new:

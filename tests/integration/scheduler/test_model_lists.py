@@ -12,20 +12,20 @@ import pytest_asyncio
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from proctor.values.providers import ModelInfo
+from proctor.values.providers import ModelCapabilities, ModelInfo
 from services.common import subjects
 from services.common.clock import SystemClock
 from services.common.jetstream import connect_nats
 from services.scheduler.workers.list_models import ListingRules, ListModels
-from services.scheduler.workers.listed_models import ListedModel, ModelSource
+from services.scheduler.workers.listed_models import ModelSource
 from services.scheduler.workers.nats import NatsModelLists as AskedLists
-from services.scheduler.workers.pool import Pool
 from services.worker.engines.http.client import Endpoint
 from services.worker.engines.openai.engine import OpenAIEngine, OpenAISettings
 from services.worker.models.list_models import ListEngineModels
 from services.worker.models.nats import NatsModelLists
 from services.worker.wiring import cancel_all
 from tests.fakes.eventually import eventually
+from tests.fakes.pools import provider_pool
 from tests.fakes.providers import model_server
 from tests.fakes.providers.model_server import Fault, ModelServer
 from tests.fakes.providers.provider_server import SECRET
@@ -66,12 +66,12 @@ class Stand:
     def listing(self, pools: Sequence[str], *, wait_seconds: float = 5.0) -> ListModels:
         """One that has asked nobody yet."""
         lists = AskedLists(self.connection, SystemClock(), 8.0)
-        known = [Pool(name, name, 8, provider=name) for name in pools]
+        known = [provider_pool(name, name, name) for name in pools]
         made = ListModels(known, ListedWorkers([]), lists, SystemClock(), ListingRules(wait_seconds))
         self.opened.push_async_callback(made.close)
         return made
 
-    async def model(self, pool: str) -> ListedModel:
+    async def model(self, pool: str) -> ModelInfo:
         return (await self.listing([pool]).list_models()).models[0]
 
     async def source(self, pool: str) -> ModelSource:
@@ -105,12 +105,12 @@ async def test_every_native_provider_lists_its_models_with_capabilities(harness:
     for provider in NATIVES:
         await harness.native(provider)
     listed = await harness.listing(list(NATIVES)).list_models()
-    assert [model.name for model in listed.models] == ["anthropic/fake", "gemini/fake", "ollama/fake"]
+    assert [model.model for model in listed.models] == ["anthropic/fake", "gemini/fake", "ollama/fake"]
     assert [model.context_tokens for model in listed.models] == [200_000, 1_048_576, 131_072]
     anthropic, gemini, ollama = (model.capabilities for model in listed.models)
-    assert anthropic == frozenset({"chat"})
-    assert gemini == frozenset({"chat", "constrained", "seed"})
-    assert ollama == frozenset({"chat", "completion", "constrained", "seed"})
+    assert anthropic == ModelCapabilities(chat=True)
+    assert gemini == ModelCapabilities(chat=True, constrained=True, seed=True)
+    assert ollama == ModelCapabilities(chat=True, completion=True, constrained=True, seed=True)
     assert listed.models[2].size_bytes == 1_321_098_329
     assert listed.models[2].memory_bytes is not None
     assert all(source.listed_at and not source.problem for source in listed.sources)
@@ -120,9 +120,9 @@ async def test_openai_compatible_server_lists_its_models(harness: Stand) -> None
     engine = await harness.opened.enter_async_context(openai_engine(ModelServer(models=("a", "owner/b"))))
     await harness.worker("openai", ListEngineModels(engine, 5.0))
     listed = await harness.listing(["openai"]).list_models()
-    assert [model.name for model in listed.models] == ["openai/a", "openai/owner/b"]
-    assert listed.models[0].capabilities == frozenset(
-        {"chat", "completion", "loglikelihood", "seed", "logprobs"}
+    assert [model.model for model in listed.models] == ["openai/a", "openai/owner/b"]
+    assert listed.models[0].capabilities == ModelCapabilities(
+        chat=True, completion=True, loglikelihood=True, seed=True, logprobs=True
     )
 
 
@@ -157,7 +157,7 @@ async def test_provider_that_misbehaves_is_shown_as_such(harness: Stand, fault: 
     # The request is given up, and the next one is answered.
     await eventually(lambda: ollama.server.in_flight == 0, "nothing is asked any more")
     ollama.server.fault = None
-    assert (await harness.model("ollama")).name == "ollama/fake"
+    assert (await harness.model("ollama")).model == "ollama/fake"
 
 
 async def test_provider_that_hangs_delays_no_other(harness: Stand) -> None:
@@ -167,7 +167,7 @@ async def test_provider_that_hangs_delays_no_other(harness: Stand) -> None:
     listing = harness.listing(["ollama", "anthropic"], wait_seconds=0.2)
     async with asyncio.timeout(2.0):
         listed = await listing.list_models()
-    assert [model.name for model in listed.models] == ["anthropic/fake"]
+    assert [model.model for model in listed.models] == ["anthropic/fake"]
     assert [bool(source.problem) for source in listed.sources] == [False, True]
 
 

@@ -9,13 +9,14 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from services.scheduler.postgres_sessions import Sessions
-from services.scheduler.requests import EVERYBODY
+from proctor.values.priority import Priority
+from proctor.values.user_name import EVERYBODY
+from services.common.postgres import PostgresSession
 from services.scheduler.runs.limits.errors import TooManyRequests
 from services.scheduler.runs.limits.ports import LimitStore
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitName, QueueLimits
-from services.scheduler.runs.orders.run_order import Priority
+from services.scheduler.session import QUERIES
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.in_memory_limits import InMemoryLimits
 from tests.fakes.scheduler.surroundings import START
@@ -38,7 +39,7 @@ async def store(request: pytest.FixtureRequest, pool: asyncpg.Pool) -> LimitStor
         return InMemoryLimits(SETTINGS)
     await pool.execute("DELETE FROM limits; INSERT INTO limits DEFAULT VALUES")
     await pool.execute("TRUNCATE user_priorities, request_counts")
-    return PostgresLimits(Sessions(pool), SETTINGS)
+    return PostgresLimits(PostgresSession(pool, QUERIES), SETTINGS)
 
 
 async def test_limits_are_as_the_settings_say_until_they_are_changed(store: LimitStore) -> None:

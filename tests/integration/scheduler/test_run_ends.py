@@ -7,17 +7,17 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import run_pb2, scheduler_service_pb2
+from proctor.values.run import RunId
 from services.common.clock import SystemClock
 from services.common.errors import RemoteError
 from services.common.grpc_client import open_channel
-from services.common.postgres import connect_pool
+from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.planning.grpc_results import GrpcRunRecord
-from services.scheduler.postgres_sessions import SCHEMA, Sessions
 from services.scheduler.runs.lifecycle.delete_run import DeleteRun
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
-from services.scheduler.runs.lifecycle.run import RunId
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import QueueLimits
+from services.scheduler.session import QUERIES, SCHEMA
 from tests.fakes.scheduler.served_scheduler import ROWS, ServedScheduler, served_scheduler, until
 from tests.fakes.scheduler.surroundings import SetClock
 
@@ -84,7 +84,7 @@ async def test_results_that_is_down_is_told_of_a_deleted_run_later(standing: Ser
         open_channel("127.0.0.1:9") as dead,
         open_channel(standing.settings.results_address) as alive,
     ):
-        sessions = Sessions(pool)
+        sessions = PostgresSession(pool, QUERIES)
         runs = PostgresRuns(sessions, PostgresLimits(sessions, QueueLimits()))
         record = GrpcRunRecord(alive)
         await DeleteRun(runs, GrpcRunRecord(dead), SystemClock()).delete(run_id)

@@ -9,13 +9,15 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from services.scheduler.postgres_sessions import Sessions
+from proctor.values.run import RunId, RunKind, RunState
+from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.runs.lifecycle.errors import RunNotFound, RunNotOver
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
-from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunError, RunId, RunState
+from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunError
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import QueueLimits
-from services.scheduler.runs.reads.run_list import RunFilter, RunKind
+from services.scheduler.runs.reads.run_list import RunFilter
+from services.scheduler.session import QUERIES
 from services.scheduler.suites.errors import SuiteInUse
 from services.scheduler.suites.postgres import PostgresUserSuites
 from services.scheduler.uploads.dataset import DatasetId
@@ -46,7 +48,7 @@ async def stores(request: pytest.FixtureRequest, pool: asyncpg.Pool) -> Stores:
 @pytest_asyncio.fixture(loop_scope="module")
 async def datasets(pool: asyncpg.Pool) -> PostgresDatasets:
     await in_postgres(pool)
-    return PostgresDatasets(Sessions(pool))
+    return PostgresDatasets(PostgresSession(pool, QUERIES))
 
 
 async def in_postgres(pool: asyncpg.Pool) -> Stores:
@@ -179,7 +181,7 @@ async def test_suite_of_a_deleted_run_can_be_deleted(pool: asyncpg.Pool) -> None
         INSERT INTO user_suite_versions VALUES ('mine', 1, 'd', '', 'mine.yaml', 'local', now());
         """
     )
-    suites = PostgresUserSuites(Sessions(pool))
+    suites = PostgresUserSuites(PostgresSession(pool, QUERIES))
     run = await ended(stores, await add(stores, replace(new_run(suite="mine"), suite_version=1)))
     with pytest.raises(SuiteInUse):
         await suites.delete("mine", 1)
@@ -206,11 +208,11 @@ async def test_data_set_stays_while_a_run_over_it_goes_on(
 async def test_data_set_is_not_deleted_under_a_run_that_is_just_being_added(
     pool: asyncpg.Pool, datasets: PostgresDatasets
 ) -> None:
-    sessions = Sessions(pool)
+    sessions = PostgresSession(pool, QUERIES)
     runs = PostgresRuns(sessions, PostgresLimits(sessions, QueueLimits()))
     run = dataset_run(dataset_id=OTHER)
     async with asyncio.TaskGroup() as group, pool.acquire() as connection, connection.transaction():
-        await runs.add_in(connection, run, "")
+        await runs.add_in(PostgresTransaction(connection, QUERIES), run, "")
         deleting = group.create_task(refusal(datasets, OTHER))
         await eventually(lambda: somebody_waits(pool), "the deletion waits for the run")
     assert run.run_id in await deleting
@@ -218,7 +220,7 @@ async def test_data_set_is_not_deleted_under_a_run_that_is_just_being_added(
 
 async def test_run_is_not_added_over_a_data_set_that_was_deleted(pool: asyncpg.Pool) -> None:
     stores = await in_postgres(pool)
-    await PostgresDatasets(Sessions(pool)).delete(OTHER)
+    await PostgresDatasets(PostgresSession(pool, QUERIES)).delete(OTHER)
     with pytest.raises(DatasetNotFound):
         await add(stores, dataset_run(dataset_id=OTHER))
 

@@ -10,13 +10,14 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
+from proctor.values.priority import Priority
+from proctor.values.run import RunId, RunState
+from proctor.values.user_name import EVERYBODY
 from services.scheduler.planning.ports import PlanRecord
-from services.scheduler.requests import EVERYBODY
 from services.scheduler.runs.admission.run_slots import SlotChanges
 from services.scheduler.runs.lifecycle.errors import PriorityNotAllowed, QueueFull
-from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunEnding, RunId, RunState
+from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunEnding
 from services.scheduler.runs.limits.queue_limits import LimitChanges
-from services.scheduler.runs.orders.run_order import Priority
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
 from tests.fakes.scheduler.surroundings import START

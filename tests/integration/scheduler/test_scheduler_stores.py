@@ -10,25 +10,20 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from proctor.values.scoring import OutputType
+from proctor.values.generation import GenerationParams
+from proctor.values.priority import Priority
+from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
+from proctor.values.scoring import OutputType, PromptForm, ScoringMethod, Truncation
+from proctor.values.usage import ModelPrice, TokenUsage
 from services.scheduler.dispatch.ports import ShardMoves
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.planning.ports import PlanRecord
 from services.scheduler.planning.shard import Shard
-from services.scheduler.progress.run_counts import RunCounts, TaskCounts
 from services.scheduler.runs.admission.run_queue import UserRunCounts
 from services.scheduler.runs.lifecycle.errors import QueueFull, RequestIdTaken, RunNotFound
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunError, RunId, RunState
+from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunError
 from services.scheduler.runs.limits.queue_limits import LimitChanges
-from services.scheduler.runs.model_price import ModelPrice, TokenUsage
-from services.scheduler.runs.orders.run_order import (
-    GenerationParams,
-    Priority,
-    PromptForm,
-    ScoringMethod,
-    Truncation,
-)
 from services.scheduler.runs.reads.run_list import RunCursor, RunFilter
 from services.scheduler.suites.suite import Generation
 from tests.fakes.scheduler.database import scheduler_database

@@ -8,12 +8,13 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import results_service_pb2
+from proctor.values.run import RunState
 from services.common.grpc_client import open_channel
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.planning.ports import PlanToOpen
 from services.scheduler.runs.lifecycle.change_state import CancelRun
-from services.scheduler.runs.lifecycle.run import Run, RunState
+from services.scheduler.runs.lifecycle.run import Run
 from tests.fakes.results.results_harness import ResultsHarness, results_harness
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness
 

@@ -20,17 +20,19 @@ from proctor.v1 import (
     suite_service_pb2,
     suite_service_pb2_grpc,
 )
+from proctor.values.run import RunId
+from proctor.values.scoring import ScoringMethod
 from services.common.grpc_client import open_channel
 from services.common.grpc_errors import remote_error
-from services.common.postgres import connect_pool
+from services.common.postgres import PostgresSession, connect_pool
 from services.results.settings import ResultsSettings
 from services.results.wiring import running_results
-from services.scheduler.postgres_sessions import SCHEMA, Sessions
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
-from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import QueueLimits
-from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
+from services.scheduler.runs.orders.run_order import RunOrder
+from services.scheduler.session import QUERIES, SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.errors import UnknownSuite
 from services.scheduler.wiring import running_scheduler
@@ -210,7 +212,7 @@ async def test_run_of_a_version_that_is_gone_is_refused_by_the_store(replicas: R
         suite_version=2,
     )
     async with await connect_pool(replicas.postgres, schema=SCHEMA) as pool:
-        sessions = Sessions(pool)
+        sessions = PostgresSession(pool, QUERIES)
         runs = PostgresRuns(sessions, PostgresLimits(sessions, QueueLimits()))
         with pytest.raises(UnknownSuite):
             await runs.add(run, "")

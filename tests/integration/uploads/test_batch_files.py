@@ -20,16 +20,16 @@ from proctor.v1 import batch_service_pb2 as messages
 from proctor.v1 import file_service_pb2, scheduler_service_pb2
 from services.common.clock import SystemClock
 from services.common.grpc_client import open_channel
-from services.common.postgres import connect_pool
+from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.batches.finish_batch import FinishBatch
 from services.scheduler.batches.grpc_results import GrpcBatchLines
 from services.scheduler.batches.postgres import PostgresBatches
 from services.scheduler.batches.stored_batch import BatchId
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
-from services.scheduler.postgres_sessions import SCHEMA, Sessions
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import QueueLimits
+from services.scheduler.session import QUERIES, SCHEMA
 from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects
 from services.scheduler.uploads.postgres_datasets import PostgresDatasets
 from services.scheduler.uploads.postgres_files import PostgresFiles
@@ -264,7 +264,7 @@ async def was_tried_twice(harness: BatchHarness, batch: messages.Batch) -> None:
 class Finishing:
     """The end of batches by hand, as a second scheduler would try it."""
 
-    def __init__(self, harness: BatchHarness, sessions: Sessions, channel: grpc.aio.Channel) -> None:
+    def __init__(self, harness: BatchHarness, sessions: PostgresSession, channel: grpc.aio.Channel) -> None:
         runs = PostgresRuns(sessions, PostgresLimits(sessions, QueueLimits()))
         self.store = PostgresBatches(sessions, runs)
         self.objects = ObstoreObjects(harness.folder.as_uri())
@@ -286,7 +286,7 @@ class Finishing:
 @asynccontextmanager
 async def finishing(harness: BatchHarness, address: str) -> AsyncIterator[Finishing]:
     async with await connect_pool(harness.postgres, schema=SCHEMA) as pool, open_channel(address) as channel:
-        yield Finishing(harness, Sessions(pool), channel)
+        yield Finishing(harness, PostgresSession(pool, QUERIES), channel)
 
 
 async def fence_of(harness: BatchHarness) -> FencingToken:

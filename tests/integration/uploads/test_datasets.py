@@ -25,8 +25,8 @@ from services.common.clock import SystemClock
 from services.common.errors import RemoteError
 from services.common.grpc_client import open_channel
 from services.common.grpc_errors import remote_error
-from services.common.postgres import connect_pool
-from services.scheduler.postgres_sessions import SCHEMA, Sessions
+from services.common.postgres import PostgresSession, connect_pool
+from services.scheduler.session import QUERIES, SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.uploads.dataset import DatasetId
 from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects, prefix_of
@@ -305,7 +305,7 @@ async def test_what_a_killed_upload_left_is_swept_and_nothing_else(harness: Stan
     put(harness.folder / left / "rows-000001.jsonl.zst#1")
     before = harness.files()
     async with await connect_pool(harness.postgres, schema=SCHEMA) as pool:
-        datasets = PostgresDatasets(Sessions(pool))
+        datasets = PostgresDatasets(PostgresSession(pool, QUERIES))
         objects = ObstoreObjects(harness.folder.as_uri())
         await datasets.register_prefix(left)
         await CollectOrphanedObjects(datasets, objects, SystemClock(), UPLOAD_SECONDS).collect()
@@ -325,7 +325,7 @@ async def test_what_the_store_did_not_let_go_of_is_swept_later(harness: Stand) -
     for path, content in held.items():
         put(path, content)
     async with await connect_pool(harness.postgres, schema=SCHEMA) as pool:
-        datasets = PostgresDatasets(Sessions(pool))
+        datasets = PostgresDatasets(PostgresSession(pool, QUERIES))
         objects = ObstoreObjects(harness.folder.as_uri())
         await CollectOrphanedObjects(datasets, objects, _LaterClock(), UPLOAD_SECONDS).collect()
     assert harness.files_of(gone) == []

@@ -16,8 +16,8 @@ import pytest_asyncio
 from proctor.v1 import dataset_service_pb2
 from proctor.v1 import file_service_pb2 as messages
 from services.common.clock import SystemClock
-from services.common.postgres import connect_pool
-from services.scheduler.postgres_sessions import SCHEMA, Sessions
+from services.common.postgres import PostgresSession, connect_pool
+from services.scheduler.session import QUERIES, SCHEMA
 from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects, DeleteFile
 from services.scheduler.uploads.postgres_datasets import PostgresDatasets
 from services.scheduler.uploads.postgres_files import PostgresFiles
@@ -258,7 +258,7 @@ async def test_file_goes_when_its_time_is_over_but_not_while_a_batch_uses_it(har
     batch = await harness.create(used.file_id)
     async with await connect_pool(harness.postgres, schema=SCHEMA) as pool:
         objects = ObstoreObjects(harness.folder.as_uri())
-        files = PostgresFiles(Sessions(pool))
+        files = PostgresFiles(PostgresSession(pool, QUERIES))
         await DeleteFile(files, objects, SystemClock()).delete_expired()
         assert harness.objects_of(going.file_id)
         await DeleteFile(files, objects, _LaterClock()).delete_expired()
@@ -277,7 +277,7 @@ async def test_what_a_killed_upload_left_is_swept(harness: BatchHarness) -> None
     path.parent.mkdir(parents=True)
     path.write_bytes(b"x")
     async with await connect_pool(harness.postgres, schema=SCHEMA) as pool:
-        objects, sessions = ObstoreObjects(harness.folder.as_uri()), Sessions(pool)
+        objects, sessions = ObstoreObjects(harness.folder.as_uri()), PostgresSession(pool, QUERIES)
         collector = CollectOrphanedObjects(PostgresDatasets(sessions), objects, _LaterClock(), 60.0)
         await collector.collect()
         assert path.exists()

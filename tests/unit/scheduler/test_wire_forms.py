@@ -7,29 +7,19 @@ from datetime import UTC, datetime
 import pytest
 
 from proctor.v1 import queue_service_pb2, run_pb2
-from proctor.values.scoring import MetricUse
+from proctor.values.generation import GenerationParams
+from proctor.values.priority import Priority
+from proctor.values.run import RunCounts, RunId, TaskCounts
+from proctor.values.scoring import MetricUse, PromptForm, ScoringMethod, Truncation
 from services.scheduler.errors import InvalidPageToken, InvalidParameter
-from services.scheduler.progress.run_counts import RunCounts, TaskCounts
-from services.scheduler.runs.lifecycle.json_runs import (
-    counts_from_json,
-    counts_to_json,
-    generation_from_json,
-    generation_to_json,
-)
-from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.lifecycle.json_runs import from_json, to_json
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.proto import changes_from_proto
 from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitName
 from services.scheduler.runs.orders.json_orders import order_from_json, order_to_json
 from services.scheduler.runs.orders.order_rules import first_problem
 from services.scheduler.runs.orders.proto import order_from_proto, order_to_proto
-from services.scheduler.runs.orders.run_order import (
-    GenerationParams,
-    Priority,
-    PromptForm,
-    RunOrder,
-    ScoringMethod,
-    Truncation,
-)
+from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.runs.reads.proto import brief_to_proto, cursor_from_token, token_behind
 from services.scheduler.runs.reads.run_snapshot import RunProgress, RunSnapshot
 from services.scheduler.suites.suite import Generation
@@ -111,10 +101,10 @@ def test_number_that_json_lacks_is_left_to_the_order_to_refuse() -> None:
 
 def test_counts_and_generation_survive_json() -> None:
     counts = RunCounts(2, (TaskCounts("a", 5, 1, 2),), {"timeout": 1}, {"engine": "vllm 1"})
-    assert counts_from_json(counts_to_json(counts)) == counts
-    assert counts_from_json(counts_to_json(None)) is None
+    assert from_json(RunCounts, to_json(counts)) == counts
+    assert from_json(RunCounts, to_json(None)) is None
     generation = Generation(("\n", "."), 8, 0.5, 0.9)
-    assert generation_from_json(generation_to_json(generation)) == generation
+    assert from_json(Generation, to_json(generation)) == generation
 
 
 def test_page_token_leads_behind_the_run() -> None:

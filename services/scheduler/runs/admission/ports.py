@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from proctor.values.run import RunId
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.runs.admission.run_estimate import History
 from services.scheduler.runs.admission.run_queue import QueuedRuns
 from services.scheduler.runs.admission.run_slots import SlotChanges
-from services.scheduler.runs.lifecycle.run import RunId
 
 
 class QueueStore(Protocol):

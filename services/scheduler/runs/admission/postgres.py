@@ -4,41 +4,38 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import asyncpg
 
-from services.common.postgres import load_queries
+from proctor.values.priority import Priority
+from proctor.values.run import RunId
+from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.leadership.postgres import run_as_leader
-from services.scheduler.postgres_sessions import Connection, Sessions
 from services.scheduler.runs.admission.run_estimate import History, PastRun
 from services.scheduler.runs.admission.run_queue import QueuedRuns, UserRunCounts, WaitingRun
 from services.scheduler.runs.admission.run_slots import RunSlot, SlotChanges, SlotRequest, assign_slots
 from services.scheduler.runs.lifecycle.postgres_rows import run_from_row, run_ids_from_rows
-from services.scheduler.runs.lifecycle.run import SUMMARISING, RunId
+from services.scheduler.runs.lifecycle.run import SUMMARISING
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import QueueLimits
-from services.scheduler.runs.orders.run_order import Priority
-
-QUERIES = load_queries(Path(__file__).with_name("queries.sql"))
 
 
 class PostgresQueue:
     """Reads running, pending and paused runs, and completed ones for estimates."""
 
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
 
     async def queue(self, most: int) -> QueuedRuns:
-        async def read(connection: Connection) -> QueuedRuns:
-            await connection.execute(QUERIES["read_one_snapshot"])
-            running = await connection.fetch(QUERIES["running_runs"])
-            order = await connection.fetch(QUERIES["queue_order"], None, most)
-            waiting = await connection.fetch(QUERIES["waiting_runs"], [row["run_id"] for row in order])
-            paused = await connection.fetch(QUERIES["paused_runs"], most)
-            users = [UserRunCounts(*row) for row in await connection.fetch(QUERIES["user_run_counts"])]
+        async def read(transaction: PostgresTransaction) -> QueuedRuns:
+            await transaction.execute("read_one_snapshot")
+            running = await transaction.fetch("running_runs")
+            order = await transaction.fetch("queue_order", None, most)
+            waiting = await transaction.fetch("waiting_runs", [row["run_id"] for row in order])
+            paused = await transaction.fetch("paused_runs", most)
+            users = [UserRunCounts(*row) for row in await transaction.fetch("user_run_counts")]
             return QueuedRuns(
                 running=[run_from_row(row) for row in running],
                 waiting=[WaitingRun(run_from_row(row), row["queued_at"]) for row in waiting],
@@ -47,16 +44,16 @@ class PostgresQueue:
                 paused=[run_from_row(row) for row in paused],
             )
 
-        return await self._sessions.run(read)
+        return await self._session.run(read)
 
     async def positions(self, runs: Sequence[RunId]) -> Mapping[RunId, int]:
-        rows = await self._sessions.fetch(QUERIES["queue_order"], list(runs), len(runs))
+        rows = await self._session.fetch("queue_order", list(runs), len(runs))
         return {RunId(str(row["run_id"])): row["position"] for row in rows}
 
     async def past_runs(self, wanted: Collection[tuple[str, str]]) -> History:
         suites, models = [suite for suite, _ in wanted], [model for _, model in wanted]
         found: dict[tuple[str, str], list[PastRun]] = defaultdict(list)
-        for row in await self._sessions.fetch(QUERIES["past_runs"], suites, models):
+        for row in await self._session.fetch("past_runs", suites, models):
             found[row["suite"], row["model"]].append(past_run_from_row(row))
         return found
 
@@ -64,41 +61,39 @@ class PostgresQueue:
 class PostgresSlots:
     """Assigns slots in transactions of the leader, one after the other."""
 
-    def __init__(self, sessions: Sessions, limits: PostgresLimits) -> None:
-        self._sessions = sessions
+    def __init__(self, session: PostgresSession, limits: PostgresLimits) -> None:
+        self._session = session
         self._limits = limits
 
     async def admit(self, token: FencingToken, now: datetime) -> SlotChanges:
-        async def admit(connection: Connection) -> SlotChanges:
-            await connection.execute(QUERIES["lock_admission"])
-            limits = await self._limits.locked_limits(connection)
-            slots = [
-                _slot_from_row(row) for row in await connection.fetch(QUERIES["lock_slots"], SUMMARISING)
-            ]
-            waiting = await connection.fetch(QUERIES["queue_order"], None, limits.max_running)
+        async def admit(transaction: PostgresTransaction) -> SlotChanges:
+            await transaction.execute("lock_admission")
+            limits = await self._limits.locked_limits(transaction)
+            slots = [_slot_from_row(row) for row in await transaction.fetch("lock_slots", SUMMARISING)]
+            waiting = await transaction.fetch("queue_order", None, limits.max_running)
             slot_requests = [_slot_request_from_row(row) for row in waiting]
             changes = assign_slots(slots, slot_requests, limits, now)
-            return await _apply(connection, changes, limits, now)
+            return await _apply(transaction, changes, limits, now)
 
-        return await run_as_leader(self._sessions, token, admit)
+        return await run_as_leader(self._session, token, admit)
 
     async def forget_admissions(self, token: FencingToken, before: datetime) -> None:
         await run_as_leader(
-            self._sessions,
+            self._session,
             token,
-            lambda connection: connection.execute(QUERIES["forget_admissions"], before),
+            lambda transaction: transaction.execute("forget_admissions", before),
         )
 
 
 async def _apply(
-    connection: Connection, changes: SlotChanges, limits: QueueLimits, now: datetime
+    transaction: PostgresTransaction, changes: SlotChanges, limits: QueueLimits, now: datetime
 ) -> SlotChanges:
     """Leaves out pending runs that were stopped meanwhile. Running runs are locked and stay running."""
     if not changes.admitted:
         return changes
-    preempted = await connection.fetch(QUERIES["preempt_runs"], list(changes.preempted), now)
+    preempted = await transaction.fetch("preempt_runs", list(changes.preempted), now)
     seconds = limits.run_time_limit.total_seconds()
-    admitted = await connection.fetch(QUERIES["start_runs"], list(changes.admitted), now, seconds)
+    admitted = await transaction.fetch("start_runs", list(changes.admitted), now, seconds)
     return SlotChanges(run_ids_from_rows(admitted), run_ids_from_rows(preempted))
 
 
@@ -111,7 +106,7 @@ def _slot_from_row(row: asyncpg.Record) -> RunSlot:
     return RunSlot(
         run_id=RunId(str(row["run_id"])),
         user=row["username"],
-        priority=Priority(row["priority"]),
+        priority=Priority.of_number(row["priority"]),
         admitted_at=row["admitted_at"],
         is_planned=row["is_planned"],
         is_closing=row["is_closing"],
@@ -119,4 +114,4 @@ def _slot_from_row(row: asyncpg.Record) -> RunSlot:
 
 
 def _slot_request_from_row(row: asyncpg.Record) -> SlotRequest:
-    return SlotRequest(RunId(str(row["run_id"])), row["username"], Priority(row["priority"]))
+    return SlotRequest(RunId(str(row["run_id"])), row["username"], Priority.of_number(row["priority"]))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
 
-from services.scheduler.progress.run_counts import RunCounts
+from proctor.values.run import RunCounts, RunId
 from services.scheduler.runs.admission.run_estimate import (
     NOW,
     Estimate,
@@ -17,7 +17,7 @@ from services.scheduler.runs.admission.run_estimate import (
 )
 from services.scheduler.runs.admission.run_queue import QueuedRuns, RunWait, blocked_by
 from services.scheduler.runs.admission.run_slots import ExpectedSlot, expected_slots, slot_of, slot_request_of
-from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.queue_limits import QueueLimits
 
 

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from services.scheduler.runs.lifecycle.run import Run, RunId
+from proctor.values.priority import Priority
+from proctor.values.run import RunId
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.queue_limits import QueueLimits
-from services.scheduler.runs.orders.run_order import Priority
 
 # Whatever the limits say: a run that has a slot again looks for what is missing before it sends anything.
 SHORTEST_RUN_TIME = timedelta(seconds=5)

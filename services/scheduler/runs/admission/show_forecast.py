@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from proctor.values.run import RunId
 from services.common.clock import Clock
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.admission.ports import QueueStore
 from services.scheduler.runs.admission.queue_forecast import QueueForecast, QueueMoment, RunRate
 from services.scheduler.runs.admission.run_queue import RunWait
-from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.ports import LimitStore
 from services.scheduler.workers.ports import WorkerRegistry
 

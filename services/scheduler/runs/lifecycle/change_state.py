@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from proctor.values.run import RunId, RunState
 from services.common.clock import Clock
 from services.scheduler.runs.lifecycle.cost_limit import cost_of, spent
 from services.scheduler.runs.lifecycle.errors import (
@@ -12,7 +13,7 @@ from services.scheduler.runs.lifecycle.errors import (
     RunNotRetryable,
 )
 from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
-from services.scheduler.runs.lifecycle.run import Run, RunId, RunState, may_become
+from services.scheduler.runs.lifecycle.run import Run, may_become
 
 
 @dataclass(frozen=True)

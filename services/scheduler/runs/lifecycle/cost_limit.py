@@ -2,9 +2,9 @@
 
 import math
 
-from services.scheduler.progress.run_counts import RunCounts
+from proctor.values.run import RunCounts
+from proctor.values.usage import TokenUsage
 from services.scheduler.runs.lifecycle.run import Run, RunError
-from services.scheduler.runs.model_price import TokenUsage
 
 _NOTHING = TokenUsage()
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NoReturn
 
+from proctor.values.run import RunId
 from services.common.clock import Clock
 from services.common.errors import DomainError
 from services.common.lifecycle import every
 from services.common.structured_logs import get_logger
 from services.scheduler.runs.lifecycle.ports import DeletedRunStore, RecordDeletion
-from services.scheduler.runs.lifecycle.run import RunId
 
 log = get_logger()
 

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from nats.aio.client import Client
 
 from proctor.v1 import work_messages_pb2
+from proctor.values.run import RunId
+from proctor.wire.convert import number_of
+from proctor.wire.well_known import time_to_proto
 from services.common.jetstream import TRANSIENT_NATS, Bucket
 from services.common.structured_logs import get_logger
 from services.common.subjects import change_subject
-from services.scheduler.proto_words import RUN_STATES
 from services.scheduler.rate_limits.retry_budget import RetryBudget
-from services.scheduler.runs.lifecycle.proto import time_to_proto
-from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.lifecycle.run import Run
 
 log = get_logger()
 
@@ -33,9 +34,9 @@ class NatsRunControls:
 
     async def refresh(self, run: Run) -> None:
         control = work_messages_pb2.RunControl(
-            state=RUN_STATES[run.state],
+            state=number_of(run.state),
             epoch=run.epoch,
-            is_retry_budget_spent=self._budget.is_spent(run),
+            is_retry_budget_spent=self._budget.is_spent(run.run_id, run.epoch, run.total),
             deadline=time_to_proto(run.deadline),
         )
         try:

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from proctor.values.generation import GenerationParams
 from proctor.values.scoring import OutputType
-from services.scheduler.runs.orders.run_order import GenerationParams, params_for
+from services.scheduler.runs.orders.run_order import params_for
 from services.scheduler.suites.suite import Generation
 
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from proctor.values.run import RunCounts, RunId
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.progress.run_counts import RunCounts
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunId
+from services.scheduler.runs.lifecycle.run import Run, RunEnding
 
 
 class RunStore(Protocol):

@@ -1,14 +1,14 @@
 """Runs in Postgres, as users submit, read, stop and delete them."""
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from uuid import UUID, uuid5
 
 import asyncpg
 
-from services.common.postgres import load_queries
-from services.scheduler.postgres_sessions import Connection, Sessions
+from proctor.values.run import RunId, RunState
+from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.runs.lifecycle.errors import (
     PriorityNotAllowed,
     QueueFull,
@@ -17,10 +17,10 @@ from services.scheduler.runs.lifecycle.errors import (
     RunNotOver,
     RunOfBatch,
 )
-from services.scheduler.runs.lifecycle.json_runs import facts_to_json, price_to_json
+from services.scheduler.runs.lifecycle.json_runs import to_json
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
 from services.scheduler.runs.lifecycle.postgres_rows import run_from_row, run_ids_from_rows, task_from_row
-from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunId, RunState, states_before
+from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, states_before
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.orders.json_orders import order_to_json
@@ -28,7 +28,6 @@ from services.scheduler.suites.errors import UnknownSuite
 from services.scheduler.uploads.dataset import is_dataset_id
 from services.scheduler.uploads.errors import DatasetNotFound
 
-QUERIES = load_queries(Path(__file__).with_name("queries.sql"))
 RETRY_AFTER_SECONDS = 30
 _MOST_DELETED_AT_ONCE = 100
 
@@ -36,38 +35,38 @@ _MOST_DELETED_AT_ONCE = 100
 class PostgresRuns:
     """Stores runs."""
 
-    def __init__(self, sessions: Sessions, limits: PostgresLimits) -> None:
-        self._sessions = sessions
+    def __init__(self, session: PostgresSession, limits: PostgresLimits) -> None:
+        self._session = session
         self._limits = limits
 
     async def add(self, run: Run, request_id: str) -> Run:
         try:
-            return await self._sessions.run(lambda connection: self.add_in(connection, run, request_id))
+            return await self._session.run(lambda transaction: self.add_in(transaction, run, request_id))
         except asyncpg.ForeignKeyViolationError as error:
             # The version was deleted after it was looked up.
             others = f"other versions of {run.order.suite}"
             raise UnknownSuite(suite=run.suite_name, supported=others) from error
 
-    async def add_in(self, connection: Connection, run: Run, request_id: str) -> Run:
+    async def add_in(self, transaction: PostgresTransaction, run: Run, request_id: str) -> Run:
         """Adds the run in a transaction that stores more than the run."""
         # Request ids are unique per user only.
         request = uuid5(UUID(request_id), run.user) if request_id else None
-        await lock_user(connection, run.user)
-        found = await connection.fetchval(QUERIES["find_submitted_run"], run.run_id, request)
+        await lock_user(transaction, run.user)
+        found = await transaction.fetchval("find_submitted_run", run.run_id, request)
         if found is not None:
-            return _same_order(await _get(connection, RunId(str(found))), run, request_id)
-        limits = await self._limits.locked_limits(connection)
+            return _same_order(await _get(transaction, RunId(str(found))), run, request_id)
+        limits = await self._limits.locked_limits(transaction)
         _check_priority(run, limits)
-        await _check_queue(connection, run.user, limits.max_pending_per_user)
-        await _lock_dataset(connection, run.order.dataset_id)
-        await connection.execute(QUERIES["add_run"], *_values(run, request))
+        await _check_queue(transaction, run.user, limits.max_pending_per_user)
+        await _lock_dataset(transaction, run.order.dataset_id)
+        await transaction.execute("add_run", *_values(run, request))
         return run
 
     async def get(self, run_id: RunId) -> Run:
-        return await self._sessions.read(lambda connection: _get(connection, run_id))
+        return _found(run_id, await self._session.fetchrow("get_run", run_id))
 
     async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]:
-        rows = await self._sessions.fetch(QUERIES["planned_tasks"], run_id)
+        rows = await self._session.fetch("planned_tasks", run_id)
         return tuple(task_from_row(row) for row in rows)
 
     async def cancel(self, run_id: RunId, now: datetime) -> Run | None:
@@ -79,7 +78,7 @@ class PostgresRuns:
         return await self._change("pause_run", run_id, states, now, SUMMARISING)
 
     async def requeue(self, run_id: RunId, now: datetime) -> Run | None:
-        batch_id = await self._sessions.fetchval(QUERIES["batch_of_run"], run_id)
+        batch_id = await self._session.fetchval("batch_of_run", run_id)
         if batch_id is not None:
             raise RunOfBatch(run_id=run_id, batch_id=batch_id)
         final_states = [state for state in states_before(RunState.PENDING) if state.is_final]
@@ -89,37 +88,37 @@ class PostgresRuns:
         return await self._make_pending("resume_run", run_id, now, is_new=False)
 
     async def delete(self, run_id: RunId, now: datetime) -> None:
-        async def delete(connection: Connection) -> None:
-            row = await connection.fetchrow(QUERIES["lock_run_to_delete"], run_id)
+        async def delete(transaction: PostgresTransaction) -> None:
+            row = await transaction.fetchrow("lock_run_to_delete", run_id)
             if row is None:
-                if await connection.fetchval(QUERIES["was_deleted_then"], run_id, now):
+                if await transaction.fetchval("was_deleted_then", run_id, now):
                     return
                 raise RunNotFound(run_id=run_id)
             if not row["is_closed"]:
                 is_closing = row["step"] == SUMMARISING or RunState(row["state"]).is_final
                 raise RunNotOver(run_id=run_id, state="being summed up" if is_closing else row["state"])
-            if await connection.fetchval(QUERIES["unfinished_batch_of_run"], run_id):
+            if await transaction.fetchval("unfinished_batch_of_run", run_id):
                 raise RunNotOver(run_id=run_id, state="being written to the files of its batch")
-            await connection.execute(QUERIES["add_deleted_run"], run_id, now)
-            await connection.execute(QUERIES["delete_run"], run_id)
+            await transaction.execute("add_deleted_run", run_id, now)
+            await transaction.execute("delete_run", run_id)
 
-        await self._sessions.run(delete)
+        await self._session.run(delete)
 
     async def deleted(self, before: datetime) -> Sequence[RunId]:
-        rows = await self._sessions.fetch(QUERIES["deleted_runs"], before, _MOST_DELETED_AT_ONCE)
+        rows = await self._session.fetch("deleted_runs", before, _MOST_DELETED_AT_ONCE)
         return run_ids_from_rows(rows)
 
     async def forget_deleted(self, run_id: RunId) -> None:
-        await self._sessions.execute(QUERIES["forget_deleted_run"], run_id)
+        await self._session.execute("forget_deleted_run", run_id)
 
     async def _change(self, query: str, run_id: RunId, *values: object) -> Run | None:
         """Returns the changed run, or None if its state does not allow the change."""
 
-        async def change(connection: Connection) -> Run | None:
-            changed = await connection.fetchval(QUERIES[query], run_id, *values)
-            return None if changed is None else await _get(connection, run_id)
+        async def change(transaction: PostgresTransaction) -> Run | None:
+            changed = await transaction.fetchval(query, run_id, *values)
+            return None if changed is None else await _get(transaction, run_id)
 
-        return await self._sessions.run(change)
+        return await self._session.run(change)
 
     async def _make_pending(self, query: str, run_id: RunId, *values: object, is_new: bool) -> Run | None:
         """Makes the run pending with at most the priority that its user may have now.
@@ -128,29 +127,32 @@ class PostgresRuns:
         """
         user = (await self.get(run_id)).user
 
-        async def make_pending(connection: Connection) -> Run | None:
-            await lock_user(connection, user)
-            if await connection.fetchval(QUERIES[query], run_id, *values) is None:
+        async def make_pending(transaction: PostgresTransaction) -> Run | None:
+            await lock_user(transaction, user)
+            if await transaction.fetchval(query, run_id, *values) is None:
                 return None
-            limits = await self._limits.locked_limits(connection)
+            limits = await self._limits.locked_limits(transaction)
             if is_new:
-                await _check_queue(connection, user, limits.max_pending_per_user, own=1)
-            run = await _get(connection, run_id)
+                await _check_queue(transaction, user, limits.max_pending_per_user, own=1)
+            run = await _get(transaction, run_id)
             allowed = run.limited_to(limits.highest_priority(user))
             if allowed != run:
-                await connection.execute(QUERIES["set_priority"], run_id, allowed.order.priority)
+                await transaction.execute("set_priority", run_id, allowed.order.priority.number)
             return allowed
 
-        return await self._sessions.run(make_pending)
+        return await self._session.run(make_pending)
 
 
-async def lock_user(connection: Connection, user: str) -> None:
+async def lock_user(transaction: PostgresTransaction, user: str) -> None:
     """Lets one transaction after the other change the user's queue."""
-    await connection.execute(QUERIES["lock_user"], user)
+    await transaction.execute("lock_user", user)
 
 
-async def _get(connection: Connection, run_id: RunId) -> Run:
-    row = await connection.fetchrow(QUERIES["get_run"], run_id)
+async def _get(transaction: PostgresTransaction, run_id: RunId) -> Run:
+    return _found(run_id, await transaction.fetchrow("get_run", run_id))
+
+
+def _found(run_id: RunId, row: asyncpg.Record | None) -> Run:
     if row is None:
         raise RunNotFound(run_id=run_id)
     return run_from_row(row)
@@ -163,23 +165,22 @@ def _same_order(found: Run, wanted: Run, request_id: str) -> Run:
     return found
 
 
-async def _check_queue(connection: Connection, user: str, max_pending: int, own: int = 0) -> None:
+async def _check_queue(transaction: PostgresTransaction, user: str, max_pending: int, own: int = 0) -> None:
     """`own` is how many of the counted runs are the ones that ask."""
-    if await connection.fetchval(QUERIES["count_waiting_of_user"], user) - own >= max_pending:
+    if await transaction.fetchval("count_waiting_of_user", user) - own >= max_pending:
         raise QueueFull(user=user, limit=max_pending, retry_after_seconds=RETRY_AFTER_SECONDS)
 
 
 def _check_priority(run: Run, limits: QueueLimits) -> None:
     allowed = limits.allowed_priorities(run.user)
     if run.order.priority not in allowed:
-        names = ", ".join(priority.name.lower() for priority in allowed)
-        raise PriorityNotAllowed(user=run.user, priority=run.order.priority.name.lower(), allowed=names)
+        raise PriorityNotAllowed(user=run.user, priority=run.order.priority, allowed=", ".join(allowed))
 
 
-async def _lock_dataset(connection: Connection, dataset_id: str) -> None:
+async def _lock_dataset(transaction: PostgresTransaction, dataset_id: str) -> None:
     """Raises `DatasetNotFound` if it was deleted after it was looked up."""
     query = "lock_dataset" if is_dataset_id(dataset_id) else "lock_input_file"
-    if dataset_id and not await connection.fetchval(QUERIES[query], dataset_id):
+    if dataset_id and not await transaction.fetchval(query, dataset_id):
         raise DatasetNotFound(dataset_id=dataset_id)
 
 
@@ -193,13 +194,13 @@ def _values(run: Run, request: UUID | None) -> tuple[object, ...]:
         order.subject,
         order.model,
         run.pool,
-        order.priority,
+        order.priority.number,
         order_to_json(order),
         run.scoring_method,
         run.created_at,
-        facts_to_json(run.environment),
+        json.dumps(dict(run.environment)),
         run.suite_version,
-        price_to_json(run.price),
+        to_json(run.price),
         order.dataset_id or None,
         run.dataset_name,
         run.expires_at,

@@ -1,24 +1,24 @@
 """Rows of the view run_rows and of the table tasks as runs and planned tasks."""
 
+import json
+
 import asyncpg
 
-from proctor.values.scoring import OutputType
-from services.scheduler.runs.lifecycle.json_runs import (
-    counts_from_json,
-    facts_from_json,
-    generation_from_json,
-    price_from_json,
-)
+from proctor.values.priority import Priority
+from proctor.values.run import RunCounts, RunId, RunState
+from proctor.values.scoring import OutputType, ScoringMethod
+from proctor.values.usage import ModelPrice
+from services.scheduler.runs.lifecycle.json_runs import from_json
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run, RunError, RunId, RunState
+from services.scheduler.runs.lifecycle.run import Run, RunError
 from services.scheduler.runs.orders.json_orders import order_from_json
-from services.scheduler.runs.orders.run_order import Priority, ScoringMethod
+from services.scheduler.suites.suite import Generation
 
 
 def run_from_row(row: asyncpg.Record) -> Run:
     return Run(
         run_id=RunId(str(row["run_id"])),
-        order=order_from_json(row["ordered"], Priority(row["priority"])),
+        order=order_from_json(row["ordered"], Priority.of_number(row["priority"])),
         user=row["username"],
         pool=row["pool"],
         scoring_method=ScoringMethod(row["scoring_method"]),
@@ -33,10 +33,10 @@ def run_from_row(row: asyncpg.Record) -> Run:
         finished_at=row["finished_at"],
         deadline=row["deadline"],
         error=RunError(row["error_reason"], row["error_message"]) if row["error_reason"] else None,
-        environment=facts_from_json(row["environment"]),
-        final_counts=counts_from_json(row["final_counts"]),
+        environment=json.loads(row["environment"]),
+        final_counts=from_json(RunCounts, row["final_counts"]),
         suite_version=row["suite_version"] or 0,
-        price=price_from_json(row["price"]),
+        price=from_json(ModelPrice, row["price"]),
         reused_answers=row["reused_answers"],
         admitted_at=row["admitted_at"],
         ran_seconds=row["ran_seconds"],
@@ -50,7 +50,7 @@ def task_from_row(row: asyncpg.Record) -> PlannedTask:
         **{
             **row,
             "output_type": OutputType(row["output_type"]),
-            "generation": generation_from_json(row["generation"]),
+            "generation": from_json(Generation, row["generation"]),
         }
     )
 

@@ -3,33 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import NewType
 
-from services.scheduler.progress.run_counts import RunCounts
-from services.scheduler.runs.model_price import ModelPrice
-from services.scheduler.runs.orders.run_order import Priority, RunOrder, ScoringMethod
-
-RunId = NewType("RunId", str)
-
-
-class RunState(StrEnum):
-    PENDING = "pending"
-    RUNNING = "running"
-    PAUSED = "paused"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-    @property
-    def is_final(self) -> bool:
-        return self in FINAL_STATES
-
+from proctor.values.priority import Priority
+from proctor.values.run import FINAL_STATES, RunCounts, RunId, RunState
+from proctor.values.scoring import ScoringMethod
+from proctor.values.usage import ModelPrice
+from services.scheduler.runs.orders.run_order import RunOrder
 
 # The step from which on nothing stops a run: results may have closed it already.
 SUMMARISING = "summarising"
 
-FINAL_STATES = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELLED})
 
 _NEXT_STATES: Mapping[RunState, frozenset[RunState]] = {
     RunState.PENDING: frozenset({RunState.RUNNING, RunState.PAUSED, RunState.FAILED, RunState.CANCELLED}),

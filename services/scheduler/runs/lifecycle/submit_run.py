@@ -4,24 +4,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from proctor.values.scoring import OutputType
+from proctor.values.pools import Pool, pool_serving
+from proctor.values.run import RunId
+from proctor.values.scoring import OutputType, PromptForm, ScoringMethod, Truncation
 from services.common.clock import Clock
 from services.scheduler import errors
 from services.scheduler.pricing.resolve_price import ResolvePrice
 from services.scheduler.requests import user_problem
 from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
-from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.errors import CannotComplete, CannotTruncate, Unsupported
 from services.scheduler.runs.orders.order_rules import first_problem
 from services.scheduler.runs.orders.provider_rules import refuse_unfit
 from services.scheduler.runs.orders.resolve_dataset_order import resolve_dataset_order
-from services.scheduler.runs.orders.run_order import PromptForm, RunOrder, ScoringMethod, Truncation
+from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.suite import TaskDefinition
 from services.scheduler.uploads.errors import CannotCompleteLines
 from services.scheduler.uploads.ports import ContentSource
+from services.scheduler.workers.base_urls import BaseUrl
 from services.scheduler.workers.errors import UnknownModel, UnknownProvider
-from services.scheduler.workers.pool import Aliases, Pool, full_name, pool_serving, supported_providers
+from services.scheduler.workers.pool import Aliases, full_name, model_names, supported_providers
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class SubmitRun:
     clock: Clock
     pricing: ResolvePrice
     aliases: Aliases = field(default_factory=dict)
+    allowed_base_urls: Sequence[BaseUrl] = ()
 
     async def submit(self, submission: Submission) -> Run:
         stored = await self.runs.add(await self.prepare(submission), submission.request_id)
@@ -67,7 +71,7 @@ class SubmitRun:
         order = examined.order
         pool = self._pool(order)
         _check_form(order, pool, asked_form=submission.order.prompt_form)
-        refuse_unfit(order, examined.tasks, pool)
+        refuse_unfit(order, examined.tasks, pool, self.allowed_base_urls)
         now = self.clock.now()
         window = order.completion_window_seconds
         return Run(
@@ -79,7 +83,7 @@ class SubmitRun:
             created_at=now,
             environment={"proctor.project": str(order.project_id)},
             suite_version=examined.suite_version,
-            price=self.pricing.price_of(order),
+            price=self.pricing.price_of(order.model, order.base_url, order.max_cost),
             dataset_name=examined.dataset_name,
             expires_at=None if window is None else now + timedelta(seconds=window),
         )
@@ -106,8 +110,9 @@ class SubmitRun:
             raise errors.InvalidParameter(field="order.model", sentence=sentence)
         pool = pool_serving(order.model, self.pools)
         if pool is None:
-            names = [name for pool in self.pools for name in pool.models]
-            of_provider = sorted(name for name in names if name.startswith(f"{order.provider}/"))
+            of_provider = sorted(
+                name for name in model_names(self.pools) if name.startswith(f"{order.provider}/")
+            )
             raise UnknownModel(model=order.model, supported=", ".join(of_provider) or "none")
         if order.truncation is not Truncation.NONE and not pool.can_truncate:
             raise CannotTruncate(pool=pool.name)

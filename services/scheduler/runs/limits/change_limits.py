@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
+from proctor.values.generation import Problem
+from proctor.values.user_name import EVERYBODY
 from services.scheduler.errors import InvalidParameter
-from services.scheduler.requests import EVERYBODY, Problem, user_problem
+from services.scheduler.requests import user_problem
 from services.scheduler.runs.limits.ports import LimitStore
 from services.scheduler.runs.limits.queue_limits import LimitChanges, QueueLimits
 

@@ -1,49 +1,47 @@
 """Limits in Postgres: those that an operator changed, over those of the settings."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import asyncpg
 
-from services.common.postgres import load_queries
-from services.scheduler.postgres_sessions import Connection, Sessions
+from proctor.values.priority import Priority
+from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.runs.limits.errors import TooManyRequests
 from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitName, QueueLimits
-from services.scheduler.runs.orders.run_order import Priority
 
-QUERIES = load_queries(Path(__file__).with_name("queries.sql"))
 _MINUTE = timedelta(minutes=1)
 
 
 class PostgresLimits:
     """`settings` are the limits that hold until they are changed."""
 
-    def __init__(self, sessions: Sessions, settings: QueueLimits) -> None:
-        self._sessions = sessions
+    def __init__(self, session: PostgresSession, settings: QueueLimits) -> None:
+        self._session = session
         self._settings = settings
 
     async def limits(self) -> QueueLimits:
-        return await self._sessions.read(self._limits)
+        return _limits_from_row(await self._session.fetchrow("get_limits"), self._settings)
 
-    async def locked_limits(self, connection: Connection) -> QueueLimits:
+    async def locked_limits(self, transaction: PostgresTransaction) -> QueueLimits:
         """The limits, which do not change before this transaction ends."""
-        await connection.execute(QUERIES["lock_limits"])
-        return await self._limits(connection)
+        await transaction.execute("lock_limits")
+        return await self._limits(transaction)
 
     async def change(self, changes: LimitChanges) -> QueueLimits:
-        async def change(connection: Connection) -> QueueLimits:
-            await connection.execute(QUERIES["change_limits"], *_changed_values(changes))
+        async def change(transaction: PostgresTransaction) -> QueueLimits:
+            await transaction.execute("change_limits", *_changed_values(changes))
             if changes.priorities or LimitName.PRIORITIES in changes.reset:
-                await connection.execute(QUERIES["delete_user_priorities"])
-                users, highest = list(changes.priorities), list(changes.priorities.values())
-                await connection.execute(QUERIES["add_user_priorities"], users, highest)
-            return await self._limits(connection)
+                await transaction.execute("delete_user_priorities")
+                users = list(changes.priorities)
+                highest = [priority.number for priority in changes.priorities.values()]
+                await transaction.execute("add_user_priorities", users, highest)
+            return await self._limits(transaction)
 
-        return await self._sessions.run(change)
+        return await self._session.run(change)
 
     async def count_request(self, user: str, now: datetime) -> int:
         minute = now.astimezone(UTC).replace(second=0, microsecond=0)
-        [row] = await self._sessions.fetch(QUERIES["count_request"], user, minute)
+        [row] = await self._session.fetch("count_request", user, minute)
         limit: int = row["changed_limit"] or self._settings.max_requests_per_minute
         left: int = limit - row["requests"]
         if left < 0:
@@ -52,18 +50,22 @@ class PostgresLimits:
         return left
 
     async def forget_requests(self, before: datetime) -> None:
-        await self._sessions.execute(QUERIES["delete_old_request_counts"], before - _MINUTE)
+        await self._session.execute("delete_old_request_counts", before - _MINUTE)
 
-    async def _limits(self, connection: Connection) -> QueueLimits:
-        [row] = await connection.fetch(QUERIES["get_limits"])
-        return _limits_from_row(row, self._settings)
+    async def _limits(self, transaction: PostgresTransaction) -> QueueLimits:
+        return _limits_from_row(await transaction.fetchrow("get_limits"), self._settings)
 
 
-def _limits_from_row(row: asyncpg.Record, settings: QueueLimits) -> QueueLimits:
+def _limits_from_row(row: asyncpg.Record | None, settings: QueueLimits) -> QueueLimits:
+    if row is None:
+        return settings
+
     def seconds(name: str, unchanged: timedelta) -> timedelta:
         return unchanged if row[name] is None else timedelta(seconds=row[name])
 
-    changed_priorities = zip(row["usernames"], map(Priority, row["highest_priorities"]), strict=True)
+    changed_priorities = zip(
+        row["usernames"], map(Priority.of_number, row["highest_priorities"]), strict=True
+    )
     return QueueLimits(
         max_running=row["max_running_runs"] or settings.max_running,
         max_pending_per_user=row["max_pending_runs_per_user"] or settings.max_pending_per_user,

@@ -5,10 +5,10 @@ from datetime import timedelta
 from google.protobuf.duration_pb2 import Duration
 
 from proctor.v1 import queue_service_pb2 as messages
+from proctor.values.priority import Priority
+from proctor.wire.convert import member_of, number_of
 from services.scheduler.errors import InvalidParameter
-from services.scheduler.proto_words import PRIORITIES, word_of
 from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitName, QueueLimits
-from services.scheduler.runs.orders.run_order import Priority
 
 _LONGEST_SECONDS = 10**9
 
@@ -19,7 +19,7 @@ def limits_to_proto(limits: QueueLimits) -> messages.QueueLimits:
         max_pending_runs_per_user=limits.max_pending_per_user,
         max_requests_per_minute=limits.max_requests_per_minute,
         priorities=[
-            messages.UserPriority(user=user, highest=PRIORITIES[highest])
+            messages.UserPriority(user=user, highest=number_of(highest))
             for user, highest in sorted(limits.priorities.items())
         ],
     )
@@ -60,7 +60,7 @@ def _time(duration: Duration) -> timedelta:
 
 
 def _priority(each: messages.UserPriority) -> Priority:
-    highest = word_of(PRIORITIES, each.highest)
+    highest = member_of(Priority, each.highest)
     if highest is None:
         sentence = f'The highest priority of user "{each.user}" is missing: say high, normal or low.'
         raise InvalidParameter(field="limits.priorities", sentence=sentence)

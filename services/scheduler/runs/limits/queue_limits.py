@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 
-from services.scheduler.requests import EVERYBODY
-from services.scheduler.runs.orders.run_order import Priority
+from proctor.values.priority import Priority
+from proctor.values.user_name import EVERYBODY
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,12 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
 
+from proctor.values.generation import Problem, Range
+from proctor.values.pools import MAX_MODEL_LETTERS
+from proctor.values.providers import MAX_ROLLOUTS
 from services.common.secret_names import secret_word_in
-from services.scheduler.requests import Problem, Range, nul_problem
-from services.scheduler.runs.orders.run_order import MAX_MODEL_LETTERS, MAX_ROLLOUTS, RunOrder
+from services.scheduler.requests import nul_problem
+from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.suite import MAX_FEWSHOT
 
 # Its parameters go out with every shard.

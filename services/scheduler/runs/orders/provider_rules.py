@@ -1,101 +1,28 @@
-"""What each provider takes of an order: refused when it is submitted, and not sample by sample in mid-run.
-
-The worker's adapters refuse the same (`services/worker/engines/unsupported.py`); a contract test says so.
-"""
+"""Checks an order against the rules of its provider, when it is submitted and not sample by sample."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from types import MappingProxyType
+from dataclasses import fields
 
+from proctor.values.generation import GenerationParams, Problem
+from proctor.values.pools import Pool
+from proctor.values.providers import ProviderRules, rules_for
 from services.scheduler import errors
-from services.scheduler.requests import Problem, Range
 from services.scheduler.runs.orders.errors import BaseUrlNotAllowed, CannotAskElsewhere
 from services.scheduler.runs.orders.order_rules import own_field_problem
-from services.scheduler.runs.orders.run_order import MAX_ROLLOUTS, GenerationParams, RunOrder, params_for
+from services.scheduler.runs.orders.run_order import RunOrder, params_for
 from services.scheduler.suites.suite import TaskDefinition
-from services.scheduler.workers.base_urls import NoBaseUrl, host_of, is_allowed, parse_base_url
-from services.scheduler.workers.pool import Pool
+from services.scheduler.workers.base_urls import BaseUrl, NoBaseUrl, host_of, is_allowed, parse_base_url
 
-
-@dataclass(frozen=True, slots=True)
-class ProviderRules:
-    """`name` as people write it. `extra` None: any parameter of its own but those that Proctor sets itself.
-
-    Where the provider takes no temperature its own is the `only_temperature`, and an order may say no other.
-    """
-
-    name: str
-    unknown: frozenset[str] = frozenset()
-    ranges: tuple[Range, ...] = ()
-    only_temperature: float | None = None
-    set_by_proctor: frozenset[str] = frozenset()
-    extra: Mapping[str, Range | None] | None = None
-
-    @property
-    def temperatures(self) -> frozenset[float]:
-        """Those of tasks that run; empty for any. That one of 0 is not kept to stands with the run."""
-        return frozenset() if self.only_temperature is None else frozenset({0.0, self.only_temperature})
-
-
-# Of vLLM's own parameters those that a run may set; with a range where it is a number.
-_VLLM_EXTRA: Mapping[str, Range | None] = MappingProxyType(
-    {
-        "min_p": Range("min_p", 0, 1),
-        "presence_penalty": Range("presence_penalty", -2, 2),
-        "frequency_penalty": Range("frequency_penalty", -2, 2),
-        "min_tokens": Range("min_tokens", 0),
-        "ignore_eos": None,
-        "stop_token_ids": None,
-        "bad_words": None,
-    }
-)
-# A seed is a number of 32 bits there, and rollout n uses seed + n.
-_GEMINI_SEED = Range("seed", 0, 2**31 - MAX_ROLLOUTS)
-_GEMINI_OWN = frozenset(
-    {
-        "maxOutputTokens",
-        "stopSequences",
-        "candidateCount",
-        "contents",
-        "systemInstruction",
-        "generationConfig",
-    }
-)
-_ANTHROPIC_UNKNOWN = frozenset({"top_p", "top_k", "seed", "repetition_penalty", "context_tokens"})
-RULES_OF: Mapping[str, ProviderRules] = MappingProxyType(
-    {
-        "vllm": ProviderRules("The vLLM engine", frozenset({"context_tokens"}), extra=_VLLM_EXTRA),
-        "ollama": ProviderRules(
-            "Ollama", set_by_proctor=frozenset({"num_predict", "num_ctx", "repeat_penalty"})
-        ),
-        "gemini": ProviderRules(
-            "Gemini",
-            frozenset({"repetition_penalty", "context_tokens"}),
-            (Range("top_k", 1), _GEMINI_SEED),
-            set_by_proctor=_GEMINI_OWN,
-        ),
-        "anthropic": ProviderRules(
-            "Anthropic",
-            _ANTHROPIC_UNKNOWN,
-            only_temperature=1.0,
-            set_by_proctor=frozenset({"stop_sequences", "system"}),
-        ),
-        "openai": ProviderRules("A server behind the OpenAI protocol", frozenset({"context_tokens"})),
-    }
-)
-# Many servers behind the OpenAI protocol take more than these two document.
-_STRICT = frozenset({"top_k", "repetition_penalty", "context_tokens"})
-RULES_OF_HOST: Mapping[str, ProviderRules] = MappingProxyType(
-    {"api.openai.com": ProviderRules("OpenAI", _STRICT), "api.x.ai": ProviderRules("xAI", _STRICT)}
-)
 # By these names Ollama's users know them.
 _ALSO_CALLED = {"context_tokens": " (num_ctx)", "repetition_penalty": " (repeat_penalty)"}
 
 
-def refuse_unfit(order: RunOrder, tasks: Sequence[TaskDefinition], pool: Pool) -> None:
+def refuse_unfit(
+    order: RunOrder, tasks: Sequence[TaskDefinition], pool: Pool, allowed: Sequence[BaseUrl] = ()
+) -> None:
     """Raises the refusal of what the pool's provider would refuse for every sample."""
     if order.base_url:
-        _refuse_base_url(order.base_url, pool)
+        _refuse_base_url(order.base_url, pool, allowed)
     rules = rules_of(pool, order.base_url)
     problem = _problem_of_order(rules, order.params) or _problem_of_tasks(rules, order, tasks)
     if problem:
@@ -103,22 +30,17 @@ def refuse_unfit(order: RunOrder, tasks: Sequence[TaskDefinition], pool: Pool) -
 
 
 def rules_of(pool: Pool, base_url: str = "") -> ProviderRules:
-    of_engine = RULES_OF[pool.engine]
-    return (
-        RULES_OF_HOST.get(host_of(base_url or pool.base_url), of_engine)
-        if pool.engine == "openai"
-        else of_engine
-    )
+    return rules_for(pool.engine, host_of(base_url or pool.base_url))
 
 
-def _refuse_base_url(base_url: str, pool: Pool) -> None:
+def _refuse_base_url(base_url: str, pool: Pool, allowed: Sequence[BaseUrl]) -> None:
     try:
         parsed = parse_base_url(base_url)
     except NoBaseUrl as error:
         raise errors.InvalidParameter(field="order.base_url", sentence=f"base_url {error}.") from error
     if pool.engine != "openai":
         raise CannotAskElsewhere(pool=pool.name, engine=pool.engine)
-    if not is_allowed(parsed, pool.may_ask):
+    if not is_allowed(parsed, allowed):
         raise BaseUrlNotAllowed(base_url=base_url)
 
 

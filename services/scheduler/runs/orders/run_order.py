@@ -4,51 +4,11 @@ A task of a run as planned: where its samples are, and what a worker needs to kn
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import IntEnum, StrEnum
 
-from proctor.values.scoring import MetricUse
+from proctor.values.generation import GenerationParams
+from proctor.values.priority import Priority
+from proctor.values.scoring import MetricUse, PromptForm, ScoringMethod, Truncation
 from services.scheduler.suites.suite import Generation
-
-MAX_ROLLOUTS = 100
-MAX_MODEL_LETTERS = 512
-
-
-class Priority(IntEnum):
-    """Who goes first when the limits hold runs back; the lower number does."""
-
-    HIGH = 1
-    NORMAL = 2
-    LOW = 3
-
-
-class ScoringMethod(StrEnum):
-    LOGLIKELIHOOD = "loglikelihood"
-    GENERATE = "generate"
-    CONSTRAINED = "constrained"
-
-
-class Truncation(StrEnum):
-    NONE = "none"
-    LEFT = "left"
-
-
-class PromptForm(StrEnum):
-    COMPLETION = "completion"
-    CHAT = "chat"
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationParams:
-    """What a field leaves unset is the task's value, then the engine's."""
-
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    max_tokens: int | None = None
-    seed: int | None = None
-    repetition_penalty: float | None = None
-    context_tokens: int | None = None
-    provider_params: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +28,7 @@ class RunOrder:
     num_fewshot: int | None = None
     rollouts: int = 1
     priority: Priority = Priority.HIGH
-    params: GenerationParams = GenerationParams()
+    params: GenerationParams = field(default_factory=GenerationParams)
     scoring_method: ScoringMethod | None = None
     truncation: Truncation = Truncation.NONE
     prompt_form: PromptForm | None = None

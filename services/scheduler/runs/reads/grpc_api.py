@@ -16,7 +16,7 @@ from services.scheduler.runs.limits.ports import LimitStore
 from services.scheduler.runs.limits.proto import changes_from_proto, limits_to_proto
 from services.scheduler.runs.reads.proto import brief_to_proto
 from services.scheduler.runs.reads.show_queue import ShowQueue
-from services.scheduler.workers.proto import worker_to_proto
+from services.scheduler.workers.proto import WORKER
 
 SERVICE_NAMES = (
     messages.DESCRIPTOR.services_by_name["QueueService"].full_name,
@@ -57,7 +57,7 @@ class GrpcQueueApi(
             waiting=[brief_to_proto(run) for run in queue.waiting],
             waiting_total=queue.waiting_total,
             paused=[brief_to_proto(run) for run in queue.paused],
-            workers=[worker_to_proto(worker) for worker in queue.workers],
+            workers=[WORKER.to_proto(worker) for worker in queue.workers],
             limits=limits_to_proto(queue.limits),
             users=[
                 messages.UserRunCounts(user=each.user, running=each.running, pending=each.pending)

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from proctor.values.run import RunId
 from services.scheduler.progress.run_counts import ProgressReport
-from services.scheduler.runs.lifecycle.run import Run, RunId
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.reads.run_list import PastUsage, RunCursor, RunFilter, RunPage
 
 

@@ -1,19 +1,17 @@
-"""Runs on the wire.
-The place behind a page of a list, as a text that clients hand back unread.
-"""
+"""Runs with their progress as messages, and page tokens of lists of runs."""
 
-import binascii
-from dataclasses import asdict, replace
+from dataclasses import replace
 from uuid import UUID
 
-from proctor.v1 import outcome_pb2, run_pb2
+from proctor.v1 import run_pb2
+from proctor.values.generation import GenerationParams
 from proctor.values.scoring import MetricUse
+from proctor.wire.values import USAGE
 from services.scheduler.errors import InvalidPageToken
-from services.scheduler.requests import page_token, read_page_token
+from services.scheduler.requests import list_token, read_list_token
 from services.scheduler.runs.admission.run_queue import RunWait
 from services.scheduler.runs.lifecycle.proto import run_to_proto
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.runs.orders.run_order import GenerationParams
 from services.scheduler.runs.reads.run_list import RunCursor
 from services.scheduler.runs.reads.run_snapshot import RunProgress, RunSnapshot, TaskProgress
 
@@ -47,7 +45,7 @@ def _progress_to_proto(progress: RunProgress) -> run_pb2.RunProgress:
         eta_low_seconds=left.low if left else None,
         eta_high_seconds=left.high if left else None,
         failures=progress.failures,
-        usage=outcome_pb2.TokenUsage(**asdict(progress.usage)),
+        usage=USAGE.to_proto(progress.usage),
         cost=progress.cost,
     )
 
@@ -73,15 +71,15 @@ def _wait_to_proto(wait: RunWait) -> run_pb2.RunWait:
 
 
 def token_behind(run: Run, total: int) -> str:
-    return page_token(run.created_at, run.run_id, total)
+    return list_token(run.created_at, run.run_id, total)
 
 
 def cursor_from_token(token: str) -> RunCursor | None:
     """None for the first page."""
     if not token:
         return None
+    created_at, run_id, total = read_list_token(token)
     try:
-        created_at, run_id, total = read_page_token(token)
         return RunCursor(created_at, str(UUID(run_id)), total)
-    except (ValueError, binascii.Error) as error:
+    except ValueError as error:
         raise InvalidPageToken(page_token=token) from error

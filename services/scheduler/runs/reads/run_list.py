@@ -3,18 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
+from proctor.values.run import RunKind, RunState
+from proctor.values.usage import TokenUsage
 from services.scheduler.runs.admission.run_estimate import PastRun
-from services.scheduler.runs.lifecycle.run import Run, RunState
-from services.scheduler.runs.model_price import TokenUsage
-
-
-class RunKind(StrEnum):
-    """What a run is over."""
-
-    SUITE = "suite"
-    DATASET = "dataset"
+from services.scheduler.runs.lifecycle.run import Run
 
 
 @dataclass(frozen=True, slots=True)

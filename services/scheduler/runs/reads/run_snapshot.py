@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from services.scheduler.progress.run_counts import RunCounts, TaskCounts
+from proctor.values.run import RunCounts, RunState, TaskCounts
+from proctor.values.usage import TokenUsage
 from services.scheduler.progress.run_speed import RunSpeed, TimeLeft, time_left
 from services.scheduler.runs.admission.run_queue import RunWait
 from services.scheduler.runs.lifecycle.cost_limit import cost_of
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunState
-from services.scheduler.runs.model_price import TokenUsage
+from services.scheduler.runs.lifecycle.run import SUMMARISING, Run
 from services.scheduler.workers.worker import Worker, awaited_server, awaited_worker
 
 

@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from proctor.values.run import RunCounts, RunId, RunState
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.scheduler.progress.progress_tracker import ProgressTracker
-from services.scheduler.progress.run_counts import RunCounts
 from services.scheduler.runs.admission.run_queue import RunWait
 from services.scheduler.runs.admission.show_forecast import ForecastQueue
 from services.scheduler.runs.lifecycle.ports import RunStore
-from services.scheduler.runs.lifecycle.run import Run, RunId, RunState
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.reads.ports import RecordedCounts, RunLists
 from services.scheduler.runs.reads.run_list import RunCursor, RunFilter
 from services.scheduler.runs.reads.run_snapshot import LiveFigures, RunSnapshot, progress_of

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from proctor.values.usage import ModelPrice, TokenUsage
 from services.scheduler.runs.admission.run_estimate import expected_outcomes
 from services.scheduler.runs.admission.show_forecast import ForecastQueue
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.runs.model_price import ModelPrice, TokenUsage
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.runs.reads.ports import RunLists
 from services.scheduler.runs.reads.run_list import PastUsage

@@ -5,6 +5,8 @@ from datetime import timedelta
 
 import pytest
 
+from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
+from proctor.values.scoring import ScoringMethod
 from services.scheduler.batches.stored_batch import (
     Batch,
     BatchFiles,
@@ -21,9 +23,8 @@ from services.scheduler.batches.stored_batch import (
     state_of,
     times_of,
 )
-from services.scheduler.progress.run_counts import RunCounts, TaskCounts
-from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunError, RunId, RunState
-from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
+from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunError
+from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.uploads.stored_file import FileId
 from tests.fakes.scheduler.surroundings import START
 

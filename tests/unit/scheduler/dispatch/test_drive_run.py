@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from proctor.values.run import RunState
 from services.common.errors import ErrorKind, MessageTooLarge, RemoteError
 from services.scheduler.dispatch.credit import CreditRule
 from services.scheduler.leadership.leader_election import LeadershipLost
 from services.scheduler.runs.lifecycle.errors import RunNotRetryable
-from services.scheduler.runs.lifecycle.run import RunError, RunState
+from services.scheduler.runs.lifecycle.run import RunError
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
 
 

@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
+from proctor.values.priority import Priority
+from proctor.values.run import RunCounts, RunId, RunState
 from services.common.errors import DomainError, ErrorKind, RemoteError
-from services.scheduler.progress.run_counts import RunCounts
 from services.scheduler.runs.lifecycle.errors import RunAlreadyFinished, RunNotPausable
-from services.scheduler.runs.lifecycle.run import Run, RunId, RunState
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.queue_limits import LimitChanges
-from services.scheduler.runs.orders.run_order import Priority
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler.surroundings import InMemoryRecord
 

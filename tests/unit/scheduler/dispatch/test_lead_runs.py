@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from proctor.values.priority import Priority
+from proctor.values.run import RunId, RunState
 from services.scheduler.dispatch.drive_run import RunDriver
 from services.scheduler.dispatch.lead_runs import LeadRuns
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost, lead_when_elected
-from services.scheduler.runs.lifecycle.run import RunId, RunState
 from services.scheduler.runs.limits.queue_limits import LimitChanges
-from services.scheduler.runs.orders.run_order import Priority
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 
 

@@ -6,12 +6,14 @@ from datetime import UTC, datetime
 import pytest
 
 from proctor.v1 import run_pb2, sample_pb2, work_messages_pb2
-from proctor.values.scoring import OutputType
+from proctor.values.generation import GenerationParams
+from proctor.values.run import RunId
+from proctor.values.scoring import OutputType, PromptForm, ScoringMethod
 from services.scheduler.dispatch.nats import NatsShardStream
 from services.scheduler.planning.shard import Shard
 from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run, RunId
-from services.scheduler.runs.orders.run_order import GenerationParams, PromptForm, RunOrder, ScoringMethod
+from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.orders.run_order import RunOrder
 
 CHOICE, TEXT = OutputType.MULTIPLE_CHOICE, OutputType.GENERATE_UNTIL
 

@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from proctor.values.generation import GenerationParams
+from proctor.values.run import RunState
+from proctor.values.scoring import ScoringMethod
 from services.scheduler.planning.proto import request_digest
-from services.scheduler.runs.lifecycle.run import Run, RunState
-from services.scheduler.runs.orders.run_order import GenerationParams, RunOrder, ScoringMethod
+from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.workers.worker import Worker, engine_facts
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
 from tests.fakes.scheduler.surroundings import ListedWorkers
@@ -63,23 +66,22 @@ def test_facts_of_an_engine_are_those_on_which_all_its_workers_agree() -> None:
     other = replace(one, worker_id="b", environment={**FACTS, "hardware": "y"})
     newer = replace(one, worker_id="c", environment={**FACTS, "engine_version": "2"})
     elsewhere = replace(newer, loaded_model="vllm/other")
-    order = RunOrder("toy", "vllm/m")
-    assert engine_facts(order, "p", [one, other, elsewhere]) == FACTS
-    assert engine_facts(order, "p", [one, newer]) == {}
-    assert engine_facts(order, "other pool", [one]) == {}
+    assert engine_facts("vllm/m", "", "p", [one, other, elsewhere]) == FACTS
+    assert engine_facts("vllm/m", "", "p", [one, newer]) == {}
+    assert engine_facts("vllm/m", "", "other pool", [one]) == {}
 
 
 def test_an_adapter_beside_the_loaded_model_is_at_hand() -> None:
     one = Worker("a", "p", "vllm", loaded_model="vllm/base", ready_models=("vllm/m",), environment=FACTS)
-    assert engine_facts(RunOrder("toy", "vllm/m"), "p", [one]) == FACTS
-    assert engine_facts(RunOrder("toy", "vllm/n"), "p", [one]) == {}
+    assert engine_facts("vllm/m", "", "p", [one]) == FACTS
+    assert engine_facts("vllm/n", "", "p", [one]) == {}
 
 
 def test_the_server_that_an_order_names_is_the_one_that_answers() -> None:
     one = Worker("a", "p", "openai", environment={**FACTS, "base_url": "http://own"})
-    named = RunOrder("toy", "openai/m", base_url="http://named/v1")
-    assert engine_facts(named, "p", [one])["base_url"] == "http://named/v1"
-    assert engine_facts(named, "p", []) == {}
+    named = ("openai/m", "http://named/v1")
+    assert engine_facts(*named, "p", [one])["base_url"] == "http://named/v1"
+    assert engine_facts(*named, "p", []) == {}
 
 
 @pytest.mark.parametrize(

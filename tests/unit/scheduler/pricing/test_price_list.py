@@ -5,12 +5,12 @@ from dataclasses import astuple
 
 import pytest
 
+from proctor.values.usage import ModelPrice, TokenUsage
 from proctor.values.usage import ModelPrice as RecordedPrice
 from proctor.values.usage import TokenUsage as RecordedTokens
 from services.results.runs.postgres import PRICE
 from services.scheduler.pricing.price_list import PriceList
-from services.scheduler.runs.lifecycle import json_runs
-from services.scheduler.runs.model_price import ModelPrice, TokenUsage
+from services.scheduler.runs.lifecycle.json_runs import from_json
 
 
 def test_the_longest_match_wins_and_the_exact_name_before_all() -> None:
@@ -54,7 +54,7 @@ def test_a_whole_price_as_postgres_tells_it_is_reckoned_with_like_any_other(cach
         f'{{"input_per_million": {whole}, "output_per_million": 1, "cached_input_per_million": {cached}, '
         '"currency": "EUR"}'
     )
-    told, recorded = json_runs.price_from_json(text), PRICE.validate_json(text)
+    told, recorded = from_json(ModelPrice, text), PRICE.validate_json(text)
     assert told is not None
     assert recorded is not None
     assert astuple(told) == astuple(recorded)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from proctor.values.usage import ModelPrice
 from services.scheduler.pricing.errors import InvalidPricesFile
 from services.scheduler.pricing.yaml_prices import YamlPrices, read_prices
-from services.scheduler.runs.model_price import ModelPrice
 from services.scheduler.settings import SchedulerSettings
 
 GOOD = """

@@ -2,8 +2,9 @@
 
 import asyncio
 
+from proctor.values.run import RunCounts, TaskCounts
 from services.scheduler.progress.progress_tracker import ProgressTracker
-from services.scheduler.progress.run_counts import ProgressReport, RunCounts, TaskCounts
+from services.scheduler.progress.run_counts import ProgressReport
 
 
 def news(recorded: int, *, epoch: int = 1, shards: dict[int, int] | None = None) -> ProgressReport:

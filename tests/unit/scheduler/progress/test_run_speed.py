@@ -2,9 +2,9 @@
 
 import pytest
 
-from services.scheduler.progress.run_counts import RunCounts, TaskCounts
+from proctor.values.run import RunCounts, TaskCounts
+from proctor.values.usage import TokenUsage
 from services.scheduler.progress.run_speed import RunSpeed, SpeedMarks, TimeLeft, time_left
-from services.scheduler.runs.model_price import TokenUsage
 
 
 def counts(samples: int, tokens: int = 0) -> RunCounts:

@@ -9,25 +9,26 @@ from datetime import UTC, datetime
 
 import pytest
 
+from proctor.values.providers import ModelInfo
 from services.scheduler.workers.errors import NoSuchProvider
 from services.scheduler.workers.list_models import ListingRules, ListModels
-from services.scheduler.workers.listed_models import ListedModel, ModelList, ModelSource, PoolListing
-from services.scheduler.workers.pool import Pool
+from services.scheduler.workers.listed_models import ModelList, ModelSource, PoolListing
 from services.scheduler.workers.proto import models_to_proto
 from services.scheduler.workers.worker import Worker
 from tests.fakes.eventually import eventually
+from tests.fakes.pools import model_pool, provider_pool
 from tests.fakes.scheduler.surroundings import ListedWorkers, SetClock
 
-LOCAL = Pool("local", "vllm", 256, models=("vllm/starter",))
-REMOTE = Pool("remote", "ollama", 8, provider="ollama")
-OTHER = Pool("other", "gemini", 8, provider="gemini")
+LOCAL = model_pool("local", "vllm/starter")
+REMOTE = provider_pool("remote", "ollama", "ollama")
+OTHER = provider_pool("other", "gemini", "gemini")
 POOLS = (LOCAL, REMOTE, OTHER)
 AT = datetime(2026, 11, 1, tzinfo=UTC)
 RULES = ListingRules(wait_seconds=0.05)
 
 
 def listing(*names: str) -> PoolListing:
-    return PoolListing(tuple(ListedModel(name, "?", size_bytes=7) for name in names), listed_at=AT)
+    return PoolListing(tuple(ModelInfo(name, "?", size_bytes=7) for name in names), listed_at=AT)
 
 
 class ToldLists:
@@ -60,7 +61,7 @@ async def harness() -> AsyncIterator[Stand]:
 
 
 def names(listed: ModelList) -> list[str]:
-    return [model.name for model in listed.models]
+    return [model.model for model in listed.models]
 
 
 def source(listed: ModelList, pool: str) -> ModelSource:
@@ -102,11 +103,11 @@ async def test_model_that_a_pool_does_not_serve_is_not_listed_under_it(harness: 
 
 
 async def test_model_of_two_pools_is_that_of_the_pool_that_orders_go_to() -> None:
-    any_vllm = Pool("any", "openai", 8, provider="vllm")
+    any_vllm = provider_pool("any", provider="vllm")
     lists = ToldLists()
     lists.told = {"any": listing("vllm/starter", "vllm/other"), "local": listing("vllm/starter")}
     listed = await ListModels((any_vllm, LOCAL), ListedWorkers([]), lists, SetClock(), RULES).list_models()
-    assert [(model.name, model.pool) for model in listed.models] == [
+    assert [(model.model, model.pool) for model in listed.models] == [
         ("vllm/other", "any"),
         ("vllm/starter", "local"),
     ]

@@ -4,14 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from proctor.values.pools import Pool
 from services.scheduler.workers.errors import InvalidPoolsFile
-from services.scheduler.workers.pool import Pool, full_name, model_named, names_for
-from services.scheduler.workers.yaml_pools import read_aliases, read_pools
+from services.scheduler.workers.pool import full_name, model_named, names_for
+from services.scheduler.workers.yaml_pools import read_pools
+from tests.fakes.pools import model_pool, provider_pool
 
-LOCAL = Pool("local", "vllm", 256, models=("vllm/Qwen/Qwen3-8B", "vllm/starter"))
-OTHER = Pool("other", "vllm", 256, models=("ours/starter",))
-OPENAI = Pool("remote", "openai", 64, provider="openai")
-GROK = Pool("grok", "openai", 64, provider="grok")
+LOCAL = model_pool("local", "vllm/Qwen/Qwen3-8B", "vllm/starter")
+OTHER = model_pool("other", "ours/starter")
+OPENAI = provider_pool("remote")
+GROK = provider_pool("grok", provider="grok")
 ALIASES = {"gpt-4o": "vllm/starter", "small": "vllm/starter"}
 
 
@@ -47,13 +49,13 @@ def test_bare_name_is_told_where_only_one_model_can_be_meant(
     assert model_named(name, pools, ALIASES) == model
 
 
-POOLS = "pools: [{name: a, engine: openai, provider: openai}]\n"
+POOLS = "pools: [{name: a, engine: openai, concurrency: 8, provider: openai, base_url: http://127.0.0.1:9}]\n"
 
 
 def aliases_of(folder: Path, written: str) -> dict[str, str]:
     file = folder / "pools.yaml"
     file.write_text(POOLS + written)
-    return dict(read_aliases(file, read_pools(file)))
+    return dict(read_pools(file).aliases)
 
 
 def test_aliases_are_read_and_may_be_missing(tmp_path: Path) -> None:

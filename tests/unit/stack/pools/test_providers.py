@@ -60,7 +60,7 @@ def test_what_is_known_of_a_server_is_written_for_all_who_read_the_pools_file(tm
     )
     file = write_pools_file(tmp_path / "pools.yaml", PoolsFile(pools))
     assert parse_pools(file.read_text()).pools == pools
-    methods = [list(map(str, pool.scoring_methods(None))) for pool in read_pools(file)]
+    methods = [list(map(str, pool.scoring_methods(None))) for pool in read_pools(file).pools]
     assert methods == [["generate", "constrained"], ["loglikelihood", "generate"], ["generate"]]
     provider = read_pool(file, "remote-openai").provider
     assert provider is not None
@@ -70,4 +70,4 @@ def test_what_is_known_of_a_server_is_written_for_all_who_read_the_pools_file(tm
 @pytest.mark.parametrize("name", sorted(REMOTE_PROVIDERS))
 def test_worker_and_scheduler_read_the_pool_of_every_provider(tmp_path: Path, name: str) -> None:
     file = write_pools_file(tmp_path / "pools.yaml", PoolsFile((known_pool(name, "http://here/v1"),)))
-    assert read_pool(file, f"remote-{name}").engine == read_pools(file)[0].engine
+    assert read_pool(file, f"remote-{name}").engine == read_pools(file).pools[0].engine

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from services.scheduler.progress.run_counts import RunCounts, TaskCounts
+from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
+from proctor.values.scoring import ScoringMethod
 from services.scheduler.runs.admission.queue_forecast import QueueForecast, QueueMoment, RunRate
 from services.scheduler.runs.admission.run_estimate import Estimate, History, PastRun
 from services.scheduler.runs.admission.run_queue import QueuedRuns, WaitingRun
-from services.scheduler.runs.lifecycle.run import Run, RunId, RunState
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.queue_limits import QueueLimits
-from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
+from services.scheduler.runs.orders.run_order import RunOrder
 from tests.fakes.scheduler.surroundings import START
 
 ORDER = RunOrder("toy", "openai/fake")

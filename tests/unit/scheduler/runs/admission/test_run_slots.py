@@ -6,6 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from proctor.values.priority import Priority
+from proctor.values.run import RunId
 from services.scheduler.runs.admission.run_slots import (
     LONGEST_PLANNING,
     RunSlot,
@@ -14,9 +16,7 @@ from services.scheduler.runs.admission.run_slots import (
     assign_slots,
     expected_slots,
 )
-from services.scheduler.runs.lifecycle.run import RunId
 from services.scheduler.runs.limits.queue_limits import QueueLimits
-from services.scheduler.runs.orders.run_order import Priority
 from tests.fakes.scheduler.surroundings import START
 
 SECOND = timedelta(seconds=1)

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from statistics import median, quantiles
 
-from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunId, RunState
+from proctor.values.run import RunId, RunState
+from proctor.values.scoring import ScoringMethod
+from services.scheduler.runs.lifecycle.run import Run, RunEnding
 from services.scheduler.runs.limits.queue_limits import QueueLimits
-from services.scheduler.runs.orders.run_order import RunOrder, ScoringMethod
+from services.scheduler.runs.orders.run_order import RunOrder
 from tests.fakes.scheduler.in_memory_limits import InMemoryLimits
 from tests.fakes.scheduler.in_memory_runs import InMemoryRuns
 from tests.fakes.scheduler.surroundings import START

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from proctor.values.run import RunCounts, RunState, TaskCounts
+from proctor.values.usage import ModelPrice, TokenUsage
 from services.scheduler import errors
 from services.scheduler.pricing.errors import NoPrice, NoPriceElsewhere
 from services.scheduler.pricing.price_list import PriceList
-from services.scheduler.progress.run_counts import RunCounts, TaskCounts
 from services.scheduler.runs.lifecycle.cost_limit import affordable_samples
 from services.scheduler.runs.lifecycle.errors import CostLimitStays
-from services.scheduler.runs.lifecycle.run import Run, RunState
-from services.scheduler.runs.model_price import ModelPrice, TokenUsage
+from services.scheduler.runs.lifecycle.run import Run
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.suites.toy_suites import MODEL
 
@@ -99,7 +99,7 @@ async def test_a_limit_needs_a_price() -> None:
 
 async def test_the_price_of_a_model_is_not_that_of_another_server() -> None:
     with pytest.raises(NoPriceElsewhere, match="No price is known of the server http://own/v1"):
-        priced_stand().submitting.pricing.price_of(toy_order(max_cost=1.0, base_url="http://own/v1"))
+        priced_stand().submitting.pricing.price_of(MODEL, "http://own/v1", 1.0)
 
 
 @pytest.mark.parametrize("max_cost", [0.0, -1.0, float("nan"), float("inf")])

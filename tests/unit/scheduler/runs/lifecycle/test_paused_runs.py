@@ -5,11 +5,12 @@ from datetime import timedelta
 
 import pytest
 
+from proctor.values.priority import Priority
+from proctor.values.run import RunState
 from services.scheduler.dispatch.credit import CreditRule
 from services.scheduler.runs.lifecycle.errors import RunAlreadyFinished, RunNotPausable, RunNotPaused
-from services.scheduler.runs.lifecycle.run import Run, RunState
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.queue_limits import LimitChanges
-from services.scheduler.runs.orders.run_order import Priority
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 
 SLOW = CreditRule(floor=2, ceiling=2)

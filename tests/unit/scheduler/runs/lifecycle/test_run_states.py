@@ -8,15 +8,9 @@ from itertools import product
 
 import pytest
 
+from proctor.values.run import FINAL_STATES, RunState
 from services.scheduler.runs.lifecycle.errors import RunAlreadyFinished, RunNotRetryable
-from services.scheduler.runs.lifecycle.run import (
-    FINAL_STATES,
-    Run,
-    RunState,
-    deadline_error,
-    may_become,
-    states_before,
-)
+from services.scheduler.runs.lifecycle.run import Run, deadline_error, may_become, states_before
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler.stores import new_run
 
@@ -28,8 +22,8 @@ def test_nothing_follows_completed() -> None:
 def test_only_a_retry_leaves_a_final_state() -> None:
     ways = [(a, b) for a, b in product(FINAL_STATES, RunState) if may_become(a, b)]
     assert sorted(ways) == [
-        (RunState.CANCELLED, RunState.PENDING),
         (RunState.FAILED, RunState.PENDING),
+        (RunState.CANCELLED, RunState.PENDING),
     ]
 
 

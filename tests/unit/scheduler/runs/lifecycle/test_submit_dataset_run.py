@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from proctor.values.scoring import MetricUse
+from proctor.values.scoring import MetricUse, PromptForm, ScoringMethod, Truncation
 from services.common.errors import DomainError
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.runs.orders.run_order import PromptForm, RunOrder, ScoringMethod, Truncation
+from services.scheduler.runs.orders.run_order import RunOrder
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.storage.checked_files import batch_line
 

@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from proctor.values.generation import GenerationParams
+from proctor.values.priority import Priority
+from proctor.values.run import RunId, RunState
+from proctor.values.scoring import PromptForm, ScoringMethod, Truncation
 from services.scheduler import errors
 from services.scheduler.runs.lifecycle.errors import QueueFull
-from services.scheduler.runs.lifecycle.run import Run, RunId, RunState
+from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission
 from services.scheduler.runs.orders.errors import (
     BaseUrlNotAllowed,
@@ -16,17 +20,10 @@ from services.scheduler.runs.orders.errors import (
     CannotTruncate,
     Unsupported,
 )
-from services.scheduler.runs.orders.run_order import (
-    GenerationParams,
-    Priority,
-    PromptForm,
-    RunOrder,
-    ScoringMethod,
-    Truncation,
-)
+from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.errors import InvalidSuiteFile, UnknownSuite, UnknownTask
 from services.scheduler.workers.errors import UnknownModel, UnknownProvider
-from services.scheduler.workers.pool import METHODS_OF, Pool
+from tests.fakes.pools import provider_pool
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 
 NOBODY = 'No pool serves the provider "nobody". Write the model as provider/name. Providers: openai, vllm.'
@@ -241,7 +238,7 @@ async def test_order_with_a_key_is_refused_without_repeating_it(params: dict[str
 @pytest.mark.parametrize("engine", ["gemini", "anthropic"])
 async def test_plain_text_is_no_order_for_an_engine_that_only_chats(engine: str) -> None:
     harness = SchedulerHarness()
-    pool = Pool("chats", engine, 64, provider="openai", can=METHODS_OF[engine])
+    pool = provider_pool("chats", engine)
     harness.submitting = replace(harness.submitting, pools=(pool,))
     sentence = f"Pool chats continues no plain text: its engine {engine} only chats. Order prompt_form chat."
     with pytest.raises(CannotComplete) as refusal:
@@ -302,10 +299,10 @@ async def test_top_p_may_be_0() -> None:
 
 
 async def test_broken_suite_says_what_is_wrong_with_its_file() -> None:
-    stand = SchedulerHarness()
-    stand.suites.broken["mine"] = InvalidSuiteFile(Path("mine/task.yaml"), "is missing", "doc_to_text")
+    harness = SchedulerHarness()
+    harness.suites.broken["mine"] = InvalidSuiteFile(Path("mine/task.yaml"), "is missing", "doc_to_text")
     with pytest.raises(InvalidSuiteFile, match=r"mine/task\.yaml: doc_to_text") as refusal:
-        await stand.submit(toy_order(suite="mine"))
+        await harness.submit(toy_order(suite="mine"))
     assert refusal.value.reason == "INVALID_SUITE_FILE"
 
 

@@ -4,22 +4,23 @@ from dataclasses import replace
 
 import pytest
 
+from proctor.values.generation import GenerationParams
 from services.scheduler import errors
 from services.scheduler.runs.orders.errors import BaseUrlNotAllowed, CannotAskElsewhere
 from services.scheduler.runs.orders.provider_rules import refuse_unfit
-from services.scheduler.runs.orders.run_order import GenerationParams, RunOrder
+from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.suite import Generation, TaskDefinition
 from services.scheduler.workers.base_urls import parse_allowed
-from services.scheduler.workers.pool import Pool
+from tests.fakes.pools import model_pool, provider_pool
 from tests.fakes.suites.toy_suites import ToyCatalogue
 
 ORDER = RunOrder("toy", "any/model")
 POOLS = {
-    "vllm": Pool("local", "vllm", 8, models=("vllm/starter",)),
-    "openai": Pool("remote", "openai", 8, provider="openai", base_url="https://api.openai.com/v1"),
-    "grok": Pool("grok", "openai", 8, provider="grok", base_url="https://api.x.ai/v1"),
-    "server": Pool("server", "openai", 8, provider="openai", base_url="http://127.0.0.1:8000/v1"),
-    **{name: Pool(name, name, 8, provider=name) for name in ("ollama", "gemini", "anthropic")},
+    "vllm": model_pool("local", "vllm/starter"),
+    "openai": provider_pool("remote", base_url="https://api.openai.com/v1"),
+    "grok": provider_pool("grok", provider="grok", base_url="https://api.x.ai/v1"),
+    "server": provider_pool("server", base_url="http://127.0.0.1:8000/v1"),
+    **{name: provider_pool(name, name, name) for name in ("ollama", "gemini", "anthropic")},
 }
 TAKEN_BY_ALL = GenerationParams(temperature=1.0, max_tokens=100, provider_params={"min_p": 0.1})
 
@@ -90,8 +91,7 @@ async def test_what_a_task_sets_itself_is_refused_by_the_name_of_the_task() -> N
 
 async def test_server_of_an_order_is_asked_only_where_an_operator_allowed_it() -> None:
     order = replace(ORDER, base_url="http://inside:8000/v1")
-    allowing = replace(POOLS["server"], may_ask=parse_allowed("http://inside:8000"))
-    refuse_unfit(order, await tasks(), allowing)
+    refuse_unfit(order, await tasks(), POOLS["server"], parse_allowed("http://inside:8000"))
     with pytest.raises(BaseUrlNotAllowed, match="PROCTOR_SCHEDULER_ALLOWED_BASE_URLS"):
         refuse_unfit(order, await tasks(), POOLS["server"])
     with pytest.raises(CannotAskElsewhere, match="Pool gemini asks no other server"):
@@ -106,6 +106,5 @@ async def test_server_of_an_order_with_a_password_is_refused_without_repeating_i
 
 
 async def test_server_of_an_order_is_asked_by_its_own_rules() -> None:
-    allowing = replace(POOLS["openai"], may_ask=parse_allowed("http://inside:8000"))
     order = replace(ORDER, params=GenerationParams(top_k=5), base_url="http://inside:8000/v1")
-    refuse_unfit(order, await tasks(), allowing)
+    refuse_unfit(order, await tasks(), POOLS["openai"], parse_allowed("http://inside:8000"))

@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
+from proctor.values.priority import Priority
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.runs.admission.run_queue import RunWait
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.change_limits import ChangeLimits
 from services.scheduler.runs.limits.queue_limits import LimitChanges
-from services.scheduler.runs.orders.run_order import Priority
 from services.scheduler.runs.reads.run_list import RunFilter
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 

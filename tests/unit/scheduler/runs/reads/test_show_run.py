@@ -6,11 +6,11 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
+from proctor.values.run import RunId, RunKind, RunState
+from proctor.values.usage import TokenUsage
 from services.scheduler.dispatch.credit import CreditRule
 from services.scheduler.progress.run_speed import TimeLeft
-from services.scheduler.runs.lifecycle.run import RunId, RunState
-from services.scheduler.runs.model_price import TokenUsage
-from services.scheduler.runs.reads.run_list import RunFilter, RunKind
+from services.scheduler.runs.reads.run_list import RunFilter
 from services.scheduler.runs.reads.run_snapshot import RunSnapshot
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from proctor.values.usage import ModelPrice, TokenUsage
 from services.scheduler.runs.admission.run_estimate import PastRun
-from services.scheduler.runs.model_price import ModelPrice, TokenUsage
 from services.scheduler.runs.reads.run_list import PastUsage
 from services.scheduler.runs.reads.show_run_forecast import estimated_cost
 from tests.fakes.scheduler.scheduler_harness import toy_order

@@ -1,0 +1,24 @@
+"""Pools as the scheduler knows them: of a provider's server, or of models that they list."""
+
+from proctor.values.pools import Pool, PoolModel, Provider
+from proctor.values.providers import SCORING_METHODS
+
+ADDRESS = "http://127.0.0.1:9/v1"
+
+
+def provider_pool(
+    name: str,
+    engine: str = "openai",
+    provider: str = "openai",
+    *,
+    concurrency: int = 64,
+    base_url: str = ADDRESS,
+) -> Pool:
+    can = frozenset(SCORING_METHODS[engine])
+    return Pool(name, engine, concurrency, provider=Provider(provider, base_url), can=can)
+
+
+def model_pool(name: str, *models: str, concurrency: int = 64) -> Pool:
+    """Of vLLM engines in workers."""
+    can = frozenset(SCORING_METHODS["vllm"])
+    return Pool(name, "vllm", concurrency, tuple(PoolModel(model, "/m") for model in models), can=can)
