@@ -14,7 +14,7 @@ def provider_pool(
     concurrency: int = 64,
     base_url: str = ADDRESS,
 ) -> Pool:
-    can = frozenset(SCORING_METHODS[engine])
+    can = frozenset(SCORING_METHODS.get(engine, SCORING_METHODS["openai"]))
     return Pool(name, engine, concurrency, provider=Provider(provider, base_url), can=can)
 
 

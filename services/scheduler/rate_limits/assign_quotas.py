@@ -24,10 +24,10 @@ _FLOORS_TOGETHER = 0.2
 
 
 def quota_shares(demands: Mapping[str, float]) -> Mapping[str, float]:
-    """By demand, above a small floor; they sum to 1.
+    """Shares by demand above a small floor; they sum to 1.
 
-    What waits at a worker weighs beside what it sends, so that one with a small share and a queue comes up to
-    the others within a few rounds.
+    Demand includes waiting requests, so that a worker with a small share and a queue catches up within a few
+    rounds.
     """
     if not demands:
         return {}
@@ -39,93 +39,95 @@ def quota_shares(demands: Mapping[str, float]) -> Mapping[str, float]:
     return {worker: floor + above * demand / total for worker, demand in demands.items()}
 
 
-# A shorter wait is over by the time the other workers hear of it.
-_WORTH_TELLING = timedelta(seconds=1)
+# A shorter pause is over before other workers have received it.
+_SHORTEST_PAUSE = timedelta(seconds=1)
 
 
 def quota_for(meter: RateMeter, limit: AdaptiveLimit, now: float, clock_time: datetime) -> RateQuota:
-    """`now` is of the clock that the reports were recorded by, `clock_time` the time of day."""
+    """`now` is the monotonic time by which reports were recorded, `clock_time` the time of day."""
     measured = meter.measure(now)
-    tokens = measured.allowed_tokens
+    tokens = measured.allowed_tokens_per_second
     return RateQuota(
         requests_per_second=limit.step(measured, now),
         tokens_per_second=None if tokens is None else BELOW * tokens,
         shares=quota_shares(meter.demands(now)),
-        resume_at=_worth_telling(measured, clock_time),
+        resume_at=_long_pause(measured, clock_time),
     )
 
 
-def _worth_telling(measured: Measured, clock_time: datetime) -> datetime | None:
+def _long_pause(measured: Measured, clock_time: datetime) -> datetime | None:
     when = measured.resume_at
-    return when if when is not None and when > clock_time + _WORTH_TELLING else None
+    return when if when is not None and when > clock_time + _SHORTEST_PAUSE else None
 
 
 log = get_logger()
 
 _ROUND_SECONDS = 0.5
-# A bucket that was wiped has its grants again after this time.
-_REMIND_SECONDS = 10.0
+# A bucket that was wiped has its quotas again after this time.
+_REPEAT_SECONDS = 10.0
 # A share that changes by less is not worth a message.
 _SMALL_CHANGE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class _StoredQuota:
-    grant: RateQuota
+    quota: RateQuota
     at: float
 
 
 @dataclass(frozen=True)
 class AssignQuotas:
-    """Begins a term; what was granted before stands until it is known better."""
+    """The leader's loop. Quotas of an earlier leader hold until reports give better ones."""
 
     tracker: RateLimitTracker
     store: QuotaStore
     clock: Clock
 
     async def lead(self) -> NoReturn:
-        await every(_ROUND_SECONDS, QuotaAssigner(self).settle_all, name="settle paces")
+        await every(_ROUND_SECONDS, QuotaAssigner(self).assign_all, name="assign quotas")
 
 
 class QuotaAssigner:
+    """Assigns quotas during one term of leadership."""
+
     def __init__(self, lead: AssignQuotas) -> None:
         self._lead = lead
         self._limits: dict[str, AdaptiveLimit] | None = None
-        self._told: dict[str, _StoredQuota] = {}
+        self._stored: dict[str, _StoredQuota] = {}
         self._began_at = lead.clock.monotonic()
 
-    async def settle_all(self) -> None:
+    async def assign_all(self) -> None:
         now = self._lead.clock.monotonic()
         limits = await self._known_limits(now)
         self._lead.tracker.forget_idle(now)
         meters = self._lead.tracker.meters
-        for pace, meter in meters.items():
-            limit = limits.setdefault(pace, AdaptiveLimit(now))
-            await self._tell(pace, quota_for(meter, limit, now, self._lead.clock.now()), now)
+        for key, meter in meters.items():
+            limit = limits.setdefault(key, AdaptiveLimit(now))
+            await self._store(key, quota_for(meter, limit, now, self._lead.clock.now()), now)
         if now - self._began_at >= FORGET_AFTER_SECONDS:
-            for pace in limits.keys() - meters.keys():
-                await self._lead.store.drop(pace)
-                del limits[pace]
-                self._told.pop(pace, None)
+            for key in limits.keys() - meters.keys():
+                await self._lead.store.drop(key)
+                del limits[key]
+                self._stored.pop(key, None)
 
     async def _known_limits(self, now: float) -> dict[str, AdaptiveLimit]:
         if self._limits is None:
             stored = await self._lead.store.stored()
             self._limits = {
-                pace: AdaptiveLimit(now, grant.requests_per_second) for pace, grant in stored.items()
+                key: AdaptiveLimit(now, quota.requests_per_second) for key, quota in stored.items()
             }
         return self._limits
 
-    async def _tell(self, pace: str, grant: RateQuota, now: float) -> None:
-        told = self._told.get(pace)
-        if told is None and not grant.says_something:
+    async def _store(self, key: str, quota: RateQuota, now: float) -> None:
+        stored = self._stored.get(key)
+        if stored is None and not quota.has_limit:
             return
-        if told is not None and now < told.at + _REMIND_SECONDS and _is_close(told.grant, grant):
+        if stored is not None and now < stored.at + _REPEAT_SECONDS and _is_close(stored.quota, quota):
             return
-        await self._lead.store.put(pace, grant)
-        if told is None or told.grant.requests_per_second != grant.requests_per_second:
-            log.info("pace granted", pace=pace, requests_per_second=grant.requests_per_second)
-        self._told[pace] = _StoredQuota(grant, now)
+        await self._lead.store.put(key, quota)
+        if stored is None or stored.quota.requests_per_second != quota.requests_per_second:
+            log.info("quota assigned", rate_limit_key=key, requests_per_second=quota.requests_per_second)
+        self._stored[key] = _StoredQuota(quota, now)
 
 
 def _is_close(one: RateQuota, other: RateQuota) -> bool:

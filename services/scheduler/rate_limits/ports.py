@@ -1,4 +1,4 @@
-"""Where quotas are stored for workers."""
+"""The store of quotas."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -7,10 +7,10 @@ from services.scheduler.rate_limits.rate_report import RateQuota
 
 
 class QuotaStore(Protocol):
-    """Tells workers how fast they may ask a provider; what was told stays until it is dropped."""
+    """Quotas by rate limit key, where workers watch them. A quota holds until it is replaced or dropped."""
 
-    async def put(self, pace: str, grant: RateQuota) -> None: ...
+    async def put(self, rate_limit_key: str, quota: RateQuota) -> None: ...
 
-    async def drop(self, pace: str) -> None: ...
+    async def drop(self, rate_limit_key: str) -> None: ...
 
     async def stored(self) -> Mapping[str, RateQuota]: ...

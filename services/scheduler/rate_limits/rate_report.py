@@ -1,4 +1,4 @@
-"""What workers met at a provider under one key, and what they are granted there."""
+"""Rate reports of workers about one provider and key, and the quota that workers get there."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,27 +7,27 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class RateReport:
-    """All counts are since the worker began: a lost report does no harm."""
+    """Counts are since the worker started, so a lost report does no harm."""
 
     worker_id: str
-    pace: str
+    rate_limit_key: str
     sent: int = 0
-    refused: int = 0
+    rate_limited: int = 0
     waiting: int = 0
     resume_at: datetime | None = None
-    allowed_requests: float | None = None
-    allowed_tokens: float | None = None
+    allowed_requests_per_second: float | None = None
+    allowed_tokens_per_second: float | None = None
     retries: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def taken(self) -> int:
-        """What the provider took, as far as known: a refusal comes at once, an answer may take minutes."""
-        return self.sent - self.refused
+    def accepted(self) -> int:
+        """Requests that were not rate limited so far: a 429 comes at once, an answer may take minutes."""
+        return self.sent - self.rate_limited
 
 
 @dataclass(frozen=True, slots=True)
 class RateQuota:
-    """Per second, of all workers together; None while no limit is known."""
+    """Limits per second of all workers together, None if none is known. `shares` are those of the workers."""
 
     requests_per_second: float | None = None
     tokens_per_second: float | None = None
@@ -35,6 +35,6 @@ class RateQuota:
     resume_at: datetime | None = None
 
     @property
-    def says_something(self) -> bool:
+    def has_limit(self) -> bool:
         limits = (self.requests_per_second, self.tokens_per_second, self.resume_at)
         return any(limit is not None for limit in limits)

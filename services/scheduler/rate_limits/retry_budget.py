@@ -1,4 +1,4 @@
-"""What a run may spend on asking again after failures that were no rate limits."""
+"""How many requests of a run may be retried after failures other than rate limits."""
 
 from typing import TypeVar
 
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 class RetryBudget:
-    """A share of the run's samples, and never less than a hundred; each epoch has its own.
+    """A share of the run's samples, at least a hundred, for each epoch.
 
-    Counts of workers that are gone stay. A leader that begins in mid-run counts from there, so each change of
-    the leader may cost a run one budget more.
+    Counts of workers that have stopped are kept. A new leader starts to count where it is elected, so each
+    change of leader may give a run one budget more.
     """
 
     def __init__(self, share: float) -> None:
@@ -24,7 +24,7 @@ class RetryBudget:
 
     def record(self, report: RateReport) -> None:
         for run_id, count in report.retries.items():
-            self._counts.setdefault(run_id, {})[report.pace, report.worker_id] = count
+            self._counts.setdefault(run_id, {})[report.rate_limit_key, report.worker_id] = count
         _forget_first(self._counts)
 
     def is_spent(self, run_id: str, epoch: int, total: int) -> bool:

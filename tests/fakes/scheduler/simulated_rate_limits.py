@@ -1,7 +1,7 @@
 """Ten workers, a provider that counts, and the leader's rules, all on a clock that a loop turns: no waiting.
 
-A worker is the real one's behaviour in a few lines: it sends as its share allows, stands back when it is
-refused, and reports each second, or sooner when it was refused. It learns of a grant half a second late.
+A worker behaves like a real one in a few lines: it sends as its share allows, pauses when it is rate limited,
+and reports each second, or sooner after a 429. A quota reaches it half a second late.
 """
 
 import math
@@ -37,7 +37,7 @@ class SimulatedWorker:
     demand: float = math.inf
     rate: float | None = None
     sent: int = 0
-    refused: int = 0
+    rate_limited: int = 0
     reported_at: float = 0.0
     reported_refusals: int = 0
     held_until: float = 0.0
@@ -57,12 +57,12 @@ class SimulatedWorker:
             self._hear(now, provider.answer(now))
 
     def report(self, now: float) -> RateReport | None:
-        is_refused = self.refused > self.reported_refusals and now >= self.reported_at + 0.25
+        is_refused = self.rate_limited > self.reported_refusals and now >= self.reported_at + 0.25
         if not is_refused and now < self.reported_at + 1.0:
             return None
-        self.reported_at, self.reported_refusals = now, self.refused
+        self.reported_at, self.reported_refusals = now, self.rate_limited
         told = clock_time(self.resume_at) if self.resume_at > now else None
-        return RateReport(self.name, "p", self.sent, self.refused, int(self.wanted), told)
+        return RateReport(self.name, "p", self.sent, self.rate_limited, int(self.wanted), told)
 
     def hear_grant(self, now: float, rate: float | None, resume_at: float) -> None:
         if rate is not None and self.rate is None:
@@ -81,7 +81,7 @@ class SimulatedWorker:
         if retry_after is None:
             self.in_a_row = 0
             return
-        self.refused += 1
+        self.rate_limited += 1
         if retry_after > 0:
             self.resume_at = max(self.resume_at, now + retry_after)
             self.hold(now + retry_after)
@@ -96,22 +96,22 @@ class SimulatedProvider:
     bucket: TokenBucket
     tells_when: bool
     taken: deque[float] = field(default_factory=deque)
-    refused: deque[float] = field(default_factory=deque)
+    rate_limited: deque[float] = field(default_factory=deque)
 
     def answer(self, now: float) -> float | None:
         """None: taken. Else 429, with the seconds to wait in whole numbers as providers do, or with 0."""
         if self.bucket.take(now):
             self.taken.append(now)
             return None
-        self.refused.append(now)
+        self.rate_limited.append(now)
         return math.ceil(self.bucket.seconds_to_next(now)) if self.tells_when else 0.0
 
-    def taken_per_second(self, start: float, end: float) -> float:
+    def accepted_per_second(self, start: float, end: float) -> float:
         return sum(start <= at < end for at in self.taken) / (end - start)
 
     def refused_share(self, start: float, end: float) -> float:
-        refused = sum(start <= at < end for at in self.refused)
-        return refused / max(1, refused + sum(start <= at < end for at in self.taken))
+        rate_limited = sum(start <= at < end for at in self.rate_limited)
+        return rate_limited / max(1, rate_limited + sum(start <= at < end for at in self.taken))
 
 
 class SimulatedPaces:
@@ -123,12 +123,12 @@ class SimulatedPaces:
             SimulatedWorker(f"w{n}", random.Random(n), reported_at=self.now - rng.random())
             for n in range(workers)
         ]
-        self.grants: deque[tuple[float, RateQuota]] = deque()
+        self.quotas: deque[tuple[float, RateQuota]] = deque()
         self.granted: float | None = None
         self.change_leader()
 
     def change_leader(self) -> None:
-        """The new one has heard nothing; it knows the stored grant."""
+        """The new one has heard nothing; it knows the stored quota."""
         self.meter = RateMeter()
         self.limit = AdaptiveLimit(self.now, self.granted)
         self.round_at = self.now
@@ -150,17 +150,17 @@ class SimulatedPaces:
         if has_leader and self.now >= self.round_at:
             self.round_at += ROUND
             self._settle()
-        while self.grants and self.grants[0][0] <= self.now:
-            self._hear(self.grants.popleft()[1])
+        while self.quotas and self.quotas[0][0] <= self.now:
+            self._hear(self.quotas.popleft()[1])
 
     def _settle(self) -> None:
-        grant = quota_for(self.meter, self.limit, self.now, clock_time(self.now))
-        self.grants.append((self.now + GRANT_DELAY, grant))
+        quota = quota_for(self.meter, self.limit, self.now, clock_time(self.now))
+        self.quotas.append((self.now + GRANT_DELAY, quota))
 
-    def _hear(self, grant: RateQuota) -> None:
-        self.granted = grant.requests_per_second
-        smallest = min(grant.shares.values(), default=1.0)
-        resume_at = grant.resume_at.timestamp() if grant.resume_at else 0.0
+    def _hear(self, quota: RateQuota) -> None:
+        self.granted = quota.requests_per_second
+        smallest = min(quota.shares.values(), default=1.0)
+        resume_at = quota.resume_at.timestamp() if quota.resume_at else 0.0
         for worker in self.workers:
-            share = grant.shares.get(worker.name, smallest)
+            share = quota.shares.get(worker.name, smallest)
             worker.hear_grant(self.now, None if self.granted is None else self.granted * share, resume_at)

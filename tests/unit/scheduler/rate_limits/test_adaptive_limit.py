@@ -19,7 +19,7 @@ def test_ten_workers_use_what_a_provider_allows_and_are_hardly_refused(
     start = simulated.now
     simulated.run(180)
     provider = simulated.provider
-    assert provider.taken_per_second(start, simulated.now) >= 0.9 * allowed
+    assert provider.accepted_per_second(start, simulated.now) >= 0.9 * allowed
     assert provider.refused_share(start, simulated.now) <= 0.02
 
 
@@ -32,7 +32,7 @@ def test_a_limit_that_changes_is_followed(changed: float, seconds: float) -> Non
     simulated.run(seconds)
     start = simulated.now
     simulated.run(60)
-    assert simulated.provider.taken_per_second(start, simulated.now) >= 0.9 * changed
+    assert simulated.provider.accepted_per_second(start, simulated.now) >= 0.9 * changed
     assert simulated.provider.refused_share(start, simulated.now) <= 0.02
 
 
@@ -44,7 +44,7 @@ def test_without_a_leader_the_last_grant_holds_and_the_next_leader_takes_it_over
     assert simulated.granted == granted
     simulated.change_leader()
     simulated.run(100)
-    assert simulated.provider.taken_per_second(start, simulated.now) >= 0.9 * ALLOWED
+    assert simulated.provider.accepted_per_second(start, simulated.now) >= 0.9 * ALLOWED
     assert simulated.provider.refused_share(start, simulated.now) <= 0.02
 
 
@@ -64,15 +64,15 @@ def test_a_provider_that_refuses_nobody_is_not_limited() -> None:
     assert simulated.granted is None
 
 
-def measured(refused: int, taken: float = 100.0, **more: float) -> Measured:
-    return Measured(taken_per_second=taken, refused=refused, waiting=1, **more)  # type: ignore[arg-type]  # names are checked by Measured
+def measured(rate_limited: int, accepted: float = 100.0, **more: float) -> Measured:
+    return Measured(accepted_per_second=accepted, rate_limited=rate_limited, waiting=1, **more)  # type: ignore[arg-type]  # names are checked by Measured
 
 
 def test_the_headers_of_the_provider_are_the_upper_limit() -> None:
     limit = AdaptiveLimit(0.0)
-    assert limit.step(measured(0, allowed_requests=200.0), 1.0) == pytest.approx(196.0)
-    assert limit.step(measured(50, allowed_requests=200.0), 2.0) == pytest.approx(98.0)
-    assert limit.step(measured(50, allowed_requests=50.0), 3.0) == pytest.approx(49.0)
+    assert limit.step(measured(0, allowed_requests_per_second=200.0), 1.0) == pytest.approx(196.0)
+    assert limit.step(measured(50, allowed_requests_per_second=200.0), 2.0) == pytest.approx(98.0)
+    assert limit.step(measured(50, allowed_requests_per_second=50.0), 3.0) == pytest.approx(49.0)
 
 
 def test_a_stray_refusal_limits_nothing() -> None:
@@ -81,12 +81,12 @@ def test_a_stray_refusal_limits_nothing() -> None:
 
 def test_a_provider_that_takes_nothing_says_nothing_of_its_limit() -> None:
     limit = AdaptiveLimit(0.0, rate=40.0)
-    assert limit.step(measured(500, taken=0.0), 1.0) == 40.0
+    assert limit.step(measured(500, accepted=0.0), 1.0) == 40.0
 
 
 def test_one_wrong_figure_costs_no_more_than_half() -> None:
     limit = AdaptiveLimit(0.0, rate=40.0)
-    assert limit.step(measured(500, taken=0.1), 1.0) == 20.0
+    assert limit.step(measured(500, accepted=0.1), 1.0) == 20.0
 
 
 def test_refusals_of_what_was_sent_before_a_cut_count_once() -> None:
@@ -98,6 +98,6 @@ def test_refusals_of_what_was_sent_before_a_cut_count_once() -> None:
 
 def test_a_rate_grows_only_while_requests_wait() -> None:
     limit = AdaptiveLimit(0.0, rate=100.0)
-    idle = Measured(taken_per_second=10.0)
+    idle = Measured(accepted_per_second=10.0)
     assert [limit.step(idle, 10.0 * n) for n in range(1, 4)] == [100.0] * 3
     assert limit.step(measured(0), 40.0) == pytest.approx(102.0)
