@@ -11,7 +11,8 @@ from services.common.postgres import PostgresSession
 from services.common.process import release
 from services.scheduler.dispatch.credit import CreditRule
 from services.scheduler.dispatch.dispatch_shards import DispatchShards
-from services.scheduler.dispatch.drive_run import DriverContext, DriverTimings, RunDriver
+from services.scheduler.dispatch.drive_context import DriverContext, DriverTimings
+from services.scheduler.dispatch.drive_run import RunDriver
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.lead_runs import LeadRuns
 from services.scheduler.dispatch.nats import NatsShardStream

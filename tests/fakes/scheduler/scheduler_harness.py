@@ -8,7 +8,8 @@ from uuid import uuid4
 from proctor.values.run import RunId
 from services.scheduler.dispatch.credit import CreditRule
 from services.scheduler.dispatch.dispatch_shards import DispatchShards
-from services.scheduler.dispatch.drive_run import DriverContext, DriverTimings, RunDriver
+from services.scheduler.dispatch.drive_context import DriverContext, DriverTimings
+from services.scheduler.dispatch.drive_run import RunDriver
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
 from services.scheduler.leadership.leader_election import FencingToken

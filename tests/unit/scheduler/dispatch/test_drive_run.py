@@ -120,7 +120,7 @@ async def test_planning_that_breaks_again_and_again_fails_the_run_with_an_incide
     else:
         harness.record.refusal = broken
     run, driver = await harness.start()
-    for _ in range(harness.tools.timings.unforeseen_failures - 1):
+    for _ in range(harness.tools.timings.unexpected_failures - 1):
         with pytest.raises(ValueError, match="nobody foresaw"):
             await harness.advance(driver)
     ended = await harness.finish(run.run_id, driver)

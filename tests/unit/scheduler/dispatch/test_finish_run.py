@@ -100,7 +100,7 @@ async def test_run_that_cannot_be_summed_up_gives_its_place_back() -> None:
     run, driver = await harness.start(toy_order(limit=3))
     await harness.advance(driver, 3)
     await harness.work(run.run_id)
-    for _ in range(harness.tools.timings.unforeseen_failures - 1):
+    for _ in range(harness.tools.timings.unexpected_failures - 1):
         with pytest.raises(RemoteError, match="a fault"):
             await harness.advance(driver)
     await harness.advance(driver)

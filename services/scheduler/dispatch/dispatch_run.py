@@ -1,0 +1,123 @@
+"""The shards of one planned run: dispatched by credit, and reconciled when nothing arrives."""
+
+from collections.abc import Callable
+from enum import Enum, auto
+
+from services.common.errors import MessageTooLarge
+from services.common.structured_logs import get_logger
+from services.scheduler.dispatch.dispatch_shards import DispatchedRun
+from services.scheduler.dispatch.drive_context import DriverContext
+from services.scheduler.dispatch.shard_ledger import ShardLedger
+from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.runs.lifecycle.cost_limit import limit_problem
+from services.scheduler.runs.lifecycle.run import Run, RunError
+
+log = get_logger()
+
+
+class Step(Enum):
+    """How far a step got."""
+
+    GOES_ON = auto()
+    ALL_RECORDED = auto()
+
+
+class DispatchRun:
+    """Keeps a view of the stored shards. `reset` drops it, so that the next step reads it again."""
+
+    def __init__(
+        self, context: DriverContext, token: FencingToken, runs_of_pool: Callable[[str], int]
+    ) -> None:
+        self._context = context
+        self._token = token
+        self._runs_of_pool = runs_of_pool
+        self._target: DispatchedRun | None = None
+        self._recorded = -1
+        self._quiet_since = 0.0
+        self._is_suspicious = False
+        self._was_incomplete = False
+
+    def reset(self) -> None:
+        self._target = None
+
+    def suspect(self) -> None:
+        """Messages may be lost: nothing more is sent until it is known what is missing."""
+        self._is_suspicious = True
+
+    def note_incomplete(self) -> None:
+        """All outcomes were counted, but results misses some."""
+        self._was_incomplete = self._is_suspicious = True
+
+    async def step(self, run: Run) -> Step | RunError:
+        """Sends what the credit allows. Returns a `RunError` if the run has to fail."""
+        target = await self._loaded(run)
+        self._context.dispatcher.collect_done(target)
+        if self._is_complete(target):
+            return Step.ALL_RECORDED
+        error = limit_problem(run, self._context.tracker.counts(run.run_id, run.epoch))
+        if error is None and not self._is_suspicious:
+            error = await self._dispatch(target)
+        if error is not None:
+            return error
+        await self._reconcile_when_quiet(target)
+        return Step.GOES_ON
+
+    async def _loaded(self, run: Run) -> DispatchedRun:
+        if self._target is None:
+            context = self._context
+            tasks = await context.runs.planned_tasks(run.run_id)
+            target = DispatchedRun(self._token, run, tasks, ShardLedger())
+            context.tracker.keep_shards(run.run_id)
+            # Before the first dispatch: a worker that still sees the run as pending would drop its shards.
+            await context.controls.refresh(run)
+            await context.dispatcher.reload(target)
+            await context.reconciler.refresh_counts(target)
+            self._target = target
+            self._quiet_since = self._now()
+        return self._target
+
+    async def _dispatch(self, target: DispatchedRun) -> RunError | None:
+        runs_of_pool = max(self._runs_of_pool(target.run.pool), 1)
+        try:
+            await self._context.dispatcher.dispatch(target, runs_of_pool=runs_of_pool, now=self._now())
+        except MessageTooLarge as error:
+            message = f"A shard of the run cannot be sent, now or later: {error.message}"
+            return RunError("SAMPLE_TOO_LARGE", message)
+        return None
+
+    def _is_complete(self, target: DispatchedRun) -> bool:
+        counts = self._context.tracker.counts(target.run.run_id, target.run.epoch)
+        recorded = counts.recorded if counts else 0
+        if recorded != self._recorded:
+            self._recorded = recorded
+            self._quiet_since = self._now()
+        is_idle = target.ledger.is_drained and not target.ledger.in_flight
+        return recorded >= target.run.total and (is_idle or not self._was_incomplete)
+
+    async def _reconcile_when_quiet(self, target: DispatchedRun) -> None:
+        timings, reconciler = self._context.timings, self._context.reconciler
+        wanted = timings.suspicious_seconds if self._is_suspicious else timings.quiet_seconds
+        has_something_out = target.ledger.in_flight or target.ledger.is_drained
+        if self._now() - self._quiet_since < wanted or not (has_something_out or self._is_suspicious):
+            return
+        self._quiet_since = self._now()
+        if not await reconciler.is_quiet(target):
+            return
+        await reconciler.refresh_counts(target)
+        self._context.dispatcher.collect_done(target)
+        await self._context.dispatcher.save_done(target)
+        if self._is_complete(target):
+            return
+        found = await reconciler.reconcile(target)
+        log.info(
+            "reconciled",
+            run=target.run.run_id,
+            done=found.done,
+            again=found.returned,
+            orphans=found.orphaned,
+        )
+        self._is_suspicious = False
+        self._target = None
+
+    def _now(self) -> float:
+        return self._context.clock.monotonic()
