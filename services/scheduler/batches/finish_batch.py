@@ -103,7 +103,7 @@ class FinishBatch:
         return await asyncio.to_thread(self._write_unasked, run, content, missing, file_id) if content else 0
 
     async def _written(self, pieces: AsyncIterator[bytes], file_id: FileId) -> int | None:
-        """Bytes; None where results has never heard of the run, or knows it no more."""
+        """The size in bytes; None if results has no such run."""
         parts = ByteWriter(self.objects, bytes_prefix(file_id))
         try:
             async for piece in pieces:

@@ -1,4 +1,4 @@
-"""Batches on the wire."""
+"""Batches as messages."""
 
 from dataclasses import asdict
 from datetime import datetime

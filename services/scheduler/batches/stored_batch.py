@@ -144,7 +144,7 @@ class LineCounts:
 
 @dataclass(frozen=True, slots=True)
 class MissingLines:
-    """What the error file says of lines that were not asked."""
+    """The error of lines that were never requested."""
 
     code: str
     message: str

@@ -1,4 +1,4 @@
-"""How many shards of a run may be on the wire: enough that no worker waits, few enough to take back."""
+"""How many shards of a run may be in flight: enough that no worker waits, few enough to withdraw."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Demand:
 
 
 def capacity_of(concurrencies: Iterable[int]) -> int:
-    """However few a worker asks at a time, it takes a whole shard, which is then nobody else's."""
+    """A worker takes a whole shard, however few samples it processes at a time."""
     return sum(max(concurrency, MAX_SHARD_SAMPLES) for concurrency in concurrencies)
 
 

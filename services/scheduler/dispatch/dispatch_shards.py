@@ -41,7 +41,7 @@ class DispatchShards:
         target.ledger.reset(await self.shards.dispatched(target.run))
 
     def collect_done(self, target: DispatchedRun) -> None:
-        """Takes shards off the wire whose outcomes are all recorded."""
+        """Marks shards as done whose outcomes are all recorded."""
         recorded = self.tracker.take_shard_counts(target.run.run_id)
         target.ledger.mark_done(target.ledger.done_among(recorded))
 
@@ -83,7 +83,7 @@ class DispatchShards:
         return True
 
     def _paid_credit(self, target: DispatchedRun, credit: int) -> int:
-        """As much of the credit as the run has money left for; its first shard tells what others cost."""
+        """The part of the credit that the run can pay for; its first shard shows what shards cost."""
         counts = self.tracker.counts(target.run.run_id, target.run.epoch)
         samples = affordable_samples(target.run, counts)
         largest = max((shard.size for shard in target.ledger.in_flight.values()), default=MAX_SHARD_SAMPLES)

@@ -33,7 +33,7 @@ class FinishRun:
         await self._end(token, run, RunEnding(state, self.clock.now(), error, counts))
 
     async def reopen(self, token: FencingToken, run: Run) -> None:
-        """Of a run that could not be closed, since samples are missing."""
+        """Continues a run that could not be closed because outcomes are missing."""
         await self.runs.set_step(token, run, "")
 
     async def fail(self, token: FencingToken, run: Run, error: RunError) -> None:
@@ -41,7 +41,7 @@ class FinishRun:
         await self._end(token, run, RunEnding(RunState.FAILED, self.clock.now(), error))
 
     async def withdraw_work(self, run: Run) -> None:
-        """Workers hear that the run does not go on for now, or ever, and what waits for them is removed."""
+        """Announces that the run is not running, and removes its work from the stream."""
         await self.controls.announce(run)
         await self.stream.purge_work(run.run_id)
 

@@ -1,4 +1,4 @@
-"""What the one leader does as long as its term lasts: end what waited too long, admit and drive the rest."""
+"""The leader's work on runs: it ends those that waited too long, and admits and drives the others."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -20,13 +20,13 @@ log = get_logger()
 
 NewDriver = Callable[[FencingToken, RunId, Callable[[str], int]], RunDriver]
 
-# Reports that come close together are dealt with in one step.
+# Reports that arrive within this time are handled in one step.
 _GATHER_SECONDS = 0.04
 _ROUND_SECONDS = 1.0
 _PAUSE_AFTER_FAILURE_SECONDS = 0.5
 _SWEEP_SECONDS = 60.0
-# A user who has had nothing in the queue since is as good as a new one.
-_TURN_KEPT = timedelta(days=1)
+# After this time without runs in the queue, a user counts as new.
+_ADMISSION_KEPT = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class _Term:
             log.warning("leader step failed", step=step.__name__, error=repr(error))
 
     async def _end_expired(self) -> None:
-        """Of what waits or is paused; drivers end what runs."""
+        """Ends pending and paused runs; drivers end running ones."""
         lead, now = self._lead, self._lead.clock.now()
         for run in await lead.runs.expired(now):
             late = deadline_error(run, now)
@@ -86,12 +86,12 @@ class _Term:
         lead = self._lead
         moves = await lead.slots.admit(self._token, lead.clock.now())
         for run_id in moves.preempted:
-            log.info("run gave way", run=run_id)
+            log.info("run preempted", run=run_id)
             lead.tracker.touch(run_id, lead.clock.monotonic())
         for run_id in moves.admitted:
             log.info("run admitted", run=run_id)
             lead.tracker.touch(run_id, lead.clock.monotonic())
-        # What gave way is driven once more: off the wire.
+        # A preempted run is driven once more, to withdraw its work.
         for run_id in (*moves.preempted, *await lead.runs.unfinished()):
             if run_id not in self._drivers:
                 driver = lead.new_driver(self._token, run_id, self._runs_of_pool)
@@ -125,26 +125,26 @@ class _Term:
             return False
 
     async def _watch_streams(self) -> None:
-        """A stream that was made anew has lost its messages: every run looks for what it misses."""
+        """A recreated stream has lost its messages: every run is searched for missing outcomes."""
         stream_generation = await self._lead.stream.stream_generation()
         if self._stream_generation not in ("", stream_generation):
-            log.warning("a stream was made anew", was=self._stream_generation, now=stream_generation)
+            log.warning("stream recreated", was=self._stream_generation, now=stream_generation)
             for driver in self._drivers.values():
                 driver.suspect()
         self._stream_generation = stream_generation
 
     async def _sweep(self) -> None:
-        """Withdraws what is said of runs that ended a while ago, and forgets whose turn was long ago."""
+        """Withdraws announcements of runs that ended a while ago, and forgets old admissions."""
         now = self._lead.clock.monotonic()
         if now - self._swept_at < _SWEEP_SECONDS:
             return
         self._swept_at = now
-        told = await self._lead.controls.announced()
-        leftovers = frozenset(told) - frozenset(await self._lead.runs.live_among(told))
+        announced = await self._lead.controls.announced()
+        leftovers = frozenset(announced) - frozenset(await self._lead.runs.live_among(announced))
         for run_id in leftovers & self._leftovers:
             await self._lead.controls.withdraw(run_id)
         self._leftovers = leftovers
-        await self._lead.slots.forget_admissions(self._token, self._lead.clock.now() - _TURN_KEPT)
+        await self._lead.slots.forget_admissions(self._token, self._lead.clock.now() - _ADMISSION_KEPT)
 
     def _runs_of_pool(self, pool: str) -> int:
         return sum(driver.pool == pool for driver in self._drivers.values())

@@ -33,7 +33,7 @@ class SampleReader(Protocol):
 
 
 class NatsShardStream:
-    """`any_model_pools` are those whose workers take any model: their subjects do not tell models apart."""
+    """`any_model_pools` are those whose workers take any model: their subjects do not name models."""
 
     def __init__(self, jetstream: JetStream, samples: SampleReader, any_model_pools: frozenset[str]) -> None:
         self._jetstream = jetstream
@@ -162,7 +162,7 @@ def _payloads(
     cutter = ShardCutter(0)
     for number in shard.samples:
         cutter.add(found[number].ByteSize())
-    parts = [[shard.samples[place] for place in places] for places in cutter.finish()]
+    parts = [[shard.samples[index] for index in indexes] for indexes in cutter.finish()]
     return [_payload(frame, replace(shard, samples=part), found) for part in parts]
 
 

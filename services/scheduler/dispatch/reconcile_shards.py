@@ -1,4 +1,4 @@
-"""What was lost is sent again, on evidence: something is missing, and no message of the run is anywhere."""
+"""Lost shards are sent again on evidence: outcomes are missing, and no message of the run exists."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +40,7 @@ class ReconcileShards:
         self.tracker.record(await self.record.counts(target.run.run_id), self.clock.monotonic())
 
     async def reconcile(self, target: DispatchedRun) -> Reconciled:
-        """Compares what is on the wire by our books with what results misses; only for a quiet run."""
+        """Compares the stored shards in flight with what results misses; only for a quiet run."""
         in_flight = target.ledger.in_flight
         shard_of = {
             (sample, shard.rollout): shard.number for shard in in_flight.values() for sample in shard.samples

@@ -1,4 +1,4 @@
-"""What the leader knows of the shards of one run: which are on the wire, and which come next."""
+"""The leader's view of the shards of one run: which are in flight, and which come next."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ class ShardLedger:
         self.has_read_all = False
 
     def reset(self, in_flight: Sequence[Shard]) -> None:
-        """Begins again with what the store says is dispatched; what waits is read again."""
+        """Starts over with the shards that are stored as dispatched; waiting ones are read again."""
         self._on_wire = {shard.number: shard for shard in in_flight}
         self._ready.clear()
         self._unsaved_done = []
@@ -43,7 +43,7 @@ class ShardLedger:
         return len(self._ready)
 
     def add_ready(self, shards: Sequence[Shard], wanted: int) -> None:
-        """Takes what the store gave for `wanted` shards; fewer means that there are no more."""
+        """Adds what the store returned for `wanted` shards; fewer mean that there are no more."""
         self._ready.extend(shards)
         self.has_read_all = len(shards) < wanted
         if shards:
@@ -54,7 +54,7 @@ class ShardLedger:
         return [self._ready[index] for index in range(min(limit, len(self._ready)))]
 
     def done_among(self, recorded: Mapping[int, int]) -> Sequence[int]:
-        """Shards on the wire of which every outcome is recorded."""
+        """Shards in flight of which every outcome is recorded."""
         in_flight = self._on_wire
         return [
             number
@@ -63,7 +63,7 @@ class ShardLedger:
         ]
 
     def mark_done(self, done: Sequence[int]) -> None:
-        """Frees their credit; the store is told with the next write."""
+        """Frees their credit; the next write stores it."""
         for number in done:
             self._on_wire.pop(number, None)
         self._unsaved_done += done
@@ -73,7 +73,7 @@ class ShardLedger:
         return taken
 
     def sent(self, shards: Sequence[Shard]) -> None:
-        """These are the first of the ready ones and are on the wire now."""
+        """The first of the ready shards are in flight now."""
         for shard in shards:
             self._ready.popleft()
             self._on_wire[shard.number] = shard

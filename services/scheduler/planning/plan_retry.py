@@ -20,7 +20,7 @@ class AddMissingShards:
     record: MissingSamples
 
     async def add(self, token: FencingToken, run: Run, tasks: Sequence[PlannedTask]) -> bool:
-        """In place of what a planning that broke off has left. False where the run was stopped."""
+        """Replaces shards of an interrupted planning. Returns False if the run was stopped."""
         await self.plans.delete_shards(token, run)
         held: list[MissingSample] = []
         async for item in self.record.missing(run.run_id, run.epoch):

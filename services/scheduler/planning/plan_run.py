@@ -112,7 +112,7 @@ class PlanRun:
             raise PlanningFailed(RunError("INVALID_SUITE_FILE", message))
 
     async def _reuse_answers(self, token: FencingToken, run: Run) -> int:
-        """Of an engine that no live worker tells of, nothing is known that an answer could be the same by."""
+        """Without a live worker the engine is unknown, so no earlier answer can be recognised as equal."""
         if not run.order.reuse_answers:
             return 0
         await self._note(token, run, "taking stored answers")

@@ -1,4 +1,4 @@
-"""The latest counts of each run as results reports them, for those who dispatch and those who watch."""
+"""The latest counts of each run as results reports them: for dispatch and for watchers."""
 
 import asyncio
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class ProgressTracker:
         self._versions = count(1)
 
     def record(self, news: ProgressReport, now: float) -> None:
-        """Reports may cross: the totals are those of the furthest, each shard's count is the highest told."""
+        """Reports may arrive out of order: totals are the highest, and so is each shard's count."""
         entry = self._entry(news.run_id, now)
         known = entry.counts
         if known is not None and news.counts.epoch < known.epoch:
@@ -51,7 +51,7 @@ class ProgressTracker:
         self._change(entry)
 
     def touch(self, run_id: str, now: float) -> None:
-        """Wakes who waits for the run: its state may have changed."""
+        """Wakes everything that waits for the run, because its state may have changed."""
         self._change(self._entry(run_id, now))
         self._change(self._entry(ANY_RUN, now))
 
@@ -62,11 +62,11 @@ class ProgressTracker:
         return entry.counts
 
     def keep_shards(self, run_id: str) -> None:
-        """From now on counts of its shards are kept for `take_shard_counts`: somebody drives the run here."""
+        """Keeps counts of the run's shards for `take_shard_counts`, because this process drives it."""
         self._driven.add(run_id)
 
     def drop_shards(self, run_id: str) -> None:
-        """Nobody drives the run here any more."""
+        """This process no longer drives the run."""
         self._driven.discard(run_id)
         self.take_shard_counts(run_id)
 
@@ -79,12 +79,12 @@ class ProgressTracker:
         return taken
 
     def speed(self, run_id: str, now: float) -> RunSpeed | None:
-        """None until there is something to tell from."""
+        """None until there are enough reports."""
         entry = self._entries.get(run_id)
         return entry.marks.speed(now) if entry else None
 
     def samples_per_second(self, run_id: str, now: float) -> float | None:
-        """Over the last seconds; None until there is something to tell from."""
+        """Over the last seconds; None until there are enough reports."""
         speed = self.speed(run_id, now)
         return speed.samples if speed else None
 

@@ -26,7 +26,7 @@ class TimeLeft:
 
 
 def time_left(missing: int, speed: RunSpeed | None) -> TimeLeft | None:
-    """None while nothing tells: nothing was measured, or nothing comes."""
+    """None if nothing was measured, or nothing arrives."""
     if speed is None or not speed.samples:
         return None
     return TimeLeft(missing / speed.samples, missing / speed.fastest, missing / speed.slowest)
@@ -83,7 +83,7 @@ class SpeedMarks:
             self._start = mark
 
     def speed(self, now: float) -> RunSpeed | None:
-        """None until there is something to tell from."""
+        """None until there are enough reports."""
         self._drop_old(now)
         if not self._window or now - self._window[0].at < SHORTEST_WINDOW_SECONDS:
             return None
@@ -103,5 +103,5 @@ class SpeedMarks:
             self._stretches.popleft()
 
 
-# What one past run, or one measured pace, says of the next: it may be twice as fast or half as fast.
+# An estimate from one past run or one measured speed may be wrong by this factor, up or down.
 LONE_FACTOR = 2.0

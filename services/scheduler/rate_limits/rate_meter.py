@@ -109,7 +109,7 @@ class RateLimitTracker:
         self._meters.setdefault(report.rate_limit_key, RateMeter()).record(report, now)
 
     def forget_idle(self, now: float) -> None:
-        """Drops rate limits that nobody reported of for ten minutes, and workers that are silent."""
+        """Drops keys without reports for ten minutes, and silent workers."""
         oldest = now - FORGET_AFTER_SECONDS
         self._meters = {key: meter for key, meter in self._meters.items() if meter.reported_at >= oldest}
         for meter in self._meters.values():

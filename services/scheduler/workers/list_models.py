@@ -14,7 +14,7 @@ from services.scheduler.workers.ports import ModelLists, WorkerRegistry
 
 @dataclass(frozen=True, slots=True)
 class ListingRules:
-    """How long a caller waits for a pool, and how long what it told is told again."""
+    """How long a caller waits for a pool, and how long a listing is reused."""
 
     wait_seconds: float = 2.0
     keep_seconds: float = 20.0
@@ -28,7 +28,7 @@ class _Kept:
 
 
 class ListModels:
-    """A pool is asked once, however many wait; what it tells too late for them is there for the next."""
+    """Concurrent callers share one request per pool; a late listing serves the next caller."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class ListModels:
         self._asking: dict[str, asyncio.Task[None]] = {}
 
     async def list_models(self, provider: str = "") -> ModelList:
-        """Of one provider, or of all. What a pool does not tell is no reason to refuse an order for it."""
+        """Lists the models of one provider or of all. Others may be ordered all the same."""
         pools = [pool for pool in self._pools if not provider or provider in pool.providers]
         if not pools:
             supported = ", ".join(supported_providers(self._pools))

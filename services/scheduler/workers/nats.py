@@ -20,7 +20,7 @@ from services.scheduler.workers.worker import Worker
 
 log = get_logger()
 
-# A worker that has not been heard for so long is gone; its key expires after the same time.
+# A worker without a heartbeat for this long is gone; its key expires after the same time.
 _SILENT_SECONDS = 15.0
 
 
@@ -31,12 +31,14 @@ class NatsWorkerRegistry:
         self._bucket = bucket
         self._clock = clock
         self._changed = changed
-        self._heard: dict[str, tuple[float, Worker]] = {}
+        self._heartbeats: dict[str, tuple[float, Worker]] = {}
 
     def workers(self) -> Sequence[Worker]:
         oldest = self._clock.monotonic() - _SILENT_SECONDS
-        self._heard = {key: heard for key, heard in self._heard.items() if heard[0] >= oldest}
-        return [worker for _, (_, worker) in sorted(self._heard.items())]
+        self._heartbeats = {
+            key: heartbeat for key, heartbeat in self._heartbeats.items() if heartbeat[0] >= oldest
+        }
+        return [worker for _, (_, worker) in sorted(self._heartbeats.items())]
 
     async def listen(self) -> NoReturn:
         async for entry in self._bucket.watch():
@@ -44,24 +46,24 @@ class NatsWorkerRegistry:
         raise RuntimeError("the watch of the bucket WORKERS ended")
 
     def _hear(self, key: str, value: bytes | None) -> None:
-        before = self._heard.pop(key, None)
+        before = self._heartbeats.pop(key, None)
         if value is not None:
             try:
                 worker = HEARTBEAT.from_proto(work_messages_pb2.WorkerStatus.FromString(value))
             except DecodeError:
                 log.warning("unreadable heartbeat", worker=key)
                 return
-            self._heard[key] = (self._clock.monotonic(), worker)
-        after = self._heard.get(key)
+            self._heartbeats[key] = (self._clock.monotonic(), worker)
+        after = self._heartbeats.get(key)
         if _relevant_fields(before) != _relevant_fields(after):
             self._changed()
 
 
-def _relevant_fields(heard: tuple[float, Worker] | None) -> tuple[object, ...]:
+def _relevant_fields(heartbeat: tuple[float, Worker] | None) -> tuple[object, ...]:
     """What of a heartbeat may change what the leader does."""
-    if heard is None:
+    if heartbeat is None:
         return ()
-    worker = heard[1]
+    worker = heartbeat[1]
     return (
         worker.condition,
         worker.loaded_model,

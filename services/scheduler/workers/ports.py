@@ -8,14 +8,14 @@ from services.scheduler.workers.worker import Worker
 
 
 class WorkerRegistry(Protocol):
-    """Live workers, as far as heard."""
+    """Live workers, by their heartbeats."""
 
     def workers(self) -> Sequence[Worker]: ...
 
 
 class ModelLists(Protocol):
-    """What pools tell of their models now."""
+    """The models that pools list now."""
 
     async def of_pool(self, pool: str) -> PoolListing:
-        """Within a time of its own; what keeps it from being told is told instead."""
+        """Returns within a time limit; a listing that fails names the problem."""
         ...

@@ -1,4 +1,4 @@
-"""When the turn of each waiting run comes, from the queue, the pace of what runs and runs that have ended."""
+"""When each pending run starts: from the queue, the speed of running runs, and ended runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from services.scheduler.runs.limits.queue_limits import QueueLimits
 
 @dataclass(frozen=True, slots=True)
 class RunRate:
-    """How far a run is and how fast it goes, as far as heard: one that gave way is not at its beginning."""
+    """How far a run is and how fast, by its reports; a preempted run keeps its counts."""
 
     counts: RunCounts | None = None
     samples_per_second: float | None = None
@@ -31,7 +31,7 @@ class RunRate:
 
 @dataclass(frozen=True, slots=True)
 class QueueMoment:
-    """What the stores said, and when; `staffed_pools` have a live worker."""
+    """What was read from the stores, and when; `staffed_pools` have a live worker."""
 
     queue: QueuedRuns
     limits: QueueLimits
@@ -40,45 +40,45 @@ class QueueMoment:
 
 
 class QueueForecast:
-    """Of one moment: played through once, looked up for each run. Nobody who comes later is counted on."""
+    """A forecast at one moment, computed once for all runs. Later runs are not foreseen."""
 
-    def __init__(self, moment: QueueMoment, paces: Mapping[RunId, RunRate], history: History) -> None:
+    def __init__(self, moment: QueueMoment, rates: Mapping[RunId, RunRate], history: History) -> None:
         self.moment = moment
-        self._paces = paces
+        self._rates = rates
         self._history = history
-        self._turns = self._forecast()
+        self._starts = self._forecast()
         self._running = frozenset(run.run_id for run in moment.queue.running)
         self._index = {each.run.run_id: index for index, each in enumerate(moment.queue.waiting)}
 
     def wait(self, run_id: RunId) -> RunWait | None:
-        """None of a run that does not wait, or waits behind those that were looked at."""
+        """None if the run is not pending, or is behind those that were forecast."""
         index = self._index.get(run_id)
-        return None if index is None else RunWait(index + 1, self._held_by(index), self._turn(index))
+        return None if index is None else RunWait(index + 1, self._blocked_by(index), self._start(index))
 
     def far_wait(self, position: int) -> RunWait:
-        """Of a run behind those that were looked at."""
+        """The wait of a run behind those that were forecast."""
         queue, most = self.moment.queue, self.moment.limits.max_running
-        held = f"{len(queue.running)} of at most {most} runs are running; before it: {position - 1} in all"
-        return RunWait(position, held)
+        blocked = f"{len(queue.running)} of at most {most} runs are running; before it: {position - 1} in all"
+        return RunWait(position, blocked)
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that waits was looked at."""
+        """Whether all pending runs were forecast."""
         return self.moment.queue.waiting_total <= len(self.moment.queue.waiting)
 
     def contains(self, run_id: RunId) -> bool:
         return run_id in self._index or run_id in self._running
 
     def seconds_to_end(self, run: Run) -> float | None:
-        """Its wait included, where it still waits."""
+        """From now, its wait included."""
         index = self._index.get(run.run_id)
         own = self._remaining(run)
-        turn = NOW if run.run_id in self._running else None if index is None else self._turn(index)
-        return own.seconds + turn.seconds if own and turn else None
+        start = NOW if run.run_id in self._running else None if index is None else self._start(index)
+        return own.seconds + start.seconds if own and start else None
 
-    def _turn(self, index: int) -> Estimate | None:
-        """None where nobody is there to work: a slot alone does not let a run start."""
-        return self._turns[index] if self._is_staffed(index) else None
+    def _start(self, index: int) -> Estimate | None:
+        """None if the pool has no worker: a slot alone does not start a run."""
+        return self._starts[index] if self._is_staffed(index) else None
 
     def _is_staffed(self, index: int) -> bool:
         return self.moment.queue.waiting[index].run.pool in self.moment.staffed_pools
@@ -87,13 +87,13 @@ class QueueForecast:
         moment = self.moment
         ends = [self._remaining(run) for run in moment.queue.running]
         lengths = [self._remaining(each.run) for each in moment.queue.waiting]
-        turns = start_estimates(ends, lengths, moment.limits.max_running)
+        starts = start_estimates(ends, lengths, moment.limits.max_running)
         slots = [slot_of(run, moment.now) for run in moment.queue.running]
         slot_requests = [slot_request_of(each.run) for each in moment.queue.waiting]
         given = expected_slots(slots, slot_requests, moment.limits, moment.now)
-        return [_earlier(turn, by_then) for turn, by_then in zip_longest(turns, given)]
+        return [_earlier(start, by_then) for start, by_then in zip_longest(starts, given)]
 
-    def _held_by(self, index: int) -> str:
+    def _blocked_by(self, index: int) -> str:
         why = blocked_by(self.moment.queue, index, self.moment.limits)
         pool = self.moment.queue.waiting[index].run.pool
         return why if self._is_staffed(index) else f"{why}; no worker of pool {pool} is live"
@@ -101,15 +101,15 @@ class QueueForecast:
     def _remaining(self, run: Run) -> Estimate | None:
         history = self._history_of(run)
         if run.is_planned:
-            pace = self._paces.get(run.run_id, RunRate())
-            recorded = pace.counts.recorded if pace.counts else 0
-            measured = 1 / pace.samples_per_second if pace.samples_per_second else None
-            told = outcomes_estimate(max(run.total - recorded, 0), history, measured)
+            rate = self._rates.get(run.run_id, RunRate())
+            recorded = rate.counts.recorded if rate.counts else 0
+            measured = 1 / rate.samples_per_second if rate.samples_per_second else None
+            estimate = outcomes_estimate(max(run.total - recorded, 0), history, measured)
         else:
-            told = order_estimate(run.order, history)
-        if told is None or run.deadline is None:
-            return told
-        return told.at_most(max((run.deadline - self.moment.now).total_seconds(), 0.0))
+            estimate = order_estimate(run.order, history)
+        if estimate is None or run.deadline is None:
+            return estimate
+        return estimate.at_most(max((run.deadline - self.moment.now).total_seconds(), 0.0))
 
     def _history_of(self, run: Run) -> Sequence[PastRun]:
         return self._history.get((run.order.subject, run.order.model), ())

@@ -1,4 +1,4 @@
-"""How long a run takes and when its turn comes, told from ended runs of the same model and suite."""
+"""How long a run takes and when it starts, estimated from ended runs of the same model and suite."""
 
 import heapq
 import math
@@ -20,7 +20,7 @@ class PastRun:
     seconds: float
 
     @property
-    def pace(self) -> float:
+    def seconds_per_outcome(self) -> float:
         """Seconds per outcome."""
         return self.seconds / self.total
 
@@ -47,31 +47,35 @@ class Estimate:
 
 
 NOW = Estimate(0.0, 0.0, 0.0)
-# Of a run that nothing is told of: it may end now, or never.
+# A run without history may end now, or never.
 _UNKNOWN = Estimate(math.inf, 0.0, math.inf)
 
 
 def order_estimate(order: RunOrder, history: Sequence[PastRun]) -> Estimate | None:
-    """Of the whole run, from its start."""
+    """The duration of the whole run."""
     outcomes = expected_outcomes(order, history)
     return None if outcomes is None else outcomes_estimate(outcomes, history)
 
 
 def outcomes_estimate(
-    outcomes: float, history: Sequence[PastRun], measured_pace: float | None = None
+    outcomes: float, history: Sequence[PastRun], seconds_per_outcome: float | None = None
 ) -> Estimate | None:
-    """Of so many outcomes; the pace that is measured now counts for more than that of earlier runs."""
-    told = [past for past in history if past.total]
-    paces = [past.pace for past in told]
-    if measured_pace is not None:
-        paces.append(measured_pace)
-    if not paces:
+    """The duration of so many outcomes; a speed that is measured now counts more than earlier runs."""
+    known = [past for past in history if past.total]
+    speeds = [past.seconds_per_outcome for past in known]
+    if seconds_per_outcome is not None:
+        speeds.append(seconds_per_outcome)
+    if not speeds:
         return None
-    past_pace = sum(past.seconds for past in told) / sum(past.total for past in told) if told else 0.0
-    pace = past_pace if measured_pace is None else measured_pace
-    if len(paces) == 1:
-        return Estimate(outcomes * pace, outcomes * pace / LONE_FACTOR, outcomes * pace * LONE_FACTOR)
-    return Estimate(outcomes * pace, outcomes * min(paces), outcomes * max(paces))
+    past_seconds = sum(past.seconds for past in known) / sum(past.total for past in known) if known else 0.0
+    seconds_each = past_seconds if seconds_per_outcome is None else seconds_per_outcome
+    if len(speeds) == 1:
+        return Estimate(
+            outcomes * seconds_each,
+            outcomes * seconds_each / LONE_FACTOR,
+            outcomes * seconds_each * LONE_FACTOR,
+        )
+    return Estimate(outcomes * seconds_each, outcomes * min(speeds), outcomes * max(speeds))
 
 
 def start_estimates(
@@ -79,8 +83,7 @@ def start_estimates(
 ) -> list[Estimate | None]:
     """When a slot gets free for each waiting run, where they take the slots in this order.
 
-    A run that nothing is told of is taken never to give its slot back, and at best to do so at once: while
-    other slots are told of, the turn comes at the latest then. None where no slot is.
+    A run without an estimate may keep its slot for ever or free it at once. None if no slot has an estimate.
     """
     taken, coming = ([each or _UNKNOWN for each in runs] for runs in (running, waiting))
     turns = zip(
@@ -100,7 +103,7 @@ def _starts(running: Sequence[float], waiting: Sequence[float], slots: int) -> l
 
 
 def expected_outcomes(order: RunOrder, history: Sequence[PastRun]) -> float | None:
-    """None where neither the order nor a run like it tells."""
+    """None if neither the order nor a similar run says how many."""
     same = [past for past in history if set(past.tasks) == set(order.tasks) and past.limit == order.limit]
     if same:
         return same[0].total / same[0].rollouts * order.rollouts

@@ -1,6 +1,4 @@
-"""The queue as of one moment: who runs, who waits in which order, and which limit holds a waiting run.
-A run as it is shown: where it stands, how far it is, how fast it goes and why it waits.
-"""
+"""The queue at one moment: running and pending runs in order, and the limit that blocks a pending run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +26,7 @@ class UserRunCounts:
 
 @dataclass(frozen=True, slots=True)
 class QueuedRuns:
-    """`running` in the order of their start, `waiting` in that of their turn, as far as listed.
+    """`running` in the order of their start, `waiting` in that of their expected start, as far as listed.
 
     `paused`, the latest first, as far as listed as well.
     """
@@ -79,7 +77,7 @@ def _own_share(queue: QueuedRuns, index: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunWait:
-    """Place in the queue (1 is next), the limit that holds the run, time until its turn where known."""
+    """Position in the queue (1 is next), the limit that blocks the run, time until its start if known."""
 
     position: int
     blocked_by: str

@@ -1,4 +1,4 @@
-"""The slots of the runs that are running: who gets one, and who gives one away so that nobody is starved."""
+"""Slots of running runs: which pending run gets one, and which running run is preempted for it."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,9 +10,9 @@ from proctor.values.run import RunId
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.queue_limits import QueueLimits
 
-# Whatever the limits say: a run that has a slot again looks for what is missing before it sends anything.
+# A lower bound for any limit: a run that is admitted again reconciles before it sends anything.
 SHORTEST_RUN_TIME = timedelta(seconds=5)
-# A planning that is broken off begins anew, so it is let alone; but who plans slowly may not keep all slots.
+# A preempted planning starts over, so runs are not preempted while they are planned, up to this time.
 LONGEST_PLANNING = timedelta(minutes=10)
 
 
@@ -27,7 +27,7 @@ class SlotRequest:
 
 @dataclass(frozen=True, slots=True)
 class RunSlot:
-    """A run that has a slot since `admitted_at`. One that is being closed gives its slot back by itself."""
+    """A running run with its slot since `admitted_at`. One that is closing is never preempted."""
 
     run_id: RunId
     user: str
@@ -45,9 +45,9 @@ class SlotChanges:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedSlot:
-    """When a request gets a slot: a free one, or that of the preempted, who has to go then.
+    """When a request gets a slot: a free one, or that of the `preempted` run.
 
-    The two times are the same unless the preempted is being planned: it goes when that is done, or too long.
+    The two times differ only if that run is being planned: it is preempted when it is planned, or too late.
     """
 
     request: SlotRequest
@@ -70,12 +70,12 @@ def assign_slots(
 ) -> SlotChanges:
     """Free slots go to the first slot_requests; for those behind them slots are given away, one for one."""
     admitted, preempted = [], []
-    for turn in expected_slots(slots, slot_requests, limits, now):
-        if turn.latest_seconds > 0:
+    for expected in expected_slots(slots, slot_requests, limits, now):
+        if expected.latest_seconds > 0:
             break
-        admitted.append(turn.request.run_id)
-        if turn.preempted:
-            preempted.append(turn.preempted.run_id)
+        admitted.append(expected.request.run_id)
+        if expected.preempted:
+            preempted.append(expected.preempted.run_id)
     return SlotChanges(admitted, preempted)
 
 
@@ -90,18 +90,19 @@ def expected_slots(
     free = max(limits.max_running - len(slots), 0)
     shares = Counter([slot.user for slot in slots] + [request.user for request in slot_requests[:free]])
     yield from map(ExpectedSlot, slot_requests[:free])
-    staying = [slot for slot in slots if not slot.is_closing]
+    preemptible_slots = [slot for slot in slots if not slot.is_closing]
     for request in slot_requests[free:]:
         left = {
-            slot: _seconds_left(slot, request, limits, now) for slot in _preemptible(staying, request, shares)
+            slot: _seconds_left(slot, request, limits, now)
+            for slot in _preemptible(preemptible_slots, request, shares)
         }
         if not left:
             return
-        # Of those who can go as soon, one that is planned has the least to do again.
+        # Among equally early ones, a planned run has the least work to repeat.
         preempted = min(
             left, key=lambda slot: (left[slot][1], not slot.is_planned, slot.admitted_at, slot.run_id)
         )
-        staying.remove(preempted)
+        preemptible_slots.remove(preempted)
         shares.subtract([preempted.user])
         shares.update([request.user])
         yield ExpectedSlot(request, preempted, *left[preempted])
@@ -110,9 +111,9 @@ def expected_slots(
 def _preemptible(
     slots: Sequence[RunSlot], request: SlotRequest, shares: Mapping[str, int]
 ) -> Sequence[RunSlot]:
-    """Places of the least urgent, of the user with most of all, though another's stay may end sooner.
+    """Slots of the lowest priority, of the user who has most of them, even if another could end sooner.
 
-    For an equally urgent request that user has to have more than the one who slot_requests.
+    For a request of equal priority that user must have more slots than the requesting one.
     """
     least = max((slot.priority for slot in slots), default=request.priority)
     fewest = shares[request.user] if least == request.priority else -1
@@ -124,10 +125,10 @@ def _preemptible(
 def _seconds_left(
     slot: RunSlot, request: SlotRequest, limits: QueueLimits, now: datetime
 ) -> tuple[float, float]:
-    """At the soonest and the latest: for what is more urgent at once, for an equal after the stay."""
+    """Soonest and latest: at once for a higher priority, after the minimum run time for an equal one."""
     if request.priority < slot.priority:
         return 0.0, 0.0
-    stay = max(limits.min_run_time, SHORTEST_RUN_TIME)
-    longest = stay if slot.is_planned else max(stay, LONGEST_PLANNING)
-    stayed = max(now - slot.admitted_at, timedelta())
-    return max((stay - stayed).total_seconds(), 0.0), max((longest - stayed).total_seconds(), 0.0)
+    shortest = max(limits.min_run_time, SHORTEST_RUN_TIME)
+    longest = shortest if slot.is_planned else max(shortest, LONGEST_PLANNING)
+    ran = max(now - slot.admitted_at, timedelta())
+    return max((shortest - ran).total_seconds(), 0.0), max((longest - ran).total_seconds(), 0.0)

@@ -33,7 +33,7 @@ def limit_problem(run: Run, counts: RunCounts | None) -> RunError | None:
 def affordable_samples(run: Run, counts: RunCounts | None) -> float:
     """Beyond what is recorded, by the mean cost of an answer so far; infinite where nothing limits.
 
-    0 while nothing tells what an answer costs: a failure costs nothing, and does not tell.
+    0 while the cost of an answer is unknown: failures cost nothing.
     """
     if run.order.max_cost is None or run.price is None or not run.price.is_above_zero:
         return math.inf

@@ -1,4 +1,4 @@
-"""Deleting: the run goes at once; results is told, by a sweep of the leader again until it has heard."""
+"""Deletes a run at once, and its record in results; the leader repeats the latter until it succeeds."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,8 +14,8 @@ from services.scheduler.runs.lifecycle.ports import DeletedRunStore, RecordDelet
 log = get_logger()
 
 SWEEP_SECONDS = 10.0
-# Whoever deleted the run tells results first.
-TELLING = timedelta(seconds=30)
+# The call that deleted the run tries first.
+FIRST_ATTEMPT = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
@@ -25,22 +25,22 @@ class DeleteRun:
     clock: Clock
 
     async def delete(self, run_id: RunId) -> None:
-        """Raises `RunNotFound` or `RunNotOver`. Once it returns, nobody finds the run any more."""
+        """Raises `RunNotFound` or `RunNotOver`. Once it returns, the run is gone."""
         await self.runs.delete(run_id, self.clock.now())
         try:
-            await self._tell(run_id)
+            await self._delete_record(run_id)
         except DomainError as error:
-            log.info("results not told of a deleted run", run=run_id, error=str(error))
+            log.info("record of a deleted run not deleted", run=run_id, error=str(error))
 
     async def lead(self) -> NoReturn:
         """For ever, in the hands of the leader."""
-        await every(SWEEP_SECONDS, self.sweep, name="tell results of deleted runs")
+        await every(SWEEP_SECONDS, self.sweep, name="delete records of deleted runs")
 
     async def sweep(self) -> None:
         """Tells results again of what it may still have."""
-        for run_id in await self.runs.deleted(self.clock.now() - TELLING):
-            await self._tell(run_id)
+        for run_id in await self.runs.deleted(self.clock.now() - FIRST_ATTEMPT):
+            await self._delete_record(run_id)
 
-    async def _tell(self, run_id: RunId) -> None:
+    async def _delete_record(self, run_id: RunId) -> None:
         await self.record.delete_run(run_id)
         await self.runs.forget_deleted(run_id)

@@ -1,4 +1,4 @@
-"""Tells where a run stands: workers by the bucket RUNS, watchers and the leader by a notice."""
+"""Announces states of runs: to workers in the bucket RUNS, to watchers and the leader by a notice."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ log = get_logger()
 
 
 class NatsRunControls:
-    """A word that is lost is no error: the row in Postgres stands, and the leader repeats it."""
+    """A lost announcement is no error: the row in Postgres counts, and the leader repeats it."""
 
     def __init__(self, connection: Client, bucket: Bucket, budget: RetryBudget) -> None:
         self._connection = connection

@@ -10,17 +10,17 @@ from proctor.values.scoring import ScoringMethod
 from proctor.values.usage import ModelPrice
 from services.scheduler.runs.orders.run_order import RunOrder
 
-# The step from which on nothing stops a run: results may have closed it already.
+# From this step on nothing stops a run: results may have closed it already.
 SUMMARISING = "summarising"
 
 
 _NEXT_STATES: Mapping[RunState, frozenset[RunState]] = {
     RunState.PENDING: frozenset({RunState.RUNNING, RunState.PAUSED, RunState.FAILED, RunState.CANCELLED}),
-    # One that gives its place away waits again, in the same epoch.
+    # A preempted run is pending again in the same epoch.
     RunState.RUNNING: FINAL_STATES | {RunState.PAUSED, RunState.PENDING},
     RunState.PAUSED: frozenset({RunState.PENDING, RunState.FAILED, RunState.CANCELLED}),
     RunState.COMPLETED: frozenset(),
-    # A retry raises the epoch and waits its turn again.
+    # A retry is pending in a new epoch.
     RunState.FAILED: frozenset({RunState.PENDING}),
     RunState.CANCELLED: frozenset({RunState.PENDING}),
 }
@@ -37,7 +37,7 @@ def states_before(state: RunState) -> tuple[RunState, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RunError:
-    """Why a run failed: a reason by name, and a sentence that says what to do."""
+    """Why a run failed: a reason by name, and a sentence with advice."""
 
     reason: str
     message: str
@@ -48,9 +48,9 @@ class Run:
     """`is_closed`: results has frozen it and its summary is stored. `total` is 0 until it is planned.
 
     `planned_epoch` is the latest epoch whose shards are stored, 0 while there is none. `suite_version` is
-    that of a suite that a user brought, settled when the run was submitted. A run that gives its place away
-    and gets one again has `ran_seconds` of its earlier stays; the present one began at `admitted_at`. One
-    with a completion window fails at `expires_at`, also where it still waits.
+    that of a user's suite, resolved when the run was submitted. `ran_seconds` is the time in earlier slots of
+    this epoch; the present slot began at `admitted_at`. A run with a completion window fails at
+    `expires_at`, also while it waits.
     """
 
     run_id: RunId
@@ -81,16 +81,16 @@ class Run:
 
     @property
     def suite_name(self) -> str:
-        """As the catalogue of suites knows it."""
+        """Its name in the catalogue of suites."""
         return f"{self.order.suite}@{self.suite_version}" if self.suite_version else self.order.suite
 
     def limited_to(self, highest: Priority) -> "Run":
-        """No more urgent than that."""
+        """With at most that priority."""
         return replace(self, order=replace(self.order, priority=max(self.order.priority, highest)))
 
     @property
     def time_limit(self) -> timedelta | None:
-        """How long it may be running in all, by the limit of when it got its place."""
+        """How long it may run in all, by the limit at its admission."""
         if self.deadline is None or self.admitted_at is None:
             return None
         left = self.deadline - self.admitted_at
@@ -107,7 +107,7 @@ class Run:
 
     @property
     def display_state(self) -> str:
-        """As a sentence says it: the run is …."""
+        """For sentences: the run is …."""
         return "being summed up" if self.is_closing else self.state
 
     @property

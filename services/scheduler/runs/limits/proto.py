@@ -1,4 +1,4 @@
-"""Limits on the wire."""
+"""Limits as messages."""
 
 from datetime import timedelta
 

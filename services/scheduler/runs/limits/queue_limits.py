@@ -1,4 +1,4 @@
-"""The limits that decide who runs and who waits, and what an operator may change of them."""
+"""Limits that decide which runs execute and which wait, and changes of them by an operator."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ from proctor.values.user_name import EVERYBODY
 
 @dataclass(frozen=True, slots=True)
 class QueueLimits:
-    """As they hold now. A run keeps its place for `min_run_time` before an equally urgent one may take it.
+    """The limits now. A run keeps its slot for `min_run_time` before one of equal priority may preempt it.
 
-    `priorities` gives the highest that a user may ask for; who is neither named nor `EVERYBODY` may have any.
+    `priorities` holds the highest priority per user; a user who is not named has that of `EVERYBODY`, or any.
     """
 
     max_running: int = 3
@@ -24,7 +24,7 @@ class QueueLimits:
     priorities: Mapping[str, Priority] = field(default_factory=dict)
 
     def allowed_priorities(self, user: str) -> tuple[Priority, ...]:
-        """What the user may ask for, the most urgent first."""
+        """Priorities that the user may order, the highest first."""
         return tuple(priority for priority in Priority if priority >= self.highest_priority(user))
 
     def highest_priority(self, user: str) -> Priority:

@@ -81,7 +81,7 @@ def first_problem(order: RunOrder) -> Problem | None:
 
 
 def _examined_problem(order: RunOrder) -> Problem | None:
-    """Of a suite and a data set one is ordered; what is for data sets goes with one."""
+    """An order names a suite or a data set; some fields are for data sets only."""
     if order.suite and order.dataset_id:
         sentence = f"The order names the suite {order.suite} and the data set {order.dataset_id}."
         return Problem("dataset_id", f"{sentence} Leave one of the two out.")

@@ -93,7 +93,7 @@ def _extra_problem(rules: ProviderRules, given: Mapping[str, object]) -> Problem
 def _problem_of_tasks(
     rules: ProviderRules, order: RunOrder, tasks: Sequence[TaskDefinition]
 ) -> Problem | None:
-    """What a task's file sets where the order says nothing."""
+    """Checks parameters of tasks that the order leaves unset."""
     for task in tasks:
         problem = _problem(rules, params_for(order.params, task.generation))
         if problem:

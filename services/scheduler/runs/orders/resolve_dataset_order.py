@@ -51,7 +51,7 @@ def _check_targets(order: RunOrder, content: DatasetContent) -> None:
 
 
 def _resolved_form(order: RunOrder, endpoint: str) -> PromptForm | None:
-    """Of lines of the user's own form that have a prompt the order says how it is put."""
+    """Lines that name an endpoint decide the form; for plain prompts the order decides."""
     form = _FORMS.get(endpoint)
     if form is not None and order.prompt_form not in (None, form):
         sentence = f"prompt_form is {order.prompt_form}, but the lines ask {endpoint}. Leave it out."

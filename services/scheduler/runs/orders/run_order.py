@@ -65,7 +65,7 @@ class RunOrder:
 
 
 def params_for(ordered: GenerationParams, declared: Generation | None) -> GenerationParams:
-    """What the order says, and where it says nothing, what the task says."""
+    """Parameters of the order; those that it leaves unset are the task's."""
     if declared is None:
         return _greedy_without_top_p(ordered)
     merged = replace(

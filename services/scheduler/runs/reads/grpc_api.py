@@ -1,4 +1,4 @@
-"""QueueService, and the requests that the doors count: converts, calls a use case, converts."""
+"""QueueService and RequestCountService: converts, calls a use case, converts."""
 
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 
@@ -39,7 +39,7 @@ class QueueUseCases:
 class GrpcQueueApi(
     queue_service_pb2_grpc.QueueServiceServicer, request_count_service_pb2_grpc.RequestCountServiceServicer
 ):
-    """Who runs, who waits and why; and the limits that decide it."""
+    """The queue, and the limits that order it."""
 
     def __init__(self, use_cases: QueueUseCases) -> None:
         self._use = use_cases

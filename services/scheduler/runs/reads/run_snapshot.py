@@ -1,4 +1,4 @@
-"""A run as it is shown: where it stands, how far it is, how fast it goes and why it waits."""
+"""A run as it is shown: its state, progress, speed, and why it waits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Runs as they are shown: one with its progress, a page of them, or one again at each change."""
+"""Shows runs: one with its progress, a page of them, or one again at each change."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -19,9 +19,9 @@ from services.scheduler.runs.reads.run_snapshot import LiveFigures, RunSnapshot,
 from services.scheduler.workers.ports import WorkerRegistry
 
 POLL_SECONDS = 1.0
-# A watcher sees at most so many snapshots a second: each costs two queries.
-PACE_SECONDS = 0.2
-# Of a list, what results is asked for its runs.
+# The shortest time between two snapshots for a watcher: each costs two queries.
+INTERVAL_SECONDS = 0.2
+# For a list, concurrent requests to results and their time limit.
 COUNTS_AT_A_TIME = 8
 COUNTS_SECONDS = 2.0
 
@@ -70,7 +70,7 @@ class ShowRun:
                 shown = snapshot
             if snapshot.run.is_over:
                 return
-            await asyncio.sleep(PACE_SECONDS)
+            await asyncio.sleep(INTERVAL_SECONDS)
             await self.tracker.wait_beyond(run_id, version, POLL_SECONDS, self.clock.monotonic())
 
     async def counts(self, run: Run) -> RunCounts | None:
@@ -91,9 +91,9 @@ class ShowRun:
         return (await self.forecasts.waits([run])).get(run.run_id) if is_waiting else None
 
     async def counts_of_all(self, runs: Sequence[Run]) -> Mapping[RunId, RunCounts | None]:
-        """Of a page of runs. What nobody has told of is asked for, but no list waits long for that."""
+        """Counts for a page of runs. Missing ones are fetched from results, for at most COUNTS_SECONDS."""
         counts = {run.run_id: self._known_counts(run) for run in runs}
-        untold = [run for run in runs if run.is_planned and not run.is_closed and counts[run.run_id] is None]
+        missing = [run for run in runs if run.is_planned and not run.is_closed and counts[run.run_id] is None]
         turns = asyncio.Semaphore(COUNTS_AT_A_TIME)
 
         async def ask(run: Run) -> None:
@@ -101,10 +101,10 @@ class ShowRun:
                 with suppress(DomainError):
                     counts[run.run_id] = await self.counts(run)
 
-        # What is not told then is shown without counts.
+        # Runs without counts by then are shown without them.
         with suppress(TimeoutError):
             async with asyncio.timeout(COUNTS_SECONDS), asyncio.TaskGroup() as group:
-                for run in untold:
+                for run in missing:
                     group.create_task(ask(run))
         return counts
 

@@ -43,8 +43,8 @@ def test_several_past_runs_give_a_band_from_the_fastest_to_the_slowest() -> None
 
 
 def test_the_measured_pace_counts_and_the_history_gives_the_band() -> None:
-    assert outcomes_estimate(50, [past(10), past(40)], measured_pace=0.2) == Estimate(10, 5, 20)
-    assert outcomes_estimate(50, [], measured_pace=0.2) == Estimate(10, 5, 20)
+    assert outcomes_estimate(50, [past(10), past(40)], seconds_per_outcome=0.2) == Estimate(10, 5, 20)
+    assert outcomes_estimate(50, [], seconds_per_outcome=0.2) == Estimate(10, 5, 20)
 
 
 def test_a_free_place_is_had_at_once() -> None:
