@@ -1,4 +1,4 @@
-"""What one side, Proctor or lm-evaluation-harness, asked of the model, was told, and made of it."""
+"""What one side, Proctor or lm-evaluation-harness, asked of the model, got back, and made of it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 class Said:
     """One document. `choices` and their `logprobs` are empty where the answer is a `text`.
 
-    `prompt_tokens` over all requests; 0 where that is not told, as by lm-evaluation-harness.
+    `prompt_tokens` over all requests; 0 where that is not reported, as by lm-evaluation-harness.
     """
 
     doc_id: int

@@ -129,9 +129,9 @@ class ListSideBySide:
             numbers = [
                 None if at is None else side.sample(at) for side, at in zip(wanted.sides, row, strict=True)
             ]
-            is_any = any(number in told for told, number in zip(said, numbers, strict=True))
+            is_any = any(number in found for found, number in zip(said, numbers, strict=True))
             is_differing = differ(
-                [told.get(number) for told, number in zip(said, numbers, strict=True) if number is not None]
+                [found.get(number) for found, number in zip(said, numbers, strict=True) if number is not None]
             )
             if is_any and (is_differing or not wanted.is_only_differing):
                 found.append(PairedRow(row, is_differing))

@@ -142,14 +142,14 @@ def print_moments(measured: dict[int, MeasuredBatch]) -> None:
     table.add_column("")
     for lines, one in measured.items():
         table.add_column(f"{lines:,} lines, {one.size_bytes / 1e6:.0f} MB", justify="right")
-    told = [one.moments for one in measured.values()]
+    reported = [one.moments for one in measured.values()]
     for name, seconds in (
-        ("uploaded and validated", [one.uploaded for one in told]),
-        ("accepted", [one.created - one.uploaded for one in told]),
-        ("accepted to first line asked", [one.asked - one.created for one in told]),
-        ("accepted to in_progress (seen)", [one.in_progress - one.created for one in told]),
-        ("accepted to completed", [one.ended - one.created for one in told]),
-        ("output read", [one.read - one.ended for one in told]),
+        ("uploaded and validated", [one.uploaded for one in reported]),
+        ("accepted", [one.created - one.uploaded for one in reported]),
+        ("accepted to first line asked", [one.asked - one.created for one in reported]),
+        ("accepted to in_progress (seen)", [one.in_progress - one.created for one in reported]),
+        ("accepted to completed", [one.ended - one.created for one in reported]),
+        ("output read", [one.read - one.ended for one in reported]),
     ):
         table.add_row(name, *(f"{one:.2f}" for one in seconds))
     Console(width=100).print(table)

@@ -28,7 +28,7 @@ CONCURRENCY = 256
 # Of each run: all of them are in flight, none waits for a slot.
 SAMPLES = 192
 LIMIT_SECONDS = 2.0
-# Answers that nobody waits for.
+# Answers that no request waits for.
 LATENCY_SECONDS = 60.0
 
 
@@ -83,8 +83,8 @@ def print_cancels(cancels: list[CancelledRun]) -> None:
         "to the last request aborted": [each.seconds for each in cancels],
     }
     for name, seconds in figures.items():
-        told = (np.percentile(seconds, 50), np.percentile(seconds, 99), max(seconds))
-        table.add_row(name, *(f"{figure:.3f}" for figure in told))
+        reported = (np.percentile(seconds, 50), np.percentile(seconds, 99), max(seconds))
+        table.add_row(name, *(f"{figure:.3f}" for figure in reported))
     in_flight = [each.in_flight for each in cancels]
     table.caption = f"requests in flight of a run at its cancel: {min(in_flight)} to {max(in_flight)}"
     Console(width=100).print(table)

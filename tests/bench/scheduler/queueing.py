@@ -1,4 +1,4 @@
-"""200 runs ordered at once by 20 users: limits, waiting times, and what was told of them.
+"""200 runs ordered at once by 20 users: limits, waiting times, and what was forecast for them.
 
 The model answers at once; some runs are paused and resumed, some cancelled meanwhile.
 """
@@ -102,34 +102,34 @@ def print_counts(measured: Measured) -> None:
 
 
 def print_waits(runs: Sequence[EndedRun]) -> None:
-    table = Table(title="Seconds from the order to the first place")
+    table = Table(title="Seconds from the order to the first slot")
     for column in ("users", "priority", "samples of a run", "runs", "median", "p95", "longest"):
         table.add_column(column, justify="right")
     for kind, habit in HABITS.items():
         waits = [run.waited for run in runs if run.kind == kind and run.waited is not None]
-        told = (np.percentile(waits, 50), np.percentile(waits, 95), max(waits))
+        reported = (np.percentile(waits, 50), np.percentile(waits, 95), max(waits))
         priority = run_pb2.Priority.Name(habit.priority).removeprefix("PRIORITY_").lower()
         counts = (str(habit.samples), str(len(waits)))
-        table.add_row(kind, priority, *counts, *(f"{figure:.1f}" for figure in told))
+        table.add_row(kind, priority, *counts, *(f"{figure:.1f}" for figure in reported))
     Console(width=100).print(table)
 
 
 def print_forecasts(forecasts: Sequence[Forecast], runs: Sequence[EndedRun]) -> None:
     started = {run.run_id: run.started_at for run in runs if run.started_at is not None}
-    table = Table(title="What the waiting were told, against what came (seconds to the first place)")
-    for column in ("that came in", "told", "median: came", "told", "off by", "within the band"):
+    table = Table(title="Forecast start of waiting runs, against the actual one (seconds to the first slot)")
+    for column in ("that came in", "forecast", "median: came", "forecast", "off by", "within the band"):
         table.add_column(column, justify="right")
     came = [(each, started[each.run_id] - each.asked_at) for each in forecasts if each.run_id in started]
     for low, high in (*HORIZONS, (0, 1000)):
-        those = [(told, after) for told, after in came if low <= max(after, 0.0) < high]
+        those = [(reported, after) for reported, after in came if low <= max(after, 0.0) < high]
         if not those:
             continue
-        within = sum(told.low <= after <= told.high for told, after in those) / len(those)
+        within = sum(reported.low <= after <= reported.high for reported, after in those) / len(those)
         table.add_row(
             *(f"{low} to {high}", str(len(those))),
             f"{median(after for _, after in those):.1f}",
-            f"{median(told.seconds for told, _ in those):.1f}",
-            f"{median(abs(told.seconds - after) for told, after in those):.1f}",
+            f"{median(forecast.seconds for forecast, _ in those):.1f}",
+            f"{median(abs(forecast.seconds - after) for forecast, after in those):.1f}",
             f"{within:.0%}",
         )
     Console(width=100).print(table)

@@ -125,7 +125,7 @@ def print_minutes(measured: Mapping[str, Sequence[Minute]]) -> None:
 
 
 async def main() -> None:
-    told = ("nothing", "seconds")
+    reported = ("nothing", "seconds")
     async with AsyncExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="proctor-bench-")))
         nats = await opened.enter_async_context(nats_server())
@@ -134,7 +134,7 @@ async def main() -> None:
         harness = await opened.enter_async_context(worker_harness(nats.address))
         async with asyncio.TaskGroup() as group:
             asked = {
-                tells: group.create_task(measure(tells, nats.address, harness, folder)) for tells in told
+                tells: group.create_task(measure(tells, nats.address, harness, folder)) for tells in reported
             }
     measured = {tells: task.result() for tells, task in asked.items()}
     print_minutes(measured)

@@ -96,10 +96,10 @@ async def test_percentiles_of_postgres_are_those_of_numpy(
 async def test_what_no_answer_tells_is_undefined(pool: asyncpg.Pool, plan: RunPlan) -> None:
     assert await spread(pool, plan, []) == TimingSummary()
     silent = replace(answered(0), usage=TokenUsage(7, 0), timing=Timing(0.5))
-    told = await spread(pool, plan, [silent, failed(1)])
-    assert told.total is not None
-    assert told == TimingSummary(total=told.total)
-    assert told.mean == Timing(0.5)
+    reported = await spread(pool, plan, [silent, failed(1)])
+    assert reported.total is not None
+    assert reported == TimingSummary(total=reported.total)
+    assert reported.mean == Timing(0.5)
 
 
 async def test_answers_of_earlier_runs_took_no_time(pool: asyncpg.Pool, plan: RunPlan) -> None:

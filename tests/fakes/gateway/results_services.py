@@ -15,7 +15,7 @@ from proctor.v1 import comparison_service_pb2_grpc as comparing_grpc
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import export_service_pb2_grpc as export_grpc
 from proctor.v1 import leaderboard_service_pb2 as leaderboard_pb2
-from proctor.v1 import leaderboard_service_pb2_grpc as standings_grpc
+from proctor.v1 import leaderboard_service_pb2_grpc as entries_grpc
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
 from services.common.errors import RemoteError
@@ -52,7 +52,7 @@ class FakeComparisons(comparing_grpc.ComparisonServiceServicer):
 
 
 @dataclass
-class FakeLeaderboard(standings_grpc.LeaderboardServiceServicer):
+class FakeLeaderboard(entries_grpc.LeaderboardServiceServicer):
     """Has one leaderboard and one page of history."""
 
     leaderboard: leaderboard_pb2.GetLeaderboardResponse = field(

@@ -66,7 +66,7 @@ class MemoryAnswers:
 
     def _matches(self, wanted: AnswerMatch, one: ScoredOutcome, sample: Sample) -> bool:
         chosen = wanted.filter
-        texts = [text.casefold() for text in (_said(one), *_told(one), *_asked(sample))]
+        texts = [text.casefold() for text in (_said(one), *_reported(one), *_asked(sample))]
         return (
             wanted.status in (None, one.status)
             and (not chosen.is_golden or one.key in self.marked)
@@ -82,7 +82,7 @@ def _said(one: ScoredOutcome) -> str:
     return (answer.text if answer else "") or one.prediction
 
 
-def _told(one: ScoredOutcome) -> list[str]:
+def _reported(one: ScoredOutcome) -> list[str]:
     """All texts of its body, and the names of its fields with them: near enough for what tests look for."""
     return [one.outcome.answer.body_json] if one.outcome.answer else []
 

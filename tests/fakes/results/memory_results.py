@@ -288,11 +288,11 @@ def timing_summary(answers: Sequence[Outcome]) -> TimingSummary:
 
 
 def _percentiles(values: Sequence[float | None]) -> Percentiles | None:
-    told = [value for value in values if value is not None]
-    if not told:
+    reported = [value for value in values if value is not None]
+    if not reported:
         return None
-    shares = (float(share) for share in np.percentile(told, [50, 90, 95, 99]))
-    return Percentiles(len(told), float(np.mean(told)), float(np.std(told)), *shares)
+    shares = (float(share) for share in np.percentile(reported, [50, 90, 95, 99]))
+    return Percentiles(len(reported), float(np.mean(reported)), float(np.std(reported)), *shares)
 
 
 class MemorySummaries:

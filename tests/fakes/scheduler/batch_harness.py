@@ -132,8 +132,8 @@ async def upload_requests(
     pieces: Iterable[bytes], *, is_whole: bool = True, **header: Any
 ) -> AsyncIterator[file_service_pb2.UploadFileRequest]:
     """`header` has fields of the contract."""
-    told = {"name": "in.jsonl", "user": "ann", "purpose": file_service_pb2.FILE_PURPOSE_BATCH, **header}
-    yield file_service_pb2.UploadFileRequest(header=file_service_pb2.FileHeader(**told))
+    reported = {"name": "in.jsonl", "user": "ann", "purpose": file_service_pb2.FILE_PURPOSE_BATCH, **header}
+    yield file_service_pb2.UploadFileRequest(header=file_service_pb2.FileHeader(**reported))
     for piece in pieces:
         yield file_service_pb2.UploadFileRequest(content=piece)
     if is_whole:
@@ -221,7 +221,7 @@ async def batch_harness(folder: Path, **changes: Any) -> AsyncIterator[BatchHarn
 
 @asynccontextmanager
 async def refused() -> AsyncIterator[list[RemoteError]]:
-    told: list[RemoteError] = []
+    reported: list[RemoteError] = []
     with pytest.raises(grpc.aio.AioRpcError) as error:
-        yield told
-    told.append(remote_error(error.value))
+        yield reported
+    reported.append(remote_error(error.value))

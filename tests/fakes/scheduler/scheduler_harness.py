@@ -1,4 +1,4 @@
-"""The scheduler's use cases on in-memory ports, with a worker that answers when told."""
+"""The scheduler's use cases on in-memory ports, with a worker that answers on demand."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

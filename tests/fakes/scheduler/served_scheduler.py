@@ -1,4 +1,4 @@
-"""The whole scheduler on real Postgres and NATS, beside the real results; the worker answers when told."""
+"""The whole scheduler on real Postgres and NATS, beside the real results; the worker answers on demand."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ACK_WAIT_SECONDS = 30.0
 
 @dataclass
 class HandWorker:
-    """Takes shards off the stream and answers them, when told."""
+    """Takes shards off the stream and answers them on demand."""
 
     nats: Client
     asked: list[int] = field(default_factory=list)

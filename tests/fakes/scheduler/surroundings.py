@@ -23,7 +23,7 @@ START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 class SetClock:
-    """Goes on only when told."""
+    """Continues only when the test says so."""
 
     def __init__(self) -> None:
         self.seconds = 100.0

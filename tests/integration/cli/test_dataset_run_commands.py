@@ -122,7 +122,7 @@ async def test_run_that_is_over_is_deleted(harness: GatewayHarness, proctor: Com
     assert (await proctor("runs", "delete", run.run_id)).code == 4
 
 
-async def test_data_set_that_nobody_knows_is_code_4_where_its_runs_are_looked_for(
+async def test_data_set_that_are_unknown_is_code_4_where_its_runs_are_looked_for(
     harness: GatewayHarness, proctor: CommandLine
 ) -> None:
     for arguments in (("runs", "--dataset", "ds_x"), ("leaderboard", "ds_x"), ("history", "--suite", "ds_x")):

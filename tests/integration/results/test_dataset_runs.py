@@ -74,11 +74,11 @@ class Uploaded:
 
 
 @dataclass(frozen=True)
-class Door:
+class Api:
     """What neighbours call."""
 
     harness: ResultsHarness
-    boards: leaderboard_service_pb2_grpc.LeaderboardServiceAsyncStub
+    leaderboards: leaderboard_service_pb2_grpc.LeaderboardServiceAsyncStub
     comparisons: comparison_service_pb2_grpc.ComparisonServiceAsyncStub
     exports: export_service_pb2_grpc.ExportServiceAsyncStub
     rescoring: rescore_service_pb2_grpc.RescoreServiceAsyncStub
@@ -130,15 +130,15 @@ class Door:
         request = results_service_pb2.GetSummaryRequest(run_id=run_id)
         return (await self.harness.public.GetSummary(request)).summary
 
-    async def board(
+    async def leaderboard(
         self, uploaded: Uploaded, metric: str = ""
     ) -> leaderboard_service_pb2.GetLeaderboardResponse:
         request = leaderboard_service_pb2.GetLeaderboardRequest(suite=uploaded.dataset_id, metric=metric)
-        return await self.boards.GetLeaderboard(request)
+        return await self.leaderboards.GetLeaderboard(request)
 
     async def history(self, uploaded: Uploaded) -> Sequence[leaderboard_pb2.LeaderboardEntry]:
         request = leaderboard_service_pb2.GetHistoryRequest(suite=uploaded.dataset_id)
-        return (await self.boards.GetHistory(request)).entries
+        return (await self.leaderboards.GetHistory(request)).entries
 
     async def compared(
         self, *run_ids: str, metrics: Sequence[str] = (), is_forced: bool = False
@@ -155,12 +155,12 @@ class Door:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def door() -> AsyncIterator[Door]:
+async def api() -> AsyncIterator[Api]:
     async with (
         results_harness() as harness,
         open_channel(f"127.0.0.1:{harness.results.grpc.port}") as channel,
     ):
-        yield Door(
+        yield Api(
             harness,
             leaderboard_service_pb2_grpc.LeaderboardServiceStub(channel),
             comparison_service_pb2_grpc.ComparisonServiceStub(channel),
@@ -175,53 +175,53 @@ def answers(right: int, *, wordy: bool = False) -> list[str]:
     return [f"It is {text}" for text in texts] if wordy else texts
 
 
-def ranks(board: leaderboard_service_pb2.GetLeaderboardResponse) -> list[tuple[str, float]]:
-    return [(one.model, one.figure.mean) for one in board.entries]
+def ranks(leaderboard: leaderboard_service_pb2.GetLeaderboardResponse) -> list[tuple[str, float]]:
+    return [(one.model, one.figure.mean) for one in leaderboard.entries]
 
 
-async def test_a_run_without_metrics_is_closed_listed_exported_and_stands_on_no_board(door: Door) -> None:
+async def test_a_run_without_metrics_is_closed_listed_exported_and_is_on_no_leaderboard(api: Api) -> None:
     uploaded = Uploaded([("Say something.", ""), ("Say nothing.", "")], "prompts.jsonl")
-    run_id = await door.run(uploaded, "p/a", [["something", ""]], {})
-    summary = await door.summary(run_id)
+    run_id = await api.run(uploaded, "p/a", [["something", ""]], {})
+    summary = await api.summary(run_id)
     assert (summary.total, summary.answered, summary.failed, summary.unparsed) == (2, 2, 0, 0)
     assert not summary.tasks[0].metrics
     assert not summary.groups[0].metrics
 
-    board = await door.board(uploaded)
-    assert (len(board.entries), len(board.unranked), board.total_models) == (0, 0, 0)
-    [past] = await door.history(uploaded)
+    leaderboard = await api.leaderboard(uploaded)
+    assert (len(leaderboard.entries), len(leaderboard.unranked), leaderboard.total_models) == (0, 0, 0)
+    [past] = await api.history(uploaded)
     assert (past.suite, past.dataset_name, past.answered) == (uploaded.dataset_id, "prompts.jsonl", 2)
     assert (past.figure.HasField("mean"), past.unparsed_rate) == (False, 0.0)
 
-    table = (await door.exported(run_id, "CSV")).decode()
+    table = (await api.exported(run_id, "CSV")).decode()
     assert "score_" not in table
     assert table.count(",scored,") == 2
-    document = json.loads(await door.exported(run_id, "JSON"))
+    document = json.loads(await api.exported(run_id, "JSON"))
     assert document["run"]["dataset_name"] == "prompts.jsonl"
     assert [one["scores"] for one in document["outcomes"]] == [{}, {}]
-    assert await door.exported(run_id, "PARQUET")
-    page = (await door.exported(run_id, "HTML")).decode()
+    assert await api.exported(run_id, "PARQUET")
+    page = (await api.exported(run_id, "HTML")).decode()
     assert "prompts.jsonl by p/a</h1>" in page
     assert uploaded.dataset_id in page
     assert "no metrics were ordered" in page
     assert "<h2>Figures</h2>" not in page
 
 
-async def test_a_run_without_metrics_is_compared_with_nothing_and_rescored_with_some(door: Door) -> None:
+async def test_a_run_without_metrics_is_compared_with_nothing_and_rescored_with_some(api: Api) -> None:
     uploaded = Uploaded()
-    unscored = await door.run(uploaded, "p/a", [answers(9)], {})
-    scored = await door.run(uploaded, "p/b", [answers(12)])
+    unscored = await api.run(uploaded, "p/a", [answers(9)], {})
+    scored = await api.run(uploaded, "p/b", [answers(12)])
     for call in (
-        door.compared(unscored, scored),
-        door.compared(unscored, scored, metrics=["exact_match"]),
-        door.comparisons.ListFlips(
+        api.compared(unscored, scored),
+        api.compared(unscored, scored, metrics=["exact_match"]),
+        api.comparisons.ListFlips(
             comparison_service_pb2.ListFlipsRequest(first_run_id=unscored, second_run_id=scored, task="rows")
         ),
     ):
         with pytest.raises(grpc.aio.AioRpcError, match="no metric in common") as refused:
             await call
         assert remote_error(refused.value).reason == "NOT_COMPARABLE"
-    rescored = await door.rescoring.RescoreTask(
+    rescored = await api.rescoring.RescoreTask(
         rescore_service_pb2.RescoreTaskRequest(
             run_id=unscored,
             task="rows",
@@ -233,15 +233,15 @@ async def test_a_run_without_metrics_is_compared_with_nothing_and_rescored_with_
         ("squad_f1", 0.75),
     ]
     with pytest.raises(grpc.aio.AioRpcError, match="metrics must be given"):
-        await door.rescoring.RescoreTask(rescore_service_pb2.RescoreTaskRequest(run_id=unscored, task="rows"))
+        await api.rescoring.RescoreTask(rescore_service_pb2.RescoreTaskRequest(run_id=unscored, task="rows"))
 
 
 async def test_answers_that_another_metric_cannot_score_are_counted_and_the_first_are_named(
-    door: Door,
+    api: Api,
 ) -> None:
     rows = [(f"{at}?", "none" if at % 2 else str(at)) for at in range(50)]
-    run_id = await door.run(Uploaded(rows), "p/a", [[str(at) for at in range(50)]], {})
-    rescored = await door.rescoring.RescoreTask(
+    run_id = await api.run(Uploaded(rows), "p/a", [[str(at) for at in range(50)]], {})
+    rescored = await api.rescoring.RescoreTask(
         rescore_service_pb2.RescoreTaskRequest(
             run_id=run_id, task="rows", metrics=[sample_pb2.MetricUse(name="numeric")]
         )
@@ -251,11 +251,11 @@ async def test_answers_that_another_metric_cannot_score_are_counted_and_the_firs
     assert {one.problem for one in rescored.unscored_answers} == {"the target 'none' names no number"}
 
 
-async def test_answers_to_rows_that_expect_nothing_are_in_no_figure(door: Door) -> None:
+async def test_answers_to_rows_that_expect_nothing_are_in_no_figure(api: Api) -> None:
     async def rescored(targets: Sequence[str]) -> rescore_service_pb2.RescoreTaskResponse:
         uploaded = Uploaded([(f"{at}?", target) for at, target in enumerate(targets)])
-        run_id = await door.run(uploaded, "p/a", [["yes"] * len(targets)], {})
-        return await door.rescoring.RescoreTask(
+        run_id = await api.run(uploaded, "p/a", [["yes"] * len(targets)], {})
+        return await api.rescoring.RescoreTask(
             rescore_service_pb2.RescoreTaskRequest(
                 run_id=run_id, task="rows", metrics=[sample_pb2.MetricUse(name="f1")]
             )
@@ -269,110 +269,113 @@ async def test_answers_to_rows_that_expect_nothing_are_in_no_figure(door: Door) 
         await rescored(["", ""])
 
 
-async def test_models_are_ranked_over_a_data_set_and_compared_by_name(door: Door) -> None:
+async def test_models_are_ranked_over_a_data_set_and_compared_by_name(api: Api) -> None:
     uploaded = Uploaded()
     metrics: Metrics = {"numeric": {}, "exact_match": {}, "squad_f1": {}}
-    good = await door.run(uploaded, "p/good", [answers(12, wordy=True)], metrics)
-    poor = await door.run(uploaded, "p/poor", [answers(2)], metrics)
+    good = await api.run(uploaded, "p/good", [answers(12, wordy=True)], metrics)
+    poor = await api.run(uploaded, "p/poor", [answers(2)], metrics)
     # A later run without metrics is none of the board's, and does not stand for its model.
-    await door.run(uploaded, "p/good", [answers(0)], {})
+    await api.run(uploaded, "p/good", [answers(0)], {})
 
     for metric in ("", "accuracy", "score", "numeric"):
-        board = await door.board(uploaded, metric)
-        assert ranks(board) == [("p/good", 1.0), ("p/poor", pytest.approx(2 / 12))]
-        assert [one.rank for one in board.entries] == [1, 2]
+        leaderboard = await api.leaderboard(uploaded, metric)
+        assert ranks(leaderboard) == [("p/good", 1.0), ("p/poor", pytest.approx(2 / 12))]
+        assert [one.rank for one in leaderboard.entries] == [1, 2]
     by_match = [("p/poor", pytest.approx(2 / 12)), ("p/good", 0.0)]
-    assert ranks(await door.board(uploaded, "exact_match")) == by_match
-    assert ranks(await door.board(uploaded, "f1"))[0][0] == "p/good"
+    assert ranks(await api.leaderboard(uploaded, "exact_match")) == by_match
+    assert ranks(await api.leaderboard(uploaded, "f1"))[0][0] == "p/good"
 
-    by_model = await door.comparisons.CompareRuns(
+    by_model = await api.comparisons.CompareRuns(
         comparison_service_pb2.CompareRunsRequest(models=["p/good", "p/poor"], suite=uploaded.dataset_id)
     )
-    assert by_model == await door.compared(good, poor)
+    assert by_model == await api.compared(good, poor)
     task, whole = by_model.comparison.differences
     assert (task.task, task.metric, task.test, task.pairs) == ("rows", "numeric", "exact McNemar", 12)
     assert task.difference == whole.difference == pytest.approx(10 / 12)
     assert task.second_unparsed == 10
     assert not by_model.comparison.warnings
 
-    flips = await door.comparisons.ListFlips(
+    flips = await api.comparisons.ListFlips(
         comparison_service_pb2.ListFlipsRequest(first_run_id=good, second_run_id=poor, task="rows")
     )
     assert (flips.total, len(flips.flips)) == (10, 10)
 
 
-async def test_a_metric_with_other_options_is_another_metric(door: Door) -> None:
+async def test_a_metric_with_other_options_is_another_metric(api: Api) -> None:
     uploaded = Uploaded()
-    first = await door.run(uploaded, "p/a", [answers(12)], {"regex": {"pattern": r"\d+"}, "exact_match": {}})
-    second = await door.run(uploaded, "p/b", [answers(6)], {"regex": {"pattern": r"(\d)"}, "exact_match": {}})
-    third = await door.run(uploaded, "p/c", [answers(3)], {"exact_match": {}})
+    first = await api.run(uploaded, "p/a", [answers(12)], {"regex": {"pattern": r"\d+"}, "exact_match": {}})
+    second = await api.run(uploaded, "p/b", [answers(6)], {"regex": {"pattern": r"(\d)"}, "exact_match": {}})
+    third = await api.run(uploaded, "p/c", [answers(3)], {"exact_match": {}})
 
-    board = await door.board(uploaded, "regex")
+    leaderboard = await api.leaderboard(uploaded, "regex")
     # The newest run says which of two ways it is.
-    assert ranks(board) == [("p/b", 0.5)]
-    [apart] = board.unranked
-    assert list(apart.unranked_because) == [r'scored by regex {"pattern": "\\d+"}']
+    assert ranks(leaderboard) == [("p/b", 0.5)]
+    [unranked] = leaderboard.unranked
+    assert list(unranked.unranked_because) == [r'scored by regex {"pattern": "\\d+"}']
     by_match = [("p/a", 1.0), ("p/b", 0.5), ("p/c", 0.25)]
-    assert ranks(await door.board(uploaded, "exact_match")) == by_match
-    assert {one.rank for one in (await door.board(uploaded, "exact_match")).entries} == {1, 3}
+    assert ranks(await api.leaderboard(uploaded, "exact_match")) == by_match
+    assert {one.rank for one in (await api.leaderboard(uploaded, "exact_match")).entries} == {1, 3}
 
     with pytest.raises(grpc.aio.AioRpcError, match="scored regex by other options") as refused:
-        await door.compared(first, second)
+        await api.compared(first, second)
     assert remote_error(refused.value).reason == "NOT_COMPARABLE"
-    forced = (await door.compared(first, second, is_forced=True)).comparison
+    forced = (await api.compared(first, second, is_forced=True)).comparison
     assert [warning.partition(":")[0] for warning in forced.warnings] == [
         "regex was scored by other options, which was forced"
     ]
-    chosen = (await door.compared(first, second, metrics=["exact_match"])).comparison
+    chosen = (await api.compared(first, second, metrics=["exact_match"])).comparison
     assert chosen.differences[0].difference == pytest.approx(0.5)
-    shared = (await door.compared(second, third)).comparison
+    shared = (await api.compared(second, third)).comparison
     assert (shared.differences[0].metric, list(shared.warnings)) == ("exact_match", [])
 
 
-async def test_runs_over_several_uploads_are_compared_by_the_rows_that_all_have(door: Door) -> None:
+async def test_runs_over_several_uploads_are_compared_by_the_rows_that_all_have(api: Api) -> None:
     uploaded, again = Uploaded(), Uploaded(name="again.jsonl")
     part = Uploaded(rows=[("New?", "yes"), *reversed(ROWS[:5])], name="part.jsonl")
-    first = await door.run(uploaded, "p/a", [answers(12)])
-    second = await door.run(again, "p/b", [answers(6)])
-    third = await door.run(part, "p/c", [["no", *reversed(answers(3)[:5])]])
+    first = await api.run(uploaded, "p/a", [answers(12)])
+    second = await api.run(again, "p/b", [answers(6)])
+    third = await api.run(part, "p/c", [["no", *reversed(answers(3)[:5])]])
 
-    same = (await door.compared(first, second)).comparison
+    same = (await api.compared(first, second)).comparison
     assert same.differences[0].pairs == 12
     assert same.differences[0].difference == pytest.approx(0.5)
     names = f"numbers.jsonl ({uploaded.dataset_id}), again.jsonl ({again.dataset_id})"
     assert list(same.warnings) == [f"The runs are over uploads of the same content: {names}."]
-    partly = (await door.compared(first, third)).comparison
+    partly = (await api.compared(first, third)).comparison
     assert partly.differences[0].pairs == 5
     assert partly.differences[0].difference == pytest.approx(0.4)
     assert len(partly.warnings) == 1
     assert partly.warnings[0].startswith("The runs are over other data sets, and compared on the rows that")
     # Each has a board of its own.
-    assert [ranks(await door.board(one)) for one in (uploaded, again)] == [[("p/a", 1.0)], [("p/b", 0.5)]]
+    assert [ranks(await api.leaderboard(one)) for one in (uploaded, again)] == [
+        [("p/a", 1.0)],
+        [("p/b", 0.5)],
+    ]
 
 
-async def test_rollouts_over_a_data_set_have_their_spread_and_pass_at_k(door: Door) -> None:
+async def test_rollouts_over_a_data_set_have_their_spread_and_pass_at_k(api: Api) -> None:
     uploaded = Uploaded()
-    first = await door.run(uploaded, "p/a", [answers(12), answers(6)])
-    second = await door.run(uploaded, "p/b", [answers(6), answers(0)])
-    assert ranks(await door.board(uploaded, "exact_match")) == [("p/a", 0.75), ("p/b", 0.25)]
-    assert ranks(await door.board(uploaded, "pass@2")) == [("p/a", 1.0), ("p/b", 0.5)]
-    [metric, *_] = (await door.summary(first)).tasks[0].metrics
+    first = await api.run(uploaded, "p/a", [answers(12), answers(6)])
+    second = await api.run(uploaded, "p/b", [answers(6), answers(0)])
+    assert ranks(await api.leaderboard(uploaded, "exact_match")) == [("p/a", 0.75), ("p/b", 0.25)]
+    assert ranks(await api.leaderboard(uploaded, "pass@2")) == [("p/a", 1.0), ("p/b", 0.5)]
+    [metric, *_] = (await api.summary(first)).tasks[0].metrics
     assert metric.n == 12
     assert metric.std == pytest.approx(0.3535, abs=1e-3)
-    compared = (await door.compared(first, second)).comparison
+    compared = (await api.compared(first, second)).comparison
     assert compared.differences[0].difference == pytest.approx(0.5)
 
 
-async def test_a_majority_is_told_where_targets_repeat_and_nowhere_else(door: Door) -> None:
+async def test_a_majority_is_reported_where_targets_repeat_and_nowhere_else(api: Api) -> None:
     different, alike = Uploaded(), Uploaded(rows=[(f"{at}?", "yes" if at % 4 else "no") for at in range(12)])
-    await door.run(different, "p/a", [answers(12)])
-    await door.run(alike, "p/a", [["yes"] * 12])
+    await api.run(different, "p/a", [answers(12)])
+    await api.run(alike, "p/a", [["yes"] * 12])
 
     async def is_there() -> bool:
-        return bool((await door.board(alike)).baselines)
+        return bool((await api.leaderboard(alike)).baselines)
 
     await eventually(is_there, "the baselines are computed")
-    assert [(one.model, one.figure.mean) for one in (await door.board(alike)).baselines] == [
+    assert [(one.model, one.figure.mean) for one in (await api.leaderboard(alike)).baselines] == [
         ("baseline/majority", 0.75)
     ]
-    assert not (await door.board(different)).baselines
+    assert not (await api.leaderboard(different)).baselines

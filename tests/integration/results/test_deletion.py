@@ -82,12 +82,12 @@ async def test_late_outcome_does_not_bring_a_deleted_run_back(stores: Stores) ->
     progress = MemoryProgress()
     recording = record_outcomes_of(stores, progress).record
     assert (await recording([OutcomeBatch(plan.run_id, 1, (answered(0),), {"engine": "x"})])).written == 1
-    told = len(progress.reports)
+    reported = len(progress.reports)
     await DeleteRun(stores.records, stores.outcomes).delete(plan.run_id)
     late = OutcomeBatch(plan.run_id, 1, (answered(1),), {"engine": "x"})
     assert (await recording([late])).written == 0
     assert await stores.records.find(plan.run_id) is None
-    assert len(progress.reports) == told
+    assert len(progress.reports) == reported
     await DeleteRun(stores.records, stores.outcomes).delete(plan.run_id)
 
 

@@ -118,7 +118,7 @@ async def test_what_a_killed_replica_held_is_recorded_by_another(harness: Result
         await assert_complete(harness, plan)
 
 
-async def test_a_replica_told_to_stop_finishes_what_it_holds(harness: ResultsHarness) -> None:
+async def test_a_replica_that_is_stopped_finishes_what_it_holds(harness: ResultsHarness) -> None:
     plan = await harness.open_run_of(SAMPLES)
     async with replica(harness) as process:
         await send_until_midway(harness, plan)

@@ -44,7 +44,7 @@ async def test_rows_of_a_sample_that_is_there_very_often_are_paired_by_their_pla
     assert all(texts(one) == ["a", "b"] for one in rows)
 
 
-async def test_sets_without_a_common_sample_are_told_apart_at_once(harness: ResultsHarness) -> None:
+async def test_sets_without_a_common_sample_are_distinguished_at_once(harness: ResultsHarness) -> None:
     """All compared with all, this would take minutes."""
     async with harness.database() as database:
         plans = [await answered_run(harness, rows_of([f"{salt}"], salt), [said(0, "a")]) for salt in "xy"]

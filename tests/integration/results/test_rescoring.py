@@ -151,8 +151,8 @@ async def test_what_one_scoring_could_not_read_another_can(
     ordered = plan_of([3], [await harness.store([text_sample(at) for at in range(3)])])
     recipe = replace(TEXT_RECIPE, filters_json=json.dumps(slow))
     await harness.open(replace(ordered, tasks=(replace(ordered.tasks[0], scoring=recipe),)))
-    told = said(0, "ab" * 60 + "6")
-    await harness.send(batch(ordered.run_id, [told, said(1, "d"), failed(2)]))
+    reported = said(0, "ab" * 60 + "6")
+    await harness.send(batch(ordered.run_id, [reported, said(1, "d"), failed(2)]))
 
     async def all_recorded() -> bool:
         return await harness.recorded(ordered.run_id) == 3

@@ -120,7 +120,7 @@ async def test_numbers_that_no_answer_has_keep_no_run_from_its_end(
     assert not summary.timing.HasField("queue")
 
 
-async def test_progress_is_told_as_absolute_counts(harness: ResultsHarness) -> None:
+async def test_progress_is_reported_as_absolute_counts(harness: ResultsHarness) -> None:
     plan = await harness.open_run_of(20)
     await harness.send(batch(plan.run_id, [answered(sample) for sample in range(10)]))
     await harness.send(batch(plan.run_id, [failed(10), answered(11)]))
@@ -296,7 +296,7 @@ async def test_an_answer_that_does_not_fit_its_sample_is_a_failure_not_a_wrong_a
 async def test_messages_that_make_no_sense_hold_nothing_up(harness: ResultsHarness) -> None:
     plan = await harness.open_run_of(2)
     await harness.jetstream.publish(OUTCOMES, f"outcomes.{plan.run_id}", b"\xff\xff", new_id())
-    await harness.send(batch(new_id(), [answered(0)]))  # a run that nobody knows
+    await harness.send(batch(new_id(), [answered(0)]))  # an unknown run
     await harness.send(batch(plan.run_id, [answered(99), answered(0, rollout=3), answered(1)]))
     await eventually(lambda: recorded_is(harness, plan, 1), "the good one is recorded")
     await eventually(lambda: nothing_waits(harness), "nothing is left")

@@ -45,26 +45,26 @@ CHAT = batch_line(
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def standing(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServedScheduler]:
+async def entry(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServedScheduler]:
     async with served_scheduler(tmp_path_factory.mktemp("scheduler")) as stands:
         yield stands
 
 
-async def ordered(standing: ServedScheduler, dataset_id: str, **order: object) -> str:
-    return await standing.submit(**{"suite": "", "dataset_id": dataset_id, "priority": HIGH, **order})
+async def ordered(entry: ServedScheduler, dataset_id: str, **order: object) -> str:
+    return await entry.submit(**{"suite": "", "dataset_id": dataset_id, "priority": HIGH, **order})
 
 
-async def refusal(standing: ServedScheduler, dataset_id: str, **order: object) -> str:
+async def refusal(entry: ServedScheduler, dataset_id: str, **order: object) -> str:
     """The reason."""
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await ordered(standing, dataset_id, **order)
+        await ordered(entry, dataset_id, **order)
     return remote_error(refused.value).reason
 
 
-async def shards(standing: ServedScheduler, wanted: int) -> list[work_messages_pb2.WorkShard]:
+async def shards(entry: ServedScheduler, wanted: int) -> list[work_messages_pb2.WorkShard]:
     """Off the wire, as a worker gets them; they go back."""
     consumer = subjects.work_consumer("remote", subjects.ANY_MODEL, "high", ACK_WAIT_SECONDS)
-    puller = JetStream(standing.nats).puller(consumer)
+    puller = JetStream(entry.nats).puller(consumer)
     found: list[work_messages_pb2.WorkShard] = []
     held = []
     async with asyncio.timeout(30):
@@ -78,30 +78,30 @@ async def shards(standing: ServedScheduler, wanted: int) -> list[work_messages_p
     return found
 
 
-async def test_rows_reach_the_wire_in_order_and_the_run_ends(standing: ServedScheduler) -> None:
-    dataset_id = await standing.upload(jsonl(ROWS))
-    standing.worker.asked.clear()
+async def test_rows_reach_the_wire_in_order_and_the_run_ends(entry: ServedScheduler) -> None:
+    dataset_id = await entry.upload(jsonl(ROWS))
+    entry.worker.asked.clear()
     metrics = [sample_pb2.MetricUse(name="exact_match")]
-    run_id = await ordered(standing, dataset_id, model="small", metrics=metrics)
-    got = await shards(standing, 3)
+    run_id = await ordered(entry, dataset_id, model="small", metrics=metrics)
+    got = await shards(entry, 3)
     assert {(shard.model, shard.task, shard.use_engine_defaults) for shard in got} == {(MODEL, "rows", True)}
     asked = sorted((sample.sample, sample.prompt.text) for shard in got for sample in shard.samples)
     assert asked == [(at, row["prompt"]) for at, row in enumerate(ROWS)]
     assert not got[0].params.HasField("max_tokens")
-    ended = await standing.finish(run_id)
+    ended = await entry.finish(run_id)
     assert ended.state == run_pb2.RUN_STATE_COMPLETED, ended.error
     assert (ended.progress.completed, ended.progress.total) == (len(ROWS), len(ROWS))
-    assert sorted(standing.worker.asked) == list(range(len(ROWS)))
+    assert sorted(entry.worker.asked) == list(range(len(ROWS)))
     assert (ended.order.dataset_id, ended.order.suite, ended.dataset_name) == (dataset_id, "", "rows.jsonl")
     assert (ended.order.model, ended.order.metrics[0].name) == (MODEL, "exact_match")
     assert ended.environment["task.rows.dataset"] == "rows.jsonl"
 
 
 async def test_lines_travel_with_their_parameters_and_all_of_their_messages(
-    standing: ServedScheduler,
+    entry: ServedScheduler,
 ) -> None:
-    run_id = await ordered(standing, await standing.upload(jsonl([CHAT])))
-    [shard] = await shards(standing, 1)
+    run_id = await ordered(entry, await entry.upload(jsonl([CHAT])))
+    [shard] = await shards(entry, 1)
     [sample] = shard.samples
     assert shard.prompt_form == run_pb2.PROMPT_FORM_CHAT
     assert json.loads(sample.params_json) == {"stop": ["\n"], "temperature": 0}
@@ -109,18 +109,18 @@ async def test_lines_travel_with_their_parameters_and_all_of_their_messages(
     assert (system.content, system.fields_json) == ("Add.", "")
     assert (user.role, user.content) == ("user", "1 + 1")
     assert json.loads(user.fields_json) == {"content": [{"type": "text", "text": "1 + 1"}], "name": "ann"}
-    assert (await standing.finish(run_id)).state == run_pb2.RUN_STATE_COMPLETED
+    assert (await entry.finish(run_id)).state == run_pb2.RUN_STATE_COMPLETED
 
 
-async def test_real_lines_are_asked_as_they_are(standing: ServedScheduler) -> None:
+async def test_real_lines_are_asked_as_they_are(entry: ServedScheduler) -> None:
     content = (folder_of("PROCTOR_DATA_DIR") / "batch/batch_50.jsonl").read_bytes()
     lines = [json.loads(line) for line in content.splitlines()]
-    run_id = await ordered(standing, await standing.upload(content), line_models=["test-model"])
-    [shard] = await shards(standing, 1)
+    run_id = await ordered(entry, await entry.upload(content), line_models=["test-model"])
+    [shard] = await shards(entry, 1)
     assert [_body(sample) for sample in shard.samples] == [
         {name: value for name, value in line["body"].items() if name != "model"} for line in lines
     ]
-    assert (await standing.finish(run_id)).state == run_pb2.RUN_STATE_COMPLETED
+    assert (await entry.finish(run_id)).state == run_pb2.RUN_STATE_COMPLETED
 
 
 def _body(sample: work_messages_pb2.WorkSample) -> Mapping[str, object]:
@@ -128,15 +128,15 @@ def _body(sample: work_messages_pb2.WorkSample) -> Mapping[str, object]:
     return {"messages": messages, **json.loads(sample.params_json or "{}")}
 
 
-async def test_refused_orders_say_why(standing: ServedScheduler) -> None:
-    sound = await standing.upload(jsonl(ROWS))
-    other = await standing.upload(jsonl([batch_line(0)]), "other.jsonl")
+async def test_refused_orders_say_why(entry: ServedScheduler) -> None:
+    sound = await entry.upload(jsonl(ROWS))
+    other = await entry.upload(jsonl([batch_line(0)]), "other.jsonl")
     metrics = [sample_pb2.MetricUse(name="exact_match")]
-    assert await refusal(standing, "ds_" + "0" * 32) == "DATASET_NOT_FOUND"
-    assert await refusal(standing, "file-" + "0" * 24) == "DATASET_NOT_FOUND"
-    assert await refusal(standing, sound, num_fewshot=2) == "INVALID_PARAMETER"
-    assert await refusal(standing, other) == "MODEL_MISMATCH"
-    assert await refusal(standing, other, line_models=["m"], metrics=metrics) == "NO_TARGETS"
+    assert await refusal(entry, "ds_" + "0" * 32) == "DATASET_NOT_FOUND"
+    assert await refusal(entry, "file-" + "0" * 24) == "DATASET_NOT_FOUND"
+    assert await refusal(entry, sound, num_fewshot=2) == "INVALID_PARAMETER"
+    assert await refusal(entry, other) == "MODEL_MISMATCH"
+    assert await refusal(entry, other, line_models=["m"], metrics=metrics) == "NO_TARGETS"
 
 
 @pytest.mark.parametrize(
@@ -149,83 +149,83 @@ async def test_refused_orders_say_why(standing: ServedScheduler) -> None:
     ],
 )
 async def test_targets_that_do_not_fit_the_metric_fail_the_run_before_anything_is_asked(
-    standing: ServedScheduler, metric: str, row: Mapping[str, str], problem: str
+    entry: ServedScheduler, metric: str, row: Mapping[str, str], problem: str
 ) -> None:
     fitting = {"target": "7"} if metric == "numeric" else {"target": "B"}
     # A row behind the limit, so that an order cannot tell where it is that the target lacks.
     rows = [{"id": f"r{at}", "prompt": f"{at}?", **(row if at == 1500 else fitting)} for at in range(1700)]
-    dataset_id = await standing.upload(jsonl(rows), f"{metric}.jsonl")
-    standing.worker.asked.clear()
+    dataset_id = await entry.upload(jsonl(rows), f"{metric}.jsonl")
+    entry.worker.asked.clear()
     metrics = [sample_pb2.MetricUse(name=metric)]
-    failed = await standing.watched(await ordered(standing, dataset_id, metrics=metrics, limit=1600))
+    failed = await entry.watched(await ordered(entry, dataset_id, metrics=metrics, limit=1600))
     assert failed.state == run_pb2.RUN_STATE_FAILED
     assert failed.error.reason == "NO_TARGETS", failed.error
     assert f"Row 1501 (r1500) cannot be scored by {problem}" in failed.error.message
-    assert standing.worker.asked == []
-    sound = await ordered(standing, dataset_id, metrics=metrics, limit=1500)
-    assert (await standing.finish(sound)).state == run_pb2.RUN_STATE_COMPLETED
+    assert entry.worker.asked == []
+    sound = await ordered(entry, dataset_id, metrics=metrics, limit=1500)
+    assert (await entry.finish(sound)).state == run_pb2.RUN_STATE_COMPLETED
 
 
 async def test_data_set_that_a_run_waits_for_cannot_be_deleted_before_it_ends(
-    standing: ServedScheduler,
+    entry: ServedScheduler,
 ) -> None:
-    dataset_id = await standing.upload(jsonl(ROWS[:5]), "held.jsonl")
-    run_id = await ordered(standing, dataset_id)
+    dataset_id = await entry.upload(jsonl(ROWS[:5]), "held.jsonl")
+    run_id = await ordered(entry, dataset_id)
     request = dataset_service_pb2.DeleteDatasetRequest(dataset_id=dataset_id)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await standing.datasets.DeleteDataset(request)
+        await entry.datasets.DeleteDataset(request)
     assert remote_error(refused.value).reason == "DATASET_IN_USE"
-    await standing.finish(run_id)
-    await standing.datasets.DeleteDataset(request)
-    assert await refusal(standing, dataset_id) == "DATASET_NOT_FOUND"
+    await entry.finish(run_id)
+    await entry.datasets.DeleteDataset(request)
+    assert await refusal(entry, dataset_id) == "DATASET_NOT_FOUND"
 
 
 async def test_orders_and_deletions_at_once_leave_no_run_without_its_data_set(
-    standing: ServedScheduler,
+    entry: ServedScheduler,
 ) -> None:
     for attempt in range(5):
-        dataset_id = await standing.upload(jsonl(ROWS[:2]), f"raced-{attempt}.jsonl")
+        dataset_id = await entry.upload(jsonl(ROWS[:2]), f"raced-{attempt}.jsonl")
         request = dataset_service_pb2.DeleteDatasetRequest(dataset_id=dataset_id)
         order, deletion = await asyncio.gather(
-            ordered(standing, dataset_id), standing.datasets.DeleteDataset(request), return_exceptions=True
+            ordered(entry, dataset_id), entry.datasets.DeleteDataset(request), return_exceptions=True
         )
         assert isinstance(order, BaseException) is not isinstance(deletion, BaseException)
         if isinstance(order, str):
-            assert (await standing.finish(order)).state == run_pb2.RUN_STATE_COMPLETED
+            assert (await entry.finish(order)).state == run_pb2.RUN_STATE_COMPLETED
 
 
 async def test_object_store_that_loses_its_folder_for_a_while_delays_the_run_only(
-    standing: ServedScheduler,
+    entry: ServedScheduler,
 ) -> None:
-    dataset_id = await standing.upload(jsonl(ROWS), "away.jsonl")
-    objects = Path(standing.settings.object_store.removeprefix("file://"))
+    dataset_id = await entry.upload(jsonl(ROWS), "away.jsonl")
+    objects = Path(entry.settings.object_store.removeprefix("file://"))
     hidden = objects.with_name("hidden")
     objects.rename(hidden)
-    run_id = await ordered(standing, dataset_id)
+    run_id = await ordered(entry, dataset_id)
 
     async def is_planning() -> bool:
-        return (await standing.run(run_id)).progress.current_step == "planning rows"
+        return (await entry.run(run_id)).progress.current_step == "planning rows"
 
     await until(is_planning)
     hidden.rename(objects)
-    assert (await standing.finish(run_id)).state == run_pb2.RUN_STATE_COMPLETED
+    assert (await entry.finish(run_id)).state == run_pb2.RUN_STATE_COMPLETED
 
 
-async def test_cancelled_run_is_retried_over_the_rows_that_are_missing(standing: ServedScheduler) -> None:
-    run_id = await ordered(standing, await standing.upload(jsonl(ROWS), "retried.jsonl"))
+async def test_cancelled_run_is_retried_over_the_rows_that_are_missing(entry: ServedScheduler) -> None:
+    run_id = await ordered(entry, await entry.upload(jsonl(ROWS), "retried.jsonl"))
 
     async def is_asked() -> bool:
-        return await standing.worker.answer(1) > 0
+        return await entry.worker.answer(1) > 0
 
     async def has_answers() -> bool:
-        return (await standing.run(run_id)).progress.completed > 0
+        return (await entry.run(run_id)).progress.completed > 0
 
     await until(is_asked)
     await until(has_answers)
-    await standing.stub.CancelRun(scheduler_service_pb2.CancelRunRequest(run_id=run_id))
-    await standing.watched(run_id)
-    standing.worker.asked.clear()
-    await standing.stub.RetryRun(scheduler_service_pb2.RetryRunRequest(run_id=run_id))
-    ended = await standing.finish(run_id)
+    await entry.stub.CancelRun(scheduler_service_pb2.CancelRunRequest(run_id=run_id))
+    await entry.watched(run_id)
+    entry.worker.asked.clear()
+    await entry.stub.RetryRun(scheduler_service_pb2.RetryRunRequest(run_id=run_id))
+    ended = await entry.finish(run_id)
     assert (ended.state, ended.progress.completed) == (run_pb2.RUN_STATE_COMPLETED, len(ROWS))
-    assert 0 < len(standing.worker.asked) < len(ROWS)
+    assert 0 < len(entry.worker.asked) < len(ROWS)

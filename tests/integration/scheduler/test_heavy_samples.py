@@ -84,7 +84,7 @@ async def test_shard_of_a_retry_that_is_too_heavy_goes_out_in_parts() -> None:
         assert await jetstream.pending(subjects.WORK, subjects.work_of_run(run.run_id)) == len(parts)
 
 
-async def test_message_over_the_limit_of_the_wire_is_told_as_such() -> None:
+async def test_message_over_the_limit_of_the_wire_is_reported_as_such() -> None:
     run = replace(RUN, run_id=RunId(str(uuid4())))
     async with wire_of(9 * MEBIBYTE) as (wire, _):
         filled = await wire.fill(run, [TASK], shards_of(2, 1))

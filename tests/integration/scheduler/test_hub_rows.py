@@ -62,8 +62,8 @@ def test_a_folder_of_the_working_directory_is_not_taken_for_a_data_set_of_the_hu
 
 @pytest.mark.parametrize("reader", ["text", "json", "parquet"])
 def test_a_way_to_read_files_is_not_taken_for_a_data_set_of_the_hub(tmp_path: Path, reader: str) -> None:
-    told = ask(tmp_path, reader, "train", HF_HUB_OFFLINE="1")
-    assert told.startswith("this names a way to read files")
+    reported = ask(tmp_path, reader, "train", HF_HUB_OFFLINE="1")
+    assert reported.startswith("this names a way to read files")
 
 
 def test_every_way_of_the_library_to_read_files_is_known() -> None:
@@ -86,18 +86,18 @@ def test_two_runs_that_want_the_same_rows_fetch_them_once(tmp_path: Path) -> Non
     assert len(list((tmp_path / "datasets").rglob("*.arrow"))) == 1
 
 
-def test_a_split_that_does_not_exist_is_told(tmp_path: Path) -> None:
+def test_a_split_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     folder = tmp_path / "set"
     folder.mkdir()
     (folder / "test.jsonl").write_text('{"text": "a"}\n')
     assert ask(tmp_path, str(folder), "train").startswith('the hub does not give it (Unknown split "train"')
 
 
-def test_an_unreachable_hub_is_told_at_once(tmp_path: Path) -> None:
-    told = ask(tmp_path, "org/set", "test", HF_ENDPOINT="http://127.0.0.1:1")
-    assert told == "the hub http://127.0.0.1:1 cannot be reached ([Errno 111] Connection refused)"
+def test_an_unreachable_hub_is_reported_at_once(tmp_path: Path) -> None:
+    reported = ask(tmp_path, "org/set", "test", HF_ENDPOINT="http://127.0.0.1:1")
+    assert reported == "the hub http://127.0.0.1:1 cannot be reached ([Errno 111] Connection refused)"
 
 
-def test_offline_without_a_cached_copy_is_told(tmp_path: Path) -> None:
-    told = ask(tmp_path, "org/set", "test", HF_HUB_OFFLINE="1")
-    assert told.startswith("the hub does not give it (")
+def test_offline_without_a_cached_copy_is_reported(tmp_path: Path) -> None:
+    reported = ask(tmp_path, "org/set", "test", HF_HUB_OFFLINE="1")
+    assert reported.startswith("the hub does not give it (")

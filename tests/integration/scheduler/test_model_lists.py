@@ -64,7 +64,7 @@ class Stand:
         return harness
 
     def listing(self, pools: Sequence[str], *, wait_seconds: float = 5.0) -> ListModels:
-        """One that has asked nobody yet."""
+        """One that has asked no pool yet."""
         lists = AskedLists(self.connection, SystemClock(), 8.0)
         known = [provider_pool(name, name, name) for name in pools]
         made = ListModels(known, ListedWorkers([]), lists, SystemClock(), ListingRules(wait_seconds))
@@ -87,7 +87,7 @@ async def harness(nats: RunningServer) -> AsyncIterator[Stand]:
 
 
 class SurprisedEngine(ScriptedEngine):
-    """Has a fault that nobody thought of."""
+    """Has an unexpected fault."""
 
     async def list_models(self) -> tuple[ModelInfo, ...]:
         raise KeyError("models")

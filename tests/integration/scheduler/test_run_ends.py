@@ -25,64 +25,64 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def standing(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServedScheduler]:
+async def entry(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServedScheduler]:
     async with served_scheduler(tmp_path_factory.mktemp("scheduler")) as stands:
         yield stands
 
 
 @pytest.mark.parametrize("is_paused", [True, False], ids=["paused", "running"])
 async def test_run_whose_window_closes_fails_and_is_closed_with_what_it_has(
-    standing: ServedScheduler,
+    entry: ServedScheduler,
     is_paused: bool,  # noqa: FBT001  # a case of the test
 ) -> None:
-    run_id = await standing.submit()
+    run_id = await entry.submit()
 
     async def some_is_recorded() -> bool:
-        await standing.worker.answer(1)
-        return (await standing.run(run_id)).progress.completed > 0
+        await entry.worker.answer(1)
+        return (await entry.run(run_id)).progress.completed > 0
 
     await until(some_is_recorded)
     if is_paused:
-        await standing.stub.PauseRun(scheduler_service_pb2.PauseRunRequest(run_id=run_id))
-    await standing.change("UPDATE runs SET expires_at = now() WHERE run_id = $1", run_id)
-    ended = await asyncio.wait_for(standing.watched(run_id), 20)
+        await entry.stub.PauseRun(scheduler_service_pb2.PauseRunRequest(run_id=run_id))
+    await entry.change("UPDATE runs SET expires_at = now() WHERE run_id = $1", run_id)
+    ended = await asyncio.wait_for(entry.watched(run_id), 20)
     assert ended.state == run_pb2.RUN_STATE_FAILED
     assert ended.error.reason == "DEADLINE_REACHED"
     assert "longer than its completion window" in ended.error.message
     assert 0 < ended.progress.completed < ROWS
-    assert await standing.delete(run_id) == ""
+    assert await entry.delete(run_id) == ""
 
 
-async def test_run_whose_window_closes_while_it_waits_never_runs(standing: ServedScheduler) -> None:
-    await standing.change("UPDATE limits SET max_running_runs = 1")
-    first, waiting = await standing.submit(), await standing.submit()
-    await standing.change("UPDATE runs SET expires_at = now() WHERE run_id = $1", waiting)
-    ended = await asyncio.wait_for(standing.watched(waiting), 20)
-    await standing.change("UPDATE limits SET max_running_runs = NULL")
+async def test_run_whose_window_closes_while_it_waits_never_runs(entry: ServedScheduler) -> None:
+    await entry.change("UPDATE limits SET max_running_runs = 1")
+    first, waiting = await entry.submit(), await entry.submit()
+    await entry.change("UPDATE runs SET expires_at = now() WHERE run_id = $1", waiting)
+    ended = await asyncio.wait_for(entry.watched(waiting), 20)
+    await entry.change("UPDATE limits SET max_running_runs = NULL")
     assert (ended.state, ended.error.reason) == (run_pb2.RUN_STATE_FAILED, "DEADLINE_REACHED")
     assert not ended.HasField("started_at")
-    assert (await standing.finish(first)).state == run_pb2.RUN_STATE_COMPLETED
+    assert (await entry.finish(first)).state == run_pb2.RUN_STATE_COMPLETED
 
 
-async def test_deleted_run_is_gone_from_the_scheduler_and_from_results(standing: ServedScheduler) -> None:
-    run_id = await standing.submit()
-    assert await standing.delete(run_id) == "RUN_STILL_ACTIVE"
-    await standing.finish(run_id)
-    assert await standing.delete(run_id) == ""
-    assert await standing.delete(run_id) == "RUN_NOT_FOUND"
-    async with open_channel(standing.settings.results_address) as channel:
+async def test_deleted_run_is_gone_from_the_scheduler_and_from_results(entry: ServedScheduler) -> None:
+    run_id = await entry.submit()
+    assert await entry.delete(run_id) == "RUN_STILL_ACTIVE"
+    await entry.finish(run_id)
+    assert await entry.delete(run_id) == ""
+    assert await entry.delete(run_id) == "RUN_NOT_FOUND"
+    async with open_channel(entry.settings.results_address) as channel:
         with pytest.raises(RemoteError) as refusal:
             await GrpcRunRecord(channel).counts(RunId(run_id))
     assert refusal.value.reason == "RUN_NOT_FOUND"
 
 
-async def test_results_that_is_down_is_told_of_a_deleted_run_later(standing: ServedScheduler) -> None:
-    run_id = RunId(await standing.submit())
-    await standing.finish(run_id)
+async def test_results_that_is_down_is_reported_of_a_deleted_run_later(entry: ServedScheduler) -> None:
+    run_id = RunId(await entry.submit())
+    await entry.finish(run_id)
     async with (
-        await connect_pool(standing.settings.postgres_dsn, schema=SCHEMA) as pool,
+        await connect_pool(entry.settings.postgres_dsn, schema=SCHEMA) as pool,
         open_channel("127.0.0.1:9") as dead,
-        open_channel(standing.settings.results_address) as alive,
+        open_channel(entry.settings.results_address) as alive,
     ):
         sessions = PostgresSession(pool, QUERIES)
         runs = PostgresRuns(sessions, PostgresLimits(sessions, QueueLimits()))
@@ -97,17 +97,17 @@ async def test_results_that_is_down_is_told_of_a_deleted_run_later(standing: Ser
             await record.counts(run_id)
 
 
-async def test_list_tells_how_far_a_running_one_is(standing: ServedScheduler) -> None:
-    run_id = await standing.submit()
+async def test_list_tells_how_far_a_running_one_is(entry: ServedScheduler) -> None:
+    run_id = await entry.submit()
 
     async def some_is_listed() -> bool:
-        await standing.worker.answer(1)
+        await entry.worker.answer(1)
         wanted = scheduler_service_pb2.ListRunsRequest(kind=scheduler_service_pb2.RUN_KIND_SUITE, page_size=1)
-        [listed] = (await standing.stub.ListRuns(wanted)).runs
+        [listed] = (await entry.stub.ListRuns(wanted)).runs
         assert listed.run_id == run_id
         return 0 < listed.progress.completed < listed.progress.total == ROWS
 
     await until(some_is_listed)
-    await standing.finish(run_id)
+    await entry.finish(run_id)
     wanted = scheduler_service_pb2.ListRunsRequest(kind=scheduler_service_pb2.RUN_KIND_DATASET)
-    assert (await standing.stub.ListRuns(wanted)).total == 0
+    assert (await entry.stub.ListRuns(wanted)).total == 0

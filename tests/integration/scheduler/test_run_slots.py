@@ -295,7 +295,7 @@ async def test_run_is_stopped_or_closed_and_never_both(pool: asyncpg.Pool) -> No
 
 
 async def test_turns_of_users_with_nothing_in_the_queue_are_forgotten(stores: Stores) -> None:
-    """Who still has something in it keeps its place in the order; nobody else is remembered for ever."""
+    """A user with runs in the queue keeps the place in the order; other users are forgotten."""
     token = await stores.begin_term()
     for user in ("ann", "bob"):
         run = await add(stores, new_run(user=user))

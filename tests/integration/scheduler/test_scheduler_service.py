@@ -35,26 +35,26 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def standing(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServedScheduler]:
+async def entry(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServedScheduler]:
     async with served_scheduler(tmp_path_factory.mktemp("scheduler")) as stands:
         yield stands
 
 
-async def test_run_goes_from_order_to_closed(standing: ServedScheduler) -> None:
-    standing.worker.asked.clear()
-    run_id = await standing.submit(rollouts=2)
-    ended = await standing.finish(run_id)
+async def test_run_goes_from_order_to_closed(entry: ServedScheduler) -> None:
+    entry.worker.asked.clear()
+    run_id = await entry.submit(rollouts=2)
+    ended = await entry.finish(run_id)
     assert ended.state == run_pb2.RUN_STATE_COMPLETED
     assert (ended.progress.completed, ended.progress.total) == (2 * ROWS, 2 * ROWS)
     assert ended.progress.current_step == "done"
     assert ended.environment["engine"] == "hand 1"
-    assert sorted(standing.worker.asked) == sorted([*range(ROWS), *range(ROWS)])
+    assert sorted(entry.worker.asked) == sorted([*range(ROWS), *range(ROWS)])
 
 
-async def test_shard_holds_all_that_a_worker_needs(standing: ServedScheduler) -> None:
-    run_id = await standing.submit(limit=3, params=run_pb2.GenerationParams(temperature=0.5))
+async def test_shard_holds_all_that_a_worker_needs(entry: ServedScheduler) -> None:
+    run_id = await entry.submit(limit=3, params=run_pb2.GenerationParams(temperature=0.5))
     consumer = subjects.work_consumer("remote", subjects.ANY_MODEL, "high", ACK_WAIT_SECONDS)
-    puller = JetStream(standing.nats).puller(consumer)
+    puller = JetStream(entry.nats).puller(consumer)
     [message] = await puller.fetch(1, 10)
     shard = work_messages_pb2.WorkShard.FromString(message.data)
     assert message.subject == f"work.remote.any.high.{run_id}"
@@ -69,70 +69,70 @@ async def test_shard_holds_all_that_a_worker_needs(standing: ServedScheduler) ->
     assert shard.deadline.seconds > timestamp_pb2.Timestamp().seconds
     await message.nak()
     await puller.close()
-    await standing.finish(run_id)
+    await entry.finish(run_id)
 
 
-async def test_streams_wiped_in_mid_run_are_made_good(standing: ServedScheduler) -> None:
-    standing.worker.asked.clear()
-    run_id = await standing.submit()
+async def test_streams_wiped_in_mid_run_are_made_good(entry: ServedScheduler) -> None:
+    entry.worker.asked.clear()
+    run_id = await entry.submit()
 
     async def is_on_the_wire() -> bool:
-        return await standing.worker.answer(1) > 0
+        return await entry.worker.answer(1) > 0
 
     await until(is_on_the_wire)
-    jetstream = standing.nats.jetstream()
+    jetstream = entry.nats.jetstream()
     for info in await jetstream.streams_info():
         await jetstream.delete_stream(str(info.config.name))
-    ended = await standing.finish(run_id)
+    ended = await entry.finish(run_id)
     assert ended.state == run_pb2.RUN_STATE_COMPLETED
     assert ended.progress.completed == ROWS
 
 
 async def test_cancelled_run_leaves_the_wire_at_once_and_its_retry_asks_the_rest(
-    standing: ServedScheduler,
+    entry: ServedScheduler,
 ) -> None:
-    standing.worker.asked.clear()
-    run_id = await standing.submit()
+    entry.worker.asked.clear()
+    run_id = await entry.submit()
 
     async def half_is_answered() -> bool:
-        await standing.worker.answer(1)
-        return (await standing.run(run_id)).progress.completed > 0
+        await entry.worker.answer(1)
+        return (await entry.run(run_id)).progress.completed > 0
 
     await until(half_is_answered)
-    await standing.stub.CancelRun(scheduler_service_pb2.CancelRunRequest(run_id=run_id))
-    ended = await asyncio.wait_for(standing.watched(run_id), 20)
+    await entry.stub.CancelRun(scheduler_service_pb2.CancelRunRequest(run_id=run_id))
+    ended = await asyncio.wait_for(entry.watched(run_id), 20)
     assert ended.state == run_pb2.RUN_STATE_CANCELLED
-    assert await JetStream(standing.nats).pending(subjects.WORK, subjects.work_of_run(run_id)) == 0
+    assert await JetStream(entry.nats).pending(subjects.WORK, subjects.work_of_run(run_id)) == 0
     kept = ended.progress.completed
-    standing.worker.asked.clear()
-    await standing.stub.RetryRun(scheduler_service_pb2.RetryRunRequest(run_id=run_id))
-    again = await standing.finish(run_id)
+    entry.worker.asked.clear()
+    await entry.stub.RetryRun(scheduler_service_pb2.RetryRunRequest(run_id=run_id))
+    again = await entry.finish(run_id)
     assert (again.state, again.epoch) == (run_pb2.RUN_STATE_COMPLETED, 2)
-    assert len(standing.worker.asked) == ROWS - kept
+    assert len(entry.worker.asked) == ROWS - kept
 
 
-async def test_model_that_cannot_be_loaded_fails_the_run_within_seconds(standing: ServedScheduler) -> None:
-    run_id = await standing.submit()
-    await standing.worker.beat(cannot_load={MODEL: "no config.json in /models/fake"})
-    ended = await asyncio.wait_for(standing.watched(run_id), 15)
+async def test_model_that_cannot_be_loaded_fails_the_run_within_seconds(entry: ServedScheduler) -> None:
+    run_id = await entry.submit()
+    await entry.worker.beat(cannot_load={MODEL: "no config.json in /models/fake"})
+    ended = await asyncio.wait_for(entry.watched(run_id), 15)
     assert ended.state == run_pb2.RUN_STATE_FAILED
     assert ended.error.reason == "MODEL_CANNOT_LOAD"
     assert "no config.json" in ended.error.message
-    await standing.worker.beat()
-    workers = await standing.stub.ListWorkers(scheduler_service_pb2.ListWorkersRequest())
+    await entry.worker.beat()
+    workers = await entry.stub.ListWorkers(scheduler_service_pb2.ListWorkersRequest())
     assert [worker.worker_id for worker in workers.workers] == ["hand"]
 
 
-async def test_run_goes_on_when_leadership_changes_between_two_schedulers(standing: ServedScheduler) -> None:
-    """Both answer calls, one leads. Its lock is taken away in mid-run, and whoever leads then goes on."""
-    async with standby_scheduler(standing.settings, standing.nats) as second:
+async def test_run_goes_on_when_leadership_changes_between_two_schedulers(entry: ServedScheduler) -> None:
+    """Both answer calls, one leads. Its lock is taken away in mid-run, and the next leader continues."""
+    async with standby_scheduler(entry.settings, entry.nats) as second:
         run_id = await second.submit()
 
         async def is_under_way() -> bool:
-            return await standing.worker.answer(1) > 0
+            return await entry.worker.answer(1) > 0
 
         await until(is_under_way)
-        connection = await asyncpg.connect(standing.settings.postgres_dsn)
+        connection = await asyncpg.connect(entry.settings.postgres_dsn)
         await connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE '%-leader'"
         )
@@ -142,16 +142,16 @@ async def test_run_goes_on_when_leadership_changes_between_two_schedulers(standi
     assert ended.progress.completed == ROWS
 
 
-async def test_refusals_come_with_code_reason_and_sentence(standing: ServedScheduler) -> None:
+async def test_refusals_come_with_code_reason_and_sentence(entry: ServedScheduler) -> None:
     order = run_pb2.RunOrder(suite="glu", model=MODEL)
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
-        await standing.stub.SubmitRun(scheduler_service_pb2.SubmitRunRequest(order=order))
+        await entry.stub.SubmitRun(scheduler_service_pb2.SubmitRunRequest(order=order))
     assert refusal.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     error = remote_error(refusal.value)
     assert (error.reason, error.message) == ("UNKNOWN_SUITE", f"Invalid benchmark suite. Supported: {SUITE}")
     for run_id in ("nonsense", str(uuid4())):
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
-            await standing.run(run_id)
+            await entry.run(run_id)
         assert refusal.value.code() is grpc.StatusCode.NOT_FOUND
 
 
@@ -161,22 +161,22 @@ async def test_refusals_come_with_code_reason_and_sentence(standing: ServedSched
     ids=["suite", "model"],
 )
 async def test_list_filter_with_a_nul_is_refused(
-    standing: ServedScheduler, request_: scheduler_service_pb2.ListRunsRequest
+    entry: ServedScheduler, request_: scheduler_service_pb2.ListRunsRequest
 ) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
-        await standing.stub.ListRuns(request_)
+        await entry.stub.ListRuns(request_)
     assert refusal.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-async def test_lists_page_through_all_runs(standing: ServedScheduler) -> None:
+async def test_lists_page_through_all_runs(entry: ServedScheduler) -> None:
     seen: list[str] = []
     request = scheduler_service_pb2.ListRunsRequest(page_size=2)
     while True:
-        page = await standing.stub.ListRuns(request)
+        page = await entry.stub.ListRuns(request)
         seen += [run.run_id for run in page.runs]
         if not page.next_page_token:
             break
         request.page_token = page.next_page_token
     assert len(seen) == len(set(seen)) == page.total
-    suites = await standing.stub.ListSuites(scheduler_service_pb2.ListSuitesRequest())
+    suites = await entry.stub.ListSuites(scheduler_service_pb2.ListSuitesRequest())
     assert [suite.suite for suite in suites.suites] == [SUITE]

@@ -282,7 +282,7 @@ async def test_completed_run_is_closed_with_its_counts(stores: Stores) -> None:
     assert not history.get(("toy", "openai/other"))
 
 
-async def test_usage_is_told_by_runs_of_the_model_else_by_those_of_the_suite(stores: Stores) -> None:
+async def test_usage_is_reported_by_runs_of_the_model_else_by_those_of_the_suite(stores: Stores) -> None:
     token, run = await planned(stores)
     used = replace(COUNTS, usage=TokenUsage(100, 20, 10, 5))
     await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START + HOUR, counts=used))

@@ -218,7 +218,7 @@ async def test_run_of_a_version_that_is_gone_is_refused_by_the_store(replicas: R
             await runs.add(run, "")
 
 
-async def test_every_problem_of_a_document_is_told_and_nothing_is_kept(replicas: Replicas) -> None:
+async def test_every_problem_of_a_document_is_reported_and_nothing_is_kept(replicas: Replicas) -> None:
     broken = document(name="broken")
     broken.text = broken.text.replace("doc_to_text", "doc_to_txt").replace("exact_match", "mcc")
     response = await replicas.one.suites.CheckSuite(suite_service_pb2.CheckSuiteRequest(document=broken))
@@ -242,7 +242,7 @@ async def test_a_suite_of_the_installation_cannot_be_replaced(replicas: Replicas
     assert "is a suite of the installation" in remote_error(refused.value).message
 
 
-async def test_a_row_behind_the_last_is_told_with_how_many_there_are(replicas: Replicas) -> None:
+async def test_a_row_behind_the_last_is_reported_with_how_many_there_are(replicas: Replicas) -> None:
     await replicas.one.add(document(name="short"))
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await replicas.one.prompt("short", 5)

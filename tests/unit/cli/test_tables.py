@@ -88,7 +88,7 @@ def test_flips_show_both_answers_with_their_blanks() -> None:
     assert "\x1b" not in shown.text
 
 
-def board() -> leaderboard_service_pb2.GetLeaderboardResponse:
+def leaderboard() -> leaderboard_service_pb2.GetLeaderboardResponse:
     found = leaderboard_service_pb2.GetLeaderboardResponse(metric="acc", total_models=12)
     first = leaderboard_pb2.LeaderboardEntry(
         rank=1, model="vllm/a", figure=figure("acc", 0.83), tied_with=["vllm/b"]
@@ -104,9 +104,9 @@ def board() -> leaderboard_service_pb2.GetLeaderboardResponse:
     return found
 
 
-def test_leaderboard_shows_ties_trends_baselines_and_who_stands_apart() -> None:
+def test_leaderboard_shows_ties_trends_baselines_and_who_is_unranked() -> None:
     shown = Shown()
-    print_leaderboard(shown.console, "glue", board())
+    print_leaderboard(shown.console, "glue", leaderboard())
     assert shown.lines("1=", "vllm/a", "0.8300", "0.8100 to 0.8500", "up +0.0134")
     assert shown.lines("1=", "vllm/b *")
     assert shown.lines("* the best of several runs: selected")
@@ -117,10 +117,10 @@ def test_leaderboard_shows_ties_trends_baselines_and_who_stands_apart() -> None:
 
 def test_leaderboard_of_a_data_set_is_named_on_one_line() -> None:
     shown = Shown()
-    board_of_set = leaderboard_service_pb2.GetLeaderboardResponse(
+    dataset_leaderboard = leaderboard_service_pb2.GetLeaderboardResponse(
         metric="score", scoring_method=run_pb2.SCORING_METHOD_GENERATE
     )
-    print_leaderboard(shown.console, f"ds_{32 * 'a'}", board_of_set)
+    print_leaderboard(shown.console, f"ds_{32 * 'a'}", dataset_leaderboard)
     assert shown.lines(f"ds_{32 * 'a'} by score, scored by generate")
 
 
@@ -166,8 +166,8 @@ def test_models_stand_under_their_pool_with_what_they_need_and_who_did_not_tell(
     big.capabilities.chat = big.capabilities.seed = True
     bare = model_pb2.ModelInfo(model="vllm/bare", pool="local", problem="Its folder does not exist.")
     quiet = scheduler_service_pb2.ModelSource(pool="far", provider="gemini", problem="No answer within 2 s.")
-    told = scheduler_service_pb2.ModelSource(pool="gpu", provider="ollama")
-    listed = scheduler_service_pb2.ListModelsResponse(models=[big, bare], sources=[quiet, told])
+    reported = scheduler_service_pb2.ModelSource(pool="gpu", provider="ollama")
+    listed = scheduler_service_pb2.ListModelsResponse(models=[big, bare], sources=[quiet, reported])
     print_models(shown.console, listed)
     assert shown.lines("ollama · pool gpu · can chat, seed")
     assert shown.lines("ollama/big", "131,072", "1.3 GB", "2.1 GB", "Q4_K_M")
@@ -246,14 +246,14 @@ def test_chat_is_shown_turn_by_turn() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_times_are_shown_in_one_unit_a_row_and_only_where_told(width: int) -> None:
+def test_times_are_shown_in_one_unit_a_row_and_only_where_reported(width: int) -> None:
     total = summary_pb2.Percentiles(n=400, mean=5, std=2, p50=4, p90=9, p95=10.1, p99=12.34)
     first = summary_pb2.Percentiles(n=400, mean=0.05, std=0.02, p50=0.04, p90=0.09, p95=0.1, p99=1.2)
-    told = summary_pb2.RunSummary(tasks=[summary_pb2.TaskSummary(task="sst2")])
-    told.timing.total.CopyFrom(total)
-    told.timing.first_token.CopyFrom(first)
+    reported = summary_pb2.RunSummary(tasks=[summary_pb2.TaskSummary(task="sst2")])
+    reported.timing.total.CopyFrom(total)
+    reported.timing.first_token.CopyFrom(first)
     shown = Shown(width)
-    print_summary(shown.console, run_pb2.Run(run_id=RUN), told)
+    print_summary(shown.console, run_pb2.Run(run_id=RUN), reported)
     [answer] = shown.lines("whole answer")
     assert answer.split()[2:] == ["s", "5.00", "4.00", "9.00", "10.1", "12.3", "400"]
     assert shown.lines("first token", "ms", "50.0", "1200")

@@ -56,7 +56,7 @@ def test_order_survives_both_forms(order: RunOrder) -> None:
     assert order_from_json(order_to_json(order), order.priority) == order
 
 
-def test_one_of_many_runs_is_told_without_what_may_be_long() -> None:
+def test_one_of_many_runs_is_reported_without_what_may_be_long() -> None:
     order = replace(
         FULL, tasks=("x" * 1000,) * 1000, params=GenerationParams(provider_params={"x": "y" * 10**6})
     )
@@ -69,14 +69,14 @@ def test_one_of_many_runs_is_told_without_what_may_be_long() -> None:
     assert (message.order.model, message.order.limit, message.progress.total) == (FULL.model, FULL.limit, 7)
 
 
-def test_unset_is_told_from_zero() -> None:
+def test_unset_is_distinguished_from_zero() -> None:
     assert order_from_proto(run_pb2.RunOrder()).limit is None
     assert order_from_proto(run_pb2.RunOrder(limit=0)).limit == 0
     assert order_from_proto(run_pb2.RunOrder(rollouts=0)).rollouts == 0
     assert order_from_proto(run_pb2.RunOrder()).rollouts == 1
 
 
-def test_limits_to_go_back_are_told_by_name_and_others_are_refused() -> None:
+def test_limits_to_go_back_are_reported_by_name_and_others_are_refused() -> None:
     fields = [field.name for field in queue_service_pb2.QueueLimits.DESCRIPTOR.fields]
     request = queue_service_pb2.SetLimitsRequest(reset=fields)
     assert changes_from_proto(request) == LimitChanges(reset=frozenset(LimitName))

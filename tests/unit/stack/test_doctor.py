@@ -43,7 +43,7 @@ def with_gpu(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
 
 
-def test_old_python_is_told() -> None:
+def test_old_python_is_reported() -> None:
     assert installed_parts.examine_python((3, 10, 4)).verdict is Verdict.MISSING
     assert installed_parts.examine_python().verdict is Verdict.OK
 
@@ -62,10 +62,10 @@ def test_programs_are_asked_for_their_version(look: object) -> None:
 
 
 def test_memory_is_read_where_the_system_tells_it(tmp_path: Path) -> None:
-    told = tmp_path / "meminfo"
-    assert machine.examine_memory(told).verdict is Verdict.OK
-    told.write_text("MemTotal: 9000000 kB\nMemAvailable: 1048576 kB\n")
-    finding = machine.examine_memory(told)
+    reported = tmp_path / "meminfo"
+    assert machine.examine_memory(reported).verdict is Verdict.OK
+    reported.write_text("MemTotal: 9000000 kB\nMemAvailable: 1048576 kB\n")
+    finding = machine.examine_memory(reported)
     assert (finding.verdict, finding.says) == (Verdict.WARNING, "1.0 GiB free")
 
 
@@ -83,12 +83,14 @@ def test_environment_without_vllm_is_a_warning_that_says_how_to_make_it(tmp_path
     assert "/nowhere/python does not exist" in absent.says
 
 
-def test_vllm_is_told_with_the_build_it_has(tmp_path: Path) -> None:
+def test_vllm_is_reported_with_the_build_it_has(tmp_path: Path) -> None:
     finding = local_models.examine_vllm(vllm_environment(tmp_path / "v", "0.32.0", "0.32.0+cpu"), tmp_path)
     assert finding.says.startswith("vLLM 0.32.0+cpu")
 
 
-def test_build_that_does_not_fit_the_machine_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_build_that_does_not_fit_the_machine_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for_cpu = vllm_environment(tmp_path / "cpu", "0.32.0+cpu")
     for_gpu = vllm_environment(tmp_path / "gpu", "0.32.0")
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -104,7 +106,7 @@ async def by_name(environ: Mapping[str, str]) -> dict[str, Finding]:
     return {finding.name: finding for finding in await examine_providers(environ)}
 
 
-async def test_providers_are_told_by_the_names_of_their_keys_and_whether_they_answer() -> None:
+async def test_providers_are_reported_by_the_names_of_their_keys_and_whether_they_answer() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         here, away = server.getsockname()[1], silent.getsockname()[1]
@@ -126,7 +128,7 @@ async def test_providers_are_told_by_the_names_of_their_keys_and_whether_they_an
     assert PLANTED not in str(found)
 
 
-async def test_port_that_another_program_has_is_told_with_the_setting(environ: dict[str, str]) -> None:
+async def test_port_that_another_program_has_is_reported_with_the_setting(environ: dict[str, str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"127.0.0.1:{other.getsockname()[1]}"
         taken = {"PROCTOR_GATEWAY_HTTP_ADDRESS": address, "PROCTOR_GATEWAY_GRPC_ADDRESS": "127.0.0.1:0"}
@@ -135,7 +137,7 @@ async def test_port_that_another_program_has_is_told_with_the_setting(environ: d
     assert "PROCTOR_GATEWAY_HTTP_ADDRESS" in ports.advice
 
 
-async def test_stack_that_runs_and_does_not_serve_is_told(environ: dict[str, str]) -> None:
+async def test_stack_that_runs_and_does_not_serve_is_reported(environ: dict[str, str]) -> None:
     state_dir = Path(environ["PROCTOR_STATE_DIR"])
     lock = StackLock.take(state_dir)
     try:

@@ -1,4 +1,4 @@
-"""The worker's loops end when they are told to."""
+"""The worker's loops end when they are stopped."""
 
 import asyncio
 

@@ -131,8 +131,8 @@ def _problem(holder: Line, name: str, wanted: str) -> str:
     if name not in holder:
         return f"{name} is missing; it must be {wanted}."
     value = holder[name]
-    told = shown(value) if isinstance(value, str) else kind_of(value)
-    return f"{name} must be {wanted}, not {told}."
+    given = shown(value) if isinstance(value, str) else kind_of(value)
+    return f"{name} must be {wanted}, not {given}."
 
 
 def _id_fault(line: Line, name: str) -> LineFault:
@@ -156,7 +156,7 @@ def check_messages(messages: object, field: str) -> None:
     """Raises `LineFault`."""
     if not isinstance(messages, list) or not messages:
         kind = FaultKind.MISSING if messages is None else FaultKind.INVALID
-        raise LineFault(field, f"messages must be a list of messages, not {_told(messages)}.", kind)
+        raise LineFault(field, f"messages must be a list of messages, not {_description(messages)}.", kind)
     for number, message in enumerate(messages):
         if not isinstance(message, dict):
             raise LineFault(f"{field}[{number}]", f"A message must be an object, not {kind_of(message)}.")
@@ -172,7 +172,7 @@ def _check_other_content(message: dict[str, object], field: str) -> None:
         return
     if not isinstance(content, list) or not content:
         raise LineFault(
-            f"{field}.content", f"content must be a text or a list of parts, not {_told(content)}."
+            f"{field}.content", f"content must be a text or a list of parts, not {_description(content)}."
         )
     for number, part in enumerate(content):
         if not isinstance(part, dict) or not isinstance(part.get("type"), str):
@@ -185,9 +185,9 @@ def _role_problem(message: dict[str, object]) -> str:
     if "role" not in message:
         return f"role is missing; it must be one of {', '.join(ROLES)}."
     role = message["role"]
-    told = shown(role) if isinstance(role, str) else kind_of(role)
-    return f"role must be one of {', '.join(ROLES)}, not {told}."
+    given = shown(role) if isinstance(role, str) else kind_of(role)
+    return f"role must be one of {', '.join(ROLES)}, not {given}."
 
 
-def _told(value: object) -> str:
+def _description(value: object) -> str:
     return "an empty one" if value == [] else "null or missing" if value is None else kind_of(value)

@@ -126,7 +126,7 @@ async def test_after_the_latest_run_was_deleted_the_one_before_counts_again(worl
     assert await world.history() == [(earlier.run_id, RunState.COMPLETED)]
 
 
-async def test_a_standing_is_read_as_it_was_kept(world: World) -> None:
+async def test_a_entry_is_read_as_it_was_kept(world: World) -> None:
     await world.close(await world.run("p/a", right=1, limit=4))
     [entry] = await world.kept.candidates(world.suite, "score", None, is_best=False)
     kept = entry.run.result
@@ -160,7 +160,7 @@ async def test_two_replicas_that_close_at_once_list_a_run_once(world: World) -> 
     assert [model for model, _ in await world.listed()] == ["p/0", "p/1", "p/2"]
 
 
-async def test_a_run_that_failed_is_in_the_history_and_not_on_the_board(world: World) -> None:
+async def test_a_run_that_failed_is_in_the_history_and_not_on_the_leaderboard(world: World) -> None:
     whole, broken = await world.run("p/a", right=1), await world.run("p/a", right=4)
     await world.close(whole)
     await world.close(broken, RunState.FAILED)

@@ -33,7 +33,7 @@ async def harness() -> AsyncIterator[ResultsHarness]:
 
 
 @asynccontextmanager
-async def standings_of(harness: ResultsHarness) -> AsyncIterator[pb_grpc.LeaderboardServiceAsyncStub]:
+async def entries_of(harness: ResultsHarness) -> AsyncIterator[pb_grpc.LeaderboardServiceAsyncStub]:
     async with open_channel(f"127.0.0.1:{harness.results.grpc.port}") as channel:
         yield pb_grpc.LeaderboardServiceStub(channel)
 
@@ -67,42 +67,46 @@ async def test_models_are_ranked_with_ties_trend_and_floor(harness: ResultsHarne
     close = await examined(harness, RunFacts(suite, model="p/close"), right=38)
     await examined(harness, RunFacts(suite, model="p/poor"), right=5)
     await examined(harness, RunFacts(suite, model="p/short", limit=3), right=40)
-    async with standings_of(harness) as stub:
+    async with entries_of(harness) as stub:
         request = pb.GetLeaderboardRequest(suite=suite, metric="accuracy")
 
         async def is_compared() -> bool:
-            board = await stub.GetLeaderboard(request)
-            directions = [one.trend.direction for one in board.entries]
+            leaderboard = await stub.GetLeaderboard(request)
+            directions = [one.trend.direction for one in leaderboard.entries]
             return (
-                bool(board.baselines) and directions[0] != 0 and [one.rank for one in board.entries][-1] == 3
+                bool(leaderboard.baselines)
+                and directions[0] != 0
+                and [one.rank for one in leaderboard.entries][-1] == 3
             )
 
         await eventually(is_compared, "the runs are compared and the baselines are computed")
-        board = await stub.GetLeaderboard(request)
-    assert [(one.run_id, one.rank, list(one.tied_with)) for one in board.entries[:2]] == [
+        leaderboard = await stub.GetLeaderboard(request)
+    assert [(one.run_id, one.rank, list(one.tied_with)) for one in leaderboard.entries[:2]] == [
         (good.run_id, 1, ["p/close"]),
         (close.run_id, 1, ["p/good"]),
     ]
-    assert board.entries[0].trend.direction == leaderboard_pb2.TREND_DIRECTION_UP
-    assert board.entries[0].trend.difference == pytest.approx(35 / 40)
-    assert board.entries[0].figure.mean == pytest.approx(39 / 40)
-    assert not board.entries[1].HasField("trend")
-    assert [(one.model, list(one.unranked_because)) for one in board.unranked] == [("p/short", ["limit 3"])]
-    assert [(one.model, one.figure.mean) for one in board.baselines] == [
+    assert leaderboard.entries[0].trend.direction == leaderboard_pb2.TREND_DIRECTION_UP
+    assert leaderboard.entries[0].trend.difference == pytest.approx(35 / 40)
+    assert leaderboard.entries[0].figure.mean == pytest.approx(39 / 40)
+    assert not leaderboard.entries[1].HasField("trend")
+    assert [(one.model, list(one.unranked_because)) for one in leaderboard.unranked] == [
+        ("p/short", ["limit 3"])
+    ]
+    assert [(one.model, one.figure.mean) for one in leaderboard.baselines] == [
         ("baseline/random", 0.5),
         ("baseline/majority", 0.5),
         ("baseline/longest", 0.5),
     ]
-    assert (board.total_models, board.metric) == (3, "acc")
-    assert board.scoring_method == run_pb2.SCORING_METHOD_LOGLIKELIHOOD
-    assert board.HasField("last_updated")
+    assert (leaderboard.total_models, leaderboard.metric) == (3, "acc")
+    assert leaderboard.scoring_method == run_pb2.SCORING_METHOD_LOGLIKELIHOOD
+    assert leaderboard.HasField("last_updated")
 
 
 async def test_a_history_lists_what_was_closed(harness: ResultsHarness) -> None:
     facts = RunFacts(new_id(), model="p/a", project_id=7, num_fewshot=0)
     whole = await examined(harness, facts, right=10)
     failed = await examined(harness, facts, right=20, state=run_pb2.RUN_STATE_FAILED)
-    async with standings_of(harness) as stub:
+    async with entries_of(harness) as stub:
         first = await stub.GetHistory(pb.GetHistoryRequest(suite=facts.suite, page_size=1))
         second = await stub.GetHistory(
             pb.GetHistoryRequest(suite=facts.suite, page_size=1, page_token=first.next_page_token)
@@ -123,18 +127,24 @@ async def test_a_history_lists_what_was_closed(harness: ResultsHarness) -> None:
     assert not second.next_page_token
 
 
-async def test_a_suite_that_nobody_ran_has_an_empty_board_and_history(harness: ResultsHarness) -> None:
-    async with standings_of(harness) as stub:
-        board = await stub.GetLeaderboard(pb.GetLeaderboardRequest(suite="nothing"))
+async def test_a_suite_that_was_never_run_has_an_empty_leaderboard_and_history(
+    harness: ResultsHarness,
+) -> None:
+    async with entries_of(harness) as stub:
+        leaderboard = await stub.GetLeaderboard(pb.GetLeaderboardRequest(suite="nothing"))
         history = await stub.GetHistory(pb.GetHistoryRequest(suite="nothing"))
-    assert (list(board.entries), board.total_models, board.HasField("last_updated")) == ([], 0, False)
+    assert (list(leaderboard.entries), leaderboard.total_models, leaderboard.HasField("last_updated")) == (
+        [],
+        0,
+        False,
+    )
     assert (list(history.entries), history.total) == ([], 0)
 
 
 async def test_an_unknown_metric_and_a_limit_out_of_range_are_refused(harness: ResultsHarness) -> None:
     facts = RunFacts(new_id(), model="p/a")
     await examined(harness, facts, right=10)
-    async with standings_of(harness) as stub:
+    async with entries_of(harness) as stub:
         for request, reason in (
             (pb.GetLeaderboardRequest(suite=facts.suite, metric="beauty"), "UNKNOWN_METRIC"),
             (pb.GetLeaderboardRequest(suite=facts.suite, limit=101), "INVALID_PARAMETER"),
@@ -146,12 +156,12 @@ async def test_an_unknown_metric_and_a_limit_out_of_range_are_refused(harness: R
 
 
 async def test_a_name_that_postgres_cannot_hold_is_refused(harness: ResultsHarness) -> None:
-    async with standings_of(harness) as standings:
+    async with entries_of(harness) as entries:
         for asked in (
-            standings.GetLeaderboard(pb.GetLeaderboardRequest(suite="\0")),
-            standings.GetLeaderboard(pb.GetLeaderboardRequest(suite="glue", metric="\0")),
-            standings.GetHistory(pb.GetHistoryRequest(model="p/m\0")),
-            standings.GetHistory(pb.GetHistoryRequest(suite="\0")),
+            entries.GetLeaderboard(pb.GetLeaderboardRequest(suite="\0")),
+            entries.GetLeaderboard(pb.GetLeaderboardRequest(suite="glue", metric="\0")),
+            entries.GetHistory(pb.GetHistoryRequest(model="p/m\0")),
+            entries.GetHistory(pb.GetHistoryRequest(suite="\0")),
         ):
             with pytest.raises(grpc.aio.AioRpcError, match="must not contain a NUL") as refused:
                 await asked

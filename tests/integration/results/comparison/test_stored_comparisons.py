@@ -142,7 +142,9 @@ async def test_what_an_outage_cut_short_is_made_later(runs: PairedRuns) -> None:
     assert len(await runs.comparisons.of_runs(ids, "acc")) == 3
 
 
-async def test_a_board_of_best_runs_compares_what_nobody_compared_and_keeps_it(runs: PairedRuns) -> None:
+async def test_a_leaderboard_of_best_runs_compares_what_was_not_compared_and_keeps_it(
+    runs: PairedRuns,
+) -> None:
     best = await runs.run(answers(30), model="p/a")
     await runs.compare_peers.compare()
     await runs.run(answers(3), model="p/a")
@@ -150,16 +152,16 @@ async def test_a_board_of_best_runs_compares_what_nobody_compared_and_keeps_it(r
     await runs.compare_peers.compare()
     ids = [best.run_id, other.run_id]
     assert await runs.comparisons.of_runs(ids, "acc") == {}
-    board = await runs.rank_models.rank(LeaderboardQuery(runs.suite, "acc", is_best=True))
-    assert [(one.model, one.rank) for one in board.entries] == [("p/a", 1), ("p/b", 2)]
+    leaderboard = await runs.rank_models.rank(LeaderboardQuery(runs.suite, "acc", is_best=True))
+    assert [(one.model, one.rank) for one in leaderboard.entries] == [("p/a", 1), ("p/b", 2)]
     assert len(await runs.comparisons.of_runs(ids, "acc")) == 1
 
 
 async def test_runs_without_a_common_sample_are_not_tied_and_not_compared_twice(runs: PairedRuns) -> None:
     plans = [await runs.run(answers(20)), await runs.run(single(["another"] * 30, *[1] * 15, *[0] * 15))]
-    board = await runs.rank_models.rank(LeaderboardQuery(runs.suite, "acc"))
-    assert [one.tied_with for one in board.entries] == [(), ()]
-    assert [len(one.not_compared_with) for one in board.entries] == [1, 1]
+    leaderboard = await runs.rank_models.rank(LeaderboardQuery(runs.suite, "acc"))
+    assert [one.tied_with for one in leaderboard.entries] == [(), ()]
+    assert [len(one.not_compared_with) for one in leaderboard.entries] == [1, 1]
     assert await runs.comparisons.compared_with(plans[0].run_id, [plans[1].run_id])
 
 
@@ -170,12 +172,12 @@ async def test_a_pair_is_kept_once_whichever_of_its_runs_is_named_first(runs: Pa
     assert len(await runs.session.fetch("read_comparisons", ids, "acc")) == 1
 
 
-async def test_a_run_that_failed_on_much_of_a_small_task_is_listed_apart(runs: PairedRuns) -> None:
+async def test_a_run_that_failed_on_much_of_a_small_task_is_listed_as_unranked(runs: PairedRuns) -> None:
     small = [f"small {at}" for at in range(10)]
     await runs.run(answers(20), single(small, *[1] * 8, 0, 0), model="p/good")
     await runs.run(answers(20), single(small, 1, *[FAILED] * 9), model="p/lucky")
-    board = await runs.rank_models.rank(LeaderboardQuery(runs.suite, "score"))
-    assert [one.model for one in board.entries] == ["p/good"]
-    assert [(one.model, one.unranked_because) for one in board.unranked] == [
+    leaderboard = await runs.rank_models.rank(LeaderboardQuery(runs.suite, "score"))
+    assert [one.model for one in leaderboard.entries] == ["p/good"]
+    assert [(one.model, one.unranked_because) for one in leaderboard.unranked] == [
         ("p/lucky", ("more than 5% failed: t1",))
     ]

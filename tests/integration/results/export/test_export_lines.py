@@ -168,8 +168,8 @@ async def test_texts_come_back_as_they_were_in_every_form(harness: ResultsHarnes
         assert [record[field] for record in records[:half]] == texts, field
     assert [record["prompt"] for record in records[:half]] == [f"{text}?" for text in texts]
     assert [record["prompt"] for record in records[half:]] == [f"user: {it}\n\nuser: {it}" for it in texts]
-    told = [text or "The worker gave no reason." for text in texts]
-    assert [record["failure_message"] for record in records[half:]] == told
+    reported = [text or "The worker gave no reason." for text in texts]
+    assert [record["failure_message"] for record in records[half:]] == reported
     assert {record["failure_class"] for record in records[half:]} == {"refused"}
 
     table = io.StringIO((await file_of(harness, plan, "CSV")).decode(), newline="")

@@ -180,5 +180,5 @@ async def curl(*arguments: str) -> None:
     process = await asyncio.create_subprocess_exec(
         "curl", "-fsS", *arguments, stderr=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL
     )
-    _, told = await process.communicate()
-    assert process.returncode == 0, told.decode()
+    _, reported = await process.communicate()
+    assert process.returncode == 0, reported.decode()

@@ -178,7 +178,7 @@ async def test_lm_eval_samples_say_how_was_generated(harness: ResultsHarness, pl
     ]
 
 
-async def test_what_cannot_be_exported_is_told_before_the_first_piece(
+async def test_what_cannot_be_exported_is_reported_before_the_first_piece(
     harness: ResultsHarness, plan: RunPlan
 ) -> None:
     for request, code in (

@@ -76,9 +76,9 @@ def test_run_over_a_data_set_is_called_by_its_name_and_tells_tokens_and_the_rang
     run.progress.eta_low_seconds, run.progress.eta_high_seconds = 60.0, 110.0
     shown.print(draw_progress(run))
     assert "rows.jsonl × vllm/starter" in text_of(shown)
-    pace = "50.0 samples/s · 1,234 tok/s · ETA 1:15 (1:00 to 1:50)"
-    assert pace in text_of(shown)
-    assert pace in progress_line(run)
+    speed = "50.0 samples/s · 1,234 tok/s · ETA 1:15 (1:00 to 1:50)"
+    assert speed in text_of(shown)
+    assert speed in progress_line(run)
 
 
 def test_answers_that_no_metric_was_ordered_for_have_counts_and_no_figures() -> None:
@@ -87,8 +87,8 @@ def test_answers_that_no_metric_was_ordered_for_have_counts_and_no_figures() -> 
     summary = summary_pb2.RunSummary(answered=1999, total=2000)
     summary.tasks.add(task="rows", total=2000, answered=1999)
     print_summary(shown, run, summary)
-    told = "Answers: 1,999 of 2,000 to rows.jsonl, kept and not scored: no metric was ordered\n"
-    assert told in text_of(shown)
+    reported = "Answers: 1,999 of 2,000 to rows.jsonl, kept and not scored: no metric was ordered\n"
+    assert reported in text_of(shown)
     for word in ("95 % interval", "Unparsed"):
         assert word not in text_of(shown)
 

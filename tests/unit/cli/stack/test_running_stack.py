@@ -28,8 +28,8 @@ ENVIRON = {
 @pytest.fixture
 def stack(tmp_path: Path) -> StackState:
     pools_file = write_pools_file(tmp_path / "pools.yaml", PoolsFile(POOLS))
-    told = {"PROCTOR_POOLS_FILE": str(pools_file), "PROCTOR_DATA_DIR": "/data"}
-    return StackState(1, "running", "", "127.0.0.1:3", "", "", environment=told)
+    reported = {"PROCTOR_POOLS_FILE": str(pools_file), "PROCTOR_DATA_DIR": "/data"}
+    return StackState(1, "running", "", "127.0.0.1:3", "", "", environment=reported)
 
 
 def test_pools_file_is_read_back(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_pass_at_k_is_that_of_the_first_metric_that_is_right_or_wrong() -> None:
     assert terms.of_metric("pass@2") == terms.of_metric("exact_match")
 
 
-def test_long_options_are_told_apart_in_a_few_letters() -> None:
+def test_long_options_are_distinguished_in_a_few_letters() -> None:
     uses = [MetricUse("choice", json.dumps({"choices": ["x" * 5000, last]})) for last in "ab"]
     texts = {conditions_of(dataset_plan(use)).text for use in uses}
     assert len(texts) == 2
@@ -99,5 +99,5 @@ def test_long_options_are_told_apart_in_a_few_letters() -> None:
 
 
 def test_terms_come_back_from_where_they_are_kept() -> None:
-    standing = SuiteResult(conditions_of(dataset_plan(LETTERS, EXACT)), dataset_name="rows.jsonl")
-    assert result_from_json(result_to_json(standing)) == standing
+    entry = SuiteResult(conditions_of(dataset_plan(LETTERS, EXACT)), dataset_name="rows.jsonl")
+    assert result_from_json(result_to_json(entry)) == entry

@@ -14,7 +14,7 @@ from tests.fakes.results.closed_runs import NOON, SUITE, ClosedRuns
 
 
 def models(history: History) -> list[str]:
-    return [standing.model for standing in history.entries]
+    return [entry.model for entry in history.entries]
 
 
 async def test_closed_runs_are_listed_newest_first_however_they_ended() -> None:
@@ -24,8 +24,8 @@ async def test_closed_runs_are_listed_newest_first_however_they_ended() -> None:
     runs.add("p/c", 0.7, state=RunState.CANCELLED)
     history = await runs.list_history.list_page(HistoryQuery())
     assert (models(history), history.total) == (["p/c", "p/b", "p/a"], 3)
-    assert [standing.figure.figure.mean for standing in history.entries] == [0.7, None, 0.5]
-    assert [standing.metric for standing in history.entries] == ["acc", "", "acc"]
+    assert [entry.figure.figure.mean for entry in history.entries] == [0.7, None, 0.5]
+    assert [entry.metric for entry in history.entries] == ["acc", "", "acc"]
 
 
 async def test_pages_follow_each_other_without_gap_and_the_last_one_says_so() -> None:

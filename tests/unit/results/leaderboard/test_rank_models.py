@@ -21,7 +21,7 @@ def places(leaderboard: Leaderboard) -> list[tuple[str, int]]:
     return [(entry.model, entry.rank) for entry in leaderboard.entries]
 
 
-def apart(leaderboard: Leaderboard) -> dict[str, tuple[str, ...]]:
+def unranked(leaderboard: Leaderboard) -> dict[str, tuple[str, ...]]:
     return {entry.model: entry.unranked_because for entry in leaderboard.unranked}
 
 
@@ -29,14 +29,14 @@ def given(count: int, p_values: PValues) -> list[int]:
     return ranks(count, distinguishable(count, p_values))
 
 
-def test_runs_share_the_rank_of_the_leader_they_are_not_told_apart_from() -> None:
+def test_runs_share_the_rank_of_the_leader_they_are_not_distinguished_from() -> None:
     p_values = {(0, 1): 0.2, (0, 2): 0.001, (1, 2): 0.9, (2, 3): 0.04, (0, 3): 1e-9}
     assert given(4, p_values) == [1, 1, 3, 3]
     assert given(3, {(0, 1): 0.016, (0, 2): 0.02, (1, 2): 1e-9}) == [1, 2, 3]
     assert given(3, {(0, 1): 0.017, (0, 2): 0.9, (1, 2): 0.9}) == [1, 1, 1]
 
 
-def test_a_pair_that_nobody_compared_is_neither_told_apart_nor_tied() -> None:
+def test_a_pair_that_was_not_compared_is_neither_distinguished_nor_tied() -> None:
     for p_values in ({}, {(0, 1): None}):
         assert given(2, p_values) == [1, 1]
         assert ties(2, p_values, ()) == [[], []]
@@ -76,7 +76,7 @@ async def test_a_rank_is_the_same_however_few_are_listed() -> None:
     runs.compared(first, second, 0.02)
     whole = await runs.rank_models.rank(QUERY)
     short = await runs.rank_models.rank(replace(QUERY, limit=2))
-    # Told apart if it were the only pair; not over all three.
+    # Distinguished if it were the only pair; not over all three.
     assert places(short) == places(whole)[:2] == [("p/a", 1), ("p/b", 1)]
 
 
@@ -94,7 +94,7 @@ async def test_the_best_run_is_marked_as_selected_unless_it_is_the_latest() -> N
     assert leaderboard.entries[0].run == best
 
 
-async def test_ties_are_told_pair_by_pair() -> None:
+async def test_ties_are_reported_pair_by_pair() -> None:
     runs = ClosedRuns()
     first, second, third, fourth = (runs.add(f"p/{mean}", mean) for mean in (0.9, 0.89, 0.88, 0.5))
     for one, other, p_value in [
@@ -120,7 +120,7 @@ async def test_ties_are_told_pair_by_pair() -> None:
 
 
 @pytest.mark.parametrize("query", [replace(QUERY, is_best=True), replace(QUERY, project_id=1)])
-async def test_pairs_that_nobody_compared_are_compared_on_reading(query: LeaderboardQuery) -> None:
+async def test_pairs_that_was_not_compared_are_compared_on_reading(query: LeaderboardQuery) -> None:
     runs = ClosedRuns()
     best, worse = runs.add("p/a", 0.9), runs.add("p/b", 0.5)
     runs.found_on_reading[frozenset((best.run_id, worse.run_id))] = 1e-6
@@ -151,7 +151,7 @@ async def test_a_metric_that_is_never_compared_is_not_tried_again() -> None:
     assert [entry.not_compared_with for entry in leaderboard.entries] == [("p/0.8",), ("p/0.9",)]
 
 
-async def test_a_run_that_failed_on_much_of_a_task_stands_apart() -> None:
+async def test_a_run_that_failed_on_much_of_a_task_is_unranked() -> None:
     runs = ClosedRuns()
     runs.add("p/good", 0.7)
     runs.add("p/lucky", 0.76, failing_tasks=("small",))
@@ -159,10 +159,10 @@ async def test_a_run_that_failed_on_much_of_a_task_stands_apart() -> None:
     runs.add("p/older", 0.9, failing_tasks=("small", "tiny"))
     leaderboard = await runs.rank_models.rank(QUERY)
     assert [entry.model for entry in leaderboard.entries] == ["p/good", "p/older"]
-    assert apart(leaderboard) == {"p/lucky": ("more than 5% failed: small",)}
+    assert unranked(leaderboard) == {"p/lucky": ("more than 5% failed: small",)}
 
 
-async def test_a_run_on_other_terms_stands_apart_with_the_reasons() -> None:
+async def test_a_run_under_other_conditions_is_unranked_with_the_reasons() -> None:
     runs = ClosedRuns()
     runs.add("p/whole", 0.5)
     runs.add("p/whole", 0.6, replace(WHOLE, limit=10))
@@ -174,7 +174,7 @@ async def test_a_run_on_other_terms_stands_apart_with_the_reasons() -> None:
     runs.add("p/none", None)
     leaderboard = await runs.rank_models.rank(QUERY)
     assert places(leaderboard) == [("p/other", 1), ("p/whole", 1)]
-    assert apart(leaderboard) == {
+    assert unranked(leaderboard) == {
         "p/chat": ("scored by generate",),
         "p/shots": ("5 shots",),
         "p/cut": ("limit 100", "prompts cut from the left"),
@@ -191,22 +191,22 @@ async def test_the_terms_that_were_asked_for_decide_who_is_ranked() -> None:
     runs.add("p/c", 0.9, replace(WHOLE, scoring_method=ScoringMethod.GENERATE))
     runs.add("p/a", 0.7, replace(WHOLE, num_fewshot=5))
     chat = await runs.rank_models.rank(replace(QUERY, scoring_method=ScoringMethod.GENERATE))
-    assert (places(chat), sorted(apart(chat))) == ([("p/c", 1)], ["p/a", "p/b"])
+    assert (places(chat), sorted(unranked(chat))) == ([("p/c", 1)], ["p/a", "p/b"])
     shots = await runs.rank_models.rank(replace(QUERY, num_fewshot=5))
     assert (places(shots), shots.scoring_method) == ([("p/a", 1)], ScoringMethod.LOGLIKELIHOOD)
-    assert apart(shots)["p/b"] == ("shots as each task says",)
+    assert unranked(shots)["p/b"] == ("shots as each task says",)
 
 
-async def test_an_older_version_of_a_suite_stands_apart() -> None:
+async def test_an_older_version_of_a_suite_is_unranked() -> None:
     runs = ClosedRuns()
     runs.add("p/a", 0.5, replace(WHOLE, suite_version=2))
     runs.add("p/b", 0.6, replace(WHOLE, suite_version=1))
     runs.add("p/c", 0.6, replace(WHOLE, suite_version=1))
     leaderboard = await runs.rank_models.rank(QUERY)
-    assert (places(leaderboard), apart(leaderboard)["p/b"]) == ([("p/a", 1)], ("suite version 1",))
+    assert (places(leaderboard), unranked(leaderboard)["p/b"]) == ([("p/a", 1)], ("suite version 1",))
 
 
-async def test_a_trend_is_told_once_the_runs_are_compared() -> None:
+async def test_a_trend_is_reported_once_the_runs_are_compared() -> None:
     runs = ClosedRuns()
     before, after = runs.add("p/a", 0.5), runs.add("p/a", 0.75)
     [entry] = (await runs.rank_models.rank(QUERY)).entries
@@ -242,7 +242,7 @@ async def test_more_models_than_listed_are_counted() -> None:
         await runs.rank_models.rank(replace(QUERY, limit=MOST_LISTED + 1))
 
 
-async def test_a_project_has_a_board_of_its_own() -> None:
+async def test_a_project_has_a_leaderboard_of_its_own() -> None:
     runs = ClosedRuns()
     runs.add("p/a", 0.5, project_id=7)
     runs.add("p/a", 0.6, project_id=8)
@@ -251,7 +251,7 @@ async def test_a_project_has_a_board_of_its_own() -> None:
     assert [(one.model, one.figure.figure.mean) for one in leaderboard.entries] == [("p/a", 0.5)]
 
 
-async def test_a_suite_without_runs_has_an_empty_board() -> None:
+async def test_a_suite_without_runs_has_an_empty_leaderboard() -> None:
     runs = ClosedRuns()
     assert await runs.rank_models.rank(QUERY) == Leaderboard("accuracy")
     runs.add("p/a", 0.5, state=RunState.FAILED)

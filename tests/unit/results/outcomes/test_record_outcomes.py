@@ -1,4 +1,4 @@
-"""Recording: scored, kept once, counted, told."""
+"""Recording: scored, stored once, counted, reported."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ SLOW = "(?:a|b|ab)*[cd]"
 """Over "ab" so often that nobody waits for its end."""
 
 
-class Desk:
+class Recorder:
     """A recorder with a run of six samples in two tasks, two rollouts each."""
 
     def __init__(self) -> None:
@@ -64,11 +64,11 @@ class Desk:
 
 
 async def test_an_answer_is_scored_against_the_target_of_its_own_task() -> None:
-    desk = Desk()
-    plan = await desk.open()
+    recorder = Recorder()
+    plan = await recorder.open()
     # Number 3 is position 0 of the second task, whose right choice is 0.
-    await desk.record([batch(plan.run_id, [answered(3, 0), answered(4, 0)])])
-    kept = desk.rows.counted(plan.run_id)
+    await recorder.record([batch(plan.run_id, [answered(3, 0), answered(4, 0)])])
+    kept = recorder.rows.counted(plan.run_id)
     assert [(one.task_index, one.prediction, one.scores["acc"]) for one in kept] == [
         (1, "even", 1.0),
         (1, "even", 0.0),
@@ -76,26 +76,26 @@ async def test_an_answer_is_scored_against_the_target_of_its_own_task() -> None:
 
 
 async def test_a_failure_is_never_scored() -> None:
-    desk = Desk()
-    plan = await desk.open()
-    await desk.record([batch(plan.run_id, [failed(0, FailureClass.RATE_LIMIT)])])
-    [kept] = desk.rows.counted(plan.run_id)
+    recorder = Recorder()
+    plan = await recorder.open()
+    await recorder.record([batch(plan.run_id, [failed(0, FailureClass.RATE_LIMIT)])])
+    [kept] = recorder.rows.counted(plan.run_id)
     assert (kept.status, kept.scores) == (OutcomeStatus.FAILED, {})
 
 
 async def test_an_answer_without_its_weights_is_a_failure() -> None:
-    desk = Desk()
-    plan = await desk.open()
-    await desk.record([batch(plan.run_id, [said(0, "even")])])
-    progress = await desk.stores.records.all_counts(plan)
+    recorder = Recorder()
+    plan = await recorder.open()
+    await recorder.record([batch(plan.run_id, [said(0, "even")])])
+    progress = await recorder.stores.records.all_counts(plan)
     assert progress.counts.failures == {"scoring": 1}
 
 
 async def test_an_answer_that_a_slow_regex_cannot_read_is_kept_and_no_provider_is_blamed() -> None:
-    desk = Desk()
-    plan = await desk.open_texts(SLOW)
-    await desk.record([batch(plan.run_id, [said(0, "ab" * 60)])])
-    [kept] = desk.rows.counted(plan.run_id)
+    recorder = Recorder()
+    plan = await recorder.open_texts(SLOW)
+    await recorder.record([batch(plan.run_id, [said(0, "ab" * 60)])])
+    [kept] = recorder.rows.counted(plan.run_id)
     assert (kept.status, kept.failure_class) == (OutcomeStatus.FAILED, FailureClass.SCORING)
     assert kept.outcome.answer == said(0, "ab" * 60).result
     assert isinstance(kept.outcome.result, Failure)
@@ -103,10 +103,10 @@ async def test_an_answer_that_a_slow_regex_cannot_read_is_kept_and_no_provider_i
 
 
 async def test_a_choice_said_in_words_is_read_or_counted_as_unparsed() -> None:
-    desk = Desk()
-    plan = await desk.open(ScoringMethod.GENERATE)
-    await desk.record([batch(plan.run_id, [said(0, "It is even."), said(1, "even or odd")])])
-    kept = desk.rows.counted(plan.run_id)
+    recorder = Recorder()
+    plan = await recorder.open(ScoringMethod.GENERATE)
+    await recorder.record([batch(plan.run_id, [said(0, "It is even."), said(1, "even or odd")])])
+    kept = recorder.rows.counted(plan.run_id)
     assert [(one.status, one.prediction, one.scores) for one in kept] == [
         (OutcomeStatus.SCORED, "even", {"acc": 1.0, "mcc": (0, 0)}),
         (OutcomeStatus.UNPARSED, "", {"acc": 0.0, "mcc": (1, -1)}),
@@ -123,17 +123,19 @@ async def test_a_run_whose_scoring_takes_long_holds_up_no_other(monkeypatch: pyt
 
     monkeypatch.setattr(record_outcomes, "score_answer", waiting_for_its_end)
     monkeypatch.setattr(record_outcomes, "SCORING_PATIENCE_SECONDS", 0.05)
-    desk = Desk()
-    slow, quick = [await desk.open_texts(".*") for _ in range(2)]
+    recorder = Recorder()
+    slow, quick = [await recorder.open_texts(".*") for _ in range(2)]
     sent = [batch(slow.run_id, [said(0, "slow")]), batch(quick.run_id, [said(0, "c")])]
-    recording = asyncio.ensure_future(desk.record(sent))
+    recording = asyncio.ensure_future(recorder.record(sent))
     # As many batches of the slow run as there are threads do not take them all.
-    more = [desk.record([batch(slow.run_id, [said(1, "slow")])]) for _ in range(SCORING_THREADS)]
+    more = [recorder.record([batch(slow.run_id, [said(1, "slow")])]) for _ in range(SCORING_THREADS)]
     others = [asyncio.ensure_future(one) for one in more]
 
-    await eventually(lambda: [one.run_id for one in desk.progress.reports] == [quick.run_id], "it is told")
+    await eventually(
+        lambda: [one.run_id for one in recorder.progress.reports] == [quick.run_id], "it is told"
+    )
     assert not recording.done()
-    assert await desk.record([batch(quick.run_id, [said(1, "c")])]) == Recorded(received=1, written=1)
+    assert await recorder.record([batch(quick.run_id, [said(1, "c")])]) == Recorded(received=1, written=1)
     may_end.set()
     assert await recording == Recorded(received=2, written=2)
     assert sum([one.written for one in await asyncio.gather(*others)]) == 1
@@ -152,44 +154,44 @@ async def test_words_are_scored_beside_the_event_loop(
         return score_answer(scoring, target, answer)
 
     monkeypatch.setattr(record_outcomes, "score_answer", noting_thread)
-    desk = Desk()
-    plan = await desk.open(method)
-    await desk.record([batch(plan.run_id, [answered(0)])])
+    recorder = Recorder()
+    plan = await recorder.open(method)
+    await recorder.record([batch(plan.run_id, [answered(0)])])
     assert (threading.get_ident() not in threads) == is_beside
     assert len(threads) == 1
 
 
 async def test_what_belongs_to_no_known_sample_is_dropped_and_counted() -> None:
-    desk = Desk()
-    plan = await desk.open()
+    recorder = Recorder()
+    plan = await recorder.open()
     strangers = [answered(6), answered(0, rollout=2), answered(0, rollout=-1)]
-    recorded = await desk.record(
+    recorded = await recorder.record(
         [batch(plan.run_id, [*strangers, answered(0)]), batch(new_id(), [answered(0)])]
     )
     assert recorded == Recorded(received=5, written=1, unknown=4)
 
 
-async def test_duplicates_are_told_again_but_not_counted_again() -> None:
-    desk = Desk()
-    plan = await desk.open()
+async def test_duplicates_are_reported_again_but_not_counted_again() -> None:
+    recorder = Recorder()
+    plan = await recorder.open()
     sent = batch(plan.run_id, [answered(0), answered(0, 1), answered(0, rollout=1)])
-    await desk.record([sent])
-    assert await desk.record([sent]) == Recorded(received=3, written=0, unknown=0)
-    first, again = desk.progress.reports
+    await recorder.record([sent])
+    assert await recorder.record([sent]) == Recorded(received=3, written=0, unknown=0)
+    first, again = recorder.progress.reports
     assert first == again
     assert (again.counts.recorded, again.shards) == (2, {0: 2})
 
 
 async def test_a_report_names_the_shards_of_the_batch_and_every_task() -> None:
-    desk = Desk()
-    plan = await desk.open()
-    await desk.record([batch(plan.run_id, [answered(0)])])
-    [report] = desk.progress.reports
+    recorder = Recorder()
+    plan = await recorder.open()
+    await recorder.record([batch(plan.run_id, [answered(0)])])
+    [report] = recorder.progress.reports
     assert [counts.task for counts in report.counts.tasks] == ["t0", "t1"]
     assert report.counts.environment == {"engine": "fake"}
 
 
-async def test_nothing_is_told_of_runs_that_nobody_knows() -> None:
-    desk = Desk()
-    await desk.record([batch(new_id(), [answered(0)])])
-    assert desk.progress.reports == []
+async def test_nothing_is_reported_of_runs_that_are_unknown() -> None:
+    recorder = Recorder()
+    await recorder.record([batch(new_id(), [answered(0)])])
+    assert recorder.progress.reports == []

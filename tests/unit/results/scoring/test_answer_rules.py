@@ -194,7 +194,7 @@ def test_a_target_that_is_none_of_the_choices_fails_the_scoring() -> None:
         scored("choice", "yes", options={"choices": ["yes", "no"]})
 
 
-def test_choices_that_differ_in_markup_only_are_told_apart_by_their_exact_text() -> None:
+def test_choices_that_differ_in_markup_only_are_distinguished_by_their_exact_text() -> None:
     options = {"choices": ["x", "*x*"]}
     assert scored("choice", "*x*", "*x*", options=options) == right("choice", "*x*")
     assert scored("choice", "It is x.", "x", options=options) == unparsed("choice")
@@ -254,7 +254,7 @@ def test_options_that_make_no_rule_are_refused(name: str, options: object) -> No
         ("exact_match", {}, None, "it has no target"),
     ],
 )
-def test_a_target_that_does_not_fit_is_told_without_an_answer(
+def test_a_target_that_does_not_fit_is_given_without_an_answer(
     name: str, options: object, target: str | None, problem: str
 ) -> None:
     metric = read_metric(name, json.dumps(options))

@@ -368,7 +368,7 @@ def test_a_letter_stands_for_the_choice_that_has_it(choices: Choices, text: str,
     assert named_choice(text, choices) == label
 
 
-def test_choices_that_read_the_same_are_told_apart_by_nothing() -> None:
+def test_choices_that_read_the_same_are_distinguished_by_nothing() -> None:
     assert named_choice("x", ("x", "x")) is None
     assert named_choice("The answer is x!", ("x!", "x?")) is None
 

@@ -62,7 +62,7 @@ def test_a_second_space_belongs_to_the_choice() -> None:
     assert score.scores == {"acc_norm": 1.0}
 
 
-def test_characters_and_bytes_are_told_apart() -> None:
+def test_characters_and_bytes_are_distinguished() -> None:
     answer = logprob_answer((-2.0, -1.6))
     scores = score_answer(choice_task("acc_norm", "acc_bytes"), Target((" éé", " a"), 0), answer).scores
     assert scores == {"acc_norm": 1.0, "acc_bytes": 1.0}
@@ -142,7 +142,7 @@ def test_a_filter_reads_the_answer_out_of_the_text() -> None:
 
 
 @pytest.mark.parametrize(("group_select", "prediction"), [(0, "1"), (-1, "3"), (1, "2")])
-def test_a_filter_takes_the_match_it_is_told(group_select: int, prediction: str) -> None:
+def test_a_filter_takes_the_match_it_is_given(group_select: int, prediction: str) -> None:
     task = text_task([regex_filter(r"(\d)", group_select=group_select)])
     assert score_answer(task, Target(texts=("3",)), Answer("1 2 3")).prediction == prediction
 

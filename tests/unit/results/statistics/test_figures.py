@@ -133,12 +133,12 @@ def test_a_sample_with_fewer_rollouts_weighs_as_much_as_the_others() -> None:
 
 def test_samples_of_one_passage_are_not_taken_for_independent() -> None:
     values = scores(1, 1, 1, 0, 0, 0, 1, 1)
-    apart = figure_of("acc", ScoreColumns(values))
+    unranked = figure_of("acc", ScoreColumns(values))
     together = figure_of("acc", ScoreColumns(values, clusters=numbers(0, 0, 0, 1, 1, 1, 2, 2)))
-    assert together.mean == apart.mean
+    assert together.mean == unranked.mean
     assert together.stderr is not None
-    assert apart.stderr is not None
-    assert together.stderr > 1.5 * apart.stderr
+    assert unranked.stderr is not None
+    assert together.stderr > 1.5 * unranked.stderr
 
 
 def test_clusters_of_one_are_no_clusters() -> None:

@@ -1,4 +1,4 @@
-"""Closing and summing up: frozen first, computed once, told the same again."""
+"""Closing and summing up: frozen first, computed once, the same when repeated."""
 
 import threading
 from dataclasses import replace
@@ -44,7 +44,7 @@ class HandClock:
         return self.seconds
 
 
-class Desk:
+class Recorder:
     def __init__(self) -> None:
         self.stores: Stores = memory_stores()
         self.clock = HandClock()
@@ -68,22 +68,22 @@ def samples(count: int) -> list[Sample]:
 
 
 async def test_a_run_stopped_before_its_new_epoch_was_opened_is_closed_in_it() -> None:
-    desk = Desk()
-    plan = await desk.open(samples(2))
-    await desk.record([batch(plan.run_id, [answered(0)])])
+    recorder = Recorder()
+    plan = await recorder.open(samples(2))
+    await recorder.record([batch(plan.run_id, [answered(0)])])
 
     with pytest.raises(EpochNotOpen):
-        await desk.close(plan.run_id, 2, RunState.COMPLETED, allow_partial=False)
-    summary = await desk.close(plan.run_id, 2, RunState.COMPLETED, allow_partial=True)
+        await recorder.close(plan.run_id, 2, RunState.COMPLETED, allow_partial=False)
+    summary = await recorder.close(plan.run_id, 2, RunState.COMPLETED, allow_partial=True)
 
     assert (summary.epoch, summary.is_partial) == (2, True)
 
 
 async def test_the_summary_has_figures_counts_and_costs() -> None:
-    desk = Desk()
-    plan = await desk.open(samples(4))
-    await desk.record([batch(plan.run_id, [answered(0), answered(1), answered(2), failed(3)])])
-    summary = await desk.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
+    recorder = Recorder()
+    plan = await recorder.open(samples(4))
+    await recorder.record([batch(plan.run_id, [answered(0), answered(1), answered(2), failed(3)])])
+    summary = await recorder.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
     [task] = summary.tasks
     assert (task.total, task.answered, task.failed) == (4, 3, 1)
     assert task.figures["acc"].mean == pytest.approx(2 / 3)
@@ -93,48 +93,48 @@ async def test_the_summary_has_figures_counts_and_costs() -> None:
 
 
 async def test_a_closed_run_gives_the_same_summary_again() -> None:
-    desk = Desk()
-    plan = await desk.open(samples(2))
-    await desk.record([batch(plan.run_id, [answered(0)])])
-    first = await desk.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=True)
-    await desk.record([batch(plan.run_id, [answered(1)])])
-    assert await desk.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False) == first
-    assert await desk.summarize(plan.run_id) == first
+    recorder = Recorder()
+    plan = await recorder.open(samples(2))
+    await recorder.record([batch(plan.run_id, [answered(0)])])
+    first = await recorder.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=True)
+    await recorder.record([batch(plan.run_id, [answered(1)])])
+    assert await recorder.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False) == first
+    assert await recorder.summarize(plan.run_id) == first
     assert first.is_partial
 
 
 async def test_a_close_that_died_after_the_freeze_is_taken_up_again() -> None:
-    desk = Desk()
-    plan = await desk.open(samples(2))
-    await desk.record([batch(plan.run_id, [answered(0), answered(1)])])
-    await desk.stores.records.freeze(plan, 1, RunState.COMPLETED, allow_partial=False)
-    summary = await desk.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
+    recorder = Recorder()
+    plan = await recorder.open(samples(2))
+    await recorder.record([batch(plan.run_id, [answered(0), answered(1)])])
+    await recorder.stores.records.freeze(plan, 1, RunState.COMPLETED, allow_partial=False)
+    summary = await recorder.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
     assert summary.answered == 2
 
 
 async def test_epochs_that_are_over_or_not_open_are_refused() -> None:
-    desk = Desk()
-    plan = await desk.open(samples(2))
-    await desk.stores.records.open(plan, 2)
+    recorder = Recorder()
+    plan = await recorder.open(samples(2))
+    await recorder.stores.records.open(plan, 2)
     with pytest.raises(EpochOver):
-        await desk.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=True)
+        await recorder.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=True)
     with pytest.raises(EpochNotOpen):
-        await desk.close(plan.run_id, 3, RunState.COMPLETED, allow_partial=False)
+        await recorder.close(plan.run_id, 3, RunState.COMPLETED, allow_partial=False)
     with pytest.raises(RecordNotFound):
-        await desk.close(new_id(), 1, RunState.COMPLETED, allow_partial=True)
+        await recorder.close(new_id(), 1, RunState.COMPLETED, allow_partial=True)
 
 
 async def test_samples_of_one_passage_are_not_taken_for_independent() -> None:
-    apart, together = Desk(), Desk()
+    unranked, together = Recorder(), Recorder()
     alone = samples(8)
     paired = [replace(sample, cluster=f"passage {sample.position // 2}") for sample in alone]
     stderrs = []
-    for desk, rows in ((apart, alone), (together, paired)):
-        plan = await desk.open(rows)
+    for recorder, rows in ((unranked, alone), (together, paired)):
+        plan = await recorder.open(rows)
         # Both samples of a passage are right, or both are wrong.
         outcomes = [answered(at, (at + at // 2) % 2) for at in range(8)]
-        await desk.record([batch(plan.run_id, outcomes)])
-        summary = await desk.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
+        await recorder.record([batch(plan.run_id, outcomes)])
+        summary = await recorder.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
         stderrs.append(summary.tasks[0].figures["acc"].stderr)
     assert stderrs[0] is not None
     assert stderrs[1] is not None
@@ -142,50 +142,52 @@ async def test_samples_of_one_passage_are_not_taken_for_independent() -> None:
 
 
 async def test_n_counts_samples_not_rollouts() -> None:
-    desk = Desk()
-    plan = await desk.open(samples(3), rollouts=2)
+    recorder = Recorder()
+    plan = await recorder.open(samples(3), rollouts=2)
     outcomes = [
         answered(at, at % 2 * (1 - rollout), rollout=rollout) for at in range(3) for rollout in (0, 1)
     ]
-    await desk.record([batch(plan.run_id, outcomes)])
+    await recorder.record([batch(plan.run_id, outcomes)])
     figure = (
-        (await desk.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)).tasks[0].figures["acc"]
+        (await recorder.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False))
+        .tasks[0]
+        .figures["acc"]
     )
     assert figure.n == 3
     assert figure.mean == pytest.approx(5 / 6)
 
 
 async def test_a_macro_f1_is_over_the_choices_of_the_task_whichever_were_right() -> None:
-    desk = Desk()
+    recorder = Recorder()
     three = [
         replace(sample, target=replace(sample.target, choices=(" even", " odd", " neither")))
         for sample in samples(4)
     ]
-    plan = await desk.open(three, metrics=(MetricUse("f1", '{"average": "macro"}'),))
+    plan = await recorder.open(three, metrics=(MetricUse("f1", '{"average": "macro"}'),))
     right = [answered(at) for at in range(4)]
     taken = [logprob_answer((-1.0 - at % 2, -2.0 + at % 2, -9.0)) for at in range(4)]
-    await desk.record(
+    await recorder.record(
         [batch(plan.run_id, [replace(one, result=r) for one, r in zip(right, taken, strict=True)])]
     )
-    assert (await desk.summarize(plan.run_id)).tasks[0].figures["f1"].mean == pytest.approx(2 / 3)
+    assert (await recorder.summarize(plan.run_id)).tasks[0].figures["f1"].mean == pytest.approx(2 / 3)
 
 
 async def test_a_task_without_answers_has_no_figure() -> None:
-    desk = Desk()
-    plan = await desk.open(samples(2))
-    figure = (await desk.summarize(plan.run_id)).tasks[0].figures["acc"]
+    recorder = Recorder()
+    plan = await recorder.open(samples(2))
+    figure = (await recorder.summarize(plan.run_id)).tasks[0].figures["acc"]
     assert (figure.mean, figure.n) == (None, 0)
 
 
 async def test_partial_figures_are_kept_for_a_moment() -> None:
-    desk = Desk()
-    plan = await desk.open(samples(2))
-    await desk.record([batch(plan.run_id, [answered(0)])])
-    assert (await desk.summarize(plan.run_id)).answered == 1
-    await desk.record([batch(plan.run_id, [answered(1)])])
-    assert (await desk.summarize(plan.run_id)).answered == 1
-    desk.clock.seconds += LEAST_KEPT_SECONDS
-    assert (await desk.summarize(plan.run_id)).answered == 2
+    recorder = Recorder()
+    plan = await recorder.open(samples(2))
+    await recorder.record([batch(plan.run_id, [answered(0)])])
+    assert (await recorder.summarize(plan.run_id)).answered == 1
+    await recorder.record([batch(plan.run_id, [answered(1)])])
+    assert (await recorder.summarize(plan.run_id)).answered == 1
+    recorder.clock.seconds += LEAST_KEPT_SECONDS
+    assert (await recorder.summarize(plan.run_id)).answered == 2
 
 
 async def test_figures_are_computed_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +198,7 @@ async def test_figures_are_computed_beside_the_event_loop(monkeypatch: pytest.Mo
         return figure_of(metric, columns, average, label_count)
 
     monkeypatch.setattr(task_columns, "figure_of", noting_thread)
-    desk = Desk()
-    await desk.summarize((await desk.open(samples(2))).run_id)
+    recorder = Recorder()
+    await recorder.summarize((await recorder.open(samples(2))).run_id)
     assert threads
     assert threading.get_ident() not in threads

@@ -20,8 +20,8 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RECORD = RunRecord(plan_of([3]), 1)
 
 
-class Desk:
-    """Computes when told to; its own hand moves the clock."""
+class Recorder:
+    """Computes on demand; the test moves the clock."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -51,48 +51,48 @@ class Desk:
         )
 
 
-async def asked(desk: Desk, record: RunRecord = RECORD) -> asyncio.Task[RunSummary]:
+async def asked(recorder: Recorder, record: RunRecord = RECORD) -> asyncio.Task[RunSummary]:
     """Someone who waits for an answer."""
-    asking = asyncio.ensure_future(desk.partials.of(record))
+    asking = asyncio.ensure_future(recorder.partials.of(record))
     await asyncio.sleep(0)
     return asking
 
 
 async def test_all_who_ask_at_once_get_one_computation_even_if_the_first_leaves() -> None:
-    desk = Desk()
-    first, *others = [await asked(desk) for _ in range(5)]
+    recorder = Recorder()
+    first, *others = [await asked(recorder) for _ in range(5)]
     first.cancel()
-    desk.go.set()
+    recorder.go.set()
     assert {(await other).total for other in others} == {1}
-    assert desk.computed == 1
+    assert recorder.computed == 1
 
 
 async def test_what_cost_much_is_kept_long() -> None:
-    desk = Desk()
-    asking = await asked(desk)
-    desk.seconds += 20
-    desk.go.set()
+    recorder = Recorder()
+    asking = await asked(recorder)
+    recorder.seconds += 20
+    recorder.go.set()
     await asking
-    desk.seconds += 20 * KEPT_PER_SECOND_OF_COMPUTING - 1
-    assert (await desk.partials.of(RECORD)).total == 1
-    desk.seconds += 1
-    assert (await desk.partials.of(RECORD)).total == 2
-    desk.seconds += LEAST_KEPT_SECONDS
-    assert (await desk.partials.of(RECORD)).total == 3
+    recorder.seconds += 20 * KEPT_PER_SECOND_OF_COMPUTING - 1
+    assert (await recorder.partials.of(RECORD)).total == 1
+    recorder.seconds += 1
+    assert (await recorder.partials.of(RECORD)).total == 2
+    recorder.seconds += LEAST_KEPT_SECONDS
+    assert (await recorder.partials.of(RECORD)).total == 3
 
 
 async def test_a_failure_is_not_kept() -> None:
-    desk = Desk()
-    desk.go.set()
-    desk.failure = RecordNotFound(run_id=RECORD.plan.run_id)
+    recorder = Recorder()
+    recorder.go.set()
+    recorder.failure = RecordNotFound(run_id=RECORD.plan.run_id)
     with pytest.raises(RecordNotFound):
-        await desk.partials.of(RECORD)
-    desk.failure = None
-    assert (await desk.partials.of(RECORD)).total == 2
+        await recorder.partials.of(RECORD)
+    recorder.failure = None
+    assert (await recorder.partials.of(RECORD)).total == 2
 
 
 async def test_a_later_epoch_is_computed_anew() -> None:
-    desk = Desk()
-    desk.go.set()
-    await desk.partials.of(RECORD)
-    assert (await desk.partials.of(replace(RECORD, epoch=2))).epoch == 2
+    recorder = Recorder()
+    recorder.go.set()
+    await recorder.partials.of(RECORD)
+    assert (await recorder.partials.of(replace(RECORD, epoch=2))).epoch == 2

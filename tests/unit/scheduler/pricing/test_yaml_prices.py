@@ -119,7 +119,7 @@ def test_no_price_is_shipped() -> None:
         ("prizes: {}", "it has the key prizes; known: currency, prices"),
     ],
 )
-def test_a_gap_is_told_in_one_sentence_that_names_model_and_key(
+def test_a_gap_is_reported_in_one_sentence_that_names_model_and_key(
     tmp_path: Path, text: str, problem: str
 ) -> None:
     file = price_file(tmp_path, f"{text}\ncurrency: USD\n")

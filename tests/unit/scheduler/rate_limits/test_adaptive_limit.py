@@ -4,7 +4,7 @@ import pytest
 
 from services.scheduler.rate_limits.adaptive_limit import AdaptiveLimit
 from services.scheduler.rate_limits.rate_meter import Measured
-from tests.fakes.scheduler.simulated_rate_limits import SimulatedPaces
+from tests.fakes.scheduler.simulated_rate_limits import SimulatedRateLimits
 
 ALLOWED = 50.0
 
@@ -14,7 +14,7 @@ ALLOWED = 50.0
 def test_ten_workers_use_what_a_provider_allows_and_are_hardly_refused(
     allowed: float, burst: float, *, tells_when: bool
 ) -> None:
-    simulated = SimulatedPaces(allowed, burst=burst, tells_when=tells_when)
+    simulated = SimulatedRateLimits(allowed, burst=burst, tells_when=tells_when)
     simulated.run(60)
     start = simulated.now
     simulated.run(180)
@@ -25,7 +25,7 @@ def test_ten_workers_use_what_a_provider_allows_and_are_hardly_refused(
 
 @pytest.mark.parametrize(("changed", "seconds"), [(25.0, 15), (10.0, 15), (100.0, 90)])
 def test_a_limit_that_changes_is_followed(changed: float, seconds: float) -> None:
-    simulated = SimulatedPaces(ALLOWED, burst=ALLOWED, tells_when=False)
+    simulated = SimulatedRateLimits(ALLOWED, burst=ALLOWED, tells_when=False)
     simulated.run(90)
     bucket = simulated.provider.bucket
     bucket.rate = bucket.burst = changed
@@ -37,7 +37,7 @@ def test_a_limit_that_changes_is_followed(changed: float, seconds: float) -> Non
 
 
 def test_without_a_leader_the_last_grant_holds_and_the_next_leader_takes_it_over() -> None:
-    simulated = SimulatedPaces(ALLOWED, burst=ALLOWED, tells_when=False)
+    simulated = SimulatedRateLimits(ALLOWED, burst=ALLOWED, tells_when=False)
     simulated.run(90)
     start, granted = simulated.now, simulated.granted
     simulated.run(20, has_leader=False)
@@ -49,7 +49,7 @@ def test_without_a_leader_the_last_grant_holds_and_the_next_leader_takes_it_over
 
 
 def test_a_worker_that_begins_late_comes_up_to_the_others() -> None:
-    simulated = SimulatedPaces(ALLOWED, burst=ALLOWED, tells_when=False)
+    simulated = SimulatedRateLimits(ALLOWED, burst=ALLOWED, tells_when=False)
     late = simulated.workers[0]
     late.demand = 0.0
     simulated.run(60)
@@ -59,7 +59,7 @@ def test_a_worker_that_begins_late_comes_up_to_the_others() -> None:
 
 
 def test_a_provider_that_refuses_nobody_is_not_limited() -> None:
-    simulated = SimulatedPaces(1e9, burst=1e9, tells_when=False, workers=2)
+    simulated = SimulatedRateLimits(1e9, burst=1e9, tells_when=False, workers=2)
     simulated.run(5)
     assert simulated.granted is None
 

@@ -1,4 +1,4 @@
-"""Work in threads ends where nobody waits for it any more."""
+"""Work in threads ends when no caller waits for it any more."""
 
 import asyncio
 from collections.abc import Callable

@@ -182,8 +182,8 @@ async def test_a_refusal_names_a_file_and_not_where_the_server_keeps_it(harness:
     harness.showing = ShowSample(harness.all, FirstAvailableSource(FileRows(), []))
     with pytest.raises(DatasetUnavailable) as refused:
         await harness.prompt("sums")
-    told = "Failed to load SUMS dataset: sums/rows.csv: rows.csv has no header."
-    assert refused.value.message == told
+    reported = "Failed to load SUMS dataset: sums/rows.csv: rows.csv has no header."
+    assert refused.value.message == reported
 
 
 async def test_files_that_were_removed_are_unpacked_again(harness: Stand) -> None:
@@ -212,13 +212,13 @@ async def test_a_version_is_deleted_unless_a_run_used_it(harness: Stand) -> None
     await harness.deleting.delete("sums", 1)
 
 
-async def test_what_is_not_there_to_delete_is_told(harness: Stand) -> None:
+async def test_what_is_not_there_to_delete_is_reported(harness: Stand) -> None:
     await harness.adding.add(SUMS, "ann")
     with pytest.raises(NoSuchVersion) as refused:
         await harness.deleting.delete("sums", 9)
     assert refused.value.kind is ErrorKind.NOT_FOUND
-    told = "There is no version 9 of sums to delete. Of users' suites there are: sums@1."
-    assert refused.value.message == told
+    reported = "There is no version 9 of sums to delete. Of users' suites there are: sums@1."
+    assert refused.value.message == reported
     with pytest.raises(SuiteOfInstallation, match=r"^shades is a suite of the installation"):
         await harness.deleting.delete("shades", 1)
 

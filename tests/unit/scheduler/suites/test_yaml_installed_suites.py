@@ -1,4 +1,4 @@
-"""Suite files: valid ones load; a bad one is told with file, line and key, and breaks its own suite only.
+"""Suite files: valid ones load; an invalid one is reported with file, line and key and breaks only itself.
 The suites of a folder, read again when their files change.
 """
 
@@ -38,13 +38,13 @@ def test_the_schema_of_suites_is_a_schema() -> None:
     Draft202012Validator.check_schema(json.loads((SUITES / "task.schema.json").read_text()))
 
 
-def test_an_unknown_suite_is_told_with_those_there_are(tmp_path: Path) -> None:
+def test_an_unknown_suite_is_reported_with_those_there_are(tmp_path: Path) -> None:
     registry = load_suites(write_suite(tmp_path, CHOICE_TASK))
     with pytest.raises(UnknownSuite, match=r"Invalid benchmark suite. Supported: shades"):
         registry.suite("nope")
 
 
-def test_an_unknown_task_is_told_with_those_there_are(tmp_path: Path) -> None:
+def test_an_unknown_task_is_reported_with_those_there_are(tmp_path: Path) -> None:
     suite = load_suites(write_suite(tmp_path, CHOICE_TASK)).suite("shades")
     with pytest.raises(UnknownTask, match=r"Suite shades has no task nope. Its tasks: colours\."):
         suite.task("nope")
@@ -70,7 +70,7 @@ def test_a_key_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     assert problem in str(invalid(tmp_path, doc_to_txt="x"))
 
 
-def test_a_wrong_value_is_told_with_line_and_key(tmp_path: Path) -> None:
+def test_a_wrong_value_is_reported_with_line_and_key(tmp_path: Path) -> None:
     error = invalid(tmp_path, metric_list=[{"metric": "acc"}, {"metric": "beauty"}])
     assert error.key == "metric_list.1.metric"
     assert f"{error.file}, line {error.line}: metric_list.1.metric: 'beauty' is none of" in str(error)
@@ -79,13 +79,13 @@ def test_a_wrong_value_is_told_with_line_and_key(tmp_path: Path) -> None:
     )
 
 
-def test_a_template_error_is_told_with_its_key(tmp_path: Path) -> None:
+def test_a_template_error_is_reported_with_its_key(tmp_path: Path) -> None:
     error = invalid(tmp_path, doc_to_text="{{ thing ")
     assert error.key == "doc_to_text"
     assert "template error: line 1 of the template" in str(error)
 
 
-def test_yaml_that_cannot_be_read_is_told_with_its_line(tmp_path: Path) -> None:
+def test_yaml_that_cannot_be_read_is_reported_with_its_line(tmp_path: Path) -> None:
     write_suite(tmp_path, CHOICE_TASK)
     (tmp_path / "shades" / "colours.yaml").write_text("task: colours\nversion: [1\n")
     error = load_suites(tmp_path).broken["shades"]
@@ -93,7 +93,7 @@ def test_yaml_that_cannot_be_read_is_told_with_its_line(tmp_path: Path) -> None:
     assert "no valid YAML" in str(error)
 
 
-def test_a_task_without_its_file_is_told(tmp_path: Path) -> None:
+def test_a_task_without_its_file_is_reported(tmp_path: Path) -> None:
     write_suite(tmp_path, CHOICE_TASK)
     (tmp_path / "shades" / "colours.yaml").unlink()
     assert "cannot be read" in str(load_suites(tmp_path).broken["shades"])

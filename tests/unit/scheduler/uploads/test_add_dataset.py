@@ -105,7 +105,7 @@ async def test_store_that_fails_in_the_middle_ends_the_upload_while_it_comes() -
     assert uploads.objects.contents == {}
 
 
-async def test_caller_who_fails_in_the_middle_is_told_of() -> None:
+async def test_caller_who_fails_in_the_middle_is_reported_of() -> None:
     async def failing() -> AsyncIterator[bytes]:
         yield HEAVY[: len(HEAVY) // 2]
         raise ConnectionError("gone")
@@ -143,7 +143,7 @@ async def test_sender_is_held_back_by_a_check_that_is_slow() -> None:
 
 
 @pytest.mark.parametrize("url", ["ftp://x/y", "/tmp/x", "s3://", "file://host/x", "az://container/x"])
-def test_address_that_is_no_object_store_is_told_at_the_start(
+def test_address_that_is_no_object_store_is_reported_at_the_start(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
@@ -151,7 +151,7 @@ def test_address_that_is_no_object_store_is_told_at_the_start(
         ObstoreObjects(url)
 
 
-def test_folder_that_cannot_be_made_is_told_at_the_start(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_made_is_reported_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidObjectStore, match="Not a directory"):
         ObstoreObjects((tmp_path / "file" / "objects").as_uri())

@@ -1,4 +1,4 @@
-"""What each service is told by its environment, and by which python it runs."""
+"""The environment that each service gets, and the python that runs it."""
 
 from pathlib import Path
 

@@ -28,8 +28,8 @@ def test_first_refusal_of_a_run_without_an_answer_is_the_runs() -> None:
 
 def test_first_refusal_that_may_be_about_its_prompt_is_its_samples() -> None:
     refused = RefusedRuns(Clock())
-    told = [refused.on_refusal(SHARD, "forbidden", is_certain=False) for _ in range(REFUSALS_IN_A_ROW)]
-    assert told == [*[False] * (REFUSALS_IN_A_ROW - 1), True]
+    reported = [refused.on_refusal(SHARD, "forbidden", is_certain=False) for _ in range(REFUSALS_IN_A_ROW)]
+    assert reported == [*[False] * (REFUSALS_IN_A_ROW - 1), True]
 
 
 def test_stray_refusals_among_answers_are_their_samples() -> None:
@@ -43,8 +43,8 @@ def test_stray_refusals_among_answers_are_their_samples() -> None:
 def test_refusals_in_a_row_after_answers_are_the_runs() -> None:
     refused = RefusedRuns(Clock())
     refused.on_answer(SHARD)
-    told = [refused.on_refusal(SHARD, "no credit") for _ in range(REFUSALS_IN_A_ROW)]
-    assert told == [*[False] * (REFUSALS_IN_A_ROW - 1), True]
+    reported = [refused.on_refusal(SHARD, "no credit") for _ in range(REFUSALS_IN_A_ROW)]
+    assert reported == [*[False] * (REFUSALS_IN_A_ROW - 1), True]
 
 
 def test_answer_that_comes_after_all_takes_the_refusal_back() -> None:

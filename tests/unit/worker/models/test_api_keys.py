@@ -1,4 +1,4 @@
-"""A key comes from its variable or from the file of a mounted secret, and is told to nobody."""
+"""A key comes from its variable or from the file of a mounted secret, and is never shown."""
 
 from pathlib import Path
 

@@ -41,15 +41,19 @@ async def test_models_of_the_engine_are_listed() -> None:
         capabilities=CAN,
     )
     listing = await ListEngineModels(ListingEngine(model), 5.0).list_models()
-    [told] = listing_to_proto(listing, "remote").models
-    assert (told.model, told.pool, told.is_loaded, told.quantization) == (
+    [reported] = listing_to_proto(listing, "remote").models
+    assert (reported.model, reported.pool, reported.is_loaded, reported.quantization) == (
         "ollama/a",
         "remote",
         True,
         "Q4_K_M",
     )
-    assert (told.context_tokens, told.size_bytes, told.memory_bytes) == (4096, 1_000, 2_000)
-    assert (told.capabilities.chat, told.capabilities.seed, told.capabilities.images) == (True, True, False)
+    assert (reported.context_tokens, reported.size_bytes, reported.memory_bytes) == (4096, 1_000, 2_000)
+    assert (reported.capabilities.chat, reported.capabilities.seed, reported.capabilities.images) == (
+        True,
+        True,
+        False,
+    )
 
 
 async def test_failure_is_reported_by_its_message() -> None:
@@ -84,6 +88,6 @@ async def test_names_that_are_no_names_are_left_out() -> None:
 async def test_counts_that_do_not_fit_a_message_are_left_out() -> None:
     absurd = ModelInfo("a/b", capabilities=CAN, context_tokens=2**40, size_bytes=2**70)
     listing = await ListEngineModels(ListingEngine(absurd), 5.0).list_models()
-    [told] = listing_to_proto(listing, "remote").models
-    assert not told.HasField("context_tokens")
-    assert not told.HasField("size_bytes")
+    [reported] = listing_to_proto(listing, "remote").models
+    assert not reported.HasField("context_tokens")
+    assert not reported.HasField("size_bytes")

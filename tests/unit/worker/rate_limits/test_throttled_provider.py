@@ -64,8 +64,8 @@ class Leader:
     def _report(self, limiter: ProviderRateLimiter) -> None:
         self._limited[limiter.key] = limiter.rate_limited
         resume_at = limiter.resume_at
-        told = resume_at if resume_at and resume_at > CLOCK.now() else None
-        report = RateReport(limiter.key, "p", limiter.sent, limiter.rate_limited, limiter.waiting, told)
+        reported = resume_at if resume_at and resume_at > CLOCK.now() else None
+        report = RateReport(limiter.key, "p", limiter.sent, limiter.rate_limited, limiter.waiting, reported)
         self._meter.record(report, CLOCK.monotonic())
 
 

@@ -26,7 +26,7 @@ def test_a_way_to_read_files_of_the_server_is_no_data_set(reader: str) -> None:
 )
 def test_numbers_are_whole_and_no_larger_than_a_message_can_hold(key: str, value: str, problem: str) -> None:
     kept = [line for line in TASK.splitlines() if not line.startswith(key)]
-    assert [told for *_, told in problems_of("\n".join([*kept, f"{key}: {value}"]))] == [problem]
+    assert [reported for *_, reported in problems_of("\n".join([*kept, f"{key}: {value}"]))] == [problem]
 
 
 def test_a_text_of_more_tokens_than_any_engine_writes_is_refused() -> None:
@@ -50,7 +50,7 @@ def test_names_are_short_and_end_where_they_seem_to() -> None:
     ("pattern", "why"),
     [("(", "missing ), unterminated subpattern"), ("(?:" * 3000 + ")" * 3000, "nested too deeply")],
 )
-def test_a_pattern_that_cannot_be_read_is_told_with_the_reason(pattern: str, why: str) -> None:
+def test_a_pattern_that_cannot_be_read_is_reported_with_the_reason(pattern: str, why: str) -> None:
     step = f"{{function: regex, regex_pattern: '{pattern}'}}"
     found = problems_of(f"{TASK}filter_list: [{{name: a, filter: [{step}]}}]\n")
     [(_, line, key, problem)] = found

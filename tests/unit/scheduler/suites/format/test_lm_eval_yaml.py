@@ -214,8 +214,10 @@ def test_groups_that_hold_each_other_end() -> None:
          "aggregate_metric_list.0.aggregation", "'mean' was expected"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_group_is_told(text: str, line: int, key: str, problem: str) -> None:
-    assert [(at, where) for _, at, where, told in problems_of(text) if problem in told] == [(line, key)]
+def test_what_is_wrong_with_a_group_is_reported(text: str, line: int, key: str, problem: str) -> None:
+    assert [(at, where) for _, at, where, reported in problems_of(text) if problem in reported] == [
+        (line, key)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -241,8 +243,8 @@ def test_what_is_wrong_with_a_group_is_told(text: str, line: int, key: str, prob
 )  # fmt: skip
 def test_what_cannot_be_loaded_says_why_and_where(more: str, key: str, problem: str) -> None:
     found = problems_of(WORDS + more)
-    [(_, line, told, sentence)] = [one for one in found if one[2] == key]
-    assert (line, told) == (6, key)
+    [(_, line, reported, sentence)] = [one for one in found if one[2] == key]
+    assert (line, reported) == (6, key)
     assert problem in sentence
 
 
@@ -258,7 +260,7 @@ def test_other_outputs_are_refused(output_type: str) -> None:
     ]
 
 
-def test_a_task_of_python_code_is_told_to_be_one() -> None:
+def test_a_task_of_python_code_is_reported_to_be_one() -> None:
     text = "task: mine\ngroup: ours\nclass: !function task.Mine\n"
     assert problems_of(text) == [("", 3, "class", "!function task.Mine: a suite holds no Python code")]
 
@@ -270,7 +272,7 @@ def test_a_task_needs_a_split_that_can_be_asked() -> None:
     assert "a test_split or validation_split is needed" in problem
 
 
-def test_rows_of_a_file_that_is_nowhere_are_told_at_the_key_that_names_it() -> None:
+def test_rows_of_a_file_that_is_nowhere_are_reported_at_the_key_that_names_it() -> None:
     text = WORDS.replace("org/words", "json")
     assert [(line, key) for _, line, key, _ in problems_of(text)] == [(2, "dataset_path")]
     named = text + "dataset_kwargs: {data_files: {test: a.jsonl}}\n"

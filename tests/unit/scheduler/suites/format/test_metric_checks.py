@@ -36,10 +36,10 @@ def test_metrics_that_need_more_of_a_row_than_its_target_are_not_among_them() ->
 
 
 @pytest.mark.parametrize("name", ["acc", "bleu_diff", "accuracy", "", "x" * 5000])
-def test_an_unknown_metric_is_told_with_those_there_are(name: str) -> None:
-    with pytest.raises(UnknownMetric, match="exact_match, contains, regex") as told:
+def test_an_unknown_metric_is_reported_with_those_there_are(name: str) -> None:
+    with pytest.raises(UnknownMetric, match="exact_match, contains, regex") as reported:
         resolve_dataset_metrics([MetricUse(name)])
-    refusal = told.value
+    refusal = reported.value
     assert (refusal.kind, refusal.reason) == (ErrorKind.INVALID, "UNKNOWN_METRIC")
     assert len(refusal.message) < 500
 
@@ -70,9 +70,9 @@ def test_an_unknown_metric_is_told_with_those_there_are(name: str) -> None:
     ],
 )
 def test_what_is_wrong_with_an_option_is_one_sentence(use: MetricUse, sentence: str) -> None:
-    with pytest.raises(InvalidMetric, match=sentence) as told:
+    with pytest.raises(InvalidMetric, match=sentence) as reported:
         resolve_dataset_metrics([MetricUse("squad_em"), use])
-    refusal = told.value
+    refusal = reported.value
     assert (refusal.kind, refusal.reason) == (ErrorKind.INVALID, "INVALID_PARAMETER")
     assert refusal.facts["metric"] == use.name
 

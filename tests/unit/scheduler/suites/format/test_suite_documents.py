@@ -86,7 +86,7 @@ aggregate_metric_list: [{metric: acc}]
     )
 
 
-def test_groups_that_cannot_be_are_told_where_they_are() -> None:
+def test_groups_that_cannot_be_are_reported_where_they_are() -> None:
     rest = """\
 groups:
   - {group: colours, tasks: [colours]}
@@ -154,9 +154,9 @@ def test_what_a_metric_is_anyway_may_be_said_and_is_no_option() -> None:
         ("doc_to_txt: x", "doc_to_txt", "there is no such key; did you mean doc_to_text?"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_told_with_its_key(changed: str, key: str, problem: str) -> None:
+def test_what_does_not_fit_is_given_with_its_key(changed: str, key: str, problem: str) -> None:
     found = task_problems(changed)
-    assert (1, key) in [(line, told) for line, told, _ in found]
+    assert (1, key) in [(line, reported) for line, reported, _ in found]
     assert any(problem in sentence for _, _, sentence in found)
 
 
@@ -168,15 +168,15 @@ def test_what_does_not_fit_is_told_with_its_key(changed: str, key: str, problem:
     ],
 )
 def test_examples_must_come_from_somewhere(more: str, problem: str) -> None:
-    [(_, line, key, told)] = problems_of(TASK.replace(", fewshot_split: train", "") + more)
+    [(_, line, key, reported)] = problems_of(TASK.replace(", fewshot_split: train", "") + more)
     assert (line, key) == (9, "num_fewshot")
-    assert problem in told
+    assert problem in reported
 
 
 def test_examples_come_from_one_place() -> None:
-    [(_, line, key, told)] = problems_of(TASK + "fewshot_config: {samples: [{a: 1}]}")
+    [(_, line, key, reported)] = problems_of(TASK + "fewshot_config: {samples: [{a: 1}]}")
     assert (line, key) == (9, "fewshot_config.samples")
-    assert "not from both" in told
+    assert "not from both" in reported
 
 
 def test_a_metric_of_single_labels_is_refused_where_several_choices_are_right() -> None:
@@ -211,13 +211,13 @@ metric_list: [{metric: exact_match}]
         ("num_fewshot: 1\nfewshot_config: {samples: []}", "fewshot_config.samples", "[] should be non-empty"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_a_generation_is_told(more: str, key: str, problem: str) -> None:
-    [(_, line, told, sentence)] = problems_of(GENERATION + more)
-    assert (told, line >= 8) == (key, True)
+def test_what_does_not_fit_a_generation_is_reported(more: str, key: str, problem: str) -> None:
+    [(_, line, reported, sentence)] = problems_of(GENERATION + more)
+    assert (reported, line >= 8) == (key, True)
     assert problem in sentence
 
 
-def test_all_problems_are_told_in_the_order_of_the_lines() -> None:
+def test_all_problems_are_reported_in_the_order_of_the_lines() -> None:
     text = in_suite(
         TASK.replace("label", "7").replace("version", "vresion").replace("{metric: acc}", "{metric: pearson}")
     )
@@ -232,7 +232,7 @@ def test_all_problems_are_told_in_the_order_of_the_lines() -> None:
     assert found[0][3] == "is missing"
 
 
-def test_a_problem_of_an_included_file_is_told_there_and_once() -> None:
+def test_a_problem_of_an_included_file_is_reported_there_and_once() -> None:
     two = "suite: mine\ntasks:\n  - {task: a, include: base.yaml}\n  - {task: b, include: base.yaml}\n"
     assert problems_of(two, base_yaml=BASE.replace("label", "7")) == [
         ("base.yaml", 6, "doc_to_target", "the label 7 is none of the 2 choices, which are counted from 0")
@@ -251,8 +251,8 @@ def test_a_problem_of_an_included_file_is_told_there_and_once() -> None:
 def test_an_include_that_cannot_be_had_is_the_only_problem(
     files: dict[str, str], key: str, problem: str
 ) -> None:
-    [(_, _, told, sentence)] = problems_of("task: colours\ninclude: a.yaml\n", **files)
-    assert told == key
+    [(_, _, reported, sentence)] = problems_of("task: colours\ninclude: a.yaml\n", **files)
+    assert reported == key
     assert problem in sentence
 
 
@@ -288,17 +288,17 @@ def test_files_that_include_each_other_by_the_dozen_end() -> None:
         ("just words\n", 1, "", "the document holds no keys and values"),
     ],
 )
-def test_what_is_no_suite_is_told(text: str, line: int, key: str, problem: str) -> None:
-    told = [(at, where) for _, at, where, sentence in problems_of(text) if problem in sentence]
-    assert told == [(line, key)]
+def test_what_is_no_suite_is_reported(text: str, line: int, key: str, problem: str) -> None:
+    reported = [(at, where) for _, at, where, sentence in problems_of(text) if problem in sentence]
+    assert reported == [(line, key)]
 
 
-def test_a_task_that_is_there_twice_is_told_at_the_second() -> None:
+def test_a_task_that_is_there_twice_is_reported_at_the_second() -> None:
     text = in_suite() + "  -\n" + indent(TASK, "    ")
     assert problems_of(text) == [("", 13, "tasks.1.task", "the task colours is there twice")]
 
 
-def test_a_key_that_is_there_twice_is_told_and_nothing_that_follows_from_it() -> None:
+def test_a_key_that_is_there_twice_is_reported_and_nothing_that_follows_from_it() -> None:
     assert problems_of(TASK + "doc_to_target: 9\n") == [("", 9, "doc_to_target", "this key is there twice")]
 
 
@@ -313,7 +313,7 @@ def test_a_suite_of_too_many_tasks_is_refused() -> None:
     assert any("at most 1000 tasks" in problem for *_, problem in problems_of(text, base_yaml=BASE))
 
 
-def test_of_very_many_problems_the_first_are_told() -> None:
+def test_of_very_many_problems_the_first_are_reported() -> None:
     many_keys = TASK + "".join(f"key{number}: 1\n" for number in range(5000))
     assert len(problems_of(many_keys)) == 100
     many_tasks = "suite: mine\ntasks:\n" + "".join(f"- {{task: t{number}}}\n" for number in range(300))

@@ -44,11 +44,11 @@ def test_anchors_and_merge_keys_work_and_the_own_key_wins() -> None:
     assert merged["all"] == {"a": 3, "b": 1, "c": 2}
 
 
-def test_a_key_that_is_there_twice_is_told_with_the_line_of_the_second() -> None:
+def test_a_key_that_is_there_twice_is_reported_with_the_line_of_the_second() -> None:
     assert faults("a: {b: 1}\nc: 1\na: 2\n") == [("a", 3, "this key is there twice")]
 
 
-def test_python_code_and_unknown_tags_are_told_where_they_are() -> None:
+def test_python_code_and_unknown_tags_are_reported_where_they_are() -> None:
     assert faults("a:\n  - !function utils.score\nb: !mine [1]\nc: !env x\n") == [
         ("a.0", 2, "!function utils.score: a suite holds no Python code"),
         ("b", 3, "the tag !mine means nothing in a suite"),
@@ -57,12 +57,12 @@ def test_python_code_and_unknown_tags_are_told_where_they_are() -> None:
 
 
 @pytest.mark.parametrize("number", [".nan", ".inf", "-.inf"])
-def test_numbers_that_are_none_are_told(number: str) -> None:
+def test_numbers_that_are_none_are_reported(number: str) -> None:
     assert faults(f"a: {number}") == [("a", 1, f"{number} is no finite number")]
 
 
 @pytest.mark.parametrize("number", ["9" * 5000, "1:" + ":".join(["59"] * 5000), "!!int x", '!!int ""'])
-def test_numbers_that_cannot_be_read_are_told(number: str) -> None:
+def test_numbers_that_cannot_be_read_are_reported(number: str) -> None:
     [(key, _, problem)] = faults(f"a: {number}")
     assert key == "a"
     assert problem.endswith("is no int")
@@ -93,13 +93,13 @@ def test_what_is_nested_without_end_is_refused(text: str) -> None:
         ('a: "\x00"', "no valid YAML: ", 0),
     ],
 )
-def test_what_is_no_yaml_is_told_with_its_line(text: str, problem: str, line: int) -> None:
+def test_what_is_no_yaml_is_reported_with_its_line(text: str, problem: str, line: int) -> None:
     refused = refusal(text)
     assert refused.problem.startswith(problem)
     assert refused.line == line
 
 
-def test_bytes_that_are_no_utf_8_are_told_with_their_line() -> None:
+def test_bytes_that_are_no_utf_8_are_reported_with_their_line() -> None:
     with pytest.raises(InvalidYaml, match="no valid UTF-8") as refused:
         read_yaml(b"a: 1\nb: \xff\n")
     assert refused.value.line == 2

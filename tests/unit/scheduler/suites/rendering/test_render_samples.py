@@ -106,7 +106,7 @@ def test_the_digest_is_stable_between_versions_of_the_program(tmp_path: Path) ->
         ({"thing": "\ud800", "label": 0}, "", "its text is not valid Unicode (a lone surrogate)"),
     ],
 )
-def test_an_unfit_row_is_told_by_task_row_and_field(
+def test_an_unfit_row_is_reported_by_task_row_and_field(
     tmp_path: Path, row: dict[str, object], field: str, problem: str
 ) -> None:
     with pytest.raises(InvalidRow) as raised:
@@ -125,7 +125,7 @@ def test_no_rows_are_no_run(tmp_path: Path) -> None:
         list(render_task(load_one(tmp_path), []))
 
 
-def test_a_row_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_row_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     def rows() -> Iterator[Row]:
         yield ROWS[0]
         raise UnreadableRow(2, "no valid JSON")
@@ -225,7 +225,7 @@ def test_texts_beside_a_choice_that_do_not_fit_are_refused(
         list(render_task(task, [{**row, **changes}]))
 
 
-def test_right_and_wrong_texts_are_told_apart(tmp_path: Path) -> None:
+def test_right_and_wrong_texts_are_distinguished(tmp_path: Path) -> None:
     changes = {**GENERATION, "metric_list": [{"metric": "bleu_max"}]}
     task = load_one(tmp_path, **changes, doc_to_target="right", doc_to_wrong_target="{{ wrong | list }}")
     row = {"thing": "2 + 2", "right": ["4", "four"], "wrong": ["5"]}
@@ -270,14 +270,14 @@ def test_examples_stand_between_description_and_question(tmp_path: Path) -> None
     assert sample.prompt.as_text == "Colours.\ngrass is green\n\nblood is red\n\nsky is"
 
 
-def test_a_bad_row_of_the_pool_is_told_as_such(tmp_path: Path) -> None:
+def test_a_bad_row_of_the_pool_is_reported_as_such(tmp_path: Path) -> None:
     pool = [{"thing": "sky", "label": 7}]
     task = load_one(tmp_path, fewshot_config={"sampler": "first_n"})
     with pytest.raises(InvalidRow, match="row 1: few-shot pool: the label 7"):
         list(render_task(task, ROWS, pool, num_fewshot=1))
 
 
-def test_a_row_of_the_pool_that_cannot_be_read_is_told_as_such(tmp_path: Path) -> None:
+def test_a_row_of_the_pool_that_cannot_be_read_is_reported_as_such(tmp_path: Path) -> None:
     def pool() -> Iterator[Row]:
         yield ROWS[0]
         raise UnreadableRow(2, "no valid JSON")

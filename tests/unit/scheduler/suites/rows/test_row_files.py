@@ -1,4 +1,4 @@
-"""Files of rows: JSON lines, CSV and Parquet; what cannot be read is told with its row."""
+"""Files of rows: JSON lines, CSV and Parquet; what cannot be read is reported with its row."""
 
 import hashlib
 import os
@@ -81,7 +81,7 @@ def test_json_lines_are_read(tmp_path: Path, content: str, rows: list[Row]) -> N
         (b"{} {}", "row 1: no valid JSON: Extra data"),
     ],
 )
-def test_a_line_that_is_no_row_is_told(tmp_path: Path, content: bytes, problem: str) -> None:
+def test_a_line_that_is_no_row_is_reported(tmp_path: Path, content: bytes, problem: str) -> None:
     assert problem_of(rows_of(tmp_path, "a.jsonl", content)).startswith(problem)
 
 
@@ -115,7 +115,9 @@ def test_csv_is_read_and_every_value_is_text(tmp_path: Path, content: str, rows:
         ("x" * (MAX_ROW_BYTES + 1), "the header of a.csv cannot be read: it has more than 4194304 bytes"),
     ],
 )
-def test_a_csv_without_a_usable_header_is_told_at_once(tmp_path: Path, content: str, problem: str) -> None:
+def test_a_csv_without_a_usable_header_is_reported_at_once(
+    tmp_path: Path, content: str, problem: str
+) -> None:
     with pytest.raises(RowsMissing) as raised:
         rows_of(tmp_path, "a.csv", content)
     assert str(raised.value) == problem
@@ -134,7 +136,7 @@ def test_a_csv_without_a_usable_header_is_told_at_once(tmp_path: Path, content: 
         (b'1,"' + b"x" * 999 + b"\n" + (b"x" * 999 + b"\n") * 5000, "row 1: it has more than 4194304 bytes"),
     ],
 )
-def test_a_csv_row_that_is_unfit_is_told(tmp_path: Path, rest: bytes, problem: str) -> None:
+def test_a_csv_row_that_is_unfit_is_given(tmp_path: Path, rest: bytes, problem: str) -> None:
     assert problem_of(rows_of(tmp_path, "a.csv", b"a,b\n" + rest)) == problem
 
 
@@ -164,12 +166,12 @@ def test_parquet_is_read_over_batches_and_row_groups(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + b"x" * 100 + b"PAR1"])
-def test_what_is_no_parquet_is_told_at_once(tmp_path: Path, content: bytes) -> None:
+def test_what_is_no_parquet_is_reported_at_once(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(RowsMissing, match=r"a\.parquet is no readable Parquet file"):
         rows_of(tmp_path, "a.parquet", content)
 
 
-def test_a_parquet_file_that_is_damaged_in_the_middle_is_told(tmp_path: Path) -> None:
+def test_a_parquet_file_that_is_damaged_in_the_middle_is_reported(tmp_path: Path) -> None:
     file = written(tmp_path, pa.table({"a": ["x" * 50] * 1000}), compression="snappy", use_dictionary=False)
     content = bytearray(file.read_bytes())
     content[10:200] = b"\xff" * 190
@@ -192,7 +194,7 @@ def test_parquet_that_would_have_to_be_held_whole_is_refused(
         open_rows(file)
 
 
-def test_parquet_rows_that_are_too_large_are_told(tmp_path: Path) -> None:
+def test_parquet_rows_that_are_too_large_are_reported(tmp_path: Path) -> None:
     file = written(tmp_path, pa.table({"a": ["x" * (MAX_ROW_BYTES + 1)] * 64}))
     assert problem_of(iter(open_rows(file)[0])).startswith("row 1: it and those after it have more than")
 

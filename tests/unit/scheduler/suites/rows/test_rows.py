@@ -72,7 +72,7 @@ def test_a_folder_that_is_no_mirror_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("line", "problem"), [("{", "no valid JSON"), ("[1]", "a JSON object is needed")])
-def test_a_line_that_is_no_row_is_told_with_its_number(tmp_path: Path, line: str, problem: str) -> None:
+def test_a_line_that_is_no_row_is_reported_with_its_number(tmp_path: Path, line: str, problem: str) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text(f'{{"a": 1}}\n{line}\n')
     rows = iter(FileRows().open(RowsReference("own", file=file)).rows)
@@ -87,7 +87,7 @@ def test_the_first_place_that_has_the_rows_gives_them(tmp_path: Path) -> None:
     assert places.open(HUB).provenance.source == "mirror"
 
 
-def test_rows_that_are_nowhere_are_told_in_one_sentence_that_names_every_place() -> None:
+def test_rows_that_are_nowhere_are_reported_in_one_sentence_that_names_every_place() -> None:
     places = FirstAvailableSource(FileRows(), [MirrorRows(None), Nowhere("the hub cannot be reached")])
     with pytest.raises(DatasetUnavailable) as raised:
         places.open(HUB)
@@ -97,7 +97,7 @@ def test_rows_that_are_nowhere_are_told_in_one_sentence_that_names_every_place()
     )
 
 
-def test_a_missing_file_of_a_suite_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_of_a_suite_is_reported(tmp_path: Path) -> None:
     places = FirstAvailableSource(FileRows(), [])
     with pytest.raises(
         DatasetUnavailable, match=r"Failed to load OWN dataset: .*gone.jsonl: the file cannot"

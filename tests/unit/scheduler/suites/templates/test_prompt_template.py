@@ -108,7 +108,7 @@ def test_only_as_many_places_are_replaced_as_asked() -> None:
         ),
     ],
 )
-def test_an_unfit_row_is_told_by_its_field(source: str, row: dict[str, object], problem: str) -> None:
+def test_an_unfit_row_is_reported_by_its_field(source: str, row: dict[str, object], problem: str) -> None:
     with pytest.raises(FieldProblem) as raised:
         compile_template(source).text(row)
     assert raised.value.problem.startswith(problem)
@@ -120,7 +120,7 @@ def test_a_broken_template_does_not_compile(source: str) -> None:
         compile_template(source)
 
 
-def test_a_long_template_is_told_by_its_beginning() -> None:
+def test_a_long_template_is_reported_by_its_beginning() -> None:
     with pytest.raises(FieldProblem) as raised:
         compile_template("x" * 1000 + "{{ 1 // 0 }}").text({})
     assert len(raised.value.problem) < 300

@@ -1,4 +1,4 @@
-"""A template reads no files, does not loop for ever and eats no memory; the limit it meets is told."""
+"""A template reads no files, does not loop for ever and eats no memory; its limit is reported."""
 
 import pytest
 
@@ -79,8 +79,8 @@ def test_numbers_do_not_grow_without_end(source: str) -> None:
 
 
 def test_a_regular_expression_has_an_end_in_time() -> None:
-    told = failure_of("{{ ('a' * 60)|regex_replace('(a|aa)+$b', '') }}")
-    assert told.endswith("was stopped: its regular expressions take more than 1 s")
+    reported = failure_of("{{ ('a' * 60)|regex_replace('(a|aa)+$b', '') }}")
+    assert reported.endswith("was stopped: its regular expressions take more than 1 s")
 
 
 @pytest.mark.parametrize(

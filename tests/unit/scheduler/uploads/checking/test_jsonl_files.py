@@ -127,7 +127,7 @@ def test_unusual_lines_are_taken(line: object) -> None:
         (b'{"prompt": "\\ud800"}', "It is not valid JSON: no low surrogate in string, at letter 13."),
     ],
 )
-def test_what_is_no_json_is_told_in_a_sentence(content: bytes, problem: str) -> None:
+def test_what_is_no_json_is_reported_in_a_sentence(content: bytes, problem: str) -> None:
     assert problem_of(content) == problem
 
 
@@ -166,8 +166,8 @@ def test_first_20_faults_are_named_by_line_and_all_are_counted() -> None:
 def test_repeated_id_names_the_line_that_had_it_first() -> None:
     lines = [batch_line(number % 3) for number in range(5)]
     checked = CheckedFiles().check(jsonl(lines))
-    told = [(fault.line, fault.problem) for fault in checked.faults]
-    assert told == [(4, "It repeats the id of line 1."), (5, "It repeats the id of line 2.")]
+    reported = [(fault.line, fault.problem) for fault in checked.faults]
+    assert reported == [(4, "It repeats the id of line 1."), (5, "It repeats the id of line 2.")]
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_limits_end_an_upload_that_goes_on() -> None:
         ("x.ndjson.zst", b'{"prompt": "x"}', DatasetFormat.JSONL),
     ],
 )
-def test_format_is_told_from_the_name_and_the_first_bytes(
+def test_format_is_distinguished_from_the_name_and_the_first_bytes(
     name: str, content: bytes, form: DatasetFormat
 ) -> None:
     assert CheckedFiles().check(content, name).format is form

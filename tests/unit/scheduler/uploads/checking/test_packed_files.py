@@ -1,4 +1,4 @@
-"""Compressed files are told from their first bytes, whatever their name; a bomb costs no memory."""
+"""Compressed files are detected from their first bytes, whatever their name; a bomb costs no memory."""
 
 import gzip
 import tracemalloc

@@ -85,7 +85,7 @@ def test_blank_lines_of_csv_are_skipped_but_not_for_ever() -> None:
     assert faults_of(b"prompt\nx\n" + b"\n" * 200_000, "rows.csv") == [(0, "")]
 
 
-def test_files_of_another_kind_are_told_as_a_whole() -> None:
+def test_files_of_another_kind_are_reported_as_a_whole() -> None:
     for name in ("rows.csv", "rows.jsonl"):
         assert (
             problem_of("prompt\nx\n".encode("utf-16"), name) == "It is written in UTF-16. Save it as UTF-8."
@@ -230,7 +230,7 @@ def test_what_begins_otherwise_or_is_too_long_is_refused_before_it_lies_on_disk(
         CheckedFiles(limits=replace(NO_LIMITS, uploaded_bytes=9_000)).check(packed, "x.parquet.gz")
 
 
-def test_what_is_no_parquet_is_told() -> None:
+def test_what_is_no_parquet_is_reported() -> None:
     whole = parquet({"prompt": ["x"] * 100})
     for content in (b"PAR1 and nothing else", whole[:-20], whole[:200] + b"\xff" * 60 + whole[260:]):
         assert problem_of(content, "rows.parquet").startswith("It is no valid Parquet file: ")

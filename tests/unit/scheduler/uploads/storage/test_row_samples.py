@@ -101,7 +101,7 @@ def test_digest_is_of_request_and_target_whatever_the_id_the_place_and_the_order
     assert sample_of_line(0, json.dumps(same).encode()).digest == first.digest
 
 
-def test_digest_tells_apart_what_would_be_asked_or_expected_otherwise() -> None:
+def test_digest_distinguishes_what_would_be_asked_or_expected_otherwise() -> None:
     others = [
         row_of({"prompt": "One and one?"}),
         row_of({"prompt": "One and one?"}, target=""),

@@ -104,7 +104,7 @@ def test_sound_file_has_its_bytes_and_its_rows() -> None:
     assert (checks.stored(), checks.has_rows(), checked.faults.count) == (SOUND, True, 0)
 
 
-def test_too_large_a_file_is_told_while_it_comes() -> None:
+def test_too_large_a_file_is_reported_while_it_comes() -> None:
 
     with pytest.raises(FileTooLarge, match="more than 20000000 bytes, the most of a batch"):
         Checks().check(b" " * (MAX_BYTES + 1))

@@ -62,10 +62,10 @@ def test_events_are_read_alike_in_crumbs(most: int) -> None:
 
 def test_documents_are_read_alike_wherever_their_lines_are_cut() -> None:
     body = '{"a": "ä"}\r\n\n{"b":2}\n{"last": "without an end"}'.encode()
-    told = [StreamEvent('{"a": "ä"}'.encode()), StreamEvent(b'{"b":2}')]
+    reported = [StreamEvent('{"a": "ä"}'.encode()), StreamEvent(b'{"b":2}')]
     for at in range(len(body) + 1):
         assert read(JsonLines(), [body[:at], body[at:]]) == [
-            *told,
+            *reported,
             StreamEvent(b'{"last": "without an end"}'),
         ]
 

@@ -1,4 +1,4 @@
-"""However a server repeats a key, it is not told on."""
+"""However a server repeats a key, it is not passed on."""
 
 import html
 import json
@@ -36,16 +36,16 @@ NESTED = json.dumps(json.dumps({"upstream": KEY}).replace("+", "\\u002b"))
     ],
 )
 def test_key_is_redacted_from_responses(body: bytes) -> None:
-    told = parse_plain_error(KeyRedactor(KEY).redact(body)).message
-    assert "***" in told
+    reported = parse_plain_error(KeyRedactor(KEY).redact(body)).message
+    assert "***" in reported
     for form in (KEY, KEY[:8], KEY[-8:], "planted", quote(KEY, safe=""), ESCAPED):
-        assert form not in told
+        assert form not in reported
 
 
 @pytest.mark.parametrize("key", [KEY, "sk-plain_key.0123456789"])
 def test_answer_that_repeats_the_key_is_read_without_it(key: str) -> None:
-    for told in (json.dumps(key)[1:-1], "".join(f"\\u{ord(letter):04X}" for letter in key)):
-        body = f'{{"id": 1, "content": "\\n{told}\\u00e9", "Bearer {told}": []}}'
+    for reported in (json.dumps(key)[1:-1], "".join(f"\\u{ord(letter):04X}" for letter in key)):
+        body = f'{{"id": 1, "content": "\\n{reported}\\u00e9", "Bearer {reported}": []}}'
         document = read_document(KeyRedactor(key).redact(body.encode()))
         assert document == {"id": 1, "content": "\n***é", "Bearer ***": []}
 

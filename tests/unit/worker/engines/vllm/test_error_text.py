@@ -1,4 +1,4 @@
-"""The cause of a failed start is found and told in short."""
+"""The cause of a failed start is found and reported in short."""
 
 from services.worker.engines.vllm.error_text import is_echo, reason_in_error, reason_in_output, shortened
 
@@ -26,12 +26,12 @@ def test_own_exceptions_of_libraries_count_too() -> None:
 
 
 def test_what_only_programs_read_is_left_out() -> None:
-    told = (
+    reported = (
         "1 validation error for ModelConfig\n"
         "  Value error, The length is too great. [type=value_error, input_value=ArgsKwargs(())]\n"
         "    For further information visit a page"
     )
-    assert reason_in_error(told) == "The length is too great."
+    assert reason_in_error(reported) == "The length is too great."
     assert reason_in_error("") == ""
     out_of_memory = "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory"
     assert shortened(out_of_memory) == "DefaultCPUAllocator: can't allocate memory"
