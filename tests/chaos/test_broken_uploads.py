@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import random
 import resource
 from base64 import b64encode
@@ -101,7 +102,8 @@ async def sent(stack: StackHarness, api: str, content: bytes, name: str = "whole
 
 def objects(stack: StackHarness) -> set[Path]:
     folder = stack.stack.options.state_dir / "objects"
-    return {path for path in folder.rglob("*") if path.is_file()}
+    # A folder may vanish while it is read: os.walk passes over it, rglob does not.
+    return {Path(root, name) for root, _, names in os.walk(folder) for name in names}
 
 
 async def kept(stack: StackHarness, api: str) -> int:

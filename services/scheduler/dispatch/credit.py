@@ -44,6 +44,6 @@ def worth_sending(credit: int) -> int:
 
 def shard_credit(rule: CreditRule, demand: Demand) -> int:
     for_workers = 2 * demand.capacity / max(demand.runs, 1)
-    for_pace = (demand.samples_per_second or 0.0) * rule.seconds_ahead
-    wanted = ceil(max(for_workers, for_pace) / MAX_SHARD_SAMPLES)
+    for_speed = (demand.samples_per_second or 0.0) * rule.seconds_ahead
+    wanted = ceil(max(for_workers, for_speed) / MAX_SHARD_SAMPLES)
     return min(max(rule.floor, wanted), rule.ceiling)

@@ -102,15 +102,15 @@ async def _delete(transaction: PostgresTransaction, file_id: FileId) -> Sequence
     run_id = await transaction.fetchval("run_using_dataset", file_id)
     if run_id is not None:
         raise FileInUseByRun(file_id=file_id, run_id=str(run_id))
-    loose = [held["prefix"]]
+    unreferenced = [held["prefix"]]
     key = (held["digest"], held["format"])
     content = await transaction.fetchval("lock_content", *key)
     await transaction.execute("delete_file", file_id)
     if content and await transaction.fetchval("delete_unused_content", *key):
-        loose.append(content)
-    for prefix in loose:
+        unreferenced.append(content)
+    for prefix in unreferenced:
         await transaction.execute("add_unreferenced_prefix", prefix)
-    return loose
+    return unreferenced
 
 
 def file_from_row(row: asyncpg.Record) -> StoredFile:

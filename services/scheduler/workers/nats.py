@@ -97,5 +97,5 @@ class NatsModelLists:
             raise_if_cancelled()
             return PoolListing(problem=f"The workers did not answer within {self._limit_seconds:g} s.")
         models = tuple(MODEL.from_proto(model) for model in response.models)
-        is_told = bool(models) or not response.problem
-        return PoolListing(models, response.problem, self._clock.now() if is_told else None)
+        is_reported = bool(models) or not response.problem
+        return PoolListing(models, response.problem, self._clock.now() if is_reported else None)

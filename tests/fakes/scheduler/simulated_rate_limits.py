@@ -61,8 +61,8 @@ class SimulatedWorker:
         if not is_refused and now < self.reported_at + 1.0:
             return None
         self.reported_at, self.reported_refusals = now, self.rate_limited
-        told = clock_time(self.resume_at) if self.resume_at > now else None
-        return RateReport(self.name, "p", self.sent, self.rate_limited, int(self.wanted), told)
+        reported = clock_time(self.resume_at) if self.resume_at > now else None
+        return RateReport(self.name, "p", self.sent, self.rate_limited, int(self.wanted), reported)
 
     def hear_grant(self, now: float, rate: float | None, resume_at: float) -> None:
         if rate is not None and self.rate is None:
@@ -114,7 +114,7 @@ class SimulatedProvider:
         return rate_limited / max(1, rate_limited + sum(start <= at < end for at in self.taken))
 
 
-class SimulatedPaces:
+class SimulatedRateLimits:
     def __init__(self, allowed: float, *, burst: float, tells_when: bool, workers: int = 10) -> None:
         self.now = 1000.0
         rng = random.Random(1)

@@ -117,13 +117,13 @@ def test_fault_has_a_code_that_clients_know(content: bytes, code: str, param: st
     assert problem.message.endswith((".", "…"))
 
 
-def test_one_line_too_many_is_told_of_the_whole_file() -> None:
+def test_one_line_too_many_is_reported_of_the_whole_file() -> None:
     assert problems_of_file(file_of(line(0) + line(1), most=2), CHAT) == ()
     [problem] = problems_of_file(file_of(line(0) + line(1) + line(2), most=2), CHAT)
     assert (problem.code, problem.line) == ("too_many_tasks", 0)
 
 
-def test_file_for_another_endpoint_is_told() -> None:
+def test_file_for_another_endpoint_is_reported() -> None:
     [problem] = problems_of_file(file_of(line()), "/v1/completions")
     assert (problem.code, problem.param) == ("url_mismatch", "url")
     assert problem.message == f"The lines of the file ask {CHAT}, but the batch is for /v1/completions."

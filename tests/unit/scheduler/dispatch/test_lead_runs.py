@@ -92,13 +92,13 @@ async def test_word_of_a_paused_run_stays_and_that_of_a_run_that_is_over_is_with
     await harness.pausing.pause(paused.run_id)
     await harness.cancelling.cancel(over.run_id)
 
-    async def only_one_is_told() -> bool:
+    async def only_one_is_reported() -> bool:
         harness.clock.seconds += 61
         harness.tracker.touch("", harness.clock.monotonic())
         return set(harness.controls.words) == {paused.run_id}
 
     task = asyncio.ensure_future(leading(harness).lead(harness.fencing_token))
-    await until(only_one_is_told)
+    await until(only_one_is_reported)
     task.cancel()
     assert harness.controls.words[paused.run_id] == (RunState.PAUSED, 1)
 

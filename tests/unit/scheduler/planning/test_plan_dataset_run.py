@@ -143,7 +143,7 @@ async def test_data_set_that_is_gone_fails_a_run_that_was_not_planned_yet() -> N
     assert failed.error.reason == DatasetNotFound.reason
 
 
-async def test_results_is_told_of_rows_parameters_and_metrics() -> None:
+async def test_results_is_reported_of_rows_parameters_and_metrics() -> None:
     harness = SchedulerHarness()
     body = {"messages": [{"role": "user", "content": "Hi", "name": "ann"}], "temperature": 0.5}
     plain = {"id": "a", "prompt": "x", "target": "y", "metadata": {"level": 1}}
@@ -171,12 +171,12 @@ TEXT = PlannedTask(
 async def test_nothing_is_made_up_of_parameters_that_neither_row_nor_run_sets() -> None:
     harness = SchedulerHarness()
     run = await planned(harness, dataset_id=harness.datasets.upload(ROWS[:1]))
-    told = task_to_proto(TaskToOpen(TEXT, TaskScoring(OutputType.GENERATE_UNTIL, ())), run)
-    assert (told.max_tokens, told.HasField("temperature"), list(told.stop)) == (0, False, [])
+    reported = task_to_proto(TaskToOpen(TEXT, TaskScoring(OutputType.GENERATE_UNTIL, ())), run)
+    assert (reported.max_tokens, reported.HasField("temperature"), list(reported.stop)) == (0, False, [])
     params = GenerationParams(max_tokens=9, temperature=0.5)
     ordered = replace(run, order=replace(run.order, params=params))
-    told = task_to_proto(TaskToOpen(TEXT, TaskScoring(OutputType.GENERATE_UNTIL, ())), ordered)
-    assert (told.max_tokens, told.temperature) == (9, 0.5)
+    reported = task_to_proto(TaskToOpen(TEXT, TaskScoring(OutputType.GENERATE_UNTIL, ())), ordered)
+    assert (reported.max_tokens, reported.temperature) == (9, 0.5)
 
 
 async def test_request_of_a_row_is_another_than_that_of_a_suites_sample() -> None:

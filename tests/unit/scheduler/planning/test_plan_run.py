@@ -123,15 +123,15 @@ async def test_order_overrides_what_the_task_says() -> None:
     assert merged_params(GenerationParams(), choose).max_tokens is None
 
 
-async def test_results_is_told_how_was_generated_and_of_choices_nothing() -> None:
+async def test_results_is_reported_how_was_generated_and_of_choices_nothing() -> None:
     harness = SchedulerHarness()
     run, _ = await harness.start()
     await harness.tools.planner.plan(harness.fencing_token, run)
     say = (await harness.runs.planned_tasks(run.run_id))[1]
     scoring = TaskScoring(OutputType.GENERATE_UNTIL, ())
     run = replace(run, order=toy_order(params=GenerationParams(max_tokens=64)))
-    told = task_to_proto(TaskToOpen(say, scoring), run)
-    assert (list(told.stop), told.max_tokens, told.temperature) == (["\n"], 64, 0.0)
+    reported = task_to_proto(TaskToOpen(say, scoring), run)
+    assert (list(reported.stop), reported.max_tokens, reported.temperature) == (["\n"], 64, 0.0)
     picked = replace(say, generation=None, output_type=OutputType.MULTIPLE_CHOICE)
     choose = task_to_proto(TaskToOpen(picked, scoring), run)
     assert (choose.max_tokens, choose.HasField("temperature")) == (0, False)

@@ -54,9 +54,9 @@ def test_a_whole_price_as_postgres_tells_it_is_reckoned_with_like_any_other(cach
         f'{{"input_per_million": {whole}, "output_per_million": 1, "cached_input_per_million": {cached}, '
         '"currency": "EUR"}'
     )
-    told, recorded = from_json(ModelPrice, text), PRICE.validate_json(text)
-    assert told is not None
+    reported, recorded = from_json(ModelPrice, text), PRICE.validate_json(text)
+    assert reported is not None
     assert recorded is not None
-    assert astuple(told) == astuple(recorded)
-    assert {type(each) for each in astuple(told)[:2]} == {float}
-    assert told.cost(TokenUsage(10**9, 5)) == recorded.cost(RecordedTokens(10**9, 5))
+    assert astuple(reported) == astuple(recorded)
+    assert {type(each) for each in astuple(reported)[:2]} == {float}
+    assert reported.cost(TokenUsage(10**9, 5)) == recorded.cost(RecordedTokens(10**9, 5))

@@ -11,7 +11,7 @@ def news(recorded: int, *, epoch: int = 1, shards: dict[int, int] | None = None)
     return ProgressReport("run", RunCounts(epoch, (TaskCounts("task", recorded),)), shards or {})
 
 
-def board_of_the_leader() -> ProgressTracker:
+def leaderboard_of_the_leader() -> ProgressTracker:
     tracker = ProgressTracker()
     tracker.keep_shards("run")
     return tracker
@@ -23,7 +23,7 @@ def recorded(tracker: ProgressTracker, epoch: int = 1) -> int | None:
 
 
 def test_replayed_report_changes_no_count() -> None:
-    tracker = board_of_the_leader()
+    tracker = leaderboard_of_the_leader()
     tracker.record(news(10, shards={0: 10}), 0)
     tracker.record(news(4, shards={0: 4}), 1)
     assert recorded(tracker) == 10
@@ -31,7 +31,7 @@ def test_replayed_report_changes_no_count() -> None:
 
 
 def test_reports_that_cross_lose_no_shard() -> None:
-    tracker = board_of_the_leader()
+    tracker = leaderboard_of_the_leader()
     tracker.record(news(128, shards={2: 64}), 0)
     tracker.record(news(64, shards={1: 64}), 0.1)
     assert recorded(tracker) == 128
@@ -39,7 +39,7 @@ def test_reports_that_cross_lose_no_shard() -> None:
 
 
 def test_later_epoch_begins_with_fewer() -> None:
-    tracker = board_of_the_leader()
+    tracker = leaderboard_of_the_leader()
     tracker.record(news(10, shards={0: 10}), 0)
     tracker.record(news(4, epoch=2), 1)
     assert recorded(tracker, epoch=1) is None
@@ -48,7 +48,7 @@ def test_later_epoch_begins_with_fewer() -> None:
 
 
 def test_counts_of_shards_are_kept_until_taken() -> None:
-    tracker = board_of_the_leader()
+    tracker = leaderboard_of_the_leader()
     tracker.record(news(10, shards={0: 10}), 0)
     tracker.record(news(15, shards={1: 5}), 1)
     assert tracker.take_shard_counts("run") == {0: 10, 1: 5}
@@ -67,7 +67,7 @@ def test_counts_of_shards_are_kept_only_where_the_run_is_driven() -> None:
     assert recorded(tracker) == 30
 
 
-def test_pace_is_that_of_the_last_ten_seconds() -> None:
+def test_speed_is_that_of_the_last_ten_seconds() -> None:
     tracker = ProgressTracker()
     for second in range(21):
         tracker.record(news(100 * min(second, 10)), second)
@@ -75,7 +75,7 @@ def test_pace_is_that_of_the_last_ten_seconds() -> None:
     assert tracker.samples_per_second("other", 20) is None
 
 
-def test_pace_falls_while_nothing_comes() -> None:
+def test_speed_falls_while_nothing_comes() -> None:
     tracker = ProgressTracker()
     tracker.record(news(0), 0)
     tracker.record(news(100), 1)

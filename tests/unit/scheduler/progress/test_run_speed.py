@@ -29,7 +29,7 @@ def test_before_there_is_a_stretch_it_may_go_half_or_twice_as_fast() -> None:
     assert speed_after((0, 0), (4, 20)) == RunSpeed(5, 50, fastest=10, slowest=2.5)
 
 
-def test_nothing_is_told_from_one_moment() -> None:
+def test_nothing_is_distinguished_from_one_moment() -> None:
     assert speed_after((0, 10)) is None
 
 
@@ -66,7 +66,7 @@ def test_later_epoch_is_measured_anew() -> None:
     assert marks.speed(8) == RunSpeed(2, 0, fastest=4, slowest=1)
 
 
-def test_time_left_is_told_between_the_best_and_the_worst() -> None:
+def test_time_left_is_reported_between_the_best_and_the_worst() -> None:
     assert time_left(100, RunSpeed(10, 0, fastest=20, slowest=5)) == TimeLeft(10, low=5, high=20)
 
 

@@ -31,11 +31,11 @@ def listing(*names: str) -> PoolListing:
     return PoolListing(tuple(ModelInfo(name, "?", size_bytes=7) for name in names), listed_at=AT)
 
 
-class ToldLists:
+class ReportedLists:
     """What a test says that pools tell; a pool that `hangs` answers once it is let go."""
 
     def __init__(self) -> None:
-        self.told: dict[str, PoolListing] = {}
+        self.reported: dict[str, PoolListing] = {}
         self.asked: Counter[str] = Counter()
         self.hangs: dict[str, asyncio.Event] = {}
 
@@ -43,12 +43,12 @@ class ToldLists:
         self.asked[pool] += 1
         if pool in self.hangs:
             await self.hangs[pool].wait()
-        return self.told.get(pool, PoolListing(listed_at=AT))
+        return self.reported.get(pool, PoolListing(listed_at=AT))
 
 
 class Stand:
     def __init__(self, *workers: Worker) -> None:
-        self.lists = ToldLists()
+        self.lists = ReportedLists()
         self.clock = SetClock()
         self.listing = ListModels(POOLS, ListedWorkers(list(workers)), self.lists, self.clock, RULES)
 
@@ -72,7 +72,7 @@ async def test_what_pools_list_workers_name_and_providers_tell_is_one_list() -> 
     beating = Worker("w", "local", "vllm", loaded_model="vllm/starter", ready_models=("vllm/lora",))
     naming = Worker("v", "remote", "ollama", models=("ollama/b",))
     harness = Stand(beating, naming)
-    harness.lists.told = {"remote": listing("ollama/c", "ollama/a"), "local": listing("vllm/starter")}
+    harness.lists.reported = {"remote": listing("ollama/c", "ollama/a"), "local": listing("vllm/starter")}
     listed = await harness.listing.list_models()
     assert names(listed) == ["ollama/a", "ollama/b", "ollama/c", "vllm/starter"]
     assert [model.pool for model in listed.models] == ["remote", "remote", "remote", "local"]
@@ -81,7 +81,7 @@ async def test_what_pools_list_workers_name_and_providers_tell_is_one_list() -> 
 
 
 async def test_sources_are_all_pools_with_what_kept_them(harness: Stand) -> None:
-    harness.lists.told = {"other": PoolListing(problem="check the API key in A_KEY")}
+    harness.lists.reported = {"other": PoolListing(problem="check the API key in A_KEY")}
     listed = await harness.listing.list_models()
     assert listed.sources == (
         ModelSource("local", "vllm", "vllm", "", AT),
@@ -98,14 +98,14 @@ async def test_model_that_no_worker_can_load_says_why() -> None:
 
 
 async def test_model_that_a_pool_does_not_serve_is_not_listed_under_it(harness: Stand) -> None:
-    harness.lists.told = {"remote": listing("gemini/x", "ollama/", "ollama/a")}
+    harness.lists.reported = {"remote": listing("gemini/x", "ollama/", "ollama/a")}
     assert names(await harness.listing.list_models()) == ["ollama/a", "vllm/starter"]
 
 
 async def test_model_of_two_pools_is_that_of_the_pool_that_orders_go_to() -> None:
     any_vllm = provider_pool("any", provider="vllm")
-    lists = ToldLists()
-    lists.told = {"any": listing("vllm/starter", "vllm/other"), "local": listing("vllm/starter")}
+    lists = ReportedLists()
+    lists.reported = {"any": listing("vllm/starter", "vllm/other"), "local": listing("vllm/starter")}
     listed = await ListModels((any_vllm, LOCAL), ListedWorkers([]), lists, SetClock(), RULES).list_models()
     assert [(model.model, model.pool) for model in listed.models] == [
         ("vllm/other", "any"),
@@ -114,13 +114,13 @@ async def test_model_of_two_pools_is_that_of_the_pool_that_orders_go_to() -> Non
 
 
 async def test_one_provider_is_asked_alone(harness: Stand) -> None:
-    harness.lists.told = {"remote": listing("ollama/a")}
+    harness.lists.reported = {"remote": listing("ollama/a")}
     listed = await harness.listing.list_models("ollama")
     assert (names(listed), [each.pool for each in listed.sources]) == (["ollama/a"], ["remote"])
     assert harness.lists.asked == Counter(["remote"])
 
 
-async def test_aliases_are_told_of_the_providers_that_were_asked_for(harness: Stand) -> None:
+async def test_aliases_are_reported_of_the_providers_that_were_asked_for(harness: Stand) -> None:
     aliases = {"small": "vllm/starter", "other": "ollama/a"}
     assert dict(models_to_proto(await harness.listing.list_models(), aliases).aliases) == aliases
     of_one = models_to_proto(await harness.listing.list_models("ollama"), aliases)
@@ -133,7 +133,7 @@ async def test_unknown_provider_is_refused_with_those_there_are(harness: Stand) 
 
 
 async def test_list_is_kept_for_a_while_and_a_failure_for_a_shorter_one(harness: Stand) -> None:
-    harness.lists.told = {"other": PoolListing(problem="no")}
+    harness.lists.reported = {"other": PoolListing(problem="no")}
     await harness.listing.list_models()
     harness.clock.seconds += 4
     await harness.listing.list_models()
@@ -148,7 +148,7 @@ async def test_list_is_kept_for_a_while_and_a_failure_for_a_shorter_one(harness:
 
 async def test_pool_that_does_not_answer_delays_nothing_and_is_heard_later(harness: Stand) -> None:
     harness.lists.hangs["remote"] = asyncio.Event()
-    harness.lists.told = {"remote": listing("ollama/late"), "other": listing("gemini/a")}
+    harness.lists.reported = {"remote": listing("ollama/late"), "other": listing("gemini/a")}
     async with asyncio.timeout(1.0):
         listed = await harness.listing.list_models()
     assert names(listed) == ["gemini/a", "vllm/starter"]
@@ -171,7 +171,7 @@ async def test_callers_at_once_ask_once(harness: Stand) -> None:
 
 async def test_caller_that_goes_away_takes_nobody_else_along(harness: Stand) -> None:
     harness.lists.hangs["remote"] = asyncio.Event()
-    harness.lists.told = {"remote": listing("ollama/a")}
+    harness.lists.reported = {"remote": listing("ollama/a")}
     going = asyncio.create_task(harness.listing.list_models("ollama"))
     await eventually(lambda: harness.lists.asked["remote"] == 1, "the pool is asked")
     staying = asyncio.create_task(harness.listing.list_models("ollama"))

@@ -43,7 +43,7 @@ def test_lines_may_say_the_name_in_full_without_provider_or_an_alias() -> None:
         ("", [OPENAI], None),
     ],
 )
-def test_bare_name_is_told_where_only_one_model_can_be_meant(
+def test_bare_name_is_reported_where_only_one_model_can_be_meant(
     name: str, pools: list[Pool], model: str | None
 ) -> None:
     assert model_named(name, pools, ALIASES) == model

@@ -35,28 +35,28 @@ def at(recorded: int, samples_per_second: float | None = None) -> RunRate:
 def forecast(
     runs: list[Run],
     waiting: list[Run],
-    paces: Mapping[RunId, RunRate] | None = None,
+    speeds: Mapping[RunId, RunRate] | None = None,
     history: History = ONE_PAST_RUN,
 ) -> QueueForecast:
     queue = QueuedRuns(runs, [WaitingRun(each, START) for each in waiting], len(waiting))
     moment = QueueMoment(queue, QueueLimits(max_running=1), START, frozenset({"remote"}))
-    return QueueForecast(moment, paces or {}, history)
+    return QueueForecast(moment, speeds or {}, history)
 
 
-def estimate(told: QueueForecast, name: str) -> Estimate | None:
-    wait = told.wait(RunId(name))
+def estimate(reported: QueueForecast, name: str) -> Estimate | None:
+    wait = reported.wait(RunId(name))
     assert wait is not None
     return wait.estimate
 
 
-def test_the_pace_of_now_is_told_with_that_of_earlier_runs_as_a_band() -> None:
-    told = forecast([running("a")], [run("b")], {RunId("a"): at(60, samples_per_second=4)})
-    assert estimate(told, "b") == Estimate(10, 10, 20)
+def test_the_speed_of_now_is_reported_with_that_of_earlier_runs_as_a_band() -> None:
+    reported = forecast([running("a")], [run("b")], {RunId("a"): at(60, samples_per_second=4)})
+    assert estimate(reported, "b") == Estimate(10, 10, 20)
 
 
-def test_without_a_pace_earlier_runs_tell_what_is_left() -> None:
-    told = forecast([running("a")], [run("b")], {RunId("a"): at(60)})
-    assert estimate(told, "b") == Estimate(20, 10, 40)
+def test_without_a_speed_earlier_runs_tell_what_is_left() -> None:
+    reported = forecast([running("a")], [run("b")], {RunId("a"): at(60)})
+    assert estimate(reported, "b") == Estimate(20, 10, 40)
 
 
 def test_no_run_takes_longer_than_its_deadline() -> None:
@@ -66,19 +66,19 @@ def test_no_run_takes_longer_than_its_deadline() -> None:
 
 def test_a_run_that_gave_way_has_less_to_do() -> None:
     preempted = run("b", planned_epoch=1, total=100)
-    told = forecast([running("a")], [preempted, run("c")], {RunId("a"): at(100), RunId("b"): at(90)})
-    assert estimate(told, "c") == Estimate(5, 2.5, 10)
+    reported = forecast([running("a")], [preempted, run("c")], {RunId("a"): at(100), RunId("b"): at(90)})
+    assert estimate(reported, "c") == Estimate(5, 2.5, 10)
 
 
 def test_a_run_ends_its_own_time_after_its_turn() -> None:
     waiting = run("b")
-    told = forecast([running("a")], [waiting], {RunId("a"): at(60)})
-    assert told.seconds_to_end(waiting) == 20 + 50
+    reported = forecast([running("a")], [waiting], {RunId("a"): at(60)})
+    assert reported.seconds_to_end(waiting) == 20 + 50
     # Admitted by the time that it is looked for.
-    assert told.seconds_to_end(run("a")) == 50
+    assert reported.seconds_to_end(run("a")) == 50
 
 
-def test_nothing_is_told_where_nothing_tells() -> None:
-    told = forecast([running("a")], [run("b")], {RunId("a"): at(60)}, history={})
-    assert estimate(told, "b") is None
-    assert told.seconds_to_end(run("b")) is None
+def test_nothing_is_reported_where_nothing_tells() -> None:
+    reported = forecast([running("a")], [run("b")], {RunId("a"): at(60)}, history={})
+    assert estimate(reported, "b") is None
+    assert reported.seconds_to_end(run("b")) is None

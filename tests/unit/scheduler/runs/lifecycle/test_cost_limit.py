@@ -153,7 +153,7 @@ async def test_a_first_shard_that_fails_lets_no_more_go_out_than_one_shard() -> 
     assert 10 <= answered <= 64
 
 
-async def test_an_order_is_told_what_it_will_cost_once_runs_like_it_have_ended() -> None:
+async def test_an_order_is_reported_what_it_will_cost_once_runs_like_it_have_ended() -> None:
     harness = priced_stand()
     ended = await drive_to_end(harness, max_cost=1e9)
     submission = await harness.submit()

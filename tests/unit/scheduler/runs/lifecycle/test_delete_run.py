@@ -36,7 +36,7 @@ async def test_run_that_goes_on_is_not_deleted() -> None:
 
 
 @pytest.mark.parametrize("refusal", [AWAY, DependencyUnavailable(dependency="results")])
-async def test_results_that_does_not_answer_is_told_later(refusal: Exception) -> None:
+async def test_results_that_does_not_answer_is_reported_later(refusal: Exception) -> None:
     harness = SchedulerHarness()
     run, driver = await harness.start()
     await harness.finish(run.run_id, driver)

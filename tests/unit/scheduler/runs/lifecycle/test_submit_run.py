@@ -29,7 +29,7 @@ from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 NOBODY = 'No pool serves the provider "nobody". Write the model as provider/name. Providers: openai, vllm.'
 
 
-async def test_accepted_order_is_stored_as_pending_and_told() -> None:
+async def test_accepted_order_is_stored_as_pending_and_reported() -> None:
     harness = SchedulerHarness()
     run = await harness.submit(toy_order(limit=5, priority=Priority.LOW))
     assert run.state is RunState.PENDING
@@ -282,9 +282,11 @@ async def test_order_that_is_too_large_is_refused_with_what_is_large_in_it(
     order: RunOrder, field: str
 ) -> None:
     harness = SchedulerHarness()
-    with pytest.raises(errors.InvalidParameter, match=f"at most 65536. Shorten {field}, which takes") as told:
+    with pytest.raises(
+        errors.InvalidParameter, match=f"at most 65536. Shorten {field}, which takes"
+    ) as reported:
         await harness.submit(order)
-    assert told.value.facts["field"] == f"order.{field}"
+    assert reported.value.facts["field"] == f"order.{field}"
     assert not harness.runs.runs
 
 
@@ -323,7 +325,7 @@ async def test_repeated_request_finds_the_run_of_the_first() -> None:
     assert len(harness.runs.runs) == 1
 
 
-async def test_estimate_is_told_from_runs_before_and_missing_without_any() -> None:
+async def test_estimate_is_distinguished_from_runs_before_and_missing_without_any() -> None:
     harness = SchedulerHarness()
     submission = Submission(RunId("one"), toy_order(), "local")
     first = await harness.submitting.submit(submission)

@@ -51,8 +51,8 @@ async def test_a_run_behind_others_says_who_they_are() -> None:
         "3 of other users by fair share (ann has 1 running and 1 waiting before it), 1 whose turn is earlier"
     )
     low = await submitted(harness, "dora", priority=Priority.LOW)
-    told = (await wait_of(harness, low)).blocked_by
-    assert told == "1 of at most 1 runs are running; before it: 5 more urgent"
+    reported = (await wait_of(harness, low)).blocked_by
+    assert reported == "1 of at most 1 runs are running; before it: 5 more urgent"
     assert (await wait_of(harness, later)).position < (await wait_of(harness, last)).position
 
 
@@ -80,9 +80,9 @@ async def test_a_place_that_has_to_be_given_away_is_counted_on() -> None:
     harness.clock.seconds += 20
     first, second = [await submitted(harness, "bob") for _ in range(2)]
     stay = harness.runs.limits.now.min_run_time.total_seconds()
-    told = (await wait_of(harness, first)).estimate
-    assert told is not None
-    assert told.seconds == pytest.approx(stay - 20, abs=0.1)
+    reported = (await wait_of(harness, first)).estimate
+    assert reported is not None
+    assert reported.seconds == pytest.approx(stay - 20, abs=0.1)
     # Then each user has one place, and nobody has to go.
     assert (await wait_of(harness, second)).estimate is None
 
@@ -137,7 +137,7 @@ async def test_a_page_of_waiting_runs_costs_two_looks_however_far_behind_they_ar
     assert waits[0].blocked_by == "1 of at most 1 runs are running; before it: 559 in all"
 
 
-async def test_a_page_is_cut_and_the_total_told() -> None:
+async def test_a_page_is_cut_and_the_total_reported() -> None:
     harness = await crowded()
     for _ in range(4):
         await submitted(harness)

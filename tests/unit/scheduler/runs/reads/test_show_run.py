@@ -38,8 +38,8 @@ async def test_pending_run_says_for_how_long_where_earlier_runs_tell() -> None:
     for _ in range(7):
         harness.clock.seconds += 0.001
         waiting.append(await harness.submit())
-    told = [await _seconds_to_wait(harness, run.run_id) for run in waiting]
-    assert told == [0.0, 0.0, *[None] * 5]
+    reported = [await _seconds_to_wait(harness, run.run_id) for run in waiting]
+    assert reported == [0.0, 0.0, *[None] * 5]
     ended = await harness.finish(first.run_id, driver)
     assert ended.started_at
     assert ended.finished_at
@@ -74,7 +74,7 @@ async def test_steps_follow_what_happens() -> None:
     assert await _step(harness, run.run_id) == "done"
 
 
-async def test_progress_tells_tasks_pace_and_time_left() -> None:
+async def test_progress_tells_tasks_speed_and_time_left() -> None:
     harness = SchedulerHarness(rule=CreditRule(floor=2, ceiling=2))
     harness.record.tokens_of_sample = TokenUsage(5, 3)
     run, driver = await harness.start()
