@@ -131,7 +131,7 @@ async def test_trouble_with_one_run_is_not_the_others() -> None:
 
 
 class _ShortTerm:
-    """Ends when told, as when the connection of the lock breaks."""
+    """Ends on demand, as when the connection of the lock breaks."""
 
     def __init__(self, token: FencingToken) -> None:
         self.fencing_token = token

@@ -1,4 +1,4 @@
-"""The forecast takes the measured pace of what runs, what is left of what gave way, and deadlines."""
+"""The forecast takes the measured speed of running runs, what is left of preempted ones, and deadlines."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -34,15 +34,15 @@ def test_an_order_of_another_size_has_none_where_its_size_is_not_known() -> None
 
 
 def test_one_past_run_gives_a_band_by_the_stated_factor() -> None:
-    told = order_estimate(replace(ORDER, rollouts=2), [past(10)])
-    assert told == Estimate(20, 20 / LONE_FACTOR, 20 * LONE_FACTOR)
+    estimated = order_estimate(replace(ORDER, rollouts=2), [past(10)])
+    assert estimated == Estimate(20, 20 / LONE_FACTOR, 20 * LONE_FACTOR)
 
 
 def test_several_past_runs_give_a_band_from_the_fastest_to_the_slowest() -> None:
     assert order_estimate(ORDER, [past(10), past(20), past(60)]) == Estimate(30, 10, 60)
 
 
-def test_the_measured_pace_counts_and_the_history_gives_the_band() -> None:
+def test_the_measured_speed_counts_and_the_history_gives_the_band() -> None:
     assert outcomes_estimate(50, [past(10), past(40)], seconds_per_outcome=0.2) == Estimate(10, 5, 20)
     assert outcomes_estimate(50, [], seconds_per_outcome=0.2) == Estimate(10, 5, 20)
 
@@ -64,7 +64,7 @@ def test_the_band_is_played_through_as_well() -> None:
     assert turns == [Estimate(10, 5, 20), Estimate(14, 7, 28)]
 
 
-def test_a_run_that_nothing_is_told_of_keeps_its_place() -> None:
+def test_a_run_without_an_estimate_keeps_its_slot() -> None:
     turns = start_estimates([None, exactly(5)], [exactly(3), None, exactly(1)], slots=2)
     assert turns == [Estimate(5, 0, 5), Estimate(8, 3, 8), None]
 

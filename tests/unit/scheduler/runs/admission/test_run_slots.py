@@ -133,7 +133,7 @@ def test_run_that_is_being_closed_gives_no_place_away() -> None:
 
 
 def test_what_is_foreseen_is_what_happens() -> None:
-    """The latest time that is told is the first at which the slots are given."""
+    """The latest estimated time is the first at which the slots are given."""
     chance = random.Random(3)
     for _ in range(300):
         planned, stays = chance.choices([True, False], k=3), chance.choices(range(700), k=3)

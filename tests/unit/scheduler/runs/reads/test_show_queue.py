@@ -83,7 +83,7 @@ async def test_a_place_that_has_to_be_given_away_is_counted_on() -> None:
     reported = (await wait_of(harness, first)).estimate
     assert reported is not None
     assert reported.seconds == pytest.approx(stay - 20, abs=0.1)
-    # Then each user has one place, and nobody has to go.
+    # Then each user has one slot, and no run is preempted.
     assert (await wait_of(harness, second)).estimate is None
 
 

@@ -1,4 +1,4 @@
-"""What a run will cost, told from runs that have ended."""
+"""What a run will cost, estimated from runs that have ended."""
 
 import pytest
 

@@ -1,0 +1,127 @@
+"""The words of the code are those of the field: a short list of private ones does not come back."""
+
+import ast
+import io
+import re
+import tokenize
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CODE = ("proctor", "services", "tests", "protos", ".ci")
+PROSE = ("docs", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
+# The old word, and the one to use.
+IDENTIFIERS = {
+    "apart": "unranked, distinguishable",
+    "board": "leaderboard, tracker",
+    "boards": "leaderboards",
+    "campaign": "leader election",
+    "colleague": "peer",
+    "crew": "worker registry",
+    "desk": "context",
+    "door": "API, entry point",
+    "doors": "APIs, entry points",
+    "heed": "honour, apply",
+    "heeded": "honoured, applied",
+    "incarnation": "generation",
+    "loose": "unreferenced",
+    "pace": "rate limit",
+    "paces": "rate limits",
+    "standing": "leaderboard entry, running",
+    "standings": "leaderboard entries",
+    "struck": "faulted",
+    "told": "reported, stored, detected",
+    "urgency": "priority",
+}
+WORDS = {
+    "gave way": "was preempted",
+    "gives way": "is preempted",
+    "heed": "honour, apply",
+    "heeded": "honoured, applied",
+    "nobody": "no user, no caller",
+    "somebody": "a user, a caller",
+    "told": "reported, stored, refused",
+    "whoever": "the user who, any replica that",
+}
+# "nobody" is also the account that runs Postgres for root.
+ALLOWED_PROSE = re.compile(r"`nobody`|\"nobody\"|user nobody|account nobody")
+
+
+def python_files() -> list[Path]:
+    files = [path for folder in CODE for path in sorted((ROOT / folder).rglob("*.py"))]
+    return [path for path in files if "_pb2" not in path.name and path != Path(__file__)]
+
+
+def names_of(path: Path) -> Iterator[str]:
+    """The name of the file, and every name that its code defines."""
+    yield path.stem
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+
+
+def words_in(name: str) -> set[str]:
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
+
+
+def prose_of(path: Path) -> str:
+    """Comments and docstrings of Python, comments of contracts and SQL, all of a page."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        return text
+    if path.suffix in {".proto", ".sql"}:
+        return "\n".join(re.findall(r"(?://|--).*", text))
+    tree = ast.parse(text)
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = [ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, documented)]
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return "\n".join(docstrings + [token.string for token in tokens if token.type == tokenize.COMMENT])
+
+
+def prose_files() -> list[Path]:
+    pages = [ROOT / name for name in PROSE]
+    pages = [page for each in pages for page in (sorted(each.rglob("*.md")) if each.is_dir() else [each])]
+    contracts = sorted((ROOT / "protos").rglob("*.proto")) + sorted((ROOT / "services").rglob("*.sql"))
+    return [*pages, *contracts, *python_files()]
+
+
+@cache
+def names_by_word() -> dict[str, list[str]]:
+    found = defaultdict(list)
+    for path in python_files():
+        for name in sorted(set(names_of(path))):
+            for word in words_in(name):
+                found[word].append(f"{path.relative_to(ROOT)}: {name}")
+    return found
+
+
+@cache
+def all_prose() -> list[tuple[Path, str]]:
+    """Each line of prose with its file."""
+    return [
+        (path.relative_to(ROOT), line.strip())
+        for path in prose_files()
+        for line in ALLOWED_PROSE.sub("", prose_of(path)).splitlines()
+    ]
+
+
+@pytest.mark.parametrize("word", IDENTIFIERS)
+def test_no_name_has_a_private_word(word: str) -> None:
+    assert names_by_word()[word] == [], f"use {IDENTIFIERS[word]}"
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_no_sentence_has_a_private_word(word: str) -> None:
+    pattern = re.compile(rf"\b{word}\b", re.IGNORECASE)
+    found = [f"{path}: {line}" for path, line in all_prose() if pattern.search(line)]
+    assert found == [], f"use {WORDS[word]}"
