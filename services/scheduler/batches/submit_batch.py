@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from proctor.values.priority import Priority
+from proctor.values.priority import default_priority
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.scheduler.batches.errors import BatchRequestTaken
@@ -153,7 +153,7 @@ class SubmitBatch:
             model=model,
             dataset_id=submission.order.input_file_id,
             line_models=tuple(line_models),
-            priority=max(Priority.NORMAL, limits.highest_priority(submission.user)),
+            priority=default_priority(is_dataset=True).limited_to(limits.highest_priority(submission.user)),
             completion_window_seconds=int(window.total_seconds()) if window else None,
         )
         return await self.submitting.prepare(

@@ -5,14 +5,7 @@ from services.scheduler.errors import SchedulerError
 
 
 class UnknownProvider(SchedulerError):
-    """No pool serves the provider "{provider}". Write the model as provider/name. Providers: {supported}."""
-
-    kind = ErrorKind.INVALID
-    reason = "UNKNOWN_PROVIDER"
-
-
-class NoSuchProvider(SchedulerError):
-    """No pool serves the provider "{provider}". Providers: {supported}."""
+    """No pool serves the provider "{provider}".{advice} Providers: {supported}."""
 
     kind = ErrorKind.INVALID
     reason = "UNKNOWN_PROVIDER"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from proctor.values.pools import Pool
 from services.common.clock import Clock
-from services.scheduler.workers.errors import NoSuchProvider
+from services.scheduler.workers.errors import UnknownProvider
 from services.scheduler.workers.listed_models import ModelList, PoolListing, merge_listings
 from services.scheduler.workers.pool import supported_providers
 from services.scheduler.workers.ports import ModelLists, WorkerRegistry
@@ -51,7 +51,7 @@ class ListModels:
         pools = [pool for pool in self._pools if not provider or provider in pool.providers]
         if not pools:
             supported = ", ".join(supported_providers(self._pools))
-            raise NoSuchProvider(provider=provider, supported=supported)
+            raise UnknownProvider(provider=provider, advice="", supported=supported)
         merged = merge_listings(pools, self._registry.workers(), await self._listings(pools))
         if not provider:
             return merged

@@ -86,7 +86,7 @@ class Run:
 
     def limited_to(self, highest: Priority) -> "Run":
         """With at most that priority."""
-        return replace(self, order=replace(self.order, priority=max(self.order.priority, highest)))
+        return replace(self, order=replace(self.order, priority=self.order.priority.limited_to(highest)))
 
     @property
     def time_limit(self) -> timedelta | None:

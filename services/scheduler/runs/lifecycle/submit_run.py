@@ -104,7 +104,9 @@ class SubmitRun:
     def _pool(self, order: RunOrder) -> Pool:
         providers = supported_providers(self.pools)
         if order.provider not in providers:
-            raise UnknownProvider(provider=order.provider, supported=", ".join(providers) or "none")
+            advice = " Write the model as provider/name."
+            supported = ", ".join(providers) or "none"
+            raise UnknownProvider(provider=order.provider, advice=advice, supported=supported)
         if not order.model.partition("/")[2].strip():
             sentence = f'model is "{order.model}", but must name a model after the provider: provider/name.'
             raise errors.InvalidParameter(field="order.model", sentence=sentence)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from proctor.values.providers import ModelInfo
-from services.scheduler.workers.errors import NoSuchProvider
+from services.scheduler.workers.errors import UnknownProvider
 from services.scheduler.workers.list_models import ListingRules, ListModels
 from services.scheduler.workers.listed_models import ModelList, ModelSource, PoolListing
 from services.scheduler.workers.proto import models_to_proto
@@ -128,7 +128,7 @@ async def test_aliases_are_reported_of_the_providers_that_were_asked_for(harness
 
 
 async def test_unknown_provider_is_refused_with_those_there_are(harness: Stand) -> None:
-    with pytest.raises(NoSuchProvider, match=r'provider "olama"\. Providers: gemini, ollama, vllm'):
+    with pytest.raises(UnknownProvider, match=r'provider "olama"\. Providers: gemini, ollama, vllm'):
         await harness.listing.list_models("olama")
 
 
