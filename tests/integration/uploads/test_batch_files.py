@@ -290,7 +290,7 @@ async def finishing(harness: BatchHarness, address: str) -> AsyncIterator[Finish
 
 
 async def fence_of(harness: BatchHarness) -> FencingToken:
-    return FencingToken(await harness.count("SELECT token FROM leadership"))
+    return FencingToken(await harness.count("SELECT fencing_token FROM leadership"))
 
 
 async def test_leader_that_lost_its_term_names_no_files(harness: BatchHarness) -> None:
