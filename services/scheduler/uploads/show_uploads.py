@@ -65,8 +65,8 @@ class ShowFile:
             raise InvalidParameter(field="first_byte", sentence=sentence)
         for part, start, length in parts_from(file.size_bytes, first_byte):
             content = await self._fetched(file, part, start, length)
-            for place in range(0, length, CHUNK_BYTES):
-                yield content[place : place + CHUNK_BYTES]
+            for offset in range(0, length, CHUNK_BYTES):
+                yield content[offset : offset + CHUNK_BYTES]
 
     async def _fetched(self, file: StoredFile, part: int, start: int, length: int) -> bytes:
         key = bytes_part_key(file.prefix, part)

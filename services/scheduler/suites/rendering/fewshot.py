@@ -26,16 +26,16 @@ class FewshotDraws:
         if wanted == 0:
             return []
         is_first_n = self._rule.sampler is FewshotSampler.FIRST_N
-        places = self._first_ones(document) if is_first_n else self._random_ones(document)
-        if len(places) < wanted:
+        indexes = self._first_ones(document) if is_first_n else self._random_ones(document)
+        if len(indexes) < wanted:
             raise self._too_small()
-        return places
+        return indexes
 
     def _first_ones(self, document: Row) -> list[int]:
         everything = range(len(self._pool))
         if not self._rule.drops_document:
             return list(everything[: self._rule.num_fewshot])
-        others = (place for place in everything if self._pool[place] != document)
+        others = (index for index in everything if self._pool[index] != document)
         return list(islice(others, self._rule.num_fewshot))
 
     def _random_ones(self, document: Row) -> list[int]:
@@ -44,9 +44,9 @@ class FewshotDraws:
         if not self._rule.drops_document:
             return self._sample(range(len(self._pool)), wanted)
         drawn = self._sample(range(len(self._pool)), wanted + self._spare())
-        places = self._without(document, drawn)[:wanted]
-        if len(places) == wanted:
-            return places
+        indexes = self._without(document, drawn)[:wanted]
+        if len(indexes) == wanted:
+            return indexes
         return self._sample(self._without(document, range(len(self._pool))), wanted)
 
     def _spare(self) -> int:
@@ -54,13 +54,13 @@ class FewshotDraws:
         is_all = self._rule.num_fewshot == len(self._rule.samples)
         return 0 if is_all else 1
 
-    def _sample(self, places: Sequence[int], wanted: int) -> list[int]:
-        if wanted > len(places):
+    def _sample(self, indexes: Sequence[int], wanted: int) -> list[int]:
+        if wanted > len(indexes):
             raise self._too_small()
-        return self._random.sample(places, wanted)
+        return self._random.sample(indexes, wanted)
 
-    def _without(self, document: Row, places: Sequence[int]) -> list[int]:
-        return [place for place in places if self._pool[place] != document]
+    def _without(self, document: Row, indexes: Sequence[int]) -> list[int]:
+        return [index for index in indexes if self._pool[index] != document]
 
     def _too_small(self) -> FewshotPoolTooSmall:
         return FewshotPoolTooSmall(

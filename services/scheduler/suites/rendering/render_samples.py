@@ -158,12 +158,12 @@ class _Examples:
         self._written: dict[int, str] = {}
 
     def before(self, document: Row) -> str:
-        return "".join([self._example(place) for place in self._draws.draw(document)])
+        return "".join([self._example(index) for index in self._draws.draw(document)])
 
-    def _example(self, place: int) -> str:
-        if place not in self._written:
+    def _example(self, index: int) -> str:
+        if index not in self._written:
             try:
-                self._written[place] = self._writer.example(self._pool[place])
+                self._written[index] = self._writer.example(self._pool[index])
             except FieldProblem as problem:
-                raise _bad_example(self._task_name, place + 1, problem.problem, problem.field) from problem
-        return self._written[place]
+                raise _bad_example(self._task_name, index + 1, problem.problem, problem.field) from problem
+        return self._written[index]

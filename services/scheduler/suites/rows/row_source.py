@@ -77,7 +77,7 @@ def check_field_names(file: str, names: Sequence[str]) -> None:
     """Raises `RowsMissing` if a name is blank or occurs twice."""
     if not all(name.strip() for name in names):
         raise RowsMissing(f"the header of {file} has a field without a name")
-    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
     if twice is not None:
         raise RowsMissing(f"the header of {file} names {twice!r} twice")
 

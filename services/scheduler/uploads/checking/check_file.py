@@ -16,7 +16,7 @@ from services.scheduler.uploads.checking.faults import (
     FaultList,
     LineFault,
     TooManyLines,
-    nul_place,
+    nul_path,
 )
 from services.scheduler.uploads.checking.format_detection import PEEKED_BYTES, check_beginning, detect_format
 from services.scheduler.uploads.checking.line_agreement import LineAgreement
@@ -180,6 +180,6 @@ def _packed(row: RowFields, value: object) -> bytes:
     if len(line) > MAX_ROW_BYTES:
         raise LineFault("", f"The row has more than {MAX_ROW_BYTES // 1024**2} MiB. Shorten it.")
     # A fast check first; a match may also be an escaped backslash.
-    if _NUL in line and (place := nul_place(value)) is not None:
-        raise LineFault(place, "It holds a NUL character. Leave it out.")
+    if _NUL in line and (path := nul_path(value)) is not None:
+        raise LineFault(path, "It holds a NUL character. Leave it out.")
     return line

@@ -105,7 +105,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= MAX_FAULT_LETTERS else f"{text[: MAX_FAULT_LETTERS - 1]}…"
 
 
-def nul_place(value: object, path: str = "") -> str | None:
+def nul_path(value: object, path: str = "") -> str | None:
     """Returns the path of the first text with a NUL character, which no store and no engine accepts."""
     if isinstance(value, str):
         return path if "\0" in value else None
@@ -117,5 +117,5 @@ def nul_place(value: object, path: str = "") -> str | None:
         below = [(f"{path}[{number}]", held) for number, held in enumerate(value)]
     else:
         return None
-    places = (nul_place(held, where) for where, held in below)
-    return next((place for place in places if place is not None), None)
+    paths = (nul_path(held, where) for where, held in below)
+    return next((found for found in paths if found is not None), None)

@@ -124,15 +124,15 @@ def _rows(spooled: IO[bytes]) -> Iterator[NumberedValue]:
 
 
 def _check_groups(parquet: "ParquetFile") -> None:
-    places = range(len(parquet.schema))
-    in_lists = [place for place in places if parquet.schema.column(place).max_repetition_level]
+    indexes = range(len(parquet.schema))
+    in_lists = [index for index in indexes if parquet.schema.column(index).max_repetition_level]
     for number in range(parquet.num_row_groups):
         group = parquet.metadata.row_group(number)
         if group.total_byte_size > MAX_GROUP_BYTES:
             raise BrokenFile(
                 f"A row group has more than {MAX_GROUP_BYTES // 1024**2} MiB. Write smaller ones."
             )
-        if sum(group.column(place).num_values for place in in_lists) > MAX_GROUP_VALUES:
+        if sum(group.column(index).num_values for index in in_lists) > MAX_GROUP_VALUES:
             raise BrokenFile(
                 f"A row group has more than {MAX_GROUP_VALUES} values in lists. Write smaller ones."
             )

@@ -81,8 +81,8 @@ class SeenIds:
         for records in spilled.ranges():
             again, first_lines = _repeated_in(records)
             self._count += len(again)
-            places = again.argsort()[: self._keep]
-            first += [Duplicate(int(again[place]), int(first_lines[place])) for place in places]
+            indexes = again.argsort()[: self._keep]
+            first += [Duplicate(int(again[index]), int(first_lines[index])) for index in indexes]
         # Duplicates within a run were not spilled; their first line may be in an earlier run.
         for digest, line in self._repeated:
             first.append(Duplicate(line, spilled.first_line(digest)))
@@ -113,7 +113,7 @@ class _SpilledRuns:
         records[:, 2] = lines
         records = records[records[:, 0].argsort()]
         inner = np.searchsorted(records[:, 0], self._edges)
-        self._bounds.append([self._records + int(place) for place in (0, *inner, len(lines))])
+        self._bounds.append([self._records + int(index) for index in (0, *inner, len(lines))])
         self._records += len(lines)
         self._file.write(records.tobytes())
 
