@@ -267,6 +267,7 @@ class OpenRunRequest(_message.Message):
     TRUNCATION_FIELD_NUMBER: _builtins.int
     FACTS_FIELD_NUMBER: _builtins.int
     GROUPS_FIELD_NUMBER: _builtins.int
+    MAX_FAILED_SHARE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     epoch: _builtins.int
@@ -277,6 +278,8 @@ class OpenRunRequest(_message.Message):
     """How choices are scored."""
     truncation: _run_pb2.Truncation.ValueType
     """What happens to prompts that are too long."""
+    max_failed_share: _builtins.float
+    """Share of failed samples above which a task counts as failing; unset means 0.05."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[_sample_pb2.PlannedTask]:
         """In the order of the suite. Ignored when the run is known."""
@@ -300,12 +303,15 @@ class OpenRunRequest(_message.Message):
         truncation: _run_pb2.Truncation.ValueType = ...,
         facts: Global___RunFacts | None = ...,
         groups: _abc.Iterable[_sample_pb2.TaskGroup] | None = ...,
+        max_failed_share: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["facts", b"facts"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_failed_share", b"_max_failed_share", "facts", b"facts", "max_failed_share", b"max_failed_share"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "facts", b"facts", "groups", b"groups", "rollouts", b"rollouts", "run_id", b"run_id", "scoring_method", b"scoring_method", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_failed_share", b"_max_failed_share", "epoch", b"epoch", "facts", b"facts", "groups", b"groups", "max_failed_share", b"max_failed_share", "rollouts", b"rollouts", "run_id", b"run_id", "scoring_method", b"scoring_method", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__max_failed_share: _TypeAlias = _typing.Literal["max_failed_share"]  # noqa: Y015
+    _WhichOneofArgType__max_failed_share: _TypeAlias = _typing.Literal["_max_failed_share", b"_max_failed_share"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_failed_share) -> _WhichOneofReturnType__max_failed_share | None: ...
 
 Global___OpenRunRequest: _TypeAlias = OpenRunRequest  # noqa: Y015
 

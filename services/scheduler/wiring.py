@@ -131,7 +131,7 @@ class Shared:
             bucket=self.jetstream.bucket(subjects.RUNS_BUCKET),
             budget=self.retry_budget,
         )
-        self.record = GrpcRunRecord(results)
+        self.record = GrpcRunRecord(results, max_failed_share=settings.max_failed_share)
         self.limits = PostgresLimits(self.session, _limits_of(settings))
         self.runs = PostgresRuns(self.session, self.limits)
         self.run_lists = PostgresRunLists(self.session)

@@ -6,16 +6,10 @@ from datetime import datetime
 
 from proctor.values.run import RunState
 from services.results.leaderboard.conditions import EvaluationConditions, conditions_of
-from services.results.runs.run_plan import RunPlan
+from services.results.runs.run_plan import USUAL_MAX_FAILED_SHARE, RunPlan
 from services.results.statistics.figure import Figure
 from services.results.statistics.metrics import SCORE
 from services.results.summaries.run_summary import GroupSummary, RunSummary
-
-MOST_FAILED_SHARE = 0.05
-"""The largest share of failed samples with which a task can be ranked."""
-
-
-"""Words of users, and the metrics that they mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +42,14 @@ class SuiteResult:
     unparsed: int = 0
     failing_tasks: tuple[str, ...] = ()
     dataset_name: str = ""
+    max_failed_share: float = USUAL_MAX_FAILED_SHARE
 
     @property
     def flaws(self) -> tuple[str, ...]:
         """Why the run cannot be ranked with whole ones."""
         if not self.failing_tasks:
             return self.conditions.flaws
-        failing = f"more than {MOST_FAILED_SHARE:.0%} failed: {', '.join(self.failing_tasks)}"
+        failing = f"more than {self.max_failed_share:.0%} failed: {', '.join(self.failing_tasks)}"
         return (*self.conditions.flaws, failing)
 
     @property
@@ -83,7 +78,7 @@ def suite_result(plan: RunPlan, summary: RunSummary) -> SuiteResult:
     """The last group of a run is its suite."""
     by_task = {task.task: task.figures for task in summary.tasks}
     figures = suite_figures(summary.groups[-1], by_task) if summary.groups else {}
-    failing = tuple(task.task for task in summary.tasks if task.failed > MOST_FAILED_SHARE * task.total)
+    failing = tuple(task.task for task in summary.tasks if task.failed > plan.max_failed_share * task.total)
     return SuiteResult(
         conditions_of(plan),
         figures,
@@ -92,6 +87,7 @@ def suite_result(plan: RunPlan, summary: RunSummary) -> SuiteResult:
         summary.unparsed,
         failing,
         plan.facts.dataset_name,
+        plan.max_failed_share,
     )
 
 

@@ -57,7 +57,8 @@ def result_from_json(text: str) -> SuiteResult:
         fields["failed"],
         fields["unparsed"],
         tuple(fields["failing_tasks"]),
-        fields.get("dataset_name", ""),
+        fields["dataset_name"],
+        fields["max_failed_share"],
     )
 
 

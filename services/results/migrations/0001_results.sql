@@ -82,6 +82,8 @@ CREATE TABLE run_records (
     groups jsonb NOT NULL DEFAULT '[]',
     -- What tokens of the model cost; a null of JSON without a price.
     price jsonb NOT NULL DEFAULT 'null',
+    -- A task counts as failing if more of its samples failed.
+    max_failed_share double precision NOT NULL DEFAULT 0.05,
     -- completed, failed, cancelled; null while the run is open.
     state text,
     closed_at timestamptz,

@@ -126,6 +126,7 @@ async def _add(transaction: PostgresTransaction, plan: RunPlan, epoch: int) -> b
         GROUPS.dump_json(plan.groups).decode(),
         PRICE.dump_json(facts.price).decode(),
         storable(facts.dataset_name),
+        plan.max_failed_share,
     )
     if added is None:
         return False
@@ -177,6 +178,7 @@ def _record(run_id: str, row: asyncpg.Record, tasks: Sequence[asyncpg.Record]) -
         is_truncated_left=row["is_truncated_left"],
         facts=_facts(row),
         groups=GROUPS.validate_json(row["groups"]),
+        max_failed_share=row["max_failed_share"],
     )
     state = RunState(row["state"]) if row["state"] else None
     return RunRecord(plan, row["epoch"], row["is_frozen"], state, row["closed_at"])

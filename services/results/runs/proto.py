@@ -7,7 +7,13 @@ from proctor.values.scoring import ScoringMethod, TaskScoring
 from proctor.wire.convert import Codec, UnknownNumber
 from proctor.wire.values import COUNTS, GROUP, SCORING
 from services.results.checked_fields import InvalidField, checked_choice
-from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan, TaskProvenance
+from services.results.runs.run_plan import (
+    USUAL_MAX_FAILED_SHARE,
+    PlannedTask,
+    RunFacts,
+    RunPlan,
+    TaskProvenance,
+)
 from services.results.runs.run_progress import RunProgress
 
 FACTS = Codec(RunFacts, run_record_service_pb2.RunFacts)
@@ -29,6 +35,7 @@ def plan_from_proto(request: run_record_service_pb2.OpenRunRequest) -> RunPlan:
         request.truncation == run_pb2.TRUNCATION_LEFT,
         FACTS.from_proto(request.facts),
         tuple(GROUP.from_proto(group) for group in request.groups),
+        request.max_failed_share if request.HasField("max_failed_share") else USUAL_MAX_FAILED_SHARE,
     )
 
 

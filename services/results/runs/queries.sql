@@ -1,14 +1,14 @@
 -- name: hold_sample_set: whether a set can be read; it is not dropped before this transaction ends ($1 set)
 SELECT true AS is_committed FROM sample_sets WHERE set_id = $1::uuid AND digest IS NOT NULL FOR KEY SHARE;
 
--- name: add_run_record: make the record of a run ($1 run, $2 epoch, $3 rollouts, $4 scoring method, $5 cut left, $6 suite, $7 its version, $8 model, $9 project, $10 user, $11 ordered at, $12 limit, $13 shots, $14 missing tasks, $15 groups, $16 price, $17 name of its data set)
+-- name: add_run_record: make the record of a run ($1 run, $2 epoch, $3 rollouts, $4 scoring method, $5 cut left, $6 suite, $7 its version, $8 model, $9 project, $10 user, $11 ordered at, $12 limit, $13 shots, $14 missing tasks, $15 groups, $16 price, $17 name of its data set, $18 largest share of failed samples)
 INSERT INTO run_records (
     run_id, epoch, rollouts, scoring_method, is_truncated_left, suite, suite_version, model, project_id, username,
-    created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name
+    created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, max_failed_share
 )
 VALUES (
     $1::uuid, $2::integer, $3::integer, $4::text, $5::boolean, $6::text, $7::integer, $8::text, $9::bigint,
-    $10::text, $11::timestamptz, $12::integer, $13::integer, $14::text[], $15::jsonb, $16::jsonb, $17::text
+    $10::text, $11::timestamptz, $12::integer, $13::integer, $14::text[], $15::jsonb, $16::jsonb, $17::text, $18::double precision
 )
 ON CONFLICT (run_id) DO NOTHING
 RETURNING run_id::text AS run_id;
@@ -36,7 +36,8 @@ UPDATE run_records SET is_frozen = true, state = $2::text, closed_at = now() WHE
 -- name: read_run_record: the record of a run ($1 run)
 SELECT
     epoch, is_frozen, rollouts, scoring_method, is_truncated_left, suite, suite_version, model, project_id, username,
-    created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, state, closed_at
+    created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, max_failed_share,
+    state, closed_at
 FROM run_records
 WHERE run_id = $1::uuid;
 

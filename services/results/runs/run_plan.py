@@ -78,6 +78,9 @@ class RunFacts:
         return self.dataset_name or self.suite
 
 
+USUAL_MAX_FAILED_SHARE = 0.05
+"""A task counts as failing if more of its samples failed, unless the order of the run says otherwise."""
+
 UNSPECIFIED = "unspecified"
 """The word for the scoring method of a run that has no choices to score."""
 
@@ -93,6 +96,7 @@ class RunPlan:
     is_truncated_left: bool = False
     facts: RunFacts = field(default_factory=RunFacts)
     groups: tuple[TaskGroup, ...] = ()
+    max_failed_share: float = USUAL_MAX_FAILED_SHARE
 
     @property
     def total(self) -> int:

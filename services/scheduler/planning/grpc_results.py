@@ -44,9 +44,10 @@ _DELETE_SECONDS = 20.0
 class GrpcRunRecord:
     """A client of RunRecordService; failures are raised as `RemoteError`."""
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+    def __init__(self, channel: grpc.aio.Channel, *, max_failed_share: float | None = None) -> None:
         self._record = run_record_service_pb2_grpc.RunRecordServiceStub(channel)
         self._results = results_service_pb2_grpc.ResultsServiceStub(channel)
+        self._max_failed_share = max_failed_share
 
     async def put_samples(
         self, staging_id: str, samples: Sequence[RenderedSample], scoring: TaskScoring | None
@@ -81,6 +82,7 @@ class GrpcRunRecord:
             truncation=number_of(run.order.truncation),
             facts=facts_to_proto(run, plan.missing_tasks),
             groups=[GROUP.to_proto(group) for group in plan.groups],
+            max_failed_share=self._max_failed_share,
         )
         response = await _answer(self._record.OpenRun(request, timeout=_CLOSE_SECONDS))
         return [task.sample_set_id for task in response.tasks]

@@ -77,6 +77,7 @@ class ResultsHarness:
                 scoring_method=number_of(plan.scoring_method),
                 facts=FACTS.to_proto(plan.facts),
                 groups=[GROUP.to_proto(group) for group in plan.groups],
+                max_failed_share=plan.max_failed_share,
             )
         )
         return plan

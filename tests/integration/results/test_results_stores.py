@@ -172,7 +172,7 @@ async def test_what_a_run_was_ordered_as_and_how_it_ended_is_kept(stores: Stores
     set_id = new_id()
     await stores.sample_sets.stage(set_id, [choice_sample(0, set_id)])
     await stores.sample_sets.commit(set_id, 1)
-    plan = replace(plan_of([1], [set_id]), facts=facts, groups=groups)
+    plan = replace(plan_of([1], [set_id]), facts=facts, groups=groups, max_failed_share=0.2)
     assert (await stores.records.open(plan, 1)).plan == plan
 
     await stores.records.freeze(plan, 1, RunState.FAILED, allow_partial=True)
