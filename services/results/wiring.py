@@ -14,8 +14,8 @@ from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.jetstream import JetStream, connect_nats
 from services.common.lifecycle import every
 from services.common.postgres import PostgresSession, close_pool, connect_pool, migrate
+from services.common.streams import outcome_consumer
 from services.common.structured_logs import get_logger
-from services.common.subjects import outcome_consumer
 from services.results import grpc_public_api, grpc_record_api
 from services.results.answers import grpc_api as grpc_answer_api
 from services.results.answers.find_matching import FindMatching

@@ -13,7 +13,7 @@ import grpc
 from nats.aio.client import Client
 
 from proctor.values.pools import PoolsFile
-from services.common import subjects
+from services.common import streams
 from services.common.clock import Clock, SystemClock
 from services.common.grpc_client import open_channel
 from services.common.grpc_server import GrpcServer, serve_grpc
@@ -120,7 +120,7 @@ class Shared:
         self.jetstream = JetStream(nats)
         self.tracker = ProgressTracker()
         self.registry = NatsWorkerRegistry(
-            bucket=self.jetstream.bucket(subjects.WORKERS_BUCKET),
+            bucket=self.jetstream.bucket(streams.WORKERS_BUCKET),
             clock=self.clock,
             changed=lambda: self.tracker.touch(ANY_RUN, self.clock.monotonic()),
         )
@@ -128,7 +128,7 @@ class Shared:
         self.retry_budget = RetryBudget(settings.max_retried_share)
         self.controls = NatsRunControls(
             connection=nats,
-            bucket=self.jetstream.bucket(subjects.RUNS_BUCKET),
+            bucket=self.jetstream.bucket(streams.RUNS_BUCKET),
             budget=self.retry_budget,
         )
         self.record = GrpcRunRecord(results, max_failed_share=settings.max_failed_share)
@@ -334,7 +334,7 @@ def _lead(shared: Shared, batches: BatchParts) -> Callable[[FencingToken], Await
     runs = _lead_runs(shared)
     quotas = AssignQuotas(
         tracker=shared.rates,
-        store=NatsQuotas(shared.jetstream.bucket(subjects.QUOTAS_BUCKET)),
+        store=NatsQuotas(shared.jetstream.bucket(streams.QUOTAS_BUCKET)),
         clock=shared.clock,
     )
     batch_files = batches.leader()

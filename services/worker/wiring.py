@@ -13,7 +13,7 @@ from nats.aio.client import Client
 
 from proctor.values.pools import Pool, Provider
 from proctor.values.scoring import ScoringMethod
-from services.common import subjects
+from services.common import streams
 from services.common.clock import SystemClock
 from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.jetstream import TRANSIENT_NATS, JetStream, connect_nats
@@ -295,7 +295,7 @@ def start_rate_limiting(
         return []
     wire = NatsRateLimits(
         connection=connection,
-        bucket=JetStream(connection).bucket(subjects.QUOTAS_BUCKET),
+        bucket=JetStream(connection).bucket(streams.QUOTAS_BUCKET),
         worker_id=identity.worker_id,
         limiters=limiters,
         clock=SystemClock(),

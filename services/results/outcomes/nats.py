@@ -13,11 +13,11 @@ from nats.aio.msg import Msg
 from nats.errors import MsgAlreadyAckdError
 
 from proctor.v1 import work_messages_pb2
+from proctor.values.messaging import progress_subject
 from services.common.errors import DependencyUnavailable
 from services.common.jetstream import TRANSIENT_NATS, Puller
 from services.common.postgres import WRONG_DATA
 from services.common.structured_logs import get_logger
-from services.common.subjects import progress_subject
 from services.results.outcomes.outcome import OutcomeBatch, as_unrecordable, one_by_one
 from services.results.outcomes.proto import batch_from_proto
 from services.results.outcomes.record_outcomes import Recorded

@@ -7,11 +7,12 @@ from itertools import groupby
 from typing import Protocol
 
 from proctor.v1 import sample_pb2, work_messages_pb2
+from proctor.values import messaging
 from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod
 from proctor.wire.convert import number_of
 from proctor.wire.well_known import time_to_proto
-from services.common import subjects
+from services.common import streams
 from services.common.errors import MessageTooLarge
 from services.common.jetstream import JetStream
 from services.scheduler.planning.shard import FilledShard, Shard, ShardCutter
@@ -55,28 +56,26 @@ class NatsShardStream:
         return filled
 
     async def publish(self, run: Run, shards: Sequence[FilledShard]) -> None:
-        subject = subjects.work_subject(
-            run.pool, self._token(run), run.order.priority.name.lower(), run.run_id
-        )
+        subject = messaging.work_subject(run.pool, self._token(run), run.order.priority, run.run_id)
         try:
             async with asyncio.timeout(_PUBLISH_SECONDS), asyncio.TaskGroup() as group:
                 for message_id, payload in _messages(run, shards):
-                    group.create_task(self._jetstream.publish(subjects.WORK, subject, payload, message_id))
+                    group.create_task(self._jetstream.publish(streams.WORK, subject, payload, message_id))
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from failed
 
     async def pending_work(self, run_id: RunId) -> int:
-        return await self._jetstream.pending(subjects.WORK, subjects.work_of_run(run_id))
+        return await self._jetstream.pending(streams.WORK, messaging.work_of_run(run_id))
 
     async def pending_outcomes(self, run_id: RunId) -> int:
-        return await self._jetstream.pending(subjects.OUTCOMES, subjects.outcome_subject(run_id))
+        return await self._jetstream.pending(streams.OUTCOMES, messaging.outcome_subject(run_id))
 
     async def purge_work(self, run_id: RunId) -> None:
-        await self._jetstream.purge(subjects.WORK, subjects.work_of_run(run_id))
+        await self._jetstream.purge(streams.WORK, messaging.work_of_run(run_id))
 
     async def stream_generation(self) -> str:
-        work = await self._jetstream.stream_generation(subjects.WORK)
-        return f"{work} {await self._jetstream.stream_generation(subjects.OUTCOMES)}"
+        work = await self._jetstream.stream_generation(streams.WORK)
+        return f"{work} {await self._jetstream.stream_generation(streams.OUTCOMES)}"
 
     async def _read_first(
         self, task: PlannedTask, shards: Sequence[Shard]
@@ -113,7 +112,7 @@ class NatsShardStream:
 
     def _token(self, run: Run) -> str:
         is_any = run.pool in self._any_model_pools
-        return subjects.ANY_MODEL if is_any else subjects.model_token(run.order.model)
+        return messaging.ANY_MODEL if is_any else messaging.model_token(run.order.model)
 
 
 def _messages(run: Run, shards: Sequence[FilledShard]) -> Iterator[tuple[str, bytes]]:

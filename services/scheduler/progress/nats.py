@@ -5,9 +5,9 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from proctor.v1 import work_messages_pb2
+from proctor.values.messaging import CHANGES_OF_ALL_RUNS, PROGRESS_OF_ALL_RUNS
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
-from services.common.subjects import CHANGES_OF_ALL_RUNS, PROGRESS_OF_ALL_RUNS
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.progress.proto import report_from_proto
 

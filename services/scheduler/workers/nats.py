@@ -8,8 +8,8 @@ from nats.aio.client import Client
 from nats.errors import NoRespondersError
 
 from proctor.v1 import work_messages_pb2
+from proctor.values import messaging
 from proctor.wire.values import MODEL
-from services.common import subjects
 from services.common.clock import Clock
 from services.common.jetstream import TRANSIENT_NATS, Bucket
 from services.common.lifecycle import raise_if_cancelled
@@ -86,7 +86,7 @@ class NatsModelLists:
 
     async def of_pool(self, pool: str) -> PoolListing:
         try:
-            subject = subjects.model_list_subject(pool)
+            subject = messaging.model_list_subject(pool)
             reply = await self._connection.request(subject, _REQUEST, timeout=self._limit_seconds)
             response = work_messages_pb2.ListPoolModelsResponse.FromString(reply.data)
         except NoRespondersError:

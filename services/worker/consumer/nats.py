@@ -10,7 +10,7 @@ from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
 from proctor.values.pools import Pool
 from proctor.values.priority import Priority
-from services.common import subjects
+from services.common import streams
 from services.common.jetstream import TRANSIENT_NATS, ConsumerSpec, JetStream, Puller
 from services.common.structured_logs import get_logger
 from services.worker.consumer.ports import Backlog
@@ -57,7 +57,7 @@ class NatsShardMessage:
         return self.shard.run_id, self.shard.number, self.shard.attempt
 
     async def _publish(self, payload: bytes, message_id: str) -> None:
-        await self._jetstream.publish(subjects.WORK, self._message.subject, payload, message_id)
+        await self._jetstream.publish(streams.WORK, self._message.subject, payload, message_id)
 
 
 class NatsShardSource:
@@ -87,17 +87,17 @@ class NatsShardSource:
 
     async def _backlog(self, model: str) -> Backlog | None:
         subject = messaging.work_of_model(self._pool.name, messaging.model_token(model))
-        if not await self._jetstream.pending(subjects.WORK, subject):
+        if not await self._jetstream.pending(streams.WORK, subject):
             return None
         waits = [await self._jetstream.waiting(self._consumer(model, priority)) for priority in Priority]
         sent = [wait.since for wait in waits if wait.since is not None]
         # Where nothing waits, all of it is in flight, maybe on a worker that died.
-        since = min(sent) if sent else await self._jetstream.sent_at(subjects.WORK, subject)
+        since = min(sent) if sent else await self._jetstream.sent_at(streams.WORK, subject)
         return None if since is None else Backlog(model, sum(wait.count for wait in waits), since)
 
     def _consumer(self, model: str | None, priority: Priority) -> ConsumerSpec:
         token = messaging.ANY_MODEL if model is None else messaging.model_token(model)
-        return subjects.work_consumer(self._pool.name, token, priority, self._ack_wait_seconds)
+        return streams.work_consumer(self._pool.name, token, priority, self._ack_wait_seconds)
 
     async def _parse(self, message: Msg) -> NatsShardMessage | None:
         try:

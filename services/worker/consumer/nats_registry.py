@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from proctor.v1 import work_messages_pb2
 from proctor.values.pools import Pool
 from proctor.wire.values import LOAD
-from services.common import subjects
+from services.common import streams
 from services.common.clock import SystemClock
 from services.common.jetstream import TRANSIENT_NATS, JetStream
 from services.common.structured_logs import get_logger
@@ -38,7 +38,7 @@ class HeartbeatSources:
 
 class NatsHeartbeat:
     def __init__(self, jetstream: JetStream, identity: Identity, sources: HeartbeatSources) -> None:
-        self._bucket = jetstream.bucket(subjects.WORKERS_BUCKET)
+        self._bucket = jetstream.bucket(streams.WORKERS_BUCKET)
         self._identity = identity
         self._sources = sources
         self._clock = SystemClock()
@@ -108,7 +108,7 @@ class NatsHeartbeat:
 
 class NatsWorkerRegistry:
     def __init__(self, jetstream: JetStream, identity: Identity) -> None:
-        self._bucket = jetstream.bucket(subjects.WORKERS_BUCKET)
+        self._bucket = jetstream.bucket(streams.WORKERS_BUCKET)
         self._identity = identity
 
     async def peers(self) -> Sequence[PeerWorker]:

@@ -8,7 +8,7 @@ from google.protobuf.message import DecodeError
 from proctor.v1 import run_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.run import RunId
-from services.common import subjects
+from services.common import streams
 from services.common.jetstream import BucketEntry, JetStream
 from services.common.structured_logs import get_logger
 from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
@@ -33,7 +33,7 @@ class NatsOutcomePublisher:
     async def publish(self, batch: OutcomeBatch, message_id: str) -> None:
         payload = batch_to_bytes(batch, self._worker_id, self._environment_of(batch))
         subject = messaging.outcome_subject(batch.run_id)
-        await self._jetstream.publish(subjects.OUTCOMES, subject, payload, message_id)
+        await self._jetstream.publish(streams.OUTCOMES, subject, payload, message_id)
 
     def _environment_of(self, batch: OutcomeBatch) -> Mapping[str, str]:
         environment = dict(self._environment())
@@ -48,7 +48,7 @@ class NatsOutcomePublisher:
 
 async def follow_run_states(jetstream: JetStream, states: RunStates, changed: Callable[[], None]) -> None:
     """Runs until cancelled; calls `changed` after each change, so that cancelled runs stop at once."""
-    async for entry in jetstream.bucket(subjects.RUNS_BUCKET).watch():
+    async for entry in jetstream.bucket(streams.RUNS_BUCKET).watch():
         _apply(entry, states)
         changed()
 

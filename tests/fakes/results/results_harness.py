@@ -20,11 +20,12 @@ from proctor.v1 import (
     sample_pb2,
     work_messages_pb2,
 )
+from proctor.values.messaging import PROGRESS_OF_ALL_RUNS, outcome_subject
 from proctor.wire.convert import number_of
 from proctor.wire.values import GROUP
 from services.common.grpc_client import open_channel
 from services.common.jetstream import JetStream, connect_nats
-from services.common.subjects import OUTCOMES, PROGRESS_OF_ALL_RUNS, outcome_subject
+from services.common.streams import OUTCOMES
 from services.results.outcomes.outcome import OutcomeBatch
 from services.results.outcomes.proto import OUTCOME
 from services.results.runs.proto import FACTS, task_to_proto

@@ -22,7 +22,9 @@ from proctor.v1 import (
     scheduler_service_pb2_grpc,
     work_messages_pb2,
 )
-from services.common import subjects
+from proctor.values import messaging
+from proctor.values.priority import Priority
+from services.common import streams
 from services.common.grpc_client import open_channel
 from services.common.grpc_errors import remote_error
 from services.common.jetstream import JetStream
@@ -58,21 +60,21 @@ class HandWorker:
         status.sent_at.GetCurrentTime()
         for name, value in changes.items():
             getattr(status, name).update(value)
-        bucket = JetStream(self.nats).bucket(subjects.WORKERS_BUCKET)
+        bucket = JetStream(self.nats).bucket(streams.WORKERS_BUCKET)
         await bucket.put("hand", status.SerializeToString())
 
     async def answer(self, most: int = 100) -> int:
         """Answers up to so many shards; gives their number."""
         jetstream = JetStream(self.nats)
-        consumer = subjects.work_consumer("remote", subjects.ANY_MODEL, "high", ACK_WAIT_SECONDS)
+        consumer = streams.work_consumer("remote", messaging.ANY_MODEL, Priority.HIGH, ACK_WAIT_SECONDS)
         puller = jetstream.puller(consumer)
         messages = await puller.fetch(most, 0.2)
         for message in messages:
             shard = work_messages_pb2.WorkShard.FromString(message.data)
             self.asked += [sample.sample for sample in shard.samples]
             batch = _answers(shard)
-            subject = subjects.outcome_subject(shard.run_id)
-            await jetstream.publish(subjects.OUTCOMES, subject, batch.SerializeToString(), str(uuid4()))
+            subject = messaging.outcome_subject(shard.run_id)
+            await jetstream.publish(streams.OUTCOMES, subject, batch.SerializeToString(), str(uuid4()))
             await message.ack()
         await puller.close()
         return len(messages)

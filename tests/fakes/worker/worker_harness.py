@@ -15,7 +15,7 @@ from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.pools import Pool, PoolModel, Provider
 from proctor.values.priority import Priority
-from services.common import subjects
+from services.common import streams
 from services.common.jetstream import JetStream, connect_nats
 from services.worker.consumer.nats_registry import HeartbeatSources, Identity, NatsHeartbeat
 from services.worker.engines.engine import Engine
@@ -78,11 +78,11 @@ class WorkerHarness:
         token = messaging.model_token(work.model) if pool.models else messaging.ANY_MODEL
         subject = messaging.work_subject(pool.name, token, priority, work.run_id)
         message_id = f"{work.run_id}/{work.shard}/{work.attempt}"
-        await self.jetstream.publish(subjects.WORK, subject, work.SerializeToString(), message_id)
+        await self.jetstream.publish(streams.WORK, subject, work.SerializeToString(), message_id)
 
     async def collect(self) -> None:
         """For ever: takes outcomes as results would."""
-        puller = self.jetstream.puller(subjects.outcome_consumer(30.0))
+        puller = self.jetstream.puller(streams.outcome_consumer(30.0))
         while True:
             for message in await puller.fetch(1, 1.0):
                 batch = work_messages_pb2.OutcomeBatch.FromString(message.data)
@@ -96,7 +96,7 @@ class WorkerHarness:
         return Counter(outcome.sample for outcome in self.outcomes)
 
     async def left_in_work(self) -> int:
-        return await self.jetstream.pending(subjects.WORK, "work.>")
+        return await self.jetstream.pending(streams.WORK, "work.>")
 
     async def until_answered(self, samples: int, limit_seconds: float = 30.0) -> None:
         await eventually(
@@ -120,10 +120,10 @@ class WorkerHarness:
         control = work_messages_pb2.RunControl(state=state, epoch=epoch)
         if deadline is not None:
             control.deadline.FromDatetime(deadline)
-        await self.jetstream.bucket(subjects.RUNS_BUCKET).put(run_id, control.SerializeToString())
+        await self.jetstream.bucket(streams.RUNS_BUCKET).put(run_id, control.SerializeToString())
 
     async def statuses(self) -> list[work_messages_pb2.WorkerStatus]:
-        entries = await self.jetstream.bucket(subjects.WORKERS_BUCKET).entries()
+        entries = await self.jetstream.bucket(streams.WORKERS_BUCKET).entries()
         return [work_messages_pb2.WorkerStatus.FromString(value) for value in entries.values()]
 
     async def wipe(self) -> None:

@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from proctor.v1 import run_record_service_pb2
 from services.common.postgres import retrying
-from services.common.subjects import OUTCOMES
+from services.common.streams import OUTCOMES
 from services.results.runs.run_plan import RunPlan
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import answered, batch

@@ -9,10 +9,11 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
+from proctor.values.messaging import outcome_subject
 from proctor.values.outcome import Failure
 from services.common.errors import DependencyUnavailable
 from services.common.jetstream import JetStream, connect_nats
-from services.common.subjects import OUTCOMES, outcome_consumer, outcome_subject
+from services.common.streams import OUTCOMES, outcome_consumer
 from services.results.outcomes import nats as nats_outcome_consumer
 from services.results.outcomes.nats import WRITERS, BatchLimits, NatsOutcomeConsumer
 from services.results.outcomes.outcome import Outcome, OutcomeBatch

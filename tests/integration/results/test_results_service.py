@@ -22,7 +22,7 @@ from proctor.values.outcome import Answer, FailureClass
 from proctor.values.sample import Prompt
 from proctor.values.usage import Timing, TokenUsage
 from services.common.grpc_errors import remote_error
-from services.common.subjects import OUTCOMES
+from services.common.streams import OUTCOMES
 from services.results.outcomes.outcome import OutcomeBatch
 from services.results.outcomes.page_bytes import MOST_BYTES_PER_PAGE
 from services.results.runs.run_plan import RunPlan

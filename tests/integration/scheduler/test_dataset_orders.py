@@ -10,7 +10,9 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import dataset_service_pb2, run_pb2, sample_pb2, scheduler_service_pb2, work_messages_pb2
-from services.common import subjects
+from proctor.values import messaging
+from proctor.values.priority import Priority
+from services.common import streams
 from services.common.grpc_errors import remote_error
 from services.common.jetstream import JetStream
 from tests.fakes.scheduler.served_scheduler import (
@@ -63,7 +65,7 @@ async def refusal(entry: ServedScheduler, dataset_id: str, **order: object) -> s
 
 async def shards(entry: ServedScheduler, wanted: int) -> list[work_messages_pb2.WorkShard]:
     """Off the wire, as a worker gets them; they go back."""
-    consumer = subjects.work_consumer("remote", subjects.ANY_MODEL, "high", ACK_WAIT_SECONDS)
+    consumer = streams.work_consumer("remote", messaging.ANY_MODEL, Priority.HIGH, ACK_WAIT_SECONDS)
     puller = JetStream(entry.nats).puller(consumer)
     found: list[work_messages_pb2.WorkShard] = []
     held = []

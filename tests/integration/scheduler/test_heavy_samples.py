@@ -10,9 +10,10 @@ import nats
 import pytest
 
 from proctor.v1 import sample_pb2, work_messages_pb2
+from proctor.values import messaging
 from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, ScoringMethod
-from services.common import subjects
+from services.common import streams
 from services.common.errors import MessageTooLarge
 from services.common.jetstream import JetStream
 from services.scheduler.dispatch.nats import NatsShardStream
@@ -69,7 +70,7 @@ async def test_samples_of_four_mebibytes_go_out_alone_and_a_few_at_a_time() -> N
         filled = await wire.fill(RUN, [TASK], shards_of(16, 1))
         assert [one.shard.number for one in filled] == [0, 1, 2, 3]
         await wire.publish(RUN, filled)
-        assert await jetstream.pending(subjects.WORK, subjects.work_of_run(RUN.run_id)) == 4
+        assert await jetstream.pending(streams.WORK, messaging.work_of_run(RUN.run_id)) == 4
 
 
 async def test_shard_of_a_retry_that_is_too_heavy_goes_out_in_parts() -> None:
@@ -81,7 +82,7 @@ async def test_shard_of_a_retry_that_is_too_heavy_goes_out_in_parts() -> None:
         assert [sample.sample for part in parts for sample in part.samples] == list(range(64))
         assert {(part.shard, part.attempt) for part in parts} == {(0, 1)}
         await wire.publish(run, filled)
-        assert await jetstream.pending(subjects.WORK, subjects.work_of_run(run.run_id)) == len(parts)
+        assert await jetstream.pending(streams.WORK, messaging.work_of_run(run.run_id)) == len(parts)
 
 
 async def test_message_over_the_limit_of_the_wire_is_reported_as_such() -> None:

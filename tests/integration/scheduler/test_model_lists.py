@@ -12,8 +12,8 @@ import pytest_asyncio
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from proctor.values import messaging
 from proctor.values.providers import ModelCapabilities, ModelInfo
-from services.common import subjects
 from services.common.clock import SystemClock
 from services.common.jetstream import connect_nats
 from services.scheduler.workers.list_models import ListingRules, ListModels
@@ -188,7 +188,7 @@ async def test_answer_of_another_version_is_no_answer(harness: Stand) -> None:
     async def garbage(message: Msg) -> None:
         await message.respond(b"\xff")
 
-    await harness.connection.subscribe(subjects.model_list_subject("odd"), cb=garbage)
+    await harness.connection.subscribe(messaging.model_list_subject("odd"), cb=garbage)
     await harness.connection.flush()
     assert "cannot be read" in (await harness.source("odd")).problem
 

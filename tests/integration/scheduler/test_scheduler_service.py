@@ -17,7 +17,9 @@ from proctor.v1 import (
     scheduler_service_pb2,
     work_messages_pb2,
 )
-from services.common import subjects
+from proctor.values import messaging
+from proctor.values.priority import Priority
+from services.common import streams
 from services.common.grpc_errors import remote_error
 from services.common.jetstream import JetStream
 from tests.fakes.scheduler.served_scheduler import (
@@ -53,7 +55,7 @@ async def test_run_goes_from_order_to_closed(entry: ServedScheduler) -> None:
 
 async def test_shard_holds_all_that_a_worker_needs(entry: ServedScheduler) -> None:
     run_id = await entry.submit(limit=3, params=run_pb2.GenerationParams(temperature=0.5))
-    consumer = subjects.work_consumer("remote", subjects.ANY_MODEL, "high", ACK_WAIT_SECONDS)
+    consumer = streams.work_consumer("remote", messaging.ANY_MODEL, Priority.HIGH, ACK_WAIT_SECONDS)
     puller = JetStream(entry.nats).puller(consumer)
     [message] = await puller.fetch(1, 10)
     shard = work_messages_pb2.WorkShard.FromString(message.data)
@@ -102,7 +104,7 @@ async def test_cancelled_run_leaves_the_wire_at_once_and_its_retry_asks_the_rest
     await entry.stub.CancelRun(scheduler_service_pb2.CancelRunRequest(run_id=run_id))
     ended = await asyncio.wait_for(entry.watched(run_id), 20)
     assert ended.state == run_pb2.RUN_STATE_CANCELLED
-    assert await JetStream(entry.nats).pending(subjects.WORK, subjects.work_of_run(run_id)) == 0
+    assert await JetStream(entry.nats).pending(streams.WORK, messaging.work_of_run(run_id)) == 0
     kept = ended.progress.completed
     entry.worker.asked.clear()
     await entry.stub.RetryRun(scheduler_service_pb2.RetryRunRequest(run_id=run_id))

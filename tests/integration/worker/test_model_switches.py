@@ -11,7 +11,7 @@ import pytest
 from proctor.v1 import work_messages_pb2
 from proctor.values.pools import Pool, PoolModel
 from proctor.values.priority import Priority
-from services.common import subjects
+from services.common import streams
 from services.worker.consumer.nats import NatsShardSource
 from services.worker.consumer.nats_registry import Identity, NatsWorkerRegistry
 from services.worker.settings import WorkerSettings
@@ -87,7 +87,7 @@ async def test_backlog_counts_undelivered_messages_since_the_oldest(harness: Wor
 
 
 async def test_peers_are_the_workers_of_the_pool_that_are_not_draining(harness: WorkerHarness) -> None:
-    bucket = harness.jetstream.bucket(subjects.WORKERS_BUCKET)
+    bucket = harness.jetstream.bucket(streams.WORKERS_BUCKET)
     for worker, pool, condition in (
         ("w1", "local", "ready"),
         ("w2", "local", "ready"),

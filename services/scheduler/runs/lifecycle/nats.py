@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from nats.aio.client import Client
 
 from proctor.v1 import work_messages_pb2
+from proctor.values.messaging import change_subject
 from proctor.values.run import RunId
 from proctor.wire.convert import number_of
 from proctor.wire.well_known import time_to_proto
 from services.common.jetstream import TRANSIENT_NATS, Bucket
 from services.common.structured_logs import get_logger
-from services.common.subjects import change_subject
 from services.scheduler.rate_limits.retry_budget import RetryBudget
 from services.scheduler.runs.lifecycle.run import Run
 
