@@ -94,7 +94,7 @@ test-e2e: $(VENV)/.installed vllm ## The whole flow
 test-chaos: $(VENV)/.installed vllm ## Faults, then counts
 	$(BIN)/pytest -q tests/chaos
 
-bench: $(VENV)/.installed vllm ## Cost per sample, pace, comparisons, boards, engine, parity: as tables
+bench: $(VENV)/.installed vllm ## Cost per sample, rate limits, comparisons, leaderboards, engine, parity: as tables
 	$(BIN)/python -m tests.bench
 
 ##@ Set-up
