@@ -85,9 +85,7 @@ def order_of(options: OrderOptions) -> run_pb2.RunOrder:
             limit=selection.limit,
             num_fewshot=selection.num_fewshot,
             rollouts=selection.rollouts,
-            priority=enum_value(
-                run_pb2.Priority, options.priority or _default_priority(options), "--priority"
-            ),
+            priority=enum_value(run_pb2.Priority, options.priority, "--priority"),
             params=params if params.ListFields() else None,
             scoring_method=enum_value(run_pb2.ScoringMethod, form.scoring, "--scoring", unset="auto"),
             truncation=run_pb2.TRUNCATION_LEFT if form.is_truncated_left else run_pb2.TRUNCATION_NONE,
@@ -127,11 +125,6 @@ def _refuse_contradictions(options: OrderOptions) -> None:
     if misplaced:
         kind = "suites" if selection.dataset else "data sets"
         raise _refused(f"{misplaced[0]} is for {kind} only: leave it out.")
-
-
-def _default_priority(options: OrderOptions) -> str:
-    """The scheduler chooses the priority of a run over a data set."""
-    return "" if options.selection.dataset else "high"
 
 
 def _window_seconds(text: str) -> int:

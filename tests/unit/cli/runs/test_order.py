@@ -129,7 +129,7 @@ def test_order_over_a_data_set_says_how_its_answers_are_scored_and_by_when_it_en
         ("choice", '{"choices": ["x"]}'),
     ]
     assert (order.completion_window_seconds, order.priority) == (5400, run_pb2.PRIORITY_UNSPECIFIED)
-    assert order_of(options(suite="glue")).priority == run_pb2.PRIORITY_HIGH
+    assert order_of(options(suite="glue")).priority == run_pb2.PRIORITY_UNSPECIFIED
 
 
 @pytest.mark.parametrize(
