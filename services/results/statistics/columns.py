@@ -166,19 +166,11 @@ class LabelColumns:
         _, unit_of = np.unique(units, return_inverse=True)
         flat = np.bincount(
             unit_of * cell_count + cell_of,
-            weights=self._weights(),
+            weights=_sample_weights(self.samples, self.count),
             minlength=(int(unit_of.max()) + 1) * cell_count,
         )
         patterns, sizes = np.unique(flat.reshape(-1, cell_count), axis=0, return_counts=True)
         return patterns.astype(np.float64), sizes.astype(np.int64)
-
-    def _weights(self) -> Array:
-        """Every sample counts once, however many of its rollouts there are."""
-        if self.samples is None:
-            return np.ones(self.count)
-        _, numbers = np.unique(self.samples, return_inverse=True)
-        weights: Array = 1.0 / np.bincount(numbers)[numbers]
-        return weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +213,7 @@ class NumberColumns:
         return np.unique(drawn, return_inverse=True)[1].astype(np.int64)
 
     def weights(self) -> Array:
-        """Every sample counts once, however many of its rollouts there are."""
-        if self.samples is None:
-            return np.ones(self.count)
-        _, numbers = np.unique(self.samples, return_inverse=True)
-        weights: Array = 1.0 / np.bincount(numbers)[numbers]
-        return weights
+        return _sample_weights(self.samples, self.count)
 
     def _chosen(self, rows: NDArray[np.bool_]) -> "NumberColumns":
         def of(column: Numbers | None) -> Numbers | None:
@@ -235,3 +222,12 @@ class NumberColumns:
         return NumberColumns(
             self.gold[rows], self.predicted[rows], of(self.samples), of(self.rollouts), of(self.clusters)
         )
+
+
+def _sample_weights(samples: Numbers | None, count: int) -> Array:
+    """The weight of each row: every sample counts once, however many of its rollouts there are."""
+    if samples is None:
+        return np.ones(count)
+    _, numbers = np.unique(samples, return_inverse=True)
+    weights: Array = 1.0 / np.bincount(numbers)[numbers]
+    return weights
