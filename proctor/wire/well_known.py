@@ -26,11 +26,6 @@ def time_to_proto(time: datetime | None) -> Timestamp | None:
     return message
 
 
-def time_from_proto(message: Timestamp) -> datetime | None:
-    """None for a time that is not set."""
-    return message.ToDatetime(UTC) if message.seconds or message.nanos else None
-
-
 def fill_duration(message: Duration, length: timedelta) -> None:
     message.FromTimedelta(length)
 

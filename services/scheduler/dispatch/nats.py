@@ -116,11 +116,11 @@ class NatsShardStream:
 
 
 def _messages(run: Run, shards: Sequence[FilledShard]) -> Iterator[tuple[str, bytes]]:
-    """Each with its id."""
+    """The message id and payload of each part of each shard."""
     for filled in shards:
-        message_id = f"{run.run_id}/{filled.shard.number}/{filled.shard.attempt}"
+        shard = filled.shard
         for part, payload in enumerate(filled.payloads):
-            yield f"{message_id}/part {part}" if part else message_id, payload
+            yield messaging.shard_message_id(run.run_id, shard.number, shard.attempt, part), payload
 
 
 def _task_message(run: Run, task: PlannedTask) -> work_messages_pb2.WorkShard:
