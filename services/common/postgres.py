@@ -269,7 +269,7 @@ def storable(text: str) -> str:
 
 
 def address_of(dsn: str) -> str:
-    """Host and port of a DSN. Nothing else of it: a password may stand in more than one place."""
+    """Host and port of a DSN. Nothing else is shown: a DSN may contain a password twice."""
     try:
         parts = urlsplit(dsn)
     except ValueError:

@@ -24,7 +24,7 @@ Probe = Callable[[], Awaitable[bool]]
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
-    """A child: its program, how to tell that it is ready, how to ask it to stop."""
+    """A child: its program, its readiness probe, its stop signal."""
 
     name: str
     program: Program
@@ -36,7 +36,7 @@ class ChildSpec:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a child has of the stack: its log file, whom to tell, and which children come first."""
+    """What a child has of the stack: its log file, its listener, and the children that start before it."""
 
     log_path: Path
     report: Report

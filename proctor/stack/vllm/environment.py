@@ -66,7 +66,7 @@ def ensure_vllm_environment(report: Report, repository: Path = CHECKOUT) -> Path
 
 
 def wanted_digest(repository: Path) -> str:
-    """Of what decides what is installed, the place too: an environment cannot be moved."""
+    """What decides what is installed, and the path: an environment cannot be moved."""
     project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     parts = [

@@ -71,7 +71,7 @@ NO_MODEL = BatchProblem(
 
 
 def problem_of_refusal(error: DomainError) -> BatchProblem:
-    """Of an order that cannot become a run."""
+    """The problem of an order that cannot become a run."""
     return BatchProblem(_REASONS.get(error.reason, error.reason.lower()), error.message)
 
 

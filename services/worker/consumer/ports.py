@@ -26,7 +26,7 @@ class Backlog:
 class PeerWorker:
     """Another worker of the pool: what it serves, and the model that it switches to.
 
-    Of two that switch to the same model at once, the one with `has_precedence` goes on.
+    If two workers switch to the same model at once, the one with `has_precedence` continues.
     """
 
     ready_models: tuple[str, ...] = ()

@@ -50,7 +50,7 @@ class SelectModel:
         return oldest(unserved(backlogs, peers)) or understaffed
 
     async def _backlogs(self) -> Sequence[Backlog]:
-        """Of the models that this worker does not serve now and could load."""
+        """The models that this worker could load and does not serve now."""
         ready = self.loader.ready_models
         others = [model for model in self.loader.models if model not in ready and self.loader.may_load(model)]
         backlogs = [await self.source.backlog(model) for model in others]

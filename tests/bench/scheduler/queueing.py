@@ -39,7 +39,7 @@ from tests.harness.stack_harness import StackHarness, StackOrder, keyed_order, s
 CROWD = Crowd(users_of_class=5, runs_each=10)
 MAX_RUNNING = 3
 MAX_PENDING = 10
-# A run keeps its place for a second, so that these short ones have to give way too.
+# `min_run_time` is a second, so that these short runs are preempted too.
 ENVIRONMENT = {"PROCTOR_SCHEDULER_MIN_RUN_TIME_SECONDS": "1"}
 # How far ahead a forecast was, in seconds.
 HORIZONS = ((0, 5), (5, 20), (20, 1000))

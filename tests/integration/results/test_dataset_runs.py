@@ -1,4 +1,4 @@
-"""Runs over data sets from the door of results: with metrics and without, on boards, listed, compared."""
+"""Runs over data sets from the API of results: with metrics and without, on leaderboards, listed, compared."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ async def test_models_are_ranked_over_a_data_set_and_compared_by_name(api: Api) 
     metrics: Metrics = {"numeric": {}, "exact_match": {}, "squad_f1": {}}
     good = await api.run(uploaded, "p/good", [answers(12, wordy=True)], metrics)
     poor = await api.run(uploaded, "p/poor", [answers(2)], metrics)
-    # A later run without metrics is none of the board's, and does not stand for its model.
+    # A later run without metrics is on no leaderboard and does not represent its model.
     await api.run(uploaded, "p/good", [answers(0)], {})
 
     for metric in ("", "accuracy", "score", "numeric"):
@@ -346,7 +346,7 @@ async def test_runs_over_several_uploads_are_compared_by_the_rows_that_all_have(
     assert partly.differences[0].difference == pytest.approx(0.4)
     assert len(partly.warnings) == 1
     assert partly.warnings[0].startswith("The runs are over other data sets, and compared on the rows that")
-    # Each has a board of its own.
+    # Each has its own leaderboard.
     assert [ranks(await api.leaderboard(one)) for one in (uploaded, again)] == [
         [("p/a", 1.0)],
         [("p/b", 0.5)],

@@ -63,7 +63,7 @@ class ForecastQueue:
         return {run_id: wait for run_id, wait in waits.items() if wait}
 
     async def seconds_to_end(self, run: Run) -> float | None:
-        """Of a run that was just submitted, its wait included; None if there is nothing to estimate from."""
+        """The estimate of a run that was just submitted, its wait included; None if nothing is known."""
         return (await self.forecast([run])).seconds_to_end(run)
 
     async def _make(self) -> QueueForecast:

@@ -1,4 +1,4 @@
-"""The latest counts of a run: only forwards, with its pace, waking who waits."""
+"""The latest counts of a run: only forwards, with its speed, waking those who wait."""
 
 import asyncio
 

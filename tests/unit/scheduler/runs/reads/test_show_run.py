@@ -1,4 +1,4 @@
-"""What is shown of a run: its wait, its steps, its pace; and a watch that ends with it."""
+"""What is shown of a run: its wait, its steps, its speed; and a watch that ends with it."""
 
 import asyncio
 import itertools
