@@ -1,4 +1,4 @@
-"""Runs over data sets from the API of results: with metrics and without, on leaderboards, listed, compared."""
+"""Runs over data sets over the API of results: metrics, leaderboards, lists, comparisons."""
 
 from __future__ import annotations
 
