@@ -8,6 +8,8 @@ from proctor.values.openai import CompletionHead, Json, choice, completion
 from proctor.values.usage import TokenUsage
 from services.results.export.rows import Row
 
+_TOKENS = tuple(each.name for each in fields(TokenUsage))
+
 
 @dataclass(frozen=True, slots=True)
 class MissingAnswer:
@@ -50,6 +52,4 @@ class BatchLines:
     def _completion(self, request_id: str, row: Row) -> Json:
         head = CompletionHead(request_id, int(row["recorded_at"].timestamp()), self.model, row["is_chat"])
         answer = choice(row["answer"], row["finish_reason"], is_chat=row["is_chat"])
-        return completion(
-            head, [answer], TokenUsage(**{one.name: row[one.name] for one in fields(TokenUsage)})
-        )
+        return completion(head, [answer], TokenUsage(**{name: row[name] for name in _TOKENS}))

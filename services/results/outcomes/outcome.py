@@ -1,7 +1,8 @@
 """An outcome: the result of one (run, sample, rollout), and when it replaces an earlier one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 
 from proctor.values.outcome import Answer, Failure, FailureClass, OutcomeStatus
 from proctor.values.usage import Timing, TokenUsage
@@ -112,12 +113,20 @@ def as_unrecordable(batch: OutcomeBatch) -> OutcomeBatch:
     return replace(batch, outcomes=outcomes, environment={})
 
 
+_tokens_of: Callable[[TokenUsage], tuple[int, ...]] = attrgetter(*(each.name for each in fields(TokenUsage)))
+_times_of: Callable[[Timing], tuple[float | None, ...]] = attrgetter(*(each.name for each in fields(Timing)))
+"""Made once: `astuple` would take longer than the rest of an outcome's conversion."""
+
+
 def believable(outcome: Outcome) -> Outcome:
     """The outcome without numbers that no answer has: token counts become 0, times None (the total: 0)."""
-    usage, timing = outcome.usage, outcome.timing
-    tokens = [believable_tokens(getattr(usage, each.name)) for each in fields(TokenUsage)]
-    total, *times = [believable_seconds(getattr(timing, each.name)) for each in fields(Timing)]
-    return replace(outcome, usage=TokenUsage(*tokens), timing=Timing(total or 0.0, *times))
+    tokens, times = _tokens_of(outcome.usage), _times_of(outcome.timing)
+    kept_tokens = tuple([believable_tokens(count) for count in tokens])
+    kept_times = tuple([believable_seconds(seconds) for seconds in times])
+    if kept_tokens == tokens and kept_times == times:
+        return outcome
+    total, *rest = kept_times
+    return replace(outcome, usage=TokenUsage(*kept_tokens), timing=Timing(total or 0.0, *rest))
 
 
 def believable_tokens(count: int) -> int:
