@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
-from proctor.v1 import leaderboard_service_pb2 as leaderboard_pb2
+from proctor.v1 import leaderboard_service_pb2
 from proctor.values.scoring import ScoringMethod
 from proctor.wire.convert import number_of
 from services.gateway.api.leaderboard.schemas import History, Leaderboard, past_run, ranked
@@ -38,7 +38,7 @@ class LeaderboardQuery:
         num_fewshot: Annotated[int | None, Query(ge=0, le=INT32_MAX)] = None,
         project_id: Annotated[int | None, Query(ge=0, le=INT64_MAX)] = None,
     ) -> None:
-        self.request = leaderboard_pb2.GetLeaderboardRequest(
+        self.request = leaderboard_service_pb2.GetLeaderboardRequest(
             suite=suite,
             metric=metric,
             limit=limit,
@@ -62,7 +62,7 @@ class HistoryQuery:
         *,
         cursor: Annotated[str, Query(description="next_cursor of the previous page")] = "",
     ) -> None:
-        self.request = leaderboard_pb2.GetHistoryRequest(
+        self.request = leaderboard_service_pb2.GetHistoryRequest(
             model=model_name, suite=suite, days=days, metric=metric, page_size=limit, page_token=cursor
         )
 
