@@ -8,12 +8,17 @@ from services.common.clock import SystemClock
 from services.common.grpc_client import open_channel
 from services.common.grpc_server import GrpcServer, serve_grpc
 from services.common.lifecycle import every
-from services.gateway.auth.identity import Identity
-from services.gateway.auth.rate_limit import RequestLimit
-from services.gateway.backends.backends import Results, Scheduler
-from services.gateway.backends.channel import RESULTS, SCHEDULER, SENT_ONCE
-from services.gateway.backends.health import BackendHealth, is_ready
-from services.gateway.grpc_proxy.proxy import CallerPolicy, ForwardedService, public_services
+from services.gateway.auth import Identity, RequestLimit
+from services.gateway.backends import (
+    RESULTS,
+    SCHEDULER,
+    SENT_ONCE,
+    BackendHealth,
+    Results,
+    Scheduler,
+    is_ready,
+)
+from services.gateway.grpc_proxy import CallerPolicy, ForwardedService, public_services
 from services.gateway.paths import FILES, SUITES, UPLOADS
 from services.gateway.server.app import HttpParts, http_app
 from services.gateway.server.http_server import HttpServer

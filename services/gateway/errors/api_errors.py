@@ -1,11 +1,31 @@
-"""Translates errors of services to the API that was called: ids of runs and names of parameters."""
+"""Translates to the API that was called: ids of runs, and the errors of services with their ids and names."""
 
 import re
+import uuid
 from collections.abc import Callable
 
 from services.common.errors import DomainError, RemoteError
-from services.gateway.errors.run_ids import batch_id, benchmark_id
+from services.gateway.errors.gateway_errors import DatasetRunNotFound
 from services.gateway.paths import ADMIN, BATCHES, OPENAI
+
+_PREFIX = "bm_"
+_FORM = re.compile(f"{_PREFIX}[0-9a-f]{{32}}")
+
+
+def benchmark_id(run_id: str) -> str:
+    return f"{_PREFIX}{uuid.UUID(run_id).hex}"
+
+
+def batch_id(run_id: str) -> str:
+    return f"batch_{uuid.UUID(run_id).hex}"
+
+
+def run_id_of(given: str) -> str:
+    """The UUID of a "bm_…". Raises `DatasetRunNotFound` for any other form."""
+    if not _FORM.fullmatch(given):
+        raise DatasetRunNotFound(benchmark_id=given)
+    return str(uuid.UUID(given.removeprefix(_PREFIX)))
+
 
 # Facts that hold ids of runs. UUIDs of other things stay as they are.
 _RUN_FACTS = ("run_id", "runs", "first", "second")

@@ -27,8 +27,7 @@ from services.common.secret_names import secret_word
 from services.common.structured_logs import get_logger
 from services.gateway.errors.api_errors import with_client_ids
 from services.gateway.errors.gateway_errors import GatewayError
-from services.gateway.errors.http_problem import FieldProblem, Problem
-from services.gateway.errors.openai_errors import openai_response
+from services.gateway.errors.http_problem import FieldProblem, Problem, openai_response
 from services.gateway.paths import FILES, OPENAI, UPLOADS
 
 MEDIA_TYPE = "application/problem+json"

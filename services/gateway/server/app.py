@@ -9,28 +9,24 @@ from fastapi_offline import FastAPIOffline
 from pydantic import BaseModel
 
 from services.common.clock import Clock
-from services.gateway.api.answers.routes import AnswerApi
-from services.gateway.api.batches.routes import BatchApi
+from services.gateway.api.answers import AnswerApi
+from services.gateway.api.batches import BatchApi
 from services.gateway.api.comparisons.routes import ComparisonApi
 from services.gateway.api.dataset_runs.routes import DatasetRunApi
 from services.gateway.api.datasets.routes import DatasetApi
-from services.gateway.api.exports.routes import ExportApi
+from services.gateway.api.exports import ExportApi
 from services.gateway.api.files.routes import FileApi
-from services.gateway.api.leaderboard.routes import LeaderboardApi
-from services.gateway.api.models.routes import ModelApi
-from services.gateway.api.openai.models import OpenAIModelApi
-from services.gateway.api.queue.routes import QueueApi
-from services.gateway.api.rescoring.routes import RescoringApi
+from services.gateway.api.leaderboard import LeaderboardApi
+from services.gateway.api.models import ModelApi, OpenAIModelApi
+from services.gateway.api.queue import QueueApi
+from services.gateway.api.rescoring import RescoringApi
 from services.gateway.api.runs.routes import BenchmarkApi
 from services.gateway.api.suites.routes import SuiteApi
-from services.gateway.auth.identity import Identity
-from services.gateway.auth.rate_limit import RequestLimit
-from services.gateway.backends.backends import Results, Scheduler
-from services.gateway.backends.health import BackendHealth, is_ready
+from services.gateway.auth import Identity, RequestLimit
+from services.gateway.backends import BackendHealth, Results, Scheduler, is_ready
 from services.gateway.errors.http_handlers import handle_problems
-from services.gateway.errors.http_problem import problems
-from services.gateway.errors.openai_errors import openai_problems
-from services.gateway.http.query_parameters import known_parameters
+from services.gateway.errors.http_problem import openai_problems, problems
+from services.gateway.http.parameters import known_parameters
 from services.gateway.server.middleware import BodyLimit, LimitedBodies, RateLimit, RequestLog
 
 

@@ -10,8 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from services.common.clock import Clock
 from services.common.errors import DomainError
 from services.common.structured_logs import get_logger
-from services.gateway.auth.identity import USER_HEADER, Identity
-from services.gateway.auth.rate_limit import RequestLimit
+from services.gateway.auth import USER_HEADER, Identity, RequestLimit
 from services.gateway.errors.http_handlers import problem_of, problem_response
 from services.gateway.paths import RATE_LIMIT_EXEMPT, RATE_LIMITED
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.gateway.api.models.routes import byte_text
+from services.gateway.api.models import byte_text
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.gateway.http_calls import call
 

@@ -26,7 +26,7 @@ from services.gateway.api.runs.requests import (
     check_nesting,
 )
 from services.gateway.errors.gateway_errors import FileIsWhole
-from services.gateway.http.fields import INT32_MAX, Text
+from services.gateway.http.parameters import INT32_MAX, Text
 
 _MAX_NAMES = 100
 

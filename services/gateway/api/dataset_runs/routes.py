@@ -10,12 +10,6 @@ from starlette.responses import Response
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.common.clock import Clock
 from services.common.errors import RemoteError
-from services.gateway.api.dataset_runs.dataset_run import (
-    dataset_run_listed,
-    dataset_run_shown,
-    dataset_run_started,
-    get_dataset_run,
-)
 from services.gateway.api.dataset_runs.requests import (
     AnswerFilter,
     AnswerPage,
@@ -31,15 +25,18 @@ from services.gateway.api.dataset_runs.schemas import (
     DatasetRunResults,
     DatasetRunShown,
     DatasetRunStarted,
+    dataset_run_listed,
+    dataset_run_shown,
+    dataset_run_started,
+    get_dataset_run,
 )
-from services.gateway.api.exports.routes import FILE_RESPONSES, ExportApi, Format
-from services.gateway.auth.identity import Identity
-from services.gateway.backends.backends import Results, Scheduler
-from services.gateway.errors.api_errors import with_parameter_names
+from services.gateway.api.exports import FILE_RESPONSES, ExportApi, Format
+from services.gateway.auth import Identity
+from services.gateway.backends import Results, Scheduler
+from services.gateway.errors.api_errors import benchmark_id, with_parameter_names
 from services.gateway.errors.http_problem import problems
-from services.gateway.errors.run_ids import benchmark_id
 from services.gateway.http.downloads import ContentConditions
-from services.gateway.http.path_ids import BenchmarkRunId
+from services.gateway.http.parameters import BenchmarkRunId
 from services.gateway.paths import DATASET_RUNS
 
 RequestKey = Annotated[

@@ -10,8 +10,14 @@ from proctor.v1 import outcome_pb2, run_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.openai import CompletionHead, choice, completion, message
 from proctor.wire.values import USAGE
-from services.gateway.api.dataset_runs.dataset_run import identity_of, throughput
-from services.gateway.api.dataset_runs.schemas import DatasetRunResults, RowError, RowResponse, RowResult
+from services.gateway.api.dataset_runs.schemas import (
+    DatasetRunResults,
+    RowError,
+    RowResponse,
+    RowResult,
+    identity_of,
+    throughput,
+)
 from services.gateway.api.runs.job import ran_seconds
 from services.gateway.http.presentation import present, word
 

@@ -2,30 +2,78 @@
 
 import uuid
 from contextlib import aclosing
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Header, Path, Query
+from pydantic import BaseModel, Field, JsonValue
 from starlette.requests import Request
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
-from services.gateway.api.datasets.schemas import (
-    DatasetListed,
-    DatasetMessage,
-    DatasetPage,
-    DatasetPreview,
-    DatasetUploaded,
-    Format,
-    dataset_listed,
-    dataset_row,
-)
 from services.gateway.api.datasets.upload import upload_requests
-from services.gateway.auth.identity import Identity
-from services.gateway.backends.backends import Scheduler
+from services.gateway.auth import Identity
+from services.gateway.backends import Scheduler
 from services.gateway.errors.gateway_errors import DatasetFault, DatasetRefused
 from services.gateway.errors.http_problem import problems
-from services.gateway.http.fields import INT64_MAX, Text
-from services.gateway.http.presentation import numbers, present
+from services.gateway.http.parameters import INT64_MAX, Text
+from services.gateway.http.presentation import json_value, numbers, present
 from services.gateway.paths import DATASETS, UPLOADS
+
+Format = Literal["jsonl", "csv", "parquet"]
+
+
+class DatasetUploaded(BaseModel):
+    dataset_id: str = Field(description='"ds_…"')
+    name: str
+    count: int = Field(description="Rows")
+    uploaded_at: datetime
+
+
+class DatasetListed(BaseModel):
+    id: str = Field(description='"ds_…"')
+    name: str
+    count: int = Field(description="Rows")
+    uploaded_at: datetime
+    user: str
+    format: Format
+    size_bytes: int = Field(description="Size of the uploaded file")
+    digest: str = Field(description="SHA-256 of the uploaded file")
+    target_count: int = Field(description="Rows with a target")
+    models: list[str] = Field(description="Models named in its lines, at most 20")
+    endpoint: str | None = Field(description="Endpoint of its lines if they are batch requests; else null")
+
+
+class DatasetPage(BaseModel):
+    datasets: list[DatasetListed]
+    total: int = Field(description="Over all pages")
+    next_cursor: str | None
+
+
+class DatasetRow(BaseModel):
+    """A row as a model would get it."""
+
+    row: int = Field(description="From 0")
+    id: str
+    body: JsonValue = Field(description="Body of /v1/chat/completions or /v1/completions")
+    target: str | None
+    metadata: JsonValue
+
+
+class DatasetPreview(BaseModel):
+    rows: list[DatasetRow]
+
+
+class DatasetMessage(BaseModel):
+    message: str
+
+
+def dataset_listed(dataset: dataset_pb2.Dataset) -> DatasetListed:
+    return present(DatasetListed, dataset, id=dataset.dataset_id, count=dataset.row_count)
+
+
+def dataset_row(row: dataset_pb2.DatasetRow) -> DatasetRow:
+    return present(DatasetRow, row, body=json_value(row.body_json), metadata=json_value(row.metadata_json))
+
 
 _FORMATS = numbers(dataset_pb2.DatasetFormat)
 _CONTENT = {"type": "string", "format": "binary", "description": "JSONL, CSV or Parquet; gzip and zstd too"}

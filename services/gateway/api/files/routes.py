@@ -9,20 +9,19 @@ from starlette.requests import Request
 
 from proctor.v1 import file_service_pb2 as file_pb2
 from services.gateway.api.files.upload import ANCHOR, FILE_FIELD, PURPOSE, SECONDS, upload_requests
-from services.gateway.api.openai.idempotency import RequestId
-from services.gateway.api.openai.schemas import (
+from services.gateway.api.openai import (
     LONGEST_EXPIRY_SECONDS,
     SHORTEST_EXPIRY_SECONDS,
     Deleted,
     FileObject,
     Page,
+    RequestId,
     file_object,
     page_of,
 )
-from services.gateway.auth.identity import Identity
-from services.gateway.backends.backends import Scheduler
-from services.gateway.errors.http_problem import Described
-from services.gateway.errors.openai_errors import openai_problems
+from services.gateway.auth import Identity
+from services.gateway.backends import Scheduler
+from services.gateway.errors.http_problem import Described, openai_problems
 from services.gateway.http.downloads import (
     ContentConditions,
     FileHeaders,
@@ -31,7 +30,7 @@ from services.gateway.http.downloads import (
     byte_range,
     file_response,
 )
-from services.gateway.http.fields import Text
+from services.gateway.http.parameters import Text
 from services.gateway.http.presentation import numbers
 from services.gateway.paths import FILES
 

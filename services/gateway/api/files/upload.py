@@ -8,7 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.requests import Request
 
 from proctor.v1 import file_service_pb2 as file_pb2
-from services.gateway.api.openai.schemas import LONGEST_EXPIRY_SECONDS, SHORTEST_EXPIRY_SECONDS
+from services.gateway.api.openai import LONGEST_EXPIRY_SECONDS, SHORTEST_EXPIRY_SECONDS
 from services.gateway.errors.gateway_errors import MalformedForm
 from services.gateway.http.uploads import FORM, FormPart, base_name, body_chunks, cut, form_parts, is_form
 

@@ -13,8 +13,8 @@ from proctor.values.priority import Priority, default_priority
 from proctor.values.run import RunState
 from proctor.values.scoring import Truncation
 from proctor.wire.convert import number_of
-from services.gateway.api.suites.suite_names import SuiteFilter
-from services.gateway.http.fields import INT32_MAX, INT64_MAX, Text
+from services.gateway.api.suites.schemas import SuiteFilter
+from services.gateway.http.parameters import INT32_MAX, INT64_MAX, Text
 from services.gateway.http.presentation import numbers
 
 # Protobuf cannot parse messages that are nested much deeper.

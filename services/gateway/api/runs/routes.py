@@ -14,11 +14,11 @@ from services.common.clock import Clock
 from services.gateway.api.runs.job import job_listed, job_results
 from services.gateway.api.runs.requests import RunRequest, RunsQuery
 from services.gateway.api.runs.schemas import JobMessage, JobPage, JobResults, JobStarted
-from services.gateway.api.suites.suite_names import check_known_suite
-from services.gateway.auth.identity import Identity
-from services.gateway.backends.backends import Results, Scheduler
+from services.gateway.api.suites.schemas import check_known_suite
+from services.gateway.auth import Identity
+from services.gateway.backends import Results, Scheduler
 from services.gateway.errors.http_problem import problems
-from services.gateway.http.path_ids import JobId
+from services.gateway.http.parameters import JobId
 from services.gateway.http.presentation import optional
 from services.gateway.paths import BENCHMARKING
 

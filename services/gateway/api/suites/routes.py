@@ -21,11 +21,11 @@ from services.gateway.api.suites.schemas import (
     SuiteMessage,
     sample_shown,
 )
-from services.gateway.auth.identity import Identity
-from services.gateway.backends.backends import Scheduler
+from services.gateway.auth import Identity
+from services.gateway.backends import Scheduler
 from services.gateway.errors.gateway_errors import NoSuchVersion, NotSuiteText, SuiteFault, SuiteRefused
 from services.gateway.errors.http_problem import Described, problems
-from services.gateway.http.fields import INT32_MAX
+from services.gateway.http.parameters import INT32_MAX
 from services.gateway.http.presentation import present
 from services.gateway.paths import SUITES
 

@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 
 from proctor.values.comparison import Verdict
-from services.gateway.api.comparisons.conclusions import recommendations, significance
-from services.gateway.api.comparisons.difference import Difference, lead_of
+from services.gateway.api.comparisons.conclusions import Difference, lead_of, recommendations, significance
 
 NAMES = ["vllm/a", "vllm/b", "vllm/c"]
 UNDECIDED = Difference(

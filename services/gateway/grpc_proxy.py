@@ -1,11 +1,16 @@
-"""The public gRPC API: forwards calls as bytes, with deadline, cancellation and error details."""
+"""The public gRPC API: forwards calls as bytes, with deadline, cancellation and error details.
 
-from collections.abc import AsyncIterable, AsyncIterator
+Some requests are changed or checked on the way: the user, a request id, and names of suites.
+"""
+
+import uuid
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message import Message
 
 from proctor.client.calls import send_chunks
 from proctor.v1 import (
@@ -22,11 +27,73 @@ from proctor.v1 import (
     scheduler_service_pb2,
     suite_service_pb2,
 )
+from proctor.v1.answer_service_pb2 import MarkAnswersRequest
+from proctor.v1.batch_service_pb2 import CreateBatchRequest
+from proctor.v1.comparison_service_pb2 import CompareRunsRequest
+from proctor.v1.dataset_service_pb2 import UploadDatasetRequest
+from proctor.v1.file_service_pb2 import UploadFileRequest
+from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetLeaderboardRequest
+from proctor.v1.scheduler_service_pb2 import ListRunsRequest, SubmitRunRequest
+from proctor.v1.suite_service_pb2 import AddSuiteRequest
 from services.common.errors import DependencyUnavailable, MessageTooLarge
-from services.gateway.auth.identity import DEFAULT_USER, Identity
-from services.gateway.auth.rate_limit import RequestLimit
-from services.gateway.backends.channel import RESULTS, SCHEDULER, backend_error
-from services.gateway.grpc_proxy.amendments import AMENDMENTS, Amend, unchanged
+from services.common.grpc_errors import parsed
+from services.gateway.api.suites.schemas import without_version
+from services.gateway.auth import DEFAULT_USER, Identity, RequestLimit
+from services.gateway.backends import RESULTS, SCHEDULER, backend_error
+
+# Takes the request and the user that the call names, "" for none.
+Amend = Callable[[bytes, str], bytes]
+NamesSuite = CompareRunsRequest | GetLeaderboardRequest | GetHistoryRequest | ListRunsRequest
+
+
+def unchanged(request: bytes, user: str) -> bytes:  # noqa: ARG001  # an Amend
+    return request
+
+
+def _with_user(kind: type[Message], header: str = "") -> Amend:
+    """Sets the user, and an empty request id, so that retries are idempotent.
+
+    `header` is the field that holds both; "" means the message itself. A stream that does not begin with a
+    header is left to its service to reject.
+    """
+
+    def amend(request: bytes, user: str) -> bytes:
+        message = parsed(kind, request)
+        if header and not message.HasField(header):
+            return request
+        target: Any = getattr(message, header) if header else message
+        target.user = user or target.user
+        if "request_id" in target.DESCRIPTOR.fields_by_name:
+            target.request_id = target.request_id or str(uuid.uuid4())
+        return message.SerializeToString()
+
+    return amend
+
+
+def _without_version(kind: type[NamesSuite]) -> Amend:
+    """Rejects a suite with a version: these calls look at all versions."""
+
+    def check(request: bytes, user: str) -> bytes:  # noqa: ARG001  # an Amend
+        without_version(parsed(kind, request).suite)
+        return request
+
+    return check
+
+
+# By method; all other requests pass unchanged. Of a client stream the first message is amended.
+AMENDMENTS: dict[str, Amend] = {
+    "SubmitRun": _with_user(SubmitRunRequest),
+    "AddSuite": _with_user(AddSuiteRequest),
+    "MarkAnswers": _with_user(MarkAnswersRequest),
+    "CreateBatch": _with_user(CreateBatchRequest),
+    "UploadDataset": _with_user(UploadDatasetRequest, "header"),
+    "UploadFile": _with_user(UploadFileRequest, "header"),
+    "CompareRuns": _without_version(CompareRunsRequest),
+    "GetLeaderboard": _without_version(GetLeaderboardRequest),
+    "GetHistory": _without_version(GetHistoryRequest),
+    "ListRuns": _without_version(ListRunsRequest),
+}
+
 
 # Each of these files defines one service.
 _SCHEDULER_FILES = (

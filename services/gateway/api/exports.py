@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
 from proctor.v1 import export_service_pb2 as export_pb2
-from services.gateway.backends.backends import Results
+from services.gateway.backends import Results
 from services.gateway.errors.http_problem import Described, problems
 from services.gateway.http.downloads import (
     ContentConditions,
@@ -21,7 +21,7 @@ from services.gateway.http.downloads import (
     byte_range,
     file_response,
 )
-from services.gateway.http.path_ids import JobId
+from services.gateway.http.parameters import JobId
 from services.gateway.http.presentation import numbers
 from services.gateway.paths import BENCHMARKING
 

@@ -13,9 +13,9 @@ from proctor.values.priority import Priority
 from proctor.wire.convert import number_of
 from services.gateway.api.runs.job import job_progress, job_wait
 from services.gateway.api.runs.schemas import JobProgress, JobWait
-from services.gateway.backends.backends import Scheduler
+from services.gateway.backends import Scheduler
 from services.gateway.errors.http_problem import problems
-from services.gateway.http.fields import INT32_MAX, Text
+from services.gateway.http.parameters import INT32_MAX, Text
 from services.gateway.http.presentation import optional, present, subject_of, word
 from services.gateway.paths import QUEUE
 

@@ -6,12 +6,11 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 
 from proctor.v1 import batch_service_pb2 as batch_pb2
-from services.gateway.api.openai.idempotency import RequestId
-from services.gateway.api.openai.schemas import BatchObject, BatchRequest, Page, batch_object, page_of
-from services.gateway.auth.identity import Identity
-from services.gateway.backends.backends import Scheduler
-from services.gateway.errors.openai_errors import openai_problems
-from services.gateway.http.fields import Text
+from services.gateway.api.openai import BatchObject, BatchRequest, Page, RequestId, batch_object, page_of
+from services.gateway.auth import Identity
+from services.gateway.backends import Scheduler
+from services.gateway.errors.http_problem import openai_problems
+from services.gateway.http.parameters import Text
 from services.gateway.paths import BATCHES
 
 BatchId = Annotated[Text, Path(description='"batch_…"', max_length=255)]

@@ -1,6 +1,8 @@
-"""The user of a request: the name of the API key, else X-Proctor-User, else `local`.
+"""The user of a request and its request limit.
 
-Names are unverified and serve limits only. gRPC calls carry the same names in their metadata.
+The user is the name of the API key, else X-Proctor-User, else `local`. Names are unverified and serve
+limits only. gRPC calls carry the same names in their metadata. The scheduler counts requests for all
+replicas of the gateway.
 """
 
 import secrets
@@ -10,7 +12,11 @@ from pydantic import SecretStr
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from proctor.v1.request_count_service_pb2 import CountRequestRequest
 from proctor.values.user_name import is_user_name
+from services.common.errors import DomainError, ErrorKind
+from services.common.structured_logs import get_logger
+from services.gateway.backends import Scheduler
 from services.gateway.errors.gateway_errors import InvalidUserName
 
 USER_HEADER = "X-Proctor-User"
@@ -76,3 +82,26 @@ def _given_name(headers: Mapping[str, str]) -> str:
     if not is_user_name(name):
         raise InvalidUserName
     return name
+
+
+log = get_logger()
+
+_TIMEOUT_SECONDS = 1.0
+
+
+class RequestLimit:
+    """Counts requests of users."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    async def count(self, user: str) -> None:
+        """Raises `TOO_MANY_REQUESTS` above the limit. While the scheduler is away, requests pass."""
+        try:
+            await self._scheduler.request_counts.CountRequest(
+                CountRequestRequest(user=user), timeout=_TIMEOUT_SECONDS
+            )
+        except DomainError as error:
+            if error.kind is ErrorKind.EXHAUSTED:
+                raise
+            log.info("request not counted", user=user, reason=error.reason)

@@ -1,13 +1,15 @@
-"""Bodies of the OpenAI protocol: files, batches and models, with times in seconds since 1970."""
+"""Bodies of the OpenAI protocol, with times in seconds since 1970, and its idempotency key."""
 
-from typing import Generic, Literal, TypeVar
+import uuid
+from typing import Annotated, Generic, Literal, TypeVar
 
+from fastapi import Depends, Header
 from pydantic import BaseModel, ConfigDict, Field
 
 from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
 from services.gateway.errors.gateway_errors import DatasetFault, fault_count_text
-from services.gateway.http.fields import Text
+from services.gateway.http.parameters import Text
 from services.gateway.http.presentation import present, word
 
 T = TypeVar("T")
@@ -194,3 +196,23 @@ def _first_fault(file: file_pb2.File) -> str | None:
         return None
     first = [DatasetFault(each.line, each.field, each.problem).sentence for each in file.faults[:1]]
     return ". ".join([fault_count_text(file.fault_count), *first])
+
+
+_SPACE = uuid.UUID("0a4b7f3e-7d36-4f0e-9f5a-6a0d6f1f6c55")
+
+
+def request_id(
+    idempotency_key: Annotated[
+        str, Header(max_length=255, description="A repeated call returns the object of the first one")
+    ] = "",
+) -> str:
+    """A new UUID without a key, the key itself if it is a UUID, else a UUID derived from it."""
+    if not idempotency_key:
+        return str(uuid.uuid4())
+    try:
+        return str(uuid.UUID(idempotency_key))
+    except ValueError:
+        return str(uuid.uuid5(_SPACE, idempotency_key))
+
+
+RequestId = Annotated[str, Depends(request_id)]

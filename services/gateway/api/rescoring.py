@@ -10,10 +10,9 @@ from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import sample_pb2
 from services.gateway.api.runs.job import task_figures
 from services.gateway.api.runs.schemas import Figure
-from services.gateway.backends.backends import Results
+from services.gateway.backends import Results
 from services.gateway.errors.http_problem import problems
-from services.gateway.http.fields import Text
-from services.gateway.http.path_ids import JobId
+from services.gateway.http.parameters import JobId, Text
 from services.gateway.http.presentation import present
 from services.gateway.paths import BENCHMARKING
 

@@ -1,17 +1,21 @@
-"""Models that can be evaluated: for programs, and in the form of the admin pages."""
+"""Models that can be evaluated: for programs, for the admin pages, and in the form of the OpenAI protocol."""
 
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 
 from proctor.v1 import model_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from services.gateway.backends.backends import Scheduler
-from services.gateway.errors.http_problem import problems
+from proctor.v1.scheduler_service_pb2 import ListModelsRequest
+from services.gateway.api.openai import ModelList, ModelObject
+from services.gateway.backends import Scheduler
+from services.gateway.errors.gateway_errors import NoSuchModel
+from services.gateway.errors.http_problem import openai_problems, problems
+from services.gateway.http.parameters import Text
 from services.gateway.http.presentation import optional, present
-from services.gateway.paths import ADMIN, MODELS
+from services.gateway.paths import ADMIN, MODELS, OPENAI_MODELS
 
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
 
@@ -149,3 +153,44 @@ def _admin_model(model: ModelShown) -> AdminModel:
 
 def _text(count: int | None) -> str | None:
     return None if count is None else byte_text(count)
+
+
+ModelId = Annotated[Text, Path(description="provider/name, or an alias of one")]
+
+
+class OpenAIModelApi:
+    """The handlers and their backend."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def router(self) -> APIRouter:
+        router = APIRouter(tags=["openai"])
+        router.get(OPENAI_MODELS, responses=openai_problems(503), summary="List models live")(
+            self.list_models
+        )
+        # Names of models contain slashes.
+        router.get(
+            f"{OPENAI_MODELS}/{{model:path}}", responses=openai_problems(404, 503), summary="One model"
+        )(self.get)
+        return router
+
+    async def list_models(self) -> ModelList:
+        return ModelList(data=await self._models())
+
+    async def get(self, model: ModelId) -> ModelObject:
+        for listed in await self._models():
+            if listed.id == model:
+                return listed
+        raise NoSuchModel(model=model)
+
+    async def _models(self) -> list[ModelObject]:
+        """Loadable models and their aliases. Several pools may serve one model."""
+        listed = await self._scheduler.runs.ListModels(ListModelsRequest())
+        broken = {model.model for model in listed.models if model.problem}
+        named = {model.model: model.model for model in listed.models} | dict(sorted(listed.aliases.items()))
+        return [
+            ModelObject(id=name, created=0, owned_by=model.partition("/")[0])
+            for name, model in named.items()
+            if model not in broken
+        ]

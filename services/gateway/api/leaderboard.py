@@ -1,0 +1,216 @@
+"""The leaderboard and the history."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, Field
+
+from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2
+from proctor.values.scoring import ScoringMethod
+from proctor.wire.convert import number_of
+from services.gateway.api.runs.job import choice_scoring
+from services.gateway.api.suites.schemas import SuiteFilter, check_known_suite
+from services.gateway.backends import Results, Scheduler
+from services.gateway.errors.http_problem import problems
+from services.gateway.http.parameters import INT32_MAX, INT64_MAX
+from services.gateway.http.presentation import interval, moment, optional, present, word
+from services.gateway.paths import BENCHMARKING
+
+
+class TrendShown(BaseModel):
+    difference: float | None = Field(description="Current minus previous figure")
+    p_value: float | None = Field(description="Two-sided p-value of the paired test")
+    previous_job_id: str
+
+
+class _Entry(BaseModel):
+    """What the leaderboard and the history say of a run."""
+
+    score: float | None
+    benchmark_count: int = Field(description="Number of tasks in the figure")
+    ci95: tuple[float, float] | None
+    n: int
+    scoring: str | None = Field(description="Scoring method of choices; null without choices")
+    num_fewshot: int | None = Field(description="As ordered; null means each task's default")
+    unparsed_rate: float | None
+    trend: str | None = Field(description="up, down or steady against its previous run; null without one")
+    trend_details: TrendShown | None
+    completed_at: datetime | None
+
+
+class Ranked(_Entry):
+    rank: int | None = Field(description="Null when unranked; ties share a rank")
+    model: str
+    provider: str
+    tied_with: list[str] = Field(
+        description="Listed models of any rank without a significant difference to this one"
+    )
+    not_compared_with: list[str] = Field(
+        description="Listed models without a paired test: not compared yet, or no test is possible"
+    )
+    job_id: str | None = Field(description="Null for a baseline")
+    is_selected_best: bool = Field(
+        description="It is the best of several runs and not the latest, so its figure is biased upwards"
+    )
+    unranked_because: list[str] = Field(description="Why it is unranked")
+
+
+class Leaderboard(BaseModel):
+    leaderboard: list[Ranked]
+    unranked: list[Ranked] = Field(description="Models under other evaluation conditions, with the reasons")
+    baselines: list[Ranked] = Field(description="Baselines without a model")
+    total_models: int = Field(description="Number of ranked models, including those beyond the limit")
+    last_updated: datetime | None
+    suite: str
+    metric: str
+    scoring: str | None = Field(description="Scoring method of the ranked models")
+
+
+class PastRun(_Entry):
+    job_id: str
+    status: str
+    model_name: str
+    benchmark_suite: str = Field(description="The suite or the id of the data set")
+    dataset_name: str | None = Field(description="Only for a run over a data set")
+    project_id: int
+    metric: str
+    answered: int
+    failed: int
+    unranked_because: list[str] = Field(description="Why it is not a complete run of its suite")
+
+
+class History(BaseModel):
+    history: list[PastRun]
+    total_runs: int = Field(description="Over all pages")
+    date_range: str = Field(examples=["Last 30 days"])
+    next_cursor: str | None
+
+
+def ranked(entry: leaderboard_pb2.LeaderboardEntry) -> Ranked:
+    provider = entry.model.partition("/")[0]
+    return present(Ranked, entry, **_common(entry), provider=provider, job_id=entry.run_id or None)
+
+
+def past_run(entry: leaderboard_pb2.LeaderboardEntry) -> PastRun:
+    return present(
+        PastRun,
+        entry,
+        **_common(entry),
+        job_id=entry.run_id,
+        status=word(run_pb2.RunState, entry.state),
+        model_name=entry.model,
+        benchmark_suite=entry.suite,
+        metric=entry.figure.metric,
+    )
+
+
+def _common(entry: leaderboard_pb2.LeaderboardEntry) -> dict[str, object]:
+    trend, direction = entry.trend, entry.trend.direction
+    return {
+        "score": optional(entry.figure, "mean"),
+        "benchmark_count": entry.task_count,
+        "ci95": interval(entry.figure),
+        "n": entry.figure.n,
+        "scoring": choice_scoring(entry.scoring_method),
+        "trend": word(leaderboard_pb2.TrendDirection, direction) if direction else None,
+        "trend_details": _trend(trend) if trend.previous_run_id else None,
+        "completed_at": moment(entry.closed_at),
+    }
+
+
+def _trend(trend: leaderboard_pb2.Trend) -> TrendShown:
+    return present(TrendShown, trend, previous_job_id=trend.previous_run_id)
+
+
+_METRIC = (
+    "accuracy, score (the mean of each task's main metric), or any metric of the suite; "
+    "empty: accuracy, or score where no task has it"
+)
+
+Metric = Annotated[str, Query(description=_METRIC)]
+
+
+class LeaderboardQuery:
+    """Selection of a leaderboard."""
+
+    def __init__(  # noqa: PLR0913  # the parameters of the query
+        self,
+        suite: SuiteFilter = "glue",
+        metric: Metric = "",
+        limit: Annotated[int, Query(ge=1, le=100)] = 10,
+        *,
+        best: Annotated[bool, Query(description="Rank each model by its best run, not its latest")] = False,
+        scoring_method: ScoringMethod | None = None,
+        num_fewshot: Annotated[int | None, Query(ge=0, le=INT32_MAX)] = None,
+        project_id: Annotated[int | None, Query(ge=0, le=INT64_MAX)] = None,
+    ) -> None:
+        self.request = leaderboard_service_pb2.GetLeaderboardRequest(
+            suite=suite,
+            metric=metric,
+            limit=limit,
+            is_best=best,
+            scoring_method=number_of(scoring_method),
+            num_fewshot=num_fewshot,
+            project_id=project_id,
+        )
+
+
+class HistoryQuery:
+    """Filters and page of a history."""
+
+    def __init__(  # noqa: PLR0913  # the parameters of the query
+        self,
+        model_name: Annotated[str, Query(description='"provider/name"')] = "",
+        suite: SuiteFilter = "",
+        days: Annotated[int, Query(ge=1, le=3650)] = 30,
+        metric: Metric = "",
+        limit: Annotated[int, Query(ge=1, le=500)] = 100,
+        *,
+        cursor: Annotated[str, Query(description="next_cursor of the previous page")] = "",
+    ) -> None:
+        self.request = leaderboard_service_pb2.GetHistoryRequest(
+            model=model_name, suite=suite, days=days, metric=metric, page_size=limit, page_token=cursor
+        )
+
+
+class LeaderboardApi:
+    """The handlers and their backends."""
+
+    def __init__(self, scheduler: Scheduler, results: Results) -> None:
+        self._scheduler = scheduler
+        self._results = results
+
+    def router(self) -> APIRouter:
+        router = APIRouter(prefix=BENCHMARKING, tags=["leaderboard"])
+        errors = problems(400, 404, 422, 503)
+        router.get("/leaderboard", responses=errors, summary="Models of a suite by rank")(self.leaderboard)
+        router.get("/history", responses=errors, summary="Closed runs, newest first")(self.history)
+        return router
+
+    async def leaderboard(self, query: Annotated[LeaderboardQuery, Depends()]) -> Leaderboard:
+        found = await self._results.leaderboard.GetLeaderboard(query.request)
+        if not found.entries and not found.unranked:
+            await check_known_suite(self._scheduler, query.request.suite)
+        return Leaderboard(
+            leaderboard=[ranked(entry) for entry in found.entries],
+            unranked=[ranked(entry) for entry in found.unranked],
+            baselines=[ranked(entry) for entry in found.baselines],
+            total_models=found.total_models,
+            last_updated=moment(found.last_updated),
+            suite=query.request.suite,
+            metric=found.metric,
+            scoring=choice_scoring(found.scoring_method),
+        )
+
+    async def history(self, query: Annotated[HistoryQuery, Depends()]) -> History:
+        page = await self._results.leaderboard.GetHistory(query.request)
+        if not page.total:
+            await check_known_suite(self._scheduler, query.request.suite)
+        days = query.request.days
+        return History(
+            history=[past_run(entry) for entry in page.entries],
+            total_runs=page.total,
+            date_range=f"Last {days} days" if days > 1 else "Last day",
+            next_cursor=page.next_page_token or None,
+        )
