@@ -14,8 +14,7 @@ from proctor.values.run import RunId, RunKind, RunState
 from proctor.wire.convert import member_of
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.requests import DEFAULT_USER, checked_page_size, checked_request_id, nul_problem
-from services.scheduler.runs.lifecycle.change_state import CancelRun, PauseRun, ResumeRun, RetryRun
-from services.scheduler.runs.lifecycle.delete_run import DeleteRun
+from services.scheduler.runs.lifecycle.change_state import CancelRun, DeleteRun, PauseRun, ResumeRun, RetryRun
 from services.scheduler.runs.lifecycle.errors import RunNotFound
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.orders.proto import order_from_proto

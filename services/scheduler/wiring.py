@@ -43,8 +43,7 @@ from services.scheduler.rate_limits.rate_meter import RateLimitTracker
 from services.scheduler.rate_limits.retry_budget import RetryBudget
 from services.scheduler.runs.admission.postgres import PostgresQueue
 from services.scheduler.runs.admission.show_forecast import ForecastQueue
-from services.scheduler.runs.lifecycle.change_state import CancelRun, PauseRun, ResumeRun, RetryRun
-from services.scheduler.runs.lifecycle.delete_run import DeleteRun
+from services.scheduler.runs.lifecycle.change_state import CancelRun, DeleteRun, PauseRun, ResumeRun, RetryRun
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.submit_run import SubmitRun
@@ -54,8 +53,7 @@ from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.reads import grpc_api as queue_grpc_api
 from services.scheduler.runs.reads.grpc_api import GrpcQueueApi, QueueUseCases
 from services.scheduler.runs.reads.postgres import PostgresRunLists
-from services.scheduler.runs.reads.show_queue import ShowQueue
-from services.scheduler.runs.reads.show_run import ShowRun
+from services.scheduler.runs.reads.show_run import ShowQueue, ShowRun
 from services.scheduler.runs.reads.show_run_forecast import ForecastRun
 from services.scheduler.session import MIGRATIONS, QUERIES, SCHEMA
 from services.scheduler.settings import SchedulerSettings

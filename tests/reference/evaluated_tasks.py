@@ -22,10 +22,9 @@ from services.results.runs.run_plan import RunPlan
 from services.results.samples.proto import sample_from_proto
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import RunSummary
+from services.scheduler.planning.grpc_results import task_to_proto
 from services.scheduler.planning.ports import TaskToOpen
-from services.scheduler.planning.proto import task_to_proto
-from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.rendering.render_samples import open_task
 from services.scheduler.suites.rendering.sample import RenderedSample

@@ -1,10 +1,11 @@
-"""The end of a batch: what its run has recorded is written to files."""
+"""The end of a batch: what its run has recorded is written to files, a few batches at a time."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import islice
+from typing import NoReturn
 from uuid import UUID, uuid5
 
 import orjson
@@ -13,9 +14,17 @@ from proctor.values.plain import with_line_feeds_only
 from proctor.values.run import RunId
 from services.common.clock import Clock
 from services.common.errors import RemoteError
+from services.common.structured_logs import get_logger
 from services.scheduler.batches.ports import BatchLines, LedBatchStore
-from services.scheduler.batches.stored_batch import Batch, BatchFiles, BatchId, MissingLines, missing_lines
-from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.batches.stored_batch import (
+    Batch,
+    BatchFiles,
+    BatchId,
+    BatchNotFound,
+    MissingLines,
+    missing_lines,
+)
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.uploads.dataset import DatasetContent, DatasetRow
 from services.scheduler.uploads.delete_uploads import try_to_delete_objects
@@ -141,3 +150,82 @@ class FinishBatch:
     async def _delete(self, *files: FileId) -> None:
         for file_id in files:
             await asyncio.to_thread(try_to_delete_objects, self.objects, bytes_prefix(file_id))
+
+
+log = get_logger()
+
+AT_A_TIME = 2
+_ROUND_SECONDS = 0.5
+_FIRST_REST_SECONDS = 1.0
+_LONGEST_REST_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """A batch whose files could not be written is left alone for a while, each time for longer."""
+
+    seconds: float
+    until: float
+
+
+@dataclass
+class _Term:
+    fencing_token: FencingToken
+    group: asyncio.TaskGroup
+    going: set[BatchId] = field(default_factory=set)
+    resting: dict[BatchId, _Rest] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LeadBatches:
+    """Begins a term; keeps nothing between terms."""
+
+    batches: LedBatchStore
+    finishing: FinishBatch
+    clock: Clock
+    new_file_id: Callable[[], FileId]
+
+    async def lead(self, token: FencingToken) -> NoReturn:
+        """Until cancelled, or until another leads (`LeadershipLost`)."""
+        async with asyncio.TaskGroup() as group:
+            term = _Term(token, group)
+            while True:
+                await self._begin(term)
+                await asyncio.sleep(_ROUND_SECONDS)
+
+    async def _begin(self, term: _Term) -> None:
+        room = AT_A_TIME - len(term.going)
+        if not room:
+            return
+        now = self.clock.monotonic()
+        others = term.going | {one for one, rest in term.resting.items() if rest.until > now}
+        try:
+            wanted = await self.batches.to_finish(others, room)
+        except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
+            log.warning("batches not looked up", error=repr(error))
+            return
+        for batch_id in wanted:
+            term.going.add(batch_id)
+            term.group.create_task(self._finish(term, batch_id), name=f"batch {batch_id}")
+
+    async def _finish(self, term: _Term, batch_id: BatchId) -> None:
+        try:
+            if await self.finishing.finish(term.fencing_token, batch_id, self.new_file_id):
+                log.info("batch files written", batch=batch_id)
+            term.resting.pop(batch_id, None)
+        except LeadershipLost:
+            raise
+        except BatchNotFound:
+            log.info("batch deleted before its files were written", batch=batch_id)
+        except Exception as error:  # noqa: BLE001  # one batch's trouble is not the others'
+            rest = self._rest_after(term.resting.get(batch_id))
+            term.resting[batch_id] = rest
+            log.warning(
+                "batch files not written", batch=batch_id, error=repr(error), again_in_seconds=rest.seconds
+            )
+        finally:
+            term.going.discard(batch_id)
+
+    def _rest_after(self, last: _Rest | None) -> _Rest:
+        seconds = min(last.seconds * 2, _LONGEST_REST_SECONDS) if last else _FIRST_REST_SECONDS
+        return _Rest(seconds, self.clock.monotonic() + seconds)

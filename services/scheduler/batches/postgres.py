@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 import asyncpg
 
 from services.common.postgres import PostgresSession, PostgresTransaction
-from services.scheduler.batches.errors import BatchNotFound
 from services.scheduler.batches.stored_batch import (
     Batch,
     BatchFiles,
     BatchId,
+    BatchNotFound,
     BatchOrder,
     BatchPage,
     BatchProblem,

@@ -5,10 +5,10 @@ from datetime import datetime
 
 from proctor.v1 import batch_service_pb2 as messages
 from proctor.v1 import outcome_pb2
-from services.scheduler.batches.errors import BatchNotFound
 from services.scheduler.batches.show_batch import BatchView
 from services.scheduler.batches.stored_batch import (
     BatchId,
+    BatchNotFound,
     BatchOrder,
     BatchState,
     is_batch_id,

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proctor.values.run import RunCounts
-from services.scheduler.batches.errors import BatchAlreadyEnded
 from services.scheduler.batches.ports import BatchStore
-from services.scheduler.batches.stored_batch import Batch, BatchId, BatchState, state_of
+from services.scheduler.batches.stored_batch import Batch, BatchAlreadyEnded, BatchId, BatchState, state_of
 from services.scheduler.runs.lifecycle.change_state import CancelRun
 from services.scheduler.runs.lifecycle.errors import RunAlreadyFinished
 from services.scheduler.runs.reads.show_run import ShowRun

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from proctor.values.priority import default_priority
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
-from services.scheduler.batches.errors import BatchRequestTaken
 from services.scheduler.batches.ports import BatchStore
 from services.scheduler.batches.stored_batch import (
     ADVICE,
@@ -14,6 +13,7 @@ from services.scheduler.batches.stored_batch import (
     BatchId,
     BatchOrder,
     BatchProblem,
+    BatchRequestTaken,
     run_id_of,
     window_of,
 )
@@ -22,7 +22,7 @@ from services.scheduler.requests import user_problem
 from services.scheduler.runs.lifecycle.ports import RunControls
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
-from services.scheduler.runs.limits.ports import LimitStore
+from services.scheduler.runs.limits.queue_limits import LimitStore
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.uploads.checking.faults import DatasetFault, FaultKind
 from services.scheduler.uploads.checking.row_fields import ENDPOINTS

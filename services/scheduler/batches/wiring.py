@@ -4,17 +4,16 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from services.common.clock import Clock
-from services.scheduler.batches.finish_batch import FinishBatch
+from services.scheduler.batches.finish_batch import FinishBatch, LeadBatches
 from services.scheduler.batches.grpc_api import BatchUseCases
 from services.scheduler.batches.grpc_results import GrpcBatchLines
-from services.scheduler.batches.lead_batches import LeadBatches
 from services.scheduler.batches.postgres import PostgresBatches
 from services.scheduler.batches.show_batch import CancelBatch, ShowBatch
 from services.scheduler.batches.submit_batch import SubmitBatch
 from services.scheduler.runs.lifecycle.change_state import CancelRun
 from services.scheduler.runs.lifecycle.ports import RunControls
 from services.scheduler.runs.lifecycle.submit_run import SubmitRun
-from services.scheduler.runs.limits.ports import LimitStore
+from services.scheduler.runs.limits.queue_limits import LimitStore
 from services.scheduler.runs.reads.show_run import ShowRun
 from services.scheduler.uploads.stored_file import FileId
 from services.scheduler.uploads.wiring import UploadParts

@@ -1,16 +1,55 @@
 """The shards of one planned run: dispatched by credit, and reconciled when nothing arrives."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from services.common.clock import Clock
 from services.common.errors import MessageTooLarge
 from services.common.structured_logs import get_logger
-from services.scheduler.dispatch.dispatch_shards import DispatchedRun
-from services.scheduler.dispatch.drive_context import DriverContext
+from services.scheduler.dispatch.dispatch_shards import DispatchedRun, DispatchShards
+from services.scheduler.dispatch.finish_run import FinishRun
+from services.scheduler.dispatch.reconcile_shards import ReconcileShards
 from services.scheduler.dispatch.shard_ledger import ShardLedger
 from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.planning.plan_run import PlanRetry, PlanRun
+from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.lifecycle.cost_limit import limit_problem
+from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
 from services.scheduler.runs.lifecycle.run import Run, RunError
+from services.scheduler.workers.ports import WorkerRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class DriverTimings:
+    """After `quiet_seconds` without progress a run is searched for lost messages; sooner if it is suspected.
+
+    `row_seconds` is how long a run's row is believed, `refresh_seconds` how often its state is stored for
+    workers again. A run that fails `unexpected_failures` times for unknown reasons is given up.
+    """
+
+    quiet_seconds: float = 3.0
+    suspicious_seconds: float = 1.0
+    outcomes_seconds: float = 5.0
+    row_seconds: float = 0.25
+    refresh_seconds: float = 5.0
+    unexpected_failures: int = 10
+
+
+@dataclass(frozen=True)
+class DriverContext:
+    runs: RunStore
+    planner: PlanRun
+    retry_planner: PlanRetry
+    dispatcher: DispatchShards
+    reconciler: ReconcileShards
+    finisher: FinishRun
+    controls: RunControls
+    registry: WorkerRegistry
+    tracker: ProgressTracker
+    clock: Clock
+    timings: DriverTimings = field(default_factory=DriverTimings)
+
 
 log = get_logger()
 

@@ -8,10 +8,9 @@ from uuid import uuid4
 from proctor.values.run import RunId, RunState
 from services.common.errors import DomainError, ErrorKind, RemoteError
 from services.common.structured_logs import get_logger
-from services.scheduler.dispatch.dispatch_run import DispatchRun, Step
-from services.scheduler.dispatch.drive_context import DriverContext
+from services.scheduler.dispatch.dispatch_run import DispatchRun, DriverContext, Step
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.planning.errors import PlanningFailed, RunStopped
+from services.scheduler.planning.plan_run import PlanningFailed, RunStopped
 from services.scheduler.runs.lifecycle.run import Run, RunError, deadline_error
 from services.scheduler.workers.worker import loading_problem, provider_refusal
 

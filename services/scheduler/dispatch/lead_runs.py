@@ -12,7 +12,7 @@ from services.scheduler.dispatch.drive_run import RunDriver
 from services.scheduler.dispatch.ports import ShardStream
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
-from services.scheduler.runs.admission.ports import SlotStore
+from services.scheduler.runs.admission.run_slots import SlotStore
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunControls
 from services.scheduler.runs.lifecycle.run import RunEnding, deadline_error
 

@@ -16,8 +16,7 @@ from services.common import streams
 from services.common.errors import MessageTooLarge
 from services.common.jetstream import JetStream
 from services.scheduler.planning.shard import FilledShard, Shard, ShardCutter
-from services.scheduler.runs.lifecycle.planned_task import PlannedTask, merged_params
-from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run, merged_params
 from services.scheduler.runs.orders.proto import params_to_proto
 
 # What one call may read.

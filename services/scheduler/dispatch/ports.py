@@ -8,9 +8,8 @@ from proctor.values.run import RunCounts, RunId, RunState
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.ports import MissingSamples
 from services.scheduler.planning.shard import FilledShard, Shard
-from services.scheduler.progress.run_counts import ProgressReport
-from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.progress.progress_tracker import ProgressReport
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ from services.common.clock import Clock
 from services.common.jetstream import JetStream
 from services.common.postgres import PostgresSession
 from services.common.process import release
-from services.scheduler.dispatch.credit import CreditRule
-from services.scheduler.dispatch.dispatch_shards import DispatchShards
-from services.scheduler.dispatch.drive_context import DriverContext, DriverTimings
+from services.scheduler.dispatch.dispatch_run import DriverContext, DriverTimings
+from services.scheduler.dispatch.dispatch_shards import CreditRule, DispatchShards
 from services.scheduler.dispatch.drive_run import RunDriver
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.lead_runs import LeadRuns
@@ -21,14 +20,12 @@ from services.scheduler.dispatch.reconcile_shards import ReconcileShards
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.find_tasks import FindDatasetTasks, FindSuiteTasks
 from services.scheduler.planning.grpc_results import GrpcRunRecord
-from services.scheduler.planning.plan_retry import AddMissingShards, PlanRetry
-from services.scheduler.planning.plan_run import PlanRun
+from services.scheduler.planning.plan_run import AddMissingShards, PlanRetry, PlanRun
 from services.scheduler.planning.postgres import PostgresPlans
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.admission.postgres import PostgresSlots
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
-from services.scheduler.runs.lifecycle.postgres import PostgresRuns
-from services.scheduler.runs.lifecycle.postgres_led_runs import PostgresLedRuns
+from services.scheduler.runs.lifecycle.postgres import PostgresLedRuns, PostgresRuns
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.wiring import SuiteParts

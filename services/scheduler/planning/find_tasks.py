@@ -6,8 +6,7 @@ from functools import partial
 from itertools import islice
 
 from proctor.values.scoring import MetricUse, OutputType, TaskGroup, TaskScoring
-from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.cancellable_threads import check_cancelled
 from services.scheduler.suites.ports import SuiteCatalogue

@@ -1,26 +1,124 @@
 """A run becomes samples and shards: rows are read serially, sent to results, and cut on the way."""
 
-from collections.abc import Iterator, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from uuid import uuid4
 
+from proctor.values.scoring import TaskScoring
 from services.common.clock import Clock
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.planning.errors import PlanningFailed, RunStopped
 from services.scheduler.planning.find_tasks import FindDatasetTasks, FindSuiteTasks, TasksToPlan, TaskToPlan
-from services.scheduler.planning.plan_retry import AddMissingShards
-from services.scheduler.planning.ports import PlanRecord, PlanStore, PlanToOpen, RunRecord, TaskToOpen
-from services.scheduler.planning.shard import ShardCutter, number_shards
-from services.scheduler.planning.store_samples import storing_samples
-from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.ports import LedRunStore
-from services.scheduler.runs.lifecycle.run import Run, RunError
+from services.scheduler.planning.ports import (
+    MissingSamples,
+    PlanRecord,
+    PlanStore,
+    PlanToOpen,
+    RunRecord,
+    TaskToOpen,
+)
+from services.scheduler.planning.shard import MissingSample, ShardCutter, number_shards, shards_of_missing
+from services.scheduler.runs.lifecycle.ports import LedRunStore, RunStore
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunError
 from services.scheduler.suites.cancellable_threads import CancellableThreads
 from services.scheduler.suites.errors import SuiteError
 from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.workers.ports import WorkerRegistry
 from services.scheduler.workers.worker import engine_facts
+
+
+class RunStopped(Exception):
+    """The run was stopped while it was being planned."""
+
+
+class PlanningFailed(Exception):
+    """The run cannot be planned, and trying again would not help."""
+
+    def __init__(self, error: RunError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+_MISSING_PER_WRITE = 10_000
+
+
+@dataclass(frozen=True)
+class AddMissingShards:
+    plans: PlanStore
+    record: MissingSamples
+
+    async def add(self, token: FencingToken, run: Run, tasks: Sequence[PlannedTask]) -> bool:
+        """Replaces shards of an interrupted planning. Returns False if the run was stopped."""
+        await self.plans.delete_shards(token, run)
+        held: list[MissingSample] = []
+        async for item in self.record.missing(run.run_id, run.epoch):
+            held.append(item)
+            if len(held) == _MISSING_PER_WRITE:
+                if not await self._write(token, run, tasks, held):
+                    return False
+                held = []
+        return await self._write(token, run, tasks, held)
+
+    async def _write(
+        self, token: FencingToken, run: Run, tasks: Sequence[PlannedTask], missing: list[MissingSample]
+    ) -> bool:
+        first = await self.plans.next_shard_number(run)
+        shards = list(shards_of_missing(missing, tasks, first))
+        return not shards or await self.plans.add_shards(token, run, shards)
+
+
+@dataclass(frozen=True)
+class PlanRetry:
+    runs: RunStore
+    plans: PlanStore
+    record: RunRecord
+    missing_shards: AddMissingShards
+
+    async def plan(self, token: FencingToken, run: Run) -> None:
+        """Raises `RunStopped`; a crash in between starts it anew."""
+        tasks = await self.runs.planned_tasks(run.run_id)
+        await self.record.open_run(run, PlanToOpen())
+        if not await self.missing_shards.add(token, run, tasks):
+            raise RunStopped
+        planned = PlanRecord(tasks, run.total, dict(run.environment), run.reused_answers)
+        if not await self.plans.mark_planned(token, run, planned):
+            raise RunStopped
+
+
+# Results unpacks one while Postgres stores the other.
+CHUNKS_ON_THEIR_WAY = 2
+
+
+@asynccontextmanager
+async def storing_samples(
+    record: RunRecord, staging_id: str, scoring: TaskScoring | None
+) -> AsyncIterator[Callable[[Sequence[RenderedSample]], Awaitable[None]]]:
+    """Gives what puts a chunk and waits only where too many are on their way; at the end all are stored.
+
+    With a `scoring` results takes only samples that can be scored so. The first failure, here or of what is
+    done meanwhile, ends both and is raised as it is.
+    """
+    room = asyncio.Semaphore(CHUNKS_ON_THEIR_WAY)
+
+    async def store(chunk: Sequence[RenderedSample]) -> None:
+        try:
+            await record.put_samples(staging_id, chunk, scoring)
+        finally:
+            room.release()
+
+    try:
+        async with asyncio.TaskGroup() as on_their_way:
+
+            async def put(chunk: Sequence[RenderedSample]) -> None:
+                await room.acquire()
+                on_their_way.create_task(store(chunk), name="put samples")
+
+            yield put
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from failures
+
 
 CHUNK_SAMPLES = 1000
 CHUNK_BYTES = 1024 * 1024

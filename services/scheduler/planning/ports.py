@@ -8,8 +8,7 @@ from proctor.values.run import RunId
 from proctor.values.scoring import TaskGroup, TaskScoring
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.shard import MissingSample, Shard
-from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.suites.rendering.sample import RenderedSample
 
 

@@ -9,9 +9,8 @@ from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.leadership.postgres import run_as_leader
 from services.scheduler.planning.ports import PlanRecord
 from services.scheduler.planning.shard import Shard
-from services.scheduler.runs.lifecycle.json_runs import to_json
-from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.lifecycle.postgres_rows import to_json
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 
 
 class PostgresPlans:

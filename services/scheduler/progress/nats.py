@@ -6,10 +6,10 @@ from nats.aio.msg import Msg
 
 from proctor.v1 import work_messages_pb2
 from proctor.values.messaging import CHANGES_OF_ALL_RUNS, PROGRESS_OF_ALL_RUNS
+from proctor.wire.values import COUNTS
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
-from services.scheduler.progress.progress_tracker import ProgressTracker
-from services.scheduler.progress.proto import report_from_proto
+from services.scheduler.progress.progress_tracker import ProgressReport, ProgressTracker
 
 log = get_logger()
 
@@ -36,3 +36,8 @@ class NatsProgressReports:
 
     async def _take_notice(self, message: Msg) -> None:
         self._tracker.touch(message.subject.rpartition(".")[2], self._clock.monotonic())
+
+
+def report_from_proto(report: work_messages_pb2.ProgressReport) -> ProgressReport:
+    shards = {shard.shard: shard.recorded for shard in report.shards}
+    return ProgressReport(report.run_id, COUNTS.from_proto(report), shards)

@@ -6,8 +6,17 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from proctor.values.run import RunCounts
-from services.scheduler.progress.run_counts import ProgressReport
 from services.scheduler.progress.run_speed import RunSpeed, SpeedMarks
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressReport:
+    """Counts of the whole run, and those of each shard whose count has changed."""
+
+    run_id: str
+    counts: RunCounts
+    shards: Mapping[int, int] = field(default_factory=dict)
+
 
 _FORGET_AFTER_SECONDS = 600.0
 

@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 
-from services.scheduler.runs.limits.errors import TooManyRequests
-from services.scheduler.runs.limits.queue_limits import LimitChanges, QueueLimits
+from services.scheduler.runs.limits.queue_limits import LimitChanges, QueueLimits, TooManyRequests
 
 
 @dataclass

@@ -21,8 +21,7 @@ from services.scheduler.runs.lifecycle.errors import (
     RunNotFound,
     RunNotOver,
 )
-from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run, RunEnding, may_become
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunEnding, may_become
 from services.scheduler.runs.reads.run_list import PastUsage, RunCursor, RunFilter, RunPage
 from tests.fakes.scheduler.in_memory_limits import InMemoryLimits
 

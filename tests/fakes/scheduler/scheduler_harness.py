@@ -6,29 +6,25 @@ from datetime import timedelta
 from uuid import uuid4
 
 from proctor.values.run import RunId
-from services.scheduler.dispatch.credit import CreditRule
-from services.scheduler.dispatch.dispatch_shards import DispatchShards
-from services.scheduler.dispatch.drive_context import DriverContext, DriverTimings
+from services.scheduler.dispatch.dispatch_run import DriverContext, DriverTimings
+from services.scheduler.dispatch.dispatch_shards import CreditRule, DispatchShards
 from services.scheduler.dispatch.drive_run import RunDriver
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.find_tasks import FindDatasetTasks, FindSuiteTasks
-from services.scheduler.planning.plan_retry import AddMissingShards, PlanRetry
-from services.scheduler.planning.plan_run import PlanRun
+from services.scheduler.planning.plan_run import AddMissingShards, PlanRetry, PlanRun
 from services.scheduler.planning.ports import RunRecord
 from services.scheduler.pricing.price_list import PriceList
 from services.scheduler.pricing.resolve_price import ResolvePrice
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.admission.show_forecast import ForecastQueue
-from services.scheduler.runs.lifecycle.change_state import CancelRun, PauseRun, ResumeRun, RetryRun
-from services.scheduler.runs.lifecycle.delete_run import DeleteRun
+from services.scheduler.runs.lifecycle.change_state import CancelRun, DeleteRun, PauseRun, ResumeRun, RetryRun
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.orders.run_order import RunOrder
-from services.scheduler.runs.reads.show_queue import ShowQueue
-from services.scheduler.runs.reads.show_run import ShowRun
+from services.scheduler.runs.reads.show_run import ShowQueue, ShowRun
 from services.scheduler.runs.reads.show_run_forecast import ForecastRun
 from services.scheduler.uploads.storage.store_rows import LoadRows
 from services.scheduler.workers.pool import Aliases

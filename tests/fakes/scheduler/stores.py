@@ -15,18 +15,17 @@ from services.scheduler.dispatch.postgres import PostgresShards
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.ports import PlanStore
 from services.scheduler.planning.postgres import PostgresPlans
-from services.scheduler.runs.admission.ports import QueueStore, SlotStore
 from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
+from services.scheduler.runs.admission.run_slots import SlotStore
+from services.scheduler.runs.admission.show_forecast import QueueStore
 from services.scheduler.runs.lifecycle.ports import DeletedRunStore, LedRunStore, RunStore
-from services.scheduler.runs.lifecycle.postgres import PostgresRuns
-from services.scheduler.runs.lifecycle.postgres_led_runs import PostgresLedRuns
+from services.scheduler.runs.lifecycle.postgres import PostgresLedRuns, PostgresRuns
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.runs.limits.ports import LimitStore
 from services.scheduler.runs.limits.postgres import PostgresLimits
-from services.scheduler.runs.limits.queue_limits import LimitChanges, QueueLimits
+from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitStore, QueueLimits
 from services.scheduler.runs.orders.run_order import RunOrder
-from services.scheduler.runs.reads.ports import RunLists
 from services.scheduler.runs.reads.postgres import PostgresRunLists
+from services.scheduler.runs.reads.run_list import RunLists
 from services.scheduler.session import QUERIES
 from tests.fakes.scheduler.in_memory_queue import InMemoryQueue
 from tests.fakes.scheduler.in_memory_runs import InMemoryRuns

@@ -13,9 +13,8 @@ from proctor.values.usage import TokenUsage
 from services.common.errors import ErrorKind, RemoteError
 from services.scheduler.planning.ports import CommittedSet, PlanToOpen
 from services.scheduler.planning.shard import FilledShard, MissingSample, Shard
-from services.scheduler.progress.run_counts import ProgressReport
-from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.progress.progress_tracker import ProgressReport
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.workers.worker import Worker
 

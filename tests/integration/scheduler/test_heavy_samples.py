@@ -18,8 +18,7 @@ from services.common.errors import MessageTooLarge
 from services.common.jetstream import JetStream
 from services.scheduler.dispatch.nats import NatsShardStream
 from services.scheduler.planning.shard import MAX_SHARD_BYTES, Shard
-from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import RunOrder
 from tests.harness.servers import nats_server
 

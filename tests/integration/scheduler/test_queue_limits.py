@@ -12,10 +12,14 @@ import pytest_asyncio
 from proctor.values.priority import Priority
 from proctor.values.user_name import EVERYBODY
 from services.common.postgres import PostgresSession
-from services.scheduler.runs.limits.errors import TooManyRequests
-from services.scheduler.runs.limits.ports import LimitStore
 from services.scheduler.runs.limits.postgres import PostgresLimits
-from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitName, QueueLimits
+from services.scheduler.runs.limits.queue_limits import (
+    LimitChanges,
+    LimitName,
+    LimitStore,
+    QueueLimits,
+    TooManyRequests,
+)
 from services.scheduler.session import QUERIES
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.in_memory_limits import InMemoryLimits

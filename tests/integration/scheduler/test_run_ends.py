@@ -13,7 +13,7 @@ from services.common.errors import RemoteError
 from services.common.grpc_client import open_channel
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.planning.grpc_results import GrpcRunRecord
-from services.scheduler.runs.lifecycle.delete_run import DeleteRun
+from services.scheduler.runs.lifecycle.change_state import DeleteRun
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.limits.postgres import PostgresLimits
 from services.scheduler.runs.limits.queue_limits import QueueLimits

@@ -21,8 +21,7 @@ from services.scheduler.planning.ports import PlanRecord
 from services.scheduler.planning.shard import Shard
 from services.scheduler.runs.admission.run_queue import UserRunCounts
 from services.scheduler.runs.lifecycle.errors import QueueFull, RequestIdTaken, RunNotFound
-from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunError
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunEnding, RunError
 from services.scheduler.runs.limits.queue_limits import LimitChanges
 from services.scheduler.runs.reads.run_list import RunCursor, RunFilter
 from services.scheduler.suites.suite import Generation

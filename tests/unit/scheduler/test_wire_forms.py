@@ -12,11 +12,10 @@ from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, TaskCounts
 from proctor.values.scoring import MetricUse, PromptForm, ScoringMethod, Truncation
 from services.scheduler.errors import InvalidPageToken, InvalidParameter
-from services.scheduler.runs.lifecycle.json_runs import from_json, to_json
+from services.scheduler.runs.lifecycle.postgres_rows import from_json, order_from_json, order_to_json, to_json
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.proto import changes_from_proto
 from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitName
-from services.scheduler.runs.orders.json_orders import order_from_json, order_to_json
 from services.scheduler.runs.orders.order_rules import first_problem
 from services.scheduler.runs.orders.proto import order_from_proto, order_to_proto
 from services.scheduler.runs.orders.run_order import RunOrder

@@ -1,18 +1,148 @@
-"""Forecasts the queue: when pending runs start, and when a run that was just submitted ends."""
+"""When each pending run starts: from the queue, the speed of running runs, and ended runs."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import zip_longest
+from typing import Protocol
 
-from proctor.values.run import RunId
+from proctor.values.run import RunCounts, RunId
 from services.common.clock import Clock
 from services.scheduler.progress.progress_tracker import ProgressTracker
-from services.scheduler.runs.admission.ports import QueueStore
-from services.scheduler.runs.admission.queue_forecast import QueueForecast, QueueMoment, RunRate
-from services.scheduler.runs.admission.run_queue import RunWait
+from services.scheduler.runs.admission.run_estimate import (
+    NOW,
+    Estimate,
+    History,
+    PastRun,
+    order_estimate,
+    outcomes_estimate,
+    start_estimates,
+)
+from services.scheduler.runs.admission.run_queue import QueuedRuns, RunWait, blocked_by
+from services.scheduler.runs.admission.run_slots import ExpectedSlot, expected_slots, slot_of, slot_request_of
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.runs.limits.ports import LimitStore
+from services.scheduler.runs.limits.queue_limits import LimitStore, QueueLimits
 from services.scheduler.workers.ports import WorkerRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class RunRate:
+    """How far a run is and how fast, by its reports; a preempted run keeps its counts."""
+
+    counts: RunCounts | None = None
+    samples_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueMoment:
+    """What was read from the stores, and when; `staffed_pools` have a live worker."""
+
+    queue: QueuedRuns
+    limits: QueueLimits
+    now: datetime
+    staffed_pools: frozenset[str]
+
+
+class QueueForecast:
+    """A forecast at one moment, computed once for all runs. Later runs are not foreseen."""
+
+    def __init__(self, moment: QueueMoment, rates: Mapping[RunId, RunRate], history: History) -> None:
+        self.moment = moment
+        self._rates = rates
+        self._history = history
+        self._starts = self._forecast()
+        self._running = frozenset(run.run_id for run in moment.queue.running)
+        self._index = {each.run.run_id: index for index, each in enumerate(moment.queue.waiting)}
+
+    def wait(self, run_id: RunId) -> RunWait | None:
+        """None if the run is not pending, or is behind those that were forecast."""
+        index = self._index.get(run_id)
+        return None if index is None else RunWait(index + 1, self._blocked_by(index), self._start(index))
+
+    def far_wait(self, position: int) -> RunWait:
+        """The wait of a run behind those that were forecast."""
+        queue, most = self.moment.queue, self.moment.limits.max_running
+        blocked = f"{len(queue.running)} of at most {most} runs are running; before it: {position - 1} in all"
+        return RunWait(position, blocked)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all pending runs were forecast."""
+        return self.moment.queue.waiting_total <= len(self.moment.queue.waiting)
+
+    def contains(self, run_id: RunId) -> bool:
+        return run_id in self._index or run_id in self._running
+
+    def seconds_to_end(self, run: Run) -> float | None:
+        """From now, its wait included."""
+        index = self._index.get(run.run_id)
+        own = self._remaining(run)
+        start = NOW if run.run_id in self._running else None if index is None else self._start(index)
+        return own.seconds + start.seconds if own and start else None
+
+    def _start(self, index: int) -> Estimate | None:
+        """None if the pool has no worker: a slot alone does not start a run."""
+        return self._starts[index] if self._is_staffed(index) else None
+
+    def _is_staffed(self, index: int) -> bool:
+        return self.moment.queue.waiting[index].run.pool in self.moment.staffed_pools
+
+    def _forecast(self) -> list[Estimate | None]:
+        moment = self.moment
+        ends = [self._remaining(run) for run in moment.queue.running]
+        lengths = [self._remaining(each.run) for each in moment.queue.waiting]
+        starts = start_estimates(ends, lengths, moment.limits.max_running)
+        slots = [slot_of(run, moment.now) for run in moment.queue.running]
+        slot_requests = [slot_request_of(each.run) for each in moment.queue.waiting]
+        given = expected_slots(slots, slot_requests, moment.limits, moment.now)
+        return [_earlier(start, by_then) for start, by_then in zip_longest(starts, given)]
+
+    def _blocked_by(self, index: int) -> str:
+        why = blocked_by(self.moment.queue, index, self.moment.limits)
+        pool = self.moment.queue.waiting[index].run.pool
+        return why if self._is_staffed(index) else f"{why}; no worker of pool {pool} is live"
+
+    def _remaining(self, run: Run) -> Estimate | None:
+        history = self._history_of(run)
+        if run.is_planned:
+            rate = self._rates.get(run.run_id, RunRate())
+            recorded = rate.counts.recorded if rate.counts else 0
+            measured = 1 / rate.samples_per_second if rate.samples_per_second else None
+            estimate = outcomes_estimate(max(run.total - recorded, 0), history, measured)
+        else:
+            estimate = order_estimate(run.order, history)
+        if estimate is None or run.deadline is None:
+            return estimate
+        return estimate.at_most(max((run.deadline - self.moment.now).total_seconds(), 0.0))
+
+    def _history_of(self, run: Run) -> Sequence[PastRun]:
+        return self._history.get((run.order.subject, run.order.model), ())
+
+
+def _earlier(by_end: Estimate | None, given: ExpectedSlot | None) -> Estimate | None:
+    """By the end of a run, or by one that has to give its slot away."""
+    if given is None:
+        return by_end
+    soonest, latest = given.soonest_seconds, given.latest_seconds
+    return by_end.at_most(soonest, latest) if by_end else Estimate(soonest, 0.0, latest)
+
+
+class QueueStore(Protocol):
+    """Reads the queue."""
+
+    async def queue(self, most: int) -> QueuedRuns:
+        """The queue at one moment, with at most so many waiting and as many paused runs."""
+        ...
+
+    async def positions(self, runs: Sequence[RunId]) -> Mapping[RunId, int]:
+        """Positions of pending runs; the next run to start has 1."""
+        ...
+
+    async def past_runs(self, wanted: Collection[tuple[str, str]]) -> History:
+        """The last completed runs of each suite and model."""
+        ...
+
 
 # Pending runs that are forecast. Those behind them have a position but no time.
 MOST_FORECAST = 500

@@ -6,8 +6,7 @@ from typing import Protocol
 
 from proctor.values.run import RunCounts, RunId
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run, RunEnding
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunEnding
 
 
 class RunStore(Protocol):

@@ -1,18 +1,38 @@
-"""Rows of the view run_rows and of the table tasks as runs and planned tasks."""
+"""Rows of the view run_rows and of the table tasks as runs and planned tasks; parts of both are JSON."""
 
 import json
+from typing import TypeVar
 
 import asyncpg
 
+from proctor.values.plain import from_plain, to_plain
 from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, RunState
 from proctor.values.scoring import OutputType, ScoringMethod
 from proctor.values.usage import ModelPrice
-from services.scheduler.runs.lifecycle.json_runs import from_json
-from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run, RunError
-from services.scheduler.runs.orders.json_orders import order_from_json
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunError
+from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.suite import Generation
+
+
+def order_to_json(order: RunOrder) -> str:
+    return json.dumps({name: value for name, value in to_plain(order).items() if name != "priority"})
+
+
+def order_from_json(text: str, priority: Priority) -> RunOrder:
+    return from_plain(RunOrder, {**json.loads(text), "priority": priority})
+
+
+T = TypeVar("T")
+
+
+def to_json(value: object | None) -> str | None:
+    """A dataclass as JSON; None stays None."""
+    return None if value is None else json.dumps(to_plain(value))
+
+
+def from_json(value_type: type[T], text: str | None) -> T | None:
+    return None if text is None else from_plain(value_type, json.loads(text))
 
 
 def run_from_row(row: asyncpg.Record) -> Run:

@@ -1,14 +1,16 @@
-"""A run: an accepted order, its states, and which state may follow which."""
+"""A run: an accepted order, its states and which may follow which, and its tasks once it is planned."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from proctor.values.generation import GenerationParams
 from proctor.values.priority import Priority
 from proctor.values.run import FINAL_STATES, RunCounts, RunId, RunState
-from proctor.values.scoring import ScoringMethod
+from proctor.values.scoring import OutputType, ScoringMethod
 from proctor.values.usage import ModelPrice
-from services.scheduler.runs.orders.run_order import RunOrder
+from services.scheduler.runs.orders.run_order import RunOrder, params_for
+from services.scheduler.suites.suite import Generation
 
 # From this step on nothing stops a run: results may have closed it already.
 SUMMARISING = "summarising"
@@ -142,3 +144,28 @@ class RunEnding:
     now: datetime
     error: RunError | None = None
     counts: RunCounts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTask:
+    """Its samples have the run's numbers `first_sample` up to `first_sample + sample_count`."""
+
+    task: str
+    version: str
+    sample_set_id: str
+    first_sample: int
+    sample_count: int
+    output_type: OutputType
+    num_fewshot: int
+    is_stand_in: bool
+    dataset: str
+    dataset_revision: str
+    generation: Generation | None = None
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        return self.generation.until if self.generation else ()
+
+
+def merged_params(ordered: GenerationParams, task: PlannedTask) -> GenerationParams:
+    return params_for(ordered, task.generation)

@@ -13,9 +13,13 @@ from services.scheduler.pricing.resolve_price import ResolvePrice
 from services.scheduler.requests import user_problem
 from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.runs.orders.errors import CannotComplete, CannotTruncate, Unsupported
 from services.scheduler.runs.orders.order_rules import first_problem
-from services.scheduler.runs.orders.provider_rules import refuse_unfit
+from services.scheduler.runs.orders.provider_rules import (
+    CannotComplete,
+    CannotTruncate,
+    Unsupported,
+    refuse_unfit,
+)
 from services.scheduler.runs.orders.resolve_dataset_order import resolve_dataset_order
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.ports import SuiteCatalogue

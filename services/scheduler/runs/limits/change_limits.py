@@ -8,8 +8,7 @@ from proctor.values.generation import Problem
 from proctor.values.user_name import EVERYBODY
 from services.scheduler.errors import InvalidParameter
 from services.scheduler.requests import user_problem
-from services.scheduler.runs.limits.ports import LimitStore
-from services.scheduler.runs.limits.queue_limits import LimitChanges, QueueLimits
+from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitStore, QueueLimits
 
 _MOST_RUNNING = 10_000
 _MOST_PENDING = 100_000

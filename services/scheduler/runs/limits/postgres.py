@@ -6,8 +6,7 @@ import asyncpg
 
 from proctor.values.priority import Priority
 from services.common.postgres import PostgresSession, PostgresTransaction
-from services.scheduler.runs.limits.errors import TooManyRequests
-from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitName, QueueLimits
+from services.scheduler.runs.limits.queue_limits import LimitChanges, LimitName, QueueLimits, TooManyRequests
 
 _MINUTE = timedelta(minutes=1)
 

@@ -1,12 +1,15 @@
-"""Limits that decide which runs execute and which wait, and changes of them by an operator."""
+"""Limits that decide which runs execute and which wait, changes of them by an operator, and their store."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Protocol
 
 from proctor.values.priority import Priority
 from proctor.values.user_name import EVERYBODY
+from services.common.errors import ErrorKind
+from services.scheduler.errors import SchedulerError
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +59,30 @@ class LimitChanges:
     min_run_time: timedelta | None = None
     priorities: Mapping[str, Priority] = field(default_factory=dict)
     reset: frozenset[LimitName] = frozenset()
+
+
+class LimitStore(Protocol):
+    """Limits that hold for all replicas, and the requests of users."""
+
+    async def limits(self) -> QueueLimits:
+        """For showing. A store that enforces a limit reads it in the same transaction."""
+        ...
+
+    async def change(self, changes: LimitChanges) -> QueueLimits:
+        """The limits as they are then; once it returns, nothing is decided by the old ones any more."""
+        ...
+
+    async def count_request(self, user: str, now: datetime) -> int:
+        """Requests that the user has left in this minute. Raises `TooManyRequests`."""
+        ...
+
+    async def forget_requests(self, before: datetime) -> None:
+        """Drops the counts of minutes that are over."""
+        ...
+
+
+class TooManyRequests(SchedulerError):
+    """User {user} has made the {limit} requests of this minute. Try again in {retry_after_seconds} s."""
+
+    kind = ErrorKind.EXHAUSTED
+    reason = "TOO_MANY_REQUESTS"

@@ -6,12 +6,49 @@ from dataclasses import fields
 from proctor.values.generation import GenerationParams, Problem
 from proctor.values.pools import Pool
 from proctor.values.providers import ProviderRules, rules_for
+from services.common.errors import ErrorKind
 from services.scheduler import errors
-from services.scheduler.runs.orders.errors import BaseUrlNotAllowed, CannotAskElsewhere
+from services.scheduler.errors import SchedulerError
 from services.scheduler.runs.orders.order_rules import own_field_problem
 from services.scheduler.runs.orders.run_order import RunOrder, params_for
 from services.scheduler.suites.suite import TaskDefinition
 from services.scheduler.workers.base_urls import BaseUrl, NoBaseUrl, host_of, is_allowed, parse_base_url
+
+
+class Unsupported(SchedulerError):
+    """Pool {pool} cannot score choices by {scoring_method}{where}. It can by {supported}."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "UNSUPPORTED"
+
+
+class CannotTruncate(SchedulerError):
+    """Pool {pool} cannot cut prompts: only a vLLM pool knows their tokens. Leave truncation out."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "UNSUPPORTED"
+
+
+class CannotComplete(SchedulerError):
+    """Pool {pool} continues no plain text: its engine {engine} only chats. Order prompt_form chat."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "UNSUPPORTED"
+
+
+class CannotAskElsewhere(SchedulerError):
+    """Pool {pool} asks no other server: a base_url is for pools of the engine openai, not {engine}."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "UNSUPPORTED"
+
+
+class BaseUrlNotAllowed(SchedulerError):
+    """The base URL {base_url} is not allowed. Operators set PROCTOR_SCHEDULER_ALLOWED_BASE_URLS."""
+
+    kind = ErrorKind.CONFLICT
+    reason = "BASE_URL_NOT_ALLOWED"
+
 
 # By these names Ollama's users know them.
 _ALSO_CALLED = {"context_tokens": " (num_ctx)", "repetition_penalty": " (repeat_penalty)"}

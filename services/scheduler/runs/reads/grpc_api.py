@@ -12,10 +12,10 @@ from proctor.v1 import request_count_service_pb2 as count_messages
 from services.common.clock import Clock
 from services.scheduler.requests import DEFAULT_USER, checked_page_size
 from services.scheduler.runs.limits.change_limits import ChangeLimits
-from services.scheduler.runs.limits.ports import LimitStore
 from services.scheduler.runs.limits.proto import changes_from_proto, limits_to_proto
+from services.scheduler.runs.limits.queue_limits import LimitStore
 from services.scheduler.runs.reads.proto import brief_to_proto
-from services.scheduler.runs.reads.show_queue import ShowQueue
+from services.scheduler.runs.reads.show_run import ShowQueue
 from services.scheduler.workers.proto import WORKER
 
 SERVICE_NAMES = (

@@ -10,8 +10,7 @@ from proctor.values.run import RunCounts
 from proctor.values.usage import TokenUsage
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.runs.admission.postgres import past_run_from_row
-from services.scheduler.runs.lifecycle.json_runs import from_json
-from services.scheduler.runs.lifecycle.postgres_rows import run_from_row
+from services.scheduler.runs.lifecycle.postgres_rows import from_json, run_from_row
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.reads.run_list import PastUsage, RunCursor, RunFilter, RunPage
 

@@ -8,8 +8,7 @@ from proctor.values.usage import TokenUsage
 from services.scheduler.progress.run_speed import RunSpeed, TimeLeft, time_left
 from services.scheduler.runs.admission.run_queue import RunWait
 from services.scheduler.runs.lifecycle.cost_limit import cost_of
-from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import SUMMARISING, Run
+from services.scheduler.runs.lifecycle.run import SUMMARISING, PlannedTask, Run
 from services.scheduler.workers.worker import Worker, awaited_server, awaited_worker
 
 

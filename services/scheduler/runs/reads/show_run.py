@@ -1,4 +1,4 @@
-"""Shows runs: one with its progress, a page of them, or one again at each change."""
+"""Shows runs: one with its progress, a page of them, one again at each change, or the whole queue."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -9,14 +9,15 @@ from proctor.values.run import RunCounts, RunId, RunState
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.scheduler.progress.progress_tracker import ProgressTracker
-from services.scheduler.runs.admission.run_queue import RunWait
+from services.scheduler.runs.admission.run_queue import RunWait, UserRunCounts
 from services.scheduler.runs.admission.show_forecast import ForecastQueue
 from services.scheduler.runs.lifecycle.ports import RunStore
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.runs.reads.ports import RecordedCounts, RunLists
-from services.scheduler.runs.reads.run_list import RunCursor, RunFilter
+from services.scheduler.runs.limits.queue_limits import QueueLimits
+from services.scheduler.runs.reads.run_list import RecordedCounts, RunCursor, RunFilter, RunLists
 from services.scheduler.runs.reads.run_snapshot import LiveFigures, RunSnapshot, progress_of
 from services.scheduler.workers.ports import WorkerRegistry
+from services.scheduler.workers.worker import Worker
 
 POLL_SECONDS = 1.0
 # The shortest time between two snapshots for a watcher: each costs two queries.
@@ -114,4 +115,47 @@ class ShowRun:
     def _brief(self, run: Run, counts: RunCounts | None, wait: RunWait | None) -> RunSnapshot:
         speed = self.tracker.speed(run.run_id, self.clock.monotonic())
         live = LiveFigures(counts=counts, speed=speed, workers=self.registry.workers())
+        return RunSnapshot(run, progress_of(run, live), wait)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    running: Sequence[RunSnapshot]
+    waiting: Sequence[RunSnapshot]
+    waiting_total: int
+    paused: Sequence[RunSnapshot]
+    workers: Sequence[Worker]
+    limits: QueueLimits
+    users: Sequence[UserRunCounts]
+
+
+@dataclass(frozen=True)
+class ShowQueue:
+    forecasts: ForecastQueue
+    tracker: ProgressTracker
+    registry: WorkerRegistry
+    clock: Clock
+
+    async def show(self, size: int) -> QueueView:
+        """Returns at most `size` waiting and as many paused runs, and all running ones."""
+        forecast = await self.forecasts.forecast()
+        queue = forecast.moment.queue
+        return QueueView(
+            running=[self._snapshot(run) for run in queue.running],
+            waiting=[
+                self._snapshot(each.run, forecast.wait(each.run.run_id)) for each in queue.waiting[:size]
+            ],
+            waiting_total=queue.waiting_total,
+            paused=[self._snapshot(run) for run in queue.paused[:size]],
+            workers=self.registry.workers(),
+            limits=forecast.moment.limits,
+            users=queue.users,
+        )
+
+    def _snapshot(self, run: Run, wait: RunWait | None = None) -> RunSnapshot:
+        live = LiveFigures(
+            counts=self.tracker.counts(run.run_id, run.epoch),
+            speed=self.tracker.speed(run.run_id, self.clock.monotonic()),
+            workers=self.registry.workers(),
+        )
         return RunSnapshot(run, progress_of(run, live), wait)

@@ -9,8 +9,7 @@ from services.scheduler.runs.admission.run_estimate import expected_outcomes
 from services.scheduler.runs.admission.show_forecast import ForecastQueue
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import RunOrder
-from services.scheduler.runs.reads.ports import RunLists
-from services.scheduler.runs.reads.run_list import PastUsage
+from services.scheduler.runs.reads.run_list import PastUsage, RunLists
 
 
 @dataclass(frozen=True, slots=True)

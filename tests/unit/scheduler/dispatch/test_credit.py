@@ -1,6 +1,12 @@
 """How much of a run may be on the wire."""
 
-from services.scheduler.dispatch.credit import CreditRule, Demand, capacity_of, shard_credit, worth_sending
+from services.scheduler.dispatch.dispatch_shards import (
+    CreditRule,
+    Demand,
+    capacity_of,
+    shard_credit,
+    worth_sending,
+)
 
 RULE = CreditRule(floor=4, ceiling=256, seconds_ahead=1.0)
 

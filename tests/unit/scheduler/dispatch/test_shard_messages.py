@@ -11,8 +11,7 @@ from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod
 from services.scheduler.dispatch.nats import NatsShardStream
 from services.scheduler.planning.shard import Shard
-from services.scheduler.runs.lifecycle.planned_task import PlannedTask
-from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import RunOrder
 
 CHOICE, TEXT = OutputType.MULTIPLE_CHOICE, OutputType.GENERATE_UNTIL

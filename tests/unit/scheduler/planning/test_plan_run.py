@@ -9,10 +9,10 @@ import pytest
 from proctor.values.generation import GenerationParams
 from proctor.values.run import RunState
 from proctor.values.scoring import OutputType, TaskScoring
-from services.scheduler.planning.errors import PlanningFailed, RunStopped
+from services.scheduler.planning.grpc_results import task_to_proto
+from services.scheduler.planning.plan_run import PlanningFailed, RunStopped
 from services.scheduler.planning.ports import TaskToOpen
-from services.scheduler.planning.proto import task_to_proto
-from services.scheduler.runs.lifecycle.planned_task import merged_params
+from services.scheduler.runs.lifecycle.run import merged_params
 from services.scheduler.runs.limits.queue_limits import LimitChanges
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.suites.toy_suites import ToyRows

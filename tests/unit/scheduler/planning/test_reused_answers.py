@@ -8,7 +8,7 @@ import pytest
 from proctor.values.generation import GenerationParams
 from proctor.values.run import RunState
 from proctor.values.scoring import ScoringMethod
-from services.scheduler.planning.proto import request_digest
+from services.scheduler.planning.grpc_results import request_digest
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.workers.worker import Worker, engine_facts

@@ -8,7 +8,7 @@ from services.scheduler.planning.shard import (
     number_shards,
     shards_of_missing,
 )
-from services.scheduler.runs.lifecycle.planned_task import PlannedTask
+from services.scheduler.runs.lifecycle.run import PlannedTask
 
 
 def cut(sizes: list[int], first_sample: int = 0) -> list[range]:

@@ -8,9 +8,14 @@ import pytest
 from proctor.values.sample import Prompt
 from proctor.values.scoring import TaskScoring
 from services.common.errors import DependencyUnavailable
-from services.scheduler.planning.errors import PlanningFailed, RunStopped
-from services.scheduler.planning.plan_run import CHUNK_SAMPLES, NOTE_SECONDS
-from services.scheduler.planning.store_samples import CHUNKS_ON_THEIR_WAY, storing_samples
+from services.scheduler.planning.plan_run import (
+    CHUNK_SAMPLES,
+    CHUNKS_ON_THEIR_WAY,
+    NOTE_SECONDS,
+    PlanningFailed,
+    RunStopped,
+    storing_samples,
+)
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.errors import DatasetUnavailable
 from services.scheduler.suites.rendering.sample import RenderedSample

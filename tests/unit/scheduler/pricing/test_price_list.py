@@ -10,7 +10,7 @@ from proctor.values.usage import ModelPrice as RecordedPrice
 from proctor.values.usage import TokenUsage as RecordedTokens
 from services.results.runs.postgres import PRICE
 from services.scheduler.pricing.price_list import PriceList
-from services.scheduler.runs.lifecycle.json_runs import from_json
+from services.scheduler.runs.lifecycle.postgres_rows import from_json
 
 
 def test_the_longest_match_wins_and_the_exact_name_before_all() -> None:

@@ -3,8 +3,7 @@
 import asyncio
 
 from proctor.values.run import RunCounts, TaskCounts
-from services.scheduler.progress.progress_tracker import ProgressTracker
-from services.scheduler.progress.run_counts import ProgressReport
+from services.scheduler.progress.progress_tracker import ProgressReport, ProgressTracker
 
 
 def news(recorded: int, *, epoch: int = 1, shards: dict[int, int] | None = None) -> ProgressReport:

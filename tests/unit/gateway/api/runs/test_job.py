@@ -7,7 +7,7 @@ import pytest
 from proctor.v1 import run_pb2, summary_pb2
 from services.gateway.api.runs.job import job_results
 from services.gateway.api.runs.routes import duration_text
-from services.scheduler.runs.lifecycle.proto import run_to_proto
+from services.scheduler.runs.reads.proto import run_to_proto
 from tests.fakes.scheduler.scheduler_harness import TIME_LIMIT, SchedulerHarness
 
 NOW = datetime(2026, 1, 1, 0, 1, 40, tzinfo=UTC)

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import ScoringMethod
-from services.scheduler.runs.admission.queue_forecast import QueueForecast, QueueMoment, RunRate
 from services.scheduler.runs.admission.run_estimate import Estimate, History, PastRun
 from services.scheduler.runs.admission.run_queue import QueuedRuns, WaitingRun
+from services.scheduler.runs.admission.show_forecast import QueueForecast, QueueMoment, RunRate
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.limits.queue_limits import QueueLimits
 from services.scheduler.runs.orders.run_order import RunOrder

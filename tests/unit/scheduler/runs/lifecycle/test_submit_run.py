@@ -14,7 +14,7 @@ from services.scheduler import errors
 from services.scheduler.runs.lifecycle.errors import QueueFull
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission
-from services.scheduler.runs.orders.errors import (
+from services.scheduler.runs.orders.provider_rules import (
     BaseUrlNotAllowed,
     CannotComplete,
     CannotTruncate,

@@ -6,8 +6,7 @@ import pytest
 
 from proctor.values.generation import GenerationParams
 from services.scheduler import errors
-from services.scheduler.runs.orders.errors import BaseUrlNotAllowed, CannotAskElsewhere
-from services.scheduler.runs.orders.provider_rules import refuse_unfit
+from services.scheduler.runs.orders.provider_rules import BaseUrlNotAllowed, CannotAskElsewhere, refuse_unfit
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.suite import Generation, TaskDefinition
 from services.scheduler.workers.base_urls import parse_allowed

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from proctor.values.run import RunId, RunKind, RunState
 from proctor.values.usage import TokenUsage
-from services.scheduler.dispatch.credit import CreditRule
+from services.scheduler.dispatch.dispatch_shards import CreditRule
 from services.scheduler.progress.run_speed import TimeLeft
 from services.scheduler.runs.reads.run_list import RunFilter
 from services.scheduler.runs.reads.run_snapshot import RunSnapshot
