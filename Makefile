@@ -25,7 +25,7 @@ down: $(VENV)/.installed ## Stop the local stack
 	@$(BIN)/proctor down
 
 ##@ Checks
-.PHONY: check format format-check lint types architecture protos protos-check
+.PHONY: check format format-check lint types architecture audit protos protos-check
 check: format-check lint types architecture protos-check docs-check ## Everything that needs no server; all blocking
 
 format: $(VENV)/.installed ## Rewrite code and contracts in the one format
@@ -47,6 +47,9 @@ types: $(VENV)/.installed ## mypy --strict
 architecture: $(VENV)/.installed ## Import contracts and size budgets
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/contract/test_code_budgets.py
+
+audit: $(VENV)/.installed ## Known vulnerabilities of the pinned versions
+	$(BIN)/python .ci/audit.py constraints.txt
 
 protos: $(VENV)/.installed ## Generate proctor/v1 from protos/
 	$(BIN)/python protos/generate.py

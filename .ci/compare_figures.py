@@ -67,9 +67,9 @@ def main() -> int:
         equal = ours is not None and theirs is not None and ours[0] == theirs[0]
         equal = equal and abs(ours[1] - theirs[1]) <= TOLERANCE  # type: ignore[index]  # not None when equal
         different += not equal
-        print(f"{task:12} printed {ours}  Postgres {theirs}  {'equal' if equal else 'DIFFERENT'}")  # noqa: T201
+        print(f"{task:12} printed {ours}  Postgres {theirs}  {'equal' if equal else 'DIFFERENT'}")
     if not printed:
-        print("The run printed no accuracy.")  # noqa: T201
+        print("The run printed no accuracy.")
     return 1 if different or not printed else 0
 
 
