@@ -6,10 +6,13 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-# Control characters in a text are shown as signs, so that the terminal does not obey them.
-_SHOWN_CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"}
-# Unicode has no signs for those beyond ASCII.
-_SHOWN_CONTROLS |= {127: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+# Control characters in a text are shown as signs, so that the terminal does not obey them. Unicode has no signs
+# for those beyond ASCII.
+_SHOWN_CONTROLS = (
+    {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"}
+    | {127: 0x2421}
+    | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+)
 
 
 class HarmlessConsole(Console):
