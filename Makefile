@@ -110,7 +110,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@touch $@
 
 vllm: $(VENV)/.installed ## vLLM's virtual environment and the small model
-	@$(BIN)/python -m proctor.stack.vllm.environment
+	@$(BIN)/python -m proctor.stack.vllm
 
 clean: ## Remove both virtual environments (data of runs stays in .proctor)
 	rm -rf $(VENV) .venv-vllm

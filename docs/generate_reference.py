@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT))
 
 from proctor.exit_codes import ExitCode  # noqa: E402
 from proctor.stack.options import VARIABLES  # noqa: E402  # after the path is set
-from proctor.stack.pools.providers import REMOTE_PROVIDERS  # noqa: E402
+from proctor.stack.pools import REMOTE_PROVIDERS  # noqa: E402
 from services.common.errors import DomainError, ErrorKind  # noqa: E402
 from services.common.grpc_errors import CODES  # noqa: E402
 from services.gateway.errors.http_handlers import http_status  # noqa: E402

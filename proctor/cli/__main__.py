@@ -7,19 +7,16 @@ import typer
 
 from proctor.cli.datasets.commands import datasets_group
 from proctor.cli.models import models
-from proctor.cli.queue.commands import limits, pause, queue, resume
+from proctor.cli.queue import limits, pause, queue, resume
 from proctor.cli.render.terminal import EXIT_CODES_HELP, Terminal
-from proctor.cli.results.answers import results
+from proctor.cli.results.answers import results, side_by_side
 from proctor.cli.results.compare import compare
-from proctor.cli.results.export import export
-from proctor.cli.results.golden import golden_group
+from proctor.cli.results.export import export, golden_group
 from proctor.cli.results.leaderboard import history, leaderboard
 from proctor.cli.results.rescore import rescore
-from proctor.cli.results.side_by_side import side_by_side
 from proctor.cli.runs.commands import cancel, retry, runs_group
 from proctor.cli.runs.run import run, watch
-from proctor.cli.stack.commands import down, status, up
-from proctor.cli.stack.doctor import doctor
+from proctor.cli.stack.commands import doctor, down, status, up
 from proctor.cli.suites.commands import suites_group
 
 app = typer.Typer(

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from proctor.cli.render.documents import Json
+from proctor.cli.render.words import Json
 from proctor.client.errors import Refused
 from proctor.v1 import sample_pb2
 

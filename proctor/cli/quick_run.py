@@ -5,7 +5,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,18 +14,59 @@ from proctor.cli.render.terminal import Terminal, complain_of, say
 from proctor.cli.runs.follow import Ask, cancel, detach
 from proctor.cli.runs.order import OrderOptions, Selection, order_of, refuse_out_of_range
 from proctor.cli.runs.run import submit_and_follow
-from proctor.cli.stack.running_stack import refuse_what_differs
 from proctor.client.errors import ClientError
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
 from proctor.stack.errors import StackError
 from proctor.stack.local_stack import LocalStack, running_stack
-from proctor.stack.options import default_state_dir, options_from_environment
-from proctor.stack.pools.models import STARTER_MODEL, ChosenModel, choose_model, pools_for
-from proctor.stack.state import read_stack_state
+from proctor.stack.options import default_state_dir, options_from_environment, starter_model_dir
+from proctor.stack.pools import STARTER_MODEL, ChosenModel, base_url_of, choose_model, pools_for
+from proctor.stack.state import StackState, read_stack_state
 from proctor.v1 import run_pb2
+from proctor.values.pools import Pool, parse_pools
 
 TERMINATED = 128 + signal.SIGTERM
+
+
+class RunningStackDiffers(StackError):
+    """{what} is {wanted} here, but {running} for the running stack: stop it with `make down`, or set
+    PROCTOR_STATE_DIR to another folder."""
+
+    exit_code = ExitCode.REFUSED
+
+
+def refuse_what_differs(stack: StackState, model: ChosenModel, environ: Mapping[str, str]) -> None:
+    """Accepts a model that the stack does not serve: its scheduler, which knows all workers, decides."""
+    pools = parse_pools(Path(stack.environment["PROCTOR_POOLS_FILE"]).read_text(encoding="utf-8")).pools
+    if model.source:
+        wanted = str(starter_model_dir(environ)) if model.source == STARTER_MODEL else model.source
+        _compare(model.name, wanted, _sources(pools, model.name))
+    else:
+        _compare(model.name, base_url_of(model.provider, environ), _servers(pools, model.provider))
+    data, running = environ.get("PROCTOR_DATA_DIR", ""), stack.environment.get("PROCTOR_DATA_DIR", "")
+    if _normalized(data and str(Path(data).absolute())) != _normalized(running):
+        unset = "not set"
+        raise RunningStackDiffers(what="PROCTOR_DATA_DIR", wanted=data or unset, running=running or unset)
+
+
+def _compare(what: str, wanted: str, running: Iterable[str]) -> None:
+    others = list(running)
+    if others and _normalized(wanted) not in map(_normalized, others):
+        raise RunningStackDiffers(what=what, wanted=wanted, running=others[0])
+
+
+def _sources(pools: Iterable[Pool], name: str) -> list[str]:
+    return [model.path for pool in pools for model in pool.models if model.name == name]
+
+
+def _servers(pools: Iterable[Pool], provider: str) -> list[str]:
+    return [pool.base_url for pool in pools if pool.provider and pool.provider.name == provider]
+
+
+def _normalized(text: str) -> str:
+    """Equal for two spellings of one folder; hub ids and addresses are unchanged."""
+    is_folder = text.startswith(("/", ".", "~"))
+    return str(Path(text).expanduser().resolve()) if is_folder else text.rstrip("/")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,23 +11,73 @@ from typing import TYPE_CHECKING, Self
 from proctor.client.calls import GatewayCalls
 from proctor.client.datasets import DatasetClient
 from proctor.client.errors import Unreachable
-from proctor.client.queue import QueueClient
 from proctor.client.results import AnswerClient, ComparisonClient, LeaderboardClient
-from proctor.client.suites import SuiteClient
 from proctor.v1 import outcome_pb2, results_service_pb2, run_pb2, sample_pb2, summary_pb2
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import queue_service_pb2_grpc as queue_grpc
 from proctor.v1 import results_service_pb2_grpc as results_grpc
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
+from proctor.v1 import suite_service_pb2 as suite_pb2
+from proctor.v1 import suite_service_pb2_grpc as suite_grpc
 
 if TYPE_CHECKING:
+    from proctor.v1.queue_service_pb2_grpc import QueueServiceAsyncStub
     from proctor.v1.results_service_pb2_grpc import ResultsServiceAsyncStub
     from proctor.v1.scheduler_service_pb2_grpc import SchedulerServiceAsyncStub
+    from proctor.v1.suite_service_pb2_grpc import SuiteServiceAsyncStub
+
 
 FINAL_STATES = frozenset(
     {run_pb2.RUN_STATE_COMPLETED, run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED},
 )
-
 log = logging.getLogger(__name__)
+
+
+class SuiteClient:
+    """`client.suites`."""
+
+    def __init__(self, calls: GatewayCalls, user: str) -> None:
+        self._calls = calls
+        self._user = user
+        self._stub: SuiteServiceAsyncStub = suite_grpc.SuiteServiceStub(calls.channel)
+
+    async def check(self, document: suite_pb2.SuiteDocument) -> suite_pb2.CheckSuiteResponse:
+        return await self._calls.call(self._stub.CheckSuite, suite_pb2.CheckSuiteRequest(document=document))
+
+    async def add(self, document: suite_pb2.SuiteDocument) -> suite_pb2.AddSuiteResponse:
+        """The same content added twice is one version."""
+        request = suite_pb2.AddSuiteRequest(document=document, user=self._user)
+        return await self._calls.call(self._stub.AddSuite, request)
+
+    async def delete(self, suite: str, version: int) -> None:
+        request = suite_pb2.DeleteSuiteRequest(suite=suite, version=version)
+        await self._calls.call_once(self._stub.DeleteSuite, request)
+
+    async def show_sample(self, request: suite_pb2.ShowSampleRequest) -> suite_pb2.ShowSampleResponse:
+        return await self._calls.call(self._stub.ShowSample, request)
+
+
+class QueueClient:
+    """`client.queue`."""
+
+    def __init__(self, calls: GatewayCalls) -> None:
+        self._calls = calls
+        self._stub: QueueServiceAsyncStub = queue_grpc.QueueServiceStub(calls.channel)
+
+    async def show(self, size: int = 100) -> queue_pb2.GetQueueResponse:
+        """`size` limits the waiting runs, and the paused runs."""
+        return await self._calls.call(self._stub.GetQueue, queue_pb2.GetQueueRequest(page_size=size))
+
+    async def limits(self) -> queue_pb2.QueueLimits:
+        return (await self._calls.call(self._stub.GetLimits, queue_pb2.GetLimitsRequest())).limits
+
+    async def change_limits(
+        self, limits: queue_pb2.QueueLimits, reset: Sequence[str] = ()
+    ) -> queue_pb2.QueueLimits:
+        """Sets the given limits, reverts those named in `reset` to the settings, and returns all limits."""
+        request = queue_pb2.SetLimitsRequest(limits=limits, reset=reset)
+        return (await self._calls.call(self._stub.SetLimits, request)).limits
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Start: lock, addresses, Postgres beside NATS, then the services side by side. St
 import asyncio
 import contextlib
 import os
+import signal
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,10 +20,13 @@ from proctor.stack.servers.services import Wiring, service_children
 from proctor.stack.state import StackLock, StackState, remove_stack_state, write_pools_file, write_stack_state
 from proctor.stack.supervision.addresses import choose_addresses, free_or_chosen
 from proctor.stack.supervision.child import ChildSpec, Report, SupervisedChild, Surroundings
-from proctor.stack.supervision.logs import ChildLogs
+from proctor.stack.supervision.process import ChildLogs
 from proctor.values.pools import PoolsFile
 
 STOP_ORDER = ("worker", "gateway", "scheduler", "results", "nats", "postgres")
+
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,3 +203,44 @@ async def running_stack(options: StackOptions, report: Report = print) -> AsyncI
         yield stack
     finally:
         await stack.stop()
+
+
+async def serve_until_stopped(options: StackOptions, report: Report = print) -> None:
+    """Also stops a start that is still under way; raises StackError when the stack cannot start."""
+    serving = asyncio.create_task(_serve(options, report), name="serve the stack")
+    stop_on_signals(serving, report)
+    await asyncio.wait([serving])
+    if not serving.cancelled():
+        serving.result()
+
+
+def stop_on_signals(task: asyncio.Task[None], report: Report = print) -> None:
+    """The first signal cancels the task, which stops in order; a second one leaves at once.
+
+    Leaving at once leaves nothing behind: the children get their death signal from the kernel.
+    """
+    asked: list[signal.Signals] = []
+
+    def on_signal(number: signal.Signals) -> None:
+        if asked:
+            os._exit(128 + number)
+        asked.append(number)
+        task.cancel()
+        # After a SIGHUP the terminal is gone, and what prints to it fails.
+        with contextlib.suppress(OSError):
+            report("Stopping, workers first; a second signal leaves at once.")
+
+    loop = asyncio.get_running_loop()
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, on_signal, number)
+
+
+async def _serve(options: StackOptions, report: Report) -> None:
+    async with running_stack(options, report) as stack:
+        report(describe(stack))
+        await stack.wait()
+
+
+def describe(stack: LocalStack) -> str:
+    where = f"http://{stack.gateway_http}, gRPC {stack.gateway_grpc}" if stack.gateway_http else "its stores"
+    return f"The stack serves {where}; logs: {stack.options.state_dir / 'logs'}; Ctrl-C stops it."

@@ -16,11 +16,9 @@ from pathlib import Path
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from proctor.starter.make_rows import DRAWS, SUITE_DIR
-from proctor.starter.make_tokenizer import make_tokenizer
-from proctor.starter.model_stamp import is_current, write_stamp
+from proctor.starter.make_rows import DRAWS, SUITE_DIR, is_current, write_stamp
 from proctor.starter.render_prompts import Exercise, held_out_exercises, training_exercises
-from proctor.starter.training_batches import IGNORED, PAD_ID, Lessons, encode, pad, plain_text
+from proctor.starter.training_batches import IGNORED, PAD_ID, Lessons, encode, make_tokenizer, pad, plain_text
 
 
 @dataclass(frozen=True, slots=True)

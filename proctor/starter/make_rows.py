@@ -1,9 +1,11 @@
 """Writes the rows of the starter suite: made by rule from small word lists, the same on every machine.
 
-Train and test rows share no prompt, nor a reordered or commuted form of one: see `row_identity`.
+Train and test rows share no prompt, nor a reordered or commuted form of one: see `row_identity`. The stamp of
+a built model says whether today's recipe, rows and templates would give the same (without torch).
 """
 
 import argparse
+import hashlib
 import json
 import random
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -17,6 +19,9 @@ TEST_ROWS: Mapping[str, int] = {"sentiment": 200, "odd_one": 160, "addition": 14
 
 WORDS = json.loads((Path(__file__).parent / "words.json").read_text(encoding="utf-8"))
 _LARGEST_TERM = 49
+
+
+_STAMP = "recipe.sha256"
 
 
 def draw_sentiment(rng: random.Random) -> Row:
@@ -112,3 +117,24 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+def recipe_digest(suite_dir: Path = SUITE_DIR) -> str:
+    """A digest of all that shapes the model: this package's code and words, the suite's YAML and rows."""
+    digest = hashlib.sha256()
+    for folder, patterns in (
+        (Path(__file__).parent, ("*.py", "*.json")),
+        (suite_dir, ("*.yaml", "data/*.jsonl")),
+    ):
+        for path in sorted(path for pattern in patterns for path in folder.glob(pattern)):
+            digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def is_current(model_dir: Path, suite_dir: Path = SUITE_DIR) -> bool:
+    stamp = model_dir / _STAMP
+    return stamp.is_file() and stamp.read_text(encoding="ascii") == recipe_digest(suite_dir)
+
+
+def write_stamp(model_dir: Path, suite_dir: Path = SUITE_DIR) -> None:
+    (model_dir / _STAMP).write_text(recipe_digest(suite_dir), encoding="ascii")

@@ -1,4 +1,4 @@
-"""Turns exercises into token batches: several questions in a row, with a loss on the answers only."""
+"""The tokenizer, and exercises as token batches: several questions in a row, a loss on the answers only."""
 
 import random
 from collections.abc import Sequence
@@ -7,11 +7,21 @@ from itertools import islice
 from pathlib import Path
 
 import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from proctor.starter.make_rows import DRAWS
-from proctor.starter.make_tokenizer import END
 from proctor.starter.render_prompts import Exercise, training_exercises
+
+PAD, BOS, END = "<|pad|>", "<|bos|>", "<|end|>"
+_ROLES = ("<|system|>", "<|user|>", "<|assistant|>")
+_CHAT_TEMPLATE = (
+    "{% for message in messages %}"
+    "{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
+)
+
 
 IGNORED = -100
 PAD_ID = 0
@@ -19,8 +29,33 @@ _CHAT_SHARE = 0.12
 _FEWSHOT_SHARE = 0.08
 # Rows of a step: adding takes the most practice.
 _ROWS = {"addition": 76, "odd_one": 14, "sentiment": 10}
-
 Batch = tuple[torch.Tensor, torch.Tensor]
+
+
+def make_tokenizer(texts: Sequence[str], context_length: int) -> PreTrainedTokenizerFast:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=2048,
+        special_tokens=[PAD, BOS, END, *_ROLES],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    wrapped = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token=BOS,
+        eos_token=END,
+        pad_token=PAD,
+        additional_special_tokens=list(_ROLES),
+        model_max_length=context_length,
+        clean_up_tokenization_spaces=False,
+    )
+    wrapped.chat_template = _CHAT_TEMPLATE
+    return wrapped
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
-"""A run's id, its states, what it is over, and how much of it is recorded.
+"""A run's id, its states, what it is over, its time limit, and how much of it is recorded.
 
 Counts are absolute: a report that arrives twice changes nothing.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NewType
@@ -11,6 +12,10 @@ from proctor.values.contract_enum import ContractEnum
 from proctor.values.usage import TokenUsage
 
 RunId = NewType("RunId", str)
+
+
+_FORM = re.compile(r"([1-9][0-9]{0,5})([hm])")
+_SECONDS = {"h": 3600, "m": 60}
 
 
 class RunState(ContractEnum):
@@ -68,3 +73,11 @@ class RunCounts:
 
     def is_older_than(self, other: "RunCounts") -> bool:
         return (self.epoch, self.recorded) < (other.epoch, other.recorded)
+
+
+def window_seconds(text: str) -> int:
+    """Raises ValueError for what is no window; how long one may be the scheduler knows."""
+    found = _FORM.fullmatch(text)
+    if not found:
+        raise ValueError('a window is written in hours or minutes, such as "24h" or "90m"')
+    return int(found[1]) * _SECONDS[found[2]]

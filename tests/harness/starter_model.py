@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from proctor.stack.options import starter_model_dir, vllm_pool
-from proctor.stack.vllm.environment import find_vllm_python
+from proctor.stack.vllm import find_vllm_python
 from proctor.values.pools import Pool, PoolModel
 
 REPOSITORY = Path(__file__).resolve().parents[2]

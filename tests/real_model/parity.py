@@ -10,7 +10,7 @@ from statistics import fmean
 
 from rich.table import Table
 
-from proctor.stack.vllm.environment import find_vllm_python
+from proctor.stack.vllm import find_vllm_python
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.starter_model import starter_pool
 from tests.real_model.compared_tasks import COMPARED_TASKS

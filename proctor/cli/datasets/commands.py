@@ -1,17 +1,21 @@
 """`proctor datasets`: upload, list, show and delete data sets."""
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.filesize import decimal
+from rich.text import Text
 
-from proctor.cli.datasets.tables import print_dataset, print_datasets, print_rows
 from proctor.cli.datasets.upload import LocalFile, report_faults, upload_file
 from proctor.cli.gateway import program_name, with_gateway
 from proctor.cli.options import AsJson, Gateway, Page, User
-from proctor.cli.render.documents import document
-from proctor.cli.render.terminal import Terminal, command_group, say
-from proctor.cli.render.words import enum_value
+from proctor.cli.render.table import Cell, Column, date_and_time, numbers, table, two_lines
+from proctor.cli.render.terminal import Terminal, command_group, quoted, say, write_verbatim
+from proctor.cli.render.words import document, enum_value, enum_word
 from proctor.client.errors import NotFound
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
@@ -20,6 +24,9 @@ from proctor.v1 import dataset_service_pb2 as dataset_pb2
 DatasetId = Annotated[
     str, typer.Argument(metavar="DATASET_ID", help="Id of the data set (see `proctor datasets list`).")
 ]
+
+
+_ID_WIDTH = 35
 
 
 def datasets(context: typer.Context, gateway: Gateway = None, as_json: AsJson = False) -> None:
@@ -113,3 +120,45 @@ def delete(dataset_id: DatasetId, gateway: Gateway = None, as_json: AsJson = Fal
 
 def datasets_group() -> typer.Typer:
     return command_group({"upload": upload, "show": show, "delete": delete, "list": list_datasets}, datasets)
+
+
+def print_datasets(console: Console, found: dataset_pb2.ListDatasetsResponse) -> None:
+    """Two lines per data set, because its id takes a whole line."""
+    name = Column("name, id", min_width=_ID_WIDTH)
+    columns = (name, *numbers("rows, targets"), Column("size, by"), Column("uploaded (UTC)", "whole"))
+    console.print(table(console, columns, map(_cells, found.datasets)))
+    if found.next_page_token:
+        more = f"{len(found.datasets)} of {found.total:,}. The next page: --page {found.next_page_token}"
+        say(console, more, style="dim")
+
+
+def print_dataset(console: Console, dataset: dataset_pb2.Dataset) -> None:
+    say(console, Text.assemble((dataset.name, "bold"), f"  {dataset.dataset_id}"))
+    form = enum_word(dataset_pb2.DatasetFormat.DESCRIPTOR, dataset.format).upper()
+    facts = [
+        f"{dataset.row_count:,} rows",
+        f"{dataset.target_count:,} with a target",
+        f"{form}, {decimal(dataset.size_bytes)}",
+        dataset.endpoint,
+        f"for {', '.join(dataset.models)}" if dataset.models else "",
+    ]
+    say(console, " · ".join(fact for fact in facts if fact), style="dim")
+
+
+def print_rows(console: Console, rows: Sequence[dataset_pb2.DatasetRow]) -> None:
+    for row in rows:
+        console.rule(f"row {row.row} · {row.id}", align="left", style="dim")
+        write_verbatim(console, json.dumps(json.loads(row.body_json), indent=2, ensure_ascii=False))
+        if row.HasField("target"):
+            say(console, Text.assemble(("target: ", "bold"), quoted(row.target)))
+        if row.metadata_json:
+            say(console, Text.assemble(("metadata: ", "bold"), row.metadata_json))
+
+
+def _cells(dataset: dataset_pb2.Dataset) -> tuple[Cell, ...]:
+    return (
+        two_lines(dataset.name, dataset.dataset_id),
+        two_lines(f"{dataset.row_count:,}", f"{dataset.target_count:,}"),
+        two_lines(decimal(dataset.size_bytes), dataset.user),
+        date_and_time(dataset.uploaded_at),
+    )

@@ -12,10 +12,9 @@ from typing import BinaryIO
 from rich import progress
 from rich.console import Console
 
-from proctor.cli.datasets.tables import print_faults
-from proctor.cli.render.documents import document
+from proctor.cli.render.table import numbers, table, texts
 from proctor.cli.render.terminal import Terminal, say
-from proctor.cli.render.words import counted
+from proctor.cli.render.words import counted, document
 from proctor.client.datasets import Upload
 from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
@@ -114,3 +113,12 @@ def _size(content: BinaryIO) -> int | None:
     """None for a pipe."""
     status = os.fstat(content.fileno())
     return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def print_faults(console: Console, name: str, refused: dataset_pb2.UploadDatasetResponse) -> None:
+    shown, count = len(refused.faults), refused.fault_count
+    these = f", of which these are the first {shown}" if shown < count else ""
+    sentence = f"{name} is rejected and nothing of it is stored: {counted(count, 'fault')}{these}."
+    say(console, sentence, style="red")
+    rows = ((str(fault.line or ""), fault.field, fault.problem) for fault in refused.faults)
+    console.print(table(console, (*numbers("line"), *texts("field", "problem")), rows))

@@ -1,24 +1,36 @@
-"""What a command prints: results on stdout, errors on stderr; with --json one document on stdout."""
+"""What a command prints: results on stdout, errors on stderr; with --json one document on stdout.
+
+Texts of users and models are shown as they are, without effect on the terminal.
+"""
 
 import asyncio
 import inspect
 import json
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
 import typer
 from google.protobuf.message import Message
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
-from proctor.cli.render.documents import Json, document
-from proctor.cli.render.verbatim import HarmlessConsole
+from proctor.cli.render.words import Json, document
 from proctor.client import errors
 from proctor.exit_codes import ExitCode
 from proctor.stack.errors import StackError
 from proctor.v1 import run_pb2
+
+# Control characters in a text are shown as signs, so that the terminal does not obey them. Unicode has no
+# signs for those beyond ASCII.
+_SHOWN_CONTROLS = (
+    {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"}
+    | {127: 0x2421}
+    | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+)
+
 
 EXIT_CODES_HELP = f"Exit codes: {' · '.join(f'{code:d} {code.meaning}' for code in ExitCode)}."
 _PLAIN_WIDTH = 120
@@ -32,8 +44,31 @@ _CODE_OF_ERROR: Mapping[type[errors.ClientError], ExitCode] = {
     errors.Refused: ExitCode.REFUSED,
     errors.Unreachable: ExitCode.UNREACHABLE,
 }
-
 M = TypeVar("M", bound=Message)
+
+
+class HarmlessConsole(Console):
+    """Prints names and sentences of others without the control characters in them."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            is_plain = segment.control or segment.text.isprintable()
+            yield segment if is_plain else Segment(_harmless(segment.text), segment.style)
+
+
+def write_verbatim(console: Console, text: str) -> None:
+    """Bypasses rich, which would fold lines and expand tabs."""
+    safe = _harmless(text) if console.is_terminal else text
+    console.file.write(f"{safe}\n")
+
+
+def quoted(text: str) -> str:
+    """As a JSON string, so that spaces at its ends are visible."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _harmless(text: str) -> str:
+    return text.translate(_SHOWN_CONTROLS)
 
 
 def _console(*, stderr: bool) -> Console:

@@ -1,8 +1,15 @@
-"""Values as words: enums, durations, rates, figures. An undefined figure is a dash."""
+"""Values as words (an undefined figure is a dash), and messages as JSON for scripts."""
 
-from typing import Protocol, TypeVar
+from collections.abc import Iterable
+from datetime import UTC
+from typing import Protocol, TypeVar, cast
 
-from google.protobuf.descriptor import EnumDescriptor
+from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+from google.protobuf.struct_pb2 import Struct
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from proctor.client.errors import Refused
 from proctor.v1 import run_pb2, summary_pb2
@@ -16,6 +23,9 @@ STATE_STYLES = {
 }
 
 V_co = TypeVar("V_co", covariant=True)
+
+
+Json = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
 
 
 class ProtoEnum(Protocol[V_co]):
@@ -171,3 +181,40 @@ def _with_range(seconds: float, low: float, high: float) -> str:
 
 def _has_interval(figure: summary_pb2.MetricFigure) -> bool:
     return figure.HasField("ci_low") and figure.HasField("ci_high")
+
+
+def document(message: Message) -> dict[str, Json]:
+    # The stubs have two classes of descriptors, one of them internal to the library.
+    fields = cast("Iterable[FieldDescriptor]", message.DESCRIPTOR.fields)
+    return {field.name: _field(message, field) for field in fields}
+
+
+def _field(message: Message, field: FieldDescriptor) -> Json:
+    if field.has_presence and not message.HasField(field.name):
+        return None
+    value = getattr(message, field.name)
+    if field.message_type is not None and field.message_type.GetOptions().map_entry:
+        entry = field.message_type.fields_by_name["value"]
+        return {str(key): _single(item, entry) for key, item in value.items()}
+    if field.is_repeated:
+        return [_single(item, field) for item in value]
+    return _single(value, field)
+
+
+def _single(value: object, field: FieldDescriptor) -> Json:
+    match value:
+        case Timestamp():
+            return value.ToDatetime(UTC).isoformat()
+        case Duration():
+            return value.ToTimedelta().total_seconds()
+        case Struct():
+            return dict(MessageToDict(value))
+        case Message():
+            return document(value)
+        case bytes():
+            return value.hex()
+        case int() if field.enum_type is not None:
+            return enum_word(field.enum_type, value)
+        case str() | int() | float():
+            return value
+    raise TypeError(f"{field.full_name} holds a {type(value).__name__}")

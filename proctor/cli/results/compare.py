@@ -12,11 +12,9 @@ from rich.text import Text
 
 from proctor.cli.gateway import with_gateway
 from proctor.cli.options import AsJson, Gateway
-from proctor.cli.render.documents import document
 from proctor.cli.render.table import Column, numbers, table
-from proctor.cli.render.terminal import Terminal, say
-from proctor.cli.render.verbatim import quoted, write_verbatim
-from proctor.cli.render.words import NONE, p_word, scoring_word
+from proctor.cli.render.terminal import Terminal, quoted, say, write_verbatim
+from proctor.cli.render.words import NONE, document, p_word, scoring_word
 from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
 from proctor.client.results import Compared

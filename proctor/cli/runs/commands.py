@@ -9,9 +9,9 @@ from rich.text import Text
 from proctor.cli.gateway import program_name, with_gateway
 from proctor.cli.options import AsJson, Gateway, Page, RunId
 from proctor.cli.render import words
-from proctor.cli.render.documents import document
 from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, date_and_time, table, texts, two_lines
 from proctor.cli.render.terminal import Terminal, command_group, say
+from proctor.cli.render.words import document
 from proctor.cli.suites.commands import refuse_unknown_suite
 from proctor.client.proctor_client import ProctorClient, RunFilter
 from proctor.v1 import run_pb2, scheduler_service_pb2

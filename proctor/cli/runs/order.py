@@ -7,8 +7,8 @@ from typing import Any
 from proctor.cli.options import json_or_text, metric_use
 from proctor.cli.render.words import enum_value
 from proctor.client.errors import Refused
-from proctor.completion_window import window_seconds
 from proctor.v1 import run_pb2
+from proctor.values.run import window_seconds
 
 _PROMPT_FORMS: Mapping[bool | None, run_pb2.PromptForm.ValueType] = {
     None: run_pb2.PROMPT_FORM_UNSPECIFIED,

@@ -7,8 +7,8 @@ from proctor.cli.datasets.upload import dataset_id_of
 from proctor.cli.gateway import program_name, with_gateway
 from proctor.cli.options import AsJson, Gateway, RunId, User
 from proctor.cli.render import words
-from proctor.cli.render.documents import document
 from proctor.cli.render.terminal import Terminal, code_of_run, say
+from proctor.cli.render.words import document
 from proctor.cli.results.figures import figures_so_far, print_summary
 from proctor.cli.runs import options as given
 from proctor.cli.runs.follow import Ask, detach, follow_run, viewer_for

@@ -14,11 +14,11 @@ from proctor.cli.render.terminal import Terminal, complain_of
 from proctor.cli.stack.commands import stack_document
 from proctor.exit_codes import ExitCode
 from proctor.stack.errors import StackError, StateFolderUnusable
-from proctor.stack.foreground import serve_until_stopped
+from proctor.stack.local_stack import serve_until_stopped
 from proctor.stack.options import StackOptions, options_from_environment
-from proctor.stack.pools.models import STARTER_MODEL, aliases_of, choose_model, pools_for
+from proctor.stack.pools import STARTER_MODEL, aliases_of, choose_model, pools_for
 from proctor.stack.state import StackState, read_stack_state
-from proctor.stack.supervision.logs import tail
+from proctor.stack.supervision.process import log_tail
 
 _POLL_SECONDS = 0.1
 _LOG_NAME = "up.log"
@@ -84,7 +84,7 @@ def start_detached(request: StackRequest, terminal: Terminal) -> ExitCode:
         )
     stack = _wait_until_running(process, state_dir)
     if stack is None:
-        terminal.complain(tail(log_path) or "The stack ended without an error message.")
+        terminal.complain(log_tail(log_path) or "The stack ended without an error message.")
         return next((code for code in ExitCode if code == process.returncode), ExitCode.FAULT)
     address = f"http://{stack.gateway_http} (page: /docs), gRPC {stack.gateway_grpc}"
     terminal.report(stack_document(stack), f"The stack serves {address}; `{program_name()} down` stops it.")

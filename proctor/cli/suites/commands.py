@@ -1,5 +1,6 @@
 """`proctor suites`: list the suites; check, add, show and delete suites of one's own."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,11 +11,10 @@ from rich.text import Text
 
 from proctor.cli.gateway import program_name, with_gateway
 from proctor.cli.options import AsJson, Gateway, User
-from proctor.cli.render.documents import document
 from proctor.cli.render.table import table, texts
-from proctor.cli.render.terminal import Terminal, command_group, say
+from proctor.cli.render.terminal import Terminal, command_group, quoted, say, write_verbatim
+from proctor.cli.render.words import document
 from proctor.cli.suites.files import suite_document
-from proctor.cli.suites.sample import print_sample
 from proctor.client.errors import NotFound, Refused
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
@@ -170,3 +170,36 @@ def _print_added(console: Console, added: suite_pb2.AddSuiteResponse, files: str
     # A version that was registered before may not be the latest, and a name alone means the latest.
     order = f"--suite {name}@{version}" if added.is_known else f"--suite {name}"
     say(console, f"  {program_name()} run {order} --model PROVIDER/NAME", style="dim")
+
+
+def print_sample(console: Console, shown: suite_pb2.ShowSampleResponse) -> None:
+    prompt, target = shown.sample.prompt, shown.sample.target
+    turns = [(turn.role, turn.content) for turn in prompt.messages] or [("prompt", prompt.text)]
+    for role, text in turns:
+        console.rule(role, align="left", style="dim")
+        write_verbatim(console, text)
+    console.rule("end of the prompt", align="left", style="dim")
+    right = set(target.right_choices) | ({target.choice} if target.HasField("choice") else set())
+    for index, choice in enumerate(shown.sample.choices):
+        mark = ("right ", "green") if index in right else "      "
+        say(console, Text.assemble(f"{index:>3} ", mark, quoted(choice)))
+    for name, value in _facts(shown):
+        if value:
+            say(console, Text.assemble((f"{name}: ", "bold"), value))
+
+
+def _facts(shown: suite_pb2.ShowSampleResponse) -> Iterator[tuple[str, str]]:
+    target = shown.sample.target
+    yield "expected", _all_quoted(target.texts)
+    yield "known to be wrong", _all_quoted(target.wrong_texts)
+    yield "stops at", _all_quoted(shown.stop)
+    yield "metrics", ", ".join(f"{use.name} {use.options_json}".strip() for use in shown.scoring.metrics)
+    yield "filters", shown.scoring.filters_json
+    yield "at most", f"{shown.max_tokens} tokens" if shown.max_tokens else ""
+    yield "shares its passage with", shown.sample.cluster
+    stand_in = " (stand-in rows, not the official split)" if shown.is_stand_in else ""
+    yield "row from", f"{shown.dataset}, {shown.dataset_revision}{stand_in}"
+
+
+def _all_quoted(texts: Sequence[str]) -> str:
+    return ", ".join(map(quoted, texts))

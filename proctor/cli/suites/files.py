@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 
 import yaml
 
-from proctor.cli.render.documents import Json
+from proctor.cli.render.words import Json
 from proctor.client.errors import Refused
 from proctor.v1 import suite_service_pb2 as suite_pb2
 

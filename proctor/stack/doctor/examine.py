@@ -3,10 +3,56 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from proctor.stack.doctor import installed_parts, local_models, machine
-from proctor.stack.doctor.finding import Finding, Verdict, missing
-from proctor.stack.doctor.providers import examine_providers
-from proctor.stack.doctor.running_stack import examine_stack
+from proctor.stack.doctor import machine
+from proctor.stack.doctor import machine as installed_parts
+from proctor.stack.doctor import models as local_models
+from proctor.stack.doctor.finding import Finding, Verdict, fine, missing, warning
+from proctor.stack.doctor.models import examine_providers
+from proctor.stack.errors import StackError
+from proctor.stack.options import DEFAULT_GATEWAY_GRPC, DEFAULT_GATEWAY_HTTP, default_state_dir
+from proctor.stack.state import StackState, read_stack_state
+from proctor.stack.supervision.addresses import free_or_chosen
+
+_ADDRESSES = {
+    "PROCTOR_GATEWAY_HTTP_ADDRESS": DEFAULT_GATEWAY_HTTP,
+    "PROCTOR_GATEWAY_GRPC_ADDRESS": DEFAULT_GATEWAY_GRPC,
+}
+
+
+async def examine_stack(environ: Mapping[str, str], current: Path) -> list[Finding]:
+    state_dir = default_state_dir(environ, current)
+    try:
+        stack = read_stack_state(state_dir)
+    except StackError as error:
+        return [missing("stack", str(error), "set PROCTOR_STATE_DIR to a folder of your own")]
+    if stack is None:
+        return [fine("stack", f"none runs on {state_dir}: `proctor up` starts one"), *_examine_ports(environ)]
+    return [await _examine_running(stack)]
+
+
+async def _examine_running(stack: StackState) -> Finding:
+    from proctor.stack.supervision.probes import http_is_ready  # noqa: PLC0415  # needs the extra `stack`
+
+    ailing = [name for name, child in stack.children.items() if child.state != "ready"]
+    says = f"{stack.phase} at http://{stack.gateway_http}"
+    if stack.phase == "running" and not ailing and await http_is_ready(stack.gateway_http):
+        return fine("stack", f"{says}: it serves")
+    logs = ", ".join(stack.children[name].log for name in ailing) or "its logs"
+    what = f"not ready: {', '.join(ailing)}" if ailing else "it does not answer as ready"
+    return warning("stack", f"{says}; {what}", f"see {logs}, or `proctor down` and `proctor up`")
+
+
+def _examine_ports(environ: Mapping[str, str]) -> list[Finding]:
+    found: list[Finding] = []
+    for setting, default in _ADDRESSES.items():
+        address = environ.get(setting, default)
+        try:
+            free_or_chosen(address, setting, address)
+        except StackError as error:
+            problem, _, advice = str(error).partition(": ")
+            found.append(missing("ports", problem, advice))
+    free = ", ".join(environ.get(setting, default) for setting, default in _ADDRESSES.items())
+    return found or [fine("ports", f"free: {free}")]
 
 
 async def examine(environ: Mapping[str, str], current: Path) -> list[Finding]:

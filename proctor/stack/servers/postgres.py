@@ -13,7 +13,7 @@ import asyncpg
 
 from proctor.stack.errors import ChildFailedToStart, StateFolderUnusable
 from proctor.stack.servers.postgres_home import PostgresHome
-from proctor.stack.supervision import logs as child_logs
+from proctor.stack.supervision import process as child_logs
 from proctor.stack.supervision.addresses import split_address
 from proctor.stack.supervision.child import ChildSpec
 from proctor.stack.supervision.probes import CONNECTION_ERRORS, postgres_answers
@@ -93,14 +93,14 @@ async def prepare_postgres(home: PostgresHome, address: str, log_path: Path) -> 
 async def _initdb(home: PostgresHome, log_path: Path) -> None:
     draft = home.folder / "data.new"
     shutil.rmtree(draft, ignore_errors=True)
-    log_start = child_logs.size(log_path)
+    log_start = child_logs.log_size(log_path)
     process = await spawn(Program(_initdb_command(home, draft), ENVIRONMENT, home.user), log_path)
     try:
         code = await process.wait()
     finally:
         kill_group(process.pid)
     if code != 0:
-        tail = child_logs.tail(log_path, log_start)
+        tail = child_logs.log_tail(log_path, log_start)
         raise ChildFailedToStart("postgres", "could not make its data folder (initdb)", log_path, tail)
     draft.rename(home.data)
 

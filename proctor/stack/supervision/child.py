@@ -8,7 +8,7 @@ from pathlib import Path
 
 from proctor.stack.errors import ChildFailedToStart
 from proctor.stack.state import ChildState
-from proctor.stack.supervision import logs as child_logs
+from proctor.stack.supervision import process as child_logs
 from proctor.stack.supervision.process import Program, kill_group, spawn, terminate
 
 GIVE_UP_AFTER_FAILURES = 3
@@ -114,7 +114,7 @@ class SupervisedChild:
         """None once it is ready, else why not."""
         for needed in self._around.needs:
             await needed.ready.wait()
-        self._log_start = child_logs.size(self._around.log_path)
+        self._log_start = child_logs.log_size(self._around.log_path)
         self._become("starting")
         try:
             self._process = await spawn(self.spec.program, self._around.log_path)
@@ -167,7 +167,7 @@ class SupervisedChild:
 
     def _give_up(self, reason: str) -> None:
         self._become("failed")
-        log_tail = child_logs.tail(self._around.log_path, self._log_start)
+        log_tail = child_logs.log_tail(self._around.log_path, self._log_start)
         self.first_ready.set_exception(ChildFailedToStart(self.name, reason, self._around.log_path, log_tail))
 
     def _become(self, state: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from proctor.stack.errors import StackError
-from proctor.stack.foreground import serve_until_stopped
+from proctor.stack.local_stack import serve_until_stopped
 from proctor.stack.options import options_from_environment, remote_pool
 from proctor.values.pools import Provider
 from tests.fakes.stack.standin_service import STANDIN_MODULES

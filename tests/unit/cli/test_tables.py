@@ -10,8 +10,7 @@ from proctor.cli.results.compare import print_comparison, print_flips
 from proctor.cli.results.figures import print_summary
 from proctor.cli.results.leaderboard import history_table, print_leaderboard
 from proctor.cli.runs.commands import print_runs
-from proctor.cli.suites.commands import suites_table
-from proctor.cli.suites.sample import print_sample
+from proctor.cli.suites.commands import print_sample, suites_table
 from proctor.v1 import (
     comparison_pb2,
     leaderboard_pb2,

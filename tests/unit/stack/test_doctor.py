@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from proctor.stack.doctor import installed_parts, local_models, machine
-from proctor.stack.doctor.examine import examine
+from proctor.stack.doctor import machine
+from proctor.stack.doctor import machine as installed_parts
+from proctor.stack.doctor import models as local_models
+from proctor.stack.doctor.examine import examine, examine_stack
 from proctor.stack.doctor.finding import Finding, Verdict
-from proctor.stack.doctor.providers import examine_providers
-from proctor.stack.doctor.running_stack import examine_stack
+from proctor.stack.doctor.models import examine_providers
 from proctor.stack.state import ChildState, StackLock, StackState, write_stack_state
 
 PLANTED = "sk-planted-secret"

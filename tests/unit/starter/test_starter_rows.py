@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from proctor.starter import make_rows
-from proctor.starter.make_rows import SUITE_DIR, read_rows, row_file, row_identity
-from proctor.starter.model_stamp import is_current, write_stamp
+from proctor.starter.make_rows import SUITE_DIR, is_current, read_rows, row_file, row_identity, write_stamp
 from proctor.starter.render_prompts import held_out_exercises, held_out_questions, training_exercises
 
 TASKS = sorted(make_rows.DRAWS)

@@ -6,12 +6,11 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from proctor.completion_window import window_seconds
 from proctor.v1 import outcome_pb2, run_pb2, sample_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.priority import Priority
-from proctor.values.run import RunState
+from proctor.values.run import RunState, window_seconds
 from proctor.wire.convert import number_of
 from services.gateway.api.runs.requests import (
     PROMPT_FORMS,

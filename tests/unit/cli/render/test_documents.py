@@ -2,7 +2,7 @@
 
 import json
 
-from proctor.cli.render.documents import document
+from proctor.cli.render.words import document
 from proctor.v1 import outcome_pb2, run_pb2, summary_pb2
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from proctor.cli.stack.running_stack import RunningStackDiffers, refuse_what_differs
+from proctor.cli.quick_run import RunningStackDiffers, refuse_what_differs
 from proctor.stack.options import remote_pool, vllm_pool
-from proctor.stack.pools.models import STARTER_MODEL, ChosenModel, choose_model
+from proctor.stack.pools import STARTER_MODEL, ChosenModel, choose_model
 from proctor.stack.state import StackState, write_pools_file
 from proctor.values.pools import PoolModel, PoolsFile, Provider, parse_pools
 

@@ -2,21 +2,21 @@
 
 from pathlib import Path
 
-from proctor.stack.supervision import logs as child_logs
+from proctor.stack.supervision import process as child_logs
 
 
 def test_the_tail_begins_where_this_start_began(tmp_path: Path) -> None:
     log = tmp_path / "nats.log"
     log.write_text("an older failure\n")
-    start = child_logs.size(log)
+    start = child_logs.log_size(log)
     with log.open("a") as file:
         file.write("\n".join(f"line {number}" for number in range(40)))
-    lines = child_logs.tail(log, start).splitlines()
+    lines = child_logs.log_tail(log, start).splitlines()
     assert lines == [f"line {number}" for number in range(25, 40)]
 
 
 def test_a_log_that_is_not_there_yet_has_no_size(tmp_path: Path) -> None:
-    assert child_logs.size(tmp_path / "none.log") == 0
+    assert child_logs.log_size(tmp_path / "none.log") == 0
 
 
 def test_rotation_keeps_what_was_written_and_the_writer_goes_on_in_the_new_file(tmp_path: Path) -> None:

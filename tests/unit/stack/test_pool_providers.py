@@ -7,7 +7,7 @@ from types import MappingProxyType
 import pytest
 
 from proctor.stack.options import remote_pool
-from proctor.stack.pools.providers import REMOTE_PROVIDERS, pool_of
+from proctor.stack.pools import REMOTE_PROVIDERS, pool_of
 from proctor.stack.state import write_pools_file
 from proctor.values.pools import ConstrainedField, Pool, PoolsFile, Provider, parse_pools
 from proctor.values.scoring import ScoringMethod

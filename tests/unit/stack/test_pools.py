@@ -6,7 +6,7 @@ import pytest
 
 from proctor.stack.errors import ModelUnusable
 from proctor.stack.options import remote_pool, vllm_pool
-from proctor.stack.pools.models import STARTER_MODEL, aliases_of, choose_model, pools_for
+from proctor.stack.pools import STARTER_MODEL, aliases_of, choose_model, pools_for
 from proctor.values.pools import PoolModel, Provider
 
 
@@ -77,7 +77,7 @@ def test_two_models_of_one_name_are_refused(tmp_path: Path) -> None:
 def test_missing_vllm_environment_says_how_to_make_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proctor.stack.pools.models.find_vllm_python", lambda *_: None)
+    monkeypatch.setattr("proctor.stack.pools.find_vllm_python", lambda *_: None)
     with pytest.raises(ModelUnusable, match="`make vllm` makes it"):
         pools_for([choose_model(STARTER_MODEL)], {"PROCTOR_CACHE_DIR": str(tmp_path)}, print)
 

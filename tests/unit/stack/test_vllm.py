@@ -5,15 +5,16 @@ from pathlib import Path
 import pytest
 
 from proctor.stack.errors import EnvironmentBroken
-from proctor.stack.vllm.environment import (
+from proctor.stack.vllm import (
     CHECKOUT,
     STAMP,
+    Installation,
     ensure_vllm_environment,
     find_vllm_python,
+    merged_pins,
     vllm_environment_dir,
     wanted_digest,
 )
-from proctor.stack.vllm.install import Installation, merged_pins
 
 PROJECT = """
 [project]
