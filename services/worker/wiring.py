@@ -41,17 +41,15 @@ from services.worker.engines.http.provider_engine import HttpEngine
 from services.worker.engines.ollama.api import OllamaApi
 from services.worker.engines.openai.engine import OpenAIEngine, OpenAISettings, server_at
 from services.worker.execution.batch_outcomes import OutcomeBatcher
-from services.worker.execution.execute_sample import ExecuteSample
+from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
 from services.worker.execution.nats import NatsOutcomePublisher, follow_run_states
-from services.worker.execution.retry_policy import RetryPolicy
 from services.worker.execution.run_states import RefusedRuns, RunStates
-from services.worker.models.list_models import ListEngineModels
 from services.worker.models.load_models import ModelLoader
-from services.worker.models.nats import NatsModelLists
+from services.worker.models.nats import ListEngineModels, NatsModelLists
 from services.worker.models.pools_file import read_key, read_pool
-from services.worker.rate_limits.backoff import Backoff
 from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.nats import CHECK_SECONDS, NatsRateLimits
+from services.worker.rate_limits.waits import Backoff
 from services.worker.settings import WorkerSettings
 
 _PUBLISH_SECONDS = 5.0

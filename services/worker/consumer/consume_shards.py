@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from proctor.values.priority import Priority
 from proctor.values.run import RunId
 from services.worker.consumer.in_flight import Abandoned, ShardMessage
-from services.worker.consumer.ports import ShardSource
 from services.worker.consumer.process_shard import ProcessShard, WorkerContext
-from services.worker.consumer.select_model import SelectModel
+from services.worker.consumer.select_model import SelectModel, ShardSource
 from services.worker.models.load_models import ModelLoader
 
 _SELECT_MODEL_SECONDS = 1.0

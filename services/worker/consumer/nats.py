@@ -13,8 +13,8 @@ from proctor.values.priority import Priority
 from services.common import streams
 from services.common.jetstream import TRANSIENT_NATS, ConsumerSpec, JetStream, Puller
 from services.common.structured_logs import get_logger
-from services.worker.consumer.ports import Backlog
 from services.worker.consumer.proto import only_samples, shard_from_proto
+from services.worker.consumer.select_model import Backlog
 
 _PULL_SECONDS = 1.0
 

@@ -12,7 +12,7 @@ from services.common.jetstream import TRANSIENT_NATS, JetStream
 from services.common.structured_logs import get_logger
 from services.worker.consumer.consume_shards import ShardConsumer
 from services.worker.consumer.execute_shard import ConcurrencyLimit
-from services.worker.consumer.ports import PeerWorker
+from services.worker.consumer.select_model import PeerWorker
 from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
 from services.worker.models.load_models import ModelLoader
 from services.worker.rate_limits.limiter import RateLimiters

@@ -1,17 +1,43 @@
-"""Processes one shard from delivery to acknowledgement: check, execute, finish, and write one log line."""
+"""Processes one shard: check, execute or quarantine, acknowledge or forward, and write one log line."""
 
 import asyncio
 from dataclasses import dataclass
 from enum import StrEnum
 
+from proctor.values.outcome import Failure, FailureClass
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
-from services.worker.consumer.execute_shard import EngineLost, ExecuteShard, RunRefused
+from services.worker.consumer.execute_shard import EngineLost, ExecuteShard, RunRefused, record
 from services.worker.consumer.in_flight import Abandoned, InFlightShard, InFlightShards
 from services.worker.consumer.prefetch import Prefetch
-from services.worker.consumer.quarantine_shard import needs_quarantine, quarantine_shard
 from services.worker.execution.batch_outcomes import OutcomeBatcher
 from services.worker.execution.run_states import RefusedRuns, RunStates
+from services.worker.execution.shard import Outcome
+
+FAILED_DELIVERIES_ALLOWED = 2
+
+
+def needs_quarantine(in_flight: InFlightShard) -> bool:
+    return in_flight.failed_deliveries >= FAILED_DELIVERIES_ALLOWED
+
+
+async def quarantine_shard(in_flight: InFlightShard, batcher: OutcomeBatcher) -> None:
+    """Publishes each sample in a message of its own; a sample that is alone already is recorded as failed."""
+    samples = tuple(in_flight.unfinished.values())
+    if len(in_flight.shard.samples) > 1:
+        in_flight.is_forwarded = True
+        for sample in samples:
+            await in_flight.message.send_single(sample.number)
+        return
+    message = (
+        f"This sample was delivered {in_flight.failed_deliveries} times and never ended: "
+        "its engine or worker died, or lost its connection, each time."
+    )
+    failure = Failure(FailureClass.ENGINE, message)
+    for sample in samples:
+        record(in_flight, Outcome(in_flight.shard, sample.number, failure), batcher)
+    batcher.flush(in_flight.shard)
+
 
 log = get_logger()
 

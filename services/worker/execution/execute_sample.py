@@ -13,10 +13,29 @@ from services.worker.engines import engine
 from services.worker.engines.engine import EngineFailure, Generated, RateLimited, ScoredChoices
 from services.worker.engines.engine_cache import EngineCache
 from services.worker.execution.choice_prompt import constrained_sampling, instructed_prompt, option_texts
-from services.worker.execution.retry_policy import RetryPolicy
 from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.execution.shard import Method, Outcome, Shard, ShardSample
 from services.worker.rate_limits.limiter import ProviderRateLimiter, RateLimiters
+from services.worker.rate_limits.waits import Backoff, capped_retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Decides by the class of a failure. A 429 counts as no try: the rate limiter waits it out."""
+
+    backoff: Backoff
+    max_tries: int = 8
+
+    def delay_seconds(self, failure: EngineFailure, tries: int) -> float | None:
+        """Seconds to wait before the next try after `tries` of them; None where there is to be none."""
+        if not failure.is_transient or tries >= self.max_tries:
+            return None
+        retry_after = failure.retry_after_seconds
+        if retry_after is None:
+            return self.backoff.seconds(tries)
+        # Not before the provider's own time, and not all requests at the same instant.
+        return capped_retry_after(retry_after) + self.backoff.seconds(1)
+
 
 log = get_logger()
 

@@ -1,8 +1,9 @@
-"""Answers requests for the models of the pool."""
+"""Answers requests for the models of the pool, within a time limit."""
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -13,7 +14,44 @@ from proctor.values.providers import ModelInfo
 from proctor.wire.values import MODEL
 from services.common.jetstream import TRANSIENT_NATS
 from services.common.structured_logs import get_logger
-from services.worker.models.list_models import ListEngineModels, ModelListing
+from services.worker.engines.engine import Engine, EngineFailure
+
+_MOST_MODELS = 2000
+_LONGEST_NAME = 512
+
+
+@dataclass(frozen=True, slots=True)
+class ModelListing:
+    """`problem` says in one sentence why models are missing; empty when all are listed."""
+
+    models: tuple[ModelInfo, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListEngineModels:
+    engine: Engine
+    limit_seconds: float
+
+    async def list_models(self) -> ModelListing:
+        try:
+            async with asyncio.timeout(self.limit_seconds):
+                models = await self.engine.list_models()
+        except TimeoutError:
+            return ModelListing(problem=f"The list of models took longer than {self.limit_seconds:g} s.")
+        except EngineFailure as failure:
+            return ModelListing(problem=str(failure))
+        return _bounded(models)
+
+
+def _bounded(models: tuple[ModelInfo, ...]) -> ModelListing:
+    """The list has to fit a message, and its names must be safe to print, whatever a server lists."""
+    valid = (model for model in models if len(model.model) <= _LONGEST_NAME and model.model.isprintable())
+    kept = tuple(islice(valid, _MOST_MODELS))
+    left_out = len(models) - len(kept)
+    problem = f"{left_out} of {len(models)} models are left out of the list." if left_out else ""
+    return ModelListing(kept, problem)
+
 
 log = get_logger()
 

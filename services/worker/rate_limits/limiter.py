@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from services.common.clock import Clock
-from services.worker.rate_limits.backoff import Backoff, capped_retry_after
-from services.worker.rate_limits.token_bucket import TokenBucket
+from services.worker.rate_limits.waits import Backoff, TokenBucket, capped_retry_after
 
 # The weight of the latest answer in the expected number of tokens of the next one.
 _LATEST_WEIGHT = 0.1

@@ -21,8 +21,7 @@ from services.scheduler.workers.listed_models import ModelSource
 from services.scheduler.workers.nats import NatsModelLists as AskedLists
 from services.worker.engines.http.client import Endpoint
 from services.worker.engines.openai.engine import OpenAIEngine, OpenAISettings
-from services.worker.models.list_models import ListEngineModels
-from services.worker.models.nats import NatsModelLists
+from services.worker.models.nats import ListEngineModels, NatsModelLists
 from services.worker.wiring import cancel_all
 from tests.fakes.eventually import eventually
 from tests.fakes.pools import provider_pool

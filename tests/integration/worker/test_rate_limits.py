@@ -23,9 +23,9 @@ from services.scheduler.rate_limits.retry_budget import RetryBudget
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
 from services.scheduler.workers.nats import NatsWorkerRegistry
 from services.worker.engines.engine import ProviderFailed
-from services.worker.rate_limits.backoff import Backoff
 from services.worker.rate_limits.limiter import RateLimiters, rate_limit_key
 from services.worker.rate_limits.nats import NatsRateLimits
+from services.worker.rate_limits.waits import Backoff
 from services.worker.wiring import cancel_all
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness

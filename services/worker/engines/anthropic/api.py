@@ -16,7 +16,7 @@ from services.worker.engines.chat_messages import require_chat, split_system, te
 from services.worker.engines.http.client import Dialect, Endpoint, HttpClient
 from services.worker.engines.http.provider_engine import cut_at_stops, read_pages
 from services.worker.engines.json_values import Json, objects_of, text_of
-from services.worker.engines.unsupported import (
+from services.worker.engines.row_params import (
     refuse_constraint,
     refuse_parameters,
     refuse_temperature,

@@ -17,7 +17,7 @@ from services.worker.engines.gemini.responses import (
 from services.worker.engines.http.client import Dialect, Endpoint, HttpClient
 from services.worker.engines.http.provider_engine import cut_at_stops, read_pages
 from services.worker.engines.json_values import Json, objects_of, text_of
-from services.worker.engines.unsupported import (
+from services.worker.engines.row_params import (
     JsonFormat,
     pop_json_format,
     refuse_parameters,

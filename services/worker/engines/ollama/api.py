@@ -18,7 +18,7 @@ from services.worker.engines.ollama.responses import (
     read_loaded,
     read_model,
 )
-from services.worker.engines.unsupported import JsonFormat, pop_json_format, refuse_unsupported, row_fields
+from services.worker.engines.row_params import JsonFormat, pop_json_format, refuse_unsupported, row_fields
 
 # Provider parameters that belong beside the model; all others are options of the model.
 _REQUEST_FIELDS = frozenset({"keep_alive", "think", "truncate", "shift"})

@@ -3,6 +3,7 @@
 from proctor.values.providers import ModelCapabilities, ModelInfo
 from proctor.values.usage import Timing, TokenUsage
 from services.worker.engines import engine
+from services.worker.engines.engine import AttentionShape
 from services.worker.engines.http.event_stream import JsonLines, StreamEvent
 from services.worker.engines.http.responses import StreamedText, StreamError
 from services.worker.engines.json_values import (
@@ -16,7 +17,6 @@ from services.worker.engines.json_values import (
     tokens_of,
     word_of,
 )
-from services.worker.engines.model_memory import AttentionShape
 
 CAPABILITIES = ModelCapabilities(
     loglikelihood=False, chat=True, completion=True, constrained=True, seed=True, logprobs=False

@@ -22,7 +22,7 @@ from services.worker.engines.json_values import (
 )
 from services.worker.engines.openai import responses
 from services.worker.engines.openai.responses import STREAM_FIELDS, EchoedPrompt, OpenAIStream
-from services.worker.engines.unsupported import needs_full_response, refuse_parameters
+from services.worker.engines.row_params import needs_full_response, refuse_parameters
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,13 @@ from proctor.values.pools import PoolModel
 from proctor.values.providers import EngineLoad, ModelInfo
 from proctor.values.sample import Prompt
 from services.worker.engines import engine
-from services.worker.engines.unsupported import template_fields
-from services.worker.engines.vllm.adapters import adapter_facts, read_adapter_rank
-from services.worker.engines.vllm.model_files import VllmSettings, read_model_config
+from services.worker.engines.row_params import template_fields
+from services.worker.engines.vllm.model_files import (
+    VllmSettings,
+    adapter_facts,
+    read_adapter_rank,
+    read_model_config,
+)
 from services.worker.engines.vllm.model_list import list_vllm_models
 from services.worker.engines.vllm.token_split import TokenSplit, cut_left, split_tokens
 

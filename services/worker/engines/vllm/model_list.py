@@ -6,8 +6,8 @@ from pathlib import Path
 from proctor.values.pools import PoolModel
 from proctor.values.providers import ModelCapabilities, ModelInfo
 from services.worker.engines import engine
+from services.worker.engines.engine import AttentionShape
 from services.worker.engines.json_values import count_of, object_of, text_of
-from services.worker.engines.model_memory import AttentionShape
 from services.worker.engines.vllm.model_files import (
     VllmSettings,
     context_length,

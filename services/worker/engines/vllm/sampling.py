@@ -10,7 +10,7 @@ from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
 from proctor.values.providers import RULES
 from services.worker.engines import engine
-from services.worker.engines.unsupported import (
+from services.worker.engines.row_params import (
     TEMPLATE_FIELD,
     pop_json_format,
     refuse_parameters,

@@ -18,10 +18,10 @@ from vllm.v1.engine.async_llm import AsyncLLM
 from proctor.values.pools import PoolModel
 from services.worker.engines import engine
 from services.worker.engines.vllm import error_text
-from services.worker.engines.vllm.adapters import adapter_arguments
 from services.worker.engines.vllm.lifeline import children_die_with_us
 from services.worker.engines.vllm.model_files import (
     VllmSettings,
+    adapter_arguments,
     check_weights,
     cpu_engine_args,
     model_source,

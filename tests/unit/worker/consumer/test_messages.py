@@ -7,7 +7,7 @@ from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import Timing, TokenUsage
 from services.worker.consumer.proto import DEFAULT_MAX_TOKENS, only_samples, shard_from_proto
 from services.worker.engines.engine import Generated, ScoredChoices
-from services.worker.execution.proto import batch_to_bytes
+from services.worker.execution.nats import batch_to_bytes
 from services.worker.execution.shard import Method, Outcome, OutcomeBatch
 from tests.fakes.worker.held_message import a_shard
 from tests.fakes.worker.worker_harness import work_shard

@@ -16,11 +16,10 @@ from services.worker.consumer.process_shard import ProcessShard, WorkerContext
 from services.worker.engines.engine import EngineDied, ModelCannotLoad, ModelRefused
 from services.worker.engines.engine_cache import EngineCache
 from services.worker.execution.batch_outcomes import OutcomeBatcher
-from services.worker.execution.execute_sample import ExecuteSample
-from services.worker.execution.retry_policy import RetryPolicy
+from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
 from services.worker.execution.run_states import RefusedRuns, RunControl, RunStates
-from services.worker.rate_limits.backoff import Backoff
 from services.worker.rate_limits.limiter import RateLimiters
+from services.worker.rate_limits.waits import Backoff
 from tests.fakes.eventually import eventually
 from tests.fakes.worker.held_message import FakeShardMessage, HeldBackPublisher, a_shard
 from tests.fakes.worker.scripted_engine import ScriptedEngine, echo

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from proctor.values.priority import Priority
 from services.worker.consumer.in_flight import ShardMessage
-from services.worker.consumer.ports import Backlog, PeerWorker
-from services.worker.consumer.select_model import SelectModel, SwitchPolicy
+from services.worker.consumer.select_model import Backlog, PeerWorker, SelectModel, SwitchPolicy
 from services.worker.models.load_models import ModelLoader
 from tests.fakes.worker.scripted_engine import ScriptedEngine
 

@@ -22,12 +22,11 @@ from services.worker.engines.engine import (
     ScoredChoices,
 )
 from services.worker.engines.engine_cache import EngineCache
-from services.worker.execution.execute_sample import ExecuteSample
-from services.worker.execution.retry_policy import RetryPolicy
+from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
 from services.worker.execution.run_states import RefusedRuns, RunControl, RunStates
 from services.worker.execution.shard import Method, Outcome, Shard
-from services.worker.rate_limits.backoff import Backoff
 from services.worker.rate_limits.limiter import RateLimiters
+from services.worker.rate_limits.waits import Backoff
 from tests.fakes.virtual_time import LoopClock, in_virtual_time
 from tests.fakes.worker.held_message import a_shard
 from tests.fakes.worker.scripted_engine import ScriptedEngine

@@ -3,8 +3,8 @@
 import pytest
 
 from services.worker.engines.engine import ProviderFailed, RequestRefused
-from services.worker.execution.retry_policy import RetryPolicy
-from services.worker.rate_limits.backoff import LONGEST_RETRY_AFTER_SECONDS, Backoff
+from services.worker.execution.execute_sample import RetryPolicy
+from services.worker.rate_limits.waits import LONGEST_RETRY_AFTER_SECONDS, Backoff
 
 BACKOFF = Backoff(first_seconds=1.0, longest_seconds=10.0)
 POLICY = RetryPolicy(BACKOFF, max_tries=3)

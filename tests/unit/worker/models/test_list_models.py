@@ -4,8 +4,7 @@ import asyncio
 
 from proctor.values.providers import ModelCapabilities, ModelInfo
 from services.worker.engines.engine import RequestRefused
-from services.worker.models.list_models import ListEngineModels
-from services.worker.models.nats import listing_to_proto
+from services.worker.models.nats import ListEngineModels, listing_to_proto
 from tests.fakes.worker.scripted_engine import ScriptedEngine
 
 CAN = ModelCapabilities(

@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from services.worker.rate_limits.backoff import Backoff
 from services.worker.rate_limits.limiter import (
     AdvertisedLimits,
     ProviderRateLimiter,
@@ -13,6 +12,7 @@ from services.worker.rate_limits.limiter import (
     RateQuota,
     rate_limit_key,
 )
+from services.worker.rate_limits.waits import Backoff
 from tests.fakes.eventually import eventually
 from tests.fakes.virtual_time import LoopClock, in_virtual_time
 
